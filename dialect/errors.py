@@ -1,0 +1,64 @@
+"""The errors a user can cause: one base class, with the location when one is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises these errors too
+    from .bindings import ir
+
+__all__ = ["DiagnosticError", "RelaxError", "from_mlir_error"]
+
+
+class RelaxError(Exception):
+    """Base of every error that a user of relaxir can cause.
+
+    Attributes:
+        location: where it happened, as MLIR prints it (``file:line:col``), or None when no place is known.
+    """
+
+    def __init__(self, message: str, location: object | None = None):
+        super().__init__(message)
+        self.location = None if location is None else _location_text(location)
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{self.location}: {text}" if self.location else text
+
+
+class DiagnosticError(RelaxError):
+    """An error found in the IR.
+
+    Attributes:
+        diagnostics: every message with its location, in the order MLIR reported them, as ``(severity, location, text)``.
+    """
+
+    def __init__(self, diagnostics: list[tuple[str, str, str]]):
+        self.diagnostics = diagnostics
+        errors = [d for d in diagnostics if d[0] == "error"] or diagnostics
+        _, location, first = errors[0] if errors else ("error", "", "unknown failure")
+        lines = [first, *(f"{text} (at {where})" for _, where, text in errors[1:])]
+        super().__init__("\n".join(lines), location or None)
+
+
+def from_mlir_error(error: ir.MLIRError) -> DiagnosticError:
+    """Turns the bindings' exception into ours, keeping every diagnostic and note."""
+    found: list[tuple[str, str, str]] = []
+
+    def collect(diagnostic: ir.DiagnosticInfo, severity: str) -> None:
+        found.append((severity, _location_text(diagnostic.location), diagnostic.message))
+        for note in diagnostic.notes:
+            collect(note, "note")
+
+    for diagnostic in error.error_diagnostics:
+        collect(diagnostic, "error")
+    return DiagnosticError(found or [("error", "", str(error))])
+
+
+def _location_text(location: object) -> str:
+    """``loc("f.mlir":3:5)`` as ``f.mlir:3:5``; an unknown location as the empty string."""
+    text = str(location)
+    if not text.startswith("loc(") or not text.endswith(")"):
+        return text
+    inner = text[4:-1]
+    return "" if inner == "unknown" else inner.replace('"', "")

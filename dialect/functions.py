@@ -1,0 +1,135 @@
+"""Reading and changing ``func.func`` under our conventions.
+
+A public function with ``relax.num_input = k`` takes ``k`` run-time inputs, then weights. Arguments and results are named by
+the attribute ``relax.name``. ``relax.transform_for = @main`` marks the function that prepares the weights of ``@main``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .bindings import func, ir
+from .errors import RelaxError
+
+__all__ = [
+    "NAME", "NUM_INPUT", "TRANSFORM_FOR", "argument_names", "body_of", "find_function", "functions", "is_private", "name_of",
+    "num_input", "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for", "update_type",
+]  # fmt: skip
+
+NUM_INPUT = "relax.num_input"
+NAME = "relax.name"
+TRANSFORM_FOR = "relax.transform_for"
+
+
+def functions(module: ir.Operation | ir.Module) -> list[func.FuncOp]:
+    """The functions of a module, in order."""
+    block = module.body if isinstance(module, ir.Module) else module.regions[0].blocks[0]
+    return [op for op in block.operations if isinstance(op, func.FuncOp)]
+
+
+def find_function(module: ir.Operation | ir.Module, name: str) -> func.FuncOp:
+    """The function of that name. Raises RelaxError naming those that exist."""
+    found = {name_of(f): f for f in functions(module)}
+    if name not in found:
+        raise RelaxError(f"expected one of the functions {', '.join('@' + n for n in found) or '(none)'}, got @{name}")
+    return found[name]
+
+
+def name_of(function: func.FuncOp) -> str:
+    return ir.StringAttr(function.attributes["sym_name"]).value
+
+
+def is_private(function: func.FuncOp) -> bool:
+    attributes = function.attributes
+    return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
+
+
+def body_of(function: func.FuncOp) -> ir.Block | None:
+    """The entry block, None for a declaration."""
+    blocks = function.regions[0].blocks
+    return blocks[0] if len(blocks) else None
+
+
+def terminator(block: ir.Block) -> ir.Operation:
+    """The last operation of a block."""
+    return list(block.operations)[-1].operation
+
+
+def returned_values(function: func.FuncOp) -> list[ir.Value]:
+    """The operands of the function's return."""
+    block = body_of(function)
+    if block is None:
+        raise RelaxError(f"expected a function with a body, got the declaration @{name_of(function)}", function.location)
+    return list(terminator(block).operands)
+
+
+def num_input(function: func.FuncOp) -> int | None:
+    """How many leading arguments are run-time inputs; None when the function does not say.
+
+    Raises:
+        RelaxError: the attribute is no integer between 0 and the number of arguments.
+    """
+    if NUM_INPUT not in function.attributes:
+        return None
+    attribute = function.attributes[NUM_INPUT]
+    count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
+    value = attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+    if value is None or not 0 <= value <= count:
+        raise RelaxError(f"'func.func' op expected {NUM_INPUT} between 0 and {count}, got {attribute}", function.location)
+    return value
+
+
+def set_num_input(function: func.FuncOp, count: int) -> None:
+    function.attributes[NUM_INPUT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count)
+
+
+def transform_for(function: func.FuncOp) -> str | None:
+    """The function whose weights this one prepares, or None."""
+    if TRANSFORM_FOR not in function.attributes:
+        return None
+    return ir.FlatSymbolRefAttr(function.attributes[TRANSFORM_FOR]).value
+
+
+def argument_names(function: func.FuncOp) -> list[str | None]:
+    """The ``relax.name`` of each argument, None where it has none."""
+    count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
+    return list(_names(function, "arg_attrs", count))
+
+
+def result_names(function: func.FuncOp) -> list[str | None]:
+    """The ``relax.name`` of each result, None where it has none."""
+    count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
+    return list(_names(function, "res_attrs", count))
+
+
+def set_names(function: func.FuncOp, arguments: Sequence[str | None], results: Sequence[str | None] | None = None) -> None:
+    """Names every argument, and every result when given; other argument and result attributes are dropped."""
+    _set_names(function, "arg_attrs", arguments)
+    if results is not None:
+        _set_names(function, "res_attrs", results)
+
+
+def update_type(function: func.FuncOp) -> None:
+    """Makes the function type agree with the entry block's arguments and the return's operands."""
+    block = body_of(function)
+    if block is not None:
+        types = ([a.type for a in block.arguments], [v.type for v in returned_values(function)])
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+
+
+def _names(function: func.FuncOp, key: str, count: int) -> Iterator[str | None]:
+    if key not in function.attributes:
+        yield from [None] * count
+        return
+    for item in ir.ArrayAttr(function.attributes[key]):
+        entries = {e.name: e.attr for e in ir.DictAttr(item)}
+        yield ir.StringAttr(entries[NAME]).value if NAME in entries else None
+
+
+def _set_names(function: func.FuncOp, key: str, names: Sequence[str | None]) -> None:
+    if not any(names):
+        if key in function.attributes:
+            del function.attributes[key]
+        return
+    items = [ir.DictAttr.get({} if n is None else {NAME: ir.StringAttr.get(n)}) for n in names]
+    function.attributes[key] = ir.ArrayAttr.get(items)

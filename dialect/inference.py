@@ -1,0 +1,103 @@
+"""Shape and dtype rules that several op families share. Each raises RelaxError with the text of the diagnostic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .bindings import ir
+from .errors import RelaxError
+from .struct_info import TensorInfo
+from .symbolic import Dim, dim_text, same
+
+__all__ = [
+    "boolean",
+    "broadcast_shapes",
+    "is_float",
+    "is_integer",
+    "normalize_axes",
+    "normalize_axis",
+    "require_float",
+    "require_integer",
+    "require_rank",
+    "require_same_dtype",
+    "shape_text",
+]
+
+
+def boolean() -> ir.Type:
+    """The dtype of truth values, ``i1``."""
+    return ir.IntegerType.get_signless(1)
+
+
+def is_float(dtype: ir.Type) -> bool:
+    """Whether a dtype is floating point (any width)."""
+    return isinstance(dtype, ir.FloatType)
+
+
+def is_integer(dtype: ir.Type) -> bool:
+    """Whether a dtype is an integer or boolean."""
+    return isinstance(dtype, ir.IntegerType)
+
+
+def require_float(info: TensorInfo, what: str = "operand") -> None:
+    if not is_float(info.dtype):
+        raise RelaxError(f"expected a floating-point {what}, got {info.dtype}")
+
+
+def require_integer(info: TensorInfo, what: str = "operand") -> None:
+    if not is_integer(info.dtype):
+        raise RelaxError(f"expected an integer {what}, got {info.dtype}")
+
+
+def require_same_dtype(*infos: TensorInfo) -> None:
+    for info in infos[1:]:
+        if info.dtype != infos[0].dtype:
+            raise RelaxError(f"expected operands of one dtype, got {infos[0].dtype} and {info.dtype}")
+
+
+def require_rank(info: TensorInfo, rank: int, what: str = "operand") -> None:
+    if info.rank != rank:
+        raise RelaxError(f"expected {what} of rank {rank}, got {info.rank}")
+
+
+def shape_text(shape: Sequence[Dim]) -> str:
+    return f"[{', '.join(dim_text(d) for d in shape)}]"
+
+
+def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
+    """A negative axis counts from the end."""
+    if not -rank <= axis < rank:
+        raise RelaxError(f"expected {name} in [{-rank}, {rank}), got {axis}")
+    return axis % rank
+
+
+def normalize_axes(axes: Sequence[int] | None, rank: int, name: str = "axis") -> list[int]:
+    """Sorted distinct axes; None is all of them."""
+    if axes is None:
+        return list(range(rank))
+    normal = [normalize_axis(a, rank, name) for a in axes]
+    if len(set(normal)) != len(normal):
+        raise RelaxError(f"expected distinct {name}, got {list(axes)}")
+    return sorted(normal)
+
+
+def broadcast_shapes(*shapes: Sequence[Dim]) -> list[Dim]:
+    """NumPy broadcasting. Two different symbols are an error; an unknown dimension may be anything.
+
+    Source: https://numpy.org/doc/stable/user/basics.broadcasting.html
+    """
+    rank = max((len(s) for s in shapes), default=0)
+    padded = [[1] * (rank - len(s)) + list(s) for s in shapes]
+    result: list[Dim] = []
+    for column in zip(*padded, strict=True):
+        result.append(_broadcast_dim(column, shapes))
+    return result
+
+
+def _broadcast_dim(column: Sequence[Dim], shapes: Sequence[Sequence[Dim]]) -> Dim:
+    known = [d for d in column if d is not None and d != 1]
+    if any(not same(d, known[0]) for d in known):
+        raise RelaxError(f"expected broadcastable shapes, got {' and '.join(shape_text(s) for s in shapes)}")
+    if not known:
+        return None if None in column else 1
+    return known[0]

@@ -1,0 +1,260 @@
+"""The layer on which ops are defined: declared attributes, shape inference, verification and a fast builder.
+
+An op is a class: operands and results as annotations, attributes as :class:`Attr` declarations, and one function that
+infers the results. Verification is that same function: what it refuses is reported at the op, what it infers must agree
+with the result types written in the IR::
+
+    class PermuteDims(Op, name="permute_dims"):
+        \"\"\"Reorders dimensions.\"\"\"
+
+        x: Operand[Tensor]
+        result: Result[Tensor]
+        attrs = {"axes": attributes.integers(default=None)}
+
+        @staticmethod
+        def infer(operands, attrs):
+            (x,) = operands
+            ...
+            return x.with_(shape=...)
+
+IRDL gives every element of a variadic group one type, so an op has fixed operands or one homogeneous group; a group that is
+alone needs no segment sizes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from .attributes import REQUIRED, Attr
+from .bindings import ext, ir, irdl
+from .errors import RelaxError
+from .relax import Relax
+from .struct_info import TensorInfo, is_tensor, same_info, with_vdevice
+
+__all__ = ["Attrs", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
+
+Operand = ext.Operand
+Result = ext.Result
+Tensor = ir.RankedTensorType | ir.UnrankedTensorType
+Attrs = Mapping[str, Any]
+
+_SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
+
+
+class EffectOp(Relax.Operation):
+    """Base of ops with side effects; see :class:`Op` for the pure ones.
+
+    Class attributes that an op sets:
+        attrs: its attributes by name.
+        infer: static function from operand infos and attribute values to one info or a list of them. An op whose result
+            the types alone determine (``reshape``) leaves it out; its builder then wants ``result_types``.
+        check: static function of (operand infos, result infos, attribute values) for what inference does not see.
+        same_vdevice: False when operands and results may be on different devices.
+
+    ``infer`` and ``check`` raise RelaxError with the text of the diagnostic; the op's name is put in front.
+    """
+
+    # Not annotated: annotations in these classes declare operands, results and regions.
+    attrs = cast("Mapping[str, Attr]", {})
+    infer = cast(Any, None)
+    check = cast(Any, None)
+    same_vdevice = True
+
+    @classmethod
+    def __init_subclass__(cls, *, name: str | None = None, traits: list[type] | None = None, **kwargs: Any):
+        required = {key for key, spec in cls.__dict__.get("attrs", {}).items() if spec.default is REQUIRED}
+        inherited = {field.name for base in cls.__bases__ for field in getattr(base, "_fields", ())}
+        cls.__annotations__ = inspect.get_annotations(cls, eval_str=True) | dict.fromkeys(sorted(required - inherited), Any)
+        if name:
+            cls.verify_invariants = staticmethod(lambda op: _verify(cls, op))
+        super().__init_subclass__(name=name, traits=traits, **kwargs)
+
+    @staticmethod
+    def _generate_segments(definitions: list[Any]) -> list[int] | None:
+        groups = [d for d in definitions if d.variadicity != irdl.Variadicity.single]
+        if len(groups) <= 1:
+            return None
+        return [ext.Operation._variadicity_to_segment(d.variadicity) for d in definitions]
+
+    @classmethod
+    def _generate_operand_properties(cls, operands: list[Any]) -> None:
+        _add_accessors(cls, operands, "operands")
+
+    @classmethod
+    def _generate_result_properties(cls, results: list[Any]) -> None:
+        _add_accessors(cls, results, "results")
+
+    @classmethod
+    def _generate_attr_properties(cls, attrs: list[Any]) -> None:
+        for key, spec in cls.attrs.items():
+            setattr(cls, key, property(lambda self, k=key, s=spec: _read_attr(self.attributes, k, s)))
+
+    @classmethod
+    def _generate_init_method(cls, fields: list[Any]) -> None:
+        cls.__init__ = lambda self, *args, **kwargs: ir.OpView.__init__(self, cls.create(*args, **kwargs))
+
+    @classmethod
+    def create(
+        cls,
+        *operands: ir.Value | ir.Operation | ir.OpView | None,
+        result_types: Sequence[ir.Type] | None = None,
+        loc: ir.Location | None = None,
+        ip: ir.InsertionPoint | None = None,
+        **attrs: Any,
+    ) -> ir.Operation:
+        """Builds the op; result types are inferred unless given. Attributes are Python values or MLIR attributes.
+
+        Raises:
+            RelaxError: an attribute or operand does not fit, with the text the verifier would give.
+        """
+        values = [_value(o) for o in operands if o is not None]
+        given = _written(cls, {k: v for k, v in attrs.items() if v is not None})
+        types = cls._inferred_types(values, given) if result_types is None else list(result_types)
+        return ir.Operation.create(
+            cls.OPERATION_NAME, results=types, operands=values, attributes=given,
+            regions=cls._ODS_REGIONS[0], loc=loc, ip=ip,
+        )  # fmt: skip
+
+    @classmethod
+    def _inferred_types(cls, operands: list[ir.Value], given: Mapping[str, ir.Attribute]) -> list[ir.Type]:
+        if cls.infer is None:
+            if not any(f for f in cls._fields if isinstance(f, ext.ResultDef)):
+                return []
+            raise RelaxError(f"'{cls.OPERATION_NAME}' expects its result types, they cannot be inferred")
+        infos = [TensorInfo.of(v) for v in operands]
+        values = {k: _read_attr(given, k, spec) for k, spec in cls.attrs.items()}
+        try:
+            results = _as_list(cls.infer(infos, values))
+        except RelaxError as error:
+            raise RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None
+        vdevice = next((i.vdevice for i in infos if i.vdevice), None) if cls.same_vdevice else None
+        return [with_vdevice(r.type, vdevice) if vdevice else r.type for r in results]
+
+
+class Op(EffectOp, traits=[ext.Pure]):
+    """Base of pure ops: upstream's CSE, DCE and LICM work on them. Declared as :class:`EffectOp` says."""
+
+
+def op_class(op: ir.Operation | ir.OpView) -> type[EffectOp] | None:
+    """The class of a relax op, None for an op of another dialect."""
+    view = op.opview if isinstance(op, ir.Operation) else op
+    return type(view) if isinstance(view, EffectOp) else None
+
+
+def attrs_of(op: ir.Operation | ir.OpView) -> dict[str, Any]:
+    """The values of all declared attributes of a relax op, defaults filled in."""
+    cls = op_class(op)
+    if cls is None:
+        raise RelaxError(f"expected a relax op, got '{op.operation.name}'")
+    return {key: _read_attr(op.attributes, key, spec) for key, spec in cls.attrs.items()}
+
+
+def _add_accessors(cls: type, definitions: list[Any], values: str) -> None:
+    """Named accessors for operands or results around at most one variadic or optional group."""
+    single = irdl.Variadicity.single
+    groups = [i for i, d in enumerate(definitions) if d.variadicity != single]
+    if len(groups) > 1:
+        raise TypeError(f"{cls.__name__}: expected at most one variadic or optional group in {values}")
+    group = groups[0] if groups else len(definitions)
+    after = len(definitions) - group - 1
+    for i, definition in enumerate(definitions):
+        if i < group:
+            getter = lambda self, i=i: getattr(self, values)[i]  # noqa: E731
+        elif i > group:
+            getter = lambda self, back=i - len(definitions): list(getattr(self, values))[back]  # noqa: E731
+        elif definition.variadicity == irdl.Variadicity.optional:
+            getter = lambda self: next(iter(list(getattr(self, values))[group : len(getattr(self, values)) - after]), None)  # noqa: E731
+        else:
+            getter = lambda self: list(getattr(self, values))[group : len(getattr(self, values)) - after]  # noqa: E731
+        setattr(cls, definition.name, property(getter))
+
+
+def _verify(cls: type[EffectOp], op: ir.OpView) -> bool:
+    """Runs before IRDL's own checks, so nothing about operands or attributes may be assumed."""
+    try:
+        _check_attributes(cls, op)
+        if _well_formed(cls, op):
+            _check_types(cls, op)
+    except RelaxError as error:
+        op.location.emit_error(f"'{cls.OPERATION_NAME}' op {error.args[0]}")
+        return False
+    return True
+
+
+def _check_attributes(cls: type[EffectOp], op: ir.OpView) -> None:
+    for item in op.attributes:
+        key = item if isinstance(item, str) else item.name
+        if key in cls.attrs:
+            cls.attrs[key].read(key, op.attributes[key])
+        elif "." not in key and key not in _SEGMENTS:
+            raise RelaxError(f"has no attribute named '{key}'")
+    for key, spec in cls.attrs.items():
+        if spec.default is REQUIRED and key not in op.attributes:
+            raise RelaxError(f"expected attribute '{key}'")
+
+
+def _well_formed(cls: type[EffectOp], op: ir.OpView) -> bool:
+    """Whether operand and result counts are right; if not, IRDL's check says so right after."""
+    operands, _, results, _ = ext.partition_fields(cls._fields)
+    return _count_fits(operands, len(op.operands)) and _count_fits(results, len(op.results))
+
+
+def _count_fits(definitions: list[Any], count: int) -> bool:
+    required = sum(d.variadicity == irdl.Variadicity.single for d in definitions)
+    if any(d.variadicity == irdl.Variadicity.variadic for d in definitions):
+        return count >= required
+    return required <= count <= len(definitions)
+
+
+def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
+    values = [*op.operands, *op.results]
+    infos = {v: TensorInfo.of(v) for v in values if is_tensor(v)}
+    if cls.same_vdevice:
+        _check_devices([i.vdevice for i in infos.values() if i.vdevice])
+    operands = [infos.get(v) for v in op.operands]
+    results = [infos.get(v) for v in op.results]
+    attrs = {key: _read_attr(op.attributes, key, spec) for key, spec in cls.attrs.items()}
+    if cls.infer is not None and None not in operands:
+        _check_results(_as_list(cls.infer(operands, attrs)), results)
+    if cls.check is not None:
+        cls.check(operands, results, attrs)
+
+
+def _check_devices(devices: list[str]) -> None:
+    other = next((d for d in devices if d != devices[0]), None)
+    if other is not None:
+        raise RelaxError(f"expected all tensors on one device, got '{devices[0]}' and '{other}'")
+
+
+def _check_results(inferred: list[TensorInfo], written: Sequence[TensorInfo | None]) -> None:
+    if len(inferred) != len(written):
+        raise RelaxError(f"expected {len(inferred)} results, got {len(written)}")
+    for want, got in zip(inferred, written, strict=True):
+        if got is None or not same_info(want, got):
+            raise RelaxError(f"expected result tensor<{want}>, got {'no tensor' if got is None else f'tensor<{got}>'}")
+
+
+def _read_attr(attributes: Any, key: str, spec: Attr) -> Any:
+    if key in attributes:
+        return spec.read(key, attributes[key])
+    return None if spec.default is REQUIRED else spec.default
+
+
+def _written(cls: type[EffectOp], attrs: Mapping[str, Any]) -> dict[str, ir.Attribute]:
+    for key in attrs:
+        if key not in cls.attrs:
+            raise RelaxError(f"'{cls.OPERATION_NAME}' op has no attribute named '{key}'")
+    for key, spec in cls.attrs.items():
+        if spec.default is REQUIRED and key not in attrs:
+            raise RelaxError(f"'{cls.OPERATION_NAME}' op expected attribute '{key}'")
+    return {key: cls.attrs[key].write(key, value) for key, value in attrs.items()}
+
+
+def _value(operand: ir.Value | ir.Operation | ir.OpView) -> ir.Value:
+    return operand.result if isinstance(operand, ir.Operation | ir.OpView) else operand
+
+
+def _as_list(infos: TensorInfo | list[TensorInfo]) -> list[TensorInfo]:
+    return infos if isinstance(infos, list) else [infos]

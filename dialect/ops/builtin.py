@@ -1,0 +1,32 @@
+"""Ops that say something about a value without computing on it."""
+
+from __future__ import annotations
+
+from ..errors import RelaxError
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo, same_info
+from .unary import _Unary
+
+__all__ = ["MatchCast", "StopLiftParams"]
+
+
+class MatchCast(Op, name="match_cast"):
+    """The operand under the result's type, checked at run time; symbols that are new there are defined by it.
+
+    The type must not contradict the operand's: same rank and dtype, equal where both are constant.
+    """
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+        (x,), (result,) = operands, results
+        constant = [d if isinstance(d, int) else None for d in x.shape]
+        wanted = [d if isinstance(d, int) else None for d in result.shape]
+        if not same_info(x.with_(shape=constant), result.with_(shape=wanted)):
+            raise RelaxError(f"expected a type that tensor<{x}> can have, got tensor<{result}>")
+
+
+class StopLiftParams(_Unary, name="stop_lift_params"):
+    """The operand, unchanged: a barrier, what is computed from it stays in inference."""

@@ -1,0 +1,91 @@
+"""Tensors made from no tensor. Where no operand gives the shape, the result type does, symbols included."""
+
+from __future__ import annotations
+
+from .. import attributes
+from ..bindings import ir
+from ..errors import RelaxError
+from ..inference import require_rank
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+from ..symbolic import same
+
+__all__ = ["Arange", "Constant", "Full", "ShapeValue", "Tril", "Triu"]
+
+
+class Constant(Op, name="constant"):
+    """A tensor written in the IR. For small tables and scalars; weights are arguments."""
+
+    result: Result[Tensor]
+    attrs = {"value": attributes.elements()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        return TensorInfo.of(ir.ShapedType(attrs["value"].type))
+
+
+class Full(Op, name="full"):
+    """A tensor of the result's type, every element ``value``."""
+
+    result: Result[Tensor]
+    attrs = {"value": attributes.scalar()}
+
+
+class Arange(Op, name="arange"):
+    """``start, start + step, ...`` below ``end``, each an integer or symbolic expression; the result type gives length and dtype."""
+
+    result: Result[Tensor]
+    attrs = {"start": attributes.dims(), "end": attributes.dims(), "step": attributes.dims()}
+
+    @staticmethod
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+        (result,) = results
+        require_rank(result, 1, "result")
+        start, end, step = (_one(name, attrs[name]) for name in ("start", "end", "step"))
+        if step == 0:
+            raise RelaxError("expected a step other than 0")
+        length = (
+            (end - start + step - 1) // step if not isinstance(step, int) or step > 0 else (start - end - step - 1) // -step
+        )
+        if not same(length, result.shape[0]):
+            raise RelaxError(f"expected a result of {length} elements, got tensor<{result}>")
+
+
+class ShapeValue(Op, name="shape_value"):
+    """A scalar tensor with the value of a symbolic expression; the result type gives the dtype."""
+
+    result: Result[Tensor]
+    attrs = {"value": attributes.dims()}
+
+    @staticmethod
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+        require_rank(results[0], 0, "result")
+        _one("value", attrs["value"])
+
+
+def _one(name: str, dims: list[attributes.Dim]) -> attributes.Dim:
+    if len(dims) != 1:
+        raise RelaxError(f"expected one expression for attribute '{name}', got {len(dims)}")
+    return dims[0]
+
+
+class _Triangle(Op):
+    """Base: keeps one triangle of the last two dimensions; diagonal ``k`` is above the main one when positive."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"k": attributes.integer(default=0)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        if operands[0].rank < 2:
+            raise RelaxError(f"expected an operand of rank 2 or more, got {operands[0].rank}")
+        return operands[0]
+
+
+class Tril(_Triangle, name="tril"):
+    """The lower triangle up to diagonal ``k``; zero above."""
+
+
+class Triu(_Triangle, name="triu"):
+    """The upper triangle from diagonal ``k``; zero below."""

@@ -1,0 +1,124 @@
+"""Parts of tensors, chosen by indices or by ranges."""
+
+from __future__ import annotations
+
+from .. import attributes
+from ..errors import RelaxError
+from ..inference import normalize_axis, require_integer, shape_text
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+from ..symbolic import Dim, same
+
+__all__ = ["GatherElements", "GatherND", "StridedSlice", "Take"]
+
+
+class Take(Op, name="take"):
+    """``x`` with the dimension ``axis`` replaced by the indices' dimensions; with axis 0 an embedding lookup.
+
+    A negative index counts from the end; an index outside of the dimension is an error of the caller, as in Relax.
+    """
+
+    x: Operand[Tensor]
+    indices: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=0)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, indices = operands
+        require_integer(indices, "index tensor")
+        axis = normalize_axis(attrs["axis"], x.rank)
+        return x.with_(shape=[*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
+
+
+class GatherElements(Op, name="gather_elements"):
+    """``result[i][j] = x[indices[i][j]][j]`` for axis 0, likewise for others; the result has the indices' shape."""
+
+    x: Operand[Tensor]
+    indices: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=0)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, indices = operands
+        require_integer(indices, "index tensor")
+        normalize_axis(attrs["axis"], x.rank)
+        if x.rank != indices.rank:
+            raise RelaxError(f"expected operands of one rank, got {x.rank} and {indices.rank}")
+        return x.with_(shape=indices.shape)
+
+
+class GatherND(Op, name="gather_nd"):
+    """``result[b..., i...] = x[b..., indices[b..., i..., :]]``: the last dimension of the indices is one coordinate of ``x``.
+
+    The first ``batch_dims`` dimensions are shared.
+    """
+
+    x: Operand[Tensor]
+    indices: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"batch_dims": attributes.integer(default=0)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, indices = operands
+        require_integer(indices, "index tensor")
+        batch = attrs["batch_dims"]
+        depth = indices.shape[-1] if indices.rank else None
+        if not isinstance(depth, int):
+            raise RelaxError("expected indices whose last dimension is static")
+        if not 0 <= batch < indices.rank or batch + depth > x.rank:
+            raise RelaxError(f"expected batch_dims + {depth} of at most {x.rank}, got {batch + depth}")
+        if not all(same(a, b) for a, b in zip(x.shape[:batch], indices.shape[:batch], strict=True)):
+            raise RelaxError(f"expected equal batch dimensions, got {shape_text(x.shape)} and {shape_text(indices.shape)}")
+        return x.with_(shape=[*indices.shape[:-1], *x.shape[batch + depth :]])
+
+
+class StridedSlice(Op, name="strided_slice"):
+    """``x[begin:end:step]`` along the listed axes. Begin and end may be symbolic; a negative one counts from the end.
+
+    Bounds outside of the dimension are limited to it, as in Python. Steps are positive integers.
+    """
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "axes": attributes.integers(),
+        "begin": attributes.dims(),
+        "end": attributes.dims(),
+        "strides": attributes.integers(default=None),
+    }
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        axes = [normalize_axis(a, x.rank, "axes") for a in attrs["axes"]]
+        strides = attrs["strides"] or [1] * len(axes)
+        if len(set(axes)) != len(axes) or not len(axes) == len(attrs["begin"]) == len(attrs["end"]) == len(strides):
+            raise RelaxError("expected distinct axes with one begin, end and stride each")
+        if any(s < 1 for s in strides):
+            raise RelaxError(f"expected positive strides, got {strides}")
+        shape = list(x.shape)
+        for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
+            shape[axis] = _slice_length(shape[axis], begin, end, stride)
+        return x.with_(shape=shape)
+
+
+def slice_bound(bound: Dim, size: Dim) -> Dim:
+    """A slice bound counted from the start and limited to ``[0, size]``; symbolic bounds are taken to lie inside."""
+    if bound is None or size is None:
+        return bound if isinstance(bound, int) and bound == 0 else None
+    if isinstance(bound, int) and bound < 0:
+        bound = size + bound
+    if isinstance(bound, int) and isinstance(size, int):
+        return min(max(bound, 0), size)
+    return size if isinstance(bound, int) and bound >= 2**31 else bound
+
+
+def _slice_length(size: Dim, begin: Dim, end: Dim, stride: int) -> Dim:
+    start, stop = slice_bound(begin, size), slice_bound(end, size)
+    if start is None or stop is None:
+        return None
+    length = (stop - start + stride - 1) // stride
+    return max(length, 0) if isinstance(length, int) else length

@@ -1,0 +1,92 @@
+"""Matrix products, and the packed weight layout that the CPU kernels read."""
+
+from __future__ import annotations
+
+from .. import attributes
+from ..errors import RelaxError
+from ..inference import broadcast_shapes, require_float, require_rank, require_same_dtype, shape_text
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+from ..symbolic import Dim, same
+
+__all__ = ["MatMul", "PackWeight", "PackedMatMul"]
+
+
+class MatMul(Op, name="matmul"):
+    """Matrix product ``[..., m, k] x [..., k, n] -> [..., m, n]`` with broadcast batch dimensions.
+
+    A one-dimensional operand is a row (left) or a column (right), and its dimension is dropped from the result, as in NumPy.
+    Products are summed in f32 (f64 for f64 operands) and rounded once to ``out_dtype``, by default the operands' dtype.
+    """
+
+    lhs: Operand[Tensor]
+    rhs: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"out_dtype": attributes.dtype(default=None)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        lhs, rhs = operands
+        require_same_dtype(lhs, rhs)
+        if not lhs.rank or not rhs.rank:
+            raise RelaxError("expected operands of rank 1 or more, got a scalar")
+        left = list(lhs.shape) if lhs.rank > 1 else [1, *lhs.shape]
+        right = list(rhs.shape) if rhs.rank > 1 else [*rhs.shape, 1]
+        if not same(left[-1], right[-2]):
+            raise RelaxError(f"expected equal inner dimensions, got {shape_text(lhs.shape)} and {shape_text(rhs.shape)}")
+        tail = ([left[-2]] if lhs.rank > 1 else []) + ([right[-1]] if rhs.rank > 1 else [])
+        shape = broadcast_shapes(left[:-2], right[:-2]) + tail
+        return lhs.with_(shape=shape, dtype=attrs["out_dtype"])
+
+
+class PackWeight(Op, name="pack_weight"):
+    """A matrix ``[k, n]`` as panels of ``tile`` columns: ``[ceil(n / tile), k, tile]``, zero padded at the right edge.
+
+    A kernel then reads the weight as one forward stream, and sees no edge in n. An op on weights alone, so lifting moves it to
+    preparation time.
+    """
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"tile": attributes.integer()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        require_rank(x, 2)
+        tile = attrs["tile"]
+        if tile < 1:
+            raise RelaxError(f"expected a positive tile, got {tile}")
+        k, n = x.shape
+        return x.with_(shape=[None if n is None else (n + tile - 1) // tile, k, tile])
+
+
+class PackedMatMul(Op, name="packed_matmul"):
+    """``x[..., m, k]`` times a matrix of ``n`` columns packed by :class:`PackWeight`: ``[..., m, n]``.
+
+    Sums as :class:`MatMul` does.
+    """
+
+    x: Operand[Tensor]
+    weight: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"n": attributes.integer(), "out_dtype": attributes.dtype(default=None)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, weight = operands
+        require_float(x)
+        require_same_dtype(x, weight)
+        require_rank(weight, 3, "weight")
+        panels, k, tile = weight.shape
+        if not x.rank or not same(x.shape[-1], k):
+            raise RelaxError(f"expected equal inner dimensions, got {shape_text(x.shape)} and {shape_text(weight.shape)}")
+        _check_columns(attrs["n"], panels, tile)
+        return x.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=attrs["out_dtype"])
+
+
+def _check_columns(n: int, panels: Dim, tile: Dim) -> None:
+    if not isinstance(panels, int) or not isinstance(tile, int):
+        raise RelaxError("expected a packed weight of static panels")
+    if not (panels - 1) * tile < n <= panels * tile:
+        raise RelaxError(f"expected n in ({(panels - 1) * tile}, {panels * tile}] for {panels} panels of {tile}, got {n}")

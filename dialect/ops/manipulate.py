@@ -1,0 +1,196 @@
+"""Changes of shape and order that compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import attributes
+from ..errors import RelaxError
+from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_same_dtype, shape_text
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+from ..symbolic import Dim, same
+
+__all__ = ["BroadcastTo", "Concat", "ExpandDims", "Flip", "PermuteDims", "Repeat", "Reshape", "Split", "Squeeze", "Tile"]
+
+
+class PermuteDims(Op, name="permute_dims"):
+    """Reorders dimensions: dimension ``i`` of the result is ``axes[i]`` of the operand. Absent axes reverse."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axes": attributes.integers(default=None)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        axes = (
+            list(range(x.rank))[::-1] if attrs["axes"] is None else [normalize_axis(a, x.rank, "axes") for a in attrs["axes"]]
+        )
+        if sorted(axes) != list(range(x.rank)):
+            raise RelaxError(f"expected a permutation of {x.rank} axes, got {attrs['axes']}")
+        return x.with_(shape=[x.shape[a] for a in axes])
+
+
+class Reshape(Op, name="reshape"):
+    """The elements in row-major order under the result's shape."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+        (x,), (result,) = operands, results
+        require_same_dtype(x, result)
+        before, after = _count(x.shape), _count(result.shape)
+        if not same(before, after):
+            raise RelaxError(f"expected as many elements as {shape_text(x.shape)}, got {shape_text(result.shape)}")
+
+
+def _count(shape: Sequence[Dim]) -> Dim:
+    total: Dim = 1
+    for dim in shape:
+        if dim is None or total is None:
+            return None
+        total = total * dim
+    return total
+
+
+class BroadcastTo(Op, name="broadcast_to"):
+    """The operand repeated to the result's shape by NumPy's broadcasting rule."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+        (x,), (result,) = operands, results
+        require_same_dtype(x, result)
+        if x.rank > result.rank or not all(
+            same(a, b) for a, b in zip(broadcast_shapes(x.shape, result.shape), result.shape, strict=True)
+        ):
+            raise RelaxError(f"expected a shape that {shape_text(x.shape)} broadcasts to, got {shape_text(result.shape)}")
+
+
+class ExpandDims(Op, name="expand_dims"):
+    """Inserts dimensions of size one; ``axis`` counts in the result."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integers()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        rank = x.rank + len(attrs["axis"])
+        axes = normalize_axes(attrs["axis"], rank)
+        dims = iter(x.shape)
+        return x.with_(shape=[1 if i in axes else next(dims) for i in range(rank)])
+
+
+class Squeeze(Op, name="squeeze"):
+    """Removes dimensions of size one: the listed ones, or all when ``axis`` is absent."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integers(default=None)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        axes = [i for i, d in enumerate(x.shape) if d == 1] if attrs["axis"] is None else normalize_axes(attrs["axis"], x.rank)
+        for axis in axes:
+            if not same(x.shape[axis], 1):
+                raise RelaxError(f"expected a dimension of size 1 at axis {axis}, got {shape_text(x.shape)}")
+        return x.with_(shape=[d for i, d in enumerate(x.shape) if i not in axes])
+
+
+class Concat(Op, name="concat"):
+    """Two tensors one after the other along an axis. More are a chain, which lowering takes as one."""
+
+    lhs: Operand[Tensor]
+    rhs: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=0)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        lhs, rhs = operands
+        require_same_dtype(lhs, rhs)
+        axis = normalize_axis(attrs["axis"], lhs.rank)
+        if lhs.rank != rhs.rank or not all(
+            same(a, b) for i, (a, b) in enumerate(zip(lhs.shape, rhs.shape, strict=True)) if i != axis
+        ):
+            raise RelaxError(
+                f"expected shapes equal but for axis {axis}, got {shape_text(lhs.shape)} and {shape_text(rhs.shape)}"
+            )
+        a, b = lhs.shape[axis], rhs.shape[axis]
+        total = None if a is None or b is None else a + b
+        return lhs.with_(shape=[total if i == axis else (d if d is not None else e) for i, (d, e) in enumerate(zip(lhs.shape, rhs.shape, strict=True))])  # fmt: skip
+
+
+class Split(Op, name="split"):
+    """Equal parts along an axis, as many as there are results."""
+
+    x: Operand[Tensor]
+    parts: Sequence[Result[Tensor]]
+    attrs = {"sections": attributes.integer(), "axis": attributes.integer(default=0)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
+        (x,) = operands
+        axis, sections = normalize_axis(attrs["axis"], x.rank), attrs["sections"]
+        size = x.shape[axis]
+        if sections < 1 or (isinstance(size, int) and size % sections):
+            raise RelaxError(f"expected a dimension that divides into {sections} equal parts, got {shape_text(x.shape)}")
+        part = None if size is None else size // sections
+        return [x.with_(shape=[part if i == axis else d for i, d in enumerate(x.shape)])] * sections
+
+
+class Flip(Op, name="flip"):
+    """Reverses the order along an axis."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        normalize_axis(attrs["axis"], operands[0].rank)
+        return operands[0]
+
+
+class Repeat(Op, name="repeat"):
+    """Each element ``repeats`` times in a row along an axis."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"repeats": attributes.integer(), "axis": attributes.integer()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        axis, repeats = normalize_axis(attrs["axis"], x.rank), attrs["repeats"]
+        if repeats < 1:
+            raise RelaxError(f"expected at least one repeat, got {repeats}")
+        return x.with_(shape=[_times(d, repeats) if i == axis else d for i, d in enumerate(x.shape)])
+
+
+class Tile(Op, name="tile"):
+    """The whole tensor repeated along each dimension, ``repeats[i]`` times."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"repeats": attributes.integers()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        repeats = attrs["repeats"]
+        if len(repeats) != x.rank or any(r < 1 for r in repeats):
+            raise RelaxError(f"expected {x.rank} positive repeats, got {repeats}")
+        return x.with_(shape=[_times(d, r) for d, r in zip(x.shape, repeats, strict=True)])
+
+
+def _times(dim: Dim, factor: int) -> Dim:
+    return None if dim is None else dim * factor

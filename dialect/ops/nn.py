@@ -1,0 +1,330 @@
+"""Neural-network operators: activations, normalisations, attention, convolution and pooling."""
+
+from __future__ import annotations
+
+from .. import attributes
+from ..errors import RelaxError
+from ..inference import (
+    boolean,
+    broadcast_shapes,
+    normalize_axes,
+    normalize_axis,
+    require_float,
+    require_rank,
+    require_same_dtype,
+    shape_text,
+)  # fmt: skip
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+from ..symbolic import Dim, Expr, same
+from .unary import _FloatUnary
+
+__all__ = [
+    "AdaptiveAvgPool2D",
+    "Attention",
+    "AvgPool2D",
+    "BatchNorm",
+    "Conv2D",
+    "Gelu",
+    "GeluTanh",
+    "HardSwish",
+    "LayerNorm",
+    "LeakyRelu",
+    "LogSoftmax",
+    "MaxPool2D",
+    "Pad",
+    "RMSNorm",
+    "Relu",
+    "Silu",
+    "Softmax",
+    "Softplus",
+]  # fmt: skip
+
+
+class Relu(_FloatUnary, name="relu"):
+    """``max(x, 0)``."""
+
+
+class Gelu(_FloatUnary, name="gelu"):
+    """``x / 2 * (1 + erf(x / sqrt(2)))``."""
+
+
+class GeluTanh(_FloatUnary, name="gelu_tanh"):
+    """``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))``."""
+
+
+class Silu(_FloatUnary, name="silu"):
+    """``x * sigmoid(x)``."""
+
+
+class HardSwish(_FloatUnary, name="hardswish"):
+    """``x * clip(x + 3, 0, 6) / 6``."""
+
+
+class Softplus(_FloatUnary, name="softplus"):
+    """``log(1 + exp(x))``."""
+
+
+class LeakyRelu(_FloatUnary, name="leaky_relu"):
+    """``x`` where positive, else ``alpha * x``."""
+
+    attrs = {"alpha": attributes.real(default=0.01)}
+
+
+class _AlongAxis(Op):
+    """Base: floating point, same shape, along one axis."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=-1)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        require_float(x)
+        normalize_axis(attrs["axis"], x.rank)
+        return x
+
+
+class Softmax(_AlongAxis, name="softmax"):
+    """``exp(x - max) / sum(exp(x - max))``; computed in f32 for narrower floats. A row of only -inf is NaN."""
+
+
+class LogSoftmax(_AlongAxis, name="log_softmax"):
+    """``x - max - log(sum(exp(x - max)))``; computed in f32 for narrower floats."""
+
+
+def _check_affine(x: TensorInfo, axes: list[int], *parameters: TensorInfo) -> None:
+    require_float(x)
+    require_same_dtype(x, *parameters)
+    wanted = [x.shape[a] for a in axes]
+    for parameter in parameters:
+        if parameter.rank != len(wanted) or not all(same(a, b) for a, b in zip(parameter.shape, wanted, strict=True)):
+            raise RelaxError(f"expected parameters of shape {shape_text(wanted)}, got {shape_text(parameter.shape)}")
+
+
+class LayerNorm(Op, name="layer_norm"):
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over ``axes``; computed in f32 for narrower floats.
+
+    Source: Ba, Kiros and Hinton, Layer Normalization, arXiv:1607.06450.
+    """
+
+    x: Operand[Tensor]
+    gamma: Operand[Tensor]
+    beta: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axes": attributes.integers(default=(-1,)), "epsilon": attributes.real(default=1e-5)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, gamma, beta = operands
+        _check_affine(x, normalize_axes(attrs["axes"], x.rank, "axes"), gamma, beta)
+        return x
+
+
+class RMSNorm(Op, name="rms_norm"):
+    """``x / sqrt(mean(x * x) + epsilon) * weight`` over ``axes``; computed in f32 for narrower floats.
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467.
+    """
+
+    x: Operand[Tensor]
+    weight: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axes": attributes.integers(default=(-1,)), "epsilon": attributes.real(default=1e-5)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, weight = operands
+        _check_affine(x, normalize_axes(attrs["axes"], x.rank, "axes"), weight)
+        return x
+
+
+class BatchNorm(Op, name="batch_norm"):
+    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` per channel of ``axis``, with given statistics (inference)."""
+
+    x: Operand[Tensor]
+    gamma: Operand[Tensor]
+    beta: Operand[Tensor]
+    mean: Operand[Tensor]
+    variance: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=1), "epsilon": attributes.real(default=1e-5)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, *parameters = operands
+        _check_affine(x, [normalize_axis(attrs["axis"], x.rank)], *parameters)
+        return x
+
+
+class Attention(Op, name="attention"):
+    """``softmax(q @ k^T * scale + mask) @ v`` for ``q[..., h, s, d]``, ``k[..., g, t, d]``, ``v[..., g, t, e]``.
+
+    ``h`` is a multiple of ``g``: query head ``i`` reads key head ``i // (h / g)`` (grouped queries). The mask broadcasts to
+    ``[..., h, s, t]``; a boolean one keeps where true. ``causal`` lets query ``i`` see keys ``0 ... i`` (top-left aligned, as
+    PyTorch's ``is_causal``). The default scale is ``1 / sqrt(d)``. Scores are computed in f32 for narrower floats. A query that
+    sees no key gives NaN.
+
+    Source: Vaswani et al., Attention Is All You Need, arXiv:1706.03762; Ainslie et al., GQA, arXiv:2305.13245.
+    """
+
+    query: Operand[Tensor]
+    key: Operand[Tensor]
+    value: Operand[Tensor]
+    mask: Operand[Tensor] | None
+    result: Result[Tensor]
+    attrs = {"scale": attributes.real(default=None), "causal": attributes.boolean(default=False)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        q, k, v = operands[:3]
+        require_float(q)
+        require_same_dtype(q, k, v)
+        if q.rank < 3 or not q.rank == k.rank == v.rank:
+            raise RelaxError(f"expected query, key and value of one rank of 3 or more, got {q.rank}, {k.rank} and {v.rank}")
+        _check_heads(q, k, v)
+        batch = broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
+        if len(operands) > 3:
+            _check_mask(operands[3], q, [*batch, *q.shape[-3:-1], k.shape[-2]])
+        return q.with_(shape=[*batch, *q.shape[-3:-1], v.shape[-1]])
+
+
+def _check_heads(q: TensorInfo, k: TensorInfo, v: TensorInfo) -> None:
+    shapes = f"{shape_text(q.shape)}, {shape_text(k.shape)} and {shape_text(v.shape)}"
+    if not same(q.shape[-1], k.shape[-1]) or not same(k.shape[-2], v.shape[-2]) or not same(k.shape[-3], v.shape[-3]):
+        raise RelaxError(f"expected query, key and value that fit together, got {shapes}")
+    heads, groups = q.shape[-3], k.shape[-3]
+    if isinstance(heads, int) and isinstance(groups, int) and (not groups or heads % groups):
+        raise RelaxError(f"expected a number of query heads that is a multiple of the key heads, got {heads} and {groups}")
+
+
+def _check_mask(mask: TensorInfo, q: TensorInfo, scores: list[Dim]) -> None:
+    if mask.dtype != boolean():
+        require_same_dtype(q, mask)
+    shape = broadcast_shapes(mask.shape, scores)
+    if len(shape) != len(scores) or not all(same(a, b) for a, b in zip(shape, scores, strict=True)):
+        raise RelaxError(f"expected a mask that broadcasts to {shape_text(scores)}, got {shape_text(mask.shape)}")
+
+
+def _window(size: Dim, kernel: Dim, stride: int, before: int, after: int, dilation: int = 1, ceil: bool = False) -> Dim:
+    """Output size of a sliding window; with ``ceil`` a window that starts inside the input or left padding counts."""
+    if size is None or kernel is None:
+        return None
+    if stride < 1 or dilation < 1 or before < 0 or after < 0:
+        raise RelaxError("expected positive strides and dilation and no negative padding")
+    span = size + before + after - dilation * (kernel - 1) - 1
+    if isinstance(span, int) and span < 0:
+        raise RelaxError(f"expected a window of at most {size + before + after}, got {dilation * (kernel - 1) + 1}")
+    count = (span + stride - 1 if ceil else span) // stride + 1
+    if ceil and isinstance(count, int) and isinstance(size, int) and (count - 1) * stride >= size + before:
+        count -= 1
+    return count
+
+
+class Conv2D(Op, name="conv2d"):
+    """Cross-correlation of ``x[n, c, h, w]`` with ``weight[o, c / groups, kh, kw]``: ``[n, o, h', w']``.
+
+    ``padding`` is top, left, bottom, right.
+    """
+
+    x: Operand[Tensor]
+    weight: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "strides": attributes.integers(default=(1, 1), length=2),
+        "padding": attributes.integers(default=(0, 0, 0, 0), length=4),
+        "dilation": attributes.integers(default=(1, 1), length=2),
+        "groups": attributes.integer(default=1),
+    }
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, weight = operands
+        require_float(x)
+        require_same_dtype(x, weight)
+        require_rank(x, 4)
+        require_rank(weight, 4, "weight")
+        n, c, h, w = x.shape
+        o, cg, kh, kw = weight.shape
+        groups = attrs["groups"]
+        if groups < 1 or (isinstance(o, int) and o % groups) or (cg is not None and not same(c, cg * groups)):
+            raise RelaxError(
+                f"expected channels that fit {groups} groups, got {shape_text(x.shape)} and {shape_text(weight.shape)}"
+            )
+        (sh, sw), (top, left, bottom, right), (dh, dw) = attrs["strides"], attrs["padding"], attrs["dilation"]
+        return x.with_(shape=[n, o, _window(h, kh, sh, top, bottom, dh), _window(w, kw, sw, left, right, dw)])
+
+
+class _Pool2D(Op):
+    """Base: a window of ``pool_size`` over ``x[n, c, h, w]``; ``padding`` is top, left, bottom, right."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "pool_size": attributes.integers(length=2),
+        "strides": attributes.integers(default=(1, 1), length=2),
+        "padding": attributes.integers(default=(0, 0, 0, 0), length=4),
+        "dilation": attributes.integers(default=(1, 1), length=2),
+        "ceil_mode": attributes.boolean(default=False),
+    }
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        require_float(x)
+        require_rank(x, 4)
+        (kh, kw), (sh, sw), (dh, dw) = attrs["pool_size"], attrs["strides"], attrs["dilation"]
+        top, left, bottom, right = attrs["padding"]
+        ceil = attrs["ceil_mode"]
+        n, c, h, w = x.shape
+        return x.with_(shape=[n, c, _window(h, kh, sh, top, bottom, dh, ceil), _window(w, kw, sw, left, right, dw, ceil)])
+
+
+class MaxPool2D(_Pool2D, name="max_pool2d"):
+    """The largest element of each window; padding never wins."""
+
+
+class AvgPool2D(_Pool2D, name="avg_pool2d"):
+    """The mean of each window; ``count_include_pad`` counts the padding's zeros (never those beyond it in ceil mode)."""
+
+    attrs = {**_Pool2D.attrs, "count_include_pad": attributes.boolean(default=False)}
+
+
+class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
+    """Means over windows chosen so that the result is ``output_size``: output ``i`` averages ``[floor(i h / o), ceil((i + 1) h / o))``."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"output_size": attributes.integers(length=2)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        require_float(x)
+        require_rank(x, 4)
+        return x.with_(shape=[*x.shape[:2], *attrs["output_size"]])
+
+
+class Pad(Op, name="pad"):
+    """Adds ``before[i]`` and ``after[i]`` elements of ``value`` around each dimension."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "before": attributes.integers(),
+        "after": attributes.integers(),
+        "value": attributes.scalar(default=0),
+    }
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        before, after = attrs["before"], attrs["after"]
+        if len(before) != x.rank or len(after) != x.rank or any(p < 0 for p in [*before, *after]):
+            raise RelaxError(f"expected {x.rank} amounts of 0 or more before and after, got {before} and {after}")
+        return x.with_(shape=[_plus(d, b + a) for d, b, a in zip(x.shape, before, after, strict=True)])
+
+
+def _plus(dim: Dim, amount: int) -> int | Expr | None:
+    return None if dim is None else dim + amount

@@ -1,0 +1,52 @@
+"""Selection by condition or by extreme value."""
+
+from __future__ import annotations
+
+from .. import attributes
+from ..bindings import ir
+from ..errors import RelaxError
+from ..inference import boolean, broadcast_shapes, normalize_axis, require_same_dtype
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+
+__all__ = ["ArgMax", "ArgMin", "Where"]
+
+
+class Where(Op, name="where"):
+    """``x`` where the condition is true, else ``y``; all three broadcast."""
+
+    condition: Operand[Tensor]
+    x: Operand[Tensor]
+    y: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        condition, x, y = operands
+        if condition.dtype != boolean():
+            raise RelaxError(f"expected an i1 condition, got {condition.dtype}")
+        require_same_dtype(x, y)
+        return x.with_(shape=broadcast_shapes(condition.shape, x.shape, y.shape))
+
+
+class _ArgReduce(Op):
+    """Base: one index per row, as i64."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(), "keepdims": attributes.boolean(default=False)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        axis = normalize_axis(attrs["axis"], x.rank)
+        kept = [1] if attrs["keepdims"] else []
+        return x.with_(shape=[*x.shape[:axis], *kept, *x.shape[axis + 1 :]], dtype=ir.IntegerType.get_signless(64))
+
+
+class ArgMax(_ArgReduce, name="argmax"):
+    """Index of the largest element along an axis; the first of equals."""
+
+
+class ArgMin(_ArgReduce, name="argmin"):
+    """Index of the smallest element along an axis; the first of equals."""

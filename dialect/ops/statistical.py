@@ -1,0 +1,79 @@
+"""Reductions and scans along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import attributes
+from ..inference import normalize_axes, normalize_axis, require_float
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+from ..symbolic import Dim
+
+__all__ = ["CumSum", "Max", "Mean", "Min", "Prod", "Sum", "Variance"]
+
+
+def _reduced(shape: Sequence[Dim], axes: Sequence[int], keepdims: bool) -> list[Dim]:
+    if keepdims:
+        return [1 if i in axes else d for i, d in enumerate(shape)]
+    return [d for i, d in enumerate(shape) if i not in axes]
+
+
+class _Reduction(Op):
+    """Base: one value per row. ``axis`` is a list of axes (absent: all of them), ``keepdims`` keeps them with size one."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integers(default=None), "keepdims": attributes.boolean(default=False)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        return x.with_(shape=_reduced(x.shape, normalize_axes(attrs["axis"], x.rank), attrs["keepdims"]))
+
+
+class _FloatReduction(_Reduction):
+    """Base: like :class:`_Reduction`, floating point only."""
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_float(operands[0])
+        return _Reduction.infer(operands, attrs)
+
+
+class Sum(_Reduction, name="sum"):
+    """Sum, in f32 for narrower floats; of no elements it is 0."""
+
+
+class Prod(_Reduction, name="prod"):
+    """Product, in f32 for narrower floats; of no elements it is 1."""
+
+
+class Max(_Reduction, name="max"):
+    """Largest element; NaN if one is NaN."""
+
+
+class Min(_Reduction, name="min"):
+    """Smallest element; NaN if one is NaN."""
+
+
+class Mean(_FloatReduction, name="mean"):
+    """Sum divided by the count."""
+
+
+class Variance(_FloatReduction, name="variance"):
+    """Mean squared distance from the mean (divided by the count, not by the count less one)."""
+
+
+class CumSum(Op, name="cumsum"):
+    """Running sum along an axis; ``exclusive`` leaves the element itself out."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(), "exclusive": attributes.boolean(default=False)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        normalize_axis(attrs["axis"], x.rank)
+        return x

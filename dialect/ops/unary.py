@@ -1,0 +1,155 @@
+"""Elementwise functions of one tensor."""
+
+from __future__ import annotations
+
+from .. import attributes
+from ..inference import boolean, require_float, require_integer
+from ..op import Attrs, Op, Operand, Result, Tensor
+from ..struct_info import TensorInfo
+
+__all__ = [
+    "Abs", "BitwiseNot", "Ceil", "Clip", "Cos", "Erf", "Exp", "Floor", "IsFinite", "IsInf", "IsNan", "Log", "LogicalNot",
+    "Negative", "Reciprocal", "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Square", "Tanh", "Trunc",
+]  # fmt: skip
+
+
+class _Unary(Op):
+    """Base: the result has the operand's shape and dtype."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        return operands[0]
+
+
+class _FloatUnary(_Unary):
+    """Base: like :class:`_Unary`, floating point only."""
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_float(operands[0])
+        return operands[0]
+
+
+class _Predicate(Op):
+    """Base: a truth value per element of a floating-point tensor."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_float(operands[0])
+        return operands[0].with_(dtype=boolean())
+
+
+class Abs(_Unary, name="abs"):
+    """Absolute value."""
+
+
+class Negative(_Unary, name="negative"):
+    """``-x``."""
+
+
+class Sign(_Unary, name="sign"):
+    """-1, 0 or 1 by the sign; a NaN stays NaN."""
+
+
+class Square(_Unary, name="square"):
+    """``x * x``."""
+
+
+class Clip(_Unary, name="clip"):
+    """Limits values to ``[min, max]``; an absent limit does not limit."""
+
+    attrs = {"min": attributes.scalar(default=None), "max": attributes.scalar(default=None)}
+
+
+class BitwiseNot(_Unary, name="bitwise_not"):
+    """Inverts every bit of an integer."""
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_integer(operands[0])
+        return operands[0]
+
+
+class LogicalNot(Op, name="logical_not"):
+    """True where the element is zero."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        return operands[0].with_(dtype=boolean())
+
+
+class Ceil(_FloatUnary, name="ceil"):
+    """Rounds towards plus infinity."""
+
+
+class Floor(_FloatUnary, name="floor"):
+    """Rounds towards minus infinity."""
+
+
+class Round(_FloatUnary, name="round"):
+    """Rounds to the nearest integer, halves to even."""
+
+
+class Trunc(_FloatUnary, name="trunc"):
+    """Rounds towards zero."""
+
+
+class Cos(_FloatUnary, name="cos"):
+    """Cosine of an angle in radians."""
+
+
+class Sin(_FloatUnary, name="sin"):
+    """Sine of an angle in radians."""
+
+
+class Erf(_FloatUnary, name="erf"):
+    """Gauss error function."""
+
+
+class Exp(_FloatUnary, name="exp"):
+    """``e ** x``."""
+
+
+class Log(_FloatUnary, name="log"):
+    """Natural logarithm."""
+
+
+class Reciprocal(_FloatUnary, name="reciprocal"):
+    """``1 / x``."""
+
+
+class Rsqrt(_FloatUnary, name="rsqrt"):
+    """``1 / sqrt(x)``."""
+
+
+class Sigmoid(_FloatUnary, name="sigmoid"):
+    """``1 / (1 + exp(-x))``."""
+
+
+class Sqrt(_FloatUnary, name="sqrt"):
+    """Square root."""
+
+
+class Tanh(_FloatUnary, name="tanh"):
+    """Hyperbolic tangent."""
+
+
+class IsFinite(_Predicate, name="isfinite"):
+    """True where the element is neither infinite nor NaN."""
+
+
+class IsInf(_Predicate, name="isinf"):
+    """True where the element is plus or minus infinity."""
+
+
+class IsNan(_Predicate, name="isnan"):
+    """True where the element is not a number."""

@@ -1,0 +1,49 @@
+"""The Relax dialect itself: namespace, opaque types and loading. Ops are in :mod:`relaxir.dialect.ops`.
+
+The bindings look for a module named like the dialect under their search prefixes; this module is what they find.
+"""
+
+from __future__ import annotations
+
+from .bindings import append_dialect_search_prefix, ext, ir
+
+__all__ = ["NAMESPACE", "Object", "OutputSink", "ParamProvider", "Relax", "load", "new_context"]
+
+NAMESPACE = "relax"
+
+append_dialect_search_prefix(__package__)
+
+
+class Relax(ext.Dialect, name=NAMESPACE):
+    """Tensor operators of Apache TVM's Relax, and what weight preparation needs."""
+
+
+class ParamProvider(Relax.Type, name="param_provider"):
+    """``!relax.param_provider``: where ``relax.get_param`` reads weights from."""
+
+
+class OutputSink(Relax.Type, name="output_sink"):
+    """``!relax.output_sink``: where ``relax.set_output`` writes results to."""
+
+
+class Object(Relax.Type, name="object"):
+    """``!relax.object``: a value that the compiler passes through without looking inside."""
+
+
+def load(context: ir.Context | None = None) -> ir.Context:
+    """Registers the dialect with a context, once; a second call does nothing.
+
+    Must run before ``relax.*`` text is parsed in that context: loading later crashes the bindings.
+    """
+    from . import ops  # noqa: F401  defining the op classes fills the dialect
+
+    context = context or ir.Context.current
+    if not context.is_dialect_loaded(NAMESPACE):
+        with context, ir.Location.unknown():
+            Relax.load()
+    return context
+
+
+def new_context() -> ir.Context:
+    """A context with the dialect loaded. Multithreading stays off: Python callbacks would deadlock with it."""
+    return load(ir.Context())

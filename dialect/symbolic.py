@@ -1,0 +1,225 @@
+"""Symbolic dimensions: integer expressions over named sizes, kept in one canonical form so that equal means identical.
+
+An :class:`Expr` is a polynomial with integer coefficients over atoms. An atom is a name (``n``) or a division that does
+not simplify (``(n + 1) // 2``, ``n % 4``). Sums, products and exact divisions normalise: ``n + n``, ``2 * n`` and
+``(4 * n) // 2`` are all ``n * 2``. A dimension is an ``int``, an ``Expr`` or ``None`` (unknown).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable, Mapping
+
+from .errors import RelaxError
+
+__all__ = ["UNKNOWN", "Dim", "Expr", "dim_text", "evaluate", "parse", "same", "substitute", "symbol"]
+
+#: How an unknown dimension is written in a type's ``sym`` list.
+UNKNOWN = "?"
+
+_Monomial = tuple[str, ...]
+
+
+class Expr:
+    """A canonical integer expression; immutable, hashable, equal when it prints the same."""
+
+    __slots__ = ("_hash", "terms", "text")
+
+    def __init__(self, terms: Mapping[_Monomial, int]):
+        kept = sorted(((m, c) for m, c in terms.items() if c), key=lambda t: (-len(t[0]), t[0]))
+        self.terms: tuple[tuple[_Monomial, int], ...] = tuple(kept)
+        self.text = _print(self.terms)
+        self._hash = hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Expr({self.text!r})"
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Expr) and other.text == self.text
+
+    def __add__(self, other: int | Expr) -> int | Expr:
+        return _sum((self, other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> int | Expr:
+        return self * -1
+
+    def __sub__(self, other: int | Expr) -> int | Expr:
+        return self + (-other)
+
+    def __rsub__(self, other: int | Expr) -> int | Expr:
+        return -self + other
+
+    def __mul__(self, other: int | Expr) -> int | Expr:
+        terms: dict[_Monomial, int] = {}
+        for left, a in self.terms:
+            for right, b in _terms(other):
+                monomial = tuple(sorted(left + right))
+                terms[monomial] = terms.get(monomial, 0) + a * b
+        return _simplified(terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: int | Expr) -> int | Expr:
+        exact = _exact_quotient(self, other)
+        if exact is not None:
+            return exact
+        return _simplified({(f"{_atom_text(self)} // {_atom_text(other)}",): 1})
+
+    def __rfloordiv__(self, other: int) -> int | Expr:
+        return _simplified({(f"{other} // {_atom_text(self)}",): 1})
+
+    def __mod__(self, other: int | Expr) -> int | Expr:
+        if _exact_quotient(self, other) is not None:
+            return 0
+        return _simplified({(f"{_atom_text(self)} % {_atom_text(other)}",): 1})
+
+    def __rmod__(self, other: int) -> int | Expr:
+        return _simplified({(f"{other} % {_atom_text(self)}",): 1})
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The symbols that occur, also inside divisions."""
+        return frozenset(n.id for n in ast.walk(ast.parse(self.text, mode="eval")) if isinstance(n, ast.Name))
+
+
+#: A dimension: known, symbolic, or unknown.
+Dim = int | Expr | None
+
+
+def symbol(name: str) -> Expr:
+    """The expression that is just this name. Raises RelaxError when it is not an identifier."""
+    if not name.isidentifier():
+        raise RelaxError(f"expected a symbol name, got {name!r}")
+    return Expr({(name,): 1})
+
+
+@functools.lru_cache(maxsize=65536)
+def parse(text: str) -> Dim:
+    """Reads ``n * 2 + 1`` (operators ``+ - * // %``, parentheses, integers, names); ``?`` is unknown.
+
+    Raises:
+        RelaxError: the text is not such an expression.
+    """
+    if text.strip() == UNKNOWN:
+        return None
+    try:
+        return _build(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError):
+        raise RelaxError(f"expected a symbolic dimension such as 'n * 2 + 1', got {text!r}") from None
+
+
+def dim_text(dim: Dim) -> str:
+    """The canonical text of a dimension."""
+    return UNKNOWN if dim is None else str(dim)
+
+
+def same(left: Dim, right: Dim) -> bool:
+    """Whether two dimensions may be equal: identical, or one of them unknown."""
+    return left is None or right is None or left == right
+
+
+def substitute(dim: Dim, values: Mapping[str, int | Expr]) -> Dim:
+    """Replaces symbols by values; symbols without a value stay."""
+    if not isinstance(dim, Expr) or dim.names.isdisjoint(values):
+        return dim
+    return _build(ast.parse(dim.text, mode="eval").body, values)
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The number a dimension stands for. Raises RelaxError when a symbol has no value."""
+    result = substitute(dim, values)
+    if isinstance(result, int):
+        return result
+    missing = ", ".join(sorted(result.names)) if isinstance(result, Expr) else UNKNOWN
+    raise RelaxError(f"expected a value for every symbol of '{dim_text(dim)}', got none for {missing}")
+
+
+def _build(node: ast.expr, values: Mapping[str, int | Expr] | None = None) -> int | Expr:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
+        return node.value
+    if isinstance(node, ast.Name):
+        return (values or {}).get(node.id, symbol(node.id))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_build(node.operand, values)
+    if not isinstance(node, ast.BinOp):
+        raise ValueError(ast.dump(node))
+    left, right = _build(node.left, values), _build(node.right, values)
+    if isinstance(node.op, ast.Add):
+        return left + right
+    if isinstance(node.op, ast.Sub):
+        return left - right
+    if isinstance(node.op, ast.Mult):
+        return left * right
+    if isinstance(node.op, ast.FloorDiv):
+        return left // right
+    if isinstance(node.op, ast.Mod):
+        return left % right
+    raise ValueError(ast.dump(node))
+
+
+def _terms(value: int | Expr) -> Iterable[tuple[_Monomial, int]]:
+    return value.terms if isinstance(value, Expr) else (((), value),)
+
+
+def _simplified(terms: Mapping[_Monomial, int]) -> int | Expr:
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return 0
+    if set(kept) == {()}:
+        return kept[()]
+    return Expr(kept)
+
+
+def _sum(values: Iterable[int | Expr]) -> int | Expr:
+    terms: dict[_Monomial, int] = {}
+    for value in values:
+        for monomial, coefficient in _terms(value):
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+    return _simplified(terms)
+
+
+def _exact_quotient(dividend: Expr, divisor: int | Expr) -> int | Expr | None:
+    """The quotient when every term divides exactly, else None."""
+    divisor_terms = tuple(_terms(divisor))
+    if len(divisor_terms) != 1:
+        return 1 if dividend == divisor else None
+    (atoms, coefficient) = divisor_terms[0]
+    if coefficient == 0:
+        raise ZeroDivisionError
+    terms: dict[_Monomial, int] = {}
+    for monomial, value in dividend.terms:
+        rest = list(monomial)
+        for atom in atoms:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if value % coefficient:
+            return None
+        terms[tuple(rest)] = value // coefficient
+    return _simplified(terms)
+
+
+def _atom_text(value: int | Expr) -> str:
+    return str(value) if isinstance(value, int) or value.text.isidentifier() else f"({value.text})"
+
+
+def _print(terms: tuple[tuple[_Monomial, int], ...]) -> str:
+    text = ""
+    for monomial, coefficient in terms:
+        size = abs(coefficient)
+        factors = [a if a.isidentifier() else f"({a})" for a in monomial]
+        if size != 1 or not factors:
+            factors.append(str(size))
+        sign = "-" if coefficient < 0 else "+"
+        piece = " * ".join(factors)
+        text = f"{text} {sign} {piece}" if text else (f"-{piece}" if coefficient < 0 else piece)
+    return text
