@@ -1,0 +1,71 @@
+"""relaxir compiles a model once, prepares its weights once, streamed, and runs on weights already in the kernels' layout.
+
+Names are imported when first used: ``import relaxir`` and running a compiled artifact import neither MLIR nor torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from .dialect.errors import DiagnosticError, RelaxError
+
+if TYPE_CHECKING:
+    from .builder import Builder
+    from .compile import compile
+    from .evaluate import evaluate
+    from .frontend import from_torch, save_weights
+    from .module import Module
+    from .runtime.executable import Executable, load
+
+__all__ = [
+    "Builder",
+    "DiagnosticError",
+    "Executable",
+    "Module",
+    "RelaxError",
+    "compile",
+    "evaluate",
+    "from_torch",
+    "load",
+    "save_weights",
+]
+
+__version__ = "0.1.0"
+
+#: Where each name that is imported on demand lives.
+_HOMES = {
+    "Builder": "builder",
+    "Executable": "runtime.executable",
+    "Module": "module",
+    "compile": "compile",
+    "evaluate": "evaluate",
+    "from_torch": "frontend",
+    "load": "runtime.executable",
+    "save_weights": "frontend",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Importing the file ``compile.py`` sets an attribute ``compile`` of this package; it must stay the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_home = isinstance(value, ModuleType) and _HOMES.get(name) == name
+        super().__setattr__(name, getattr(value, name) if is_home else value)
+
+
+sys.modules[__name__].__class__ = _Package

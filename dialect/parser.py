@@ -1,0 +1,104 @@
+"""MLIR text in, a module out; what MLIR's own parser would crash on is refused before it gets there."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from .bindings import ir
+from .conventions import check_module
+from .errors import DiagnosticError, RelaxError, from_mlir_error
+
+__all__ = ["MAX_NESTING", "parse_module"]
+
+#: Brackets inside brackets that a module may have. MLIR's parser is recursive and its stack (8 MiB) overflows at about 3,000
+#: nested regions and 15,000 nested attributes (torch-mlir 20261001); no real module comes near 100.
+MAX_NESTING = 500
+
+#: What a bytecode file begins with. Bytecode is refused: LLVM does not harden its reader against hostile input.
+_BYTECODE = b"ML\xefR"
+# Strings, comments and operators, in which brackets do not nest. Takes a tenth of the parser's own time.
+_NOT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=')
+
+
+def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context | None = None) -> ir.Module:
+    """Reads a module in text form; without an enclosing ``module`` the operations are put into one.
+
+    Args:
+        text: MLIR text, bytes as UTF-8.
+        source_name: the file name in locations and diagnostics.
+        context: one with the dialect loaded (:func:`relaxir.dialect.relax.new_context`); by default the current one.
+
+    Raises:
+        DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.
+        RelaxError: this is no text: bytecode, not UTF-8, or brackets nested deeper than ``MAX_NESTING``.
+    """
+    text = _decoded(text, source_name)
+    _check_nesting(text, source_name)
+    with context or ir.Context.current:
+        try:
+            module = ir.Module.parse(text)
+        except ir.MLIRError as error:
+            raise _renamed(from_mlir_error(error), source_name) from None
+        if source_name != "-":
+            _relocate(module, source_name)
+    check_module(module)
+    return module
+
+
+def _decoded(text: str | bytes, source_name: str) -> str:
+    if isinstance(text, str):
+        return text
+    if not isinstance(text, bytes | bytearray):
+        raise RelaxError(f"expected MLIR text, got {type(text).__name__}")
+    if text.startswith(_BYTECODE):
+        raise RelaxError("expected MLIR text, got MLIR bytecode", source_name)
+    try:
+        return bytes(text).decode()
+    except UnicodeDecodeError as error:
+        raise RelaxError(f"expected UTF-8 text, got the byte {text[error.start]:#04x} at {error.start}", source_name) from None
+
+
+def _check_nesting(text: str, source_name: str) -> None:
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:
+        raise RelaxError("expected text without surrogates", source_name) from None
+    depth = _depth(_NOT_BRACKETS.sub(b"", raw))
+    if depth > MAX_NESTING:
+        raise RelaxError(f"expected at most {MAX_NESTING} levels of nesting, got {depth}", source_name)
+
+
+def _depth(raw: bytes) -> int:
+    """The deepest nesting of brackets; surplus closing ones do not hide what is opened after them."""
+    steps = np.zeros(256, np.int8)
+    steps[list(b"([{<")], steps[list(b")]}>")] = 1, -1
+    path = steps[np.frombuffer(raw, np.uint8)]
+    levels = np.cumsum(path[path != 0], dtype=np.int32)
+    return 0 if not levels.size else int(np.max(levels - np.minimum(np.minimum.accumulate(levels), 0)))
+
+
+def _renamed(error: DiagnosticError, source_name: str) -> DiagnosticError:
+    """The error with locations in ``-``, the name the bindings give to text, replaced by the real name."""
+    found = [(s, re.sub(r"^-(?=:\d)", lambda _: source_name, where), text) for s, where, text in error.diagnostics]
+    return DiagnosticError(found)
+
+
+def _relocate(module: ir.Module, source_name: str) -> None:
+    """Gives ops the name of the file they came from; the bindings cannot parse text under a name."""
+
+    def move(location: ir.Location) -> ir.Location:
+        if not isinstance(location, ir.FileLineColLoc) or location.filename != "-":
+            return location
+        return ir.Location.file(source_name, location.start_line, location.start_col)
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        op.location = move(op.location)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.set_location(move(argument.location))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)

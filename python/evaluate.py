@@ -1,0 +1,39 @@
+"""``relaxir.evaluate``: a function of a module run by its reference semantics in NumPy, without compiling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .dialect.errors import RelaxError
+from .module import Module
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    module: Module, function: str, *inputs: ArrayLike, weights: Mapping[str, ArrayLike] | None = None
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """Runs a function slowly and plainly: the executable specification that passes and lowering are tested against.
+
+    Args:
+        module: the module; it is not changed.
+        function: name of the function, without ``@``.
+        inputs: the run-time inputs, in order.
+        weights: every other argument by name.
+
+    Returns:
+        The results as arrays, always in a tuple.
+
+    Raises:
+        RelaxError: there is no such function, an input or weight is missing, unknown, or of the wrong shape or dtype, or a
+            run-time check of the function fails.
+    """
+    from .dialect.reference import interpreter
+
+    if not isinstance(module, Module):
+        raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
+    return interpreter.evaluate(module.ir.operation, function, inputs, weights=weights)

@@ -1,0 +1,201 @@
+"""``relaxir.Module``: a module of relax functions as Python sees it, immutable but through the passes that return a new one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .dialect.bindings import ir
+from .dialect.conventions import check_module
+from .dialect.errors import RelaxError, from_mlir_error
+from .dialect.functions import argument_names, functions, is_private, name_of, num_input, result_names, transform_for
+from .dialect.parser import parse_module
+from .dialect.relax import new_context
+from .dialect.struct_info import TensorInfo, is_tensor
+from .dialect.symbolic import Expr
+
+__all__ = ["Module", "Signature", "TensorSpec"]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """A tensor that a function takes or returns.
+
+    Attributes:
+        name: its ``relax.name``, or ``argument0`` / ``output0`` by position.
+        shape: one int, symbolic expression or ``?`` per dimension; None when it is no ranked tensor.
+        dtype: MLIR name of the element type, e.g. ``bf16``; the whole type when it is no ranked tensor.
+    """
+
+    name: str
+    shape: tuple[int | str, ...] | None
+    dtype: str
+
+    def __str__(self) -> str:
+        return self.dtype if self.shape is None else f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function takes and returns.
+
+    Attributes:
+        name: the function's name.
+        inputs: arguments given at each call.
+        weights: arguments from ``relax.num_input`` on.
+        outputs: the results.
+        symbols: names of the symbolic dimensions in the arguments' shapes, sorted.
+        private: whether only other functions of the module can call it.
+        transform_for: the function whose weights it prepares, or None.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    weights: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    symbols: tuple[str, ...]
+    private: bool
+    transform_for: str | None
+
+    def __str__(self) -> str:
+        inputs = [f"%{s.name}: {s}" for s in self.inputs]
+        weights = ["*", *(f"%{s.name}: {s}" for s in self.weights)] if self.weights else []
+        return f"@{self.name}({', '.join(inputs + weights)}) -> ({', '.join(map(str, self.outputs))})"
+
+
+class Module:
+    """A module in the relax dialect: functions over tensors with symbolic shapes.
+
+    No method changes a module; :meth:`run` returns a new one. Modules that come from one another share an MLIR context,
+    which is not thread-safe: use them from one thread at a time.
+    """
+
+    def __init__(self, module: ir.Module):
+        """Takes ownership of a module whose context has the dialect loaded."""
+        self._module = module
+
+    @staticmethod
+    def parse(text: str | bytes, source_name: str = "-") -> Module:
+        """Reads MLIR text.
+
+        Args:
+            text: a module, or functions without one around them.
+            source_name: the file name that locations and errors show.
+
+        Raises:
+            DiagnosticError: it does not parse or verify; with ``file:line:col``.
+            RelaxError: it is bytecode, not UTF-8, or nested too deep.
+        """
+        return Module(parse_module(text, source_name, new_context()))
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Module:
+        """Reads a text file; see :meth:`parse`. Raises RelaxError, also when the file cannot be read."""
+        try:
+            text = Path(path).read_bytes()
+        except OSError as error:
+            raise RelaxError(f"cannot read '{os.fspath(path)}': {error.strerror}") from None
+        return Module.parse(text, os.fspath(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the text that :meth:`load` reads. Raises RelaxError when the file cannot be written."""
+        try:
+            Path(path).write_text(str(self), encoding="utf-8")
+        except OSError as error:
+            raise RelaxError(f"cannot write '{os.fspath(path)}': {error.strerror}") from None
+
+    @property
+    def ir(self) -> ir.Module:
+        """The MLIR module itself. Changing it is at one's own risk."""
+        return self._module
+
+    @property
+    def context(self) -> ir.Context:
+        """The MLIR context the module lives in."""
+        return self._module.context
+
+    @property
+    def functions(self) -> Mapping[str, Signature]:
+        """Signatures by function name, in the module's order."""
+        return {name_of(f): _signature(f) for f in functions(self._module)}
+
+    def run(self, pipeline: str) -> Module:
+        """A new module, made from this one by passes, e.g. ``"relax-lift-transform-params,canonicalize"``.
+
+        Raises:
+            RelaxError: the pipeline text is wrong, or a pass refuses the module (then a DiagnosticError with the place).
+        """
+        from .dialect import pass_manager
+
+        return Module(_as_module(pass_manager.run(self._module.operation, pipeline)))
+
+    def verify(self) -> None:
+        """Raises DiagnosticError when the module breaks a rule of MLIR, of an op or of our conventions."""
+        try:
+            self._module.operation.verify()
+        except ir.MLIRError as error:
+            raise from_mlir_error(error) from None
+        check_module(self._module)
+
+    def show(self) -> None:
+        """Prints the module in a form made for reading (:func:`relaxir.script.script`)."""
+        from .script import script
+
+        print(script(self))
+
+    def __str__(self) -> str:
+        return str(self._module)
+
+    def __repr__(self) -> str:
+        return f"<relaxir.Module: {', '.join('@' + name for name in self.functions) or 'no functions'}>"
+
+
+def _as_module(operation: ir.Operation | ir.OpView) -> ir.Module:
+    """A detached ``builtin.module`` operation as the bindings' module class: its functions move over."""
+    op = operation.operation
+    with op.context, op.location:
+        module = ir.Module.create()
+        for item in op.attributes:
+            key = item if isinstance(item, str) else item.name
+            module.operation.attributes[key] = op.attributes[key]
+        end = ir.InsertionPoint(module.body)
+        for child in list(op.regions[0].blocks[0].operations):
+            child.detach_from_parent()
+            end.insert(child)
+    return module
+
+
+def _signature(function: ir.OpView) -> Signature:
+    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    arguments = _specs(argument_names(function), type_.inputs, "argument")
+    outputs = _specs(result_names(function), type_.results, "output")
+    inputs = num_input(function)
+    split = len(arguments) if inputs is None else inputs
+    return Signature(
+        name_of(function),
+        arguments[:split],
+        arguments[split:],
+        outputs,
+        _symbols(type_.inputs),
+        is_private(function),
+        transform_for(function),
+    )
+
+
+def _specs(names: list[str | None], types: list[ir.Type], what: str) -> tuple[TensorSpec, ...]:
+    return tuple(_spec(name or f"{what}{i}", type_) for i, (name, type_) in enumerate(zip(names, types, strict=True)))
+
+
+def _spec(name: str, type_: ir.Type) -> TensorSpec:
+    if not is_tensor(type_):
+        return TensorSpec(name, None, str(type_))
+    info = TensorInfo.of(type_)
+    shape = tuple("?" if d is None else str(d) if isinstance(d, Expr) else d for d in info.shape)
+    return TensorSpec(name, shape, str(info.dtype))
+
+
+def _symbols(types: list[ir.Type]) -> tuple[str, ...]:
+    dims = [d for t in types if is_tensor(t) for d in TensorInfo.of(t).shape if isinstance(d, Expr)]
+    return tuple(sorted({name for d in dims for name in d.names}))
