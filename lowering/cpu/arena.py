@@ -1,0 +1,231 @@
+"""One arena for all buffers of a function: who lives when, and at which offset, decided at compile time.
+
+Buffer sizes are integers or symbolic expressions. Those with the same symbolic part (``n * 2304`` and ``n * 768`` share
+``n``) are packed together by their coefficients, first fit by size, so the plan holds for every value of the symbols::
+
+    %h = memref.alloc(%n) : memref<?x64xf32>     ->     %h = memref.view %arena[%offset][%n] : memref<?xi8> to memref<?x64xf32>
+
+A buffer whose only purpose is to be copied to an output at the end becomes that output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ...dialect.bindings import func, ir
+from ...dialect.functions import body_of
+from ...dialect.symbolic import Expr
+from ..index_math import emit_index
+from .trace import SizeTracer
+
+__all__ = ["ALIGNMENT", "Arena", "plan_arena"]
+
+#: Bytes; a cache line, and the widest vector load.
+ALIGNMENT = 64
+
+_VIEWS = frozenset(
+    f"memref.{n}" for n in ("cast", "collapse_shape", "expand_shape", "reinterpret_cast", "reshape", "subview", "view", "transpose")
+)  # fmt: skip
+
+
+@dataclass
+class Arena:
+    """The plan.
+
+    Attributes:
+        groups: bytes per unit of each symbolic part (``1`` for the static part), in the order of their base offsets.
+    """
+
+    groups: dict[int | Expr, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int | Expr:
+        """Bytes needed, as an expression over the entry's symbols."""
+        total: int | Expr = 0
+        for unit, extent in self.groups.items():
+            total = total + unit * extent
+        return total
+
+
+@dataclass
+class _Buffer:
+    """An allocation: first and last top-level op that may touch it, and its size as unit times coefficient."""
+
+    op: ir.Operation
+    first: int
+    last: int
+    unit: int | Expr
+    size: int
+    offset: int = 0
+
+
+def plan_arena(
+    function: func.FuncOp,
+    shapes: Mapping[ir.Value, list[int | Expr]],
+    outputs: Iterable[ir.Value],
+    arena: ir.Value,
+    symbols: Mapping[str, ir.Value],
+) -> Arena:
+    """Replaces every allocation whose size the symbols determine; the others are freed after their last use.
+
+    Args:
+        function: an entry function on buffers.
+        shapes: the dimensions of its arguments.
+        outputs: the arguments that are results.
+        arena: the ``memref<?xi8>`` argument to carve from.
+        symbols: the ``index`` argument of each symbol.
+    """
+    block = body_of(function)
+    assert block is not None
+    tracer = SizeTracer(shapes)
+    _forward_outputs(block, set(outputs))
+    lifetimes = _Lifetimes(block)
+    buffers: list[_Buffer] = []
+    for op in lifetimes.allocations:
+        size = tracer.size_in_bytes(op.results[0])
+        first, last = lifetimes.of(op.results[0])
+        if size is None:
+            _free_after(op, block, last)
+            continue
+        unit, coefficient = _split(size)
+        buffers.append(_Buffer(op, first, last, unit, coefficient))
+    plan = Arena({unit: 0 for unit in sorted({b.unit for b in buffers}, key=lambda u: (isinstance(u, Expr), str(u)))})
+    for unit in plan.groups:
+        plan.groups[unit] = _first_fit([b for b in buffers if b.unit == unit])
+    _replace(buffers, plan, block, arena, symbols)
+    return plan
+
+
+def _split(size: int | Expr) -> tuple[int | Expr, int]:
+    """A size as (symbolic part, aligned coefficient)."""
+    if isinstance(size, int):
+        return 1, _aligned(size)
+    if len(size.terms) == 1:
+        ((monomial, coefficient),) = size.terms
+        return Expr({monomial: 1}), _aligned(coefficient)
+    aligned = (size + (ALIGNMENT - 1)) // ALIGNMENT
+    return (aligned, ALIGNMENT) if isinstance(aligned, Expr) else (1, aligned * ALIGNMENT)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _first_fit(buffers: list[_Buffer]) -> int:
+    """Assigns offsets, large buffers first, each at the lowest place that is free during its life; returns the extent."""
+    placed: list[_Buffer] = []
+    extent = 0
+    for buffer in sorted(buffers, key=lambda b: (-b.size, b.first)):
+        busy = sorted((b for b in placed if b.first <= buffer.last and buffer.first <= b.last), key=lambda b: b.offset)
+        offset = 0
+        for other in busy:
+            if offset + buffer.size <= other.offset:
+                break
+            offset = max(offset, other.offset + other.size)
+        buffer.offset = offset
+        placed.append(buffer)
+        extent = max(extent, offset + buffer.size)
+    return extent
+
+
+def _replace(
+    buffers: list[_Buffer], plan: Arena, block: ir.Block, arena: ir.Value, symbols: Mapping[str, ir.Value]
+) -> None:
+    bases: dict[int | Expr, int | Expr] = {}
+    base: int | Expr = 0
+    for unit, extent in plan.groups.items():
+        bases[unit] = base
+        base = base + unit * extent
+    offsets: dict[str, ir.Value] = {}
+    with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
+        for buffer in buffers:
+            offset = bases[buffer.unit] + buffer.unit * buffer.offset
+            if str(offset) not in offsets:
+                offsets[str(offset)] = emit_index(offset, symbols)
+    for buffer in buffers:
+        offset = bases[buffer.unit] + buffer.unit * buffer.offset
+        old = buffer.op.results[0]
+        with ir.InsertionPoint(buffer.op), buffer.op.location:
+            view = ir.Operation.create("memref.view", [old.type], [arena, offsets[str(offset)], *buffer.op.operands])
+        old.replace_all_uses_with(view.result)
+        buffer.op.erase()
+
+
+class _Lifetimes:
+    """When each allocation of a block is in use, in positions of the block's own ops; nested uses count for the op around."""
+
+    def __init__(self, block: ir.Block):
+        self.block = block
+        self.allocations: list[ir.Operation] = []
+        self._last: dict[ir.Value, int] = {}
+        self._first: dict[ir.Value, int] = {}
+        self._root: dict[ir.Value, set[ir.Value]] = {}
+        for position, op in enumerate(block.operations):
+            op.operation.walk(lambda inner, p=position: self._visit(inner, p), ir.WalkOrder.PRE_ORDER)
+
+    def of(self, value: ir.Value) -> tuple[int, int]:
+        return self._first[value], self._last[value]
+
+    def _visit(self, op: ir.Operation, position: int) -> ir.WalkResult:
+        for value in op.operands:
+            for root in self._root.get(value, ()):
+                self._last[root] = max(self._last[root], position)
+        if op.name == "memref.alloc":
+            self.allocations.append(op)
+            value = op.results[0]
+            self._root[value] = {value}
+            self._first[value] = self._last[value] = position
+            return ir.WalkResult.ADVANCE
+        self._alias(op)
+        return ir.WalkResult.ADVANCE
+
+    def _alias(self, op: ir.Operation) -> None:
+        """What an op's results and region arguments may point to: anything its operands or its region's yields do."""
+        if op.name in _VIEWS or op.name == "arith.select":
+            self._join(op.results, op.operands)
+        elif op.name.startswith("scf."):
+            inner = [v for r in op.regions for b in r.blocks for v in b.arguments]
+            self._join(inner, op.operands)
+            self._join(op.results, op.operands)
+        if op.name in ("scf.yield", "scf.condition") and op.parent is not None:
+            self._join(op.parent.results, op.operands)
+
+    def _join(self, results: Iterable[ir.Value], operands: Iterable[ir.Value]) -> None:
+        roots = set().union(*(self._root.get(v, set()) for v in operands))
+        for result in results:
+            if roots and isinstance(result.type, ir.MemRefType):
+                self._root[result] = self._root.get(result, set()) | roots
+
+
+def _forward_outputs(block: ir.Block, outputs: set[ir.Value]) -> None:
+    """A buffer that is copied whole to an output, and not changed after, is that output."""
+    operations = [o.operation for o in block.operations]
+    for position, op in enumerate(operations):
+        if op.name != "memref.copy" or op.operands[1] not in outputs or isinstance(op.operands[0], ir.BlockArgument):
+            continue
+        source, target = op.operands[0], op.operands[1]
+        made = source.owner.operation
+        others = sum(1 for _ in target.uses)
+        if made.name != "memref.alloc" or made.block != block or source.type != target.type or others != 1:
+            continue
+        if any(_position(use.owner.operation, block, operations) > position for use in source.uses):
+            continue
+        op.erase()
+        source.replace_all_uses_with(target)
+        made.erase()
+        _forward_outputs(block, outputs - {target})
+        return
+
+
+def _position(op: ir.Operation, block: ir.Block, operations: list[ir.Operation]) -> int:
+    while op.block != block:
+        op = op.parent.operation
+    return next(i for i, o in enumerate(operations) if o == op)
+
+
+def _free_after(op: ir.Operation, block: ir.Block, last: int) -> None:
+    """An allocation of data-dependent size: malloc, freed right after the last op that may touch it."""
+    position = next(o for i, o in enumerate(block.operations) if i == last).operation
+    with ir.InsertionPoint.after(position), op.location:
+        ir.Operation.create("memref.dealloc", [], [op.results[0]])

@@ -1,0 +1,90 @@
+"""Linalg on tensors to object code for a CPU: outline, bufferize, kernels, LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...dialect.bindings import ir, passmanager
+from ...dialect.functions import body_of, find_function, functions, name_of
+from ..outline import KERNEL, outline_kernels
+from ..signature import Signature
+from ..target import Target
+from .arena import Arena
+from .bufferize import add_destinations, bufferize
+from .checks import lower_checks
+from .codegen import llvm_ir, object_code
+from .kernels import lower_kernels
+from .wrapper import body_name, entry_point
+
+__all__ = ["CompiledCode", "compile_linalg"]
+
+_FUSE = (
+    "builtin.module(inline,canonicalize,cse,func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,"
+    "resolve-shaped-type-result-dims),canonicalize,cse,symbol-dce)"
+)
+_FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
+_TO_CF = "builtin.module(fold-memref-alias-ops,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf)"
+_TO_LLVM = (
+    "builtin.module(convert-vector-to-llvm{reassociate-fp-reductions=true},convert-math-to-llvm,convert-math-to-libm,"
+    "finalize-memref-to-llvm{use-aligned-alloc=true},convert-func-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,"
+    "convert-cf-to-llvm,convert-index-to-llvm,canonicalize,cse,reconcile-unrealized-casts)"
+)
+
+
+@dataclass(frozen=True)
+class CompiledCode:
+    """Object code with one C entry point per signature.
+
+    Attributes:
+        object_code: the object file.
+        arenas: the arena of each entry, by function name.
+    """
+
+    object_code: bytes
+    arenas: Mapping[str, Arena]
+
+
+def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target: Target) -> CompiledCode:
+    """Compiles the functions of the signatures; the module is consumed.
+
+    Args:
+        module: linalg on plain tensors, as ``relax-to-linalg`` leaves it.
+        signatures: the entries, as they were before encodings were dropped.
+        target: what to generate code for.
+
+    Raises:
+        RelaxError: an op cannot be lowered, with its location.
+    """
+    with module.context, ir.Location.unknown():
+        _run(module, _FUSE)
+        outline_kernels(module)
+        _run(module, _FUSE_EPILOGUES)
+        for signature in signatures:
+            add_destinations(find_function(module, signature.name))
+        arenas = bufferize(module, {s.name: s for s in signatures})
+        lower_kernels(module, target)
+        _mark_internal(module, signatures)
+        _run(module, _TO_CF)
+        lower_checks(module)
+        _run(module, _TO_LLVM)
+        text = llvm_ir(module) + "".join(entry_point(s, arenas[s.name]) for s in signatures)
+    return CompiledCode(object_code(text, target), arenas)
+
+
+def _run(module: ir.Operation, pipeline: str) -> None:
+    passmanager.PassManager.parse(pipeline, module.context).run(module)
+
+
+def _mark_internal(module: ir.Operation, signatures: Sequence[Signature]) -> None:
+    """Kernels stay functions of their own (code size, compile time) and no name of ours but the entries' is visible."""
+    bodies = {s.name: body_name(s) for s in signatures}
+    for function in functions(module):
+        if body_of(function) is None:
+            continue
+        function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        if KERNEL in function.attributes:
+            function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+            del function.attributes[KERNEL]
+        if name_of(function) in bodies:
+            function.attributes["sym_name"] = ir.StringAttr.get(bodies[name_of(function)])

@@ -1,0 +1,159 @@
+"""Sizes of buffers as symbolic expressions, found by following index arithmetic back to the shapes of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...dialect.bindings import ir
+from ...dialect.symbolic import Expr
+
+__all__ = ["SizeTracer"]
+
+_Size = int | Expr
+
+_BINARY: dict[str, Callable[[_Size, _Size], _Size]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divsi": lambda a, b: a // b,
+    "arith.divui": lambda a, b: a // b,
+    "arith.floordivsi": lambda a, b: a // b,
+    "arith.ceildivsi": lambda a, b: (a + b - 1) // b,
+    "arith.ceildivui": lambda a, b: (a + b - 1) // b,
+    "arith.remsi": lambda a, b: a % b,
+    "arith.remui": lambda a, b: a % b,
+}
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+class SizeTracer:
+    """Answers, with memory, what an ``index`` value or a buffer's dimension is in terms of the entry's symbols."""
+
+    def __init__(self, shapes: Mapping[ir.Value, list[_Size]]):
+        self._shapes: dict[ir.Value, list[_Size] | None] = dict(shapes)
+        self._values: dict[ir.Value, _Size | None] = {}
+
+    def size_in_bytes(self, buffer: ir.Value) -> _Size | None:
+        """Bytes of a contiguous buffer, None when data decides."""
+        shape = self.shape(buffer)
+        if shape is None:
+            return None
+        type_ = buffer.type.element_type
+        total: _Size = 8 if isinstance(type_, ir.IndexType) else (type_.width + 7) // 8
+        for dim in shape:
+            total = total * dim
+        return total
+
+    def shape(self, buffer: ir.Value) -> list[_Size] | None:
+        """The dimensions of a buffer, None when one is not known."""
+        if buffer not in self._shapes:
+            self._shapes[buffer] = self._find_shape(buffer)
+        return self._shapes[buffer]
+
+    def value(self, value: ir.Value) -> _Size | None:
+        """An index or integer value, None when not known."""
+        if value not in self._values:
+            self._values[value] = self._find_value(value)
+        return self._values[value]
+
+    def _find_shape(self, buffer: ir.Value) -> list[_Size] | None:
+        sizes = list(buffer.type.shape)
+        if _DYNAMIC not in sizes:
+            return sizes
+        if isinstance(buffer, ir.BlockArgument):
+            return None
+        op = buffer.owner.operation
+        if op.name == "memref.alloc":
+            return self._filled(sizes, list(op.operands))
+        if op.name == "memref.cast":
+            source = self.shape(op.operands[0])
+            return None if source is None else [s if d == _DYNAMIC else d for s, d in zip(source, sizes, strict=True)]
+        if op.name in ("memref.expand_shape", "memref.subview", "memref.reinterpret_cast", "memref.view"):
+            return self._filled(sizes, _size_operands(op))
+        if op.name == "memref.collapse_shape":
+            return self._collapsed(op)
+        return None
+
+    def _filled(self, sizes: list[int], dynamic: list[ir.Value]) -> list[_Size] | None:
+        values = iter(dynamic)
+        found = [self.value(next(values)) if s == _DYNAMIC else s for s in sizes]
+        return None if None in found else [f for f in found if f is not None]
+
+    def _collapsed(self, op: ir.Operation) -> list[_Size] | None:
+        source = self.shape(op.operands[0])
+        if source is None:
+            return None
+        shape: list[_Size] = []
+        for group in ir.ArrayAttr(op.attributes["reassociation"]):
+            total: _Size = 1
+            for axis in ir.ArrayAttr(group):
+                total = total * source[ir.IntegerAttr(axis).value]
+            shape.append(total)
+        return shape
+
+    def _find_value(self, value: ir.Value) -> _Size | None:
+        if isinstance(value, ir.BlockArgument):
+            return None
+        op = value.owner.operation
+        if op.name == "arith.constant":
+            return ir.IntegerAttr(op.attributes["value"]).value
+        if op.name in _CASTS:
+            return self.value(op.operands[0])
+        if op.name == "memref.dim":
+            shape, axis = self.shape(op.operands[0]), self.value(op.operands[1])
+            return None if shape is None or not isinstance(axis, int) else shape[axis]
+        operands = [self.value(v) for v in op.operands]
+        known = [v for v in operands if v is not None]
+        if len(known) != len(operands):
+            return None
+        if op.name == "affine.apply":
+            return _affine(ir.AffineMapAttr(op.attributes["map"]).value, known)
+        if op.name in _BINARY:
+            return _BINARY[op.name](known[0], known[1])
+        return _extreme(op.name, known)
+
+
+def _extreme(name: str, values: list[_Size]) -> _Size | None:
+    if not all(isinstance(v, int) for v in values):
+        return values[0] if len(values) == 2 and values[0] == values[1] else None
+    numbers = [v for v in values if isinstance(v, int)]
+    if name in ("arith.maxsi", "arith.maxui"):
+        return max(numbers)
+    return min(numbers) if name in ("arith.minsi", "arith.minui") else None
+
+
+def _affine(map_: ir.AffineMap, values: list[_Size]) -> _Size | None:
+    dims, symbols = values[: map_.n_dims], values[map_.n_dims :]
+
+    def build(expr: ir.AffineExpr) -> _Size:
+        if isinstance(expr, ir.AffineConstantExpr):
+            return expr.value
+        if isinstance(expr, ir.AffineDimExpr):
+            return dims[expr.position]
+        if isinstance(expr, ir.AffineSymbolExpr):
+            return symbols[expr.position]
+        left, right = build(expr.lhs), build(expr.rhs)
+        if isinstance(expr, ir.AffineAddExpr):
+            return left + right
+        if isinstance(expr, ir.AffineMulExpr):
+            return left * right
+        if isinstance(expr, ir.AffineFloorDivExpr):
+            return left // right
+        if isinstance(expr, ir.AffineCeilDivExpr):
+            return (left + right - 1) // right
+        return left % right
+
+    return build(map_.results[0])
+
+
+def _size_operands(op: ir.Operation) -> list[ir.Value]:
+    """The dynamic sizes among an op's operands."""
+    operands = list(op.operands)
+    if op.name == "memref.expand_shape":
+        return operands[1:]
+    if op.name == "memref.view":
+        return operands[2:]
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    start = segments[0] + segments[1]
+    return operands[start : start + segments[2]]

@@ -1,0 +1,56 @@
+"""The C entry point of a compiled function, as LLVM IR text: pointers in, memref descriptors passed on.
+
+``int64_t <symbol>(void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes)`` loads each tensor's address,
+computes its dimensions from the symbols, and calls the function that MLIR lowered, whose memref arguments are expanded to
+(allocated, aligned, offset, sizes, strides). It returns the arena bytes needed, before anything is done, when the arena given is
+too small.
+"""
+
+from __future__ import annotations
+
+from ...dialect.symbolic import Expr
+from ..index_math import llvm_text
+from ..signature import Signature, TensorSpec
+from .arena import Arena
+
+__all__ = ["body_name", "entry_point"]
+
+
+def body_name(signature: Signature) -> str:
+    """The name that the lowered function has beside its entry point."""
+    return signature.symbol_name + "_body"
+
+
+def entry_point(signature: Signature, arena: Arena) -> str:
+    """The text of the entry point's definition."""
+    lines: list[str] = []
+    symbols = {name: _load("i64", "%symbols", i, lines) for i, name in enumerate(signature.symbols)}
+    need = llvm_text(arena.size, symbols, lines, "need")
+    lines += [f"  %enough = icmp sge i64 %arena_bytes, {need}", "  br i1 %enough, label %run, label %grow"]
+    lines += ["grow:", f"  ret i64 {need}", "run:"]
+    arguments: list[str] = []
+    for i, spec in enumerate(signature.tensors):
+        arguments += _descriptor(_load("ptr", "%tensors", i, lines), spec, symbols, lines, f"t{i}_")
+    arguments += ["ptr %arena", "ptr %arena", "i64 0", "i64 %arena_bytes", "i64 1"]
+    arguments += [f"i64 {value}" for value in symbols.values()]
+    lines.append(f"  %status = call i64 @{body_name(signature)}({', '.join(arguments)})")
+    lines.append("  ret i64 %status")
+    head = f"define i64 @{signature.symbol_name}(ptr %tensors, ptr %symbols, ptr %arena, i64 %arena_bytes) {{"
+    return "\n".join([head, *lines, "}", ""])
+
+
+def _load(type_: str, base: str, position: int, lines: list[str]) -> str:
+    address, value = f"%address{len(lines)}", f"%value{len(lines)}"
+    lines.append(f"  {address} = getelementptr {type_}, ptr {base}, i64 {position}")
+    lines.append(f"  {value} = load {type_}, ptr {address}")
+    return value
+
+
+def _descriptor(pointer: str, spec: TensorSpec, symbols: dict[str, str], lines: list[str], prefix: str) -> list[str]:
+    sizes = [llvm_text(d, symbols, lines, prefix) for d in spec.shape]
+    stride: int | Expr = 1
+    strides: list[str] = []
+    for dim in reversed(spec.shape):
+        strides.append(llvm_text(stride, symbols, lines, prefix))
+        stride = stride * dim
+    return [f"ptr {pointer}", f"ptr {pointer}", "i64 0", *(f"i64 {v}" for v in [*sizes, *reversed(strides)])]

@@ -1,0 +1,296 @@
+"""Puts every linalg op on tensors into a private kernel function in destination-passing style; equal kernels become one.
+
+Before::
+
+    %e = tensor.empty(%n) : tensor<?x64xf32>
+    %y = linalg.generic {...} ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) {...}
+
+after::
+
+    %e = tensor.empty(%n) : tensor<?x64xf32>
+    %y = call @kernel_0(%x, %e) : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+    func.func private @kernel_0(%a: tensor<?x64xf32>, %out: tensor<?x64xf32> {bufferization.writable = true}) ... {relax.kernel}
+
+A contraction arrives as a kernel already. The elementwise op that is the only user of its result, and reads it as it was
+written, moves into it as an epilogue: the kernel template then applies it to the accumulators, and the intermediate tensor is
+never stored. Compile time grows with distinct kernels, not with layers.
+"""
+
+from __future__ import annotations
+
+from ..dialect.bindings import func, ir
+from ..dialect.functions import body_of, functions, is_private, name_of
+
+__all__ = ["KERNEL", "outline_kernels"]
+
+KERNEL = "relax.kernel"
+_WRITABLE = "bufferization.writable"
+_CONTRACTION = "relax.contraction"
+
+
+def outline_kernels(module: ir.Operation) -> None:
+    """Outlines in every function of the module that is not a kernel itself; in place, linear in the number of ops."""
+    kernels = _Kernels(module)
+    for function in functions(module):
+        if KERNEL in function.attributes or body_of(function) is None:
+            continue
+        for op in _linalg_ops(function):
+            _outline(op, kernels)
+    _drop_unused_kernels(module)
+
+
+class _Kernels:
+    """The kernels of a module by content."""
+
+    def __init__(self, module: ir.Operation):
+        self.module = module
+        self.by_name = {name_of(f): f for f in functions(module) if KERNEL in f.attributes}
+        self.by_text: dict[str, str] = {_text(f): name for name, f in self.by_name.items()}
+
+    def add(self, function: func.FuncOp) -> str:
+        """Names a new kernel, or erases it and returns the name of an equal one."""
+        text = _text(function)
+        if text in self.by_text:
+            function.operation.erase()
+            return self.by_text[text]
+        name = f"kernel_{len(self.by_name)}"
+        while name in self.by_name:
+            name += "_"
+        function.attributes["sym_name"] = ir.StringAttr.get(name)
+        self.by_name[name], self.by_text[text] = function, name
+        return name
+
+
+def _text(function: func.FuncOp) -> str:
+    text = function.operation.get_asm(enable_debug_info=False)
+    return text[text.index("(") :]
+
+
+def _linalg_ops(function: func.FuncOp) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name.startswith("linalg.") and op.name not in ("linalg.yield", "linalg.index", "linalg.fill"):
+            found.append(op)
+            return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _outline(op: ir.Operation, kernels: _Kernels) -> None:
+    producer = _epilogue_producer(op, kernels)
+    group = _Group(op, kernels.by_name[_callee(producer)] if producer is not None else None, producer)
+    name = kernels.add(group.build(kernels.module))
+    with ir.InsertionPoint(op), op.location:
+        call = func.CallOp([r.type for r in op.results], ir.FlatSymbolRefAttr.get(name), group.operands)
+    for old, new in zip(op.results, call.results, strict=True):
+        old.replace_all_uses_with(new)
+    fills = [v.owner.operation for v in _destinations(op) if _is_fill(v)]
+    op.erase()
+    if producer is not None:
+        producer.erase()
+    for fill in fills:
+        if not any(True for _ in fill.results[0].uses):
+            fill.erase()
+
+
+class _Group:
+    """One kernel in the making: the ops it holds, and the caller's values it takes."""
+
+    def __init__(self, op: ir.Operation, producer_kernel: func.FuncOp | None, producer: ir.Operation | None):
+        self.op, self.producer_kernel, self.producer = op, producer_kernel, producer
+        self.results = list(op.results)
+        self.outs = [_unfilled(v) for v in _destinations(op)]
+        self.operands = [*self._inputs(), *self.outs]
+
+    def _inputs(self) -> list[ir.Value]:
+        """What the kernel reads from outside, each once, in order of first use; constants are cloned instead."""
+        seen: dict[ir.Value, None] = {}
+        made = set(self.producer.results) if self.producer is not None else set()
+        if self.producer is not None:
+            seen |= dict.fromkeys(list(self.producer.operands)[:-1])
+        outs = len(_destinations(self.op))
+        for value in [*list(self.op.operands)[:-outs], *_captured(self.op)]:
+            if value not in made and not _is_constant(value):
+                seen[value] = None
+        return list(seen)
+
+    def build(self, module: ir.Operation) -> func.FuncOp:
+        """The function at the end of the module, not yet named."""
+        types = [v.type for v in self.operands]
+        with ir.InsertionPoint(module.regions[0].blocks[0]), self.op.location:
+            function = func.FuncOp("kernel", (types, [r.type for r in self.results]), visibility="private")
+        block = function.add_entry_block(arg_locs=[ir.Location.unknown()] * len(types))
+        values = dict(zip(self.operands, block.arguments, strict=True))
+        outs = list(block.arguments)[len(types) - len(self.outs) :]
+        with ir.InsertionPoint(block):
+            if self.producer_kernel is not None:
+                self._clone_producer(values)
+            self._clone_op(values, outs)
+        self._mark(function, len(types) - len(outs))
+        return function
+
+    def _clone_producer(self, values: dict[ir.Value, ir.Value]) -> None:
+        """The contraction, into a tensor of its own: the template keeps it in registers."""
+        assert self.producer is not None and self.producer_kernel is not None
+        block = body_of(self.producer_kernel)
+        assert block is not None
+        arguments, operands = list(block.arguments), list(self.producer.operands)
+        inner = {a: values[v] for a, v in zip(arguments[:-1], operands[:-1], strict=True)}
+        inner[arguments[-1]] = _empty(arguments[-1].type, values[self.outs[0]])
+        for op in block.operations:
+            if op.operation.name == "func.return":
+                values[self.producer.results[0]] = inner[op.operands[0]]
+                continue
+            clone = _clone(op.operation, inner)
+            inner |= dict(zip(op.results, clone.results, strict=True))
+
+    def _clone_op(self, values: dict[ir.Value, ir.Value], outs: list[ir.Value]) -> None:
+        for value in [*self.op.operands, *_captured(self.op)]:
+            if value not in values and _is_constant(value):
+                values[value] = value.owner.clone().results[0]
+        mapping = dict(values)
+        first = len(self.op.operands) - len(outs)
+        clone = _clone(self.op, mapping)
+        for i, (destination, out) in enumerate(zip(_destinations(self.op), outs, strict=True)):
+            if _is_fill(destination):
+                fill = destination.owner
+                scalar = values.get(fill.operands[0]) or fill.operands[0].owner.clone(ip=ir.InsertionPoint(clone)).results[0]
+                filled = fill.clone(ip=ir.InsertionPoint(clone))
+                filled.operands[0], filled.operands[1] = scalar, out
+                _remap_body(filled, {})
+                out = filled.results[0]
+            clone.operands[first + i] = out
+        func.ReturnOp(list(clone.results))
+
+    def _mark(self, function: func.FuncOp, inputs: int) -> None:
+        writable = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(True)})
+        plain = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(False)})
+        kinds = [plain if isinstance(v.type, ir.RankedTensorType) else ir.DictAttr.get({}) for v in self.operands[:inputs]]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*kinds, *[writable] * len(self.outs)])
+        function.attributes[KERNEL] = ir.UnitAttr.get()
+
+
+def _epilogue_producer(op: ir.Operation, kernels: _Kernels) -> ir.Operation | None:
+    """The call of a contraction kernel whose only use is this elementwise op, which reads it element by element."""
+    if op.name != "linalg.generic" or len(op.results) != 1 or not _all_parallel(op) or _captured_tensors(op):
+        return None
+    maps = [m.value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    identity = ir.AffineMap.get_identity(len(maps[-1].results))
+    if maps[-1] != identity:
+        return None
+    for value, map_ in zip(list(op.operands)[:-1], maps[:-1], strict=True):
+        call = value.owner
+        if map_ != identity or not isinstance(call, ir.OpView) or not _is_contraction(call.operation, kernels):
+            continue
+        if sum(1 for _ in value.uses) == 1 and call.operation.block == op.block:
+            return call.operation
+    return None
+
+
+def _is_contraction(op: ir.Operation, kernels: _Kernels) -> bool:
+    kernel = kernels.by_name.get(_callee(op)) if op.name == "func.call" else None
+    if kernel is None or len(op.results) != 1:
+        return False
+    block = body_of(kernel)
+    inner = [op.operation for op in block.operations] if block is not None else []
+    return any(_CONTRACTION in o.attributes for o in inner) and _is_empty(op.operands[len(op.operands) - 1])
+
+
+def _callee(op: ir.Operation) -> str:
+    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+
+
+def _all_parallel(op: ir.Operation) -> bool:
+    return all("parallel" in str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"]))
+
+
+def _destinations(op: ir.Operation) -> list[ir.Value]:
+    return list(op.operands)[len(op.operands) - len(op.results) :]
+
+
+def _owner_name(value: ir.Value) -> str:
+    return "" if isinstance(value, ir.BlockArgument) else value.owner.name
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return _owner_name(value) == "arith.constant" and not isinstance(value.type, ir.RankedTensorType)
+
+
+def _is_empty(value: ir.Value) -> bool:
+    return _owner_name(value) == "tensor.empty"
+
+
+def _is_fill(value: ir.Value) -> bool:
+    return _owner_name(value) == "linalg.fill" and _owner_name(value.owner.operands[0]) == "arith.constant"
+
+
+def _unfilled(value: ir.Value) -> ir.Value:
+    return value.owner.operands[1] if _is_fill(value) else value
+
+
+def _captured(op: ir.Operation) -> list[ir.Value]:
+    """Values from outside that the op's region uses."""
+    inside: set[ir.Value] = set()
+    used: dict[ir.Value, None] = {}
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.arguments)
+        if inner != op:
+            inside.update(inner.results)
+            used.update(dict.fromkeys(inner.operands))
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return [v for v in used if v not in inside]
+
+
+def _captured_tensors(op: ir.Operation) -> bool:
+    return any(isinstance(v.type, ir.RankedTensorType) for v in _captured(op))
+
+
+def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> ir.Operation:
+    clone = op.clone()
+    _remap_body(clone, mapping)
+    return clone
+
+
+def _remap_body(clone: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        for i, value in enumerate(inner.operands):
+            if value in mapping:
+                inner.operands[i] = mapping[value]
+        return ir.WalkResult.ADVANCE
+
+    clone.walk(visit)
+
+
+def _empty(type_: ir.RankedTensorType, like: ir.Value) -> ir.Value:
+    """An uninitialised tensor of that type; dynamic sizes are those of ``like``."""
+    index = ir.IndexType.get()
+    sizes: list[ir.Value] = []
+    for axis, size in enumerate(type_.shape):
+        if size == ir.ShapedType.get_dynamic_size():
+            which = ir.Operation.create("arith.constant", [index], attributes={"value": ir.IntegerAttr.get(index, axis)})
+            sizes.append(ir.Operation.create("tensor.dim", [index], [like, which.result]).result)
+    return ir.Operation.create("tensor.empty", [type_], sizes).result
+
+
+def _drop_unused_kernels(module: ir.Operation) -> None:
+    used: set[str] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "func.call":
+            used.add(_callee(op))
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    for function in functions(module):
+        if KERNEL in function.attributes and is_private(function) and name_of(function) not in used:
+            function.operation.erase()
+
+

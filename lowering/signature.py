@@ -1,0 +1,118 @@
+"""The callable side of a compiled function: its tensors by name, its symbolic dimensions, and how a caller finds their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..dialect import symbolic
+from ..dialect.bindings import func, ir
+from ..dialect.errors import RelaxError
+from ..dialect.functions import argument_names, body_of, name_of, num_input, result_names, returned_values
+from ..dialect.struct_info import TensorInfo, is_tensor
+from ..dialect.symbolic import Expr
+
+__all__ = ["Signature", "TensorSpec"]
+
+_RANGES = "relax.symbol_ranges"
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor at the boundary: name, shape (ints and symbolic expressions) and MLIR dtype name."""
+
+    name: str
+    shape: tuple[int | Expr, ...]
+    dtype: str
+
+    def as_json(self) -> dict[str, object]:
+        return {"name": self.name, "shape": [d if isinstance(d, int) else str(d) for d in self.shape], "dtype": self.dtype}
+
+
+@dataclass
+class Signature:
+    """What a caller passes and gets, in order.
+
+    Attributes:
+        name: the function's name in the module.
+        inputs, weights, outputs: the tensors.
+        symbols: symbolic dimensions with their least and greatest value (None: no limit), in manifest order.
+    """
+
+    name: str
+    inputs: list[TensorSpec]
+    weights: list[TensorSpec]
+    outputs: list[TensorSpec]
+    symbols: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+
+    @property
+    def symbol_name(self) -> str:
+        """The name of the compiled function in the object code."""
+        return "relaxir_" + "".join(c if c.isalnum() else "_" for c in self.name)
+
+    @property
+    def tensors(self) -> list[TensorSpec]:
+        """Inputs, weights and outputs: the order of the ABI."""
+        return [*self.inputs, *self.weights, *self.outputs]
+
+    @staticmethod
+    def of(function: func.FuncOp) -> Signature:
+        """Reads a relax function. Unknown dimensions of arguments get symbols of their own (in place).
+
+        Raises:
+            RelaxError: a result has a dimension that the arguments do not determine, or an argument is no tensor.
+        """
+        name = name_of(function)
+        _name_unknown_dims(function)
+        block = body_of(function)
+        if block is None:
+            raise RelaxError(f"expected a function with a body, got the declaration @{name}", function.location)
+        inputs = num_input(function)
+        specs = [
+            _spec(value, given or f"{'input' if inputs is None or i < inputs else 'weight'}{i}", function)
+            for i, (value, given) in enumerate(zip(block.arguments, argument_names(function), strict=True))
+        ]
+        split = len(specs) if inputs is None else inputs
+        symbols = dict.fromkeys(n for s in specs for d in s.shape if isinstance(d, Expr) for n in sorted(d.names))
+        results = result_names(function)
+        outputs = [
+            _spec(value, results[i] or f"output{i}", function, set(symbols)) for i, value in enumerate(returned_values(function))
+        ]
+        ranges = _symbol_ranges(function)
+        return Signature(name, specs[:split], specs[split:], outputs, {n: ranges.get(n, (1, None)) for n in symbols})
+
+
+def _spec(value: ir.Value, name: str, function: func.FuncOp, bound: set[str] | None = None) -> TensorSpec:
+    if not is_tensor(value):
+        raise RelaxError(f"expected tensors at the boundary of @{name_of(function)}, got '{name}' of type {value.type}",
+                         function.location)  # fmt: skip
+    info = TensorInfo.of(value)
+    for dim in info.shape:
+        if dim is None or (bound is not None and isinstance(dim, Expr) and not dim.names <= bound):
+            raise RelaxError(
+                f"expected dimensions of '{name}' of @{name_of(function)} that its inputs determine, "
+                f"got '{symbolic.dim_text(dim)}' in tensor<{info}>",
+                function.location,
+            )
+    return TensorSpec(name, tuple(d for d in info.shape if d is not None), str(info.dtype))
+
+
+def _name_unknown_dims(function: func.FuncOp) -> None:
+    block = body_of(function)
+    for position, argument in enumerate(block.arguments if block is not None else ()):
+        if not is_tensor(argument):
+            continue
+        info = TensorInfo.of(argument)
+        if None in info.shape:
+            shape = [symbolic.symbol(f"d{position}_{axis}") if d is None else d for axis, d in enumerate(info.shape)]
+            argument.set_type(info.with_(shape=shape).type)
+
+
+def _symbol_ranges(function: func.FuncOp) -> dict[str, tuple[int, int | None]]:
+    """``relax.symbol_ranges = {n = [1, 512]}``; a negative upper end means none."""
+    if _RANGES not in function.attributes:
+        return {}
+    found: dict[str, tuple[int, int | None]] = {}
+    for item in ir.DictAttr(function.attributes[_RANGES]):
+        low, high = (ir.IntegerAttr(v).value for v in ir.ArrayAttr(item.attr))
+        found[item.name] = (low, None if high < 0 else high)
+    return found
