@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .. import attributes
-from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import require_rank
 from ..op import Attrs, Op, Operand, Result, Tensor
@@ -21,7 +20,7 @@ class Constant(Op, name="constant"):
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
-        return TensorInfo.of(ir.ShapedType(attrs["value"].type))
+        return TensorInfo.of(attrs["value"].type)
 
 
 class Full(Op, name="full"):
