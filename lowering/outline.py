@@ -134,7 +134,8 @@ class _Group:
 
     def _clone_producer(self, values: dict[ir.Value, ir.Value]) -> None:
         """The contraction, into a tensor of its own: the template keeps it in registers."""
-        assert self.producer is not None and self.producer_kernel is not None
+        assert self.producer is not None
+        assert self.producer_kernel is not None
         block = body_of(self.producer_kernel)
         assert block is not None
         arguments, operands = list(block.arguments), list(self.producer.operands)
@@ -292,5 +293,3 @@ def _drop_unused_kernels(module: ir.Operation) -> None:
     for function in functions(module):
         if KERNEL in function.attributes and is_private(function) and name_of(function) not in used:
             function.operation.erase()
-
-

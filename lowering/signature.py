@@ -1,4 +1,4 @@
-"""The callable side of a compiled function: its tensors by name, its symbolic dimensions, and how a caller finds their values."""
+"""The callable side of a compiled function: its tensors by name and its symbolic dimensions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class Signature:
         symbols = dict.fromkeys(n for s in specs for d in s.shape if isinstance(d, Expr) for n in sorted(d.names))
         results = result_names(function)
         outputs = [
-            _spec(value, results[i] or f"output{i}", function, set(symbols)) for i, value in enumerate(returned_values(function))
+            _spec(value, results[i] or f"output{i}", function, set(symbols))
+            for i, value in enumerate(returned_values(function))
         ]
         ranges = _symbol_ranges(function)
         return Signature(name, specs[:split], specs[split:], outputs, {n: ranges.get(n, (1, None)) for n in symbols})

@@ -1,0 +1,1 @@
+"""Code generation for CPUs: buffers, kernels, LLVM IR, object code."""

@@ -24,9 +24,7 @@ __all__ = ["ALIGNMENT", "Arena", "plan_arena"]
 #: Bytes; a cache line, and the widest vector load.
 ALIGNMENT = 64
 
-_VIEWS = frozenset(
-    f"memref.{n}" for n in ("cast", "collapse_shape", "expand_shape", "reinterpret_cast", "reshape", "subview", "view", "transpose")
-)  # fmt: skip
+_VIEWS = ("cast", "collapse_shape", "expand_shape", "reinterpret_cast", "reshape", "subview", "transpose", "view")
 
 
 @dataclass
@@ -129,9 +127,7 @@ def _first_fit(buffers: list[_Buffer]) -> int:
     return extent
 
 
-def _replace(
-    buffers: list[_Buffer], plan: Arena, block: ir.Block, arena: ir.Value, symbols: Mapping[str, ir.Value]
-) -> None:
+def _replace(buffers: list[_Buffer], plan: Arena, block: ir.Block, arena: ir.Value, symbols: Mapping[str, ir.Value]) -> None:
     bases: dict[int | Expr, int | Expr] = {}
     base: int | Expr = 0
     for unit, extent in plan.groups.items():
@@ -182,7 +178,7 @@ class _Lifetimes:
 
     def _alias(self, op: ir.Operation) -> None:
         """What an op's results and region arguments may point to: anything its operands or its region's yields do."""
-        if op.name in _VIEWS or op.name == "arith.select":
+        if op.name == "arith.select" or (op.name.startswith("memref.") and op.name[7:] in _VIEWS):
             self._join(op.results, op.operands)
         elif op.name.startswith("scf."):
             inner = [v for r in op.regions for b in r.blocks for v in b.arguments]

@@ -1,9 +1,9 @@
 """The C entry point of a compiled function, as LLVM IR text: pointers in, memref descriptors passed on.
 
-``int64_t <symbol>(void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes)`` loads each tensor's address,
-computes its dimensions from the symbols, and calls the function that MLIR lowered, whose memref arguments are expanded to
-(allocated, aligned, offset, sizes, strides). It returns the arena bytes needed, before anything is done, when the arena given is
-too small.
+``int64_t <symbol>(void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes)`` loads each tensor's
+address, computes its dimensions from the symbols, and calls the function that MLIR lowered, whose memref arguments are
+expanded to (allocated, aligned, offset, sizes, strides). It returns the arena bytes needed, before anything is done, when
+the arena given is too small.
 """
 
 from __future__ import annotations

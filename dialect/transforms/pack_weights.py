@@ -1,0 +1,80 @@
+"""Rewrites matrix products with a weight to read it packed; packing is an op on the weight, so lifting moves it to preparation.
+
+Before::
+
+    %y = "relax.matmul"(%x, %w) : (tensor<?x768xf32, {sym = ["n"]}>, tensor<768x3072xf32>) -> tensor<?x3072xf32, {sym = ["n"]}>
+
+after::
+
+    %p = "relax.pack_weight"(%w) {tile = 32 : i64} : (tensor<768x3072xf32>) -> tensor<96x768x32xf32>
+    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64} : (...) -> tensor<?x3072xf32, {sym = ["n"]}>
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..bindings import func, ir
+from ..errors import RelaxError
+from ..functions import body_of, functions, num_input
+from ..inference import is_float
+from ..op import Op, attrs_of, op_class
+from ..ops import MatMul, PackedMatMul, PackWeight, StopLiftParams
+from ..pass_manager import Pass
+from ..struct_info import TensorInfo
+
+__all__ = ["PackWeights"]
+
+
+@dataclass(frozen=True)
+class PackWeights(Pass):
+    """Packs the two-dimensional right-hand sides that come from weights alone, in functions that have ``relax.num_input``.
+
+    Attributes:
+        tile: columns per panel; the target's matmul kernel has this width.
+    """
+
+    name: ClassVar[str] = "relax-pack-weights"
+    tile: int = 32
+
+    def run(self, op: ir.Operation) -> None:
+        if self.tile < 1:
+            raise RelaxError(f"expected a positive tile, got {self.tile}")
+        for function in functions(op):
+            self._pack_in(function)
+
+    def _pack_in(self, function: func.FuncOp) -> None:
+        block, inputs = body_of(function), num_input(function)
+        if block is None or inputs is None:
+            return
+        weights = set(list(block.arguments)[inputs:])
+        packed: dict[ir.Value, ir.Value] = {}
+        for op in list(block.operations):
+            if _is_weight_math(op, weights):
+                weights.update(op.results)
+            elif isinstance(op, MatMul) and op.rhs in weights and _can_pack(op):
+                self._pack(op, packed)
+
+    def _pack(self, op: MatMul, packed: dict[ir.Value, ir.Value]) -> None:
+        """A weight that several products read is packed once, at the first of them."""
+        weight = op.rhs
+        with ir.InsertionPoint(op), op.location:
+            if weight not in packed:
+                packed[weight] = PackWeight.create(weight, tile=self.tile).result
+            n = TensorInfo.of(weight).shape[1]
+            product = PackedMatMul.create(op.lhs, packed[weight], n=n, out_dtype=attrs_of(op)["out_dtype"])
+        op.results[0].replace_all_uses_with(product.result)
+        op.operation.erase()
+
+
+def _is_weight_math(op: ir.OpView, weights: set[ir.Value]) -> bool:
+    cls = op_class(op)
+    if cls is None or not issubclass(cls, Op) or cls is StopLiftParams or not len(op.operands):
+        return False
+    return all(v in weights for v in op.operands)
+
+
+def _can_pack(op: MatMul) -> bool:
+    weight = TensorInfo.of(op.rhs)
+    return weight.rank == 2 and all(isinstance(d, int) and d > 0 for d in weight.shape) and is_float(weight.dtype)

@@ -1,0 +1,241 @@
+"""A relax module to object code and the manifest that says how to call it and how to prepare its weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from ..dialect.bindings import func, ir
+from ..dialect.dtypes import numpy_dtype
+from ..dialect.errors import RelaxError
+from ..dialect.functions import argument_names, body_of, functions, is_private, name_of, result_names, set_names, transform_for
+from .cpu.pipeline import compile_linalg
+from .linalg.convert import relax_to_linalg
+from .partition import partition_transform
+from .signature import Signature, TensorSpec
+from .target import Target
+
+__all__ = ["Compiled", "compile_module"]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Object code and its manifest (version 1, see ``lowering/README.md``)."""
+
+    object_code: bytes
+    manifest: dict[str, Any]
+
+
+@dataclass
+class _Preparation:
+    """How the prepared weights of all entries come to be.
+
+    Attributes:
+        raw, prepared: tensors by name.
+        sources: the raw weights, and the ops, behind each prepared weight.
+        steps: what to run; a step without a signature copies.
+        computations: what each distinct step function is called with, by its text.
+        done: the steps there are, as (text, gets, sets).
+    """
+
+    raw: dict[str, TensorSpec] = field(default_factory=dict)
+    prepared: dict[str, TensorSpec] = field(default_factory=dict)
+    sources: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
+    steps: list[_PreparationStep] = field(default_factory=list)
+    computations: dict[str, Signature] = field(default_factory=dict)
+    done: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
+
+    def add_raw(self, spec: TensorSpec) -> None:
+        known = self.raw.setdefault(spec.name, spec)
+        if known != spec:
+            raise RelaxError(
+                f"expected one type for weight '{spec.name}' in all functions, got {known.shape} {known.dtype} "
+                f"and {spec.shape} {spec.dtype}"
+            )
+
+
+@dataclass(frozen=True)
+class _PreparationStep:
+    signature: Signature | None
+    gets: tuple[str, ...]
+    sets: tuple[str, ...]
+
+
+def compile_module(module: ir.Operation, target: Target) -> Compiled:
+    """Compiles every public function, and the preparation of the weights of those that have a transform function.
+
+    Args:
+        module: a module of relax functions; it is consumed.
+        target: what to generate code for.
+
+    Raises:
+        RelaxError: a function cannot be compiled, with the location of the op that is to blame.
+    """
+    with module.context, ir.Location.unknown():
+        public = [f for f in functions(module) if body_of(f) is not None and not is_private(f)]
+        transforms = {name: f for f in public if (name := transform_for(f)) is not None}
+        entries = [f for f in public if transform_for(f) is None]
+        if not entries:
+            raise RelaxError("expected a public function to compile, got none")
+        preparation = _prepare(entries, transforms)
+        signatures = [Signature.of(f) for f in entries]
+        relax_to_linalg(module, tile=target.matmul_tile[1])
+        checks = _checks(module)
+        code = compile_linalg(module, [*signatures, *preparation.computations.values()], target)
+    arenas = {name: arena.size for name, arena in code.arenas.items()}
+    return Compiled(code.object_code, _manifest(signatures, preparation, arenas, checks, target))
+
+
+def _prepare(entries: list[func.FuncOp], transforms: Mapping[str, func.FuncOp]) -> _Preparation:
+    """Partitions the transforms, keeps one of equal steps, and drops the transform functions."""
+    preparation = _Preparation()
+    for entry in entries:
+        transform = transforms.get(name_of(entry))
+        if transform is None:
+            for spec in Signature.of(entry).weights:
+                _add_copy(preparation, spec)
+            continue
+        _add_transform(preparation, entry, transform)
+        transform.operation.erase()
+    return preparation
+
+
+def _add_copy(preparation: _Preparation, spec: TensorSpec) -> None:
+    if any(not isinstance(d, int) for d in spec.shape):
+        raise RelaxError(f"expected a weight of static shape, got '{spec.name}' of shape {[str(d) for d in spec.shape]}")
+    preparation.add_raw(spec)
+    if spec.name not in preparation.prepared:
+        preparation.prepared[spec.name] = spec
+        preparation.sources[spec.name] = ([spec.name], [])
+        preparation.steps.append(_PreparationStep(None, (spec.name,), (spec.name,)))
+
+
+def _add_transform(preparation: _Preparation, entry: func.FuncOp, transform: func.FuncOp) -> None:
+    signature = Signature.of(transform)
+    raw = {spec.name for spec in signature.inputs + signature.weights}
+    steps = partition_transform(transform)
+    for spec in signature.outputs:
+        if spec.name in raw:
+            _add_copy(preparation, spec)
+    for step in steps:
+        _add_step(preparation, entry, step)
+
+
+def _add_step(preparation: _Preparation, entry: func.FuncOp, step: func.FuncOp) -> None:
+    """Equal computations are compiled once; equal computations of the same weights are also run once."""
+    signature, text = Signature.of(step), _body_text(step)
+    taken, sets = signature.inputs + signature.weights, tuple(s.name for s in signature.outputs)
+    gets = tuple(s.name for s in taken)
+    known = preparation.computations.setdefault(text, signature)
+    if known is not signature:
+        step.operation.erase()
+    if (text, gets, sets) in preparation.done:
+        return
+    preparation.done.add((text, gets, sets))
+    for spec in taken:
+        preparation.add_raw(spec)
+    sets = tuple(_renamed(entry, name) if name in preparation.prepared else name for name in sets)
+    for name, spec in zip(sets, signature.outputs, strict=True):
+        preparation.prepared[name] = TensorSpec(name, spec.shape, spec.dtype)
+        preparation.sources[name] = (list(gets), _ops(text))
+    preparation.steps.append(_PreparationStep(known, gets, sets))
+
+
+def _renamed(entry: func.FuncOp, name: str) -> str:
+    """Two functions prepare a weight of one name differently: the second one's is told apart by its function."""
+    new = f"{name_of(entry)}/{name}"
+    names = [new if n == name else n for n in argument_names(entry)]
+    set_names(entry, names, result_names(entry))
+    return new
+
+
+def _body_text(function: func.FuncOp) -> str:
+    """The function without its name and those of its weights: equal texts compute the same."""
+    text = function.operation.get_asm(enable_debug_info=False)
+    names = [n for n in argument_names(function) + result_names(function) if n is not None]
+    for name in dict.fromkeys(names):
+        text = text.replace(f" {{relax.name = {json.dumps(name)}}}", "")
+    return text[text.index("(") :]
+
+
+def _ops(text: str) -> list[str]:
+    """The relax ops of a function's text, in order."""
+    return [part.split('"', 1)[0] for part in text.split('"relax.')[1:]]
+
+
+def _checks(module: ir.Operation) -> list[str]:
+    key = "relax.checks"
+    if key not in module.attributes:
+        return []
+    return [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[key])]
+
+
+def _manifest(
+    signatures: list[Signature], preparation: _Preparation, arenas: Mapping[str, Any], checks: list[str], target: Target
+) -> dict[str, Any]:
+    steps = [
+        {
+            "symbol": None if step.signature is None else step.signature.symbol_name,
+            "gets": list(step.gets),
+            "sets": list(step.sets),
+            "arena_bytes": 0 if step.signature is None else arenas[step.signature.name],
+        }
+        for step in preparation.steps
+    ]
+    prepared = [
+        spec.as_json() | {"sources": preparation.sources[name][0], "ops": preparation.sources[name][1]}
+        for name, spec in preparation.prepared.items()
+    ]
+    return {
+        "format": "relaxir",
+        "version": 1,
+        "relaxir": version("relaxir"),
+        "fingerprint": _fingerprint(preparation, steps),
+        "target": {"triple": target.triple, "cpu": target.cpu, "features": target.features},
+        "entries": [_entry(s, checks) for s in signatures],
+        "raw_weights": [spec.as_json() for spec in preparation.raw.values()],
+        "prepared_weights": prepared,
+        "steps": steps,
+        "peak_bytes": max((_step_bytes(preparation, s) for s in steps), default=0),
+    }
+
+
+def _entry(signature: Signature, checks: list[str]) -> dict[str, Any]:
+    return {
+        "name": signature.name,
+        "symbol": signature.symbol_name,
+        "symbols": [{"name": n, "min": low, "max": high} for n, (low, high) in signature.symbols.items()],
+        "inputs": [s.as_json() for s in signature.inputs],
+        "weights": [s.as_json() for s in signature.weights],
+        "outputs": [s.as_json() for s in signature.outputs],
+        "checks": checks,
+    }
+
+
+def _step_bytes(preparation: _Preparation, step: Mapping[str, Any]) -> int:
+    """What is live while a step runs: its weights, its results and its scratch memory."""
+    specs = [preparation.raw[n] for n in step["gets"]] + [preparation.prepared[n] for n in step["sets"]]
+    return int(step["arena_bytes"]) + sum(_bytes(s) for s in specs)
+
+
+def _bytes(spec: TensorSpec) -> int:
+    total = numpy_dtype(spec.dtype).itemsize
+    for dim in spec.shape:
+        assert isinstance(dim, int)
+        total *= dim
+    return total
+
+
+def _fingerprint(preparation: _Preparation, steps: list[dict[str, Any]]) -> str:
+    """Identifies what the prepared weights are: the computations, and the names and types around them."""
+    content = {
+        "raw": [s.as_json() for s in preparation.raw.values()],
+        "prepared": [s.as_json() for s in preparation.prepared.values()],
+        "steps": [[s["gets"], s["sets"]] for s in steps],
+        "computations": list(preparation.computations),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
