@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..dialect.errors import RelaxError
+from .dialect.errors import RelaxError
 from .module import Module
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None) ->
     Raises:
         RelaxError: the target or a pass is unknown, a pass fails, or an op cannot be lowered; with the op's location.
     """
-    from ..lowering.compile import compile_module
-    from ..lowering.target import Target
+    from .lowering.compile import compile_module
+    from .lowering.target import Target
     from .runtime.executable import Executable
 
     if not isinstance(module, Module):
