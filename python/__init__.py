@@ -6,16 +6,14 @@ Names are imported when first used: ``import relaxir`` and running a compiled ar
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .dialect.errors import DiagnosticError, RelaxError
 
 if TYPE_CHECKING:
     from .builder import Builder
-    from .compile import compile
-    from .evaluate import evaluate
+    from .compiler import compile
+    from .evaluation import evaluate
     from .frontend import from_torch, save_weights
     from .module import Module
     from .runtime.executable import Executable, load
@@ -35,13 +33,13 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-#: Where each name that is imported on demand lives.
+#: Where each name that is imported on demand lives; never in a file of the same name, which would take its place here.
 _HOMES = {
     "Builder": "builder",
     "Executable": "runtime.executable",
     "Module": "module",
-    "compile": "compile",
-    "evaluate": "evaluate",
+    "compile": "compiler",
+    "evaluate": "evaluation",
     "from_torch": "frontend",
     "load": "runtime.executable",
     "save_weights": "frontend",
@@ -58,14 +56,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Importing the file ``compile.py`` sets an attribute ``compile`` of this package; it must stay the function."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        is_home = isinstance(value, ModuleType) and _HOMES.get(name) == name
-        super().__setattr__(name, getattr(value, name) if is_home else value)
-
-
-sys.modules[__name__].__class__ = _Package
