@@ -1,0 +1,135 @@
+"""Passes as the command line names them: building pipelines from flags, listing what there is, saving what failed."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..dialect.errors import RelaxError
+
+if TYPE_CHECKING:
+    from ..dialect.bindings import ir
+    from ..dialect.pass_manager import Pipeline
+    from .options import Options
+
+__all__ = ["build", "is_pass", "passes", "pipeline_text", "reproducer_pipeline", "write_reproducer"]
+
+_UNKNOWN = "does not refer to a registered pass"
+_RESTRICTED = re.compile(r"restricted to '([^']+)'")
+_PIPELINE = re.compile(rb'mlir_reproducer\b.*?\bpipeline:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
+
+
+def is_pass(name: str) -> bool:
+    """Whether a pass of that name exists, ours or MLIR's."""
+    return _is_ours(name) or _UNKNOWN not in (_refusal(name) or "")
+
+
+def pipeline_text(options: Options) -> str | None:
+    """The pipeline that the flags ask for, None without any. An upstream pass that only runs on one op is nested under it."""
+    if options.pass_pipeline is not None:
+        return options.pass_pipeline
+    if not options.passes:
+        return None
+    return f"builtin.module({','.join(_element(name, values) for name, values in options.passes)})"
+
+
+def build(text: str, options: Options, context: ir.Context) -> Pipeline:
+    """The pipeline, with printing and timing as asked. Raises RelaxError when the text is wrong."""
+    from ..dialect import pass_manager
+
+    _register_lowering()
+    pipeline = pass_manager.build(text, context)
+    pipeline.enable_verifier(options.verify_each)
+    if options.prints_ir:
+        pipeline.enable_ir_printing(
+            print_before_all=options.mlir_print_ir_before_all,
+            print_after_all=options.mlir_print_ir_after_all,
+            print_module_scope=options.mlir_print_ir_module_scope,
+            print_after_change=options.mlir_print_ir_after_change,
+            print_after_failure=options.mlir_print_ir_after_failure,
+            large_elements_limit=options.mlir_elide_elementsattrs_if_larger,
+            large_resource_limit=options.mlir_elide_resource_strings_if_larger,
+            enable_debug_info=options.mlir_print_debuginfo,
+            print_generic_op_form=options.mlir_print_op_generic,
+            tree_printing_dir_path=options.mlir_print_ir_tree_dir,
+        )
+    if options.mlir_timing:
+        pipeline.enable_timing()
+    if options.mlir_pass_statistics:
+        pipeline.enable_statistics()
+    return pipeline
+
+
+def passes() -> Iterator[tuple[str, str]]:
+    """Names and one-line descriptions of all passes: ours, then MLIR's, of which only the names are known."""
+    from ..dialect.pass_manager import registered
+
+    _register_lowering()
+    for name, pass_class in sorted(registered().items()):
+        yield name, (pass_class.__doc__ or "").strip().split("\n", 1)[0]
+    for name in files(__package__ or "").joinpath("upstream_passes.txt").read_text().splitlines():
+        if not name.startswith("#"):
+            yield name, ""
+
+
+def write_reproducer(path: str, module: ir.Module, text: str, verify_each: bool) -> None:
+    """Saves a module with the pipeline to run on it, in the form that ``--run-reproducer`` reads, mlir-opt's too."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\0A")
+    resource = f'mlir_reproducer: {{\n      pipeline: "{escaped}",\n      disable_threading: true,\n      verify_each: '
+    resource += f"{str(verify_each).lower()}\n    }}"
+    content = f"{module.operation.get_asm()}\n{{-#\n  external_resources: {{\n    {resource}\n  }}\n#-}}\n"
+    try:
+        Path(path).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise RelaxError(f"cannot write '{path}': {error.strerror}") from None
+
+
+def reproducer_pipeline(text: bytes) -> str:
+    """The pipeline in a reproducer. Raises RelaxError when there is none."""
+    match = _PIPELINE.search(text)
+    if not match:
+        raise RelaxError("expected a crash reproducer with a 'mlir_reproducer' resource, got a plain module")
+    return re.sub(r"\\(.)", r"\1", match[1].decode(errors="replace").replace("\\0A", "\n"))
+
+
+def _is_ours(name: str) -> bool:
+    from ..dialect.pass_registry import is_registered
+
+    _register_lowering()
+    return is_registered(name)
+
+
+@functools.cache
+def _refusal(element: str) -> str | None:
+    """Why MLIR cannot run this pipeline element on a module, None when it can."""
+    from ..dialect.bindings import ir, passmanager
+
+    with ir.Context():
+        try:
+            passmanager.PassManager("builtin.module").add(element)
+        except ValueError as error:
+            return str(error)
+    return None
+
+
+def _element(name: str, values: str) -> str:
+    text = f"{name}{{{values}}}" if values else name
+    if _is_ours(name):
+        return text
+    restricted = _RESTRICTED.search(_refusal(text) or "")
+    return f"{restricted[1]}({text})" if restricted else text
+
+
+def _register_lowering() -> None:
+    """Makes the lowering's passes known; its modules are imported when a pass of theirs runs."""
+    try:
+        from ..lowering.passes import register_passes
+    except ModuleNotFoundError as error:
+        if error.name != "relaxir.lowering.passes":
+            raise
+        return
+    register_passes()

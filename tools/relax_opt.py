@@ -1,0 +1,227 @@
+"""``relax-opt``: MLIR text in, the module after the passes asked for out, with ``mlir-opt``'s flags and diagnostics."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..dialect.errors import RelaxError
+from . import pipelines
+from .diagnostics import Diagnostic, Printer, Sink, Source, attach, of_error
+from .options import Options, help_text, parse
+from .verify_diagnostics import DiagnosticVerifier
+
+if TYPE_CHECKING:
+    from ..dialect.bindings import ir
+
+__all__ = ["main", "run"]
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `relax-opt ... | head` ends quietly
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # tearing down the interpreter and MLIR takes 20 ms and changes nothing
+
+
+def run(argv: Sequence[str]) -> int:
+    """Does what the arguments say and returns the exit code: 0, or 1 after any error."""
+    try:
+        options = parse(argv, pipelines.is_pass)
+        if _inform(options):
+            return 0
+        return _process_file(options)
+    except RelaxError as error:
+        print(f"relax-opt: error: {error}", file=sys.stderr)
+        return 1
+
+
+def _inform(options: Options) -> bool:
+    """Answers the flags that need no input."""
+    if options.help:
+        print(help_text())
+    elif options.version:
+        print(_version())
+    elif options.list_passes:
+        print("\n".join(f"  --{name:<44} {about}".rstrip() for name, about in pipelines.passes()))
+    elif options.show_dialects:
+        print(f"Available Dialects: {', '.join(_dialects())}")
+    elif options.export_irdl:
+        print(_irdl())
+    else:
+        return False
+    return True
+
+
+def _process_file(options: Options) -> int:
+    sources = list(_pieces(_read(options.input), options.split_input_file))
+    text = pipelines.reproducer_pipeline(sources[0].text) if options.run_reproducer else pipelines.pipeline_text(options)
+    results = [_process(source, text, options) for source in sources]
+    failed = any(failed for _, failed in results)
+    if not failed or options.output == "-":
+        separator = f"\n{options.output_split_marker}\n"
+        _write(options.output, separator.join(output for output, _ in results if output is not None))
+    return int(failed)
+
+
+def _process(source: Source, text: str | None, options: Options) -> tuple[str | None, bool]:
+    """Runs one piece; returns its output, None after an error, and whether it counts as failed."""
+    printer = Printer(source)
+    if not options.verify_diagnostics:
+        output = _output(source, text, options, printer)
+        return output, printer.errors > 0
+    verifier = DiagnosticVerifier(source, printer, options.verify_diagnostics == "only-expected")
+    output = _output(source, text, options, verifier)
+    verifier.finish()
+    return output, printer.errors > 0
+
+
+def _output(source: Source, text: str | None, options: Options, sink: Sink) -> str | None:
+    """The printed result; None when something failed, which ``sink`` then knows about."""
+    from ..dialect.parser import parse_module
+    from ..dialect.relax import new_context
+
+    context = new_context()
+    context.allow_unregistered_dialects = options.allow_unregistered_dialect
+    attach(context, sink, source.name)
+    pipeline = pipelines.build(text, options, context) if text is not None else None
+    if pipeline and options.dump_pass_pipeline:
+        print(pipeline, file=sys.stderr)
+    with context:
+        try:
+            module = parse_module(b"\n" * source.skipped + source.text, source.name)
+            if options.verify_roundtrip:
+                _check_roundtrip(module, source.name)
+            if pipeline:
+                _run(pipeline, module, text or "", options, sink)
+            return _printed(module, options)
+        except RelaxError as error:
+            for diagnostic in of_error(error):
+                sink(diagnostic)
+    return None
+
+
+def _run(pipeline: pipelines.Pipeline, module: ir.Module, text: str, options: Options, sink: Sink) -> None:
+    from ..dialect.conventions import check_module
+
+    saved = options.mlir_pass_pipeline_crash_reproducer
+    if saved:  # before the run: a crash in C++ leaves no time for it
+        pipelines.write_reproducer(saved, module, text, options.verify_each)
+    try:
+        pipeline.run(module)
+        if options.verify_each:
+            check_module(module)
+    except RelaxError:
+        if saved:
+            sink(Diagnostic("note", "", 0, 0, f"reproducer generated at '{saved}'"))
+        raise
+    if saved:
+        Path(saved).unlink()
+
+
+def _check_roundtrip(module: ir.Module, name: str) -> None:
+    """Raises RelaxError when printing and parsing, as text or as bytecode, gives another module."""
+    from ..dialect.bindings import ir
+    from ..dialect.errors import from_mlir_error
+
+    want = module.operation.get_asm(enable_debug_info=True)
+    bytecode = io.BytesIO()
+    module.operation.write_bytecode(bytecode)
+    for form, content in (("text", want), ("bytecode", bytecode.getvalue())):
+        try:
+            again = ir.Module.parse(content)
+        except ir.MLIRError as error:
+            raise from_mlir_error(error) from None
+        if again.operation.get_asm(enable_debug_info=True) != want:
+            raise RelaxError(f"expected the same module back from its {form}, got another", name)
+
+
+def _printed(module: ir.Module, options: Options) -> str:
+    if options.emit == "script":
+        from ..module import Module
+        from ..script import script
+
+        return script(Module(module)).rstrip("\n") + "\n"
+    text = module.operation.get_asm(
+        large_elements_limit=options.mlir_elide_elementsattrs_if_larger,
+        large_resource_limit=options.mlir_elide_resource_strings_if_larger,
+        enable_debug_info=options.mlir_print_debuginfo or options.mlir_pretty_debuginfo,
+        pretty_debug_info=options.mlir_pretty_debuginfo,
+        print_generic_op_form=options.mlir_print_op_generic,
+        use_local_scope=options.mlir_print_local_scope,
+        use_name_loc_as_prefix=options.mlir_use_nameloc_as_prefix,
+        assume_verified=options.verify_each,
+    )
+    return text.rstrip("\n") + "\n"
+
+
+def _read(path: str) -> Source:
+    if path == "-":
+        return Source("<stdin>", sys.stdin.buffer.read())
+    try:
+        return Source(path, Path(path).read_bytes())
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RelaxError(f"cannot open input file '{path}': {reason}") from None
+
+
+def _write(path: str, text: str) -> None:
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RelaxError(f"cannot open output file '{path}': {reason}") from None
+
+
+def _pieces(source: Source, marker: str) -> list[Source]:
+    """The input cut at lines that hold nothing but the marker; the whole input when there is no marker."""
+    if not marker:
+        return [source]
+    pieces: list[Source] = []
+    skipped = 0
+    for text in re.split(rb"(?m)^[ \t]*" + re.escape(marker.encode()) + rb"[ \t\r]*$", source.text):
+        pieces.append(Source(source.name, text, skipped))
+        skipped += text.count(b"\n")
+    return pieces
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"relax-opt (relaxir) {version('relaxir')}, torch-mlir {version('torch-mlir')}"
+
+
+def _dialects() -> list[str]:
+    """MLIR tells the names only to one who asks for an unknown dialect."""
+    from ..dialect.bindings import ir
+    from ..dialect.relax import NAMESPACE
+
+    with ir.Context():
+        try:
+            ir.Module.parse("unknown_dialect.op")
+        except ir.MLIRError as error:
+            note = error.error_diagnostics[0].notes[0].message
+            return sorted([*re.split(r",\s*", note.removeprefix("Available dialects: ").split(" ;")[0]), NAMESPACE])
+    return [NAMESPACE]
+
+
+def _irdl() -> str:
+    from ..dialect.relax import Relax, new_context
+
+    new_context()
+    return str(Relax._mlir_module)
