@@ -1,0 +1,1 @@
+"""Running compiled code: artifacts, weight preparation, binding and calling. Imports no MLIR."""

@@ -1,0 +1,6 @@
+"""Weights on disk: safetensors checkpoints read by mapping and written as a stream. Imports no MLIR."""
+
+from .arrays import ArraySpec
+from .safetensors import Checkpoint, LazyTensor, StreamWriter, write_safetensors
+
+__all__ = ["ArraySpec", "Checkpoint", "LazyTensor", "StreamWriter", "write_safetensors"]

@@ -1,0 +1,155 @@
+"""Tensors of any library as NumPy arrays and back, without a copy; imports no other library itself."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dialect.dtypes import dtype_name
+from ..dialect.errors import RelaxError
+
+__all__ = ["ALIGNMENT", "Array", "ArraySpec", "address", "aligned_empty", "dtype_text", "is_torch", "to_numpy", "to_torch"]
+
+Array = NDArray[Any]
+
+#: Bytes: a cache line and the widest vector register. Blocks of at least 128 KiB come from malloc at 16 mod 64, where every
+#: 64-byte access straddles two lines.
+ALIGNMENT = 64
+
+#: NumPy has no dtype of these torch dtypes; the bits travel as an integer of the same width.
+_TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """What a tensor of fixed size looks like.
+
+    Attributes:
+        dtype: NumPy dtype (ml_dtypes for bf16 and fp8).
+        shape: static dimensions.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @staticmethod
+    def of(array: Array) -> ArraySpec:
+        """The spec of an array."""
+        return ArraySpec(array.dtype, array.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the contiguous tensor."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{dtype_text(self.dtype)}{list(self.shape)}"
+
+
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """The MLIR name of a dtype for a message; NumPy's own name where MLIR has none."""
+    try:
+        return dtype_name(dtype)
+    except RelaxError:
+        return str(dtype)
+
+
+def address(array: Array) -> int:
+    """Where an array's first element lies."""
+    return array.__array_interface__["data"][0]
+
+
+def aligned_empty(dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    """An uninitialised contiguous array at a multiple of :data:`ALIGNMENT` bytes.
+
+    Raises:
+        RelaxError: there is not that much memory.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    try:
+        block = np.empty(nbytes + ALIGNMENT, np.uint8)
+        return np.ndarray(tuple(shape), dtype, block, -address(block) % ALIGNMENT)
+    except (MemoryError, ValueError, OverflowError):
+        raise RelaxError(
+            f"expected memory for {dtype_text(dtype)}{list(shape)}, got none: {nbytes} bytes cannot be had"
+        ) from None
+
+
+def to_numpy(value: object, what: str) -> Array:
+    """A tensor as an array that shares its memory.
+
+    Args:
+        value: a NumPy array or scalar, a torch tensor, or anything with ``__dlpack__`` or ``__array_interface__``.
+        what: how errors name it, e.g. ``input 'x'``.
+
+    Raises:
+        RelaxError: it is none of these, lies on another device, or has a layout or dtype that NumPy cannot see.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if is_torch(value):
+        return _from_torch(value, what)
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(value, what)
+    if hasattr(value, "__array_interface__"):
+        return np.asarray(value)
+    raise RelaxError(f"{what}: expected an array (numpy, torch, DLPack or __array_interface__), got {type(value).__name__}")
+
+
+def is_torch(value: object) -> bool:
+    """Whether this is a torch tensor; false when torch was never imported, for then nobody can hold one."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _from_torch(tensor: Any, what: str) -> Array:
+    torch = sys.modules["torch"]
+    if tensor.device.type != "cpu":
+        raise RelaxError(f"{what}: expected a tensor in host memory, got one on '{tensor.device}'")
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise RelaxError(f"{what}: expected a dense tensor, got layout {tensor.layout} and dtype {tensor.dtype}")
+    plain = tensor.detach().resolve_neg()
+    name = str(plain.dtype).removeprefix("torch.")
+    try:
+        if name not in _TORCH_BITS:
+            return plain.numpy()
+        return plain.view(getattr(torch, _TORCH_BITS[name])).numpy().view(_ml_dtype(name))
+    except (TypeError, RuntimeError) as error:
+        raise RelaxError(f"{what}: expected a tensor that NumPy can see, got {tensor.dtype}: {error}") from None
+
+
+def to_torch(array: Array, what: str) -> Any:
+    """An array as a torch tensor of the same memory, for callers that hold torch. Raises RelaxError when it lacks the dtype."""
+    torch = sys.modules["torch"]
+    name = array.dtype.name
+    try:
+        if name not in _TORCH_BITS:
+            return torch.from_numpy(array)
+        return torch.from_numpy(array.view(_TORCH_BITS[name])).view(getattr(torch, name))
+    except TypeError:
+        raise RelaxError(f"{what}: expected a dtype that torch has, got {dtype_text(array.dtype)}") from None
+
+
+def _ml_dtype(name: str) -> np.dtype[Any]:
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name))
+
+
+def _from_dlpack(value: Any, what: str) -> Array:
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        if hasattr(value, "__array_interface__"):
+            return np.asarray(value)
+        raise RelaxError(
+            f"{what}: expected a tensor in host memory that NumPy can see, got {type(value).__name__}: {error}"
+        ) from None

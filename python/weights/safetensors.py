@@ -1,0 +1,227 @@
+"""Safetensors checkpoints: a path in, zero-copy views of named tensors out, and named tensors in, a file out."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import mmap
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from ..dialect.errors import RelaxError
+from .arrays import Array, ArraySpec, to_numpy
+from .files import inside, os_errors
+from .header import Header, TensorEntry, parse_header, read_prefix
+from .writer import StreamWriter
+
+__all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "write_safetensors"]
+
+_SINGLE = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+
+# An index of 100,000 tensors has 10 MB; reading a larger file as JSON is refused before it takes memory.
+_MAX_INDEX_BYTES = 100_000_000
+
+
+class _File:
+    """One mapped safetensors file."""
+
+    def __init__(self, path: str):
+        self.path = path
+        with os_errors("read", path), open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise RelaxError(f"'{path}': expected a regular file, got another kind")
+            self.size = status.st_size
+            length = read_prefix(file.read(8), self.size, path)
+            text = file.read(length)
+            self.header: Header = parse_header(text, self.size, path)
+            self.map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
+        self.identity = f"{os.path.realpath(path)} {self.size} {status.st_mtime_ns} {hashlib.sha256(text).hexdigest()}"
+
+    def advise(self, option: int, begin: int, end: int) -> None:
+        """Tells the kernel about whole pages of a byte range; the range may be empty."""
+        if end > begin:
+            self.map.madvise(option, begin, end - begin)
+
+
+class Checkpoint:
+    """The tensors of a safetensors file, of a Hugging Face directory or of its ``model.safetensors.index.json``.
+
+    Opening reads and checks the headers only. The files are mapped, not read: they must not be truncated while in use.
+
+    Attributes:
+        path: what was opened.
+        metadata: the ``__metadata__`` entries on which all files agree.
+        identity: changes when any of the files does (path, size, time of change, header).
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        """Opens a checkpoint.
+
+        Raises:
+            RelaxError: it cannot be read, is truncated or malformed, a shard is missing, or a name leads out of its folder.
+        """
+        self.path = os.fspath(path)
+        self._where: dict[str, tuple[_File, TensorEntry]] = {}
+        files = self._open_index() if self._index_path() else [self._open_single()]
+        self.identity = "\n".join(f.identity for f in files)
+        self.metadata = dict(set.intersection(*(set(f.header.metadata.items()) for f in files))) if files else {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._where)
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._where
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(e.end - e.begin for _, e in self._where.values())
+
+    @property
+    def files(self) -> list[str]:
+        """The safetensors files, without repetition."""
+        return list(dict.fromkeys(f.path for f, _ in self._where.values()))
+
+    def spec(self, name: str) -> ArraySpec:
+        """Dtype and shape of a tensor. Raises RelaxError when there is none, or NumPy lacks its dtype."""
+        file, entry = self._find(name)
+        if entry.spec is None:
+            raise RelaxError(f"'{file.path}': tensor {name!r}: expected a dtype that NumPy has, got {entry.dtype_name}")
+        return entry.spec
+
+    def get(self, name: str) -> Array:
+        """A read-only view of a tensor in the mapped file; pages come in when they are touched. Raises as :meth:`spec`."""
+        spec = self.spec(name)
+        file, entry = self._where[name]
+        return np.ndarray(spec.shape, spec.dtype, file.map, entry.begin)
+
+    def prefetch(self, name: str) -> None:
+        """Starts reading a tensor into the page cache; takes no memory of the process."""
+        file, entry = self._find(name)
+        file.advise(mmap.MADV_WILLNEED, entry.begin // mmap.PAGESIZE * mmap.PAGESIZE, entry.end)
+
+    def release(self, name: str) -> None:
+        """Gives a tensor's whole pages back to the system; views of it stay valid and read them again."""
+        file, entry = self._find(name)
+        file.advise(mmap.MADV_DONTNEED, -(-entry.begin // mmap.PAGESIZE) * mmap.PAGESIZE, entry.end)
+
+    def _find(self, name: str) -> tuple[_File, TensorEntry]:
+        found = self._where.get(name)
+        if found is None:
+            near = difflib.get_close_matches(name, self._where, 1)
+            hint = f", did you mean {near[0]!r}" if near else ""
+            raise RelaxError(f"'{self.path}': expected a tensor of this checkpoint, got {name!r}{hint}")
+        return found
+
+    def _index_path(self) -> str | None:
+        """The index to follow; as transformers does, a directory's single file goes first."""
+        if not os.path.isdir(self.path):
+            return self.path if self.path.endswith(".json") else None
+        has_single = os.path.lexists(os.path.join(self.path, _SINGLE))
+        has_index = os.path.lexists(os.path.join(self.path, _INDEX))
+        return os.path.join(self.path, _INDEX) if has_index and not has_single else None
+
+    def _open_single(self) -> _File:
+        path = self.path
+        if os.path.isdir(path):
+            if not os.path.lexists(os.path.join(path, _SINGLE)):
+                raise RelaxError(f"'{path}': expected {_SINGLE} or {_INDEX} in the folder, got {_listing(path)}")
+            path = inside(path, _SINGLE, f"'{path}'")
+        file = _File(path)
+        self._where = {name: (file, entry) for name, entry in file.header.tensors.items()}
+        return file
+
+    def _open_index(self) -> list[_File]:
+        path = cast("str", self._index_path())
+        folder = os.path.dirname(path)
+        weight_map = _read_index(path)
+        files = {name: _open_shard(path, folder, name) for name in dict.fromkeys(weight_map.values())}
+        for tensor, shard in weight_map.items():
+            entry = files[shard].header.tensors.get(tensor)
+            if entry is None:
+                raise RelaxError(f"'{path}': tensor {tensor!r}: expected it in '{shard}', got a file without it")
+            self._where[tensor] = (files[shard], entry)
+        return list(files.values())
+
+
+def _open_shard(index: str, folder: str, name: str) -> _File:
+    path = inside(folder or ".", name, f"'{index}'")
+    if not os.path.exists(path):
+        raise RelaxError(f"'{index}': expected the shard '{name}' beside it, got no such file")
+    return _File(path)
+
+
+def _read_index(path: str) -> dict[str, str]:
+    """The ``weight_map`` of an index: tensor name to shard name."""
+    with os_errors("read", path), open(inside(os.path.dirname(path) or ".", os.path.basename(path), f"'{path}'"), "rb") as file:
+        text = file.read(_MAX_INDEX_BYTES + 1)
+    if len(text) > _MAX_INDEX_BYTES:
+        raise RelaxError(f"'{path}': expected an index of at most {_MAX_INDEX_BYTES} bytes, got more")
+    try:
+        table = json.loads(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise RelaxError(f"'{path}': expected an index in JSON, got {type(error).__name__}: {error}") from None
+    found = cast("dict[str, Any]", table).get("weight_map") if isinstance(table, dict) else None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in cast("dict[str, object]", found).values()):
+        raise RelaxError(f"'{path}': expected a weight_map from tensor names to file names, got none")
+    return cast("dict[str, str]", found)
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name twice")
+    return found
+
+
+def _listing(folder: str) -> str:
+    with os_errors("list", folder):
+        names = sorted(n for n in os.listdir(folder) if n.endswith((".safetensors", ".json", ".bin", ".gguf")))
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") if names else "no such file"
+
+
+@dataclass(frozen=True)
+class LazyTensor:
+    """A tensor that is made when it is written.
+
+    Attributes:
+        spec: its dtype and shape.
+        produce: makes it; its memory is free again before the next one is made.
+    """
+
+    spec: ArraySpec
+    produce: Callable[[], object]
+
+
+def write_safetensors(
+    path: str | os.PathLike[str], tensors: Mapping[str, object], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Writes tensors to one file, which appears under its name when it is complete.
+
+    Args:
+        path: the file; replaced when it exists.
+        tensors: by name: NumPy, torch or DLPack tensors, or :class:`LazyTensor`, made one at a time.
+        metadata: strings for the header.
+
+    Raises:
+        RelaxError: a tensor's dtype has no name in the format, a produced tensor is not as announced, the disk is full.
+    """
+    specs = {name: v.spec if isinstance(v, LazyTensor) else ArraySpec.of(_array(name, v)) for name, v in tensors.items()}
+    with StreamWriter(path, specs, metadata) as writer:
+        for name, value in tensors.items():
+            writer.put(name, _array(name, value.produce() if isinstance(value, LazyTensor) else value))
+
+
+def _array(name: str, value: object) -> Array:
+    return to_numpy(value, f"tensor {name!r}")

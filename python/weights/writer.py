@@ -1,0 +1,274 @@
+"""Writes a safetensors file as a stream: all specs first, then tensors in any order from any thread; survives a kill.
+
+The file grows as ``<path>.partial`` with its journal ``<path>.journal`` (a key, then the tensors that are durably written, one
+JSON string a line) and is renamed when complete. Opened again with the same specs, metadata and resume key, it continues.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+
+import numpy as np
+
+from ..dialect.errors import RelaxError
+from .arrays import Array, ArraySpec
+from .files import os_errors, sync_folder
+from .header import Layout, plan_layout
+
+__all__ = ["StreamWriter"]
+
+# Bytes between two fdatasync calls: what a crash can cost, and the bound of dirty pages. The benchmark of facts/io_packaging.md
+# (1.2 GB/s to disk, the read bound) ran with this value.
+_FLUSH_BYTES = 256 << 20
+
+# File systems without preallocation say one of these; then the size is set and space is taken page by page.
+_NO_FALLOCATE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+
+class StreamWriter:
+    """A safetensors file under construction. Use as a context manager, or call :meth:`close`, :meth:`suspend` or :meth:`abort`.
+
+    Leaving the ``with`` block by an exception suspends when there is a resume key, else aborts.
+
+    Attributes:
+        done: names of the tensors that an earlier run already wrote durably; skip them.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        specs: Mapping[str, ArraySpec],
+        metadata: Mapping[str, str] | None = None,
+        *,
+        resume_key: str | None = None,
+        flush_bytes: int = _FLUSH_BYTES,
+    ):
+        """Lays the file out and takes its space on disk, or continues an interrupted one.
+
+        Args:
+            path: the final file.
+            specs: every tensor it will hold.
+            metadata: strings for the header.
+            resume_key: says what the tensors are made from; a partial file of the same specs, metadata and key is continued.
+                None always starts afresh and leaves nothing behind when it fails.
+            flush_bytes: how much may be lost and written again after a crash.
+
+        Raises:
+            RelaxError: a dtype or name that the format lacks, no space, no such folder, or another writer is at work.
+        """
+        self.path = os.fspath(path)
+        self.done: set[str] = set()
+        self._partial, self._journal = self.path + ".partial", self.path + ".journal"
+        self._specs = dict(specs)
+        self._layout: Layout = plan_layout(self._specs, metadata or {}, self.path)
+        self._resumable = resume_key is not None
+        self._key = hashlib.sha256(self._layout.prefix + (resume_key or "").encode()).hexdigest()
+        self._flush_bytes = flush_bytes
+        self._lock = threading.Lock()
+        self._written: set[str] = set()
+        self._pending: list[str] = []
+        self._pending_bytes = 0
+        self._journal_bytes = 0
+        self._closed = False
+        self._check_target()
+        with os_errors("write", self._partial):
+            self._file = self._open_locked()
+        try:
+            self._journal_file = self._start()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def __enter__(self) -> StreamWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        elif self._resumable:
+            self.suspend()
+        else:
+            self.abort()
+
+    def put(self, name: str, array: Array) -> None:
+        """Writes one tensor; thread-safe. A non-contiguous array is copied first.
+
+        Raises:
+            RelaxError: the file has no such tensor, it was already written, its dtype or shape differs, or writing fails.
+        """
+        spec = self._specs.get(name)
+        if spec is None:
+            raise RelaxError(f"'{self.path}': expected a tensor of its layout, got {name!r}")
+        if array.dtype != spec.dtype or array.shape != spec.shape:
+            raise RelaxError(f"'{self.path}': tensor {name!r}: expected {spec}, got {ArraySpec.of(array)}")
+        with self._lock:
+            if name in self._written or name in self.done:
+                raise RelaxError(f"'{self.path}': tensor {name!r}: expected it once, got it twice")
+            self._written.add(name)
+        self._write(np.ascontiguousarray(array).reshape(-1).view(np.uint8), self._layout.offsets[name])
+        with self._lock:
+            self._pending.append(name)
+            self._pending_bytes += spec.nbytes
+            if self._pending_bytes >= self._flush_bytes:
+                self._flush()
+
+    def close(self) -> None:
+        """Makes everything durable and gives the file its name. Raises RelaxError when tensors are missing."""
+        missing = [n for n in self._specs if n not in self.done and n not in self._written]
+        if missing:
+            self.suspend() if self._resumable else self.abort()
+            raise RelaxError(
+                f"'{self.path}': expected {len(self._specs)} tensors, got none for {len(missing)}, e.g. {missing[0]!r}"
+            )
+        try:
+            with self._lock:
+                self._flush()
+            with os_errors("write", self.path):
+                os.fsync(self._file)
+                os.replace(self._partial, self.path)
+                sync_folder(os.path.dirname(self.path))
+                os.unlink(self._journal)
+        finally:
+            self._close_files()
+
+    def suspend(self) -> None:
+        """Stops here; what was put stays on disk for the next writer with the same key."""
+        try:
+            with self._lock:
+                self._flush()
+        finally:
+            self._close_files()
+
+    def abort(self) -> None:
+        """Stops and removes what was written."""
+        try:
+            for path in (self._journal, self._partial):
+                with os_errors("remove", path), contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+        finally:
+            self._close_files()
+
+    def _check_target(self) -> None:
+        folder = os.path.dirname(self.path) or "."
+        if not os.path.isdir(folder):
+            raise RelaxError(f"cannot write '{self.path}': expected an existing folder, got '{folder}'")
+        if os.path.isdir(self.path):
+            raise RelaxError(f"cannot write '{self.path}': expected a file name, got a folder")
+
+    def _open_locked(self) -> int:
+        """The partial file, ours alone: two writers of one path would mix their tensors."""
+        descriptor = os.open(self._partial, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            renamed = os.fstat(descriptor).st_ino != os.stat(self._partial).st_ino
+        except (BlockingIOError, FileNotFoundError):
+            renamed = True
+        if renamed:
+            os.close(descriptor)
+            raise RelaxError(f"cannot write '{self.path}': expected no other writer, got one at work on '{self._partial}'")
+        return descriptor
+
+    def _start(self) -> int:
+        """Continues when the journal is of the same key; else takes the space and writes the header and a new journal."""
+        self.done = self._journaled() if self._resumable else set()
+        if not self.done:
+            self._begin()
+        with os_errors("write", self._journal):
+            journal = os.open(self._journal, os.O_WRONLY | os.O_APPEND)
+            if self.done:
+                os.ftruncate(journal, self._journal_bytes)
+        return journal
+
+    def _begin(self) -> None:
+        with os_errors("write", self._journal), contextlib.suppress(FileNotFoundError):
+            os.unlink(self._journal)
+        try:
+            self._reserve()
+            self._write(np.frombuffer(self._layout.prefix, np.uint8), 0)
+            with os_errors("write", self._journal), open(self._journal, "wb") as journal:
+                os.fsync(self._file)
+                journal.write(self._key.encode() + b"\n")
+                journal.flush()
+                os.fsync(journal.fileno())
+        except RelaxError:
+            os.unlink(self._partial)
+            raise
+
+    def _reserve(self) -> None:
+        """Takes the space now: a full disk is known at once and not after an hour."""
+        size = self._layout.size
+        with os_errors(f"reserve {size} bytes for", self.path):
+            os.ftruncate(self._file, 0)
+            if hasattr(os, "posix_fallocate"):
+                _preallocate(self._file, size)
+            os.ftruncate(self._file, size)
+
+    def _journaled(self) -> set[str]:
+        """The tensors that a previous run wrote, when its key and its file match ours. A torn last line is dropped."""
+        try:
+            with open(self._journal, "rb") as file:
+                text = file.read()
+        except OSError:
+            return set()
+        self._journal_bytes = text.rfind(b"\n") + 1
+        key, *names = text[: self._journal_bytes].split(b"\n")[:-1] or [b""]
+        prefix = self._layout.prefix
+        if key.decode(errors="replace") != self._key or os.fstat(self._file).st_size != self._layout.size:
+            return set()
+        if os.pread(self._file, len(prefix), 0) != prefix:
+            return set()
+        try:
+            return {json.loads(n) for n in names} & set(self._specs)
+        except (ValueError, TypeError):
+            return set()
+
+    def _write(self, data: Array, offset: int) -> None:
+        view = memoryview(data)
+        with os_errors("write", self._partial):
+            while len(view):
+                count = os.pwrite(self._file, view, offset)
+                view, offset = view[count:], offset + count
+
+    def _flush(self) -> None:
+        """Data first, then the journal that says so; then the written pages leave the page cache. Needs the lock."""
+        if not self._pending:
+            return
+        with os_errors("write", self._partial):
+            _sync_data(self._file)
+            os.write(self._journal_file, "".join(json.dumps(n) + "\n" for n in self._pending).encode())
+            _sync_data(self._journal_file)
+            for name in self._pending:
+                self._drop_cache(self._layout.offsets[name], self._specs[name].nbytes)
+        self.done.update(self._pending)
+        self._pending, self._pending_bytes = [], 0
+
+    def _drop_cache(self, offset: int, size: int) -> None:
+        if size and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._file, offset, size, os.POSIX_FADV_DONTNEED)
+
+    def _close_files(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        os.close(self._file)
+        os.close(self._journal_file)
+
+
+def _preallocate(descriptor: int, size: int) -> None:
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno not in _NO_FALLOCATE:
+            raise
+
+
+def _sync_data(descriptor: int) -> None:
+    getattr(os, "fdatasync", os.fsync)(descriptor)
