@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 from . import symbolic
@@ -64,13 +65,13 @@ class Attr:
             return value
         try:
             return self.to_mlir(value)
-        except (TypeError, ValueError, RelaxError):
+        except (TypeError, ValueError, OverflowError, RelaxError):
             raise RelaxError(f"expected {self.expected} for attribute '{name}', got {value!r}") from None
 
 
 def integer(default: Any = REQUIRED) -> Attr:
     """A 64-bit integer."""
-    return Attr("an integer", _integer, lambda v: ir.IntegerAttr.get(_i64(), int(v)), default)
+    return Attr("an integer", _integer, lambda v: ir.IntegerAttr.get(_i64(), index(v)), default)
 
 
 def boolean(default: Any = REQUIRED) -> Attr:
@@ -112,7 +113,7 @@ def integers(default: Any = REQUIRED, length: int | None = None) -> Attr:
     return Attr(
         expected,
         lambda a: check(list(ir.DenseI64ArrayAttr(a))),
-        lambda v: ir.DenseI64ArrayAttr.get(check([int(i) for i in v])),
+        lambda v: ir.DenseI64ArrayAttr.get(check([index(i) for i in v])),
         default,
     )
 
@@ -192,7 +193,7 @@ def _dims_attr(values: Sequence[Dim | str]) -> ir.Attribute:
         elif dim is None:
             raise ValueError(value)
         else:
-            items.append(ir.IntegerAttr.get(_i64(), int(dim)))
+            items.append(ir.IntegerAttr.get(_i64(), index(dim)))
     return ir.ArrayAttr.get(items)
 
 

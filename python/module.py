@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,15 +130,17 @@ class Module:
         """
         from .dialect import pass_manager
 
-        return Module(_as_module(pass_manager.run(self._module.operation, pipeline)))
+        with self._active():
+            return Module(_as_module(pass_manager.run(self._module.operation, pipeline)))
 
     def verify(self) -> None:
         """Raises DiagnosticError when the module breaks a rule of MLIR, of an op or of our conventions."""
-        try:
-            self._module.operation.verify()
-        except ir.MLIRError as error:
-            raise from_mlir_error(error) from None
-        check_module(self._module)
+        with self._active():
+            try:
+                self._module.operation.verify()
+            except ir.MLIRError as error:
+                raise from_mlir_error(error) from None
+            check_module(self._module)
 
     def show(self) -> None:
         """Prints the module in a form made for reading (:func:`relaxir.script.script`)."""
@@ -145,8 +148,15 @@ class Module:
 
         print(script(self))
 
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        """Makes the context current: our verifiers run under it, also when MLIR prints."""
+        with self.context, ir.Location.unknown():
+            yield
+
     def __str__(self) -> str:
-        return str(self._module)
+        with self._active():
+            return str(self._module)
 
     def __repr__(self) -> str:
         return f"<relaxir.Module: {', '.join('@' + name for name in self.functions) or 'no functions'}>"
