@@ -51,7 +51,7 @@ def _tree(dim: int | Expr) -> ast.expr:
     """The expression's syntax tree; a leading minus becomes a product, so that only binary ops and numbers are left."""
 
     class Negations(ast.NodeTransformer):
-        def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
+        def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
             operand = self.visit(node.operand)
             return operand if isinstance(operand, ast.Constant) and operand.value == 0 else _negated(operand)
 

@@ -6,6 +6,9 @@ import re
 import struct
 
 import llvmlite.binding as llvm
+import ml_dtypes
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ...dialect.bindings import dialect_module, ir
 from ...dialect.errors import RelaxError
@@ -13,8 +16,9 @@ from ..target import Target
 
 __all__ = ["llvm_ir", "object_code"]
 
-# The bindings' LLVM prints float literals (`f0x3F800000`, `+inf`, `-qnan`) that llvmlite's LLVM 22 does not read.
-_LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b)"
+# llvmlite's LLVM 22 does not read the float literals of the bindings' LLVM (`f0x3F800000`, `+inf`, `-qnan`, rounded decimals).
+_LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
+_SUSPECT = re.compile(rf"{_LITERAL}(?=[,\s)\]>]|$)")
 _TYPED = re.compile(rf"\b(float|double|half|bfloat) ({_LITERAL})")
 _INSTRUCTION = re.compile(r"\b(?:fadd|fsub|fmul|fdiv|frem|fcmp|fneg|phi|select)\b[^<\n]*?\b(float|double|half|bfloat)\b")
 _BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
@@ -27,8 +31,7 @@ _SPEED_LEVEL = 1
 def llvm_ir(module: ir.Operation) -> str:
     """The LLVM IR text of a module in the LLVM dialect, in the syntax of llvmlite's LLVM."""
     text = dialect_module("llvm").translate_module_to_llvmir(module)
-    if "f0x" in text or "inf" in text or "nan" in text:
-        text = "\n".join(_older_literals(line) for line in text.split("\n"))
+    text = "\n".join(_older_literals(line) if _SUSPECT.search(line) else line for line in text.split("\n"))
     return _NEWER_ATTRIBUTES.sub("", text)
 
 
@@ -52,8 +55,6 @@ def object_code(text: str, target: Target) -> bytes:
 
 
 def _older_literals(line: str) -> str:
-    if "f0x" not in line and "inf" not in line and "nan" not in line:
-        return line
     line = _TYPED.sub(lambda m: f"{m[1]} {_literal(m[1], m[2])}", line)
     instruction = _INSTRUCTION.search(line)
     if instruction is None:
@@ -63,15 +64,24 @@ def _older_literals(line: str) -> str:
 
 def _literal(type_: str, text: str) -> str:
     """A literal as LLVM 22 writes it: doubles and floats as 64 bits of a double, half as 0xH, bfloat as 0xR."""
-    if text.startswith("f0x"):
-        digits = text[3:]
-        if type_ == "float":
-            value = struct.unpack("<f", struct.pack("<I", int(digits, 16)))[0]
-            digits = f"{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-        return {"half": "0xH", "bfloat": "0xR"}.get(type_, "0x") + digits
-    negative, infinite = text.startswith("-"), "inf" in text
-    if type_ in ("half", "bfloat"):
-        bits = {("half", True): 0x7C00, ("half", False): 0x7E00, ("bfloat", True): 0x7F80}.get((type_, infinite), 0x7FC0)
-        return f"{'0xH' if type_ == 'half' else '0xR'}{bits | (0x8000 if negative else 0):04X}"
-    bits = 0x7FF0000000000000 if infinite else 0x7FF8000000000000
-    return f"0x{bits | (1 << 63 if negative else 0):016X}"
+    bits = text[3:] if text.startswith("f0x") else None
+    if type_ == "half":
+        return f"0xH{bits or _bits(text, np.float16, 'H')}"
+    if type_ == "bfloat":
+        return f"0xR{bits or _bits(text, ml_dtypes.bfloat16, 'H')}"
+    if type_ == "float" and bits is not None:
+        value = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    if type_ == "float":
+        return f"0x{_bits(repr(float(np.float32(_number(text)))), np.float64, 'Q')}"
+    return f"0x{bits or _bits(text, np.float64, 'Q')}"
+
+
+def _number(text: str) -> float:
+    return float(text.replace("qnan", "nan"))
+
+
+def _bits(text: str, dtype: DTypeLike, format_: str) -> str:
+    """The hexadecimal bits of a number in a float type."""
+    (value,) = struct.unpack(f"<{format_}", np.asarray(_number(text), dtype).tobytes())
+    return f"{value:0{2 * struct.calcsize(format_)}X}"
