@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from .errors import RelaxError
 
-__all__ = ["UNKNOWN", "Dim", "Expr", "dim_text", "evaluate", "parse", "same", "substitute", "symbol"]
+__all__ = ["UNKNOWN", "Dim", "Expr", "dim_text", "evaluate", "parse", "same", "solve", "substitute", "symbol"]
 
 #: How an unknown dimension is written in a type's ``sym`` list.
 UNKNOWN = "?"
@@ -24,13 +24,14 @@ _Monomial = tuple[str, ...]
 class Expr:
     """A canonical integer expression; immutable, hashable, equal when it prints the same."""
 
-    __slots__ = ("_hash", "terms", "text")
+    __slots__ = ("_hash", "_names", "terms", "text")
 
     def __init__(self, terms: Mapping[_Monomial, int]):
         kept = sorted(((m, c) for m, c in terms.items() if c), key=lambda t: (-len(t[0]), t[0]))
         self.terms: tuple[tuple[_Monomial, int], ...] = tuple(kept)
         self.text = _print(self.terms)
         self._hash = hash(self.text)
+        self._names: frozenset[str] | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -88,7 +89,10 @@ class Expr:
     @property
     def names(self) -> frozenset[str]:
         """The symbols that occur, also inside divisions."""
-        return frozenset(n.id for n in ast.walk(ast.parse(self.text, mode="eval")) if isinstance(n, ast.Name))
+        if self._names is None:
+            tree = ast.parse(self.text, mode="eval")
+            self._names = frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))
+        return self._names
 
 
 #: A dimension: known, symbolic, or unknown.
@@ -141,6 +145,30 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
         return result
     missing = ", ".join(sorted(result.names)) if isinstance(result, Expr) else UNKNOWN
     raise RelaxError(f"expected a value for every symbol of '{dim_text(dim)}', got none for {missing}")
+
+
+def solve(dim: Expr, size: int, values: Mapping[str, int]) -> tuple[str, int] | None:
+    """The one symbol without a value, and the value with which ``dim`` is ``size``.
+
+    Returns:
+        None when several symbols have no value, or the dimension is not linear in the one that has none.
+
+    Raises:
+        RelaxError: no integer of 0 or more gives the size.
+    """
+    unknown = dim.names - set(values)
+    rest = substitute(dim, values)
+    if len(unknown) != 1 or not isinstance(rest, Expr):
+        return None
+    (name,) = unknown
+    terms = dict(rest.terms)
+    constant, factor = terms.pop((), 0), terms.pop((name,), 0)
+    if terms or not factor:
+        return None
+    value, remainder = divmod(size - constant, factor)
+    if remainder or value < 0:
+        raise RelaxError(f"expected a size of the form '{dim}', got {size}")
+    return name, value
 
 
 def _build(node: ast.expr, values: Mapping[str, int | Expr] | None = None) -> int | Expr:

@@ -1,0 +1,105 @@
+"""One relax op on arrays: attributes read, symbols resolved, the reference function called, results checked by their types."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ..attributes import Attr
+from ..bindings import ir
+from ..dtypes import dtype_name, numpy_dtype
+from ..elements import to_numpy
+from ..errors import RelaxError
+from ..op import EffectOp, attrs_of
+from ..relax import NAMESPACE
+from ..struct_info import TensorInfo
+from ..symbolic import Dim
+from .arguments import check_array
+from .numeric import Array
+from .registry import Reference, reference_of
+from .scope import Scope
+
+__all__ = ["PREFIX", "apply_op"]
+
+PREFIX = f"{NAMESPACE}."
+
+#: What NumPy raises when arrays do not fit an op; anything else is a bug of ours and stays visible.
+_NUMPY_ERRORS = (ValueError, IndexError, ZeroDivisionError, OverflowError, MemoryError)
+#: Ops that call back into the user's code, whose exceptions pass through unchanged.
+_CALLBACKS = frozenset({"relax.get_param", "relax.set_output"})
+
+
+def apply_op(op: ir.OpView, operands: Sequence[Any], scope: Scope | None = None) -> list[Any]:
+    """The results of one relax op for given operands.
+
+    Args:
+        operands: arrays (callables for a provider or a sink), in the op's order, absent optional ones left out.
+        scope: the symbols known around the op; ``match_cast`` and ``get_param`` add to it.
+
+    Raises:
+        RelaxError: the op has no reference semantics, or the arrays do not fit it or its result types. Located at the op.
+    """
+    name = op.operation.name
+    try:
+        return _apply(op, name.removeprefix(PREFIX), operands, Scope() if scope is None else scope)
+    except RelaxError as error:
+        raise RelaxError(f"'{name}' op {error.args[0]}", op.location) from None
+    except _NUMPY_ERRORS as error:
+        if name in _CALLBACKS:
+            raise
+        raise RelaxError(f"'{name}' op expected arrays that fit it, got: {error}", op.location) from error
+
+
+def _apply(op: ir.OpView, name: str, operands: Sequence[Any], scope: Scope) -> list[Any]:
+    found = _reference(name)
+    if not isinstance(op, EffectOp):
+        raise RelaxError("expected a registered op")
+    attrs = {key: _value(op.attrs[key], value, scope) for key, value in attrs_of(op).items()}
+    infos = [TensorInfo.of(r) for r in op.results]
+    if found.wants_shape:
+        attrs["shape"] = tuple(-1 if d is None else scope.resolve(d) for d in infos[0].shape)
+    if found.wants_dtype:
+        attrs["dtype"] = numpy_dtype(infos[0].dtype)
+    answer = found.function(*operands, **attrs)
+    results = list(answer) if isinstance(answer, tuple) else [answer]
+    if len(results) != len(infos):
+        raise RelaxError(f"expected {len(infos)} results, got {len(results)}")
+    for info, result in zip(infos, results, strict=True):
+        _check_result(name, attrs, info, result, scope)
+    return results
+
+
+@functools.cache
+def _reference(name: str) -> Reference:
+    return reference_of(name)
+
+
+def _value(spec: Attr, value: Any, scope: Scope) -> Any:
+    """An attribute as reference functions take it."""
+    if value is None:
+        return None
+    if spec.symbolic:
+        return [scope.resolve(d) for d in value]
+    if isinstance(value, ir.Type):
+        return numpy_dtype(value)
+    return to_numpy(value) if isinstance(value, ir.Attribute) else value
+
+
+def _check_result(name: str, attrs: dict[str, Any], info: TensorInfo, result: Array, scope: Scope) -> None:
+    if name == "match_cast":
+        scope.bind(info.shape, result.shape, "an operand")
+        return
+    if name == "get_param":
+        what = f"weight '{attrs['name']}' (index {attrs['index']})" if attrs["name"] else f"weight {attrs['index']}"
+        check_array(result, info, what)
+        scope.bind(info.shape, result.shape, what)
+        return
+    same_rank = result.dtype == numpy_dtype(info.dtype) and result.ndim == info.rank
+    if not same_rank or not all(_fits(scope, d, s) for d, s in zip(info.shape, result.shape, strict=True)):
+        raise RelaxError(f"expected result tensor<{info}>, got {dtype_name(result.dtype)} {list(result.shape)}")
+
+
+def _fits(scope: Scope, dim: Dim, size: int) -> bool:
+    expected = scope.try_resolve(dim)
+    return expected is None or expected == size

@@ -1,0 +1,119 @@
+"""What a caller hands to a function: inputs in order and weights by name, checked against the argument types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..bindings import func, ir
+from ..dtypes import dtype_name, numpy_dtype
+from ..errors import RelaxError
+from ..functions import argument_names, body_of, name_of, num_input
+from ..relax import Object, OutputSink, ParamProvider
+from ..struct_info import TensorInfo, is_tensor
+from ..symbolic import dim_text
+from .numeric import Array
+from .scalars import scalar, scalar_dtype
+
+__all__ = ["check_array", "entry_arguments", "entry_names"]
+
+#: How many names a message lists.
+_LISTED = 5
+
+
+def entry_names(function: func.FuncOp) -> list[str]:
+    """What each argument is called: its ``relax.name``, else ``input0`` or ``weight3`` by its position."""
+    inputs = num_input(function)
+    given = argument_names(function)
+    return [n or f"{'input' if inputs is None or i < inputs else 'weight'}{i}" for i, n in enumerate(given)]
+
+
+def entry_arguments(
+    function: func.FuncOp,
+    inputs: Sequence[Any],
+    weights: Mapping[str, Any],
+    provider: Callable[..., Any] | None,
+    sink: Callable[..., Any] | None,
+) -> list[Any]:
+    """The values of all arguments in order.
+
+    Raises:
+        RelaxError: too few or too many inputs, a weight missing or unknown, no provider or sink where one is needed, or an
+            array of another rank or dtype than the argument's type. Sizes are checked when symbols are bound.
+    """
+    block = body_of(function)
+    if block is None:
+        raise RelaxError(f"expected a function with a body, got the declaration @{name_of(function)}", function.location)
+    callables = {ParamProvider: ("provider", provider), OutputSink: ("sink", sink)}
+    names = entry_names(function)
+    split = num_input(function)
+    arguments = list(block.arguments)
+    tensors = [i for i, a in enumerate(arguments) if not isinstance(a.type, tuple(callables))]
+    weight_indices = [i for i in tensors if split is not None and i >= split]
+    input_indices = tensors[: len(tensors) - len(weight_indices)]
+    if len(inputs) != len(input_indices):
+        raise RelaxError(f"expected {len(input_indices)} inputs for @{name_of(function)}, got {len(inputs)}")
+    _check_weight_names(function, [names[i] for i in weight_indices], weights)
+    given = dict(zip(input_indices, inputs, strict=True)) | {i: weights[names[i]] for i in weight_indices}
+    values: list[Any] = []
+    for i, argument in enumerate(arguments):
+        if i not in given:
+            values.append(_callable(argument.type, callables, names[i]))
+            continue
+        values.append(_argument(given[i], argument.type, f"{'weight' if i in weight_indices else 'input'} '{names[i]}'"))
+    return values
+
+
+def _check_weight_names(function: func.FuncOp, expected: Sequence[str], weights: Mapping[str, Any]) -> None:
+    where = f"@{name_of(function)}"
+    missing = [n for n in expected if n not in weights]
+    if missing:
+        raise RelaxError(f"expected weights {_listing(missing)} of {where}, got {'others' if weights else 'none'}")
+    unknown = sorted(set(weights) - set(expected))
+    if unknown:
+        known = f"only weights {_listing(expected)}" if expected else "no weights"
+        raise RelaxError(f"expected {known} for {where}, got {_listing(unknown)}")
+
+
+def _listing(names: Iterable[str]) -> str:
+    quoted = [f"'{n}'" for n in names]
+    more = f" and {len(quoted) - _LISTED} more" if len(quoted) > _LISTED else ""
+    return ", ".join(quoted[:_LISTED]) + more
+
+
+def _callable(type_: ir.Type, callables: Mapping[type, tuple[str, Any]], name: str) -> Any:
+    what, value = next(v for k, v in callables.items() if isinstance(type_, k))
+    if value is None:
+        raise RelaxError(f"expected a {what} for argument '{name}', got none")
+    return value
+
+
+def _argument(value: Any, type_: ir.Type, what: str) -> Any:
+    if isinstance(type_, Object):
+        return value
+    array = np.asarray(value)
+    if is_tensor(type_):
+        check_array(array, TensorInfo.of(type_), what)
+        return array
+    if array.ndim or array.dtype.kind not in "bif":
+        raise RelaxError(f"expected {what} to be a number of type {type_}, got {array.dtype} {list(array.shape)}")
+    scalar_dtype(type_)
+    return scalar(array[()], type_)
+
+
+def check_array(array: Array, info: TensorInfo, what: str) -> None:
+    """Raises RelaxError when an array has another dtype, rank or constant size than a tensor type."""
+    if array.dtype != numpy_dtype(info.dtype):
+        raise RelaxError(f"expected {what} of dtype {info.dtype}, got {_dtype_text(array)}")
+    if array.ndim != info.rank or any(isinstance(d, int) and d != s for d, s in zip(info.shape, array.shape, strict=True)):
+        shape = ", ".join(dim_text(d) for d in info.shape)
+        raise RelaxError(f"expected {what} of shape [{shape}], got {list(array.shape)}")
+
+
+def _dtype_text(array: Array) -> str:
+    try:
+        return dtype_name(array.dtype)
+    except RelaxError:
+        return str(array.dtype)

@@ -1,0 +1,55 @@
+"""Parts of arrays, chosen by indices or by ranges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import RelaxError
+from .numeric import Array, fresh
+from .registry import reference
+
+__all__: list[str] = []
+
+
+def _positions(indices: Array, size: int) -> Array:
+    """Indices counted from the start. Raises RelaxError naming one that is outside of the dimension."""
+    values = indices.astype(np.int64)
+    outside = values[(values < -size) | (values >= size)]
+    if outside.size:
+        raise RelaxError(f"expected indices in [{-size}, {size}), got {outside[0]}")
+    return np.where(values < 0, values + size, values)
+
+
+@reference
+def take(x: Array, indices: Array, *, axis: int) -> Array:
+    return fresh(np.take(x, _positions(indices, x.shape[axis]), axis=axis))
+
+
+@reference
+def gather_elements(x: Array, indices: Array, *, axis: int) -> Array:
+    grid = list(np.ogrid[tuple(slice(d) for d in indices.shape)])
+    grid[axis] = _positions(indices, x.shape[axis])
+    return fresh(x[tuple(grid)])
+
+
+@reference
+def gather_nd(x: Array, indices: Array, *, batch_dims: int) -> Array:
+    depth = indices.shape[-1]
+    batch = np.ogrid[tuple(slice(d) for d in indices.shape[:batch_dims])]
+    inner = indices.ndim - 1 - batch_dims
+    leading = [b.reshape(b.shape + (1,) * inner) for b in batch]
+    coordinates = [_positions(indices[..., i], x.shape[batch_dims + i]) for i in range(depth)]
+    if depth:
+        return fresh(x[(*leading, *coordinates)])
+    # Without coordinates every index of the inner dimensions reads the whole rest of x.
+    rest = x.shape[batch_dims:]
+    source = x.reshape(x.shape[:batch_dims] + (1,) * inner + rest)
+    return fresh(np.broadcast_to(source, (*indices.shape[:-1], *rest)))
+
+
+@reference
+def strided_slice(x: Array, *, axes: list[int], begin: list[int], end: list[int], strides: list[int] | None) -> Array:
+    parts = [slice(None)] * x.ndim
+    for axis, first, last, step in zip(axes, begin, end, strides or [1] * len(axes), strict=True):
+        parts[axis] = slice(first, last, step)
+    return fresh(x[tuple(parts)])

@@ -1,0 +1,180 @@
+"""Runs a function of a module on arrays by the ops' reference semantics; the yardstick for passes and lowering.
+
+Blocks run as generators on one explicit stack, so that a rule of ours bounds the depth of calls and not Python's recursion
+limit. A value is dropped after its last use: with lazy IO, memory holds what is live and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bindings import func, ir
+from ..errors import RelaxError
+from ..functions import body_of, find_function, functions, name_of
+from ..struct_info import TensorInfo, is_tensor
+from .apply import PREFIX, apply_op
+from .arguments import entry_arguments, entry_names
+from .control_flow import CONTROL_FLOW, Frame, Invoke, RunRegion
+from .liveness import BlockPlan, Step, plan_of
+from .numeric import Array
+from .scalars import SCALAR_OPS
+from .scope import Scope
+
+__all__ = ["MAX_CALL_DEPTH", "evaluate"]
+
+#: Calls nested deeper are taken for a recursion that does not end.
+MAX_CALL_DEPTH = 1000
+
+
+def evaluate(
+    module_op: ir.Module | ir.Operation | ir.OpView,
+    function: str,
+    inputs: Sequence[ArrayLike],
+    weights: Mapping[str, ArrayLike] | None = None,
+    provider: Callable[[int, str | None], ArrayLike] | None = None,
+    sink: Callable[[int, str | None, Array], None] | None = None,
+) -> tuple[Array, ...]:
+    """Runs ``@function``.
+
+    Args:
+        module_op: the module; it is not changed.
+        function: name of the function, without ``@``.
+        inputs: the arguments before ``relax.num_input``, in order; every argument when the function has no such attribute.
+        weights: the other arguments by their ``relax.name`` (``weight3`` for a fourth argument without one).
+        provider: what ``relax.get_param`` calls, index and name to array; the value of ``!relax.param_provider`` arguments.
+        sink: what ``relax.set_output`` calls with index, name and array; the value of ``!relax.output_sink`` arguments.
+
+    Returns:
+        The results, as arrays of their own.
+
+    Raises:
+        RelaxError: an argument is missing, unknown or of another shape or dtype than its type says; a run-time check fails
+            (``relax.match_cast``, an index out of range); or an op has no reference semantics. Located at the op.
+    """
+    module = module_op.operation
+    with module.context, np.errstate(all="ignore"):
+        target = find_function(module, function)
+        arguments = entry_arguments(target, inputs, weights or {}, provider, sink)
+        given = {id(a) for a in arguments}
+        try:
+            results = _Interpreter(module).run(target, arguments)
+        except RecursionError:
+            raise RelaxError(f"expected less deeply nested regions in @{function}", target.location) from None
+    return tuple(_unshared(results, given))
+
+
+def _unshared(results: Sequence[Any], given: set[int]) -> list[Array]:
+    """Results that the caller may write to: none is an argument, none is there twice."""
+    seen, own = set(given), []
+    for result in results:
+        own.append(np.array(result, order="C") if id(result) in seen or not isinstance(result, np.ndarray) else result)
+        seen.add(id(result))
+    return own
+
+
+@dataclass
+class _Environment:
+    """One run of a block: the values of its function's call, and the symbols known in it."""
+
+    values: dict[ir.Value, Any]
+    scope: Scope
+
+
+class _Interpreter:
+    def __init__(self, module: ir.Operation):
+        self._functions = {name_of(f): f for f in functions(module)}
+        self._plans: dict[ir.Block, BlockPlan] = {}
+
+    def run(self, function: func.FuncOp, arguments: list[Any]) -> list[Any]:
+        """Runs a function and everything it calls. Lists of values are emptied by whoever takes them, to keep none alive."""
+        environment = _call_environment(function, arguments)
+        stack = [(self._block(_body(function), arguments, environment), environment, True)]
+        depth, answer = 1, None
+        while stack:
+            frame, environment, is_call = stack[-1]
+            try:
+                request = frame.send(answer)
+            except StopIteration as stop:
+                answer = stop.value
+                depth -= is_call
+                stack.pop()
+                continue
+            answer = None
+            stack.append(self._open(request, environment))
+            depth += isinstance(request, Invoke)
+            if depth > MAX_CALL_DEPTH:
+                raise RelaxError(f"expected calls nested at most {MAX_CALL_DEPTH} deep, got more", request.op.location)
+        return answer or []
+
+    def _open(self, request: Invoke | RunRegion, outer: _Environment) -> tuple[Frame, _Environment, bool]:
+        if isinstance(request, RunRegion):
+            environment = _Environment(outer.values, Scope(outer.scope))
+            return self._block(request.block, request.arguments, environment), environment, False
+        callee = self._functions.get(request.callee)
+        if callee is None:
+            raise RelaxError(f"'func.call' op expected a function of the module, got @{request.callee}", request.op.location)
+        environment = _call_environment(callee, request.arguments)
+        return self._block(_body(callee), request.arguments, environment), environment, True
+
+    def _block(self, block: ir.Block, arguments: list[Any], environment: _Environment) -> Frame:
+        """Runs the ops of a block; the answer is what its terminator hands on."""
+        plan, values = plan_of(block, self._plans), environment.values
+        _store(plan.arguments, arguments, values)
+        for step in plan.steps:
+            if step.terminator:
+                return step.take(values)
+            if step.name == "func.call":
+                results = yield Invoke(step.op, step.op.callee.value, step.take(values))
+            elif step.name in CONTROL_FLOW:
+                # Regions read values of this block, so those that die here die after the op and not before.
+                results = yield from CONTROL_FLOW[step.name](step.op, [values[o] for o in step.operands])
+                step.drop(values)
+            else:
+                results = _compute(step, step.take(values), environment.scope)
+            _store(step.results, results, values)
+        raise RelaxError("expected a block with a terminator", block.owner.location)
+
+
+def _store(names: Sequence[ir.Value | None], results: list[Any], values: dict[ir.Value, Any]) -> None:
+    """Files results under their values and empties the list."""
+    values.update((n, r) for n, r in zip(names, results, strict=True) if n is not None)
+    results.clear()
+
+
+def _body(function: func.FuncOp) -> ir.Block:
+    block = body_of(function)
+    if block is None:
+        raise RelaxError(f"expected a function with a body, got the declaration @{name_of(function)}", function.location)
+    if len(function.regions[0].blocks) > 1:
+        raise RelaxError(f"expected a function of one block, got several in @{name_of(function)}", function.location)
+    return block
+
+
+def _call_environment(function: func.FuncOp, arguments: Sequence[Any]) -> _Environment:
+    """A new scope of symbols, bound by the arguments' sizes."""
+    scope, names = Scope(), entry_names(function)
+    for name, value, array in zip(names, _body(function).arguments, arguments, strict=True):
+        if is_tensor(value):
+            scope.bind(TensorInfo.of(value).shape, array.shape, f"argument '{name}' of @{name_of(function)}")
+    return _Environment({}, scope)
+
+
+def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
+    op = step.op
+    if step.name.startswith(PREFIX):
+        return apply_op(op, operands, scope)
+    try:
+        if step.name == "tensor.cast":
+            info = TensorInfo.of(op.results[0])
+            scope.bind(info.shape, operands[0].shape, "an operand")
+            return operands
+        if step.name in SCALAR_OPS:
+            return [SCALAR_OPS[step.name](op, *operands)]
+    except RelaxError as error:
+        raise RelaxError(f"'{step.name}' op {error.args[0]}", op.location) from None
+    raise RelaxError(f"expected an op with reference semantics, got '{step.name}'", op.location)

@@ -1,0 +1,231 @@
+"""Neural-network operators; floats narrower than f32 compute in f32 throughout and round once at the end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..errors import RelaxError
+from .numeric import Array, convert, wide
+from .registry import reference
+from .statistical import mean_values, variance_values
+from .unary import apply, erf_values, sigmoid_values
+
+__all__: list[str] = []
+
+
+@reference
+def relu(x: Array) -> Array:
+    return apply(lambda v: np.maximum(v, 0), x)
+
+
+@reference
+def gelu(x: Array) -> Array:
+    return apply(lambda v: v / 2 * (1 + erf_values(v / v.dtype.type(math.sqrt(2)))), x)
+
+
+@reference
+def gelu_tanh(x: Array) -> Array:
+    return apply(_gelu_tanh, x)
+
+
+def _gelu_tanh(v: Array) -> Array:
+    scale, cubic = v.dtype.type(math.sqrt(2 / math.pi)), v.dtype.type(0.044715)
+    return v / 2 * (1 + np.tanh(scale * (v + cubic * v * v * v)))
+
+
+@reference
+def silu(x: Array) -> Array:
+    return apply(lambda v: v * sigmoid_values(v), x)
+
+
+@reference
+def hardswish(x: Array) -> Array:
+    return apply(lambda v: v * np.minimum(np.maximum(v + 3, 0), 6) / 6, x)
+
+
+@reference
+def softplus(x: Array) -> Array:
+    return apply(lambda v: np.logaddexp(v.dtype.type(0), v), x)
+
+
+@reference
+def leaky_relu(x: Array, *, alpha: float) -> Array:
+    return apply(lambda v: np.where(v > 0, v, v.dtype.type(alpha) * v), x)
+
+
+@reference
+def softmax(x: Array, *, axis: int) -> Array:
+    return apply(lambda v: _softmax(v, axis), x)
+
+
+def _softmax(values: Array, axis: int) -> Array:
+    powers = np.exp(values - np.max(values, axis=axis, keepdims=True, initial=-np.inf))
+    return powers / np.sum(powers, axis=axis, keepdims=True)
+
+
+@reference
+def log_softmax(x: Array, *, axis: int) -> Array:
+    return apply(lambda v: _log_softmax(v, axis), x)
+
+
+def _log_softmax(values: Array, axis: int) -> Array:
+    shifted = values - np.max(values, axis=axis, keepdims=True, initial=-np.inf)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+
+
+def _along(parameter: Array, rank: int, axes: tuple[int, ...]) -> Array:
+    """A parameter over some axes (ascending), shaped to broadcast against an array of that rank."""
+    sizes = dict(zip(axes, parameter.shape, strict=True))
+    return wide(parameter).reshape([sizes.get(i, 1) for i in range(rank)])
+
+
+def _ascending(axes: list[int], rank: int) -> tuple[int, ...]:
+    return tuple(sorted(a % rank for a in axes))
+
+
+@reference
+def layer_norm(x: Array, gamma: Array, beta: Array, *, axes: list[int], epsilon: float) -> Array:
+    normal, values = _ascending(axes, x.ndim), wide(x)
+    deviation = np.sqrt(variance_values(values, normal, True) + values.dtype.type(epsilon))
+    unit = (values - mean_values(values, normal, True)) / deviation
+    return convert(unit * _along(gamma, x.ndim, normal) + _along(beta, x.ndim, normal), x.dtype)
+
+
+@reference
+def rms_norm(x: Array, weight: Array, *, axes: list[int], epsilon: float) -> Array:
+    normal, values = _ascending(axes, x.ndim), wide(x)
+    size = np.sqrt(mean_values(np.square(values), normal, True) + values.dtype.type(epsilon))
+    return convert(values / size * _along(weight, x.ndim, normal), x.dtype)
+
+
+@reference
+def batch_norm(
+    x: Array, gamma: Array, beta: Array, mean: Array, variance: Array, *, axis: int, epsilon: float
+) -> Array:  # fmt: skip
+    values = wide(x)
+    g, b, m, v = (_along(p, x.ndim, (axis % x.ndim,)) for p in (gamma, beta, mean, variance))
+    return convert((values - m) / np.sqrt(v + values.dtype.type(epsilon)) * g + b, x.dtype)
+
+
+@reference
+def attention(
+    query: Array, key: Array, value: Array, mask: Array | None = None, *, scale: float | None, causal: bool
+) -> Array:  # fmt: skip
+    q, k, v = wide(query), _per_query_head(wide(key), query), _per_query_head(wide(value), query)
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None and q.shape[-1] else scale or 0.0
+    scores = np.matmul(q, np.swapaxes(k, -1, -2)) * q.dtype.type(factor)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + wide(mask)
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf)
+    return convert(np.matmul(_softmax(scores.astype(q.dtype, copy=False), -1), v), query.dtype)
+
+
+def _per_query_head(x: Array, query: Array) -> Array:
+    """Each key or value head repeated for the query heads that read it."""
+    heads, groups = query.shape[-3], x.shape[-3]
+    if heads != groups and (not groups or heads % groups):
+        raise RelaxError(f"expected a number of query heads that is a multiple of the key heads, got {heads} and {groups}")
+    return x if heads == groups else np.repeat(x, heads // groups, axis=-3)
+
+
+_Pair = list[int]
+
+
+def _padded(values: Array, before: _Pair, after: _Pair, fill: float) -> Array:
+    """An image ``[n, c, h, w]`` with rows and columns of ``fill`` around it."""
+    n, c, h, w = values.shape
+    out = np.full((n, c, h + before[0] + after[0], w + before[1] + after[1]), fill, values.dtype)
+    out[:, :, before[0] : before[0] + h, before[1] : before[1] + w] = values
+    return out
+
+
+def _windows(values: Array, kernel: _Pair, strides: _Pair, dilation: _Pair) -> Array:
+    """All windows of a padded image: ``[n, c, h', w', kh, kw]``, a view."""
+    extent = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    view = np.lib.stride_tricks.sliding_window_view(values, extent, axis=(2, 3))
+    return view[:, :, :: strides[0], :: strides[1], :: dilation[0], :: dilation[1]]
+
+
+@reference
+def conv2d(
+    x: Array, weight: Array, *, strides: _Pair, padding: list[int], dilation: _Pair, groups: int
+) -> Array:  # fmt: skip
+    n, channels = x.shape[:2]
+    outputs, per_group, kh, kw = weight.shape
+    if channels != per_group * groups or outputs % groups:
+        raise RelaxError(f"expected channels that fit {groups} groups, got {channels} and {outputs} of {per_group}")
+    padded = _padded(wide(x), padding[:2], padding[2:], 0)
+    windows = _windows(padded, [kh, kw], strides, dilation)
+    oh, ow = windows.shape[2:4]
+    split = windows.reshape(n, groups, per_group, oh, ow, kh, kw).transpose(1, 0, 3, 4, 2, 5, 6)
+    columns = split.reshape(groups, n * oh * ow, per_group * kh * kw)
+    filters = wide(weight).reshape(groups, outputs // groups, per_group * kh * kw)
+    product = np.matmul(columns, filters.transpose(0, 2, 1)).reshape(groups, n, oh, ow, outputs // groups)
+    return convert(product.transpose(1, 0, 4, 2, 3).reshape(n, outputs, oh, ow), x.dtype)
+
+
+def _ceil_margin(image: tuple[int, ...], kernel: _Pair, strides: _Pair, padding: list[int], dilation: _Pair) -> _Pair:
+    """How many rows and columns the last windows of ceil mode reach over the end of the padding."""
+    axes = zip(image, kernel, strides, padding[:2], padding[2:], dilation, strict=True)
+    return [_reach_beyond(*axis) for axis in axes]
+
+
+def _reach_beyond(size: int, kernel: int, stride: int, before: int, after: int, dilation: int) -> int:
+    """The last window must start inside the image or in the padding before it."""
+    extent = dilation * (kernel - 1) + 1
+    count = -(-(size + before + after - extent) // stride) + 1
+    if (count - 1) * stride >= size + before:
+        count -= 1
+    return max(0, (count - 1) * stride + extent - (size + before + after))
+
+
+@reference
+def max_pool2d(
+    x: Array, *, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil_mode: bool
+) -> Array:  # fmt: skip
+    margin = _ceil_margin(x.shape[2:], pool_size, strides, padding, dilation) if ceil_mode else [0, 0]
+    after = [p + m for p, m in zip(padding[2:], margin, strict=True)]
+    windows = _windows(_padded(wide(x), padding[:2], after, -np.inf), pool_size, strides, dilation)
+    return convert(np.max(windows, axis=(-2, -1), initial=-np.inf), x.dtype)
+
+
+@reference
+def avg_pool2d(
+    x: Array, *, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil_mode: bool, count_include_pad: bool
+) -> Array:  # fmt: skip
+    margin = _ceil_margin(x.shape[2:], pool_size, strides, padding, dilation) if ceil_mode else [0, 0]
+    values = wide(x)
+
+    def sums(image: Array, fill: float) -> Array:
+        inner = _padded(image, padding[:2], padding[2:], fill)
+        windows = _windows(_padded(inner, [0, 0], margin, 0), pool_size, strides, dilation)
+        return np.sum(windows, axis=(-2, -1))
+
+    counted = np.ones((1, 1, *x.shape[2:]), values.dtype)
+    return convert(sums(values, 0) / sums(counted, 1 if count_include_pad else 0), x.dtype)
+
+
+@reference
+def adaptive_avg_pool2d(x: Array, *, output_size: _Pair) -> Array:
+    values = wide(x)
+    rows, columns = (_adaptive_bounds(size, out) for size, out in zip(x.shape[2:], output_size, strict=True))
+    result = np.zeros((*x.shape[:2], *output_size), values.dtype)
+    for i, (top, bottom) in enumerate(rows):
+        for j, (left, right) in enumerate(columns):
+            result[:, :, i, j] = mean_values(values[:, :, top:bottom, left:right], (2, 3), False)
+    return convert(result, x.dtype)
+
+
+def _adaptive_bounds(size: int, out: int) -> list[tuple[int, int]]:
+    return [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
+
+
+@reference
+def pad(x: Array, *, before: list[int], after: list[int], value: float) -> Array:
+    number = np.asarray(value, np.float64 if isinstance(value, float) else np.int64)
+    result = np.full([b + d + a for b, d, a in zip(before, x.shape, after, strict=True)], convert(number, x.dtype), x.dtype)
+    result[tuple(slice(b, b + d) for b, d in zip(before, x.shape, strict=True))] = x
+    return result

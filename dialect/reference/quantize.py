@@ -1,0 +1,44 @@
+"""Affine quantization, per tensor or per channel, computed in f32 (f64 when an operand is f64)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .numeric import Array, convert, integer_range, wide_dtype
+from .registry import reference
+
+__all__: list[str] = []
+
+
+def _per_channel(parameter: Array, x: Array, axis: int) -> Array:
+    if not parameter.ndim:
+        return parameter
+    return parameter.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+
+
+def _float_dtype(*arrays: Array) -> np.dtype[Any]:
+    return np.dtype(np.float64 if any(a.dtype == np.float64 for a in arrays) else np.float32)
+
+
+@reference
+def quantize(x: Array, scale: Array, zero_point: Array, *, axis: int, dtype: np.dtype[Any]) -> Array:
+    float_dtype = _float_dtype(x, scale)
+    step = _per_channel(convert(scale, float_dtype), x, axis)
+    offset = _per_channel(convert(zero_point, float_dtype), x, axis)
+    values = np.asarray(np.rint(convert(x, float_dtype) / step) + offset, np.float64)
+    low, high = integer_range(dtype)
+    inside = (values > low) & (values < high)
+    stored = wide_dtype(dtype)
+    limited = np.where(values >= high, np.asarray(high, stored), np.asarray(low, stored))
+    return convert(np.where(inside, np.where(inside, values, 0).astype(stored), limited), dtype)
+
+
+@reference
+def dequantize(x: Array, scale: Array, zero_point: Array, *, axis: int) -> Array:
+    float_dtype = _float_dtype(scale)
+    step = _per_channel(convert(scale, float_dtype), x, axis)
+    offset = _per_channel(convert(zero_point, np.dtype(np.int64)), x, axis)
+    distance = convert(x, np.dtype(np.int64)) - offset
+    return convert(distance.astype(float_dtype) * step, scale.dtype)

@@ -1,0 +1,223 @@
+"""Scalars around control flow: the arith, index and tensor ops on them, as functions of NumPy scalars.
+
+Integers are kept in the NumPy type of their width, index in int64. Arithmetic wraps; a division by zero is an error.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..bindings import ir
+from ..dtypes import numpy_dtype
+from ..elements import to_numpy
+from ..errors import RelaxError
+from .numeric import Array
+
+__all__ = ["SCALAR_OPS", "scalar", "scalar_dtype"]
+
+_Op = ir.OpView
+_Handler = Callable[..., Any]
+
+
+def scalar_dtype(type_: ir.Type) -> np.dtype[Any]:
+    """The NumPy dtype of a scalar type. Raises RelaxError when it has none."""
+    return np.dtype(np.int64) if isinstance(type_, ir.IndexType) else numpy_dtype(type_)
+
+
+def scalar(value: Any, type_: ir.Type) -> Any:
+    """A number as a NumPy scalar of an MLIR type; integers wrap to its width."""
+    dtype = scalar_dtype(type_)
+    if isinstance(type_, ir.FloatType):
+        return np.asarray(value).astype(dtype)[()]
+    bits = 1 if dtype == np.bool_ else dtype.itemsize * 8
+    wrapped = int(value) & ((1 << bits) - 1)
+    if dtype.kind == "i" and wrapped >> (bits - 1):
+        wrapped -= 1 << bits
+    return dtype.type(wrapped)
+
+
+def _signed(value: Any) -> int:
+    """i1 holds 0 and -1 when read as signed."""
+    return -int(value) if isinstance(value, np.bool_) else int(value)
+
+
+def _unsigned(value: Any) -> int:
+    bits = 1 if isinstance(value, np.bool_) else value.dtype.itemsize * 8
+    return int(value) & ((1 << bits) - 1)
+
+
+def _integer(function: Callable[[int, int], int], read: Callable[[Any], int] = _signed) -> _Handler:
+    return lambda op, a, b: scalar(function(read(a), read(b)), op.results[0].type)
+
+
+def _float(function: Callable[[Any, Any], Any]) -> _Handler:
+    return lambda op, a, b: scalar(function(a, b), op.results[0].type)
+
+
+def _quotient(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    def divide(a: int, b: int) -> int:
+        if b == 0:
+            raise RelaxError("expected a divisor other than 0")
+        return function(a, b)
+
+    return divide
+
+
+def _truncated(a: int, b: int) -> int:
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _remainder(a: int, b: int) -> int:
+    return a - b * _truncated(a, b)
+
+
+def _shift(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    def shift(a: int, b: int) -> int:
+        if not 0 <= b < 64:
+            raise RelaxError(f"expected a shift below the width, got {b}")
+        return function(a, b)
+
+    return shift
+
+
+_COMPARE_INTEGERS: list[tuple[Callable[[Any, Any], bool], Callable[[Any], int]]] = [
+    (operator.eq, _signed), (operator.ne, _signed), (operator.lt, _signed), (operator.le, _signed), (operator.gt, _signed),
+    (operator.ge, _signed), (operator.lt, _unsigned), (operator.le, _unsigned), (operator.gt, _unsigned),
+    (operator.ge, _unsigned),
+]  # fmt: skip
+_INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_ORDERED = {1: operator.eq, 2: operator.gt, 3: operator.ge, 4: operator.lt, 5: operator.le, 6: operator.ne}
+
+
+def _compare_integers(op: _Op, a: Any, b: Any) -> Any:
+    function, read = _COMPARE_INTEGERS[ir.IntegerAttr(op.attributes["predicate"]).value]
+    return np.bool_(function(read(a), read(b)))
+
+
+def _compare_index(op: _Op, a: Any, b: Any) -> Any:
+    text = str(op.attributes["pred"])
+    predicate = text[text.index("(") + 1 : text.index(")")]
+    function, read = _COMPARE_INTEGERS[_INTEGER_PREDICATES.index(predicate)]
+    return np.bool_(function(read(a), read(b)))
+
+
+def _compare_floats(op: _Op, a: Any, b: Any) -> Any:
+    """Predicates by number: 0 false, 1-6 ordered comparisons, 7 ordered, 8-13 unordered comparisons, 14 unordered, 15 true."""
+    predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+    unordered = bool(np.isnan(a) or np.isnan(b))
+    if predicate in (0, 15):
+        return np.bool_(predicate == 15)
+    if predicate in (7, 14):
+        return np.bool_(unordered == (predicate == 14))
+    if unordered:
+        return np.bool_(predicate > 7)
+    return np.bool_(_ORDERED[predicate if predicate < 7 else predicate - 7](a, b))
+
+
+def _cast(read: Callable[[Any], Any]) -> _Handler:
+    return lambda op, a: scalar(read(a), op.results[0].type)
+
+
+def _to_integer(value: Any) -> int:
+    if not np.isfinite(value):
+        raise RelaxError(f"expected a finite number, got {value}")
+    return math.trunc(float(value))
+
+
+def _select(op: _Op, condition: Any, a: Any, b: Any) -> Any:
+    return a if condition else b
+
+
+def _constant(op: _Op) -> Any:
+    value = op.attributes["value"]
+    if isinstance(op.results[0].type, ir.RankedTensorType):
+        return to_numpy(value)
+    attribute = ir.FloatAttr(value) if isinstance(op.results[0].type, ir.FloatType) else ir.IntegerAttr(value)
+    return scalar(attribute.value, op.results[0].type)
+
+
+def _extract(op: _Op, tensor: Array, *indices: Any) -> Any:
+    return tensor[tuple(_within(i, d) for i, d in zip(indices, tensor.shape, strict=True))]
+
+
+def _within(index: Any, size: int) -> int:
+    if not 0 <= index < size:
+        raise RelaxError(f"expected an index in [0, {size}), got {index}")
+    return int(index)
+
+
+def _from_elements(op: _Op, *values: Any) -> Array:
+    type_ = ir.RankedTensorType(op.results[0].type)
+    return np.array(values, scalar_dtype(type_.element_type)).reshape(list(type_.shape))
+
+
+def _dim(op: _Op, tensor: Array, index: Any) -> Any:
+    return np.int64(tensor.shape[_within(index, tensor.ndim)])
+
+
+#: Handlers by op name: the op and its operands' values to the one result.
+SCALAR_OPS: dict[str, _Handler] = {
+    "arith.constant": _constant,
+    "arith.select": _select,
+    "arith.cmpi": _compare_integers,
+    "arith.cmpf": _compare_floats,
+    "arith.addi": _integer(operator.add),
+    "arith.subi": _integer(operator.sub),
+    "arith.muli": _integer(operator.mul),
+    "arith.divsi": _integer(_quotient(_truncated)),
+    "arith.divui": _integer(_quotient(operator.floordiv), _unsigned),
+    "arith.floordivsi": _integer(_quotient(operator.floordiv)),
+    "arith.ceildivsi": _integer(_quotient(lambda a, b: -(-a // b))),
+    "arith.remsi": _integer(_quotient(_remainder)),
+    "arith.remui": _integer(_quotient(operator.mod), _unsigned),
+    "arith.andi": _integer(operator.and_),
+    "arith.ori": _integer(operator.or_),
+    "arith.xori": _integer(operator.xor),
+    "arith.shli": _integer(_shift(operator.lshift), _unsigned),
+    "arith.shrsi": _integer(_shift(operator.rshift)),
+    "arith.shrui": _integer(_shift(operator.rshift), _unsigned),
+    "arith.maxsi": _integer(max),
+    "arith.minsi": _integer(min),
+    "arith.maxui": _integer(max, _unsigned),
+    "arith.minui": _integer(min, _unsigned),
+    "arith.addf": _float(operator.add),
+    "arith.subf": _float(operator.sub),
+    "arith.mulf": _float(operator.mul),
+    "arith.divf": _float(operator.truediv),
+    "arith.remf": _float(np.fmod),
+    "arith.maximumf": _float(np.maximum),
+    "arith.minimumf": _float(np.minimum),
+    "arith.negf": _cast(operator.neg),
+    "arith.index_cast": _cast(_signed),
+    "arith.index_castui": _cast(_unsigned),
+    "arith.extsi": _cast(_signed),
+    "arith.extui": _cast(_unsigned),
+    "arith.trunci": _cast(_signed),
+    "arith.sitofp": _cast(lambda a: float(_signed(a))),
+    "arith.uitofp": _cast(lambda a: float(_unsigned(a))),
+    "arith.fptosi": _cast(_to_integer),
+    "arith.fptoui": _cast(_to_integer),
+    "arith.extf": _cast(float),
+    "arith.truncf": _cast(float),
+    "index.constant": _constant,
+    "index.add": _integer(operator.add),
+    "index.sub": _integer(operator.sub),
+    "index.mul": _integer(operator.mul),
+    "index.divs": _integer(_quotient(_truncated)),
+    "index.divu": _integer(_quotient(operator.floordiv), _unsigned),
+    "index.rems": _integer(_quotient(_remainder)),
+    "index.remu": _integer(_quotient(operator.mod), _unsigned),
+    "index.maxs": _integer(max),
+    "index.mins": _integer(min),
+    "index.cmp": _compare_index,
+    "index.casts": _cast(_signed),
+    "index.castu": _cast(_unsigned),
+    "tensor.extract": _extract,
+    "tensor.from_elements": _from_elements,
+    "tensor.dim": _dim,
+}

@@ -1,0 +1,162 @@
+"""Elementwise functions of one array; floats narrower than f32 compute in f32 and round once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .numeric import Array, convert, integer_range, is_float, wide
+from .registry import reference
+
+__all__ = ["apply", "erf_values", "sigmoid_values"]
+
+
+def apply(function: Callable[[Array], Array], x: Array) -> Array:
+    """The function in the wide dtype, rounded to the operand's."""
+    return convert(function(wide(x)), x.dtype)
+
+
+def erf_values(x: Array) -> Array:
+    """The error function of f32 or f64 values: the C library's, in f64. NumPy has none."""
+    values = np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size)
+    return values.reshape(x.shape).astype(x.dtype)
+
+
+def sigmoid_values(x: Array) -> Array:
+    """``1 / (1 + exp(-x))`` of f32 or f64 values."""
+    return 1 / (1 + np.exp(-x))
+
+
+@reference
+def abs(x: Array) -> Array:
+    return apply(np.abs, x)
+
+
+@reference
+def negative(x: Array) -> Array:
+    return apply(np.negative, x)
+
+
+@reference
+def sign(x: Array) -> Array:
+    return apply(np.sign, x)
+
+
+@reference
+def square(x: Array) -> Array:
+    return apply(np.square, x)
+
+
+@reference
+def clip(x: Array, *, min: float | None, max: float | None) -> Array:
+    values = wide(x)
+    if min is not None:
+        values = np.maximum(values, _limit(min, values, x))
+    if max is not None:
+        values = np.minimum(values, _limit(max, values, x))
+    return convert(values, x.dtype)
+
+
+def _limit(limit: float, values: Array, x: Array) -> Array:
+    """The limit in the dtype of the values; one that an integer dtype cannot hold becomes its own."""
+    if is_float(x.dtype):
+        return np.asarray(limit, values.dtype)
+    low, high = integer_range(x.dtype)
+    return np.asarray(low if limit < low else high if limit > high else limit, values.dtype)
+
+
+@reference
+def bitwise_not(x: Array) -> Array:
+    return apply(np.invert, x)
+
+
+@reference
+def logical_not(x: Array) -> Array:
+    return wide(x) == 0
+
+
+@reference
+def ceil(x: Array) -> Array:
+    return apply(np.ceil, x)
+
+
+@reference
+def floor(x: Array) -> Array:
+    return apply(np.floor, x)
+
+
+@reference
+def round(x: Array) -> Array:
+    return apply(np.rint, x)
+
+
+@reference
+def trunc(x: Array) -> Array:
+    return apply(np.trunc, x)
+
+
+@reference
+def cos(x: Array) -> Array:
+    return apply(np.cos, x)
+
+
+@reference
+def sin(x: Array) -> Array:
+    return apply(np.sin, x)
+
+
+@reference
+def erf(x: Array) -> Array:
+    return apply(erf_values, x)
+
+
+@reference
+def exp(x: Array) -> Array:
+    return apply(np.exp, x)
+
+
+@reference
+def log(x: Array) -> Array:
+    return apply(np.log, x)
+
+
+@reference
+def reciprocal(x: Array) -> Array:
+    return apply(np.reciprocal, x)
+
+
+@reference
+def rsqrt(x: Array) -> Array:
+    return apply(lambda v: 1 / np.sqrt(v), x)
+
+
+@reference
+def sigmoid(x: Array) -> Array:
+    return apply(sigmoid_values, x)
+
+
+@reference
+def sqrt(x: Array) -> Array:
+    return apply(np.sqrt, x)
+
+
+@reference
+def tanh(x: Array) -> Array:
+    return apply(np.tanh, x)
+
+
+@reference
+def isfinite(x: Array) -> Array:
+    return np.isfinite(wide(x))
+
+
+@reference
+def isinf(x: Array) -> Array:
+    return np.isinf(wide(x))
+
+
+@reference
+def isnan(x: Array) -> Array:
+    return np.isnan(wide(x))
