@@ -155,7 +155,7 @@ def _renamed(entry: func.FuncOp, name: str) -> str:
 
 def _body_text(function: func.FuncOp) -> str:
     """The function without its name and those of its weights: equal texts compute the same."""
-    text = function.operation.get_asm(enable_debug_info=False)
+    text = function.operation.get_asm(enable_debug_info=False, use_local_scope=True)
     names = [n for n in argument_names(function) + result_names(function) if n is not None]
     for name in dict.fromkeys(names):
         text = text.replace(f" {{relax.name = {json.dumps(name)}}}", "")

@@ -62,7 +62,7 @@ class _Kernels:
 
 
 def _text(function: func.FuncOp) -> str:
-    text = function.operation.get_asm(enable_debug_info=False)
+    text = function.operation.get_asm(enable_debug_info=False, use_local_scope=True)
     return text[text.index("(") :]
 
 
