@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from .attributes import REQUIRED, Attr
 from .bindings import ext, ir, irdl
@@ -35,10 +35,10 @@ from .struct_info import TensorInfo, is_tensor, same_info, with_vdevice
 
 __all__ = ["Attrs", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
 
-Operand = ext.Operand
-Result = ext.Result
-Tensor = ir.RankedTensorType | ir.UnrankedTensorType
-Attrs = Mapping[str, Any]
+Operand: TypeAlias = ir.Value
+Result: TypeAlias = ir.OpResult
+Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
+Attrs: TypeAlias = Mapping[str, Any]
 
 _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
 
@@ -163,7 +163,7 @@ def _add_accessors(cls: type, definitions: list[Any], values: str) -> None:
         if i < group:
             getter = lambda self, i=i: getattr(self, values)[i]  # noqa: E731
         elif i > group:
-            getter = lambda self, back=i - len(definitions): list(getattr(self, values))[back]  # noqa: E731
+            getter = lambda self, i=i: list(getattr(self, values))[i - len(definitions)]  # noqa: E731
         elif definition.variadicity == irdl.Variadicity.optional:
             getter = lambda self: next(iter(list(getattr(self, values))[group : len(getattr(self, values)) - after]), None)  # noqa: E731
         else:

@@ -7,6 +7,7 @@ C++ ends one test, not the run. RUN lines stay what they are everywhere; ``lit -
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
 import re
@@ -26,6 +27,13 @@ import lit.TestRunner
 
 __all__ = ["InProcess", "Step", "plan"]
 
+_WARM = (
+    "filecheck.matcher",
+    "relaxir.dialect.ops",
+    "relaxir.dialect.parser",
+    "relaxir.dialect.pass_manager",
+    "relaxir.tools.relax_opt",
+)
 #: Characters of a failed tool's output that a report shows.
 _OUTPUT_SHOWN = 8000
 #: A test that runs longer has hung; the slowest takes about a second.
@@ -228,12 +236,8 @@ def _flush() -> None:
 
 def _warm() -> None:
     """Imports what every test needs, once per worker. Makes no context: no threads before a fork."""
-    import filecheck.matcher
-
-    import relaxir.dialect.ops
-    import relaxir.dialect.parser
-    import relaxir.dialect.pass_manager
-    import relaxir.tools.relax_opt  # noqa: F401
+    for module in _WARM:
+        importlib.import_module(module)
 
 
 def _forked(body: Callable[[], tuple[bool, str]], test: Any, seconds: int) -> Any:

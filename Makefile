@@ -1,0 +1,50 @@
+# make demo: a model from Python to prepared weights to results; make test: everything that must hold.
+# Each makes .venv on first use. PYTHON names another interpreter (3.11 or newer), VENV another place.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+# This version has a CPU build; an unpinned torch brings gigabytes of CUDA packages.
+TORCH ?= torch==2.13.0
+# Set to run the tests one after another: make test JOBS=0
+JOBS ?= 2
+
+.PHONY: bench clean demo lint lit pytest test types
+
+demo: $(VENV)/.stamp
+	$(BIN)/python -m relaxir.tools.demo
+
+test: lint types lit pytest
+
+lint: $(VENV)/.stamp-test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+# The unpacked wheel: what is checked is what is shipped. Old build files would end up in it.
+types: $(VENV)/.stamp-test
+	rm -rf build/lib build/bdist.* build/wheel build/types
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
+	$(BIN)/python -m zipfile -e build/wheel/relaxir-*.whl build/types
+	$(BIN)/python test/support/bindings_stubs.py
+	$(BIN)/pyright
+
+lit: $(VENV)/.stamp-test
+	$(BIN)/lit test
+
+pytest: $(VENV)/.stamp-test
+	$(BIN)/python -m pytest -q -n $(JOBS)
+
+bench: $(VENV)/.stamp-test
+	for file in test/benchmark/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+$(VENV)/.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.stamp-test: $(VENV)/.stamp
+	$(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet --editable '.[test,torch]'
+	touch $@

@@ -1,0 +1,79 @@
+"""Writes type stubs beside the bindings' extension modules, whose wheel leaves them out; pyright then knows MLIR's classes.
+
+Run by ``make types``. nanobind makes them from the signatures that the extension carries; what it gets wrong is mended here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from relaxir.dialect.bindings import DISTRIBUTION
+
+EXTENSION = f"{DISTRIBUTION}._mlir_libs._mlir"
+
+# What the generated text uses and lacks: the type variable of values (any type, when left out), and the class that the
+# bindings define in Python.
+_TYPES = """
+from typing import Any, Self
+from typing_extensions import TypeVar
+
+_T = TypeVar("_T", default=Any, covariant=True)
+
+class Context:
+    current: Context
+    allow_unregistered_dialects: bool
+    emit_error_diagnostics: bool
+    dialects: Any
+    d: Any
+    def __init__(self, load_on_create_dialects: Sequence[str] | None = None) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exception: object) -> None: ...
+    def append_dialect_registry(self, registry: Any) -> None: ...
+    def attach_diagnostic_handler(self, callback: Callable[[Diagnostic], bool]) -> DiagnosticHandler: ...
+    def enable_multithreading(self, enable: bool) -> None: ...
+    def is_dialect_loaded(self, name: str) -> bool: ...
+    def is_registered_operation(self, name: str) -> bool: ...
+    def load_all_available_dialects(self) -> None: ...
+
+"""
+
+
+def main() -> None:
+    """Generates the stubs in the environment that runs this."""
+    spec = importlib.util.find_spec(EXTENSION)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"expected the bindings' extension module {EXTENSION}, got none")
+    folder = Path(spec.origin).parent
+    command = [
+        sys.executable,
+        "-m",
+        "nanobind.stubgen",
+        "--quiet",
+        "--module",
+        EXTENSION,
+        "--recursive",
+        "--output-dir",
+        folder,
+    ]
+    subprocess.run(command, check=True)
+    for stub in (folder / "_mlir").glob("*.pyi"):
+        stub.write_text(_mended(stub.read_text(), stub.stem))
+
+
+def _mended(text: str, module: str) -> str:
+    """The text with names of its own package that resolve, and with what it lacks."""
+    text = text.replace("import _mlir.ir\n", f"from {EXTENSION} import ir\n" if module != "ir" else "")
+    text = re.sub(r"(?<![\w.])_mlir\.ir\.", "" if module == "ir" else "ir.", text)
+    if module != "ir":
+        return text
+    text = text.replace(f"from {DISTRIBUTION}._mlir_libs import Context as Context\n", "")
+    first = text.index("\nclass ")
+    return text[:first] + _TYPES + text[first:]
+
+
+if __name__ == "__main__":
+    main()
