@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from ..dialect.bindings import func, ir
 from ..dialect.functions import body_of, functions, is_private, name_of
+from ..dialect.traversal import clone_with, free_values
 
 __all__ = ["KERNEL", "outline_kernels"]
 
@@ -141,30 +142,34 @@ class _Group:
         arguments, operands = list(block.arguments), list(self.producer.operands)
         inner = {a: values[v] for a, v in zip(arguments[:-1], operands[:-1], strict=True)}
         inner[arguments[-1]] = _empty(arguments[-1].type, values[self.outs[0]])
+        here = ir.InsertionPoint.current
         for op in block.operations:
             if op.operation.name == "func.return":
                 values[self.producer.results[0]] = inner[op.operands[0]]
                 continue
-            clone = _clone(op.operation, inner)
-            inner |= dict(zip(op.results, clone.results, strict=True))
+            clone_with(op.operation, inner, here)
 
     def _clone_op(self, values: dict[ir.Value, ir.Value], outs: list[ir.Value]) -> None:
         for value in [*self.op.operands, *_captured(self.op)]:
             if value not in values and _is_constant(value):
                 values[value] = value.owner.clone().results[0]
-        mapping = dict(values)
+        destinations = [self._filled(v, out, values) for v, out in zip(_destinations(self.op), outs, strict=True)]
+        clone = clone_with(self.op, values, ir.InsertionPoint.current)
         first = len(self.op.operands) - len(outs)
-        clone = _clone(self.op, mapping)
-        for i, (destination, out) in enumerate(zip(_destinations(self.op), outs, strict=True)):
-            if _is_fill(destination):
-                fill = destination.owner
-                scalar = values.get(fill.operands[0]) or fill.operands[0].owner.clone(ip=ir.InsertionPoint(clone)).results[0]
-                filled = fill.clone(ip=ir.InsertionPoint(clone))
-                filled.operands[0], filled.operands[1] = scalar, out
-                _remap_body(filled, {})
-                out = filled.results[0]
-            clone.operands[first + i] = out
+        for i, destination in enumerate(destinations):
+            clone.operands[first + i] = destination
         func.ReturnOp(list(clone.results))
+
+    def _filled(self, destination: ir.Value, out: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
+        """The kernel's output, filled first when the op's destination was."""
+        if not _is_fill(destination):
+            return out
+        fill = destination.owner.operation
+        scalar = fill.operands[0]
+        if scalar not in values:
+            values[scalar] = scalar.owner.clone().results[0]
+        mapping = {scalar: values[scalar], fill.operands[1]: out}
+        return clone_with(fill, mapping, ir.InsertionPoint.current).results[0]
 
     def _mark(self, function: func.FuncOp, inputs: int) -> None:
         writable = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(True)})
@@ -234,40 +239,11 @@ def _unfilled(value: ir.Value) -> ir.Value:
 
 def _captured(op: ir.Operation) -> list[ir.Value]:
     """Values from outside that the op's region uses."""
-    inside: set[ir.Value] = set()
-    used: dict[ir.Value, None] = {}
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        for region in inner.regions:
-            for block in region.blocks:
-                inside.update(block.arguments)
-        if inner != op:
-            inside.update(inner.results)
-            used.update(dict.fromkeys(inner.operands))
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return [v for v in used if v not in inside]
+    return list(dict.fromkeys(free_values(op)[len(op.operands) :]))
 
 
 def _captured_tensors(op: ir.Operation) -> bool:
     return any(isinstance(v.type, ir.RankedTensorType) for v in _captured(op))
-
-
-def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> ir.Operation:
-    clone = op.clone()
-    _remap_body(clone, mapping)
-    return clone
-
-
-def _remap_body(clone: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        for i, value in enumerate(inner.operands):
-            if value in mapping:
-                inner.operands[i] = mapping[value]
-        return ir.WalkResult.ADVANCE
-
-    clone.walk(visit)
 
 
 def _empty(type_: ir.RankedTensorType, like: ir.Value) -> ir.Value:

@@ -28,8 +28,8 @@ from ..dialect.functions import (
     returned_values,
     set_names,
     set_num_input,
-    terminator,
 )  # fmt: skip
+from ..dialect.traversal import clone_with, free_values, operations
 
 __all__ = ["partition_transform"]
 
@@ -63,7 +63,7 @@ def _assign(block: ir.Block, values: Sequence[ir.Value]) -> list[_Step]:
     constants = _Step()
     for position, argument in enumerate(block.arguments):
         by_group.setdefault(groups.find(argument), _Step()).arguments.append(position)
-    for op in _operations(block):
+    for op in operations(block)[:-1]:
         group = next((g for v in op.results if (g := groups.find(v)) is not None), None)
         (constants if group is None else by_group[group]).ops.append(op)
     steps: list[_Step] = []
@@ -76,7 +76,7 @@ def _assign(block: ir.Block, values: Sequence[ir.Value]) -> list[_Step]:
             steps.append(step)
         step.results.append(position)
     for step in steps:
-        wanted = [v for op in step.ops for v in _values_read(op)] + [values[i] for i in step.results]
+        wanted = [v for op in step.ops for v in free_values(op)] + [values[i] for i in step.results]
         step.ops = [*_constants_for(wanted, constants.ops), *step.ops]
     return steps
 
@@ -92,7 +92,7 @@ def _constants_for(values: Iterable[ir.Value], constants: Sequence[ir.Operation]
         position = owner[pending.pop()]
         if position not in found:
             found.add(position)
-            pending += [v for v in _values_read(constants[position]) if v in owner]
+            pending += [v for v in free_values(constants[position]) if v in owner]
     return [constants[i] for i in sorted(found)]
 
 
@@ -102,8 +102,8 @@ class _Groups:
     def __init__(self, block: ir.Block):
         self._parent = list(range(len(list(block.arguments))))
         self._group: dict[ir.Value, int] = {a: i for i, a in enumerate(block.arguments)}
-        for op in _operations(block):
-            roots = [g for v in _values_read(op) if (g := self.find(v)) is not None]
+        for op in operations(block)[:-1]:
+            roots = [g for v in free_values(op) if (g := self.find(v)) is not None]
             for other in roots[1:]:
                 self._parent[self._root(other)] = self._root(roots[0])
             if roots:
@@ -118,26 +118,6 @@ class _Groups:
             self._parent[group] = self._parent[self._parent[group]]
             group = self._parent[group]
         return group
-
-
-def _operations(block: ir.Block) -> list[ir.Operation]:
-    """The ops of a block but its terminator."""
-    last = terminator(block)
-    return [o.operation for o in block.operations if o.operation != last]
-
-
-def _values_read(op: ir.Operation) -> list[ir.Value]:
-    """Operands of an op and of everything inside of it."""
-    if len(op.regions) == 0:
-        return list(op.operands)
-    read: list[ir.Value] = []
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        read.extend(inner.operands)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    return read
 
 
 @dataclass
@@ -156,20 +136,7 @@ class _Builder:
         mapping = dict(zip(self.inputs, entry.arguments, strict=True))
         with ir.InsertionPoint(entry), self.transform.location:
             for op in ops:
-                _clone(op, mapping)
+                clone_with(op, mapping, ir.InsertionPoint(entry))
             func.ReturnOp([mapping[v] for v in self.outputs])
         set_num_input(made, 0)
         return made
-
-
-def _clone(op: ir.Operation, mapping: dict[ir.Value, ir.Value]) -> None:
-    clone = op.clone()
-
-    def remap(inner: ir.Operation) -> ir.WalkResult:
-        for i, value in enumerate(inner.operands):
-            if value in mapping:
-                inner.operands[i] = mapping[value]
-        return ir.WalkResult.ADVANCE
-
-    clone.walk(remap)
-    mapping.update(zip(op.results, clone.results, strict=True))
