@@ -1,0 +1,328 @@
+"""Reads and writes buffers at a point of a loop nest: one element, or one vector of neighbouring loop iterations.
+
+Every buffer is seen flat (one dimension, unit stride) and every access is one linear offset. How that offset changes along
+the vector's lanes decides the instruction: not at all is a scalar load, by one a vector load, anything else a gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from .emitter import Emitter
+from .index_math import ZERO, Floor, LaneForm, Linear, Ragged, Size, Symbol
+
+__all__ = ["Buffer", "Lanes", "Memory", "Point"]
+
+_DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The vector: ``width`` iterations of loop ``dim`` from the point on; ``active`` of them count when it is given."""
+
+    dim: int
+    width: int
+    mask: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where in the nest code is being built: the loop variables in nest order, and the vector lanes if there are any.
+
+    ``multiples`` are known divisors of loop variables.
+    """
+
+    variables: Mapping[int, ir.Value] = field(default_factory=dict[int, ir.Value])
+    lanes: Lanes | None = None
+    multiples: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    @property
+    def width(self) -> int:
+        return self.lanes.width if self.lanes else 0
+
+    def at(self, dim: int, value: ir.Value, multiple: int = 1) -> Point:
+        """Inside the loop over ``dim``."""
+        return Point({**self.variables, dim: value}, self.lanes, {**self.multiples, dim: multiple})
+
+    def without_mask(self) -> Point:
+        return self.with_lanes(Lanes(self.lanes.dim, self.lanes.width)) if self.lanes else self
+
+    def with_lanes(self, lanes: Lanes | None) -> Point:
+        return Point(self.variables, lanes, self.multiples)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A memref as a flat array of its elements."""
+
+    flat: ir.Value
+    element: ir.Type
+    strides: tuple[Size, ...]
+    offset: Size
+
+    def linear(self, indices: Sequence[Linear]) -> Linear:
+        """The offset of an element."""
+        total = Linear.of(self.offset)
+        for index, stride in zip(indices, self.strides, strict=True):
+            total += index.scaled(stride)
+        return total
+
+
+class Memory:
+    """The buffers and run-time sizes of one kernel, and the code that accesses them."""
+
+    def __init__(self, emitter: Emitter):
+        self.emitter = emitter
+        self._symbols: dict[Symbol, ir.Value] = {}
+        self._sizes: dict[Size, ir.Value] = {}
+        self._buffers: dict[tuple[ir.Value, tuple[Size, ...]], Buffer] = {}
+        self._captured: dict[ir.Value, Buffer] = {}
+        self._owners = 0
+
+    # -- sizes -----------------------------------------------------------------------------------------------------
+
+    def extent(self, value: ir.Value, position: int, symbol: Symbol) -> Size:
+        """Dimension ``position`` of a memref: static, or the symbol, bound to it."""
+        kind = ir.MemRefType(value.type)
+        if not kind.is_dynamic_dim(position):
+            return Size.of(kind.get_dim_size(position))
+        if symbol not in self._symbols:
+            self._symbols[symbol] = self._run_time_extent(value, kind, position)
+        return Size.symbol(symbol)
+
+    def _run_time_extent(self, value: ir.Value, kind: ir.MemRefType, position: int) -> ir.Value:
+        owner = value.owner
+        if not isinstance(owner, ir.Block) and owner.name in ("memref.alloc", "memref.alloca"):
+            # Its operand, because a fused temporary disappears.
+            return owner.operands[sum(kind.is_dynamic_dim(i) for i in range(position))]
+        return self.emitter.op("memref.dim", [value, self.emitter.number(position)], self.emitter.index)
+
+    def prepare(self, sizes: Iterable[Size]) -> None:
+        """Computes sizes here once; code built later in nested loops uses the results."""
+        for size in sizes:
+            if size.static is None and size not in self._sizes:
+                self._sizes[size] = self._product_sum(size)
+
+    def size(self, size: Size) -> ir.Value:
+        """A size as an index value."""
+        static = size.static
+        if static is not None:
+            return self.emitter.number(static)
+        return self._sizes[size] if size in self._sizes else self._product_sum(size)
+
+    def _product_sum(self, size: Size) -> ir.Value:
+        em, total = self.emitter, None
+        for symbols, factor in size.terms:
+            term = em.number(factor)
+            for symbol in symbols:
+                term = self._symbols[symbol] if term == em.number(1) else em.mul(term, self._symbols[symbol])
+            total = term if total is None else em.add(total, term)
+        return em.number(0) if total is None else total
+
+    # -- buffers ---------------------------------------------------------------------------------------------------
+
+    def next_owner(self) -> int:
+        """A fresh owner of symbols."""
+        self._owners += 1
+        return self._owners
+
+    def buffer(self, value: ir.Value, shape: Sequence[Size] | None = None) -> Buffer:
+        """The flat view of a memref; ``shape`` names its sizes where the caller knows them.
+
+        Raises:
+            RelaxError: its layout is not strided, or its elements are no bytes.
+        """
+        kind, owner = ir.MemRefType(value.type), self.next_owner()
+        if kind.element_type == self.emitter.i1:
+            raise RelaxError("expected booleans in memory as i8, got a memref of i1", self.emitter.location)
+        shape = shape or [self.extent(value, i, (owner, i)) for i in range(kind.rank)]
+        key = value, tuple(shape)
+        if key not in self._buffers:
+            strides, offset = self._layout(value, kind, shape, owner)
+            self._buffers[key] = Buffer(self._flat(value, kind, shape, strides), kind.element_type, strides, offset)
+        return self._buffers[key]
+
+    def captured(self, value: ir.Value) -> Buffer:
+        """The flat view of a memref that a body reads; the first call must be outside the loops."""
+        if value not in self._captured:
+            buffer = self.buffer(value)
+            self.prepare([*buffer.strides, buffer.offset])
+            self._captured[value] = buffer
+        return self._captured[value]
+
+    def _layout(self, value: ir.Value, kind: ir.MemRefType, shape: Sequence[Size], owner: int) -> tuple[tuple[Size, ...], Size]:
+        if isinstance(kind.layout, ir.AffineMapAttr) and kind.affine_map == ir.AffineMap.get_identity(kind.rank):
+            return _row_major(shape), ZERO
+        try:
+            strides, offset = kind.get_strides_and_offset()
+        except (ValueError, RuntimeError) as error:
+            raise RelaxError(f"expected a strided memref, got '{kind}'", self.emitter.location) from error
+        symbols = self._metadata(value, kind) if _DYNAMIC in strides or offset == _DYNAMIC else []
+        values = [Size.of(s) for s in (*strides, offset)]
+        for i, number in enumerate((*strides, offset)):
+            if number == _DYNAMIC:
+                symbol = (owner, kind.rank + i)
+                self._symbols[symbol] = symbols[i]
+                values[i] = Size.symbol(symbol)
+        return tuple(values[:-1]), values[-1]
+
+    def _metadata(self, value: ir.Value, kind: ir.MemRefType) -> list[ir.Value]:
+        """The strides and the offset of a memref at run time."""
+        em = self.emitter
+        base = ir.MemRefType.get([], kind.element_type, memory_space=kind.memory_space, loc=em.location)
+        results = em.several("memref.extract_strided_metadata", [value], [base, *[em.index] * (1 + 2 * kind.rank)])
+        return [*results[2 + kind.rank :], results[1]]
+
+    def _flat(self, value: ir.Value, kind: ir.MemRefType, shape: Sequence[Size], strides: Sequence[Size]) -> ir.Value:
+        em = self.emitter
+        extent = Size.of(1)
+        for size, stride in zip(shape, strides, strict=True):
+            extent += (size + Size.of(-1)) * stride
+        static = extent.static
+        dynamic = ir.ShapedType.get_dynamic_size()
+        flat = ir.MemRefType.get(
+            [dynamic if static is None else static], kind.element_type, None, kind.memory_space, loc=em.location
+        )
+        sizes = [self.size(extent)] if static is None else []
+        return em.op("memref.reinterpret_cast", [value, *sizes], flat, em.flat_view(len(sizes), static))
+
+    # -- addresses -------------------------------------------------------------------------------------------------
+
+    def index(self, linear: Linear, point: Point) -> ir.Value:
+        """The value of an expression at the point (its first lane); outer loops' terms are added first."""
+        em = self.emitter
+        rank = {dim: i for i, dim in enumerate(point.variables)}
+        terms = sorted(linear.terms, key=lambda t: max((rank[d] for d in _dims(t[0])), default=-1))
+        total = None if linear.constant == ZERO and terms else self.size(linear.constant)
+        for atom, factor in terms:
+            value = point.variables[atom] if isinstance(atom, int) else self._floor(atom, point)
+            value = value if factor.static == 1 else em.mul(value, self.size(factor))
+            total = value if total is None else em.add(total, value)
+        return em.number(0) if total is None else total
+
+    def _floor(self, floor: Floor, point: Point) -> ir.Value:
+        return self.floor_divide(self.index(floor.inner, point), floor.divisor, _never_negative(floor.inner))
+
+    def floor_divide(self, value: ir.Value, divisor: int, positive: bool) -> ir.Value:
+        """``value floordiv divisor`` of a scalar or vector, for a positive constant divisor."""
+        em = self.emitter
+        if divisor & (divisor - 1) == 0:
+            return em.op("arith.shrsi", [value, em.constant(divisor.bit_length() - 1, value.type)], value.type)
+        by = em.constant(divisor, value.type)
+        if positive:
+            return em.op("arith.divui", [value, by], value.type)
+        quotient = em.op("arith.divsi", [value, by], value.type)
+        negative = em.compare("slt", em.sub(value, em.mul(quotient, by)), em.constant(0, value.type))
+        return em.op("arith.select", [negative, em.sub(quotient, em.constant(1, value.type)), quotient], value.type)
+
+    def lane_offsets(self, form: LaneForm, point: Point) -> ir.Value:
+        """Offsets of all lanes from the first, as a vector of i32 where they fit, else of index."""
+        em, width = self.emitter, point.width
+        step = form.step.static
+        bound = _largest_offset(form, width)
+        if bound is None or bound >= 2**31:
+            element, total = (
+                em.index,
+                em.mul(em.lane_constant(range(width), em.index), em.broadcast(self.size(form.step), width)),
+            )
+        else:
+            element, total = em.i32, em.lane_constant([(step or 0) * i for i in range(width)], em.i32)
+        for part in form.ragged:
+            quotient = self.lane_quotients(part, point)
+            if element == em.index:
+                quotient = em.op("arith.index_cast", [quotient], total.type)
+                factor = em.broadcast(self.size(part.factor), width)
+            else:
+                factor = em.constant(part.factor.static or 0, total.type)
+            total = em.add(total, em.mul(quotient, factor))
+        return total
+
+    def lane_quotients(self, part: Ragged, point: Point) -> ir.Value:
+        """By how much each lane's floordiv differs from the first lane's, as a vector of i32."""
+        em, width, divisor = self.emitter, point.width, part.divisor
+        first = self.index(part.inner, point)
+        remainder = em.sub(first, em.mul(self.floor_divide(first, divisor, _never_negative(part.inner)), em.number(divisor)))
+        # A negative step is lifted by whole divisors, so that the vector division below is one of non-negative numbers.
+        lift = -(part.step * (width - 1)) // divisor + 1 if part.step < 0 else 0
+        remainder = em.broadcast(em.op("arith.index_cast", [remainder], em.i32), width)
+        lanes = em.add(remainder, em.lane_constant([lift * divisor + part.step * i for i in range(width)], em.i32))
+        quotient = self.floor_divide(lanes, divisor, positive=True)
+        return em.sub(quotient, em.constant(lift, quotient.type)) if lift else quotient
+
+    # -- loads and stores ------------------------------------------------------------------------------------------
+
+    def form(self, linear: Linear, point: Point) -> LaneForm:
+        """How an offset changes over the lanes at the point."""
+        if point.lanes is None:
+            return LaneForm(ZERO, ())
+        return linear.lanes(point.lanes.dim, point.lanes.width, point.multiples)
+
+    def load(self, buffer: Buffer, linear: Linear, point: Point) -> ir.Value:
+        """A scalar where all lanes read the same element, else a vector; lanes that are not active hold zero."""
+        form, start = self.form(linear, point), self.index(linear, point)
+        if form.uniform:
+            return self.emitter.op("memref.load", [buffer.flat, start], buffer.element)
+        offsets = None if form.contiguous else self.lane_offsets(form, point)
+        return self.load_lanes(buffer, start, offsets, point)
+
+    def load_lanes(self, buffer: Buffer, start: ir.Value, offsets: ir.Value | None, point: Point) -> ir.Value:
+        """A vector from ``start`` on, of neighbours, or gathered at offsets."""
+        em, mask = self.emitter, point.lanes.mask if point.lanes else None
+        kind = em.vector(point.width, buffer.element)
+        if offsets is None and mask is None:
+            return em.op("vector.load", [buffer.flat, start], kind)
+        zero = em.constant(0, kind)
+        if offsets is None and mask is not None:
+            return em.op("vector.maskedload", [buffer.flat, start, mask, zero], kind)
+        assert offsets is not None
+        mask = em.constant(True, em.vector(point.width, em.i1)) if mask is None else mask
+        return em.op("vector.gather", [buffer.flat, start, offsets, mask, zero], kind)
+
+    def store(self, value: ir.Value, buffer: Buffer, linear: Linear, point: Point) -> None:
+        """Writes a scalar or a vector; only active lanes are written."""
+        em, start = self.emitter, self.index(linear, point)
+        if point.lanes is None:
+            em.effect("memref.store", [value, buffer.flat, start])
+            return
+        value, mask = em.broadcast(value, point.width), point.lanes.mask
+        form = self.form(linear, point)
+        if form.contiguous and mask is None:
+            em.effect("vector.store", [value, buffer.flat, start])
+        elif form.contiguous and mask is not None:
+            em.effect("vector.maskedstore", [buffer.flat, start, mask, value])
+        else:
+            mask = em.constant(True, em.vector(point.width, em.i1)) if mask is None else mask
+            em.effect("vector.scatter", [buffer.flat, start, self.lane_offsets(form, point), mask, value])
+
+
+def _row_major(shape: Sequence[Size]) -> tuple[Size, ...]:
+    strides, stride = list[Size](), Size.of(1)
+    for size in reversed(shape):
+        strides.append(stride)
+        stride = stride * size
+    return tuple(reversed(strides))
+
+
+def _dims(atom: int | Floor) -> set[int]:
+    return atom.inner.dims() if isinstance(atom, Floor) else {atom}
+
+
+def _never_negative(linear: Linear) -> bool:
+    """Loop variables are not negative, so an expression without negative factors is not either."""
+    sizes = [linear.constant, *(factor for _, factor in linear.terms)]
+    return all((size.static or 0) >= 0 for size in sizes) and all(_never_negative(f.inner) for f in linear.floors())
+
+
+def _largest_offset(form: LaneForm, width: int) -> int | None:
+    """A bound of the offsets' absolute values, None when a factor is known at run time only."""
+    total = 0
+    parts = [(form.step, width)] + [(p.factor, abs(p.step) * width // p.divisor + 1) for p in form.ragged]
+    for factor, most in parts:
+        static = factor.static
+        if static is None:
+            return None
+        total += abs(static) * most
+    return total

@@ -1,0 +1,227 @@
+"""Evaluates the scalar body of a linalg.generic at a point of the loop nest, over vectors where values differ between lanes.
+
+A value that is the same in every lane stays a scalar until a vector needs it. An index that grows by a constant from lane to
+lane stays symbolic (:class:`Lane`), so that a load indexed by it is a vector load and a comparison of it is a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from .access import Memory, Point
+from .emitter import Emitter
+from .index_math import LaneForm, Linear, Ragged, Size, from_affine
+
+__all__ = ["Body", "Environment", "Item", "Lane"]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """An integer that is ``base`` in the first lane and grows by ``step`` from lane to lane."""
+
+    base: ir.Value
+    step: int
+
+
+Item = ir.Value | Lane
+Environment = MutableMapping[ir.Value, Item]
+
+_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_MIRRORED = {"sgt": "slt", "sge": "sle", "slt": "sgt", "sle": "sge"}
+
+
+class Body:
+    """Builds a body's operations one by one; the caller decides which, in what order and at which point.
+
+    ``dropped`` are loop dimensions that have one iteration and therefore no loop.
+    """
+
+    def __init__(self, emitter: Emitter, memory: Memory, dropped: Mapping[int, object] | None = None):
+        self.emitter = emitter
+        self.memory = memory
+        self.dropped = dropped or {}
+
+    def evaluate(self, operation: ir.Operation, environment: Environment, point: Point) -> None:
+        """Builds one operation of the body and records its result.
+
+        Raises:
+            RelaxError: there is no vector form of that operation.
+        """
+        handler = getattr(self, "_" + operation.name.replace(".", "_"), None)
+        if handler is not None:
+            environment[operation.results[0]] = handler(operation, environment, point)
+            return
+        known = operation.name.startswith(("arith.", "math.")) and len(operation.results) == 1 and not len(operation.regions)
+        if not known:
+            raise RelaxError(f"'{operation.name}' op cannot be vectorized inside linalg.generic", operation.location)
+        environment[operation.results[0]] = self._elementwise(operation, environment, point)
+
+    def item(self, value: ir.Value, environment: Mapping[ir.Value, Item]) -> Item:
+        """What a value of the body stands for; values from outside the body stand for themselves."""
+        return environment.get(value, value)
+
+    def value(self, item: Item, point: Point) -> ir.Value:
+        """The item as a scalar or vector value."""
+        if isinstance(item, ir.Value):
+            return item
+        em = self.emitter
+        lanes = em.lane_constant([item.step * i for i in range(point.width)], item.base.type)
+        return em.add(em.broadcast(item.base, point.width), lanes)
+
+    # -- elementwise operations ------------------------------------------------------------------------------------
+
+    def _elementwise(self, operation: ir.Operation, environment: Environment, point: Point) -> ir.Value:
+        em = self.emitter
+        values = [self.value(self.item(v, environment), point) for v in operation.operands]
+        result = operation.results[0].type
+        if not any(_is_vector(v) for v in values):
+            return em.clone(operation, values, result)
+        # The condition of a select may stay a scalar.
+        first = 1 if operation.name == "arith.select" and not _is_vector(values[0]) else 0
+        wide = values[:first] + [em.broadcast(v, point.width) for v in values[first:]]
+        return em.clone(operation, wide, em.vector(point.width, result))
+
+    def _arith_constant(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        return self.emitter.constant_attribute(operation.attributes["value"], operation.results[0].type)
+
+    def _arith_addi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        a, b = (self.item(v, environment) for v in operation.operands)
+        if isinstance(a, Lane) and isinstance(b, Lane):
+            return Lane(self.emitter.add(a.base, b.base), a.step + b.step)
+        if isinstance(b, Lane):
+            a, b = b, a
+        if isinstance(a, Lane) and isinstance(b, ir.Value) and not _is_vector(b):
+            return Lane(self.emitter.add(a.base, b), a.step)
+        return self._elementwise(operation, environment, point)
+
+    def _arith_subi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        a, b = (self.item(v, environment) for v in operation.operands)
+        if isinstance(a, Lane) and isinstance(b, Lane):
+            return Lane(self.emitter.sub(a.base, b.base), a.step - b.step)
+        if isinstance(a, Lane) and isinstance(b, ir.Value) and not _is_vector(b):
+            return Lane(self.emitter.sub(a.base, b), a.step)
+        if isinstance(b, Lane) and isinstance(a, ir.Value) and not _is_vector(a):
+            return Lane(self.emitter.sub(a, b.base), -b.step)
+        return self._elementwise(operation, environment, point)
+
+    def _arith_muli(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        for x, y in (operation.operands, reversed(list(operation.operands))):
+            a, factor = self.item(x, environment), _constant_of(y)
+            if isinstance(a, Lane) and factor is not None:
+                return Lane(self.emitter.mul(a.base, self.value(self.item(y, environment), point)), a.step * factor)
+        return self._elementwise(operation, environment, point)
+
+    def _arith_index_cast(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        a = self.item(operation.operands[0], environment)
+        if isinstance(a, Lane):
+            return Lane(self.emitter.clone(operation, [a.base], operation.results[0].type), a.step)
+        return self._elementwise(operation, environment, point)
+
+    def _arith_cmpi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        """``base + lane < bound`` is a mask of the first ``bound - base`` lanes."""
+        a, b = (self.item(v, environment) for v in operation.operands)
+        predicate = _PREDICATES[ir.IntegerAttr(operation.attributes["predicate"]).value]
+        if isinstance(b, Lane) and isinstance(a, ir.Value):
+            a, b, predicate = b, a, _MIRRORED.get(predicate, predicate)
+        if not isinstance(a, Lane) or not isinstance(b, ir.Value) or _is_vector(b) or a.step != 1 or predicate not in _MIRRORED:
+            return self._elementwise(operation, environment, point)
+        em = self.emitter
+        count = em.sub(b, a.base)
+        if predicate in ("sle", "sgt"):
+            count = em.add(count, em.constant(1, count.type))
+        count = count if count.type == em.index else em.op("arith.index_cast", [count], em.index)
+        # The mask is built from 32-bit numbers: the bound must not wrap around.
+        count = em.op("arith.minsi", [em.op("arith.maxsi", [count, em.number(0)], em.index), em.number(point.width)], em.index)
+        mask = em.lane_mask(point.width, count)
+        if predicate in ("slt", "sle"):
+            return mask
+        return em.op("arith.xori", [mask, em.constant(True, mask.type)], mask.type)
+
+    # -- indices ---------------------------------------------------------------------------------------------------
+
+    def _linalg_index(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        dim = ir.IntegerAttr(operation.attributes["dim"]).value
+        if dim in self.dropped:
+            return self.emitter.number(0)
+        variable = point.variables[dim]
+        return Lane(variable, 1) if point.lanes and point.lanes.dim == dim else variable
+
+    def _affine_apply(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        items = [self.item(v, environment) for v in operation.operands]
+        affine_map = ir.AffineMapAttr(operation.attributes["map"]).value
+        if affine_map.n_symbols or any(_is_vector(i) for i in items if isinstance(i, ir.Value)):
+            raise RelaxError("expected affine.apply of loop indices and scalars inside linalg.generic", operation.location)
+        return self._apply(from_affine(affine_map.results[0]), items, point)
+
+    def _apply(self, linear: Linear, items: Sequence[Item], point: Point) -> Item:
+        """An index expression over items; the first lane by scalar arithmetic, the others relative to it."""
+        bases = {i: item.base if isinstance(item, Lane) else item for i, item in enumerate(items)}
+        steps = {i: item.step for i, item in enumerate(items) if isinstance(item, Lane)}
+        local = Point(bases, point.lanes)
+        base = self.memory.index(linear, local)
+        step = sum(steps[a] * (f.static or 0) for a, f in linear.terms if isinstance(a, int) and a in steps)
+        ragged = list[Ragged]()
+        for atom, factor in linear.terms:
+            if not isinstance(atom, int) and atom.inner.dims() & steps.keys():
+                if any(f.inner.dims() & steps.keys() for f in atom.inner.floors()):
+                    raise RelaxError("expected no floordiv or mod inside another along the vectorized dimension")
+                inner_step = sum(steps[a] * (f.static or 0) for a, f in atom.inner.terms if isinstance(a, int) and a in steps)
+                ragged.append(Ragged(factor, atom.inner, inner_step, atom.divisor))
+        if not ragged:
+            return Lane(base, step) if step else base
+        em = self.emitter
+        offsets = self.memory.lane_offsets(LaneForm(Size.of(step), tuple(ragged)), local)
+        if offsets.type.element_type != em.index:
+            offsets = em.op("arith.index_cast", [offsets], em.vector(point.width, em.index))
+        return em.add(em.broadcast(base, point.width), offsets)
+
+    # -- loads -----------------------------------------------------------------------------------------------------
+
+    def _memref_load(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        em, memory = self.emitter, self.memory
+        source, *rest = operation.operands
+        buffer = memory.captured(source)
+        start, step, vector = memory.size(buffer.offset), Size.of(0), None
+        for value, stride in zip(rest, buffer.strides, strict=True):
+            item = self.item(value, environment)
+            if isinstance(item, Lane):
+                step += stride.scaled(item.step)
+                item = item.base
+            product = self._times(item, stride, point)
+            if _is_vector(product):
+                vector = product if vector is None else em.add(vector, product)
+            else:
+                start = em.add(start, product)
+        form = LaneForm(step, ())
+        if vector is None and form.uniform:
+            return em.op("memref.load", [buffer.flat, start], buffer.element)
+        if vector is None and form.contiguous:
+            return memory.load_lanes(buffer, start, None, point)
+        if vector is None:
+            return memory.load_lanes(buffer, start, memory.lane_offsets(form, point), point)
+        if step.terms:
+            lanes = em.lane_constant(range(point.width), em.index)
+            vector = em.add(vector, em.mul(lanes, em.broadcast(memory.size(step), point.width)))
+        return memory.load_lanes(buffer, start, vector, point)
+
+    def _times(self, value: ir.Value, stride: Size, point: Point) -> ir.Value:
+        if stride.static == 1:
+            return value
+        factor = self.memory.size(stride)
+        return self.emitter.mul(value, self.emitter.broadcast(factor, point.width) if _is_vector(value) else factor)
+
+
+def _is_vector(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def _constant_of(value: ir.Value) -> int | None:
+    """The value of an integer ``arith.constant``, else None."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None

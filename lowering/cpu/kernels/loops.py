@@ -1,0 +1,266 @@
+"""Lowers one linalg.generic to loops over vectors: elementwise, reductions and data movement.
+
+Before::
+
+    linalg.generic (i, j) -> (i, j), (i) -> (i): out[i, j] = in[i, j] * scale[i]
+
+After::
+
+    for i { %s = load scale[i]; for j step 16 { store (load in[i, j..j+15]) * broadcast %s } ; masked tail }
+
+Every value is computed in the outermost loop that knows its inputs; loads too, which LLVM could not move past stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....dialect.bindings import ir
+from ...target import Target
+from .access import Lanes, Memory, Point
+from .body import Body, Environment
+from .emitter import Emitter
+from .index_math import Size
+from .nest import Nest, Operand, collapse, read_nest
+from .plan import COMBINERS, Plan, combiners, make_plan
+
+__all__ = ["lower_generic"]
+
+# These trap or read out of bounds when run where the loop around them would not have: they stay in the innermost loop.
+_PINNED = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi", "arith.ceildivui"}
+
+Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.Value]]
+
+
+def lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) -> None:
+    """Replaces a linalg.generic on buffers by loops.
+
+    Raises:
+        RelaxError: it cannot be handled; the function is then left half lowered.
+    """
+    with emitter.before(operation):
+        memory = Memory(emitter)
+        nest = collapse(read_nest(operation, memory))
+        Loops(nest, make_plan(nest, target), emitter, memory).build()
+    operation.erase()
+
+
+class Loops:
+    """Builds one nest by one plan."""
+
+    def __init__(self, nest: Nest, plan: Plan, emitter: Emitter, memory: Memory):
+        self.nest, self.plan, self.emitter, self.memory = nest, plan, emitter, memory
+        self.body = Body(emitter, memory, nest.dropped)
+        self.operations, self.yielded = nest.body()
+        self.combiners = combiners(nest) if plan.horizontal else None
+        self.parallel_depth = len(plan.order) - len(nest.reductions)
+        self.stages = self._stages()
+
+    def build(self) -> None:
+        self.memory.prepare(self.nest.sizes())
+        for operation in self.operations:
+            if operation.name == "memref.load":
+                self.memory.captured(operation.operands[0])
+        self._parallel(0, {}, Point())
+
+    # -- what is computed where ------------------------------------------------------------------------------------
+
+    def _stages(self) -> list[list[Operand | ir.Operation]]:
+        """Per loop depth the loads and operations that need no deeper loop."""
+        innermost = len(self.plan.order)
+        depth_of = {d: i + 1 for i, d in enumerate(self.plan.order)}
+        stages: list[list[Operand | ir.Operation]] = [[] for _ in range(innermost + 1)]
+        depths: dict[ir.Value, int] = {}
+        for operand in self.nest.inputs + (() if self.nest.reductions else self.nest.outputs):
+            if operand.used and operand.buffer is not None:
+                depth = max((depth_of[d] for d in operand.offset.dims()), default=0)
+                depth = innermost if operand in self.nest.outputs else depth
+                depths[operand.argument] = depth
+                stages[depth].append(operand)
+        if self.nest.reductions:
+            depths |= {o.argument: innermost for o in self.nest.outputs}
+        combining = [] if self.combiners is None else [operation for operation, _ in self.combiners]
+        for operation in self.operations:
+            if operation not in combining:
+                depth = self._depth(operation, depths, depth_of)
+                depths |= {result: depth for result in operation.results}
+                stages[depth].append(operation)
+        return stages
+
+    def _depth(self, operation: ir.Operation, depths: dict[ir.Value, int], depth_of: dict[int, int]) -> int:
+        if operation.name in _PINNED:
+            return len(self.plan.order)
+        if operation.name == "linalg.index":
+            return depth_of.get(ir.IntegerAttr(operation.attributes["dim"]).value, 0)
+        return max((depths.get(v, 0) for v in operation.operands), default=0)
+
+    def _stage(self, depth: int, environment: Environment, point: Point) -> None:
+        for item in self.stages[depth]:
+            if isinstance(item, Operand):
+                assert item.buffer is not None
+                environment[item.argument] = self.memory.load(item.buffer, item.offset, point)
+            else:
+                self.body.evaluate(item, environment, point)
+
+    # -- parallel loops --------------------------------------------------------------------------------------------
+
+    def _parallel(self, depth: int, outer: Environment, point: Point) -> None:
+        environment: Environment = dict(outer)
+        if depth == 0:
+            environment |= {o.argument: o.value for o in self.nest.inputs if o.buffer is None}
+        self._stage(depth, environment, point)
+        if depth == self.parallel_depth:
+            self._finish(depth, environment, point)
+            return
+        dim = self.plan.order[depth]
+        self._over(dim, lambda inner: self._parallel(depth + 1, environment, inner), point)
+
+    def _over(self, dim: int, build: Callable[[Point], None], point: Point) -> None:
+        """A loop over one parallel dimension; over the vector dimension in chunks."""
+        extent = self.nest.extents[dim]
+        if dim != self.plan.vector:
+            self.emitter.loop(
+                self.emitter.number(0), self.memory.size(extent), 1, lambda i, _: (build(point.at(dim, i)), ())[1]
+            )
+            return
+
+        def chunk(start: ir.Value, width: int, active: ir.Value | None, carried: list[ir.Value]) -> Sequence[ir.Value]:
+            build(self._vector_point(point, dim, start, width, active))
+            return ()
+
+        self._chunks(extent, chunk, [])
+
+    def _finish(self, depth: int, environment: Environment, point: Point) -> None:
+        """Computes and writes the results of one point (or vector) of the parallel loops."""
+        if not self.nest.reductions:
+            values = [self.body.value(self.body.item(v, environment), point) for v in self.yielded]
+        elif self.combiners is None:
+            start = [self._initial(o, point) for o in self.nest.outputs]
+            values = self._sequential(depth, environment, point, start)
+        else:
+            values = self._horizontal(depth, environment, point)
+        for operand, value in zip(self.nest.outputs, values, strict=True):
+            assert operand.buffer is not None
+            self.memory.store(value, operand.buffer, operand.offset, point)
+
+    def _initial(self, operand: Operand, point: Point) -> ir.Value:
+        assert operand.buffer is not None
+        return self.emitter.broadcast(self.memory.load(operand.buffer, operand.offset, point), point.width)
+
+    # -- reductions whose accumulators are one per lane --------------------------------------------------------------
+
+    def _sequential(self, depth: int, outer: Environment, point: Point, carried: Sequence[ir.Value]) -> list[ir.Value]:
+        """The reduction loops from ``depth`` on, over the whole body; returns the accumulators."""
+        if depth == len(self.plan.order):
+            environment: Environment = dict(outer)
+            environment |= {o.argument: v for o, v in zip(self.nest.outputs, carried, strict=True)}
+            self._stage(depth, environment, point)
+            values = [self.body.value(self.body.item(v, environment), point) for v in self.yielded]
+            return [self.emitter.broadcast(v, point.width) for v in values]
+        dim = self.plan.order[depth]
+
+        def step(variable: ir.Value, accumulators: list[ir.Value]) -> list[ir.Value]:
+            environment: Environment = dict(outer)
+            inner = point.at(dim, variable)
+            if depth + 1 < len(self.plan.order):
+                self._stage(depth + 1, environment, inner)
+            return self._sequential(depth + 1, environment, inner, accumulators)
+
+        extent = self.memory.size(self.nest.extents[dim])
+        return self.emitter.loop(self.emitter.number(0), extent, 1, step, carried)
+
+    # -- reductions along the vector -------------------------------------------------------------------------------
+
+    def _horizontal(self, depth: int, environment: Environment, point: Point) -> list[ir.Value]:
+        """Accumulates lanes apart, combines them at the end, then with what the output holds."""
+        widths = sorted({self.plan.wide, self.plan.width}, reverse=True)
+        start = [self._neutral(o, w) for w in widths for o in self.nest.outputs]
+        carried = self._lane_loops(depth, environment, point, start)
+        count = len(self.nest.outputs)
+        results = list[ir.Value]()
+        for i, (operand, (operation, _)) in enumerate(zip(self.nest.outputs, self.combiners or [], strict=True)):
+            total = self._initial(operand, point)
+            for vector in carried[i::count]:
+                total = self.emitter.clone(operation, [total, self._reduce(operation, vector)], total.type)
+            results.append(total)
+        return results
+
+    def _lane_loops(self, depth: int, outer: Environment, point: Point, carried: list[ir.Value]) -> list[ir.Value]:
+        dim = self.plan.order[depth]
+        extent = self.nest.extents[dim]
+        if dim != self.plan.vector:
+
+            def step(variable: ir.Value, accumulators: list[ir.Value]) -> list[ir.Value]:
+                environment: Environment = dict(outer)
+                inner = point.at(dim, variable)
+                self._stage(depth + 1, environment, inner)
+                return self._lane_loops(depth + 1, environment, inner, accumulators)
+
+            return self.emitter.loop(self.emitter.number(0), self.memory.size(extent), 1, step, carried)
+        count = len(self.nest.outputs)
+
+        def chunk(start: ir.Value, width: int, active: ir.Value | None, every: list[ir.Value]) -> Sequence[ir.Value]:
+            first = 0 if width == self.plan.wide else count
+            inner = self._vector_point(point, dim, start, width, active)
+            every[first : first + count] = self._accumulate(outer, inner, every[first : first + count])
+            return every
+
+        return self._chunks(extent, chunk, carried)
+
+    def _accumulate(self, outer: Environment, point: Point, accumulators: Sequence[ir.Value]) -> list[ir.Value]:
+        environment: Environment = dict(outer)
+        self._stage(len(self.plan.order), environment, point)
+        results = list[ir.Value]()
+        for accumulator, operand, (operation, value) in zip(accumulators, self.nest.outputs, self.combiners or [], strict=True):
+            item = self.body.value(self.body.item(value, environment), point)
+            vector = self.emitter.broadcast(item, point.width)
+            if point.lanes and point.lanes.mask is not None:
+                neutral = self._neutral(operand, point.width)
+                vector = self.emitter.op("arith.select", [point.lanes.mask, vector, neutral], vector.type)
+            results.append(self.emitter.clone(operation, [accumulator, vector], accumulator.type))
+        return results
+
+    def _neutral(self, operand: Operand, width: int) -> ir.Value:
+        index = self.nest.outputs.index(operand)
+        operation = (self.combiners or [])[index][0]
+        kind = self.emitter.vector(width, operand.argument.type)
+        return self.emitter.constant(COMBINERS[operation.name].neutral, kind)
+
+    def _reduce(self, operation: ir.Operation, vector: ir.Value) -> ir.Value:
+        return self.emitter.reduce(COMBINERS[operation.name].kind, vector)
+
+    # -- the vector loop -------------------------------------------------------------------------------------------
+
+    def _vector_point(self, point: Point, dim: int, start: ir.Value, width: int, active: ir.Value | None) -> Point:
+        mask = None if active is None else self.emitter.lane_mask(width, active)
+        return point.at(dim, start, width).with_lanes(Lanes(dim, width, mask))
+
+    def _chunks(self, extent: Size, chunk: Chunk, carried: list[ir.Value]) -> list[ir.Value]:
+        """Covers ``0 .. extent`` by wide vectors, then vectors, then one masked vector."""
+        static = extent.static
+        if static is None:
+            return self._dynamic_chunks(self.memory.size(extent), chunk, carried)
+        em, wide, width = self.emitter, self.plan.wide, self.plan.width
+        main = static // wide * wide
+        if main == wide:
+            carried = list(chunk(em.number(0), wide, None, carried))
+        elif main:
+            carried = em.loop(em.number(0), em.number(main), wide, lambda i, c: chunk(i, wide, None, c), carried)
+        for start in range(main, static, width):
+            active = em.number(static - start) if static - start < width else None
+            carried = list(chunk(em.number(start), width, active, carried))
+        return carried
+
+    def _dynamic_chunks(self, extent: ir.Value, chunk: Chunk, carried: list[ir.Value]) -> list[ir.Value]:
+        em, begin = self.emitter, self.emitter.number(0)
+        for width in sorted({self.plan.wide, self.plan.width}, reverse=True):
+            end = em.op("arith.andi", [extent, em.number(-width)], em.index)  # rounded down: widths are powers of two
+            carried = em.loop(begin, end, width, lambda i, c, w=width: chunk(i, w, None, c), carried)
+            begin = end
+        rest = em.sub(extent, begin)
+        return em.when(
+            em.compare("sgt", rest, em.number(0)),
+            lambda: chunk(begin, self.plan.width, rest, list(carried)),
+            lambda: carried,
+            [v.type for v in carried],
+        )

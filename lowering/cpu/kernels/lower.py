@@ -1,0 +1,110 @@
+"""Every linalg operation on buffers in, loops over vectors out: the templates of this folder applied to a module."""
+
+from __future__ import annotations
+
+from ....dialect.bindings import func, ir, passmanager
+from ....dialect.errors import RelaxError, from_mlir_error
+from ....dialect.functions import body_of, functions
+from ...target import Target
+from .contraction import CONTRACTION, find_group
+from .emitter import Emitter
+from .loops import lower_generic
+from .register_tile import lower_group
+
+__all__ = ["lower_kernels"]
+
+
+def lower_kernels(module: ir.Operation, target: Target) -> None:
+    """Replaces, in place, each linalg operation (and memref.copy) of every function by loops over vectors.
+
+    Raises:
+        RelaxError: an operation has no kernel template, at its location; the module is then left half lowered.
+    """
+    for function in functions(module):
+        _copies_to_generic(function.operation)
+    _generalize(module)
+    for function in functions(module):
+        _lower_function(function, target)
+
+
+def _lower_function(function: func.FuncOp, target: Target) -> None:
+    found = _linalg_operations(function.operation)
+    block = body_of(function)
+    if not found or block is None:
+        return
+    for operation in found:
+        if operation.name != "linalg.generic":
+            raise RelaxError(f"'{operation.name}' op has no kernel template", operation.location)
+    emitter = Emitter(block)
+    for operation in _lower_contractions(found, emitter, target):
+        lower_generic(operation, emitter, target)
+
+
+def _lower_contractions(found: list[ir.Operation], emitter: Emitter, target: Target) -> list[ir.Operation]:
+    """Lowers contractions with their fills and epilogues; returns the operations that remain."""
+    groups = [find_group(op, [o.operation for o in op.block.operations]) for op in found if CONTRACTION in op.attributes]
+    members = [{found.index(op) for op in (g.fill, g.contraction, g.epilogue) if op is not None} for g in groups]
+    gone = set[int]()
+    for group, positions in zip(groups, members, strict=True):
+        if lower_group(group, emitter, target):
+            gone |= positions
+    return [op for i, op in enumerate(found) if i not in gone]
+
+
+def _linalg_operations(function: ir.Operation) -> list[ir.Operation]:
+    """The outermost linalg operations of a function, in order."""
+    return _found(function, lambda name: name.startswith("linalg."))
+
+
+def _found(function: ir.Operation, wanted: object) -> list[ir.Operation]:
+    found = list[ir.Operation]()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if wanted(operation.name):  # type: ignore[operator]
+            found.append(operation)
+            return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _generalize(module: ir.Operation) -> None:
+    """Named linalg operations become linalg.generic."""
+    names = {op.name for f in functions(module) for op in _linalg_operations(f.operation)}
+    if names <= {"linalg.generic"}:
+        return
+    try:
+        with module.context:
+            passmanager.PassManager.parse("builtin.module(func.func(linalg-generalize-named-ops))").run(module)
+    except ir.MLIRError as error:
+        raise from_mlir_error(error) from error
+
+
+def _copies_to_generic(function: ir.Operation) -> None:
+    for copy in _found(function, lambda name: name == "memref.copy"):
+        source, destination = copy.operands
+        _copy_generic(copy, source, destination)
+        copy.erase()
+
+
+def _copy_generic(at: ir.Operation, source: ir.Value, destination: ir.Value) -> None:
+    rank = ir.MemRefType(source.type).rank
+    context = at.context
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
+    attributes = {
+        "indexing_maps": ir.ArrayAttr.get([identity, identity], context),
+        "iterator_types": ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>", context)] * rank, context),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], context),
+    }
+    generic = ir.Operation.create(
+        "linalg.generic",
+        operands=[source, destination],
+        attributes=attributes,
+        regions=1,
+        loc=at.location,
+        ip=ir.InsertionPoint(at),
+    )
+    kinds = [ir.MemRefType(v.type).element_type for v in (source, destination)]
+    block = generic.regions[0].blocks.append(*kinds, arg_locs=[at.location] * 2)
+    ir.Operation.create("linalg.yield", operands=[block.arguments[0]], loc=at.location, ip=ir.InsertionPoint(block))

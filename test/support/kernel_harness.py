@@ -1,0 +1,82 @@
+"""Memref-level functions -> kernel templates -> LLVM -> the wheel's JIT, called with NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+
+import ml_dtypes
+import numpy as np
+
+from relaxir.dialect.bindings import extras_module, ir, passmanager
+from relaxir.lowering.cpu.kernels import lower_kernels
+from relaxir.lowering.target import Target
+
+TO_LLVM = (
+    "builtin.module(canonicalize,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-vector-to-llvm,"
+    "convert-math-to-llvm,convert-math-to-libm,finalize-memref-to-llvm,convert-func-to-llvm,"
+    "convert-arith-to-llvm,convert-ub-to-llvm,convert-cf-to-llvm,convert-index-to-llvm,cse,reconcile-unrealized-casts)"
+)
+
+
+class Compiled:
+    """A function called with arrays (memrefs) and Python numbers (index arguments)."""
+
+    def __init__(self, text: str, target: Target | None = None, name: str = "f", level: int = 2, dump: bool = False):
+        with ir.Context(), ir.Location.unknown():
+            module = ir.Module.parse(text)
+            lower_kernels(module.operation, target or Target.host())
+            module.operation.verify()
+            if dump:
+                print(module)
+            for operation in module.body.operations:
+                operation.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+            passmanager.PassManager.parse(TO_LLVM).run(module.operation)
+            self.module = module
+            self.engine = extras_module("execution_engine").ExecutionEngine(module, opt_level=level)
+            self.engine.initialize()
+            self.function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.engine.raw_lookup("_mlir_ciface_" + name))
+
+    def bind(self, *arguments: object):
+        held = [_argument(a) for a in arguments]
+        packed = (ctypes.c_void_p * len(held))(*[ctypes.cast(ctypes.pointer(h), ctypes.c_void_p) for h in held])
+
+        def call() -> None:
+            self.function(ctypes.cast(packed, ctypes.c_void_p))
+
+        call.held = (held, packed, arguments)
+        return call
+
+    def __call__(self, *arguments: object) -> None:
+        self.bind(*arguments)()
+
+
+def _argument(value: object) -> object:
+    """What the packed wrapper loads: a pointer to a memref descriptor, or an index."""
+    if not isinstance(value, np.ndarray):
+        return ctypes.c_int64(int(value))
+
+    class Descriptor(ctypes.Structure):
+        _fields_ = [
+            ("allocated", ctypes.c_int64),
+            ("aligned", ctypes.c_int64),
+            ("offset", ctypes.c_int64),
+            ("sizes", ctypes.c_int64 * value.ndim),
+            ("strides", ctypes.c_int64 * value.ndim),
+        ]
+
+    strides = [s // value.itemsize for s in value.strides]
+    data = value.ctypes.data
+    sized = ctypes.c_int64 * value.ndim
+    return ctypes.pointer(Descriptor(data, data, 0, sized(*value.shape), sized(*strides)))
+
+
+NUMPY = {
+    "f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+}  # fmt: skip
+
+
+def narrower(bits: int) -> Target:
+    """The host pretending to have narrower vectors."""
+    host = Target.host()
+    return Target(host.triple, host.cpu, host.features, bits, 16)
