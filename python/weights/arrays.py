@@ -91,6 +91,8 @@ def to_numpy(value: object, what: str) -> Array:
     Raises:
         RelaxError: it is none of these, lies on another device, or has a layout or dtype that NumPy cannot see.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise RelaxError(f"{what}: expected an array without mask, got a MaskedArray")
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, np.generic):

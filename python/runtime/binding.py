@@ -1,0 +1,45 @@
+"""Prepared weights for an executable: a file or mapping in, checked arrays out; raw or foreign weights are refused by name."""
+
+from __future__ import annotations
+
+from ..dialect.errors import RelaxError
+from ..weights.arrays import Array
+from .manifest import Manifest
+from .sources import WeightSource, open_source, problems_text, weight_problems
+
+__all__ = ["prepared_arrays"]
+
+
+def prepared_arrays(manifest: Manifest, weights: object) -> dict[str, Array]:
+    """The arrays to bind: views of a mapped file, or the mapping's own.
+
+    Weights must carry the executable's fingerprint: a raw weight of the same name and shape is not a prepared one, and using it
+    gives wrong numbers without an error (apache/tvm#17207). Only where preparation changes nothing may raw weights be bound.
+
+    Raises:
+        RelaxError: the weights are raw, prepared for another executable, or not exactly the expected tensors (all listed).
+    """
+    source = open_source(weights)
+    if source.fingerprint is None and not manifest.is_identity:
+        raise RelaxError(_raw_text(manifest, source))
+    if source.fingerprint is not None and source.fingerprint != manifest.fingerprint:
+        raise RelaxError(
+            f"{source.description}: expected weights prepared for this executable (fingerprint {manifest.fingerprint[:12]}), "
+            f"got weights prepared for another one (fingerprint {source.fingerprint[:12]}): prepare the raw weights again"
+        )
+    problems = weight_problems(manifest.prepared_weights, source)
+    if source.fingerprint is not None:
+        problems += [f"weight '{n}': expected none of this name, got one" for n in source if n not in manifest.prepared_weights]
+    if problems:
+        raise RelaxError(problems_text(source.description, problems, len(manifest.prepared_weights)))
+    return {name: source.get(name) for name in manifest.prepared_weights}
+
+
+def _raw_text(manifest: Manifest, source: WeightSource) -> str:
+    names = list(source)
+    raw = [n for n in names if n in manifest.raw_weights]
+    got = f"raw weights such as '{raw[0]}'" if raw else f"{len(names)} tensors without a fingerprint"
+    return (
+        f"{source.description}: expected weights prepared for this executable (fingerprint {manifest.fingerprint[:12]}), "
+        f"got {got}: call prepare with the raw weights first and bind its result"
+    )

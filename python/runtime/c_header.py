@@ -1,0 +1,63 @@
+"""A C header for an executable: the ABI in words and a declaration for every entry with its tensors in order."""
+
+from __future__ import annotations
+
+from .manifest import EntrySpec, Manifest
+
+__all__ = ["c_header"]
+
+_ABI = """\
+/* Compiled by relaxir. Every function has the same form:
+ *
+ *   int64_t f(void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes)
+ *
+ * tensors:  data pointers of inputs, then prepared weights, then outputs; contiguous, row-major, each element at its
+ *           natural alignment; a boolean is one byte, 0 or 1.
+ * symbols:  values of the symbolic dimensions, in the order below.
+ * arena:    scratch memory, 64-byte aligned; may be NULL with arena_bytes 0.
+ * returns:  0 when done; n > 0: nothing was done, call again with an arena of n bytes; -(i + 1): check i below failed.
+ *
+ * The functions keep no state and may run in several threads at once. Prepared weights come from
+ * relaxir's `prepare` (a safetensors file whose metadata key relaxir.fingerprint must be the one below).
+ */
+"""
+
+
+def c_header(manifest: Manifest) -> str:
+    """The header's text; C and C++ read it."""
+    lines = [
+        _ABI,
+        "#pragma once",
+        "#include <stdint.h>",
+        "",
+        f'#define RELAXIR_FINGERPRINT "{_escaped(manifest.fingerprint)}"',
+        "",
+    ]
+    lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    for entry in manifest.entries.values():
+        lines += _declaration(entry)
+    lines += ["#ifdef __cplusplus", "}", "#endif", ""]
+    return "\n".join(lines)
+
+
+def _declaration(entry: EntrySpec) -> list[str]:
+    lines = [f"/* entry {_comment(entry.name)}"]
+    for i, symbol in enumerate(entry.symbols):
+        high = "any" if symbol.max is None else symbol.max
+        lines.append(f" *   symbols[{i}]: {symbol.name}, from {symbol.min or 0} to {high}")
+    rows = [("input", s.name, str(s)) for s in entry.inputs]
+    rows += [("weight", w.name, str(w.array)) for w in entry.weights]
+    rows += [("output", s.name, str(s)) for s in entry.outputs]
+    lines += [f" *   tensors[{i}]: {kind} {_comment(name)}: {type_}" for i, (kind, name, type_) in enumerate(rows)]
+    lines += [f" *   check {i}: {_comment(text)}" for i, text in enumerate(entry.checks)]
+    arguments = "void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes"
+    return [*lines, " */", f"int64_t {entry.symbol}({arguments});", ""]
+
+
+def _comment(text: str) -> str:
+    """Text that cannot end the comment it stands in."""
+    return text.replace("*/", "* /").replace("\n", " ").replace("\\", "/")
+
+
+def _escaped(text: str) -> str:
+    return "".join(c for c in text if c.isalnum())

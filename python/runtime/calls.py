@@ -1,0 +1,61 @@
+"""One call of compiled code: checks its status, grows its scratch memory, and turns a failed check into an error."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..dialect.errors import RelaxError
+from ..weights.arrays import Array
+from .library import EntryFunction
+from .scratch import Scratch
+
+__all__ = ["as_argument", "int64_array", "invoke", "pointer_array"]
+
+
+def as_argument(array: Array) -> Array:
+    """The array, or a copy where compiled code cannot read it: not contiguous, or an element not at its natural alignment."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else array.copy(order="C")
+
+
+def pointer_array(addresses: Sequence[int]) -> Any:
+    """A C array of pointers."""
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def int64_array(values: Sequence[int]) -> Any:
+    """A C array of 64-bit integers."""
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+def invoke(
+    function: EntryFunction, tensors: Any, symbols: Any, scratch: Scratch, what: str, checks: Sequence[str] = (),
+    values: Mapping[str, int] | None = None,
+) -> None:  # fmt: skip
+    """Calls a function with the entry ABI.
+
+    Args:
+        function: from :meth:`Library.function`.
+        tensors, symbols: C arrays.
+        scratch: its arena; grown when the function asks for more.
+        what: how errors name the call.
+        checks: texts of the run-time checks.
+        values: the symbols' values, for the message of a failed check.
+
+    Raises:
+        RelaxError: a run-time check failed, or there is no memory for the arena.
+    """
+    status = function(tensors, symbols, scratch.address, scratch.size)
+    if status > 0:
+        scratch.grow(status)
+        status = function(tensors, symbols, scratch.address, scratch.size)
+    if status == 0:
+        return
+    if status > 0:
+        raise RelaxError(f"{what}: expected an arena of {scratch.size} bytes to be enough, got a request for {status} bytes")
+    position = -status - 1
+    text = checks[position] if position < len(checks) else f"check {position}"
+    known = ", ".join(f"{name} = {value}" for name, value in (values or {}).items())
+    raise RelaxError(f"{what}: run-time check failed: {text}{f' ({known})' if known else ''}")

@@ -1,0 +1,233 @@
+"""The compiled model as users hold it: prepare weights once, bind them, call; saved, it loads where no MLIR is installed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, overload
+
+from ..dialect.errors import RelaxError
+from .artifact import read_artifact, write_artifact
+from .binding import prepared_arrays
+from .c_header import c_header
+from .entry import BoundEntry
+from .library import Library
+from .manifest import EntrySpec, Manifest, total_bytes
+from .prepare import PrepareReport, ProgressHook, prepare_in_memory, prepare_to_file
+from .scratch import ScratchPool
+from .sources import PreparedWeights
+
+__all__ = ["Executable", "PreparedWeights", "load"]
+
+
+class Executable:
+    """Compiled entries, the preparation of their weights, and the weights bound to them.
+
+    Calls are thread-safe. :meth:`bind` may replace the weights while calls run: each call uses one set of them.
+
+    Attributes:
+        manifest: what the executable consists of (:class:`Manifest`).
+        module_text: MLIR text of the module it was compiled from.
+        header: C header of its code.
+        report: what compilation decided; ``str()`` of it is readable.
+    """
+
+    def __init__(
+        self,
+        manifest: Mapping[str, Any],
+        library: Library | None = None,
+        *,
+        object_code: bytes | None = None,
+        shared_code: bytes | None = None,
+        module_text: str = "",
+        header: str | None = None,
+        report: object = None,
+    ):
+        """Makes an executable from compiled code.
+
+        Args:
+            manifest: JSON object, version 1.
+            library: the code; linked in memory from ``object_code`` when not given.
+            object_code: kept for :meth:`save`.
+            shared_code: content of a shared library, kept for :meth:`save` where there is no object code.
+            module_text: MLIR text, for :meth:`save`.
+            header: C header; made from the manifest when not given.
+            report: see the class; a summary of the manifest when not given.
+
+        Raises:
+            RelaxError: the manifest is malformed, or the code lacks one of its symbols.
+        """
+        self.manifest = Manifest.of(manifest)
+        if library is None:
+            if object_code is None:
+                raise RelaxError("expected a library or object code for an executable, got neither")
+            library = Library.from_object(object_code, self.manifest.symbols)
+        self._library = library
+        self._object_code = object_code
+        self._shared_code = shared_code
+        self._scratch = ScratchPool()
+        self._bound = {
+            name: BoundEntry(e, library.function(e.symbol), (), self._scratch)
+            for name, e in self.manifest.entries.items()
+            if not e.weights
+        }
+        self.module_text = module_text
+        self.header = c_header(self.manifest) if header is None else header
+        self.report = _Summary(self.manifest) if report is None else report
+
+    @property
+    def entries(self) -> Mapping[str, EntrySpec]:
+        """The functions that can be called, by name: inputs, weights, outputs, symbols."""
+        return self.manifest.entries
+
+    @property
+    def fingerprint(self) -> str:
+        """Ties prepared weights to this executable."""
+        return self.manifest.fingerprint
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether every entry can be called."""
+        return len(self._bound) == len(self.manifest.entries)
+
+    @overload
+    def prepare(
+        self, src: object, dst: None = None, jobs: int = 1, progress: ProgressHook | None = None
+    ) -> PreparedWeights: ...
+    @overload
+    def prepare(
+        self, src: object, dst: str | os.PathLike[str], jobs: int = 1, progress: ProgressHook | None = None
+    ) -> PrepareReport: ...
+    def prepare(
+        self, src: object, dst: str | os.PathLike[str] | None = None, jobs: int = 1, progress: ProgressHook | None = None
+    ) -> PrepareReport | PreparedWeights:
+        """Makes prepared weights from raw ones, as a stream.
+
+        Memory for weights stays at the largest step (its raw weights, its results and its scratch; ``report`` gives the bytes)
+        times ``jobs``, whatever the size of the checkpoint. Interrupted (even killed), it continues where it was when called
+        again with the same files; after another change of the source or of the model it starts afresh.
+
+        Args:
+            src: raw weights: a safetensors file, Hugging Face directory or index, a Checkpoint, or a mapping to arrays.
+            dst: the safetensors file to write; None keeps the result in memory, for small models.
+            jobs: threads; compiled code and file access run in parallel, memory grows with each.
+            progress: called after each step with a :class:`PrepareProgress`, from any of the threads, one at a time.
+
+        Returns:
+            What was done, with the names of extra weights that ``src`` has; or the weights themselves when ``dst`` is None.
+
+        Raises:
+            RelaxError: raw weights are missing or have another shape or dtype (all are listed), the file is malformed or
+                already prepared, ``dst`` cannot be written.
+        """
+        if dst is None:
+            return prepare_in_memory(self.manifest, self._library.function, src, jobs, progress)
+        return prepare_to_file(self.manifest, self._library.function, src, dst, jobs, progress)
+
+    def bind(self, weights: object) -> Executable:
+        """Gives the entries their prepared weights.
+
+        Args:
+            weights: the file that :meth:`prepare` wrote, or the mapping that it returned. A file is mapped: binding reads
+                nothing, processes share its memory, and it must not change while in use.
+
+        Returns:
+            The executable itself.
+
+        Raises:
+            RelaxError: the weights are raw, prepared for another executable, damaged, or not exactly the expected tensors.
+        """
+        arrays = prepared_arrays(self.manifest, weights)
+        bound = dict(self._bound)
+        for name, entry in self.manifest.entries.items():
+            if entry.weights:
+                mine = [arrays[w.name] for w in entry.weights]
+                bound[name] = BoundEntry(entry, self._library.function(entry.symbol), mine, self._scratch)
+        self._bound = bound
+        return self
+
+    def __call__(self, *inputs: object, entry: str | None = None, **named: object) -> Any:
+        """Calls an entry; see :class:`BoundEntry`.
+
+        Args:
+            inputs: in order.
+            entry: which one; not needed when there is only one, or one named ``main``.
+            named: inputs by name (one that is itself named ``entry`` goes by position).
+
+        Raises:
+            RelaxError: there is no such entry, it has no weights yet, or an input is wrong.
+        """
+        name = self._entry_name() if entry is None else entry
+        bound = self._bound.get(name)
+        if bound is None:
+            raise self._unbound(name)
+        return bound(*inputs, **named)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the artifact directory that :func:`load` reads; one that exists there is replaced.
+
+        Raises:
+            RelaxError: something else lies there, the linker fails, or the disk is full.
+        """
+        code = self._object_code or self._shared_code
+        if code is None:
+            raise RelaxError("cannot save the executable: expected its object code or shared library, got neither")
+        is_shared = self._object_code is None
+        write_artifact(os.fspath(path), self.manifest.data, self.module_text, self.header, code, is_shared)
+
+    def __repr__(self) -> str:
+        entries = "; ".join(map(str, self.entries.values()))
+        return f"<relaxir.Executable: {entries}; {'bound' if self.is_bound else 'not bound'}>"
+
+    def _entry_name(self) -> str:
+        names = list(self.manifest.entries)
+        if len(names) == 1:
+            return names[0]
+        if "main" in names:
+            return "main"
+        raise RelaxError(f"expected entry= to name one of {', '.join(names)}, got none")
+
+    def _unbound(self, name: str) -> RelaxError:
+        entry = self.manifest.entries.get(name)
+        if entry is None:
+            return RelaxError(f"expected an entry out of {', '.join(self.manifest.entries)}, got '{name}'")
+        count = len(entry.weights)
+        return RelaxError(f"entry '{name}': expected bound weights ({count}), got none: call prepare, then bind")
+
+
+def load(path: str | os.PathLike[str]) -> Executable:
+    """Loads an artifact; neither MLIR nor a compiler is needed. Its code runs with your rights: load only what you trust.
+
+    Raises:
+        RelaxError: it is no artifact, a file is missing or damaged, or its version or processor is another one.
+    """
+    artifact = read_artifact(os.fspath(path))
+    return Executable(
+        artifact.manifest,
+        artifact.library,
+        object_code=None if artifact.is_shared else artifact.code,
+        shared_code=artifact.code if artifact.is_shared else None,
+        module_text=artifact.module_text,
+        header=artifact.header,
+    )
+
+
+class _Summary:
+    """What a manifest says, for people."""
+
+    def __init__(self, manifest: Manifest):
+        self._manifest = manifest
+
+    def __str__(self) -> str:
+        manifest = self._manifest
+        raw, prepared = total_bytes(manifest.raw_weights), total_bytes(manifest.prepared_weights)
+        computed = sum(s.symbol is not None for s in manifest.steps)
+        return "\n".join(
+            [
+                *(f"entry {e}" for e in manifest.entries.values()),
+                f"raw weights: {len(manifest.raw_weights)}, {raw} bytes",
+                f"prepared weights: {len(manifest.prepared_weights)}, {prepared} bytes",
+                f"preparation: {len(manifest.steps)} steps, {computed} computed, peak {manifest.peak_bytes} bytes",
+                f"target: {manifest.target.triple} {manifest.target.cpu}",
+            ]
+        )

@@ -1,0 +1,105 @@
+"""Machine code as Python callables: a shared library loaded by the system, or object code linked in memory by LLVM's ORC.
+
+Every function has the entry ABI: ``int64_t f(void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes)``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..dialect.errors import RelaxError
+from ..weights.files import os_errors
+
+__all__ = ["EntryFunction", "Library"]
+
+#: Takes tensors, symbols (ctypes arrays), the arena's address or None, and its bytes; returns the status.
+EntryFunction = Callable[[Any, Any, int | None, int], int]
+
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+class Library:
+    """The compiled functions of an executable.
+
+    The code stays loaded as long as the library or any of its functions lives.
+    """
+
+    def __init__(self, addresses: Mapping[str, int], keep_alive: object, name: str):
+        """Takes addresses by symbol; ``keep_alive`` owns the code."""
+        self.name = name
+        self._addresses = dict(addresses)
+        self._keep_alive = keep_alive
+
+    def function(self, symbol: str) -> EntryFunction:
+        """The function of that C symbol; it releases Python's lock while it runs. Raises RelaxError when there is none."""
+        address = self._addresses.get(symbol)
+        if address is None:
+            raise RelaxError(f"{self.name}: expected the symbol '{symbol}', got code without it")
+        function = _PROTOTYPE(address)
+        function.library = self  # type: ignore[attr-defined]
+        return function
+
+    @staticmethod
+    def open(path: str, symbols: Iterable[str]) -> Library:
+        """Loads a shared library. Raises RelaxError when the system refuses it or a symbol is missing."""
+        handle = _dlopen(path)
+        addresses: dict[str, int] = {}
+        for symbol in symbols:
+            try:
+                addresses[symbol] = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value or 0
+            except AttributeError:
+                raise RelaxError(f"'{path}': expected the symbol '{symbol}', got a library without it") from None
+        return Library(addresses, handle, f"'{path}'")
+
+    @staticmethod
+    def from_object(code: bytes, symbols: Iterable[str]) -> Library:
+        """Links object code into this process; needs no C compiler.
+
+        Raises:
+            RelaxError: it is no object code of this machine, needs a function that this process lacks, or lacks a symbol.
+        """
+        wanted = list(symbols)
+        addresses, tracker = _orc_link(code, wanted)
+        return Library(addresses, tracker, "object code")
+
+
+def _dlopen(path: str) -> ctypes.CDLL:
+    """Loads under a name of its own: dlopen returns what it loaded before for an equal path, even if the file was replaced."""
+    path = os.path.abspath(path)
+    with os_errors("load", path), tempfile.TemporaryDirectory(prefix="relaxir-") as folder:
+        name = os.path.join(folder, f"{os.path.basename(folder)}.so")
+        os.symlink(path, name)
+        try:
+            return ctypes.CDLL(name)
+        except OSError as error:
+            raise RelaxError(f"cannot load '{path}': {str(error).replace(name, path)}") from None
+
+
+_orc_lock = threading.Lock()
+_orc_names = itertools.count()
+_orc: list[Any] = []
+
+
+def _orc_link(code: bytes, symbols: list[str]) -> tuple[dict[str, int], object]:
+    """Addresses of the symbols and what keeps them alive. One ORC serves the process; its libraries have names of their own."""
+    import llvmlite.binding as llvm
+
+    with _orc_lock:
+        if not _orc:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            _orc.append(llvm.create_lljit_compiler())
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for symbol in symbols:
+            builder.export_symbol(symbol)
+        try:
+            tracker = builder.link(_orc[0], f"relaxir.{next(_orc_names)}")
+        except RuntimeError as error:
+            raise RelaxError(f"cannot link the object code: {str(error).strip()}") from None
+    return {symbol: tracker[symbol] for symbol in symbols}, (_orc[0], tracker)

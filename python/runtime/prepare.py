@@ -1,0 +1,270 @@
+"""Weight preparation as a stream: raw weights in, prepared weights out, one step of the manifest at a time.
+
+A step gets its raw weights as views of the mapped file, runs compiled code into a buffer that all steps share, puts the results
+into the output file, and gives the pages of weights that no later step needs back to the system. So memory stays at the largest
+step, whatever the size of the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..dialect.errors import RelaxError
+from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
+from ..weights.writer import StreamWriter
+from .calls import as_argument, int64_array, invoke, pointer_array
+from .library import EntryFunction
+from .manifest import Manifest, StepSpec, total_bytes
+from .scratch import Scratch
+from .sources import FINGERPRINT, CheckpointSource, PreparedWeights, WeightSource, open_source, problems_text, weight_problems
+
+__all__ = ["PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
+
+# Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 % (facts/io_packaging.md B).
+_AHEAD_BYTES = 64 << 20
+
+_NO_SYMBOLS = int64_array(())
+
+
+@dataclass(frozen=True)
+class PrepareProgress:
+    """How far a preparation is; bytes are those of prepared weights."""
+
+    steps_done: int
+    steps_total: int
+    bytes_done: int
+    bytes_total: int
+
+
+@dataclass(frozen=True)
+class PrepareReport:
+    """What a preparation did.
+
+    Attributes:
+        path: the file that was written.
+        raw_bytes, prepared_bytes: sizes of the model's weights before and after.
+        seconds: wall time.
+        steps_run, steps_skipped: skipped ones were done by an interrupted run before.
+        predicted_peak_bytes: memory for weights at once, by the manifest: largest step times jobs.
+        extra_weights: names in the source that the model does not use.
+    """
+
+    path: str
+    raw_bytes: int
+    prepared_bytes: int
+    seconds: float
+    steps_run: int
+    steps_skipped: int
+    predicted_peak_bytes: int
+    extra_weights: tuple[str, ...]
+
+    def __str__(self) -> str:
+        skipped = f", {self.steps_skipped} done before" if self.steps_skipped else ""
+        extra = f", {len(self.extra_weights)} weights not used" if self.extra_weights else ""
+        return (
+            f"prepared {self.path}: {self.raw_bytes} bytes to {self.prepared_bytes} bytes in {self.seconds:.2f} s, "
+            f"{self.steps_run} steps{skipped}{extra}, predicted peak {self.predicted_peak_bytes} bytes"
+        )
+
+
+Functions = Callable[[str], EntryFunction]
+ProgressHook = Callable[[PrepareProgress], None]
+
+
+def prepare_to_file(
+    manifest: Manifest, functions: Functions, src: object, dst: str | os.PathLike[str], jobs: int = 1,
+    progress: ProgressHook | None = None,
+) -> PrepareReport:  # fmt: skip
+    """Prepares weights into a safetensors file; see :meth:`Executable.prepare`."""
+    started = time.perf_counter()
+    source = _checked_source(manifest, src, jobs)
+    path = os.fspath(dst)
+    _check_not_source(source, path)
+    specs = {n: w.array for n, w in manifest.prepared_weights.items()}
+    metadata = {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": _version()}
+    with StreamWriter(path, specs, metadata, resume_key=source.identity) as writer:
+        todo = [s for s in manifest.steps if not writer.done.issuperset(s.sets)]
+        _Stream(manifest, functions, source, _FileSink(writer), todo, progress).run(jobs)
+    return PrepareReport(
+        path,
+        total_bytes(manifest.raw_weights),
+        total_bytes(manifest.prepared_weights),
+        time.perf_counter() - started,
+        len(todo),
+        len(manifest.steps) - len(todo),
+        manifest.peak_bytes * jobs,
+        tuple(n for n in source if n not in manifest.raw_weights),
+    )
+
+
+def prepare_in_memory(
+    manifest: Manifest, functions: Functions, src: object, jobs: int = 1, progress: ProgressHook | None = None
+) -> PreparedWeights:
+    """Prepares weights into a mapping; see :meth:`Executable.prepare`."""
+    source = _checked_source(manifest, src, jobs)
+    sink = _MemorySink()
+    _Stream(manifest, functions, source, sink, list(manifest.steps), progress).run(jobs)
+    return PreparedWeights({name: sink.arrays[name] for name in manifest.prepared_weights}, manifest.fingerprint)
+
+
+def _checked_source(manifest: Manifest, src: object, jobs: int) -> WeightSource:
+    if jobs < 1:
+        raise RelaxError(f"expected 1 job or more, got {jobs}")
+    source = open_source(src)
+    what = source.description
+    found = source.fingerprint
+    if found is not None:
+        raise RelaxError(f"{what}: expected raw weights, got weights that are already prepared (fingerprint {found[:12]})")
+    problems = weight_problems(manifest.raw_weights, source)
+    if problems:
+        raise RelaxError(problems_text(what, problems, len(manifest.raw_weights)))
+    return source
+
+
+def _check_not_source(source: WeightSource, path: str) -> None:
+    files = source.files if isinstance(source, CheckpointSource) else []
+    if os.path.realpath(path) in map(os.path.realpath, files):
+        raise RelaxError(f"cannot write '{path}': expected another file than the raw weights, got one of theirs")
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return __version__
+
+
+class _Sink(Protocol):
+    """Where results go: memory for a step's outputs, a way to keep one, and a way to keep a raw weight as it is."""
+
+    def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]: ...
+    def put(self, name: str, array: Array) -> None: ...
+    def copy(self, name: str, array: Array) -> None: ...
+
+
+class _FileSink:
+    """Results go through a shared buffer to the file: measured faster than computing into its mapped pages (facts B)."""
+
+    def __init__(self, writer: StreamWriter):
+        self.put = self.copy = writer.put
+
+    def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
+        offsets = [0]
+        for spec in specs:
+            offsets.append(offsets[-1] + -(-spec.nbytes // ALIGNMENT) * ALIGNMENT)
+        buffer.grow(max(offsets[-1], 1))
+        return [buffer.view(offset, s.dtype, s.shape) for offset, s in zip(offsets, specs, strict=False)]
+
+
+class _MemorySink:
+    """Results are kept, each in memory of its own."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+    def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
+        return [aligned_empty(s.dtype, s.shape) for s in specs]
+
+    def put(self, name: str, array: Array) -> None:
+        self.arrays[name] = array
+
+    def copy(self, name: str, array: Array) -> None:
+        self.arrays[name] = aligned_empty(array.dtype, array.shape)
+        self.arrays[name][...] = array
+
+
+class _Stream:
+    """Runs steps in order on a number of threads."""
+
+    def __init__(
+        self, manifest: Manifest, functions: Functions, source: WeightSource, sink: _Sink, steps: Sequence[StepSpec],
+        progress: ProgressHook | None,
+    ):  # fmt: skip
+        self._manifest = manifest
+        self._functions = functions
+        self._source = source
+        self._sink = sink
+        self._steps = steps
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._next = 0
+        self._asked = 0
+        self._ahead_bytes = 0
+        self._done = PrepareProgress(0, len(steps), 0, sum(self._bytes(manifest.prepared_weights, s.sets) for s in steps))
+        self._uses = Counter(n for s in steps for n in set(s.gets))
+        self._stopped = False
+
+    def run(self, jobs: int) -> None:
+        """All steps; the first error of any thread ends the others after their step and is raised."""
+        if jobs == 1:
+            return self._work()
+        with ThreadPoolExecutor(jobs) as pool:
+            workers = [pool.submit(self._work) for _ in range(jobs)]
+            try:
+                for worker in workers:
+                    worker.result()
+            except BaseException:
+                self._stopped = True
+                raise
+
+    def _work(self) -> None:
+        arena, buffer = Scratch(), Scratch()
+        while (step := self._take()) is not None:
+            try:
+                self._run_step(step, arena, buffer)
+                self._finish(step)
+            except BaseException:
+                self._stopped = True
+                raise
+
+    def _take(self) -> StepSpec | None:
+        with self._lock:
+            if self._stopped or self._next == len(self._steps):
+                return None
+            step = self._steps[self._next]
+            self._next += 1
+            self._read_ahead(step)
+            return step
+
+    def _read_ahead(self, taken: StepSpec) -> None:
+        """Keeps the disk busy with what the next steps read. Needs the lock."""
+        self._ahead_bytes -= self._bytes(self._manifest.raw_weights, taken.gets)
+        while self._asked < len(self._steps) and self._ahead_bytes < _AHEAD_BYTES:
+            step = self._steps[self._asked]
+            for name in step.gets:
+                self._source.prefetch(name)
+            self._asked += 1
+            self._ahead_bytes += self._bytes(self._manifest.raw_weights, step.gets)
+
+    def _run_step(self, step: StepSpec, arena: Scratch, buffer: Scratch) -> None:
+        inputs = [as_argument(self._source.get(name)) for name in step.gets]
+        if step.symbol is None:
+            for name, array in zip(step.sets, inputs, strict=True):
+                self._sink.copy(name, array)
+            return
+        outputs = self._sink.outputs([self._manifest.prepared_weights[n].array for n in step.sets], buffer)
+        tensors = pointer_array([address(a) for a in (*inputs, *outputs)])
+        invoke(self._functions(step.symbol), tensors, _NO_SYMBOLS, arena, f"preparation of {', '.join(step.sets)}")
+        for name, array in zip(step.sets, outputs, strict=True):
+            self._sink.put(name, array)
+
+    def _finish(self, step: StepSpec) -> None:
+        with self._lock:
+            for name in set(step.gets):
+                self._uses[name] -= 1
+                if not self._uses[name]:
+                    self._source.release(name)
+            done = self._done
+            size = self._bytes(self._manifest.prepared_weights, step.sets)
+            self._done = PrepareProgress(done.steps_done + 1, done.steps_total, done.bytes_done + size, done.bytes_total)
+            if self._progress is not None:
+                self._progress(self._done)
+
+    def _bytes(self, weights: Mapping[str, Any], names: Sequence[str]) -> int:
+        return sum(weights[n].array.nbytes for n in names)
