@@ -24,6 +24,8 @@ __all__ = ["script"]
 
 #: Longest attribute text that is shown whole.
 _MAX_ATTRIBUTE = 60
+#: Longest first line of a function; a longer one has an argument per line.
+_MAX_HEADER = 120
 #: Most elements of a constant that are shown; of a larger one the type says enough.
 _MAX_ELEMENTS = 8
 _FLOAT = re.compile(r"-?\d+\.\d+[eE][-+]?\d+")
@@ -51,7 +53,13 @@ def _function(function: func.FuncOp) -> Iterator[str]:
     prepares = transform_for(function)
     note = f"  // prepares the weights of @{prepares}" if prepares else ""
     visibility = "private " if is_private(function) else ""
-    yield f"{visibility}func @{name_of(function)}({', '.join(arguments)}) -> {results} {{{note}"
+    header = f"{visibility}func @{name_of(function)}({', '.join(arguments)}) -> {results} {{{note}"
+    if len(header) <= _MAX_HEADER:
+        yield header
+    else:
+        yield f"{visibility}func @{name_of(function)}("
+        yield from (f"    {argument}," for argument in arguments)
+        yield f") -> {results} {{{note}"
     yield from _block(body, names, "  ")
     yield "}"
 

@@ -1,0 +1,262 @@
+"""``relaxir.Module``: what it reads, what it refuses and how it says so; passes give new modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import relaxir as rx
+from relaxir.dialect.parser import MAX_NESTING
+
+MATMUL = """\
+func.func @main(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %w: tensor<4x4xf32> {relax.name = "fc.weight"})
+    -> (tensor<?x4xf32, {sym = ["n"]}> {relax.name = "y"}) attributes {relax.num_input = 1 : i64} {
+  %t = "relax.permute_dims"(%w) {axes = array<i64: 1, 0>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = "relax.matmul"(%x, %t) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return %y : tensor<?x4xf32, {sym = ["n"]}>
+}
+"""
+DEAD = """\
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+"""
+
+
+def test_text_round_trip():
+    module = rx.Module.parse(MATMUL)
+    assert str(rx.Module.parse(str(module))) == str(module)
+
+
+def test_save_and_load(tmp_path: Path):
+    module = rx.Module.parse(MATMUL)
+    module.save(tmp_path / "m.mlir")
+    assert str(rx.Module.load(tmp_path / "m.mlir")) == str(module)
+
+
+def test_signature():
+    signature = rx.Module.parse(MATMUL).functions["main"]
+    assert str(signature) == "@main(%x: f32[n, 4], *, %fc.weight: f32[4, 4]) -> (f32[n, 4])"
+    assert (signature.symbols, signature.private, signature.transform_for) == (("n",), False, None)
+    assert [o.name for o in signature.outputs] == ["y"]
+
+
+def test_signature_without_names_or_weights():
+    module = rx.Module.parse("func.func private @f(%a: tensor<?xi8>, %p: !relax.param_provider) -> f32")
+    signature = module.functions["f"]
+    assert str(signature) == "@f(%argument0: i8[?], %argument1: !relax.param_provider) -> (f32)"
+    assert signature.private
+    assert not signature.weights
+
+
+def test_functions_keep_their_order():
+    names = [f"f{i}" for i in (3, 1, 2)]
+    module = rx.Module.parse("\n".join(f"func.func @{n}() {{ return }}" for n in names))
+    assert list(module.functions) == names
+    assert repr(module) == "<relaxir.Module: @f3, @f1, @f2>"
+
+
+def test_run_gives_a_new_module_and_keeps_the_old():
+    module = rx.Module.parse(DEAD)
+    before = str(module)
+    after = module.run("canonicalize")
+    assert "relax.exp" not in str(after)
+    assert str(module) == before
+    assert after.context is module.context or after.context == module.context
+    after.verify()
+
+
+def test_result_of_run_outlives_its_source():
+    after = rx.Module.parse(DEAD).run("canonicalize")
+    assert str(after.run("cse")) == str(after)
+
+
+def test_run_keeps_module_attributes_and_locations():
+    module = rx.Module.parse('module attributes {relax.vdevices = ["cpu:0"]} {\n' + DEAD + "}", "a.mlir")
+    after = module.run("canonicalize")
+    assert 'relax.vdevices = ["cpu:0"]' in str(after)
+    assert 'loc("a.mlir":2:1)' in str(next(iter(after.ir.body.operations)).location)
+
+
+@pytest.mark.parametrize("pipeline", ["no-such-pass", "canonicalize,", "cse)", "builtin.module(", "canonicalize{x=1}", ""])
+def test_bad_pipeline_text(pipeline: str):
+    module = rx.Module.parse(DEAD)
+    if not pipeline:
+        assert str(module.run(pipeline)) == str(module)
+        return
+    with pytest.raises(rx.RelaxError):
+        module.run(pipeline)
+
+
+def test_parse_error_has_the_place():
+    with pytest.raises(rx.DiagnosticError, match=r"^dir/a\.mlir:2:7: .*expected operation name") as error:
+        rx.Module.parse("module {\n  %0 = \n}", "dir/a.mlir")
+    assert error.value.location == "dir/a.mlir:2:7"
+
+
+def test_op_error_has_the_place():
+    text = MATMUL.replace(
+        '"relax.permute_dims"(%w) {axes = array<i64: 1, 0>}', '"relax.permute_dims"(%w) {axes = array<i64: 1, 1>}'
+    )
+    with pytest.raises(
+        rx.DiagnosticError, match=r"^-:3:8: 'relax.permute_dims' op expected a permutation of 2 axes, got \[1, 1\]$"
+    ):
+        rx.Module.parse(text)
+
+
+def test_load_error_names_the_file(tmp_path: Path):
+    path = tmp_path / "bad.mlir"
+    path.write_text("func.func @f() {\n  garbage\n}\n")
+    with pytest.raises(rx.DiagnosticError) as error:
+        rx.Module.load(path)
+    assert error.value.location == f"{path}:2:3"
+
+
+def test_missing_file(tmp_path: Path):
+    with pytest.raises(rx.RelaxError, match="^cannot read '.*none.mlir': No such file or directory$"):
+        rx.Module.load(tmp_path / "none.mlir")
+
+
+def test_unwritable_place(tmp_path: Path):
+    with pytest.raises(rx.RelaxError, match="^cannot write '.*': No such file or directory$"):
+        rx.Module.parse(DEAD).save(tmp_path / "none" / "m.mlir")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"ML\xefR\x06more", "f.mlir: expected MLIR text, got MLIR bytecode"),
+        (b"module {\xff}", "f.mlir: expected UTF-8 text, got the byte 0xff at 8"),
+        ("module {\ud800}", "f.mlir: expected text without surrogates"),
+        (3, "expected MLIR text, got int"),
+        ("module {\n" * 3000 + "}" * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
+        ("[ -> " * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
+    ],
+)  # fmt: skip
+def test_no_text(text: object, message: str):
+    with pytest.raises(rx.RelaxError) as error:
+        rx.Module.parse(text, "f.mlir")  # type: ignore[arg-type]
+    assert str(error.value) == message
+
+
+def test_brackets_in_strings_and_comments_do_not_nest():
+    text = f'module attributes {{relax.a = "{"(" * 2000}"}} {{}} // {"{" * 2000}'
+    assert rx.Module.parse(text).functions == {}
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ('@f(%a: tensor<?xf32, {sym = ["n", "m"]}>)', "expected one 'sym' expression for each of 1 dynamic dimensions, got 2"),
+        ("@f(%a: tensor<4xf32, 3>)", "expected a dictionary encoding with 'sym' or 'vdevice', got 3 : i64"),
+        ('@f(%a: f32 {relax.name = "a"}, %b: f32 {relax.name = "a"})', "expected distinct argument names, got 'a' twice"),
+        ("@f(%a: f32 {relax.name = 3})", "expected a string for every relax.name"),
+        ("@f() attributes {relax.num_input = 1 : i64}", "expected relax.num_input between 0 and 0, got 1 : i64"),
+        ('@f() attributes {relax.num_input = "x"}', 'expected relax.num_input between 0 and 0, got "x"'),
+        ("@f() attributes {relax.transform_for = @g}", "expected a function of the module for relax.transform_for, got @g"),
+        ("@f() attributes {relax.transform_for = 3}", "expected a function for relax.transform_for, got 3 : i64"),
+    ],
+)
+def test_broken_convention(function: str, message: str):
+    with pytest.raises(rx.DiagnosticError) as error:
+        rx.Module.parse(f"func.func {function} {{ return }}", "f.mlir")
+    assert str(error.value) == f"f.mlir:1:1: 'func.func' op {message}"
+
+
+def test_all_broken_conventions_are_reported():
+    text = "func.func @f() attributes {relax.num_input = 1 : i64} { return }\nfunc.func @g(%a: f32 {relax.name = 3}) { return }"
+    with pytest.raises(rx.DiagnosticError) as error:
+        rx.Module.parse(text)
+    assert [d[1] for d in error.value.diagnostics] == ["-:1:1", "-:2:1"]
+
+
+def test_verify_after_a_change_by_hand():
+    module = rx.Module.parse(DEAD)
+    module.verify()
+    from relaxir.dialect.bindings import ir
+
+    with module.context:
+        next(iter(module.ir.body.operations)).attributes["relax.num_input"] = ir.Attribute.parse("7 : i64")
+    with pytest.raises(rx.DiagnosticError, match="expected relax.num_input between 0 and 1, got 7"):
+        module.verify()
+
+
+def test_show(capsys: pytest.CaptureFixture[str]):
+    rx.Module.parse(MATMUL).show()
+    assert (
+        capsys.readouterr().out
+        == """\
+func @main(%x: f32[n, 4], *, %fc.weight: f32[4, 4]) -> (f32[n, 4]) {
+  %0: f32[4, 4] = permute_dims(%fc.weight, axes=[1, 0])
+  %1: f32[n, 4] = matmul(%x, %0)
+  return %1
+}
+"""
+    )
+
+
+def test_show_control_flow_and_calls(capsys: pytest.CaptureFixture[str]):
+    rx.Module.parse("""\
+func.func @main(%c: i1, %x: tensor<2xf32>) -> tensor<2xf32> {
+  %k = "relax.constant"() {value = dense<[1.5, -2.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %big = "relax.constant"() {value = dense<"0x00010203040506070809"> : tensor<10xi8>} : () -> tensor<10xi8>
+  %r = scf.if %c -> (tensor<2xf32>) {
+    %y = func.call @g(%k) : (tensor<2xf32>) -> tensor<2xf32>
+    scf.yield %y : tensor<2xf32>
+  } else {
+    scf.yield %x : tensor<2xf32>
+  }
+  return %r : tensor<2xf32>
+}
+func.func private @g(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }
+func.func private @outside(tensor<2xf32, {vdevice = "cuda:0"}>) -> ()
+""").show()
+    assert (
+        capsys.readouterr().out
+        == """\
+func @main(%0: i1, %1: f32[2]) -> (f32[2]) {
+  %2: f32[2] = constant(value=[1.5, -2.0])
+  %3: i8[10] = constant(value=...)
+  %4: f32[2] = scf.if(%0) {
+    %5: f32[2] = @g(%2)
+    yield %5
+  } else {
+    yield %1
+  }
+  return %4
+}
+
+private func @g(%0: f32[2]) -> (f32[2]) {
+  return %0
+}
+
+extern func @outside(f32[2] on cuda:0) -> ()
+"""
+    )
+
+
+def test_public_names():
+    assert rx.__all__ == sorted(rx.__all__)
+    assert set(rx.__all__) <= set(dir(rx))
+    with pytest.raises(AttributeError, match="no attribute 'from_onnx'"):
+        _ = rx.from_onnx
+
+
+@pytest.mark.parametrize("name", rx.__all__)
+def test_public_name_exists(name: str):
+    if name in ("from_torch", "save_weights"):
+        pytest.importorskip("torch")
+    value = getattr(rx, name)
+    assert callable(value)
+    assert value is getattr(rx, name)
+    assert value.__doc__
+
+
+def test_import_is_light():
+    """Users of a compiled artifact pay neither for MLIR nor for torch."""
+    code = "import sys, relaxir; print([m for m in sys.modules if m.split('.')[0] in ('torch', 'torch_mlir', 'llvmlite')])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "[]\n"
