@@ -174,14 +174,17 @@ def _scalar_attr(value: Any) -> ir.Attribute:
     return ir.FloatAttr.get(ir.F64Type.get(), float(value))
 
 
-def _dims(attribute: ir.Attribute) -> list[Dim]:
+def _dims(attribute: ir.Attribute) -> list[int | Expr]:
     return [_dim(item) for item in ir.ArrayAttr(attribute)]
 
 
-def _dim(item: ir.Attribute) -> Dim:
-    if isinstance(item, ir.StringAttr):
-        return symbolic.parse(item.value)
-    return _integer(item)
+def _dim(item: ir.Attribute) -> int | Expr:
+    if not isinstance(item, ir.StringAttr):
+        return _integer(item)
+    dim = symbolic.parse(item.value)
+    if dim is None:
+        raise ValueError(item.value)
+    return dim
 
 
 def _dims_attr(values: Sequence[Dim | str]) -> ir.Attribute:

@@ -17,7 +17,10 @@ __all__ = [
     "normalize_axes",
     "normalize_axis",
     "require_float",
+    "require_held",
     "require_integer",
+    "require_known",
+    "require_number",
     "require_rank",
     "require_same_dtype",
     "shape_text",
@@ -40,27 +43,59 @@ def is_integer(dtype: ir.Type) -> bool:
 
 
 def require_float(info: TensorInfo, what: str = "operand") -> None:
+    """Refuses what is not floating point."""
     if not is_float(info.dtype):
         raise RelaxError(f"expected a floating-point {what}, got {info.dtype}")
 
 
 def require_integer(info: TensorInfo, what: str = "operand") -> None:
+    """Refuses what is neither an integer nor a truth value."""
     if not is_integer(info.dtype):
         raise RelaxError(f"expected an integer {what}, got {info.dtype}")
 
 
+def require_number(info: TensorInfo, what: str = "operand") -> None:
+    """Refuses truth values: arithmetic on ``i1`` means different things in NumPy, PyTorch and MLIR."""
+    if info.dtype == boolean() or not (is_float(info.dtype) or is_integer(info.dtype)):
+        raise RelaxError(f"expected a number as {what}, got {info.dtype}")
+
+
+def require_held(value: float, dtype: ir.Type, what: str = "value") -> None:
+    """Refuses a number that an integer dtype cannot hold exactly; floats hold any, rounded."""
+    if not isinstance(dtype, ir.IntegerType):
+        return
+    low, high = _integer_range(dtype)
+    if not (low <= value <= high and value == int(value)):
+        raise RelaxError(f"expected a {what} that {dtype} can hold, got {value}")
+
+
+def _integer_range(dtype: ir.IntegerType) -> tuple[int, int]:
+    if dtype.width == 1 or dtype.is_unsigned:
+        return 0, 2**dtype.width - 1
+    return -(2 ** (dtype.width - 1)), 2 ** (dtype.width - 1) - 1
+
+
+def require_known(info: TensorInfo, what: str = "result") -> None:
+    """Refuses dimensions of which nothing is known, where they are what the op is told."""
+    if None in info.shape:
+        raise RelaxError(f"expected a {what} of known dimensions, got tensor<{info}>")
+
+
 def require_same_dtype(*infos: TensorInfo) -> None:
+    """Refuses a second dtype."""
     for info in infos[1:]:
         if info.dtype != infos[0].dtype:
             raise RelaxError(f"expected operands of one dtype, got {infos[0].dtype} and {info.dtype}")
 
 
 def require_rank(info: TensorInfo, rank: int, what: str = "operand") -> None:
+    """Refuses another rank."""
     if info.rank != rank:
         raise RelaxError(f"expected {what} of rank {rank}, got {info.rank}")
 
 
 def shape_text(shape: Sequence[Dim]) -> str:
+    """A shape as diagnostics print it: ``[n, 4]``."""
     return f"[{', '.join(dim_text(d) for d in shape)}]"
 
 

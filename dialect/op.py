@@ -31,9 +31,9 @@ from .attributes import REQUIRED, Attr
 from .bindings import ext, ir, irdl
 from .errors import RelaxError
 from .relax import Relax
-from .struct_info import TensorInfo, is_tensor, same_info, with_vdevice
+from .struct_info import TensorInfo, same_info, with_vdevice
 
-__all__ = ["Attrs", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
+__all__ = ["VDEVICES", "Attrs", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
 
 Operand: TypeAlias = ir.Value
 Result: TypeAlias = ir.OpResult
@@ -41,6 +41,9 @@ Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
 Attrs: TypeAlias = Mapping[str, Any]
 
 _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes")
+
+#: The module attribute that lists its virtual devices.
+VDEVICES = "relax.vdevices"
 
 
 class EffectOp(Relax.Operation):
@@ -110,6 +113,10 @@ class EffectOp(Relax.Operation):
             RelaxError: an attribute or operand does not fit, with the text the verifier would give.
         """
         values = [_value(o) for o in operands if o is not None]
+        definitions, _, _, _ = ext.partition_fields(cls._fields)
+        if not _count_fits(definitions, len(values)):
+            wanted = ", ".join(d.name for d in definitions) or "none"
+            raise RelaxError(f"'{cls.OPERATION_NAME}' op expected operands {wanted}, got {len(values)}")
         given = _written(cls, {k: v for k, v in attrs.items() if v is not None})
         types = cls._inferred_types(values, given) if result_types is None else list(result_types)
         return ir.Operation.create(
@@ -123,9 +130,9 @@ class EffectOp(Relax.Operation):
             if not any(f for f in cls._fields if isinstance(f, ext.ResultDef)):
                 return []
             raise RelaxError(f"'{cls.OPERATION_NAME}' expects its result types, they cannot be inferred")
-        infos = [TensorInfo.of(v) for v in operands]
-        values = {k: _read_attr(given, k, spec) for k, spec in cls.attrs.items()}
         try:
+            infos = [TensorInfo.of(v) for v in operands]
+            values = {k: _read_attr(given, k, spec) for k, spec in cls.attrs.items()}
             results = _as_list(cls.infer(infos, values))
         except RelaxError as error:
             raise RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None
@@ -174,9 +181,11 @@ def _add_accessors(cls: type, definitions: list[Any], values: str) -> None:
 def _verify(cls: type[EffectOp], op: ir.OpView) -> bool:
     """Runs before IRDL's own checks, so nothing about operands or attributes may be assumed."""
     try:
-        _check_attributes(cls, op)
-        if _well_formed(cls, op):
-            _check_types(cls, op)
+        # Parsing verifies too, and its caller need not have entered the context that rules build types in.
+        with op.context:
+            _check_attributes(cls, op)
+            if _well_formed(cls, op):
+                _check_types(cls, op)
     except RelaxError as error:
         op.location.emit_error(f"'{cls.OPERATION_NAME}' op {error.args[0]}")
         return False
@@ -209,12 +218,12 @@ def _count_fits(definitions: list[Any], count: int) -> bool:
 
 
 def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
-    values = [*op.operands, *op.results]
-    infos = {v: TensorInfo.of(v) for v in values if is_tensor(v)}
-    if cls.same_vdevice:
-        _check_devices([i.vdevice for i in infos.values() if i.vdevice])
-    operands = [infos.get(v) for v in op.operands]
-    results = [infos.get(v) for v in op.results]
+    operand_fields, _, result_fields, _ = ext.partition_fields(cls._fields)
+    operands = _infos(operand_fields, op.operands)
+    results = _infos(result_fields, op.results)
+    devices = [i.vdevice for i in (*operands, *results) if i is not None and i.vdevice is not None]
+    if devices:
+        _check_devices(op, devices, cls.same_vdevice)
     attrs = {key: _read_attr(op.attributes, key, spec) for key, spec in cls.attrs.items()}
     if cls.infer is not None and None not in operands:
         _check_results(_as_list(cls.infer(operands, attrs)), results)
@@ -222,10 +231,33 @@ def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
         cls.check(operands, results, attrs)
 
 
-def _check_devices(devices: list[str]) -> None:
+def _infos(definitions: list[Any], values: Sequence[ir.Value]) -> list[TensorInfo | None]:
+    """The tensors' infos, None where the op wants something else (which IRDL checks)."""
+    wanted = [definitions[min(i, len(definitions) - 1)].constraint for i in range(len(values))]
+    return [TensorInfo.of(v) if want == Tensor else None for v, want in zip(values, wanted, strict=True)]
+
+
+def _check_devices(op: ir.OpView, devices: list[str], same: bool) -> None:
     other = next((d for d in devices if d != devices[0]), None)
-    if other is not None:
+    if same and other is not None:
         raise RelaxError(f"expected all tensors on one device, got '{devices[0]}' and '{other}'")
+    known = _module_devices(op)
+    unknown = next((d for d in devices if known is not None and d not in known), None)
+    if unknown is not None:
+        raise RelaxError(f"expected a device of {VDEVICES}, got '{unknown}'")
+
+
+def _module_devices(op: ir.OpView) -> list[str] | None:
+    """The devices that the module around an op lists; None when it lists none."""
+    parent = op.operation.parent
+    while parent is not None and VDEVICES not in parent.attributes:
+        parent = parent.operation.parent
+    if parent is None:
+        return None
+    try:
+        return [ir.StringAttr(d).value for d in ir.ArrayAttr(parent.attributes[VDEVICES])]
+    except ValueError:
+        raise RelaxError(f"expected an array of strings for {VDEVICES}, got {parent.attributes[VDEVICES]}") from None
 
 
 def _check_results(inferred: list[TensorInfo], written: Sequence[TensorInfo | None]) -> None:
@@ -253,7 +285,11 @@ def _written(cls: type[EffectOp], attrs: Mapping[str, Any]) -> dict[str, ir.Attr
 
 
 def _value(operand: ir.Value | ir.Operation | ir.OpView) -> ir.Value:
-    return operand.result if isinstance(operand, ir.Operation | ir.OpView) else operand
+    if isinstance(operand, ir.Operation | ir.OpView) and len(operand.results) == 1:
+        return operand.results[0]
+    if not isinstance(operand, ir.Value):
+        raise RelaxError(f"expected a value or an op with one result as operand, got {type(operand).__name__}")
+    return operand
 
 
 def _as_list(infos: TensorInfo | list[TensorInfo]) -> list[TensorInfo]:

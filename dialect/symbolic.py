@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import keyword
 from collections.abc import Iterable, Mapping
 
 from .errors import RelaxError
@@ -100,8 +101,8 @@ Dim = int | Expr | None
 
 
 def symbol(name: str) -> Expr:
-    """The expression that is just this name. Raises RelaxError when it is not an identifier."""
-    if not name.isidentifier():
+    """The expression that is just this name. Raises RelaxError when it is no ASCII identifier, or a keyword of Python."""
+    if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
         raise RelaxError(f"expected a symbol name, got {name!r}")
     return Expr({(name,): 1})
 
@@ -117,7 +118,7 @@ def parse(text: str) -> Dim:
         return None
     try:
         return _build(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, ZeroDivisionError):
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError, RelaxError):
         raise RelaxError(f"expected a symbolic dimension such as 'n * 2 + 1', got {text!r}") from None
 
 
@@ -132,10 +133,17 @@ def same(left: Dim, right: Dim) -> bool:
 
 
 def substitute(dim: Dim, values: Mapping[str, int | Expr]) -> Dim:
-    """Replaces symbols by values; symbols without a value stay."""
+    """Replaces symbols by values; symbols without a value stay. Raises RelaxError for a division by zero."""
     if not isinstance(dim, Expr) or dim.names.isdisjoint(values):
         return dim
-    return _build(ast.parse(dim.text, mode="eval").body, values)
+    try:
+        return _build(ast.parse(dim.text, mode="eval").body, values)
+    except ZeroDivisionError:
+        raise RelaxError(f"expected no division by zero in '{dim}', got {_values_text(dim, values)}") from None
+
+
+def _values_text(dim: Expr, values: Mapping[str, int | Expr]) -> str:
+    return ", ".join(f"{n} = {values[n]}" for n in sorted(dim.names) if n in values)
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
@@ -175,7 +183,8 @@ def _build(node: ast.expr, values: Mapping[str, int | Expr] | None = None) -> in
     if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
         return node.value
     if isinstance(node, ast.Name):
-        return (values or {}).get(node.id, symbol(node.id))
+        given = None if values is None else values.get(node.id)
+        return symbol(node.id) if given is None else given
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_build(node.operand, values)
     if not isinstance(node, ast.BinOp):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..inference import boolean, broadcast_shapes, require_integer, require_same_dtype
+from ..inference import boolean, broadcast_shapes, require_integer, require_number, require_same_dtype
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
@@ -25,8 +25,26 @@ class _Binary(Op):
         return _broadcast(operands)
 
 
-class _IntegerBinary(_Binary):
-    """Base: like :class:`_Binary`, integers only."""
+class _Arithmetic(_Binary):
+    """Base: like :class:`_Binary`, not for truth values. Integers wrap; narrow floats compute in f32 and round once."""
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_number(operands[0])
+        return _broadcast(operands)
+
+
+class _Shift(_Arithmetic):
+    """Base: like :class:`_Arithmetic`, integers only."""
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_integer(operands[0])
+        return _Arithmetic.infer(operands, attrs)
+
+
+class _Bitwise(_Binary):
+    """Base: like :class:`_Binary`, integers and truth values only."""
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -52,32 +70,32 @@ def _broadcast(operands: list[TensorInfo]) -> TensorInfo:
     return lhs.with_(shape=broadcast_shapes(lhs.shape, rhs.shape))
 
 
-class Add(_Binary, name="add"):
+class Add(_Arithmetic, name="add"):
     """``lhs + rhs``."""
 
 
-class Subtract(_Binary, name="subtract"):
+class Subtract(_Arithmetic, name="subtract"):
     """``lhs - rhs``."""
 
 
-class Multiply(_Binary, name="multiply"):
+class Multiply(_Arithmetic, name="multiply"):
     """``lhs * rhs``."""
 
 
-class Divide(_Binary, name="divide"):
-    """``lhs / rhs``; integers truncate towards zero, as in C."""
+class Divide(_Arithmetic, name="divide"):
+    """``lhs / rhs``; integers truncate towards zero, as in C, and a divisor of 0 gives 0."""
 
 
-class FloorDivide(_Binary, name="floor_divide"):
-    """``floor(lhs / rhs)``."""
+class FloorDivide(_Arithmetic, name="floor_divide"):
+    """``floor(lhs / rhs)``; an integer divisor of 0 gives 0."""
 
 
-class Mod(_Binary, name="mod"):
-    """Remainder of :class:`FloorDivide`: it has the sign of ``rhs``."""
+class Mod(_Arithmetic, name="mod"):
+    """Remainder of :class:`FloorDivide`: it has the sign of ``rhs``; an integer divisor of 0 gives 0."""
 
 
-class Power(_Binary, name="power"):
-    """``lhs ** rhs``."""
+class Power(_Arithmetic, name="power"):
+    """``lhs ** rhs``. Integers: a negative exponent truncates towards zero, so only 1 and -1 give other than 0."""
 
 
 class Maximum(_Binary, name="maximum"):
@@ -88,48 +106,48 @@ class Minimum(_Binary, name="minimum"):
     """The smaller element; NaN if either is NaN."""
 
 
-class BitwiseAnd(_IntegerBinary, name="bitwise_and"):
+class BitwiseAnd(_Bitwise, name="bitwise_and"):
     """``lhs & rhs``."""
 
 
-class BitwiseOr(_IntegerBinary, name="bitwise_or"):
+class BitwiseOr(_Bitwise, name="bitwise_or"):
     """``lhs | rhs``."""
 
 
-class BitwiseXor(_IntegerBinary, name="bitwise_xor"):
+class BitwiseXor(_Bitwise, name="bitwise_xor"):
     """``lhs ^ rhs``."""
 
 
-class LeftShift(_IntegerBinary, name="left_shift"):
-    """``lhs << rhs``; the shift is below the width."""
+class LeftShift(_Shift, name="left_shift"):
+    """``lhs << rhs``; the shift is from 0 to below the width, others have no defined result."""
 
 
-class RightShift(_IntegerBinary, name="right_shift"):
-    """``lhs >> rhs``, arithmetic; the shift is below the width."""
+class RightShift(_Shift, name="right_shift"):
+    """``lhs >> rhs``, keeping the sign; the shift is from 0 to below the width, others have no defined result."""
 
 
 class Equal(_Comparison, name="equal"):
-    """``lhs == rhs``."""
+    """``lhs == rhs``; false when either is NaN."""
 
 
 class NotEqual(_Comparison, name="not_equal"):
-    """``lhs != rhs``."""
+    """``lhs != rhs``; true when either is NaN."""
 
 
 class Less(_Comparison, name="less"):
-    """``lhs < rhs``, signed."""
+    """``lhs < rhs``; false when either is NaN."""
 
 
 class LessEqual(_Comparison, name="less_equal"):
-    """``lhs <= rhs``, signed."""
+    """``lhs <= rhs``; false when either is NaN."""
 
 
 class Greater(_Comparison, name="greater"):
-    """``lhs > rhs``, signed."""
+    """``lhs > rhs``; false when either is NaN."""
 
 
 class GreaterEqual(_Comparison, name="greater_equal"):
-    """``lhs >= rhs``, signed."""
+    """``lhs >= rhs``; false when either is NaN."""
 
 
 class LogicalAnd(_Comparison, name="logical_and"):

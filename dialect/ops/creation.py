@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .. import attributes
 from ..errors import RelaxError
-from ..inference import require_rank
+from ..inference import require_held, require_known, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
-from ..symbolic import same
+from ..symbolic import Expr, same
 
 __all__ = ["Arange", "Constant", "Full", "ShapeValue", "Tril", "Triu"]
 
@@ -29,9 +29,17 @@ class Full(Op, name="full"):
     result: Result[Tensor]
     attrs = {"value": attributes.scalar()}
 
+    @staticmethod
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+        require_known(results[0])
+        require_held(attrs["value"], results[0].dtype)
+
 
 class Arange(Op, name="arange"):
-    """``start, start + step, ...`` below ``end``, each an integer or symbolic expression; the result type gives length and dtype."""
+    """``start, start + step, ...`` before ``end``: each an integer or symbolic expression, a symbolic step is positive.
+
+    The result type gives length and dtype. Values are computed in i64 and converted as :class:`AsType` does.
+    """
 
     result: Result[Tensor]
     attrs = {"start": attributes.dims(), "end": attributes.dims(), "step": attributes.dims()}
@@ -40,14 +48,18 @@ class Arange(Op, name="arange"):
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
         (result,) = results
         require_rank(result, 1, "result")
+        require_number(result, "result")
         start, end, step = (_one(name, attrs[name]) for name in ("start", "end", "step"))
         if step == 0:
             raise RelaxError("expected a step other than 0")
-        length = (
-            (end - start + step - 1) // step if not isinstance(step, int) or step > 0 else (start - end - step - 1) // -step
-        )
+        length = _steps(end - start, step) if not isinstance(step, int) or step > 0 else _steps(start - end, -step)
         if not same(length, result.shape[0]):
             raise RelaxError(f"expected a result of {length} elements, got tensor<{result}>")
+
+
+def _steps(distance: int | Expr, step: int | Expr) -> int | Expr:
+    length = (distance + step - 1) // step
+    return max(length, 0) if isinstance(length, int) else length
 
 
 class ShapeValue(Op, name="shape_value"):
@@ -59,10 +71,11 @@ class ShapeValue(Op, name="shape_value"):
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
         require_rank(results[0], 0, "result")
+        require_number(results[0], "result")
         _one("value", attrs["value"])
 
 
-def _one(name: str, dims: list[attributes.Dim]) -> attributes.Dim:
+def _one(name: str, dims: list[int | Expr]) -> int | Expr:
     if len(dims) != 1:
         raise RelaxError(f"expected one expression for attribute '{name}', got {len(dims)}")
     return dims[0]

@@ -32,7 +32,10 @@ class Take(Op, name="take"):
 
 
 class GatherElements(Op, name="gather_elements"):
-    """``result[i][j] = x[indices[i][j]][j]`` for axis 0, likewise for others; the result has the indices' shape."""
+    """``result[i][j] = x[indices[i][j]][j]`` for axis 0, likewise for others; the result has the indices' shape.
+
+    Indices are as in :class:`Take`; along other axes they are at most as many as elements.
+    """
 
     x: Operand[Tensor]
     indices: Operand[Tensor]
@@ -46,13 +49,17 @@ class GatherElements(Op, name="gather_elements"):
         normalize_axis(attrs["axis"], x.rank)
         if x.rank != indices.rank:
             raise RelaxError(f"expected operands of one rank, got {x.rank} and {indices.rank}")
+        sizes = list(zip(indices.shape, x.shape, strict=True))
+        del sizes[attrs["axis"]]
+        if any(isinstance(i, int) and isinstance(d, int) and i > d for i, d in sizes):
+            raise RelaxError(f"expected indices that fit {shape_text(x.shape)}, got {shape_text(indices.shape)}")
         return x.with_(shape=indices.shape)
 
 
 class GatherND(Op, name="gather_nd"):
     """``result[b..., i...] = x[b..., indices[b..., i..., :]]``: the last dimension of the indices is one coordinate of ``x``.
 
-    The first ``batch_dims`` dimensions are shared.
+    The first ``batch_dims`` dimensions are shared. Indices are as in :class:`Take`.
     """
 
     x: Operand[Tensor]
@@ -68,7 +75,9 @@ class GatherND(Op, name="gather_nd"):
         depth = indices.shape[-1] if indices.rank else None
         if not isinstance(depth, int):
             raise RelaxError("expected indices whose last dimension is static")
-        if not 0 <= batch < indices.rank or batch + depth > x.rank:
+        if not 0 <= batch < indices.rank:
+            raise RelaxError(f"expected batch_dims in [0, {indices.rank}), got {batch}")
+        if batch + depth > x.rank:
             raise RelaxError(f"expected batch_dims + {depth} of at most {x.rank}, got {batch + depth}")
         if not all(same(a, b) for a, b in zip(x.shape[:batch], indices.shape[:batch], strict=True)):
             raise RelaxError(f"expected equal batch dimensions, got {shape_text(x.shape)} and {shape_text(indices.shape)}")

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from .. import attributes
+from ..bindings import ir
 from ..errors import RelaxError
-from ..inference import broadcast_shapes, require_float, require_rank, require_same_dtype, shape_text
+from ..inference import (
+    broadcast_shapes,
+    is_float,
+    is_integer,
+    require_float,
+    require_number,
+    require_rank,
+    require_same_dtype,
+    shape_text,
+)
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
@@ -16,7 +26,8 @@ class MatMul(Op, name="matmul"):
     """Matrix product ``[..., m, k] x [..., k, n] -> [..., m, n]`` with broadcast batch dimensions.
 
     A one-dimensional operand is a row (left) or a column (right), and its dimension is dropped from the result, as in NumPy.
-    Products are summed in f32 (f64 for f64 operands) and rounded once to ``out_dtype``, by default the operands' dtype.
+    Products are summed in f32 (f64 for f64 operands) and rounded once to ``out_dtype``, by default the operands' dtype. Of
+    integers, products and sums are in ``out_dtype`` and wrap.
     """
 
     lhs: Operand[Tensor]
@@ -27,7 +38,9 @@ class MatMul(Op, name="matmul"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         lhs, rhs = operands
+        require_number(lhs)
         require_same_dtype(lhs, rhs)
+        _check_kind(lhs, attrs["out_dtype"])
         if not lhs.rank or not rhs.rank:
             raise RelaxError("expected operands of rank 1 or more, got a scalar")
         left = list(lhs.shape) if lhs.rank > 1 else [1, *lhs.shape]
@@ -77,12 +90,18 @@ class PackedMatMul(Op, name="packed_matmul"):
         x, weight = operands
         require_float(x)
         require_same_dtype(x, weight)
+        _check_kind(x, attrs["out_dtype"])
         require_rank(weight, 3, "weight")
         panels, k, tile = weight.shape
         if not x.rank or not same(x.shape[-1], k):
             raise RelaxError(f"expected equal inner dimensions, got {shape_text(x.shape)} and {shape_text(weight.shape)}")
         _check_columns(attrs["n"], panels, tile)
         return x.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=attrs["out_dtype"])
+
+
+def _check_kind(operand: TensorInfo, out_dtype: ir.Type | None) -> None:
+    if out_dtype is not None and not (is_float if is_float(operand.dtype) else is_integer)(out_dtype):
+        raise RelaxError(f"expected an out_dtype of the operands' kind, got {out_dtype} for {operand.dtype}")
 
 
 def _check_columns(n: int, panels: Dim, tile: Dim) -> None:

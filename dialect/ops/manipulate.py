@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .. import attributes
 from ..errors import RelaxError
-from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_same_dtype, shape_text
+from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype, shape_text
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
@@ -33,7 +33,7 @@ class PermuteDims(Op, name="permute_dims"):
 
 
 class Reshape(Op, name="reshape"):
-    """The elements in row-major order under the result's shape."""
+    """The elements in row-major order under the result's shape, of which one dimension may be unknown."""
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -42,6 +42,8 @@ class Reshape(Op, name="reshape"):
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
         (x,), (result,) = operands, results
         require_same_dtype(x, result)
+        if result.shape.count(None) > 1:
+            raise RelaxError(f"expected a result with at most one unknown dimension, got tensor<{result}>")
         before, after = _count(x.shape), _count(result.shape)
         if not same(before, after):
             raise RelaxError(f"expected as many elements as {shape_text(x.shape)}, got {shape_text(result.shape)}")
@@ -66,6 +68,7 @@ class BroadcastTo(Op, name="broadcast_to"):
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
         (x,), (result,) = operands, results
         require_same_dtype(x, result)
+        require_known(result)
         if x.rank > result.rank or not all(
             same(a, b) for a, b in zip(broadcast_shapes(x.shape, result.shape), result.shape, strict=True)
         ):
@@ -89,7 +92,7 @@ class ExpandDims(Op, name="expand_dims"):
 
 
 class Squeeze(Op, name="squeeze"):
-    """Removes dimensions of size one: the listed ones, or all when ``axis`` is absent."""
+    """Removes dimensions of size one: the listed ones, or when ``axis`` is absent all that the type says are 1."""
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -98,6 +101,8 @@ class Squeeze(Op, name="squeeze"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
+        if attrs["axis"] is None:
+            require_known(x, "operand")
         axes = [i for i, d in enumerate(x.shape) if d == 1] if attrs["axis"] is None else normalize_axes(attrs["axis"], x.rank)
         for axis in axes:
             if not same(x.shape[axis], 1):
@@ -126,7 +131,9 @@ class Concat(Op, name="concat"):
             )
         a, b = lhs.shape[axis], rhs.shape[axis]
         total = None if a is None or b is None else a + b
-        return lhs.with_(shape=[total if i == axis else (d if d is not None else e) for i, (d, e) in enumerate(zip(lhs.shape, rhs.shape, strict=True))])  # fmt: skip
+        shape = [d if d is not None else e for d, e in zip(lhs.shape, rhs.shape, strict=True)]
+        shape[axis] = total
+        return lhs.with_(shape=shape)
 
 
 class Split(Op, name="split"):

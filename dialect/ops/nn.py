@@ -10,6 +10,7 @@ from ..inference import (
     normalize_axes,
     normalize_axis,
     require_float,
+    require_held,
     require_rank,
     require_same_dtype,
     shape_text,
@@ -42,7 +43,7 @@ __all__ = [
 
 
 class Relu(_FloatUnary, name="relu"):
-    """``max(x, 0)``."""
+    """``max(x, 0)``; a NaN stays NaN."""
 
 
 class Gelu(_FloatUnary, name="gelu"):
@@ -66,7 +67,7 @@ class Softplus(_FloatUnary, name="softplus"):
 
 
 class LeakyRelu(_FloatUnary, name="leaky_relu"):
-    """``x`` where positive, else ``alpha * x``."""
+    """``x`` where positive, else ``alpha * x``; ``alpha`` is rounded to the dtype that it computes in."""
 
     attrs = {"alpha": attributes.real(default=0.01)}
 
@@ -209,17 +210,22 @@ def _check_mask(mask: TensorInfo, q: TensorInfo, scores: list[Dim]) -> None:
 
 def _window(size: Dim, kernel: Dim, stride: int, before: int, after: int, dilation: int = 1, ceil: bool = False) -> Dim:
     """Output size of a sliding window; with ``ceil`` a window that starts inside the input or left padding counts."""
-    if size is None or kernel is None:
-        return None
     if stride < 1 or dilation < 1 or before < 0 or after < 0:
         raise RelaxError("expected positive strides and dilation and no negative padding")
+    if isinstance(kernel, int) and kernel < 1:
+        raise RelaxError(f"expected a window of 1 or more, got {kernel}")
+    if size is None or kernel is None:
+        return None
     span = size + before + after - dilation * (kernel - 1) - 1
     if isinstance(span, int) and span < 0:
         raise RelaxError(f"expected a window of at most {size + before + after}, got {dilation * (kernel - 1) + 1}")
     count = (span + stride - 1 if ceil else span) // stride + 1
-    if ceil and isinstance(count, int) and isinstance(size, int) and (count - 1) * stride >= size + before:
-        count -= 1
-    return count
+    if not ceil:
+        return count
+    if isinstance(size, int) and isinstance(count, int):
+        return count - 1 if (count - 1) * stride >= size + before else count
+    # A last window that starts beyond the image is dropped, which no expression says; windows this long never do.
+    return count if isinstance(kernel, int) and after + stride <= dilation * (kernel - 1) + 1 else None
 
 
 class Conv2D(Op, name="conv2d"):
@@ -282,7 +288,7 @@ class _Pool2D(Op):
 
 
 class MaxPool2D(_Pool2D, name="max_pool2d"):
-    """The largest element of each window; padding never wins."""
+    """The largest element of each window, NaN if one is NaN; padding never wins, a window of padding only is -inf."""
 
 
 class AvgPool2D(_Pool2D, name="avg_pool2d"):
@@ -292,7 +298,10 @@ class AvgPool2D(_Pool2D, name="avg_pool2d"):
 
 
 class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
-    """Means over windows chosen so that the result is ``output_size``: output ``i`` averages ``[floor(i h / o), ceil((i + 1) h / o))``."""
+    """Means over windows chosen so that the result is ``output_size``.
+
+    Output ``i`` of ``o`` over a dimension of ``h`` averages elements from ``floor(i h / o)`` to before ``ceil((i + 1) h / o)``.
+    """
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -303,6 +312,8 @@ class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
         (x,) = operands
         require_float(x)
         require_rank(x, 4)
+        if any(size < 1 for size in attrs["output_size"]):
+            raise RelaxError(f"expected a positive output_size, got {attrs['output_size']}")
         return x.with_(shape=[*x.shape[:2], *attrs["output_size"]])
 
 
@@ -323,6 +334,7 @@ class Pad(Op, name="pad"):
         before, after = attrs["before"], attrs["after"]
         if len(before) != x.rank or len(after) != x.rank or any(p < 0 for p in [*before, *after]):
             raise RelaxError(f"expected {x.rank} amounts of 0 or more before and after, got {before} and {after}")
+        require_held(attrs["value"], x.dtype)
         return x.with_(shape=[_plus(d, b + a) for d, b, a in zip(x.shape, before, after, strict=True)])
 
 

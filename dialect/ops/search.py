@@ -45,8 +45,8 @@ class _ArgReduce(Op):
 
 
 class ArgMax(_ArgReduce, name="argmax"):
-    """Index of the largest element along an axis; the first of equals."""
+    """Index of the largest element along an axis; the first of equals, a NaN before any number. 0 for no elements."""
 
 
 class ArgMin(_ArgReduce, name="argmin"):
-    """Index of the smallest element along an axis; the first of equals."""
+    """Index of the smallest element along an axis; the first of equals, a NaN before any number. 0 for no elements."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import attributes
-from ..inference import normalize_axes, normalize_axis, require_float
+from ..inference import normalize_axes, normalize_axis, require_float, require_number
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
@@ -41,32 +41,41 @@ class _FloatReduction(_Reduction):
         return _Reduction.infer(operands, attrs)
 
 
-class Sum(_Reduction, name="sum"):
-    """Sum, in f32 for narrower floats; of no elements it is 0."""
+class _NumberReduction(_Reduction):
+    """Base: like :class:`_Reduction`, not for truth values."""
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_number(operands[0])
+        return _Reduction.infer(operands, attrs)
 
 
-class Prod(_Reduction, name="prod"):
-    """Product, in f32 for narrower floats; of no elements it is 1."""
+class Sum(_NumberReduction, name="sum"):
+    """Sum, in f32 for narrower floats, wrapping for integers; of no elements it is 0."""
+
+
+class Prod(_NumberReduction, name="prod"):
+    """Product, in f32 for narrower floats, wrapping for integers; of no elements it is 1."""
 
 
 class Max(_Reduction, name="max"):
-    """Largest element; NaN if one is NaN."""
+    """Largest element; NaN if one is NaN. Of no elements it is -inf, or the least value of an integer dtype."""
 
 
 class Min(_Reduction, name="min"):
-    """Smallest element; NaN if one is NaN."""
+    """Smallest element; NaN if one is NaN. Of no elements it is inf, or the greatest value of an integer dtype."""
 
 
 class Mean(_FloatReduction, name="mean"):
-    """Sum divided by the count."""
+    """Sum divided by the count, in f32 for narrower floats; of no elements it is NaN."""
 
 
 class Variance(_FloatReduction, name="variance"):
-    """Mean squared distance from the mean (divided by the count, not by the count less one)."""
+    """Mean squared distance from the mean (divided by the count, not by the count less one), in f32 for narrower floats."""
 
 
 class CumSum(Op, name="cumsum"):
-    """Running sum along an axis; ``exclusive`` leaves the element itself out."""
+    """Running sum along an axis, in f32 for narrower floats; ``exclusive`` leaves the element itself out."""
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -75,5 +84,6 @@ class CumSum(Op, name="cumsum"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
+        require_number(x)
         normalize_axis(attrs["axis"], x.rank)
         return x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import attributes
-from ..inference import boolean, require_float, require_integer
+from ..inference import boolean, require_float, require_held, require_integer, require_number
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
@@ -24,8 +24,17 @@ class _Unary(Op):
         return operands[0]
 
 
+class _NumberUnary(_Unary):
+    """Base: like :class:`_Unary`, not for truth values; integers wrap."""
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        require_number(operands[0])
+        return operands[0]
+
+
 class _FloatUnary(_Unary):
-    """Base: like :class:`_Unary`, floating point only."""
+    """Base: like :class:`_Unary`, floating point only. Floats narrower than f32 compute in f32 and round once."""
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -45,26 +54,35 @@ class _Predicate(Op):
         return operands[0].with_(dtype=boolean())
 
 
-class Abs(_Unary, name="abs"):
+class Abs(_NumberUnary, name="abs"):
     """Absolute value."""
 
 
-class Negative(_Unary, name="negative"):
+class Negative(_NumberUnary, name="negative"):
     """``-x``."""
 
 
-class Sign(_Unary, name="sign"):
+class Sign(_NumberUnary, name="sign"):
     """-1, 0 or 1 by the sign; a NaN stays NaN."""
 
 
-class Square(_Unary, name="square"):
+class Square(_NumberUnary, name="square"):
     """``x * x``."""
 
 
-class Clip(_Unary, name="clip"):
-    """Limits values to ``[min, max]``; an absent limit does not limit."""
+class Clip(_NumberUnary, name="clip"):
+    """``minimum(maximum(x, min), max)``; an absent limit does not limit, a NaN stays NaN."""
 
     attrs = {"min": attributes.scalar(default=None), "max": attributes.scalar(default=None)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        require_number(x)
+        for name in ("min", "max"):
+            if attrs[name] is not None:
+                require_held(attrs[name], x.dtype, name)
+        return x
 
 
 class BitwiseNot(_Unary, name="bitwise_not"):

@@ -32,10 +32,8 @@ def expand_dims(x: Array, *, axis: list[int]) -> Array:
 
 @reference
 def squeeze(x: Array, *, axis: list[int] | None, shape: tuple[int, ...]) -> Array:
-    if axis is None:
-        # Which dimensions go is fixed by the type; one that is 1 only at run time stays.
-        return fresh(x.reshape([d for d in x.shape if d != 1] if len(shape) != x.ndim else x.shape))
-    return fresh(np.squeeze(x, tuple(axis)))
+    # Without axes the type says what goes: a symbolic dimension stays, also where it is 1 at run time.
+    return fresh(x.reshape(shape) if axis is None else np.squeeze(x, tuple(axis)))
 
 
 @reference

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .numeric import Array, convert, integer_range, is_float, wide
+from .numeric import Array, convert, wide
 from .registry import reference
 
 __all__ = ["apply", "erf_values", "sigmoid_values"]
@@ -53,18 +53,10 @@ def square(x: Array) -> Array:
 def clip(x: Array, *, min: float | None, max: float | None) -> Array:
     values = wide(x)
     if min is not None:
-        values = np.maximum(values, _limit(min, values, x))
+        values = np.maximum(values, np.asarray(min, values.dtype))
     if max is not None:
-        values = np.minimum(values, _limit(max, values, x))
+        values = np.minimum(values, np.asarray(max, values.dtype))
     return convert(values, x.dtype)
-
-
-def _limit(limit: float, values: Array, x: Array) -> Array:
-    """The limit in the dtype of the values; one that an integer dtype cannot hold becomes its own."""
-    if is_float(x.dtype):
-        return np.asarray(limit, values.dtype)
-    low, high = integer_range(x.dtype)
-    return np.asarray(low if limit < low else high if limit > high else limit, values.dtype)
 
 
 @reference
