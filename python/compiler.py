@@ -42,4 +42,4 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None) ->
     prepared = module.run(text)
     text = str(prepared)
     compiled = compile_module(prepared.ir.operation, chosen)
-    return Executable.from_code(compiled.manifest, compiled.object_code, module_text=text)
+    return Executable(compiled.manifest, object_code=compiled.object_code, module_text=text)
