@@ -32,8 +32,10 @@ def parse_pipeline(text: str) -> list[Element]:
     """Parses a comma-separated list of elements.
 
     Raises:
-        RelaxError: unbalanced brackets or quotes, an empty element, text after an element.
+        RelaxError: unbalanced brackets or quotes, an empty element, text after an element, text that UTF-8 cannot say.
     """
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise RelaxError(f"expected a pipeline without surrogates, got {ascii(text)}")
     pieces = split_top_level(text, ",")
     if not "".join(pieces).strip() and len(pieces) == 1:
         return []

@@ -125,10 +125,11 @@ def attach(context: ir.Context, sink: Sink, name: str) -> None:
 
 
 def of_error(error: RelaxError) -> list[Diagnostic]:
-    """The diagnostics that an error carries, in the order they were reported."""
+    """The diagnostics that an error carries, in the order they were reported; its own notes come last."""
+    notes = [Diagnostic.at("note", "", text) for text in getattr(error, "__notes__", ())]
     if isinstance(error, DiagnosticError):
-        return [Diagnostic.at(severity, where, text) for severity, where, text in error.diagnostics]
-    return [Diagnostic.at("error", error.location or "", str(error.args[0]))]
+        return [Diagnostic.at(severity, where, text) for severity, where, text in error.diagnostics] + notes
+    return [Diagnostic.at("error", error.location or "", str(error.args[0])), *notes]
 
 
 def _place(diagnostic: Diagnostic) -> str:

@@ -20,7 +20,7 @@ __all__ = ["build", "is_pass", "passes", "pipeline_text", "reproducer_pipeline",
 
 _UNKNOWN = "does not refer to a registered pass"
 _RESTRICTED = re.compile(r"restricted to '([^']+)'")
-_PIPELINE = re.compile(rb'mlir_reproducer\b.*?\bpipeline:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_PIPELINE = re.compile(rb'mlir_reproducer:\s*\{\s*pipeline:\s*"((?:[^"\\]|\\.)*)"')
 
 
 def is_pass(name: str) -> bool:

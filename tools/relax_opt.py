@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
 from . import pipelines
-from .diagnostics import Diagnostic, Printer, Sink, Source, attach, of_error
+from .diagnostics import Printer, Sink, Source, attach, of_error
 from .options import Options, help_text, parse
 from .verify_diagnostics import DiagnosticVerifier
 
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
+    from ..dialect.pass_manager import Pipeline
 
 __all__ = ["main", "run"]
 
@@ -105,7 +106,7 @@ def _output(source: Source, text: str | None, options: Options, sink: Sink) -> s
             if options.verify_roundtrip:
                 _check_roundtrip(module, source.name)
             if pipeline:
-                _run(pipeline, module, text or "", options, sink)
+                _run(pipeline, module, text or "", options)
             return _printed(module, options)
         except RelaxError as error:
             for diagnostic in of_error(error):
@@ -113,7 +114,7 @@ def _output(source: Source, text: str | None, options: Options, sink: Sink) -> s
     return None
 
 
-def _run(pipeline: pipelines.Pipeline, module: ir.Module, text: str, options: Options, sink: Sink) -> None:
+def _run(pipeline: Pipeline, module: ir.Module, text: str, options: Options) -> None:
     from ..dialect.conventions import check_module
 
     saved = options.mlir_pass_pipeline_crash_reproducer
@@ -123,9 +124,9 @@ def _run(pipeline: pipelines.Pipeline, module: ir.Module, text: str, options: Op
         pipeline.run(module)
         if options.verify_each:
             check_module(module)
-    except RelaxError:
+    except RelaxError as error:
         if saved:
-            sink(Diagnostic("note", "", 0, 0, f"reproducer generated at '{saved}'"))
+            error.add_note(f"reproducer generated at '{saved}'")
         raise
     if saved:
         Path(saved).unlink()

@@ -164,10 +164,11 @@ def _run(lines: list[str], plans: list[list[Step]]) -> tuple[bool, str]:
         log.append(f"$ {line}")
         data = b""
         for step in steps:
+            tool = step.argv[0]
             code, data, errors = _call(step, data)
             log.append(errors.decode(errors="replace"))
             if (code != 0) != step.inverted:
-                log.append(f"{step.argv[0]}: exit code {code}\n{data.decode(errors='replace')[-_OUTPUT_SHOWN:]}")
+                log.append(f"{tool}: exit code {code}\n{data.decode(errors='replace')[-_OUTPUT_SHOWN:]}")
                 return False, "\n".join(log)
     return True, "\n".join(log)
 

@@ -1,0 +1,29 @@
+// What shows passes at work. All of it goes to stderr.
+// RUN: relax-opt %s --cse --mlir-print-ir-before-all -o /dev/null 2>&1 | filecheck %s --check-prefix=BEFORE
+// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after-all -o /dev/null 2>&1 | filecheck %s --check-prefix=AFTER
+// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after-all --mlir-print-ir-after-change -o /dev/null 2>&1 | filecheck %s --check-prefix=CHANGE
+// RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-after-failure -o /dev/null 2>&1 | filecheck %s --check-prefix=QUIET --allow-empty
+// RUN: relax-opt %s --affine-parallelize --mlir-print-ir-after-all --mlir-print-ir-module-scope -o /dev/null 2>&1 | filecheck %s --check-prefix=SCOPE
+// RUN: relax-opt %s --cse --mlir-timing -o /dev/null 2>&1 | filecheck %s --check-prefix=TIME
+// RUN: relax-opt %s --cse --mlir-pass-statistics -o /dev/null 2>&1 | filecheck %s --check-prefix=STATS
+// RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-tree-dir=%t.dir -o /dev/null
+// RUN: filecheck %s --check-prefix=TREE --input-file=%t.dir/builtin_module_no-symbol-name/0_cse.mlir
+
+// BEFORE: IR Dump Before CSEPass
+// BEFORE-COUNT-2: relax.add
+// AFTER: IR Dump After CSEPass
+// AFTER: IR Dump After CanonicalizerPass
+// CHANGE: IR Dump After CSEPass
+// CHANGE-NOT: IR Dump After Canonicalizer
+// QUIET-NOT: IR Dump
+// SCOPE: IR Dump After AffineParallelize
+// SCOPE-NEXT: module {
+// TIME: Execution time report
+// TIME: CSEPass
+// STATS: Pass statistics report
+// TREE: func.func @main
+func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = "relax.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relax.add"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}

@@ -1,0 +1,175 @@
+"""``relaxir``: import a model, compile it, prepare its weights, run it. A user's mistake is one line on stderr and exit code 1."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from ..dialect.errors import RelaxError
+
+__all__ = ["main", "run"]
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `relaxir info ... | head` ends quietly
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Does what the arguments say and returns the exit code: 0, 1 after a mistake, 130 after an interrupt."""
+    try:
+        arguments = _parser().parse_args(argv)
+        arguments.command(arguments)
+        sys.stdout.flush()
+    except (RelaxError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        print("error: out of memory", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong command line as any other mistake."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RelaxError(f"{message} (see '{self.prog} --help')")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="relaxir", description="Compile a model once, prepare its weights once, run on prepared weights.")
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_import(commands)
+    _add_compile(commands)
+    _add_info(commands)
+    _add_prepare(commands)
+    _add_run(commands)
+    return parser
+
+
+def _add_import(commands: Any) -> None:
+    command = commands.add_parser("import", help="a PyTorch program (torch.export.save) to MLIR")
+    command.add_argument("model", metavar="MODEL.pt2")
+    command.add_argument("-o", "--output", required=True, metavar="MODEL.mlir")
+    command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
+    command.set_defaults(command=_import)
+
+
+def _add_compile(commands: Any) -> None:
+    command = commands.add_parser("compile", help="MLIR to an executable artifact")
+    command.add_argument("model", metavar="MODEL.mlir")
+    command.add_argument("-o", "--output", required=True, metavar="MODEL.relax")
+    command.add_argument("--target", default="cpu", help="what to compile for (default: %(default)s, this machine)")
+    command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
+    command.set_defaults(command=_compile)
+
+
+def _add_info(commands: Any) -> None:
+    command = commands.add_parser("info", help="what an artifact computes, takes and prepares")
+    command.add_argument("artifact", metavar="MODEL.relax")
+    command.set_defaults(command=_info)
+
+
+def _add_prepare(commands: Any) -> None:
+    command = commands.add_parser("prepare", help="raw weights to prepared weights, streamed and resumable")
+    command.add_argument("artifact", metavar="MODEL.relax")
+    command.add_argument("weights", metavar="WEIGHTS", help="safetensors file, or Hugging Face directory or index")
+    command.add_argument("-o", "--output", required=True, metavar="FILE.safetensors")
+    command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads; memory grows with each")
+    command.set_defaults(command=_prepare)
+
+
+def _add_run(commands: Any) -> None:
+    command = commands.add_parser("run", help="call an entry of an artifact")
+    command.add_argument("artifact", metavar="MODEL.relax")
+    command.add_argument("--weights", metavar="FILE.safetensors", help="what prepare wrote")
+    command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
+    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
+    command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
+    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
+    command.add_argument("-o", "--output", required=True, metavar="FILE.npz")
+    command.set_defaults(command=_run)
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    from .. import from_torch, save_weights
+    from .cli_io import load_exported_program
+
+    program = load_exported_program(arguments.model)
+    module = from_torch(program)
+    module.save(arguments.output)
+    print(f"imported {arguments.model} to {arguments.output}")
+    for signature in module.functions.values():
+        if not signature.private:
+            weights = f"{len(signature.weights)} weights" if signature.weights else "no weights"
+            print(f"  @{signature.name}: {', '.join(f'{s.name}: {s}' for s in signature.inputs) or 'no inputs'}; {weights}")
+    if arguments.weights is not None:
+        save_weights(program, arguments.weights)
+        print(f"wrote the weights to {arguments.weights}")
+
+
+def _compile(arguments: argparse.Namespace) -> None:
+    from .. import Module, compile
+    from .cli_info import info_lines
+
+    started = time.perf_counter()
+    executable = compile(Module.load(arguments.model), arguments.target, arguments.pipeline)
+    executable.save(arguments.output)
+    print(f"compiled {arguments.model} to {arguments.output} in {time.perf_counter() - started:.2f} s")
+    print("\n".join(info_lines(executable.manifest)))
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    from .. import load
+    from .cli_info import info_lines
+
+    print("\n".join(info_lines(load(arguments.artifact).manifest)))
+
+
+def _prepare(arguments: argparse.Namespace) -> None:
+    from .. import load
+    from .cli_progress import progress_hook
+
+    executable = load(arguments.artifact)
+    with progress_hook() as hook:
+        report = executable.prepare(arguments.weights, arguments.output, jobs=arguments.jobs, progress=hook)
+    print(report)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from .. import load
+    from .cli_io import write_npz
+    from .cli_run import call_entry
+
+    _check_folder(arguments.output)
+    executable = load(arguments.artifact)
+    outputs = call_entry(executable, arguments)
+    write_npz(arguments.output, outputs)
+    for name, array in outputs.items():
+        print(f"{name}: {list(array.shape)} {array.dtype}")
+    print(f"wrote {arguments.output}")
+
+
+def _check_folder(path: str) -> None:
+    """Nobody wants to hear of a mistyped folder after the work."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise RelaxError(f"cannot write '{path}': expected an existing folder, got '{folder}'")
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return f"relaxir {__version__}"

@@ -1,0 +1,39 @@
+"""``relaxir info``: the manifest of an executable as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..runtime.manifest import EntrySpec, Manifest, total_bytes
+from .summary import bytes_text, lifted_groups, plural, symbol_text
+
+__all__ = ["info_lines"]
+
+#: Names of weights shown for each group.
+_EXAMPLES = 2
+
+
+def info_lines(manifest: Manifest) -> Iterator[str]:
+    """Entries, symbols with ranges, weights before and after, what is lifted, and the memory that preparation needs."""
+    for entry in manifest.entries.values():
+        yield from _entry(entry)
+    raw, prepared = manifest.raw_weights, manifest.prepared_weights
+    yield f"raw weights: {len(raw)}, {bytes_text(total_bytes(raw))}"
+    yield f"prepared weights: {len(prepared)}, {bytes_text(total_bytes(prepared))}"
+    for group in lifted_groups(manifest):
+        examples = ", ".join(group.prepared[:_EXAMPLES]) + (", ..." if len(group.prepared) > _EXAMPLES else "")
+        sizes = f"{bytes_text(group.raw_bytes)} -> {bytes_text(group.prepared_bytes)}"
+        yield f"  {group.ops}: {len(group.raw)} -> {len(group.prepared)}, {sizes} ({examples})"
+    computed = sum(step.symbol is not None for step in manifest.steps)
+    yield f"preparation: {plural(len(manifest.steps), 'step')}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
+    yield f"target: {manifest.target.triple} {manifest.target.cpu}"
+    yield f"fingerprint: {manifest.fingerprint}"
+
+
+def _entry(entry: EntrySpec) -> Iterator[str]:
+    yield f"entry {entry}"
+    if entry.symbols:
+        yield f"  symbols: {', '.join(symbol_text(s.name, s.min, s.max) for s in entry.symbols)}"
+    yield f"  weights: {len(entry.weights)}"
+    for check in entry.checks:
+        yield f"  checks: {check}"

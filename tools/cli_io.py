@@ -1,0 +1,81 @@
+"""Files of the command line: exported programs and ``.npy`` in, ``.npz`` out, all without unpickling."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..dialect.errors import RelaxError
+from ..weights.files import os_errors
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+__all__ = ["load_exported_program", "read_npy", "write_npz"]
+
+
+def load_exported_program(path: str) -> ExportedProgram:
+    """Reads what ``torch.export.save`` wrote.
+
+    Raises:
+        RelaxError: torch is not installed, or the file is missing or something else.
+    """
+    if not path.endswith(".pt2"):
+        raise RelaxError(f"expected a .pt2 file (torch.export.save), got '{path}'")
+    with os_errors("read", path), open(path, "rb"):
+        pass
+    try:
+        import torch.export
+    except ImportError:
+        raise RelaxError("expected torch to be installed; pip install relaxir[torch]") from None
+    try:
+        return torch.export.load(path)
+    except Exception as error:  # torch's reader fails in as many ways as there are damaged files
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise RelaxError(f"'{path}': expected a program saved by torch.export.save, got {reason}") from error
+
+
+def read_npy(path: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An array from a file; bf16 and other types that NumPy saves as raw bytes become ``dtype`` again.
+
+    Raises:
+        RelaxError: the file is missing, no array, or one of Python objects.
+    """
+    try:
+        with os_errors("read", path):
+            array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, SyntaxError, zipfile.BadZipFile) as error:
+        raise RelaxError(f"'{path}': expected an array in .npy form, got {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise RelaxError(f"'{path}': expected an array in .npy form, got an archive of several")
+    is_raw = array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == dtype.itemsize
+    return array.view(dtype) if is_raw else array
+
+
+def write_npz(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Writes arrays under their names; the file appears when it is complete. Raises RelaxError when it cannot."""
+    folder = os.path.dirname(path) or "."
+    with os_errors("write", path):
+        descriptor, partial = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+                for name, array in arrays.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
+            os.chmod(partial, 0o666 & ~_umask())
+            os.replace(partial, path)
+        except BaseException:
+            os.unlink(partial)
+            raise
+
+
+def _umask() -> int:
+    """The process's mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,54 @@
+"""How ``relaxir prepare`` tells how far it is: a bar on a terminal, a few plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .summary import bytes_text
+
+if TYPE_CHECKING:
+    from ..runtime.prepare import PrepareProgress
+
+__all__ = ["progress_hook"]
+
+#: Share of the work between two plain lines.
+_LINE_EVERY = 0.25
+
+
+@contextmanager
+def progress_hook() -> Iterator[Callable[[PrepareProgress], None]]:
+    """A function to be called after each step; what it shows goes to stderr, so that stdout stays for results."""
+    if sys.stderr.isatty():
+        with _bar() as hook:
+            yield hook
+    else:
+        yield _lines()
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[PrepareProgress], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("prepare"), BarColumn(), DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("prepare", total=None)
+        yield lambda p: progress.update(task, completed=p.bytes_done, total=p.bytes_total)
+
+
+def _lines() -> Callable[[PrepareProgress], None]:
+    shown = 0.0
+
+    def hook(progress: PrepareProgress) -> None:
+        nonlocal shown
+        share = progress.steps_done / max(progress.steps_total, 1)
+        if share < 1 and share - shown < _LINE_EVERY:
+            return
+        shown = share
+        done = f"{bytes_text(progress.bytes_done)} of {bytes_text(progress.bytes_total)}"
+        print(f"prepare: {progress.steps_done} of {progress.steps_total} steps, {done}", file=sys.stderr)
+
+    return hook

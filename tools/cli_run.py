@@ -1,0 +1,123 @@
+"""``relaxir run``: inputs from files or at random, one call, outputs by name."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..dialect.errors import RelaxError
+from ..dialect.symbolic import Expr, evaluate
+from ..runtime.executable import Executable
+from ..runtime.manifest import EntrySpec, TensorSpec
+from .cli_io import read_npy
+
+__all__ = ["call_entry"]
+
+Array = np.ndarray[Any, Any]
+
+
+def call_entry(executable: Executable, arguments: argparse.Namespace) -> dict[str, Array]:
+    """Binds the weights, makes the inputs and calls the entry that the command line names; outputs by name.
+
+    Raises:
+        RelaxError: an input, size, weight or entry is missing, unknown or wrong.
+    """
+    entry = _entry(executable, arguments.entry)
+    inputs = _inputs(entry, arguments)
+    if arguments.weights is not None:
+        executable.bind(arguments.weights)
+    elif entry.weights:
+        raise RelaxError(f"expected --weights: entry '{entry.name}' has {len(entry.weights)} weights")
+    result = executable(*(inputs[s.name] for s in entry.inputs), entry=entry.name)
+    values = result if isinstance(result, tuple) else (result,)
+    return {spec.name: value for spec, value in zip(entry.outputs, values, strict=True)}
+
+
+def _entry(executable: Executable, name: str | None) -> EntrySpec:
+    entries = executable.entries
+    if name is None and len(entries) == 1:
+        return next(iter(entries.values()))
+    wanted = name or "main"
+    if wanted not in entries:
+        raise RelaxError(f"expected --entry to name one of {', '.join(entries)}, got {name or 'none'}")
+    return entries[wanted]
+
+
+def _inputs(entry: EntrySpec, arguments: argparse.Namespace) -> dict[str, Array]:
+    specs = {s.name: s for s in entry.inputs}
+    files = _pairs("--input", arguments.inputs, "NAME=FILE.npy")
+    unknown = next((n for n in files if n not in specs), None)
+    if unknown is not None:
+        raise RelaxError(f"expected --input for {', '.join(specs) or 'nothing'}, got '{unknown}'")
+    given = {name: read_npy(path, specs[name].dtype) for name, path in files.items()}
+    missing = [s for s in entry.inputs if s.name not in given]
+    if missing and arguments.random is None:
+        raise RelaxError(f"expected --input {missing[0].name}=FILE.npy ({missing[0]}), or --random")
+    sizes = _sizes(entry, arguments.dims) | _sizes_of(given, specs)
+    random = np.random.default_rng(_seed(arguments.random))
+    return given | {spec.name: _random(spec, sizes, random) for spec in missing}
+
+
+def _pairs(flag: str, texts: list[str], form: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals or not value:
+            raise RelaxError(f"expected {flag} {form}, got '{text}'")
+        if name in pairs:
+            raise RelaxError(f"expected {flag} once for '{name}', got it twice")
+        pairs[name] = value
+    return pairs
+
+
+def _sizes(entry: EntrySpec, texts: list[str]) -> dict[str, int]:
+    """The sizes that --dim gives to symbols of the entry."""
+    names = [s.name for s in entry.symbols]
+    pairs = _pairs("--dim", texts, "NAME=SIZE")
+    for name, text in pairs.items():
+        if name not in names:
+            raise RelaxError(f"expected --dim for {', '.join(names) or 'nothing'}, got '{name}'")
+        if not text.isdecimal() or int(text) >= 2**31:
+            raise RelaxError(f"expected a size for --dim {name}, got '{text}'")
+    return {name: int(text) for name, text in pairs.items()}
+
+
+def _sizes_of(given: Mapping[str, Array], specs: Mapping[str, TensorSpec]) -> dict[str, int]:
+    """The sizes that inputs from files give to plain symbols; whether they agree is checked by the call."""
+    found: dict[str, int] = {}
+    for name, array in given.items():
+        if array.ndim == len(specs[name].shape):
+            dims = zip(specs[name].shape, array.shape, strict=True)
+            found |= {d.text: size for d, size in dims if isinstance(d, Expr) and d.text.isidentifier()}
+    return found
+
+
+def _random(spec: TensorSpec, sizes: Mapping[str, int], random: np.random.Generator) -> Array:
+    """Floats of the normal distribution; integers of 0 and 1, which are valid as indices, ids and masks alike."""
+    shape = [_size(spec, d, sizes) for d in spec.shape]
+    kind = np.dtype(spec.dtype)
+    try:
+        if kind.kind in "bui" or "int" in kind.name:
+            return random.integers(0, 2, shape).astype(kind)
+        return random.standard_normal(shape, np.float32).astype(kind)
+    except (MemoryError, ValueError):
+        raise RelaxError(f"expected memory for input '{spec.name}' of shape {shape}, got none") from None
+
+
+def _size(spec: TensorSpec, dim: int | Expr, sizes: Mapping[str, int]) -> int:
+    missing = sorted(dim.names - set(sizes)) if isinstance(dim, Expr) else []
+    if missing:
+        raise RelaxError(f"expected --dim {missing[0]}=SIZE for input '{spec.name}' ({spec})")
+    size = evaluate(dim, sizes)
+    if size < 0:
+        raise RelaxError(f"expected sizes that give input '{spec.name}' ({spec}) no negative dimension, got {size}")
+    return size
+
+
+def _seed(seed: int | None) -> int:
+    if seed is not None and seed < 0:
+        raise RelaxError(f"expected a seed of 0 or more for --random, got {seed}")
+    return seed or 0

@@ -1,0 +1,85 @@
+"""What preparation does to the weights, grouped for people: a manifest in, a few rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..runtime.manifest import Manifest, WeightSpec
+
+__all__ = ["LiftedGroup", "bytes_text", "lifted_groups", "plural", "symbol_text"]
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass
+class LiftedGroup:
+    """Prepared weights that are made by the same ops.
+
+    Attributes:
+        ops: names of the ops, in order, repeats counted: ``concat x2, astype``; ``copy`` when there are none.
+        prepared: names of the weights.
+        raw: names of the weights they are made from; one may be in several groups.
+        raw_bytes, prepared_bytes: their sizes.
+    """
+
+    ops: str
+    prepared: list[str]
+    raw: list[str]
+    raw_bytes: int = 0
+    prepared_bytes: int = 0
+
+
+def lifted_groups(manifest: Manifest) -> list[LiftedGroup]:
+    """The groups, the largest first."""
+    ops = _ops_by_weight(manifest.data)
+    groups: dict[str, LiftedGroup] = {}
+    for name, weight in manifest.prepared_weights.items():
+        text = _counted(ops.get(name, [])) or "copy"
+        group = groups.setdefault(text, LiftedGroup(text, [], []))
+        group.prepared.append(name)
+        group.raw += [source for source in weight.sources if source not in group.raw]
+    for group in groups.values():
+        group.raw_bytes = _bytes(manifest.raw_weights, group.raw)
+        group.prepared_bytes = _bytes(manifest.prepared_weights, group.prepared)
+    return sorted(groups.values(), key=lambda g: -g.prepared_bytes)
+
+
+def bytes_text(count: int) -> str:
+    """A size for people: ``81.0 MiB``."""
+    size, unit = float(count), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 weight``, ``2 weights``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def symbol_text(name: str, low: int | None, high: int | None) -> str:
+    """A symbolic dimension with its range: ``n >= 1``, ``1 <= n <= 512``."""
+    if low is None:
+        return name if high is None else f"{name} <= {high}"
+    return f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
+
+
+def _ops_by_weight(data: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The manifest's note of which ops make each prepared weight; it is for people, so nothing depends on it."""
+    return {w["name"]: [str(op) for op in w.get("ops", [])] for w in data["prepared_weights"]}
+
+
+def _counted(ops: Iterable[str]) -> str:
+    runs: list[tuple[str, int]] = []
+    for op in ops:
+        if runs and runs[-1][0] == op:
+            runs[-1] = (op, runs[-1][1] + 1)
+        else:
+            runs.append((op, 1))
+    return ", ".join(op if count == 1 else f"{op} x{count}" for op, count in runs)
+
+
+def _bytes(weights: Mapping[str, WeightSpec], names: Iterable[str]) -> int:
+    return sum(weights[n].array.nbytes for n in names)
