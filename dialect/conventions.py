@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .bindings import func, ir
 from .errors import DiagnosticError, RelaxError
-from .functions import NAME, TRANSFORM_FOR, argument_names, functions, name_of, num_input, result_names
+from .functions import NAME, TRANSFORM_FOR, argument_names, functions, name_of, num_input, result_names, transform_targets
 from .struct_info import check_type
 
 __all__ = ["check_module"]
@@ -58,10 +58,11 @@ def _name_problems(function: func.FuncOp) -> Iterator[str]:
 
 
 def _reference_problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:
-    if TRANSFORM_FOR not in function.attributes:
+    try:
+        targets = transform_targets(function)
+    except RelaxError as error:
+        yield str(error.args[0]).removeprefix("'func.func' op ")
         return
-    attribute = function.attributes[TRANSFORM_FOR]
-    if not isinstance(attribute, ir.FlatSymbolRefAttr):
-        yield f"expected a function for {TRANSFORM_FOR}, got {attribute}"
-    elif attribute.value not in names:
-        yield f"expected a function of the module for {TRANSFORM_FOR}, got {attribute}"
+    for target in targets:
+        if target not in names:
+            yield f"expected a function of the module for {TRANSFORM_FOR}, got @{target}"

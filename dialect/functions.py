@@ -1,7 +1,8 @@
 """Reading and changing ``func.func`` under our conventions.
 
 A public function with ``relax.num_input = k`` takes ``k`` run-time inputs, then weights. Arguments and results are named by
-the attribute ``relax.name``. ``relax.transform_for = @main`` marks the function that prepares the weights of ``@main``.
+the attribute ``relax.name``. ``relax.transform_for = @main`` marks the function that prepares the weights of ``@main``; a list
+of functions, one that prepares the weights of all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from .errors import RelaxError
 
 __all__ = [
     "NAME", "NUM_INPUT", "TRANSFORM_FOR", "argument_names", "body_of", "find_function", "functions", "is_private", "name_of",
-    "num_input", "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for", "update_type",
+    "num_input", "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for",
+    "transform_targets", "update_type",
 ]  # fmt: skip
 
 NUM_INPUT = "relax.num_input"
@@ -36,10 +38,12 @@ def find_function(module: ir.Operation | ir.Module, name: str) -> func.FuncOp:
 
 
 def name_of(function: func.FuncOp) -> str:
+    """The function's symbol, without ``@``."""
     return ir.StringAttr(function.attributes["sym_name"]).value
 
 
 def is_private(function: func.FuncOp) -> bool:
+    """Whether only this module can refer to the function."""
     attributes = function.attributes
     return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
 
@@ -80,14 +84,29 @@ def num_input(function: func.FuncOp) -> int | None:
 
 
 def set_num_input(function: func.FuncOp, count: int) -> None:
+    """Says that the first ``count`` arguments are run-time inputs, the others weights."""
     function.attributes[NUM_INPUT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count)
 
 
 def transform_for(function: func.FuncOp) -> str | None:
-    """The function whose weights this one prepares, or None."""
+    """The function whose weights this one prepares, the first of several, or None."""
+    return next(iter(transform_targets(function)), None)
+
+
+def transform_targets(function: func.FuncOp) -> list[str]:
+    """The functions whose weights this one prepares; empty for one that is no transform function.
+
+    Raises:
+        RelaxError: ``relax.transform_for`` is neither a function nor a list of functions.
+    """
     if TRANSFORM_FOR not in function.attributes:
-        return None
-    return ir.FlatSymbolRefAttr(function.attributes[TRANSFORM_FOR]).value
+        return []
+    attribute = function.attributes[TRANSFORM_FOR]
+    items = list(attribute) if isinstance(attribute, ir.ArrayAttr) else [attribute]
+    if not items or not all(isinstance(item, ir.FlatSymbolRefAttr) for item in items):
+        raise RelaxError(f"'func.func' op expected a function, or a list of them, for {TRANSFORM_FOR}, got {attribute}",
+                         function.location)  # fmt: skip
+    return [item.value for item in items]
 
 
 def argument_names(function: func.FuncOp) -> list[str | None]:

@@ -29,7 +29,10 @@ def _ours(module: str, name: str) -> Loader:
     return lambda: getattr(importlib.import_module(f".transforms.{module}", __package__), name)
 
 
-_LOADERS: dict[str, Loader] = {}
+_LOADERS: dict[str, Loader] = {
+    "relax-inline-private-functions": _ours("inline_private_functions", "InlinePrivateFunctions"),
+    "relax-lift-transform-params": _ours("lift_transform_params", "LiftTransformParams"),
+}
 
 # MLIR has no list of its own passes; these are suggested for misspelled names.
 _COMMON_UPSTREAM = (

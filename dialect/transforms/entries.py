@@ -1,0 +1,102 @@
+"""Entry functions and their transform functions: which belong together, and what to do about calls of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..bindings import func, ir
+from ..call_graph import CallGraph, callee_of, calls_in, unreferenced_private_functions
+from ..errors import RelaxError
+from ..functions import NUM_INPUT, body_of, functions, is_private, name_of, num_input, transform_targets
+
+__all__ = [
+    "check_not_called", "entries_with_weights", "erase_unreferenced", "separate_called", "transforms_by_target", "unused_name",
+]  # fmt: skip
+
+
+def entries_with_weights(module: ir.Operation, wanted: Sequence[str] = ()) -> list[tuple[func.FuncOp, int]]:
+    """Public functions that take weights, with their number of inputs; transform functions are none.
+
+    Args:
+        module: the module.
+        wanted: names of those to return; empty is all of them.
+
+    Raises:
+        RelaxError: a wanted function does not exist or has no ``relax.num_input``; that attribute, of any function, is bad;
+            a function with weights has several blocks.
+    """
+    known = {name_of(f): f for f in functions(module)}
+    for name in wanted:
+        if name not in known or NUM_INPUT not in known[name].attributes:
+            raise RelaxError(f"expected functions with {NUM_INPUT} for option 'functions', got @{name}")
+    found: list[tuple[func.FuncOp, int]] = []
+    for name, function in known.items():
+        inputs = num_input(function)
+        skipped = is_private(function) or transform_targets(function) or (wanted and name not in wanted)
+        if inputs is not None and not skipped and _has_weights(function, inputs):
+            found.append((function, inputs))
+    return found
+
+
+def transforms_by_target(module: ir.Operation) -> dict[str, func.FuncOp]:
+    """The transform function of each function that has one. Raises RelaxError when a function has two."""
+    found: dict[str, func.FuncOp] = {}
+    for function in functions(module):
+        for target in transform_targets(function):
+            if found.setdefault(target, function) is not function:
+                raise RelaxError(
+                    f"'func.func' op expected one transform function for @{target}, got @{name_of(found[target])} "
+                    f"and @{name_of(function)}",
+                    function.location,
+                )
+    return found
+
+
+def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> None:
+    """Gives callers of entry functions a private copy to call, because the entry's own signature is about to change."""
+    graph = CallGraph(module)
+    calls = graph.calls()
+    for function in entries:
+        if name_of(function) not in calls:
+            continue
+        name = unused_name(module, f"{name_of(function)}_called")
+        copy = function.operation.clone(ip=ir.InsertionPoint.after(function)).operation
+        copy.attributes["sym_name"] = ir.StringAttr.get(name)
+        copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        del copy.attributes[NUM_INPUT]
+        for call in (*calls[name_of(function)], *(c for c in calls_in(copy) if callee_of(c) == name_of(function))):
+            call.attributes["callee"] = ir.FlatSymbolRefAttr.get(name)
+
+
+def check_not_called(module: ir.Operation, changing: Iterable[func.FuncOp]) -> None:
+    """Raises RelaxError when something calls a function whose signature is about to change."""
+    calls = CallGraph(module).calls()
+    for function in changing:
+        for call in calls.get(name_of(function), ()):
+            raise RelaxError(f"'func.call' op expected no call of @{name_of(function)}, whose signature changes", call.location)
+
+
+def erase_unreferenced(module: ir.Operation, names: set[str]) -> None:
+    """Erases those of some private functions that nothing refers to any more."""
+    for function in unreferenced_private_functions(module) if names else ():
+        if name_of(function) in names:
+            function.operation.erase()
+
+
+def unused_name(module: ir.Operation, name: str) -> str:
+    """The name, or the first of ``name_0``, ``name_1`` ... that no function of the module has."""
+    taken = {name_of(f) for f in functions(module)}
+    candidate, number = name, 0
+    while candidate in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate
+
+
+def _has_weights(function: func.FuncOp, inputs: int) -> bool:
+    block = body_of(function)
+    if block is None or len(list(block.arguments)) == inputs:
+        return False
+    if len(function.regions[0].blocks) > 1:
+        raise RelaxError(f"'func.func' op expected one block in a function with weights, got several in @{name_of(function)}",
+                         function.location)  # fmt: skip
+    return True

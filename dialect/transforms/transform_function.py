@@ -1,0 +1,142 @@
+"""A transform function in the making: takes raw weights, gathers the ops lifted from inference, returns prepared weights.
+
+Equal computations are entered once, whoever asks for them. An existing transform function can be taken up again: what is
+lifted then reads the prepared weights it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..bindings import func, ir
+from ..errors import RelaxError
+from ..functions import TRANSFORM_FOR, body_of, name_of, num_input, result_names, returned_values, set_num_input, update_type
+from ..purity import Purity
+from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, weight_names
+from ..traversal import clone_with, free_values, is_unused, operations
+from .prepared_names import distinct, result_names_of
+
+__all__ = ["TransformFunction"]
+
+
+class TransformFunction:
+    """Wraps the ``func.func`` while ops are added; :meth:`finish` makes it valid.
+
+    Attributes:
+        function: the ``func.func``.
+        prepared: the values it returned when it was taken up, by name; the raw weights of a new one.
+    """
+
+    def __init__(self, function: func.FuncOp, prepared: Mapping[str, ir.Value], inputs: int):
+        self.function = function
+        self.prepared = dict(prepared)
+        self._inputs = inputs
+        self._block: ir.Block = function.regions[0].blocks[0]
+        arguments = list(self._block.arguments)
+        self._names: dict[ir.Value, str] = dict(zip(arguments[inputs:], weight_names(function, inputs), strict=True))
+        self._taken = {*self._names.values(), *self.prepared}
+        self._output_names = {value: name for name, value in reversed(self.prepared.items())}
+        self._numbers: dict[tuple[object, ...], list[ir.Value]] = {}
+        for op in operations(self._block):
+            self._enter(op)
+        self._names.update(self._output_names)
+
+    @staticmethod
+    def create(before: func.FuncOp, name: str, weights: Mapping[str, ir.Value]) -> TransformFunction:
+        """A new one, put before a function, which takes weights like these."""
+        types = [w.type for w in weights.values()]
+        with before.location, ir.InsertionPoint(before):
+            function = func.FuncOp(name, ir.FunctionType.get(types, []))
+            block = function.add_entry_block(arg_locs=[w.location for w in weights.values()])
+        with before.location, ir.InsertionPoint(block):
+            func.ReturnOp([])
+        set_argument_attributes(function, [named(n) for n in weights])
+        set_num_input(function, 0)
+        return TransformFunction(function, dict(zip(weights, block.arguments, strict=True)), 0)
+
+    @staticmethod
+    def reopen(function: func.FuncOp, weights: Sequence[str]) -> TransformFunction:
+        """Takes up the one that prepares weights of these names; its results have them, or are as many and unnamed.
+
+        Raises:
+            RelaxError: its results are not these weights (after making it lazy it has none).
+        """
+        block = body_of(function)
+        if block is None or len(function.regions[0].blocks) != 1:
+            raise RelaxError(
+                f"'func.func' op expected a transform function of one block in @{name_of(function)}", function.location
+            )
+        values, names = returned_values(function), result_names(function)
+        if None in names and len(names) == len(weights):
+            names = list(weights)
+        prepared = {n: v for n, v in zip(names, values, strict=True) if n is not None}
+        missing = next((w for w in weights if w not in prepared), None)
+        if missing is not None:
+            raise RelaxError(
+                f"'func.func' op expected @{name_of(function)} to return every weight of the function it prepares, "
+                f"got none named '{missing}'",
+                function.location,
+            )
+        return TransformFunction(function, prepared, num_input(function) or 0)
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Keeps names from being given to prepared weights."""
+        self._taken.update(names)
+
+    def add(self, ops: Iterable[ir.Operation], mapping: dict[ir.Value, ir.Value]) -> None:
+        """Enters ops of inference in program order.
+
+        Args:
+            ops: pure ops that read only each other's results and keys of ``mapping``.
+            mapping: values of inference to values here; the ops' results are added.
+        """
+        where = ir.InsertionPoint(operations(self._block)[-1])
+        for op in ops:
+            key = _key(op, mapping)
+            known = self._numbers.get(key) if key is not None else None
+            if known is not None:
+                mapping.update(zip(op.results, known, strict=True))
+                continue
+            self._enter(clone_with(op, mapping, where))
+
+    def output_name(self, value: ir.Value) -> str:
+        """The name of a value as a prepared weight: the one it has, or a new one."""
+        if value not in self._output_names:
+            name = self._names[value]
+            is_weight = isinstance(value, ir.BlockArgument)
+            self._output_names[value] = name if is_weight else distinct(name, self._taken)
+        return self._output_names[value]
+
+    def finish(self, outputs: Mapping[str, ir.Value], targets: Sequence[str], purity: Purity) -> None:
+        """Makes it return these values under these names, and drops what they do not need."""
+        last = operations(self._block)[-1]
+        with last.location, ir.InsertionPoint(last):
+            func.ReturnOp(list(outputs.values()))
+        last.erase()
+        for op in reversed(operations(self._block)[:-1]):
+            if is_unused(op) and purity.is_pure(op):
+                op.erase()
+        update_type(self.function)
+        unused = [i for i, a in enumerate(self._block.arguments) if i >= self._inputs and next(iter(a.uses), None) is None]
+        erase_arguments(self.function, unused)
+        set_result_attributes(self.function, [named(n) for n in outputs])
+        references = [ir.FlatSymbolRefAttr.get(t) for t in targets]
+        self.function.attributes[TRANSFORM_FOR] = references[0] if len(references) == 1 else ir.ArrayAttr.get(references)
+
+    def _enter(self, op: ir.Operation) -> None:
+        """Numbers and names the results of an op that is here."""
+        key = _key(op, {})
+        if key is not None:
+            self._numbers.setdefault(key, list(op.results))
+        sources = [self._names[v] for v in free_values(op) if v in self._names]
+        if sources:  # what comes from constants alone lends no name
+            self._names.update(zip(op.results, result_names_of(op, sources), strict=True))
+
+
+def _key(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> tuple[object, ...] | None:
+    """Equal for ops that compute the same, None for ops that are not compared: those with regions."""
+    if len(op.regions) or not len(op.results):
+        return None
+    operands = tuple(mapping.get(v, v) for v in op.operands)
+    attributes = tuple(sorted(op.attributes.items(), key=lambda item: item[0]))
+    return (op.name, operands, attributes, tuple(r.type for r in op.results))

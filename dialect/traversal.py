@@ -1,0 +1,84 @@
+"""Walking, copying and erasing operations with values as the only keys: handles and hashes of ops do not survive changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from .bindings import ir
+
+__all__ = [
+    "blocks_of", "clone_with", "erase_unused", "free_values", "is_unused", "nested_operations", "operations", "substitute",
+]  # fmt: skip
+
+
+def operations(block: ir.Block) -> list[ir.Operation]:
+    """The operations of a block; a list, so the block may change while it is gone through."""
+    return [op.operation for op in block.operations]
+
+
+def blocks_of(op: ir.Operation) -> Iterator[ir.Block]:
+    """The blocks of all regions of an op."""
+    if not len(op.regions):
+        return
+    for region in op.regions:
+        yield from list(region.blocks)
+
+
+def nested_operations(op: ir.Operation) -> Iterator[ir.Operation]:
+    """All operations inside of an op, without itself, outer ones first."""
+    for block in blocks_of(op):
+        for inner in operations(block):
+            yield inner
+            yield from nested_operations(inner)
+
+
+def free_values(op: ir.Operation) -> list[ir.Value]:
+    """The values from outside that an op, or anything inside of it, reads."""
+    if not len(op.regions):
+        return list(op.operands)
+    inside = set(blocks_of(op))
+    inner = list(nested_operations(op))
+    for nested in inner:
+        inside.update(blocks_of(nested))
+    read = [value for nested in inner for value in nested.operands if _block_of(value) not in inside]
+    return [*op.operands, *read]
+
+
+def _block_of(value: ir.Value) -> ir.Block:
+    owner = value.owner
+    return owner if isinstance(owner, ir.Block) else owner.operation.block
+
+
+def is_unused(op: ir.Operation) -> bool:
+    """Whether nothing reads any result of an op."""
+    return all(next(iter(result.uses), None) is None for result in op.results)
+
+
+def clone_with(op: ir.Operation, mapping: dict[ir.Value, ir.Value], where: ir.InsertionPoint) -> ir.Operation:
+    """Copies an op, with operands replaced as ``mapping`` says, and enters its results there. Keeps the location."""
+    clone = op.clone(ip=where).operation
+    substitute(clone, mapping)
+    mapping.update(zip(op.results, clone.results, strict=True))
+    return clone
+
+
+def substitute(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> None:
+    """Replaces operands of an op and of everything inside of it."""
+    _substitute_operands(op, mapping)
+    if len(op.regions):
+        for inner in nested_operations(op):
+            _substitute_operands(inner, mapping)
+
+
+def _substitute_operands(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> None:
+    for position, value in enumerate(op.operands):
+        new = mapping.get(value)
+        if new is not None:
+            op.operands[position] = new
+
+
+def erase_unused(ops: Iterable[ir.Operation]) -> None:
+    """Erases those of some side-effect-free ops, given in program order, that nothing reads; users go before producers."""
+    for op in reversed(list(ops)):
+        if is_unused(op):
+            op.erase()
