@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import keyword
+import threading
 from collections.abc import Iterable, Mapping
 
 from .errors import RelaxError
@@ -20,6 +21,8 @@ __all__ = ["UNKNOWN", "Dim", "Expr", "dim_text", "evaluate", "parse", "same", "s
 UNKNOWN = "?"
 
 _Monomial = tuple[str, ...]
+
+_PARSING = threading.Lock()
 
 
 class Expr:
@@ -91,8 +94,7 @@ class Expr:
     def names(self) -> frozenset[str]:
         """The symbols that occur, also inside divisions."""
         if self._names is None:
-            tree = ast.parse(self.text, mode="eval")
-            self._names = frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))
+            self._names = frozenset(n.id for n in ast.walk(_tree(self.text)) if isinstance(n, ast.Name))
         return self._names
 
 
@@ -117,7 +119,7 @@ def parse(text: str) -> Dim:
     if text.strip() == UNKNOWN:
         return None
     try:
-        return _build(ast.parse(text.strip(), mode="eval").body)
+        return _build(_tree(text.strip()))
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError, RelaxError):
         raise RelaxError(f"expected a symbolic dimension such as 'n * 2 + 1', got {text!r}") from None
 
@@ -137,7 +139,7 @@ def substitute(dim: Dim, values: Mapping[str, int | Expr]) -> Dim:
     if not isinstance(dim, Expr) or dim.names.isdisjoint(values):
         return dim
     try:
-        return _build(ast.parse(dim.text, mode="eval").body, values)
+        return _build(_tree(dim.text), values)
     except ZeroDivisionError:
         raise RelaxError(f"expected no division by zero in '{dim}', got {_values_text(dim, values)}") from None
 
@@ -177,6 +179,13 @@ def solve(dim: Expr, size: int, values: Mapping[str, int]) -> tuple[str, int] | 
     if remainder or value < 0:
         raise RelaxError(f"expected a size of the form '{dim}', got {size}")
     return name, value
+
+
+@functools.lru_cache(maxsize=65536)
+def _tree(text: str) -> ast.expr:
+    """The syntax tree of an expression. Locked: CPython 3.11's ast.parse raises SystemError when two threads are in it."""
+    with _PARSING:
+        return ast.parse(text, mode="eval").body
 
 
 def _build(node: ast.expr, values: Mapping[str, int | Expr] | None = None) -> int | Expr:
