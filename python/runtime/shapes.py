@@ -77,23 +77,21 @@ class ShapeSolver:
 
     def _bound(self, binding: _Binding, shapes: tuple[Shape, ...], values: Mapping[str, int]) -> int:
         size = shapes[binding.input][binding.axis]
-        if binding.expr == symbolic.symbol(binding.symbol):
-            return size
-        base = symbolic.evaluate(binding.expr, {**values, binding.symbol: 0})
-        factor = symbolic.evaluate(binding.expr, {**values, binding.symbol: 1}) - base
-        if factor == 0 or (size - base) % factor:
-            spec = self._entry.inputs[binding.input]
-            raise RelaxError(
-                f"input '{spec.name}': expected dimension {binding.axis} to be '{binding.expr}' for some {binding.symbol}"
-                f"{self._origins(binding.expr.names, values)}, got {size}"
-            )
-        return (size - base) // factor
+        try:
+            solved = symbolic.solve(binding.expr, size, values)
+        except RelaxError:  # said again below, with the input's name
+            solved = None
+        if solved is not None:
+            return solved[1]
+        name = self._entry.inputs[binding.input].name
+        expected = f"to be '{binding.expr}' for some {binding.symbol}{self._origins(binding.expr.names, values)}"
+        raise RelaxError(f"input '{name}': expected dimension {binding.axis} {expected}, got {size}")
 
     def _evaluated(self, spec: TensorSpec, values: Mapping[str, int]) -> Shape:
         try:
             return tuple(d if isinstance(d, int) else symbolic.evaluate(d, values) for d in spec.shape)
-        except ZeroDivisionError:
-            raise RelaxError(f"'{spec.name}': expected a shape [{_text(spec)}], got a division by zero") from None
+        except RelaxError as error:
+            raise RelaxError(f"'{spec.name}': {error}") from None
 
     def _output_shape(self, spec: TensorSpec, values: Mapping[str, int]) -> Shape:
         shape = self._evaluated(spec, values)

@@ -26,6 +26,10 @@ ALIGNMENT = 64
 _TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 
 
+#: DLPack device types of host memory: kDLCPU, kDLCUDAHost, kDLROCMHost.
+_HOST_DEVICES = (1, 3, 11)
+
+
 @dataclass(frozen=True)
 class ArraySpec:
     """What a tensor of fixed size looks like.
@@ -147,11 +151,12 @@ def _ml_dtype(name: str) -> np.dtype[Any]:
 
 
 def _from_dlpack(value: Any, what: str) -> Array:
+    kind, number = value.__dlpack_device__()
+    if int(kind) not in _HOST_DEVICES:
+        raise RelaxError(f"{what}: expected a tensor in host memory, got one on DLPack device ({int(kind)}, {int(number)})")
     try:
         return np.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         if hasattr(value, "__array_interface__"):
             return np.asarray(value)
-        raise RelaxError(
-            f"{what}: expected a tensor in host memory that NumPy can see, got {type(value).__name__}: {error}"
-        ) from None
+        raise RelaxError(f"{what}: expected a tensor that NumPy can see, got {type(value).__name__}: {error}") from None
