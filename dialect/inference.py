@@ -78,7 +78,7 @@ def _integer_range(dtype: ir.IntegerType) -> tuple[int, int]:
 def require_known(info: TensorInfo, what: str = "result") -> None:
     """Refuses dimensions of which nothing is known, where they are what the op is told."""
     if None in info.shape:
-        raise RelaxError(f"expected a {what} of known dimensions, got tensor<{info}>")
+        raise RelaxError(f"expected {what} of known dimensions, got tensor<{info}>")
 
 
 def require_same_dtype(*infos: TensorInfo) -> None:

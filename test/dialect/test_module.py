@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import relaxir as rx
 from relaxir.dialect.parser import MAX_NESTING
 
@@ -116,12 +117,12 @@ def test_load_error_names_the_file(tmp_path: Path):
 
 
 def test_missing_file(tmp_path: Path):
-    with pytest.raises(rx.RelaxError, match="^cannot read '.*none.mlir': No such file or directory$"):
+    with pytest.raises(rx.RelaxError, match=r"^cannot read '.*none\.mlir': No such file or directory$"):
         rx.Module.load(tmp_path / "none.mlir")
 
 
 def test_unwritable_place(tmp_path: Path):
-    with pytest.raises(rx.RelaxError, match="^cannot write '.*': No such file or directory$"):
+    with pytest.raises(rx.RelaxError, match=r"^cannot write '.*': No such file or directory$"):
         rx.Module.parse(DEAD).save(tmp_path / "none" / "m.mlir")
 
 
@@ -180,7 +181,7 @@ def test_verify_after_a_change_by_hand():
 
     with module.context:
         next(iter(module.ir.body.operations)).attributes["relax.num_input"] = ir.Attribute.parse("7 : i64")
-    with pytest.raises(rx.DiagnosticError, match="expected relax.num_input between 0 and 1, got 7"):
+    with pytest.raises(rx.DiagnosticError, match=r"expected relax\.num_input between 0 and 1, got 7"):
         module.verify()
 
 

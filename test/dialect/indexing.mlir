@@ -1,0 +1,43 @@
+// RUN: relax-opt %s | relax-opt | filecheck %s
+
+// CHECK-LABEL: func.func @take(
+// CHECK: "relax.take"(%{{.*}}, %{{.*}}) : (tensor<100x8xf16>, tensor<?x?xi64, {sym = ["b", "s"]}>) -> tensor<?x?x8xf16, {sym = ["b", "s"]}>
+func.func @take(%x: tensor<100x8xf16>, %y: tensor<?x?xi64, {sym = ["b", "s"]}>) {
+  %0 = "relax.take"(%x, %y) : (tensor<100x8xf16>, tensor<?x?xi64, {sym = ["b", "s"]}>) -> tensor<?x?x8xf16, {sym = ["b", "s"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @take_2(
+// CHECK: "relax.take"(%{{.*}}, %{{.*}}) {axis = -1 : i64} : (tensor<4x5xf32>, tensor<i32>) -> tensor<4xf32>
+func.func @take_2(%x: tensor<4x5xf32>, %y: tensor<i32>) {
+  %0 = "relax.take"(%x, %y) {axis = -1 : i64} : (tensor<4x5xf32>, tensor<i32>) -> tensor<4xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @gather_elements(
+// CHECK: "relax.gather_elements"(%{{.*}}, %{{.*}}) {axis = 1 : i64} : (tensor<4x5xf32>, tensor<4x2xi64>) -> tensor<4x2xf32>
+func.func @gather_elements(%x: tensor<4x5xf32>, %y: tensor<4x2xi64>) {
+  %0 = "relax.gather_elements"(%x, %y) {axis = 1 : i64} : (tensor<4x5xf32>, tensor<4x2xi64>) -> tensor<4x2xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @gather_nd(
+// CHECK: "relax.gather_nd"(%{{.*}}, %{{.*}}) {batch_dims = 1 : i64} : (tensor<4x5x6xf32>, tensor<4x7x1xi64>) -> tensor<4x7x6xf32>
+func.func @gather_nd(%x: tensor<4x5x6xf32>, %y: tensor<4x7x1xi64>) {
+  %0 = "relax.gather_nd"(%x, %y) {batch_dims = 1 : i64} : (tensor<4x5x6xf32>, tensor<4x7x1xi64>) -> tensor<4x7x6xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @strided_slice(
+// CHECK: "relax.strided_slice"(%{{.*}}) {axes = array<i64: 0>, begin = [1], end = [-1], strides = array<i64: 2>} : (tensor<10x5xf32>) -> tensor<4x5xf32>
+func.func @strided_slice(%x: tensor<10x5xf32>) {
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [1], end = [-1], strides = array<i64: 2>} : (tensor<10x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @strided_slice_2(
+// CHECK: "relax.strided_slice"(%{{.*}}) {axes = array<i64: 0>, begin = [1], end = ["n"]} : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n - 1"]}>
+func.func @strided_slice_2(%x: tensor<?xf32, {sym = ["n"]}>) {
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [1], end = ["n"]} : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n - 1"]}>
+  return
+}

@@ -1,0 +1,167 @@
+// RUN: relax-opt %s --split-input-file --verify-diagnostics
+
+func.func @take_by_floats(%x: tensor<4xf32>, %y: tensor<2xf32>) {
+  // expected-error @+1 {{'relax.take' op expected an integer index tensor, got f32}}
+  %0 = "relax.take"(%x, %y) : (tensor<4xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @take_axis(%x: tensor<4xf32>, %y: tensor<2xi64>) {
+  // expected-error @+1 {{'relax.take' op expected axis in [-1, 1), got 1}}
+  %0 = "relax.take"(%x, %y) {axis = 1 : i64} : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @take_from_a_scalar(%x: tensor<f32>, %y: tensor<2xi64>) {
+  // expected-error @+1 {{'relax.take' op expected axis in [0, 0), got 0}}
+  %0 = "relax.take"(%x, %y) : (tensor<f32>, tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @gather_elements_by_floats(%x: tensor<4xf32>, %y: tensor<2xf32>) {
+  // expected-error @+1 {{'relax.gather_elements' op expected an integer index tensor, got f32}}
+  %0 = "relax.gather_elements"(%x, %y) : (tensor<4xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @gather_elements_axis(%x: tensor<4xf32>, %y: tensor<2xi64>) {
+  // expected-error @+1 {{'relax.gather_elements' op expected axis in [-1, 1), got -2}}
+  %0 = "relax.gather_elements"(%x, %y) {axis = -2 : i64} : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @gather_elements_rank(%x: tensor<4x5xf32>, %y: tensor<2xi64>) {
+  // expected-error @+1 {{'relax.gather_elements' op expected operands of one rank, got 2 and 1}}
+  %0 = "relax.gather_elements"(%x, %y) : (tensor<4x5xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @gather_elements_size(%x: tensor<4x5xf32>, %y: tensor<2x6xi64>) {
+  // expected-error @+1 {{'relax.gather_elements' op expected indices that fit [4, 5], got [2, 6]}}
+  %0 = "relax.gather_elements"(%x, %y) : (tensor<4x5xf32>, tensor<2x6xi64>) -> tensor<2x6xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_by_floats(%x: tensor<4x5xf32>, %y: tensor<3x2xf32>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected an integer index tensor, got f32}}
+  %0 = "relax.gather_nd"(%x, %y) : (tensor<4x5xf32>, tensor<3x2xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_depth(%x: tensor<4x5xf32>, %y: tensor<3x?xi64>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected indices whose last dimension is static}}
+  %0 = "relax.gather_nd"(%x, %y) : (tensor<4x5xf32>, tensor<3x?xi64>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_scalar(%x: tensor<4x5xf32>, %y: tensor<i64>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected indices whose last dimension is static}}
+  %0 = "relax.gather_nd"(%x, %y) : (tensor<4x5xf32>, tensor<i64>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_batch(%x: tensor<4x5xf32>, %y: tensor<3x1xi64>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected batch_dims in [0, 2), got 2}}
+  %0 = "relax.gather_nd"(%x, %y) {batch_dims = 2 : i64} : (tensor<4x5xf32>, tensor<3x1xi64>) -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_negative_batch(%x: tensor<4x5xf32>, %y: tensor<3x1xi64>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected batch_dims in [0, 2), got -1}}
+  %0 = "relax.gather_nd"(%x, %y) {batch_dims = -1 : i64} : (tensor<4x5xf32>, tensor<3x1xi64>) -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_too_deep(%x: tensor<4x5xf32>, %y: tensor<3x3xi64>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected batch_dims + 3 of at most 2, got 3}}
+  %0 = "relax.gather_nd"(%x, %y) : (tensor<4x5xf32>, tensor<3x3xi64>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @gather_nd_batch_sizes(%x: tensor<4x5xf32>, %y: tensor<3x2x1xi64>) {
+  // expected-error @+1 {{'relax.gather_nd' op expected equal batch dimensions, got [4, 5] and [3, 2, 1]}}
+  %0 = "relax.gather_nd"(%x, %y) {batch_dims = 1 : i64} : (tensor<4x5xf32>, tensor<3x2x1xi64>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @slice_axis(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected axes in [-1, 1), got 1}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 1>, begin = [0], end = [4]} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @slice_axis_twice(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected distinct axes with one begin, end and stride each}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 1, -1>, begin = [0, 0], end = [4, 4]} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @slice_bounds_missing(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected distinct axes with one begin, end and stride each}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, 0], end = [4]} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @slice_strides_missing(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected distinct axes with one begin, end and stride each}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, 0], end = [4, 5], strides = array<i64: 1>} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @slice_backwards(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected positive strides, got [-1]}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: -1>} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @slice_result(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected result tensor<2xf32>, got tensor<3xf32>}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: 2>} : (tensor<4xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @slice_symbolic_result(%x: tensor<?xf32, {sym = ["n"]}>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected result tensor<n - 1xf32>, got tensor<nxf32>}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [1], end = ["n"]} : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
+  return
+}

@@ -1,0 +1,36 @@
+// RUN: relax-opt %s | relax-opt | filecheck %s
+
+// CHECK-LABEL: func.func @matmul(
+// CHECK: "relax.matmul"(%{{.*}}, %{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x5xf32>) -> tensor<?x5xf32, {sym = ["n"]}>
+func.func @matmul(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<4x5xf32>) {
+  %0 = "relax.matmul"(%x, %y) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x5xf32>) -> tensor<?x5xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @matmul_2(
+// CHECK: "relax.matmul"(%{{.*}}, %{{.*}}) : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+func.func @matmul_2(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  %0 = "relax.matmul"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  return
+}
+
+// CHECK-LABEL: func.func @matmul_3(
+// CHECK: "relax.matmul"(%{{.*}}, %{{.*}}) {out_dtype = f32} : (tensor<2x1x3x4xbf16>, tensor<5x4x6xbf16>) -> tensor<2x5x3x6xf32>
+func.func @matmul_3(%x: tensor<2x1x3x4xbf16>, %y: tensor<5x4x6xbf16>) {
+  %0 = "relax.matmul"(%x, %y) {out_dtype = f32} : (tensor<2x1x3x4xbf16>, tensor<5x4x6xbf16>) -> tensor<2x5x3x6xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @pack_weight(
+// CHECK: "relax.pack_weight"(%{{.*}}) {tile = 8 : i64} : (tensor<4x20xf32>) -> tensor<3x4x8xf32>
+func.func @pack_weight(%x: tensor<4x20xf32>) {
+  %0 = "relax.pack_weight"(%x) {tile = 8 : i64} : (tensor<4x20xf32>) -> tensor<3x4x8xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @packed_matmul(
+// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
+func.func @packed_matmul(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<3x4x8xf32>) {
+  %0 = "relax.packed_matmul"(%x, %y) {n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
+  return
+}

@@ -1,0 +1,22 @@
+// RUN: relax-opt %s | relax-opt | filecheck %s
+
+// CHECK-LABEL: func.func @quantize(
+// CHECK: "relax.quantize"(%{{.*}}, %{{.*}}, %{{.*}}) {dtype = i4} : (tensor<4x5xf32>, tensor<5xf32>, tensor<i8>) -> tensor<4x5xi4>
+func.func @quantize(%x: tensor<4x5xf32>, %y: tensor<5xf32>, %z: tensor<i8>) {
+  %0 = "relax.quantize"(%x, %y, %z) {dtype = i4} : (tensor<4x5xf32>, tensor<5xf32>, tensor<i8>) -> tensor<4x5xi4>
+  return
+}
+
+// CHECK-LABEL: func.func @quantize_2(
+// CHECK: "relax.quantize"(%{{.*}}, %{{.*}}, %{{.*}}) {axis = 0 : i64, dtype = i8} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<f32>, tensor<i32>) -> tensor<?x4xi8, {sym = ["n"]}>
+func.func @quantize_2(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<f32>, %z: tensor<i32>) {
+  %0 = "relax.quantize"(%x, %y, %z) {axis = 0 : i64, dtype = i8} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<f32>, tensor<i32>) -> tensor<?x4xi8, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @dequantize(
+// CHECK: "relax.dequantize"(%{{.*}}, %{{.*}}, %{{.*}}) {axis = 0 : i64} : (tensor<4x5xui8>, tensor<4xf16>, tensor<4xui8>) -> tensor<4x5xf16>
+func.func @dequantize(%x: tensor<4x5xui8>, %y: tensor<4xf16>, %z: tensor<4xui8>) {
+  %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xui8>, tensor<4xf16>, tensor<4xui8>) -> tensor<4x5xf16>
+  return
+}
