@@ -1,4 +1,4 @@
-"""``relaxir``: import a model, compile it, prepare its weights, run it. A user's mistake is one line on stderr and exit code 1."""
+"""``relaxir``: import a model, compile it, prepare its weights, run it; a mistake is one line on stderr and exit code 1."""
 
 from __future__ import annotations
 

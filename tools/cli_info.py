@@ -25,7 +25,8 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
         sizes = f"{bytes_text(group.raw_bytes)} -> {bytes_text(group.prepared_bytes)}"
         yield f"  {group.ops}: {len(group.raw)} -> {len(group.prepared)}, {sizes} ({examples})"
     computed = sum(step.symbol is not None for step in manifest.steps)
-    yield f"preparation: {plural(len(manifest.steps), 'step')}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
+    steps = plural(len(manifest.steps), "step")
+    yield f"preparation: {steps}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
     yield f"target: {manifest.target.triple} {manifest.target.cpu}"
     yield f"fingerprint: {manifest.fingerprint}"
 
