@@ -80,3 +80,62 @@ def narrower(bits: int) -> Target:
     """The host pretending to have narrower vectors."""
     host = Target.host()
     return Target(host.triple, host.cpu, host.features, bits, 16)
+
+
+# Rows of the sweeps: (operation text with {0} {1}..., NumPy function). Values are scalars of the element type.
+def generic(
+    maps: list[str],
+    kinds: str,
+    types: list[str],
+    body: str,
+    attributes: str = "",
+    outputs: int = 1,
+    names: list[str] | None = None,
+) -> str:
+    """A linalg.generic on %a0, %a1...; maps as ``"(i, j) -> (j, i)"``, kinds as ``"pr"``; the body's arguments are %x0, %x1..."""
+    names = names or [f"%a{i}" for i in range(len(types))]
+    split = len(types) - outputs
+    attrs = ", ".join(f"affine_map<{m}>" for m in maps)
+    iterators = ", ".join('"parallel"' if k == "p" else '"reduction"' for k in kinds)
+    arguments = ", ".join(f"%x{i}: {_element(t)}" for i, t in enumerate(types))
+
+    def operands(part: slice) -> str:
+        return f"{', '.join(names[part])} : {', '.join(types[part])}"
+
+    ins = f"ins({operands(slice(0, split))}) " if split else ""
+    return (
+        f"linalg.generic {{indexing_maps = [{attrs}], iterator_types = [{iterators}]{attributes}}}\n"
+        f"  {ins}outs({operands(slice(split, len(types)))}) {{\n^bb0({arguments}):\n{body}\n}}"
+    )
+
+
+def function(types: list[str], body: str, name: str = "f") -> str:
+    """A function of %a0, %a1... with that body."""
+    arguments = ", ".join(f"%a{i}: {t}" for i, t in enumerate(types))
+    return f"func.func @{name}({arguments}) {{\n{body}\nreturn\n}}\n"
+
+
+def read(array: np.ndarray, map_text: str, sizes: dict[str, int]) -> np.ndarray:
+    """The elements that an index map reads, over the whole loop nest (NumPy's idea of the same map)."""
+    left, right = map_text.split("->")
+    names = [n.strip() for n in left.strip()[1:-1].split(",")]
+    grid = dict(zip(names, np.indices([sizes[n] for n in names]), strict=True))
+    results = right.strip()[1:-1].replace("floordiv", "//").replace("mod", "%")
+    indices = [eval(e, {}, grid) for e in results.split(",") if e.strip()]  # noqa: S307
+    return array[tuple(indices)] if indices else np.broadcast_to(array, next(iter(grid.values())).shape)
+
+
+def memref(shape: tuple[int, ...], element: str = "f32", dynamic: bool = False) -> str:
+    dims = "".join(f"{'?' if dynamic else n}x" for n in shape)
+    return f"memref<{dims}{element}>"
+
+
+def _element(kind: str) -> str:
+    return kind[len("memref<") : kind.rindex(">")].split(",")[0].split("x")[-1] if kind.startswith("memref<") else kind
+
+
+def random(shape: tuple[int, ...], element: str = "f32", seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if element.startswith("i"):
+        return rng.integers(-100, 100, shape).astype(NUMPY[element])
+    return rng.standard_normal(shape).astype(NUMPY[element])

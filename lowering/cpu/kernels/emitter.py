@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Emitter"]
 
+_FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5}
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 LoopBody = Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
@@ -77,6 +78,10 @@ class Emitter:
         kind = a.type
         result = self.vector(kind.shape[0], self.i1) if isinstance(kind, ir.VectorType) else self.i1
         return self.op("arith.cmpi", [a, b], result, {"predicate": ir.IntegerAttr.get(self._i64, number)})
+
+    def float_predicate(self, name: str) -> ir.Attribute:
+        """The predicate attribute of an ``arith.cmpf``."""
+        return ir.IntegerAttr.get(self._i64, _FLOAT_PREDICATES[name])
 
     def flat_view(self, dynamic_sizes: int, size: int | None) -> dict[str, ir.Attribute]:
         """The attributes of a ``memref.reinterpret_cast`` to one dimension at offset 0."""

@@ -1,4 +1,4 @@
-"""Index arithmetic as data: affine expressions with floordiv and mod, over loop dimensions, with factors that may be run-time sizes.
+"""Index arithmetic as data: affine expressions of loop dimensions, with floordiv and mod; factors may be run-time sizes.
 
 ``x mod c`` is kept as ``x - c * (x floordiv c)``, so a product with strides simplifies by itself: the packed access
 ``(n floordiv 32, k, n mod 32)`` becomes ``n + 32 * k + (32 * K - 32) * (n floordiv 32)``.
@@ -14,7 +14,7 @@ from math import gcd
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 
-__all__ = ["ZERO", "Floor", "LaneForm", "Linear", "Ragged", "Size", "Symbol", "from_affine"]
+__all__ = ["NOWHERE", "ZERO", "Floor", "LaneForm", "Linear", "Ragged", "Size", "Symbol", "from_affine"]
 
 Symbol = tuple[int, int]
 """A run-time size: (owner, position). Owner 0 is the loop nest (position is the dimension), others are buffers."""
@@ -186,6 +186,9 @@ class Linear:
             elif isinstance(atom, Floor) and not _floor_is_uniform(atom, dim, width, multiples):
                 ragged.append(Ragged(value, atom.inner, _integer(atom.inner.factor(dim)), atom.divisor))
         return LaneForm(step, tuple(ragged))
+
+
+NOWHERE = Linear(())
 
 
 def from_affine(expression: ir.AffineExpr) -> Linear:

@@ -224,7 +224,7 @@ class Loops:
         index = self.nest.outputs.index(operand)
         operation = (self.combiners or [])[index][0]
         kind = self.emitter.vector(width, operand.argument.type)
-        return self.emitter.constant(COMBINERS[operation.name].neutral, kind)
+        return self.emitter.constant(COMBINERS[operation.name].neutral_of(operand.argument.type), kind)
 
     def _reduce(self, operation: ir.Operation, vector: ir.Value) -> ir.Value:
         return self.emitter.reduce(COMBINERS[operation.name].kind, vector)

@@ -10,12 +10,13 @@ from .contraction import CONTRACTION, find_group
 from .emitter import Emitter
 from .loops import lower_generic
 from .register_tile import lower_group
+from .vector_math import expand_math
 
 __all__ = ["lower_kernels"]
 
 
 def lower_kernels(module: ir.Operation, target: Target) -> None:
-    """Replaces, in place, each linalg operation (and memref.copy) of every function by loops over vectors.
+    """Replaces, in place, each linalg operation (and memref.copy) of every function by loops over vectors, and expands math.
 
     Raises:
         RelaxError: an operation has no kernel template, at its location; the module is then left half lowered.
@@ -25,6 +26,7 @@ def lower_kernels(module: ir.Operation, target: Target) -> None:
     _generalize(module)
     for function in functions(module):
         _lower_function(function, target)
+    expand_math(module)
 
 
 def _lower_function(function: func.FuncOp, target: Target) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from .access import Buffer, Memory
-from .index_math import Linear, Size, from_affine
+from .index_math import NOWHERE, Linear, Size, from_affine
 
 __all__ = ["Nest", "Operand", "collapse", "read_nest"]
 
@@ -20,7 +20,7 @@ class Operand:
     argument: ir.Value
     value: ir.Value
     buffer: Buffer | None = None
-    offset: Linear = Linear(())
+    offset: Linear = NOWHERE
 
     @property
     def used(self) -> bool:

@@ -24,7 +24,15 @@ class Combiner:
     """A reduction that can be split over lanes: its neutral element and the kind of vector.reduction."""
 
     kind: str
-    neutral: float
+    neutral: float | None
+
+    def neutral_of(self, element: ir.Type) -> float:
+        """The neutral element; None stands for the least or greatest integer of a type."""
+        if self.neutral is not None:
+            return self.neutral
+        signed, bits = self.kind[-2] == "s", element_bits(element)
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, -1)  # -1 is the largest unsigned one
+        return low if self.kind.startswith("max") else high
 
 
 COMBINERS = {
@@ -39,12 +47,18 @@ COMBINERS = {
     "arith.andi": Combiner("and", -1),
     "arith.ori": Combiner("or", 0),
     "arith.xori": Combiner("xor", 0),
+    "arith.maxsi": Combiner("maxsi", None),
+    "arith.minsi": Combiner("minsi", None),
+    "arith.maxui": Combiner("maxui", None),
+    "arith.minui": Combiner("minui", None),
 }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Loops in order, outermost first; ``vector`` is one of them or None, ``width`` its lanes, ``wide`` the lanes of the main loop.
+    """Loops in order, outermost first.
+
+    ``vector`` is one of them or None, ``width`` its lanes, ``wide`` the lanes of the main loop.
 
     When the vector runs over a reduction it is the innermost loop and ``horizontal`` is set: lanes are combined at the end.
     """

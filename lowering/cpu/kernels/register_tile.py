@@ -295,7 +295,8 @@ class Kernel:
 
     def _epilogue_point(self, point: Point) -> Point:
         """The same point in the epilogue's own loop dimensions."""
-        assert self.epilogue is not None and self.group.epilogue is not None and point.lanes is not None
+        assert self.group.epilogue is not None
+        assert point.lanes is not None
         produced = plain_dims(self.group.contraction, len(self.group.contraction.operands) - 1) or []
         place = list(self.group.epilogue.operands).index(self.output.value)
         consumed = plain_dims(self.group.epilogue, place) or []
