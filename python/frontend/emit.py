@@ -1,0 +1,119 @@
+"""Short functions that build the relax ops a frontend needs most, at the current location and insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dialect import ops
+from ..dialect.bindings import ir
+from ..dialect.inference import broadcast_shapes, is_float
+from ..dialect.op import EffectOp
+from ..dialect.struct_info import TensorInfo
+from ..dialect.symbolic import Dim, Expr
+
+__all__ = [
+    "broadcast", "cast", "concat", "emit", "expand", "full", "info_of", "integer", "match", "multiply_all", "permute", "reshape", "slice_axis",
+    "squeeze", "unsqueeze",
+]  # fmt: skip
+
+
+def info_of(value: ir.Value) -> TensorInfo:
+    """Shape and dtype of a relax value."""
+    return TensorInfo.of(value)
+
+
+def emit(op_class: type[EffectOp], *operands: ir.Value | None, **attrs: Any) -> ir.Value:
+    """The first result of a new op. Raises RelaxError when operands or attributes do not fit it."""
+    return op_class.create(*operands, **attrs).results[0]
+
+
+def integer(width: int = 64) -> ir.Type:
+    """The signless integer dtype of that width."""
+    return ir.IntegerType.get_signless(width)
+
+
+def cast(x: ir.Value, dtype: ir.Type) -> ir.Value:
+    """The tensor in another dtype; itself when it has that one."""
+    return x if info_of(x).dtype == dtype else emit(ops.AsType, x, dtype=dtype)
+
+
+def full(value: float | Expr, dtype: ir.Type, shape: Sequence[Dim] = ()) -> ir.Value:
+    """A tensor of one number, which may be a symbolic expression."""
+    if isinstance(value, Expr):
+        scalar = emit(ops.ShapeValue, value=[value], result_types=[TensorInfo((), integer()).type])
+        return expand(cast(scalar, dtype), shape)
+    return emit(ops.Full, value=_in_dtype(value, dtype), result_types=[TensorInfo(tuple(shape), dtype).type])
+
+
+def _in_dtype(value: float, dtype: ir.Type) -> float:
+    if is_float(dtype):
+        return float(value)
+    return bool(value) if dtype.width == 1 else int(value)
+
+
+def reshape(x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
+    """The elements under another shape; the tensor itself when it has that one."""
+    info = info_of(x)
+    if info.shape == tuple(shape):
+        return x
+    return emit(ops.Reshape, x, result_types=[info.with_(shape=shape).type])
+
+
+def expand(x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
+    """The tensor broadcast to a shape; itself when it has that one."""
+    info = info_of(x)
+    if info.shape == tuple(shape):
+        return x
+    return emit(ops.BroadcastTo, x, result_types=[info.with_(shape=shape).type])
+
+
+def permute(x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """The dimensions in another order; the tensor itself when it is the same one."""
+    return x if list(axes) == list(range(len(axes))) else emit(ops.PermuteDims, x, axes=axes)
+
+
+def unsqueeze(x: ir.Value, *axes: int) -> ir.Value:
+    """Inserts dimensions of size one at these places of the result."""
+    return emit(ops.ExpandDims, x, axis=axes) if axes else x
+
+
+def squeeze(x: ir.Value, *axes: int) -> ir.Value:
+    """Removes these dimensions, which have size one."""
+    return emit(ops.Squeeze, x, axis=axes) if axes else x
+
+
+def slice_axis(x: ir.Value, axis: int, begin: Dim, end: Dim, stride: int = 1) -> ir.Value:
+    """``x[begin:end:stride]`` along one axis; the tensor itself when that is all of it."""
+    if begin == 0 and stride == 1 and end == info_of(x).shape[axis]:
+        return x
+    return emit(ops.StridedSlice, x, axes=[axis], begin=[begin], end=[end], strides=[stride])
+
+
+def concat(parts: Sequence[ir.Value], axis: int) -> ir.Value:
+    """The tensors one after the other."""
+    result = parts[0]
+    for part in parts[1:]:
+        result = emit(ops.Concat, result, part, axis=axis)
+    return result
+
+
+def match(x: ir.Value, info: TensorInfo) -> ir.Value:
+    """The tensor under another type of it, checked at run time."""
+    return emit(ops.MatchCast, x, result_types=[info.type])
+
+
+def multiply_all(shape: Sequence[Dim]) -> Dim:
+    """The number of elements, None when a dimension is unknown."""
+    total: Dim = 1
+    for dim in shape:
+        if dim is None or total is None:
+            return None
+        total = total * dim
+    return total
+
+
+def broadcast(values: Sequence[ir.Value]) -> list[ir.Value]:
+    """The tensors, all in their common broadcast shape."""
+    shape = broadcast_shapes(*(info_of(v).shape for v in values))
+    return [expand(v, shape) for v in values]

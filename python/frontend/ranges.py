@@ -1,0 +1,57 @@
+"""What can be said about a symbolic expression when each symbol lies in a known range; a cautious answer, never a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..dialect.symbolic import Dim
+
+__all__ = ["Ranges", "at_least", "at_most"]
+
+#: Smallest and largest value by symbol; None is no bound. A symbol that is absent is 0 or more.
+Ranges = Mapping[str, tuple[int, int | None]]
+
+_Interval = tuple[int | None, int | None]
+
+
+def at_least(dim: Dim, bound: int, ranges: Ranges) -> bool:
+    """Whether the expression is certainly ``bound`` or more."""
+    low, _ = _interval(dim, ranges)
+    return low is not None and low >= bound
+
+
+def at_most(dim: Dim, bound: int, ranges: Ranges) -> bool:
+    """Whether the expression is certainly ``bound`` or less."""
+    _, high = _interval(dim, ranges)
+    return high is not None and high <= bound
+
+
+def _interval(dim: Dim, ranges: Ranges) -> _Interval:
+    if isinstance(dim, int):
+        return dim, dim
+    if dim is None:
+        return None, None
+    low: int | None = 0
+    high: int | None = 0
+    for atoms, coefficient in dim.terms:
+        term_low, term_high = _scaled(_product(atoms, ranges), coefficient)
+        low = None if low is None or term_low is None else low + term_low
+        high = None if high is None or term_high is None else high + term_high
+    return low, high
+
+
+def _product(atoms: tuple[str, ...], ranges: Ranges) -> _Interval:
+    """Atoms are sizes, or quotients and remainders of sizes: 0 or more, so bounds multiply."""
+    low: int = 1
+    high: int | None = 1
+    for atom in atoms:
+        atom_low, atom_high = ranges.get(atom, (0, None))
+        low *= max(atom_low, 0)
+        high = None if high is None or atom_high is None else high * atom_high
+    return low, high
+
+
+def _scaled(interval: _Interval, factor: int) -> _Interval:
+    low, high = (None if v is None else v * factor for v in interval)
+    return (low, high) if factor >= 0 else (high, low)
+

@@ -1,0 +1,274 @@
+"""ExportedProgram to the torch dialect by torch-mlir's importer: every weight an argument, every op with its source line."""
+
+from __future__ import annotations
+
+import os
+import re
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+
+from ..dialect.bindings import dialect_module, extras_module, ir
+from ..dialect.functions import NAME
+from .torch_op import KIND
+from .torch_program import Program, Returned
+
+__all__ = ["decomposed", "import_graph"]
+
+fx_importer = extras_module("extras.fx_importer")
+_decompositions = extras_module("extras.fx_decomp_util")
+
+#: Operators that have a relax op (or a short sequence of them) and stay whole. torch-mlir's default table turns linear into
+#: permute + view + mm + 2 mul + add, and layer_norm into f64 reductions: 236 nodes for a BERT of 64 (facts/frontend.md 3).
+_KEPT = """linear matmul addmm baddbmm scaled_dot_product_attention layer_norm native_layer_norm rms_norm group_norm
+native_group_norm batch_norm _native_batch_norm_legit_no_training gelu silu hardswish leaky_relu softplus softmax log_softmax
+_softmax _log_softmax conv1d conv2d max_pool2d max_pool2d_with_indices avg_pool2d adaptive_avg_pool2d _adaptive_avg_pool2d
+upsample_nearest2d pad constant_pad_nd transpose t split split_with_sizes chunk unbind mean masked_fill _to_copy full
+one_hot tril triu var clamp dropout select_scatter slice_scatter rsub repeat_interleave""".split()
+
+_FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
+_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+
+def decomposed(program: ExportedProgram) -> ExportedProgram:
+    """The program in core ATen plus the operators that relax has itself."""
+    table = dict(torch.export.default_decompositions())
+    table.update(torch._decomp.get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
+    kept = {getattr(torch.ops.aten, name) for name in _KEPT if hasattr(torch.ops.aten, name)}
+    return program.run_decompositions({k: v for k, v in table.items() if getattr(k, "_overloadpacket", None) not in kept})
+
+
+def import_graph(exported: ExportedProgram, program: Program, names: dict[str, str], context: ir.Context) -> ir.Module:
+    """A module with one function ``main`` in the torch dialect.
+
+    Args:
+        exported: a decomposed program; nothing of its weights is read.
+        program: its signature. Arguments are in that order, results too.
+        names: names for symbols of the graph.
+        context: where the module is made; gets the torch dialect.
+
+    What torch-mlir's importer cannot take becomes ``torch.operator`` of that name, for the conversion to report.
+    """
+    dialect_module("torch").register_dialect(context)
+    importer = _Importer(context=context, graph_node_importer_cls=_NodeImporter)
+    importer._cc = _Cache(context, names)
+    view = types.SimpleNamespace(
+        graph=exported.graph,
+        graph_signature=_all_inputs(exported, program),
+        state_dict={},
+        constants={},
+        range_constraints={k: v for k, v in exported.range_constraints.items() if isinstance(k, sympy.Symbol)},
+    )
+    _use_one_of_tied(exported.graph, program.aliases)
+    with context:
+        function = importer.import_program(view, func_name="main", import_symbolic_shape_expressions=True)
+        function.attributes["arg_attrs"] = _named((a.kind, a.name) for a in program.arguments)
+        function.attributes["res_attrs"] = _named((r.kind, r.name) for r in program.results)
+    return importer.module
+
+
+def _output(result: Returned) -> TensorArgument | ConstantArgument:
+    return TensorArgument(result.node) if result.node is not None else ConstantArgument(result.name, result.value)
+
+
+def _named(items: Iterable[tuple[str, str]]) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get(
+        [ir.DictAttr.get({KIND: ir.StringAttr.get(kind), NAME: ir.StringAttr.get(name)}) for kind, name in items]
+    )
+
+
+def _all_inputs(exported: ExportedProgram, program: Program) -> ExportGraphSignature:
+    """The signature with weights turned into user inputs and changed buffers into user outputs."""
+    inputs = [InputSpec(InputKind.USER_INPUT, TensorArgument(a.node), None) for a in program.arguments]
+    inputs += [s for s in exported.graph_signature.input_specs if s.arg.name in program.constants]
+    outputs = [OutputSpec(OutputKind.USER_OUTPUT, _output(r), None) for r in program.results]
+    return ExportGraphSignature(input_specs=inputs, output_specs=outputs)
+
+
+def _use_one_of_tied(graph: torch.fx.Graph, aliases: dict[str, str]) -> None:
+    placeholders = {n.name: n for n in graph.nodes if n.op == "placeholder"}
+    for alias, canonical in aliases.items():
+        placeholders[alias].replace_all_uses_with(placeholders[canonical])
+
+
+def _source_location(node: torch.fx.Node, context: ir.Context) -> ir.Location:
+    """``"layers.0.mlp"("model.py":12:0)``: the module path around the innermost line that is not torch's own."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    outside = [f for f in frames if not f[0].startswith(_TORCH_FOLDER)] or frames
+    place = ir.Location.file(outside[-1][0], int(outside[-1][1]), 0, context) if outside else ir.Location.unknown(context)
+    stack = node.meta.get("nn_module_stack") or {}
+    path = list(stack.values())[-1][0] if stack else ""
+    return ir.Location.name(path, place, context) if path else place
+
+
+class _Cache(fx_importer.ContextCache):
+    """torch-mlir's per-import cache, with our locations and the user's symbol names."""
+
+    __slots__ = ["_names"]
+
+    def __init__(self, context: ir.Context, names: dict[str, str]):
+        super().__init__(context)
+        self._names = names
+
+    def get_node_location(self, node: torch.fx.Node) -> ir.Location:
+        return _source_location(node, self._c)
+
+    def symbol_name(self, symbol: sympy.Symbol) -> str:
+        return self._names.get(str(symbol), str(symbol))
+
+    def set_symbolic_guards(self, program: Any) -> None:
+        super().set_symbolic_guards(program)
+        self._symbolic_guards = {self._names.get(k, k): v for k, v in self._symbolic_guards.items()}
+
+
+class _Importer(fx_importer.FxImporter):
+    """torch-mlir's importer without child modules: control flow is reported as unsupported, with everything else."""
+
+    def _import_all_child_modules(self, *args: Any) -> None:
+        return
+
+
+class _NodeImporter(fx_importer.GraphNodeImporter):
+    """Imports nodes one by one; one that cannot be imported becomes a ``torch.operator`` that says why."""
+
+    __slots__: list[str] = []
+
+    def import_nodes(self, nodes: Iterable[torch.fx.Node], **_: Any) -> None:
+        with ir.InsertionPoint(self._b):
+            self._import_shape_symbols_with_guards(ir.Location.unknown(), self._cc.get_symbolic_guards())
+            for node in nodes:
+                self._import_node(node)
+
+    def _import_node(self, node: torch.fx.Node) -> None:
+        location = self._cc.get_node_location(node)
+        if node.op == "call_function":
+            try:
+                self._dispatch(location, node)
+            except (AssertionError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+                self._placeholder(location, node, error)
+        with location:
+            self._bind_shape(node)
+
+    def _dispatch(self, location: ir.Location, node: torch.fx.Node) -> None:
+        target = node.target
+        if target in fx_importer.SYMBOLIC_TORCH_OPS or (
+            fx_importer.is_symbolic(node.meta.get("val")) and fx_importer.is_builtin_function_or_method(target)
+        ):
+            self._symbolic(location, node)
+        elif getattr(target, "__name__", "") == "getitem":
+            self._import_getitem(location, node)
+        elif isinstance(target, torch._ops.OpOverload):
+            self._import_torch_op_overload(location, node)
+        else:
+            raise NotImplementedError("no operator of the torch dialect")
+
+    def _symbolic(self, location: ir.Location, node: torch.fx.Node) -> None:
+        self._import_symbolic_torch_op(location, node, node.target)
+
+    def _placeholder(self, location: ir.Location, node: torch.fx.Node, error: Exception) -> None:
+        values = node.meta.get("val")
+        several = isinstance(values, tuple | list)
+        found = [self._cc.value_info_to_type(v) for v in (values if several else [values]) if v is not None]
+        op = ir.Operation.create(
+            "torch.operator",
+            results=found,
+            attributes={
+                "name": ir.StringAttr.get(f"torch.{_target_name(node.target)}"),
+                "relax.reason": ir.StringAttr.get(str(error).splitlines()[0] if str(error) else type(error).__name__),
+            },
+            loc=location,
+        )
+        if several:
+            self._multi_result_nodes.add(node)
+        for i, value in enumerate(op.results):
+            self._v[node, i] = value
+
+    def _bind_shape(self, node: torch.fx.Node) -> None:
+        """States the value's shape; a size that is no affine expression becomes a symbol of its own, known only at run time."""
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or not any(isinstance(d, torch.SymInt) for d in value.shape):
+            return
+        if (node, 0) not in self._v:
+            return
+        operands: dict[str, ir.Value] = {}
+        exprs = [self._affine(d, operands) for d in value.shape]
+        ir.Operation.create(
+            "torch.bind_symbolic_shape",
+            attributes={"shape_expressions": ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), exprs))},
+            operands=[self.resolve_node_value(node), *operands.values()],
+        )
+
+    def _affine(self, size: int | torch.SymInt, operands: dict[str, ir.Value]) -> ir.AffineExpr:
+        if isinstance(size, int):
+            return ir.AffineConstantExpr.get(size)
+        try:
+            return self._affine_of(size.node.expr, operands)
+        except NotImplementedError:
+            return self._affine_symbol(self._name_of(size.node.expr), operands)
+
+    def _affine_of(self, expr: sympy.Expr, operands: dict[str, ir.Value]) -> ir.AffineExpr:
+        if isinstance(expr, sympy.Symbol):
+            return self._affine_symbol(self._cc.symbol_name(expr), operands)
+        if isinstance(expr, sympy.Integer):
+            return ir.AffineConstantExpr.get(int(expr))
+        if isinstance(expr, sympy.Pow) and isinstance(expr.args[1], sympy.Integer) and expr.args[1] > 0:
+            return self._folded(ir.AffineMulExpr, [expr.args[0]] * int(expr.args[1]), operands)
+        classes = {"Add": ir.AffineAddExpr, "Mul": ir.AffineMulExpr, "FloorDiv": ir.AffineFloorDivExpr,
+                   "CleanDiv": ir.AffineFloorDivExpr, "Mod": ir.AffineModExpr, "PythonMod": ir.AffineModExpr}  # fmt: skip
+        found = classes.get(type(expr).__name__)
+        if found is None:
+            raise NotImplementedError(str(expr))
+        return self._folded(found, list(expr.args), operands)
+
+    def _folded(self, cls: Any, parts: list[sympy.Expr], operands: dict[str, ir.Value]) -> ir.AffineExpr:
+        result = self._affine_of(parts[0], operands)
+        for part in parts[1:]:
+            result = cls.get(result, self._affine_of(part, operands))
+        return result
+
+    def _name_of(self, expr: sympy.Expr) -> str:
+        """A symbol for an expression that cannot be written; the same one whenever it comes back."""
+        key = f"({expr})"
+        if key not in self._symbol_to_value:
+            name = f"dim_{len(self._symbol_to_value)}"
+            self._symbol_to_value[key] = self._new_symbol(name)
+            self._symbol_to_value[name] = self._symbol_to_value[key]
+        return ir.StringAttr(self._symbol_to_value[key].owner.attributes["symbol_name"]).value
+
+    def _affine_symbol(self, name: str, operands: dict[str, ir.Value]) -> ir.AffineExpr:
+        if name not in self._symbol_to_value:
+            self._symbol_to_value[name] = self._new_symbol(name)
+        operands.setdefault(name, self._symbol_to_value[name])
+        return ir.AffineSymbolExpr.get(list(operands).index(name))
+
+    def _new_symbol(self, name: str) -> ir.Value:
+        op = ir.Operation.create(
+            "torch.symbolic_int",
+            attributes={
+                "symbol_name": ir.StringAttr.get(name),
+                "min_val": self._cc.integer_attr(0, 64),
+                "max_val": self._cc.integer_attr(2**63 - 1, 64),
+            },
+            results=[self._cc.torch_int_type],
+        )
+        return op.result
+
+
+def _target_name(target: Any) -> str:
+    if isinstance(target, torch._ops.OpOverload):
+        return target._schema.name.replace("::", ".") + (f".{n}" if (n := target._schema.overload_name) else "")
+    name = target.name() if isinstance(target, torch._ops.HigherOrderOperator) else getattr(target, "__name__", str(target))
+    return f"{getattr(target, 'namespace', 'python')}.{name}"

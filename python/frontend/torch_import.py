@@ -1,0 +1,69 @@
+"""``from_torch``: an ExportedProgram as a relax module whose weights are named arguments; ``save_weights``: those weights as a file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..dialect.errors import RelaxError
+from ..dialect.relax import new_context
+from ..module import Module
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+__all__ = ["from_torch", "save_weights"]
+
+
+def from_torch(exported_program: ExportedProgram) -> Module:
+    """Imports what ``torch.export.export(model.eval(), ...)`` returns.
+
+    The module has one function ``main``. Its arguments are the model's inputs under their Python names, then buffers that the
+    model changes (they come back as additional results), then the weights it reads, under their fully qualified names, tied
+    ones once. ``relax.kind`` tells them apart. Dimensions exported with ``torch.export.Dim`` are symbolic, under the Dim's
+    name where torch still knows it; their ranges are in ``relax.symbol_ranges``. Every op has the line of the user's Python.
+
+    Nothing is read from the weights: a program exported on the ``meta`` device works as well.
+
+    Raises:
+        RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have no relax
+            form (one error for all of them, with count, source lines and module paths); a tensor holds complex numbers.
+    """
+    torch_program, torch_graph = _torch_side(exported_program)
+    from .torch_to_relax import convert_module
+
+    names = torch_program.symbol_names(exported_program)
+    decomposed = torch_graph.decomposed(exported_program)
+    program = torch_program.read_program(decomposed)
+    graph = torch_graph.import_graph(decomposed, program, names, new_context())
+    return Module(convert_module(graph))
+
+
+def save_weights(exported_program: ExportedProgram, path: str | os.PathLike[str]) -> None:
+    """Writes the model's weights as a safetensors file: parameters, persistent buffers, and the other buffers and constants
+    that it reads, under their fully qualified names, tied ones once, one after the other.
+
+    Raises:
+        RelaxError: torch is not installed; it is no ExportedProgram; a weight is on the ``meta`` device; the file cannot be
+            written.
+    """  # fmt: skip
+    torch_program, _ = _torch_side(exported_program)
+    from .torch_weights import write_tensors
+
+    write_tensors(torch_program.stored_tensors(exported_program), path)
+
+
+def _torch_side(exported_program: Any) -> tuple[Any, Any]:
+    """The modules that import torch, once it is clear that there is something for them to do."""
+    try:
+        import torch.export
+    except ImportError:
+        raise RelaxError("expected torch to be installed; pip install relaxir[torch]") from None
+    if not isinstance(exported_program, torch.export.ExportedProgram):
+        raise RelaxError(
+            f"expected a torch.export.ExportedProgram, got {type(exported_program).__name__}; "
+            "call torch.export.export(model, example_inputs) first"
+        )
+    from . import torch_graph, torch_program
+
+    return torch_program, torch_graph

@@ -1,0 +1,13 @@
+"""The op map, torch dialect to relax, in families; :func:`load` fills :data:`relaxir.frontend.torch_op.HANDLERS`."""
+
+import importlib
+
+__all__ = ["FAMILIES", "load"]
+
+FAMILIES = ("creation", "elementwise", "indexing", "linear_algebra", "manipulate", "nn", "reduction")
+
+
+def load() -> None:
+    """Imports every family; a second call does nothing."""
+    for family in FAMILIES:
+        importlib.import_module(f".{family}", __name__)

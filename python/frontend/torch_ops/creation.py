@@ -1,0 +1,106 @@
+"""torch ops that make tensors from no tensor, or from the shape of one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...dialect import ops
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.inference import is_float
+from ...dialect.struct_info import TensorInfo
+from ...dialect.symbolic import Dim, Expr
+from ..emit import cast, emit, expand, full, info_of, integer
+from ..torch_op import TorchOp, handles
+from .manipulate import sizes
+
+#: The longest sequence of fractions that is written into the IR; a longer one is refused.
+_LONGEST_TABLE = 4096
+
+
+@handles("aten.full", "aten.new_full")
+def _full(op: TorchOp) -> ir.Value:
+    size, value = (0, 1) if op.key == "aten.full" else (1, 2)
+    return _filled(op, sizes(op, size), op.number(value))
+
+
+@handles("aten.zeros", "aten.ones", "aten.empty.memory_format")
+def _constant(op: TorchOp) -> ir.Value:
+    return _filled(op, sizes(op, 0), 1 if op.key == "aten.ones" else 0)
+
+
+@handles("aten.new_zeros", "aten.new_ones", "aten.new_empty")
+def _new(op: TorchOp) -> ir.Value:
+    return _filled(op, sizes(op, 1), 1 if op.key == "aten.new_ones" else 0)
+
+
+@handles("aten.full_like", "aten.fill.Scalar")
+def _full_like(op: TorchOp) -> ir.Value:
+    return _filled(op, info_of(op.tensor(0)).shape, op.number(1))
+
+
+@handles("aten.zeros_like", "aten.ones_like", "aten.empty_like")
+def _like(op: TorchOp) -> ir.Value:
+    return _filled(op, info_of(op.tensor(0)).shape, 1 if op.key == "aten.ones_like" else 0)
+
+
+@handles("aten.fill.Tensor")
+def _fill_tensor(op: TorchOp) -> ir.Value:
+    return expand(op.value_in(1, op.dtype), info_of(op.tensor(0)).shape)
+
+
+@handles("aten.scalar_tensor", "prim.NumToTensor.Scalar", "aten.tensor.int", "aten.tensor.float", "aten.tensor.bool")
+def _scalar(op: TorchOp) -> ir.Value:
+    return full(op.number(0), op.dtype)
+
+
+def _filled(op: TorchOp, shape: tuple[Dim, ...], value: Any) -> ir.Value:
+    return full(value, op.dtype, shape)
+
+
+@handles("aten.arange", "aten.arange.start", "aten.arange.start_step")
+def _arange(op: TorchOp) -> ir.Value:
+    start, end, step = 0, op.number(0), 1
+    if op.key != "aten.arange":
+        start, end = op.number(0), op.number(1)
+    if op.key == "aten.arange.start_step":
+        step = op.number(2, 1)
+    whole = all(isinstance(v, Expr) or float(v).is_integer() for v in (start, end, step))
+    if not whole:
+        return _fractions(op, start, end, step)
+    start, end, step = (v if isinstance(v, Expr) else int(v) for v in (start, end, step))
+    if not isinstance(step, int):
+        raise RelaxError(f"expected a constant step, got {step}")
+    dtype = integer() if is_float(op.dtype) else op.dtype
+    return cast(_sequence(start, end, step, dtype), op.dtype)
+
+
+def _sequence(start: Any, end: Any, step: int, dtype: ir.Type) -> ir.Value:
+    length = (end - start + step - 1) // step if step > 0 else (start - end - step - 1) // -step
+    length = max(length, 0) if isinstance(length, int) else length
+    type_ = TensorInfo((length,), dtype).type
+    return emit(ops.Arange, start=[start], end=[end], step=[step], result_types=[type_])
+
+
+def _fractions(op: TorchOp, start: Any, end: Any, step: Any) -> ir.Value:
+    if any(isinstance(v, Expr) for v in (start, end, step)):
+        raise RelaxError("expected a sequence of integers when its bounds are symbolic")
+    count = math.ceil((end - start) / step)
+    if count > _LONGEST_TABLE:
+        raise RelaxError(f"expected a sequence of fractions of at most {_LONGEST_TABLE} elements, got {count}")
+    return cast(table((start + step * np.arange(count)).astype(np.float32), ir.F32Type.get()), op.dtype)
+
+
+def table(values: np.ndarray[Any, Any], dtype: ir.Type) -> ir.Value:
+    """A small tensor written into the IR."""
+    elements = ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=dtype, shape=list(values.shape))
+    return emit(ops.Constant, value=elements)
+
+
+@handles("aten.tril", "aten.triu")
+def _triangle(op: TorchOp) -> ir.Value:
+    op_class = ops.Tril if op.key == "aten.tril" else ops.Triu
+    return emit(op_class, op.tensor(0), k=op.integer(1, "diagonal", 0))

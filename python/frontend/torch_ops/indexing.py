@@ -1,0 +1,240 @@
+"""torch ops that pick parts of tensors by ranges or by index tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialect import ops
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.inference import boolean
+from ...dialect.symbolic import Dim, Expr
+from ..emit import broadcast, cast, concat, emit, expand, full, info_of, integer, permute, slice_axis, squeeze, unsqueeze
+from ..ranges import at_least, at_most
+from ..torch_op import TorchOp, handles
+
+
+def _bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
+    """A slice bound counted from the start and inside of the dimension, as Python limits it.
+
+    Raises:
+        RelaxError: a symbolic bound may lie outside for some sizes: the slice's length is then no symbolic expression.
+    """
+    if size is None:
+        raise RelaxError("expected to slice a dimension whose size is known or symbolic")
+    if value is None or value == size:
+        return size
+    ranges = op.values.ranges
+    if at_most(value, -1, ranges):
+        value = value + size
+        if at_most(value, 0, ranges):
+            return 0
+    if isinstance(value, int) and (value == 0 or value >= 2**62):
+        return min(value, size) if isinstance(size, int) else (0 if value == 0 else size)
+    if at_least(value - size, 0, ranges):
+        return size
+    if not at_least(value, 0, ranges) or not at_most(value - size, 0, ranges):
+        raise RelaxError(f"expected a slice bound that always lies inside of {size}, got {value}")
+    return value
+
+
+def _cut(op: TorchOp, x: ir.Value, axis: int, begin: Dim, end: Dim, stride: int = 1) -> ir.Value:
+    size = info_of(x).shape[axis]
+    start, stop = _bound(op, begin if begin is not None else 0, size), _bound(op, end, size)
+    if isinstance(start, int) and isinstance(stop, int) and stop < start:
+        stop = start
+    if stride < 1:
+        raise RelaxError(f"expected a positive stride, got {stride}")
+    return slice_axis(x, axis, start, stop, stride)
+
+
+@handles("aten.slice.Tensor")
+def _slice(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    stride = op.integer(4, "stride", 1)
+    return _cut(op, x, op.axis(1, info_of(x).rank), op.number(2), op.number(3), stride)
+
+
+@handles("aten.narrow")
+def _narrow(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    return _cut(op, x, op.axis(1, info_of(x).rank), op.number(2), op.number(2) + op.number(3))
+
+
+@handles("aten.select.int")
+def _select(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    axis = op.axis(1, info_of(x).rank)
+    size, index = info_of(x).shape[axis], op.number(2)
+    if isinstance(index, int) and index < 0:
+        if size is None:
+            raise RelaxError("expected a dimension whose size is known or symbolic")
+        index = size + index
+    return squeeze(slice_axis(x, axis, index, index + 1), axis)
+
+
+@handles("aten.slice_scatter")
+def _slice_scatter(op: TorchOp) -> ir.Value:
+    """What lies before the slice, the source, and what lies after it."""
+    x = op.tensor(0)
+    axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else 0
+    if op.integer(5, "stride", 1) != 1:
+        raise RelaxError("expected a stride of 1")
+    size = info_of(x).shape[axis]
+    begin, end = _bound(op, op.number(3, 0), size), _bound(op, op.number(4), size)
+    return _replaced(x, cast(op.tensor(1), op.dtype), axis, begin, end)
+
+
+@handles("aten.select_scatter")
+def _select_scatter(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    axis = op.axis(2, info_of(x).rank)
+    size, index = info_of(x).shape[axis], op.number(3)
+    begin = size + index if isinstance(index, int) and index < 0 and size is not None else index
+    return _replaced(x, unsqueeze(cast(op.tensor(1), op.dtype), axis), axis, begin, begin + 1)
+
+
+def _replaced(x: ir.Value, source: ir.Value, axis: int, begin: Dim, end: Dim) -> ir.Value:
+    size = info_of(x).shape[axis]
+    parts = [slice_axis(x, axis, 0, begin)] if begin != 0 else []
+    parts.append(source)
+    if end != size:
+        parts.append(slice_axis(x, axis, end, size))
+    return concat(parts, axis)
+
+
+@handles("aten.copy")
+def _copy(op: TorchOp) -> ir.Value:
+    return expand(cast(op.tensor(1), op.dtype), info_of(op.tensor(0)).shape)
+
+
+@handles("aten.embedding")
+def _embedding(op: TorchOp) -> ir.Value:
+    return emit(ops.Take, op.tensor(0), op.tensor(1), axis=0)
+
+
+@handles("aten.index_select")
+def _index_select(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    return emit(ops.Take, x, op.tensor(2), axis=op.axis(1, info_of(x).rank))
+
+
+@handles("aten.gather")
+def _gather(op: TorchOp) -> ir.Value:
+    """torch lets the indices be smaller than the operand in the other dimensions; ours read the same prefix."""
+    x, indices = op.tensor(0), op.tensor(2)
+    axis = op.axis(1, info_of(x).rank)
+    for i, size in enumerate(info_of(indices).shape):
+        if i != axis and size != info_of(x).shape[i]:
+            x = slice_axis(x, i, 0, size)
+    return emit(ops.GatherElements, x, indices, axis=axis)
+
+
+@handles("aten.index.Tensor", "aten._unsafe_index.Tensor")
+def _index(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    found = op.optionals(1)
+    indices = {axis: value for axis, value in enumerate(found) if value is not None}
+    if any(info_of(v).dtype in (boolean(), ir.IntegerType.get_unsigned(8)) for v in indices.values()):
+        raise RelaxError("expected integer indices, got a mask: the result's size would depend on its contents")
+    if len(indices) == 1:
+        ((axis, value),) = indices.items()
+        return emit(ops.Take, x, value, axis=axis)
+    return _index_several(x, indices)
+
+
+def _index_several(x: ir.Value, indices: dict[int, ir.Value]) -> ir.Value:
+    """Indexed dimensions come first; when they were neighbours, the indices' dimensions move back to where those were.
+
+    Source: https://numpy.org/doc/stable/user/basics.indexing.html#combining-advanced-and-basic-indexing
+    """
+    shape = info_of(x).shape
+    axes = list(indices)
+    others = [a for a in range(len(shape)) if a not in indices]
+    parts = [_from_start(cast(v, integer()), shape[a]) for a, v in indices.items()]
+    parts = broadcast(parts)
+    rank = info_of(parts[0]).rank
+    stacked = concat([unsqueeze(p, rank) for p in parts], rank)
+    result = emit(ops.GatherND, permute(x, [*axes, *others]), stacked)
+    if axes != list(range(axes[0], axes[0] + len(axes))) or not axes[0]:
+        return result
+    before = list(range(rank, rank + axes[0]))
+    return permute(result, [*before, *range(rank), *range(rank + axes[0], rank + len(others))])
+
+
+def _from_start(index: ir.Value, size: Dim) -> ir.Value:
+    """Indices without negative ones, which torch counts from the end. Counting upwards from 0 needs no check."""
+    if _never_negative(index):
+        return index
+    if size is None:
+        raise RelaxError("expected to index a dimension whose size is known or symbolic")
+    negative = emit(ops.Less, index, full(0, integer()))
+    return emit(ops.Where, negative, emit(ops.Add, index, full(size, integer())), index)
+
+
+def _never_negative(value: ir.Value) -> bool:
+    owner = None if isinstance(value, ir.BlockArgument) else value.owner
+    if owner is None:
+        return False
+    if owner.name == "relax.arange":
+        return all(isinstance(d, Expr) or d >= 0 for d in owner.opview.start) and all(d > 0 for d in owner.opview.step)
+    if owner.name == "relax.full":
+        return owner.opview.value >= 0
+    if owner.name in ("relax.expand_dims", "relax.reshape", "relax.broadcast_to", "relax.permute_dims", "relax.add"):
+        return all(_never_negative(v) for v in owner.operands)
+    return False
+
+
+@handles("aten.one_hot")
+def _one_hot(op: TorchOp) -> ir.Value:
+    from .creation import _sequence
+
+    x, classes = op.tensor(0), op.integer(1, "number of classes")
+    if classes < 0:
+        raise RelaxError("expected a given number of classes")
+    rank = info_of(x).rank
+    dtype = info_of(x).dtype
+    return cast(emit(ops.Equal, unsqueeze(x, rank), _sequence(0, classes, 1, dtype)), op.dtype)
+
+
+@handles("aten.constant_pad_nd", "aten.pad")
+def _pad(op: TorchOp) -> ir.Value:
+    """Pairs count from the last dimension; a negative amount takes away."""
+    x, amounts = op.tensor(0), op.number(1)
+    if op.key == "aten.pad" and op.number(2, "constant") != "constant":
+        raise RelaxError(f"expected padding by a constant, got mode '{op.number(2)}'")
+    value = op.number(3 if op.key == "aten.pad" else 2, 0)
+    rank = info_of(x).rank
+    before, after = [0] * rank, [0] * rank
+    for i, (low, high) in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
+        if not isinstance(low, int) or not isinstance(high, int):
+            raise RelaxError("expected constant amounts of padding")
+        before[rank - 1 - i], after[rank - 1 - i] = low, high
+    x = _cropped(x, before, after)
+    before, after = [max(p, 0) for p in before], [max(p, 0) for p in after]
+    return emit(ops.Pad, x, before=before, after=after, value=value) if any([*before, *after]) else x
+
+
+def _cropped(x: ir.Value, before: Sequence[int], after: Sequence[int]) -> ir.Value:
+    for axis, (low, high) in enumerate(zip(before, after, strict=True)):
+        size = info_of(x).shape[axis]
+        if low >= 0 and high >= 0:
+            continue
+        if size is None:
+            raise RelaxError("expected to crop a dimension whose size is known or symbolic")
+        x = slice_axis(x, axis, max(-low, 0), size + min(high, 0))
+    return x
+
+
+@handles("aten.upsample_nearest2d.vec", "aten.upsample_nearest2d")
+def _upsample(op: TorchOp) -> ir.Value:
+    """Whole factors only: each row and column so many times."""
+    x = op.tensor(0)
+    for axis in (2, 3):
+        size, wanted = info_of(x).shape[axis], op.info.shape[axis]
+        if not isinstance(size, int) or not isinstance(wanted, int) or wanted % size:
+            raise RelaxError(f"expected to enlarge by a whole factor, got {size} to {wanted}")
+        x = emit(ops.Repeat, x, repeats=wanted // size, axis=axis) if wanted != size else x
+    return x
+
+

@@ -1,0 +1,40 @@
+"""torch ops that are matrix products."""
+
+from __future__ import annotations
+
+from ...dialect import ops
+from ...dialect.bindings import ir
+from ..emit import cast, emit, full, info_of, permute, unsqueeze
+from ..torch_op import TorchOp, handles
+
+
+@handles("aten.linear")
+def _linear(op: TorchOp) -> ir.Value:
+    """``x @ w^T + b``: the transpose is an op on the weight alone, so it can be lifted out of inference."""
+    weight, bias = op.tensor(1), op.optional(2)
+    if info_of(weight).rank == 2:
+        weight = permute(weight, [1, 0])
+    result = emit(ops.MatMul, op.tensor(0), weight)
+    return result if bias is None else emit(ops.Add, result, bias)
+
+
+@handles("aten.mm", "aten.bmm", "aten.matmul", "aten.mv", "aten.dot", "aten.vdot")
+def _matmul(op: TorchOp) -> ir.Value:
+    return emit(ops.MatMul, cast(op.tensor(0), op.dtype), cast(op.tensor(1), op.dtype))
+
+
+@handles("aten.addmm", "aten.baddbmm", "aten.addmv")
+def _addmm(op: TorchOp) -> ir.Value:
+    """``beta * c + alpha * (a @ b)``; with beta 0 what is in c does not count, not even NaN."""
+    beta, alpha = op.number(3, 1), op.number(4, 1)
+    product = _times(emit(ops.MatMul, op.tensor(1), op.tensor(2)), alpha)
+    return product if beta == 0 else emit(ops.Add, product, _times(op.tensor(0), beta))
+
+
+def _times(value: ir.Value, factor: float) -> ir.Value:
+    return value if factor == 1 else emit(ops.Multiply, value, full(factor, info_of(value).dtype))
+
+
+@handles("aten.outer", "aten.ger")
+def _outer(op: TorchOp) -> ir.Value:
+    return emit(ops.Multiply, unsqueeze(op.value_in(0, op.dtype), 1), unsqueeze(op.value_in(1, op.dtype), 0))

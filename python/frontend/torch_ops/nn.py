@@ -1,0 +1,233 @@
+"""torch ops of neural networks: normalisations, attention, convolution and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...dialect import ops
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.inference import boolean
+from ...dialect.op import EffectOp
+from ...dialect.symbolic import Dim
+from ..emit import cast, emit, expand, full, info_of, reshape, squeeze, unsqueeze
+from ..torch_op import TorchOp, handles
+
+
+@handles("aten.layer_norm", "aten.native_layer_norm")
+def _layer_norm(op: TorchOp) -> list[ir.Value | None]:
+    x, shape = op.tensor(0), op.number(1)
+    dtype = info_of(x).dtype
+    gamma, beta = _parameter(op, 2, 1, shape, dtype), _parameter(op, 3, 0, shape, dtype)
+    axes = list(range(-len(shape), 0))
+    result = emit(ops.LayerNorm, x, gamma, beta, axes=axes, epsilon=op.number(4, 1e-5))
+    return [result, None, None][: len(op.results)]
+
+
+@handles("aten.rms_norm")
+def _rms_norm(op: TorchOp) -> ir.Value:
+    x, shape = op.tensor(0), op.number(1)
+    dtype = info_of(x).dtype
+    epsilon = op.number(3)
+    if epsilon is None:
+        epsilon = float(np.finfo(np.float32).eps) if dtype.width < 64 else float(np.finfo(np.float64).eps)
+    return emit(ops.RMSNorm, x, _parameter(op, 2, 1, shape, dtype), axes=list(range(-len(shape), 0)), epsilon=epsilon)
+
+
+def _parameter(op: TorchOp, index: int, default: float, shape: Sequence[Dim], dtype: ir.Type) -> ir.Value:
+    """A scale or shift; one that is absent is a tensor of ones or zeros."""
+    given = op.optional(index)
+    return full(default, dtype, shape) if given is None else cast(given, dtype)
+
+
+@handles("aten.batch_norm", "aten._native_batch_norm_legit_no_training", "aten.native_batch_norm")
+def _batch_norm(op: TorchOp) -> list[ir.Value | None]:
+    x = op.tensor(0)
+    info = info_of(x)
+    has_flag = op.key != "aten._native_batch_norm_legit_no_training"
+    if has_flag and op.number(5):
+        raise RelaxError("expected a model in evaluation mode, got batch norm in training")
+    channels = [info.shape[1]]
+    parameters = [_parameter(op, i, 1.0 if i in (1, 4) else 0.0, channels, info.dtype) for i in (1, 2, 3, 4)]
+    result = emit(ops.BatchNorm, x, *parameters, axis=1, epsilon=op.number(7 if has_flag else 6, 1e-5))
+    return [result, None, None][: len(op.results)]
+
+
+@handles("aten.group_norm", "aten.native_group_norm")
+def _group_norm(op: TorchOp) -> list[ir.Value | None]:
+    """Layer norm over each group's channels and positions, then scale and shift per channel."""
+    native = op.key == "aten.native_group_norm"
+    x, groups = op.tensor(0), op.integer(6 if native else 1, "number of groups")
+    scale, shift = (op.optional(i) for i in ((1, 2) if native else (2, 3)))
+    info = info_of(x)
+    batch, channels, *rest = info.shape
+    size: Dim = channels // groups if channels is not None else None
+    for dim in rest:
+        size = None if size is None or dim is None else size * dim
+    if not isinstance(size, int):
+        raise RelaxError("expected group norm over dimensions of known size")
+    flat = reshape(x, (batch, groups, size))
+    ones, zeros = full(1, info.dtype, [size]), full(0, info.dtype, [size])
+    result = reshape(emit(ops.LayerNorm, flat, ones, zeros, epsilon=op.number(7 if native else 4, 1e-5)), info.shape)
+    for op_class, value in ((ops.Multiply, scale), (ops.Add, shift)):
+        if value is not None:
+            result = emit(op_class, result, _per_channel(value, len(rest)))
+    return [result, None, None][: len(op.results)]
+
+
+def _per_channel(value: ir.Value, positions: int) -> ir.Value:
+    return unsqueeze(value, *range(1, positions + 1))
+
+
+@handles("aten.scaled_dot_product_attention")
+def _attention(op: TorchOp) -> ir.Value:
+    mask, dropout = op.optional(3), op.number(4, 0.0)
+    return _attend(op, mask, dropout, bool(op.number(5, False)), op.number(6))
+
+
+@handles("aten._scaled_dot_product_flash_attention_for_cpu")
+def _flash_attention(op: TorchOp) -> list[ir.Value | None]:
+    result = _attend(op, op.optional(5), op.number(3, 0.0), bool(op.number(4, False)), op.number(6))
+    return [result, None][: len(op.results)]
+
+
+def _attend(op: TorchOp, mask: ir.Value | None, dropout: float, causal: bool, scale: float | None) -> ir.Value:
+    if dropout:
+        raise RelaxError("expected a model in evaluation mode, got attention with dropout")
+    query, key, value = (op.tensor(i) for i in range(3))
+    added = max(0, 3 - info_of(query).rank)
+    query, key, value = (unsqueeze(v, *range(added)) for v in (query, key, value))
+    query = _with_heads_of(query, key)
+    if mask is not None and info_of(mask).dtype != boolean():
+        mask = cast(mask, info_of(query).dtype)
+    result = emit(ops.Attention, query, key, value, mask, causal=causal, scale=scale)
+    return squeeze(_zero_where_nothing_is_seen(op, result, mask), *range(added))
+
+
+def _with_heads_of(query: ir.Value, key: ir.Value) -> ir.Value:
+    """torch broadcasts one query head over the keys' heads; ours only shares key heads."""
+    shape, heads = list(info_of(query).shape), info_of(key).shape[-3]
+    if shape[-3] != 1 or heads == 1:
+        return query
+    return expand(query, [*shape[:-3], heads, *shape[-2:]])
+
+
+def _zero_where_nothing_is_seen(op: TorchOp, result: ir.Value, mask: ir.Value | None) -> ir.Value:
+    """torch gives zeros for a query whose mask hides every key, relax.attention NaN.
+
+    Only a mask computed from what the caller passes can hide them all: one made from shapes alone that does so would be an
+    error of the model.
+    """
+    if mask is None or not _depends_on_input(mask):
+        return result
+    rank = info_of(mask).rank
+    if info_of(mask).dtype == boolean():
+        seen = cast(emit(ops.Max, cast(mask, ir.IntegerType.get_signless(8)), axis=[rank - 1], keepdims=True), boolean())
+    else:
+        largest = emit(ops.Max, mask, axis=[rank - 1], keepdims=True)
+        seen = emit(ops.Greater, largest, full(float("-inf"), info_of(mask).dtype))
+    return emit(ops.Where, seen, result, full(0, info_of(result).dtype))
+
+
+def _depends_on_input(value: ir.Value) -> bool:
+    """Whether the value is computed from an argument's contents."""
+    pending, seen = [value], set[ir.Value]()
+    while pending:
+        current = pending.pop()
+        if isinstance(current, ir.BlockArgument):
+            return True
+        if current not in seen:
+            seen.add(current)
+            pending.extend(current.owner.operands)
+    return False
+
+
+@handles("aten.conv2d", "aten.conv1d", "aten.conv2d.padding", "aten.conv1d.padding", "aten.convolution")
+def _convolution(op: TorchOp) -> ir.Value:
+    x, weight, bias = op.tensor(0), op.tensor(1), op.optional(2)
+    groups = op.integer(8 if op.key == "aten.convolution" else 6, "number of groups", 1)
+    if op.key == "aten.convolution" and op.number(6):
+        raise RelaxError("no relax form of transposed convolution")
+    spatial = info_of(weight).rank - 2
+    if spatial not in (1, 2):
+        raise RelaxError(f"no relax form of convolution in {spatial} dimensions")
+    batched = info_of(x).rank == spatial + 2
+    x = x if batched else unsqueeze(x, 0)
+    strides, dilation = (_several(op.number(i, 1), spatial) for i in (3, 5))
+    padding = _conv_padding(op.number(4, 0), weight, dilation, spatial)
+    result = _convolve(x, weight, strides, padding, dilation, groups)
+    if bias is not None:
+        result = emit(ops.Add, result, _per_channel(bias, spatial))
+    return result if batched else squeeze(result, 0)
+
+
+def _convolve(
+    x: ir.Value, weight: ir.Value, strides: list[int], padding: list[tuple[int, int]], dilation: list[int], groups: int
+) -> ir.Value:
+    """A convolution in one dimension is one in two over a single row."""
+    row = len(strides) == 1
+    if row:
+        x, weight = unsqueeze(x, 2), unsqueeze(weight, 2)
+        strides, padding, dilation = [1, *strides], [(0, 0), *padding], [1, *dilation]
+    (top, bottom), (left, right) = padding
+    result = emit(
+        ops.Conv2D, x, weight, strides=strides, padding=[top, left, bottom, right], dilation=dilation, groups=groups
+    )  # fmt: skip
+    return squeeze(result, 2) if row else result
+
+
+def _conv_padding(given: object, weight: ir.Value, dilation: Sequence[int], spatial: int) -> list[tuple[int, int]]:
+    if given == "valid":
+        return [(0, 0)] * spatial
+    if given == "same":
+        totals = [d * (int(k or 1) - 1) for d, k in zip(dilation, info_of(weight).shape[2:], strict=True)]  # type: ignore[arg-type]
+        return [(t // 2, t - t // 2) for t in totals]
+    return [(p, p) for p in _several(given, spatial)]
+
+
+def _several(given: object, count: int) -> list[int]:
+    """One number for all dimensions, or one each."""
+    values = list(given) if isinstance(given, list) else [given]
+    values = values * count if len(values) == 1 else values
+    if len(values) != count or not all(isinstance(v, int) for v in values):
+        raise RelaxError(f"expected {count} constant integers, got {given}")
+    return values
+
+
+@handles("aten.max_pool2d", "aten.max_pool2d_with_indices")
+def _max_pool(op: TorchOp) -> list[ir.Value | None]:
+    dilation = _several(op.number(4, 1), 2)
+    result = _pool(op, ops.MaxPool2D, ceil_mode=bool(op.number(5, False)), dilation=dilation)
+    return [result, None][: len(op.results)]
+
+
+@handles("aten.avg_pool2d")
+def _avg_pool(op: TorchOp) -> ir.Value:
+    if op.number(6) is not None:
+        raise RelaxError("no relax form of average pooling with its own divisor")
+    return _pool(op, ops.AvgPool2D, ceil_mode=bool(op.number(4, False)), count_include_pad=bool(op.number(5, True)))
+
+
+def _pool(op: TorchOp, op_class: type[EffectOp], **attrs: object) -> ir.Value:
+    x = op.tensor(0)
+    size = _several(op.number(1), 2)
+    strides = size if op.number(2, []) == [] else _several(op.number(2), 2)
+    (vertical, horizontal) = _several(op.number(3, 0), 2)
+    batched = info_of(x).rank == 4
+    x = x if batched else unsqueeze(x, 0)
+    padding = [vertical, horizontal, vertical, horizontal]
+    result = emit(op_class, x, pool_size=size, strides=strides, padding=padding, **attrs)
+    return result if batched else squeeze(result, 0)
+
+
+@handles("aten.adaptive_avg_pool2d", "aten._adaptive_avg_pool2d")
+def _adaptive_pool(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    batched = info_of(x).rank == 4
+    x = x if batched else unsqueeze(x, 0)
+    result = emit(ops.AdaptiveAvgPool2D, x, output_size=_several(op.number(1), 2))
+    return result if batched else squeeze(result, 0)
+
+

@@ -1,0 +1,163 @@
+"""torch ops that reduce along axes, and scans."""
+
+from __future__ import annotations
+
+import math
+
+from ...dialect import ops
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.inference import boolean, normalize_axes
+from ...dialect.op import EffectOp
+from ...dialect.struct_info import TensorInfo
+from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape
+from ..torch_op import TorchOp, handles
+
+
+def _axes(op: TorchOp, index: int, info: TensorInfo) -> list[int]:
+    """An operand that is one axis, several, or none: then all, as for an empty list."""
+    given = op.number(index)
+    listed = None if given is None or given == [] else [given] if isinstance(given, int) else given
+    return normalize_axes(listed, max(info.rank, 1))[: max(info.rank, 0)] if info.rank else []
+
+
+def _reduce(op: TorchOp, op_class: type[EffectOp], dtype: ir.Type, axis: int | None = 1) -> ir.Value:
+    x = cast(op.tensor(0), dtype)
+    info = info_of(x)
+    if not info.rank:
+        return x
+    axes = list(range(info.rank)) if axis is None else _axes(op, axis, info)
+    keep = bool(op.number(axis + 1, False)) if axis is not None else False
+    return emit(op_class, x, axis=axes, keepdims=keep)
+
+
+@handles("aten.sum.dim_IntList", "aten.sum")
+def _sum(op: TorchOp) -> ir.Value:
+    return _reduce(op, ops.Sum, op.dtype, None if op.key == "aten.sum" else 1)
+
+
+@handles("aten.mean.dim", "aten.mean")
+def _mean(op: TorchOp) -> ir.Value:
+    return _reduce(op, ops.Mean, op.dtype, None if op.key == "aten.mean" else 1)
+
+
+@handles("aten.amax", "aten.max")
+def _max(op: TorchOp) -> ir.Value:
+    return _reduce(op, ops.Max, op.dtype, None if op.key == "aten.max" else 1)
+
+
+@handles("aten.amin", "aten.min")
+def _min(op: TorchOp) -> ir.Value:
+    return _reduce(op, ops.Min, op.dtype, None if op.key == "aten.min" else 1)
+
+
+@handles("aten.prod.dim_int", "aten.prod")
+def _prod(op: TorchOp) -> ir.Value:
+    return _reduce(op, ops.Prod, op.dtype, None if op.key == "aten.prod" else 1)
+
+
+@handles("aten.any", "aten.any.dim", "aten.any.dims", "aten.all", "aten.all.dim", "aten.all.dims")
+def _any_all(op: TorchOp) -> ir.Value:
+    op_class = ops.Max if op.key.startswith("aten.any") else ops.Min
+    found = _reduce(op, op_class, integer(8), None if "." not in op.key[5:] else 1) if _is_bool(op) else _of_numbers(op, op_class)
+    return cast(found, op.dtype)
+
+
+def _is_bool(op: TorchOp) -> bool:
+    return info_of(op.tensor(0)).dtype == boolean()
+
+
+def _of_numbers(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
+    x = cast(cast(op.tensor(0), boolean()), integer(8))
+    info = info_of(x)
+    whole = "." not in op.key[5:]
+    axes = list(range(info.rank)) if whole else _axes(op, 1, info)
+    return emit(op_class, x, axis=axes, keepdims=False if whole else bool(op.number(2, False))) if info.rank else x
+
+
+@handles("aten.max.dim", "aten.min.dim")
+def _extreme(op: TorchOp) -> list[ir.Value | None]:
+    x = op.tensor(0)
+    axis, keep = op.axis(1, info_of(x).rank), bool(op.number(2, False))
+    values, indices = (ops.Max, ops.ArgMax) if op.key == "aten.max.dim" else (ops.Min, ops.ArgMin)
+    return [emit(values, x, axis=[axis], keepdims=keep), emit(indices, x, axis=axis, keepdims=keep)]
+
+
+@handles("aten.argmax", "aten.argmin")
+def _arg(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    op_class = ops.ArgMax if op.key == "aten.argmax" else ops.ArgMin
+    shape = info_of(x).shape
+    if op.number(1) is not None:
+        return emit(op_class, x, axis=op.axis(1, len(shape)), keepdims=bool(op.number(2, False)))
+    found = emit(op_class, reshape(x, (multiply_all(shape),)), axis=0)
+    return reshape(found, [1] * len(shape)) if op.number(2, False) else found
+
+
+@handles("aten.var.correction", "aten.std.correction", "aten.var_mean.correction")
+def _var(op: TorchOp) -> list[ir.Value | None]:
+    return _spread(op, op.number(1), op.number(2, 1), bool(op.number(3, False)))
+
+
+@handles("aten.var.dim", "aten.std.dim")
+def _var_dim(op: TorchOp) -> list[ir.Value | None]:
+    return _spread(op, op.number(1), int(op.number(2, True)), bool(op.number(3, False)))
+
+
+@handles("aten.var", "aten.std")
+def _var_all(op: TorchOp) -> list[ir.Value | None]:
+    return _spread(op, None, int(op.number(1, True)), False)
+
+
+def _spread(op: TorchOp, axes: object, correction: float, keep: bool) -> list[ir.Value | None]:
+    """Variance divided by count less correction; ours divides by the count."""
+    x = op.tensor(0)
+    info = info_of(x)
+    listed = None if axes in (None, []) else [axes] if isinstance(axes, int) else list(axes)  # type: ignore[call-overload]
+    reduced = normalize_axes(listed, info.rank)
+    count = multiply_all([info.shape[a] for a in reduced])
+    if count is None:
+        raise RelaxError("expected to reduce dimensions whose sizes are known or symbolic")
+    result = emit(ops.Variance, x, axis=reduced, keepdims=keep)
+    if correction:
+        result = _corrected(result, count, correction)
+    if "std" in op.key:
+        result = emit(ops.Sqrt, result)
+    return [result, emit(ops.Mean, x, axis=reduced, keepdims=keep)] if "mean" in op.key else [result]
+
+
+def _corrected(variance: ir.Value, count: object, correction: float) -> ir.Value:
+    dtype = info_of(variance).dtype
+    if isinstance(count, int):
+        left = max(count - correction, 0)
+        return emit(ops.Multiply, variance, full(count / left if left else math.inf, dtype))
+    total = full(count, dtype)  # type: ignore[arg-type]
+    return emit(ops.Divide, emit(ops.Multiply, variance, total), emit(ops.Subtract, total, full(correction, dtype)))
+
+
+@handles("aten.cumsum")
+def _cumsum(op: TorchOp) -> ir.Value:
+    x = cast(op.tensor(0), op.dtype)
+    rank = info_of(x).rank
+    return emit(ops.CumSum, x, axis=op.axis(1, rank)) if rank else x
+
+
+@handles("aten.softmax.int", "aten._softmax", "aten.log_softmax.int", "aten._log_softmax")
+def _softmax(op: TorchOp) -> ir.Value:
+    x = cast(op.tensor(0), op.dtype)
+    op_class = ops.LogSoftmax if "log" in op.key else ops.Softmax
+    if not info_of(x).rank:
+        return reshape(emit(op_class, reshape(x, (1,)), axis=0), ())
+    return emit(op_class, x, axis=op.axis(1, info_of(x).rank))
+
+
+@handles("aten.logsumexp")
+def _logsumexp(op: TorchOp) -> ir.Value:
+    x = cast(op.tensor(0), op.dtype)
+    axes = _axes(op, 1, info_of(x))
+    largest = emit(ops.Max, x, axis=axes, keepdims=True)
+    total = emit(ops.Log, emit(ops.Sum, emit(ops.Exp, emit(ops.Subtract, x, largest)), axis=axes, keepdims=True))
+    result = emit(ops.Add, total, largest)
+    return result if op.number(2, False) else emit(ops.Squeeze, result, axis=axes)
+
+

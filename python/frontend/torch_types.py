@@ -1,0 +1,124 @@
+"""Types of the torch dialect as ours: value tensors as tensor infos, affine shape expressions as symbolic dimensions."""
+
+from __future__ import annotations
+
+import re
+
+from ..dialect.bindings import ir
+from ..dialect.errors import RelaxError
+from ..dialect.struct_info import TensorInfo
+from ..dialect.symbolic import Dim, Expr
+
+__all__ = ["affine_dims", "common_dtype", "is_number", "is_tensor_list", "tensor_info"]
+
+_VTENSOR = re.compile(r"^!torch\.vtensor<\[([^]]*)\],([^,>]+(?:<[^>]*>)?)>$")
+_NUMBERS = ("!torch.int", "!torch.float", "!torch.bool", "!torch.number", "!torch.none", "!torch.str", "!torch.Device",
+            "!torch.Generator", "!torch.list<int>", "!torch.list<float>", "!torch.list<bool>", "!torch.list<str>",
+            "!torch.list<optional<int>>")  # fmt: skip
+
+
+def tensor_info(type_: ir.Type) -> TensorInfo | None:
+    """The shape and dtype of a ``!torch.vtensor``, dynamic dimensions unknown; None for another type.
+
+    Raises:
+        RelaxError: the element type is one that relax does not compute with, such as complex numbers.
+    """
+    found = _VTENSOR.match(str(type_))
+    if found is None:
+        return None
+    shape = tuple(None if d.strip() == "?" else int(d) for d in found[1].split(",") if d.strip())
+    return TensorInfo(shape, _dtype(found[2]))
+
+
+def is_number(type_: ir.Type) -> bool:
+    """Whether the type is of a Python number, string, None, or a list of them: known when importing, never a relax value."""
+    return str(type_) in _NUMBERS
+
+
+def is_tensor_list(type_: ir.Type) -> bool:
+    """Whether the type is a list of tensors, some perhaps absent."""
+    return str(type_).startswith("!torch.list<") and not is_number(type_)
+
+
+def affine_dims(map_: ir.AffineMap, symbols: list[Dim]) -> list[Dim]:
+    """The results of an affine map over symbols."""
+    return [_affine(e, symbols) for e in map_.results]
+
+
+def common_dtype(operands: list[tuple[ir.Type, int | None]]) -> ir.Type:
+    """The dtype in which torch compares or combines operands, each a dtype and a rank (None: a Python number).
+
+    Tensors with dimensions decide, unless one without, or a number, is of a higher kind (bool < integer < float).
+    Source: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
+    """
+    result: ir.Type | None = None
+    for wanted in (lambda rank: rank, lambda rank: rank == 0, lambda rank: rank is None):
+        group = [dtype for dtype, rank in operands if wanted(rank)]
+        if not group:
+            continue
+        found = _promoted(group)
+        if result is None:
+            result = found
+        elif _kind(found) > _kind(result):
+            result = _promoted([result, found])
+    if result is None:
+        raise RelaxError("expected an operand")
+    return result
+
+
+def _promoted(dtypes: list[ir.Type]) -> ir.Type:
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = _promoted_pair(result, dtype)
+    return result
+
+
+def _promoted_pair(a: ir.Type, b: ir.Type) -> ir.Type:
+    if a == b:
+        return a
+    low, high = sorted((a, b), key=lambda t: (_kind(t), t.width))
+    if _kind(low) != _kind(high):
+        return high
+    if low.width == high.width and _kind(low) == 2:
+        return ir.F32Type.get()  # f16 with bf16
+    unsigned = [t for t in (low, high) if isinstance(t, ir.IntegerType) and t.is_unsigned]
+    if len(unsigned) == 1 and unsigned[0].width >= high.width:
+        return ir.IntegerType.get_signless(min(2 * high.width, 64))
+    return high
+
+
+def _kind(dtype: ir.Type) -> int:
+    if isinstance(dtype, ir.FloatType):
+        return 2
+    return 0 if isinstance(dtype, ir.IntegerType) and dtype.width == 1 else 1
+
+
+def _dtype(text: str) -> ir.Type:
+    if text.startswith("si"):
+        return ir.IntegerType.get_signless(int(text[2:]))
+    if text.startswith("complex") or text.startswith("!"):
+        raise RelaxError(f"expected tensors of real numbers, got {text}")
+    return ir.Type.parse(text)
+
+
+def _affine(expr: ir.AffineExpr, symbols: list[Dim]) -> Dim:
+    if isinstance(expr, ir.AffineConstantExpr):
+        return expr.value
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return symbols[expr.position]
+    left, right = _affine(expr.lhs, symbols), _affine(expr.rhs, symbols)
+    if left is None or right is None:
+        return None
+    return _combine(expr, left, right)
+
+
+def _combine(expr: ir.AffineExpr, left: int | Expr, right: int | Expr) -> Dim:
+    if isinstance(expr, ir.AffineAddExpr):
+        return left + right
+    if isinstance(expr, ir.AffineMulExpr):
+        return left * right
+    if isinstance(expr, ir.AffineFloorDivExpr):
+        return left // right
+    if isinstance(expr, ir.AffineCeilDivExpr):
+        return (left + right - 1) // right
+    return left % right
