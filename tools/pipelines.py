@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +65,8 @@ def build(text: str, options: Options, context: ir.Context) -> Pipeline:
 
 def passes() -> Iterator[tuple[str, str]]:
     """Names and one-line descriptions of all passes: ours, then MLIR's, of which only the names are known."""
+    from importlib.resources import files  # 10 ms, so not at the start
+
     from ..dialect.pass_manager import registered
 
     _register_lowering()
@@ -126,10 +127,6 @@ def _element(name: str, values: str) -> str:
 
 def _register_lowering() -> None:
     """Makes the lowering's passes known; its modules are imported when a pass of theirs runs."""
-    try:
-        from ..lowering.passes import register_passes
-    except ModuleNotFoundError as error:
-        if error.name != "relaxir.lowering.passes":
-            raise
-        return
+    from ..lowering.passes import register_passes
+
     register_passes()
