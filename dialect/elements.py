@@ -31,7 +31,7 @@ def to_numpy(elements: ir.Attribute) -> np.ndarray[Any, Any]:
     dtype, shape = numpy_dtype(type_.element_type), list(type_.shape)
     if isinstance(elements, ir.DenseResourceElementsAttr):
         return _from_bytes(_resource_bytes(elements), dtype, shape)
-    if dtype.kind != "V" and not _is_half_byte(dtype):
+    if dtype.isbuiltin == 1:
         return np.array(elements, dtype, order="C")
     text = str(elements)
     body = _HEX_BODY.match(text)
@@ -54,7 +54,7 @@ def from_numpy(array: np.ndarray[Any, Any], type_: ir.RankedTensorType) -> ir.De
     data = np.ascontiguousarray(array).reshape(array.shape)
     if _is_half_byte(dtype):
         data = data.astype(np.int8 if str(dtype) == "int4" else np.uint8)
-    elif dtype.kind == "V":
+    elif dtype.isbuiltin != 1:
         data = data.view(np.uint16 if dtype.itemsize == 2 else np.uint8)
     return ir.DenseElementsAttr.get(data, type=type_)
 

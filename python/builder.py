@@ -19,9 +19,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from .builder_support import Function, call_site, caller, errors_at, method_of, number_value, parsed_dims, parsed_dtype
+from .builder_support import (
+    Function,
+    call_site,
+    caller,
+    check_shape,
+    errors_at,
+    method_of,
+    number_value,
+    parsed_bounds,
+    parsed_dims,
+    parsed_dtype,
+)
 from .dialect.bindings import func, ir
-from .dialect.dtypes import numpy_dtype
+from .dialect.dtypes import dtype_name, numpy_dtype
 from .dialect.elements import from_numpy
 from .dialect.errors import RelaxError
 from .dialect.functions import set_names, set_num_input
@@ -162,7 +173,7 @@ class Builder:
         """``start, start + step, ...`` below ``end``; with one bound it is the end. Bounds are ints or symbolic."""
         with self._at_caller():
             bounds = (0, start, step) if end is None else (start, end, step)
-            first, last, stride = (self._dims([d])[0] for d in bounds)
+            first, last, stride = self._scope().known(parsed_bounds(bounds))
             if None in (first, last, stride) or stride == 0:
                 raise RelaxError(f"expected known bounds and a step other than 0, got {first}, {last} and {stride}")
             forward = not isinstance(stride, int) or stride > 0
@@ -173,7 +184,8 @@ class Builder:
     def shape_value(self, value: Dim | str, dtype: DTypeLike = "i64") -> Value:
         """A scalar tensor with the value of a symbolic expression."""
         with self._at_caller():
-            return self._emit(ShapeValue, [], {"value": self._dims([value])}, TensorInfo((), parsed_dtype(dtype)))
+            known = self._scope().known(parsed_bounds([value]))
+            return self._emit(ShapeValue, [], {"value": known}, TensorInfo((), parsed_dtype(dtype)))
 
     def reshape(self, x: Value, shape: ShapeLike) -> Value:
         """The elements in row-major order under another shape; one dimension may be -1, it is computed."""
@@ -318,7 +330,11 @@ class Builder:
         scope = self._scope()
         values = self._operands(scope, operands, cls.OPERATION_NAME)
         types = None if result is None else [result.type]
-        op = cls.create(*values, result_types=types, ip=ir.InsertionPoint(scope.block), **attrs)
+        try:
+            op = cls.create(*values, result_types=types, ip=ir.InsertionPoint(scope.block), **attrs)
+        except RelaxError as error:
+            named = str(error).startswith(f"'{cls.OPERATION_NAME}'")
+            raise error if named else RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None
         try:
             op.verify()
         except ir.MLIRError:
@@ -333,14 +349,20 @@ def _constant_array(value: ArrayLike, dtype: DTypeLike | None) -> np.ndarray[Any
     except ValueError:
         raise RelaxError("expected a rectangular array of numbers") from None
     if dtype is not None:
-        array = array.astype(numpy_dtype(parsed_dtype(dtype)))
+        array = _converted(array, numpy_dtype(parsed_dtype(dtype)))
     elif not isinstance(value, np.ndarray | np.generic) and array.dtype == np.float64:
         array = array.astype(np.float32)
     return array
 
 
+def _converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    dtype_name(array.dtype)  # refuses objects, strings and complex numbers
+    return array.astype(dtype)
+
+
 def _completed(before: Sequence[Dim], shape: ShapeLike) -> list[int | str | Expr | None]:
     """The shape with its -1, if any, replaced by what the number of elements leaves."""
+    check_shape(shape)
     holes = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
     if not holes:
         return list(shape)

@@ -19,12 +19,15 @@ from .dialect.dtypes import dtype_name, numpy_dtype
 from .dialect.errors import RelaxError, from_mlir_error
 from .dialect.op import EffectOp
 from .dialect.struct_info import TensorInfo
-from .dialect.symbolic import Dim, Expr, dim_text, parse
+from .dialect.symbolic import Dim, Expr, parse
 
 if TYPE_CHECKING:
     from .value import Value
 
-__all__ = ["Function", "call_site", "caller", "errors_at", "method_of", "number_value", "parsed_dims", "parsed_dtype"]
+__all__ = [
+    "Function", "call_site", "caller", "check_shape", "errors_at", "method_of", "number_value", "parsed_bounds", "parsed_dims",
+    "parsed_dtype",
+]  # fmt: skip
 
 #: Modules whose frames are not the caller's.
 _OWN = (__name__, __name__.replace("builder_support", "builder"), __name__.replace("builder_support", "value"), "contextlib")
@@ -168,26 +171,34 @@ def parsed_dtype(dtype: DTypeLike | ir.Type) -> ir.Type:
 
 def parsed_dims(shape: Sequence[int | str | Expr | None]) -> tuple[Dim, ...]:
     """A shape as dimensions. Raises RelaxError when one is neither a size of 0 or more nor an expression."""
+    check_shape(shape)
+    dims = parsed_bounds(shape)
+    wrong = next((d for d in dims if isinstance(d, int) and not 0 <= d < 2**63), None)
+    if wrong is not None:
+        raise RelaxError(f"expected a dimension of 0 or more, got {wrong}")
+    return dims
+
+
+def check_shape(shape: object) -> None:
+    """Raises RelaxError when this is no sequence of dimensions."""
     if isinstance(shape, str) or not hasattr(shape, "__iter__"):
         raise RelaxError(f"expected a shape such as ('n', 64), got {shape!r}")
-    return tuple(_dim(d) for d in shape)
 
 
-def _dim(dim: Any) -> Dim:
-    if dim is None or isinstance(dim, Expr):
-        return dim
-    if isinstance(dim, str):
-        return _size(parse(dim))
+def parsed_bounds(bounds: Sequence[int | str | Expr | None]) -> tuple[Dim, ...]:
+    """Integers, also negative ones, and expressions. Raises RelaxError for anything else."""
+    return tuple(_bound(d) for d in bounds)
+
+
+def _bound(bound: Any) -> Dim:
+    if bound is None or isinstance(bound, Expr):
+        return bound
+    if isinstance(bound, str):
+        return parse(bound)
     try:
-        return _size(index(dim))
+        return index(bound)
     except TypeError:
-        raise RelaxError(f"expected a dimension such as 64 or 'n * 2', got {dim!r}") from None
-
-
-def _size(dim: Dim) -> Dim:
-    if isinstance(dim, int) and not 0 <= dim < 2**63:
-        raise RelaxError(f"expected a dimension of 0 or more, got {dim_text(dim)}")
-    return dim
+        raise RelaxError(f"expected a dimension such as 64 or 'n * 2', got {bound!r}") from None
 
 
 def number_value(value: bool | int | float, element: ir.Type) -> bool | int | float:
