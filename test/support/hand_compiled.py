@@ -147,3 +147,17 @@ def scaled_manifest(**fields: Any) -> dict[str, Any]:
 def scaled_executable(**fields: Any) -> Executable:
     """The executable of :func:`scaled_manifest`."""
     return Executable(scaled_manifest(**fields), object_code=object_code(), module_text="module {}\n")
+
+
+def doubling(count: int, elements: int) -> Executable:
+    """An executable that only prepares: ``count`` weights ``w<i>`` of f32[elements], each doubled into ``p<i>``."""
+    text = IR[IR.index("define i64 @relaxir_step") :].replace("%next, 4", f"%next, {elements}")
+    return Executable(
+        manifest(
+            raw_weights=[tensor(f"w{i}", [elements]) for i in range(count)],
+            prepared_weights=[tensor(f"p{i}", [elements], sources=[f"w{i}"]) for i in range(count)],
+            steps=[{"symbol": "relaxir_step", "gets": [f"w{i}"], "sets": [f"p{i}"], "arena_bytes": 64} for i in range(count)],
+            peak_bytes=8 * elements + 64,
+        ),
+        object_code=object_code(text),
+    )
