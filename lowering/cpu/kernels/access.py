@@ -47,6 +47,13 @@ class Point:
         """Inside the loop over ``dim``."""
         return Point({**self.variables, dim: value}, self.lanes, {**self.multiples, dim: multiple})
 
+    def masked(self, emitter: Emitter, mask: ir.Value) -> Point:
+        """With only those lanes active that are in the mask too."""
+        assert self.lanes is not None
+        if self.lanes.mask is not None:
+            mask = emitter.op("arith.andi", [self.lanes.mask, mask], mask.type)
+        return self.with_lanes(Lanes(self.lanes.dim, self.lanes.width, mask))
+
     def without_mask(self) -> Point:
         return self.with_lanes(Lanes(self.lanes.dim, self.lanes.width)) if self.lanes else self
 

@@ -181,6 +181,10 @@ class Emitter:
             self._attributes[text] = ir.Attribute.parse(text, self.context)
         return self._attributes[text]
 
+    def invert(self, mask: ir.Value) -> ir.Value:
+        """A mask of the other lanes."""
+        return self.op("arith.xori", [mask, self.constant(True, mask.type)], mask.type)
+
     # -- control flow ----------------------------------------------------------------------------------------------
 
     def loop(
