@@ -19,10 +19,10 @@ never stored. Compile time grows with distinct kernels, not with layers.
 from __future__ import annotations
 
 from ..dialect.bindings import func, ir
-from ..dialect.functions import body_of, functions, is_private, name_of
+from ..dialect.functions import body_of, functions, is_private, name_of, returned_values
 from ..dialect.traversal import clone_with, free_values
 
-__all__ = ["KERNEL", "outline_kernels"]
+__all__ = ["KERNEL", "outline_kernels", "restore_destinations"]
 
 KERNEL = "relax.kernel"
 _WRITABLE = "bufferization.writable"
@@ -38,6 +38,31 @@ def outline_kernels(module: ir.Operation) -> None:
         for op in _linalg_ops(function):
             _outline(op, kernels)
     _drop_unused_kernels(module)
+
+
+def restore_destinations(module: ir.Operation) -> None:
+    """Lets kernels write to their output arguments again: upstream fusion gives an unread destination a new tensor."""
+    for function in functions(module):
+        block = body_of(function)
+        if KERNEL not in function.attributes or block is None:
+            continue
+        results = returned_values(function)
+        outs = list(block.arguments)[len(list(block.arguments)) - len(results) :]
+        for value, out in zip(results, outs, strict=True):
+            _restore(value, out)
+
+
+def _restore(value: ir.Value, out: ir.Value) -> None:
+    if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("linalg."):
+        return
+    op = value.owner.operation
+    position = len(op.operands) - len(op.results) + list(op.results).index(value)
+    destination = op.operands[position]
+    if _is_fill(destination):
+        op, position = destination.owner.operation, 1
+        destination = op.operands[position]
+    if _is_empty(destination) and destination.type == out.type:
+        op.operands[position] = out
 
 
 class _Kernels:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir, passmanager
 from ...dialect.functions import body_of, find_function, functions, name_of
-from ..outline import KERNEL, outline_kernels
+from ..outline import KERNEL, outline_kernels, restore_destinations
 from ..signature import Signature
 from ..target import Target
 from .arena import Arena
@@ -60,6 +60,7 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         _run(module, _FUSE)
         outline_kernels(module)
         _run(module, _FUSE_EPILOGUES)
+        restore_destinations(module)
         for signature in signatures:
             add_destinations(find_function(module, signature.name))
         arenas = bufferize(module, {s.name: s for s in signatures})
