@@ -8,7 +8,7 @@ from .bindings import func, ir
 from .functions import functions, is_private, name_of
 from .traversal import nested_operations
 
-__all__ = ["CallGraph", "callee_of", "calls_in", "referenced_symbols", "unreferenced_private_functions"]
+__all__ = ["CallGraph", "callee_of", "calls_in", "collect_symbols", "referenced_symbols", "unreferenced_private_functions"]
 
 
 def callee_of(call: ir.Operation) -> str:
@@ -118,21 +118,22 @@ def referenced_symbols(op: ir.Operation) -> set[str]:
     found: set[str] = set()
     for inner in nested_operations(op):
         for _, attribute in inner.attributes.items():
-            _collect_symbols(attribute, found)
+            collect_symbols(attribute, found)
     return found
 
 
-def _collect_symbols(attribute: ir.Attribute, found: set[str]) -> None:
+def collect_symbols(attribute: ir.Attribute, found: set[str]) -> None:
+    """Adds the names of the symbols that an attribute refers to."""
     if isinstance(attribute, ir.FlatSymbolRefAttr):
         found.add(attribute.value)
     elif isinstance(attribute, ir.SymbolRefAttr):
         found.update(attribute.value)
     elif isinstance(attribute, ir.ArrayAttr):
         for item in attribute:
-            _collect_symbols(item, found)
+            collect_symbols(item, found)
     elif isinstance(attribute, ir.DictAttr):
         for item in attribute:
-            _collect_symbols(item.attr, found)
+            collect_symbols(item.attr, found)
 
 
 def unreferenced_private_functions(module: ir.Operation) -> list[func.FuncOp]:
@@ -154,7 +155,7 @@ def _direct_roots(module: ir.Operation, table: dict[str, func.FuncOp]) -> set[st
     for op in module.regions[0].blocks[0].operations:
         named: set[str] = set()
         for _, attribute in op.operation.attributes.items():
-            _collect_symbols(attribute, named)
+            collect_symbols(attribute, named)
         if not isinstance(op, func.FuncOp):
             named |= referenced_symbols(op.operation)
         live |= named & set(table)

@@ -30,8 +30,14 @@ def _ours(module: str, name: str) -> Loader:
 
 
 _LOADERS: dict[str, Loader] = {
+    "relax-canonicalize": _ours("canonicalize", "Canonicalize"),
     "relax-inline-private-functions": _ours("inline_private_functions", "InlinePrivateFunctions"),
+    "relax-lazy-get-input": _ours("lazy_get_input", "LazyGetInput"),
+    "relax-lazy-set-output": _ours("lazy_set_output", "LazySetOutput"),
+    "relax-lazy-transform-params": _ours("lazy_transform_params", "LazyTransformParams"),
     "relax-lift-transform-params": _ours("lift_transform_params", "LiftTransformParams"),
+    "relax-realize-vdevice": _ours("realize_vdevice", "RealizeVDevice"),
+    "relax-remove-unused-parameters": _ours("remove_unused_parameters", "RemoveUnusedParameters"),
 }
 
 # MLIR has no list of its own passes; these are suggested for misspelled names.

@@ -20,7 +20,8 @@ class HintOnDevice(Op, name="hint_on_device"):
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
-        return operands[0]
+        (x,) = operands
+        return TensorInfo(x.shape, x.dtype, attrs["vdevice"])
 
 
 class ToVDevice(Op, name="to_vdevice"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of
 from ..functions import body_of, is_private
-from ..ops import MatchCast
+from ..ops import GetParam, MatchCast
 from ..struct_info import TensorInfo, is_tensor
 from ..symbol_uses import SymbolUses, substitute_symbols
 from ..symbolic import Expr, symbol
@@ -18,6 +18,8 @@ __all__ = ["NO_INLINE", "CallInliner", "defined_symbols"]
 
 #: Upstream's mark of a function that stays a function.
 NO_INLINE = "no_inline"
+
+_DEFINING = (MatchCast.OPERATION_NAME, GetParam.OPERATION_NAME)
 
 
 @dataclass
@@ -73,7 +75,7 @@ class CallInliner:
         bound = _symbols_of(callee.regions[0].blocks[0].arguments, self.uses)
         defined: dict[str, None] = {}
         for op in body:
-            for cast in _match_casts(op):
+            for cast in _defining_ops(op):
                 defined.update(dict.fromkeys(sorted(self.uses.of_type(cast.results[0].type) - bound)))
         renamed: dict[str, Expr] = {}
         for name in defined:
@@ -85,10 +87,10 @@ class CallInliner:
 
 
 def defined_symbols(function: func.FuncOp, uses: SymbolUses) -> set[str]:
-    """The symbols that a function's arguments and its match_casts mention."""
+    """The symbols that a function's arguments, and the ops that define symbols, mention."""
     found = _symbols_of(function.regions[0].blocks[0].arguments, uses)
     for op in nested_operations(function.operation):
-        if op.name == MatchCast.OPERATION_NAME:
+        if op.name in _DEFINING:
             found |= _symbols_of(op.results, uses)
     return found
 
@@ -97,9 +99,9 @@ def _symbols_of(values: Iterable[ir.Value], uses: SymbolUses) -> set[str]:
     return set().union(*(uses.of_type(v.type) for v in values))
 
 
-def _match_casts(op: ir.Operation) -> list[ir.Operation]:
+def _defining_ops(op: ir.Operation) -> list[ir.Operation]:
     nested = nested_operations(op) if len(op.regions) else ()
-    return [o for o in (op, *nested) if o.name == MatchCast.OPERATION_NAME]
+    return [o for o in (op, *nested) if o.name in _DEFINING]
 
 
 def _fresh(name: str, taken: set[str]) -> str:
