@@ -173,3 +173,7 @@ def _version() -> str:
     from .. import __version__
 
     return f"relaxir {__version__}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+"""``relaxir info``, ``prepare`` and ``run`` on an artifact made by hand: what they print and write, and each mistake."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
+
+from relaxir.runtime.executable import Executable
+from relaxir.tools import cli
+from relaxir.weights import Checkpoint, write_safetensors
+
+W = np.array([1, 2, 3, 4], np.float32)
+BIAS = np.array([1, 2, 3], np.int8)
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def relaxir(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs the command line in a folder with an artifact, raw weights and an input; gives exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    scaled_executable().save("model.relax")
+    write_safetensors("raw.safetensors", {"w": W, "bias": BIAS})
+    np.save("x.npy", np.ones((2, 4), np.float32))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(arguments)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def prepared(relaxir: Cli) -> Cli:
+    """The same with the weights prepared."""
+    assert relaxir("prepare", "model.relax", "raw.safetensors", "-o", "prepared.safetensors")[0] == 0
+    return relaxir
+
+
+def run_arguments(*more: str) -> tuple[str, ...]:
+    return ("run", "model.relax", "--weights", "prepared.safetensors", *more, "-o", "out.npz")
+
+
+def test_info(relaxir: Cli):
+    code, out, err = relaxir("info", "model.relax")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:9] == [
+        "entry main(x: f32[n, 4]) -> (y: f32[n, 4])",
+        "  symbols: 1 <= n <= 512",
+        "  weights: 1",
+        "  checks: expected n other than 13",
+        "raw weights: 2, 19 B",
+        "prepared weights: 2, 19 B",
+        "  copy: 2 -> 2, 19 B -> 19 B (w, bias)",
+        "preparation: 2 steps, 1 computed, predicted peak 96 B",
+        out.splitlines()[8],
+    ]
+    assert out.splitlines()[8].startswith("target: ")
+    assert out.splitlines()[9] == f"fingerprint: {'f00d' * 16}"
+
+
+def test_info_groups_what_is_lifted(relaxir: Cli):
+    weights = [tensor(f"w{i}", [1024]) for i in range(4)]
+    prepared = [w | {"sources": [w["name"]], "ops": ["astype", "permute_dims", "permute_dims"]} for w in weights]
+    steps = [{"symbol": None, "gets": [w["name"]], "sets": [w["name"]], "arena_bytes": 0} for w in weights]
+    symbols = [{"name": "n", "min": 1, "max": None}, {"name": "m", "min": None, "max": None}]
+    main = entry("main", "relaxir_main", symbols=symbols, inputs=[tensor("x", ["n", "m"])])
+    data = manifest(entries=[main], raw_weights=weights, prepared_weights=prepared, steps=steps, peak_bytes=5 * 2**30)
+    Executable(data, object_code=object_code()).save("many.relax")
+    code, out, _ = relaxir("info", "many.relax")
+    assert code == 0
+    assert "  symbols: n >= 1, m\n" in out
+    assert "  astype, permute_dims x2: 4 -> 4, 16.0 KiB -> 16.0 KiB (w0, w1, ...)\n" in out
+    assert "preparation: 4 steps, 0 computed, predicted peak 5.0 GiB\n" in out
+
+
+def test_prepare(relaxir: Cli):
+    code, out, err = relaxir("prepare", "model.relax", "raw.safetensors", "-o", "prepared.safetensors", "--jobs", "2")
+    assert code == 0
+    assert out.startswith("prepared prepared.safetensors: 19 bytes to 19 bytes in ")
+    assert err.splitlines()[-1] == "prepare: 2 of 2 steps, 19 B of 19 B"
+    np.testing.assert_array_equal(Checkpoint("prepared.safetensors").get("w"), 2 * W)
+
+
+def test_prepare_shows_a_bar_on_a_terminal(relaxir: Cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    code, out, err = relaxir("prepare", "model.relax", "raw.safetensors", "-o", "prepared.safetensors")
+    assert code == 0
+    assert "19/19 bytes" in err
+    assert out.startswith("prepared ")
+
+
+def test_run(prepared: Cli):
+    code, out, err = prepared(*run_arguments("--input", "x=x.npy"))
+    assert (code, out, err) == (0, "y: [2, 4] float32\nwrote out.npz\n", "")
+    with np.load("out.npz") as results:
+        np.testing.assert_array_equal(results["y"], [2 * W, 2 * W])
+
+
+def test_run_at_random(prepared: Cli):
+    results = []
+    for seed in ([], ["7"], ["7"]):
+        assert prepared(*run_arguments("--random", *seed, "--dim", "n=5"))[0] == 0
+        with np.load("out.npz") as archive:
+            results.append(archive["y"])
+    assert results[0].shape == (5, 4)
+    assert not np.array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[1], results[2])
+
+
+def test_random_inputs_take_sizes_from_given_ones(relaxir: Cli):
+    main = entry(
+        "main", "relaxir_main", symbols=[{"name": "n", "min": 1, "max": None}],
+        inputs=[tensor("x", ["n", 4]), tensor("w", [4])], outputs=[tensor("y", ["n", 4])], checks=["expected n other than 13"],
+    )  # fmt: skip
+    Executable(manifest(entries=[main]), object_code=object_code()).save("two.relax")
+    code, out, _ = relaxir("run", "two.relax", "--input", "x=x.npy", "--random", "-o", "out.npz")
+    assert (code, out) == (0, "y: [2, 4] float32\nwrote out.npz\n")
+
+
+def test_raw_bytes_of_bfloat16_are_read_back(relaxir: Cli):
+    data = manifest(
+        entries=[entry("main", "relaxir_copy", inputs=[tensor("x", [1], "bf16")], outputs=[tensor("y", [1], "bf16")])]
+    )
+    Executable(data, object_code=object_code()).save("copy.relax")
+    np.save("half.npy", np.array([1.5], ml_dtypes.bfloat16))
+    assert relaxir("run", "copy.relax", "--input", "x=half.npy", "-o", "out.npz")[0] == 0
+    with np.load("out.npz") as archive:
+        assert archive["y"].view(ml_dtypes.bfloat16) == 1.5
+
+
+def test_run_replaces_the_file_and_leaves_no_other(prepared: Cli):
+    before = set(os.listdir())
+    for _ in range(2):
+        assert prepared(*run_arguments("--input", "x=x.npy"))[0] == 0
+    assert set(os.listdir()) == before | {"out.npz"}
+
+
+def test_names_of_outputs_may_be_any(relaxir: Cli):
+    outputs = [tensor("file", [1], "i16")]
+    data = manifest(entries=[entry("a", "relaxir_copy", inputs=[tensor("x", [1], "i16")], outputs=outputs)])
+    Executable(data, object_code=object_code()).save("copy.relax")
+    assert relaxir("run", "copy.relax", "--random", "-o", "out.npz")[0] == 0
+    with np.load("out.npz") as archive:
+        assert archive.files == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "the following arguments are required: COMMAND (see 'relaxir --help')"),
+        (("nothing",), "argument COMMAND: invalid choice: 'nothing'.*"),
+        (("view", "model.relax"), "argument COMMAND: invalid choice: 'view'.*"),
+        (("info",), "the following arguments are required: MODEL.relax (see 'relaxir info --help')"),
+        (("info", "none.relax"), "'none.relax': expected an artifact directory, got nothing"),
+        (("info", "x.npy"), "'x.npy': expected an artifact directory, got a file"),
+        (("info", "."), "'.': expected manifest.json in an artifact directory, got none"),
+        (("prepare", "none.relax", "raw.safetensors", "-o", "p"), "'none.relax': expected an artifact directory, got nothing"),
+        (("prepare", "model.relax", "none.safetensors", "-o", "p"),
+         "cannot read 'none.safetensors': No such file or directory"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "none/p"),
+         "cannot write 'none/p': expected an existing folder, got 'none'"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p", "--jobs", "0"), "expected 1 job or more, got 0"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p", "--jobs", "x"), "argument --jobs: invalid int value: 'x' .*"),
+        (("prepare", "model.relax", "x.npy", "-o", "p"), "'x.npy': .*"),
+        (("run", "model.relax", "--input", "x=x.npy", "-o", "o.npz"), "expected --weights: entry 'main' has 1 weights"),
+        (("run", "model.relax", "--input", "x=x.npy", "--weights", "raw.safetensors", "-o", "o.npz"),
+         "'raw.safetensors': expected weights prepared for .*"),
+        (run_arguments(), "expected --input x=FILE.npy (f32[n, 4]), or --random"),
+        (run_arguments("--random"), "expected --dim n=SIZE for input 'x' (f32[n, 4])"),
+        (run_arguments("--random", "-3", "--dim", "n=2"), "expected a seed of 0 or more for --random, got -3"),
+        (run_arguments("--random", "--dim", "n"), "expected --dim NAME=SIZE, got 'n'"),
+        (run_arguments("--random", "--dim", "k=2"), "expected --dim for n, got 'k'"),
+        (run_arguments("--random", "--dim", "n=-2"), "expected a size for --dim n, got '-2'"),
+        (run_arguments("--random", "--dim", "n=2", "--dim", "n=3"), "expected --dim once for 'n', got it twice"),
+        (run_arguments("--random", "--dim", "n=1000"), ".*n.*512.*1000.*"),
+        (run_arguments("--random", "--dim", "n=13"), ".*expected n other than 13.*"),
+        (run_arguments("--random", "--dim", "n=2147483647"), ".*"),
+        (run_arguments("--input", "x"), "expected --input NAME=FILE.npy, got 'x'"),
+        (run_arguments("--input", "z=x.npy"), "expected --input for x, got 'z'"),
+        (run_arguments("--input", "x=x.npy", "--input", "x=x.npy"), "expected --input once for 'x', got it twice"),
+        (run_arguments("--input", "x=none.npy"), "cannot read 'none.npy': No such file or directory"),
+        (run_arguments("--input", "x=raw.safetensors"), "'raw.safetensors': expected an array in .npy form, got .*"),
+        (run_arguments("--input", "x=empty.npy"), "'empty.npy': expected an array in .npy form, got .*"),
+        (run_arguments("--input", "x=torn.npy"), "'torn.npy': expected an array in .npy form, got .*"),
+        (run_arguments("--input", "x=many.npz"), "'many.npz': expected an array in .npy form, got an archive of several"),
+        (run_arguments("--input", "x=objects.npy"), "'objects.npy': expected an array in .npy form, got .*"),
+        (run_arguments("--input", "x=double.npy"), ".*input 'x': expected dtype f32, got f64"),
+        (run_arguments("--input", "x=wide.npy"), ".*'x'.*"),
+        (run_arguments("--input", "x=x.npy", "--entry", "other"), "expected --entry to name one of main, got other"),
+        (("run", "model.relax", "--input", "x=x.npy", "-o", "none/o.npz"),
+         "cannot write 'none/o.npz': expected an existing folder, got 'none'"),
+        (("compile", "none.mlir", "-o", "m.relax"), "cannot read 'none.mlir': No such file or directory"),
+        (("compile", "x.npy", "-o", "m.relax"), "x.npy: expected UTF-8 text, got the byte 0x93 at 0"),
+        (("compile", "bad.mlir", "-o", "m.relax"), "bad.mlir:1:1: custom op 'garbage' is unknown .*"),
+        (("compile", "good.mlir", "-o", "m.relax", "--target", "cuda"), "expected target 'cpu', got 'cuda'"),
+        (("compile", "good.mlir", "-o", "m.relax", "--pipeline", "no-such"), ".*'no-such'.*"),
+        (("import", "model.onnx", "-o", "m.mlir"), "expected a .pt2 file (torch.export.save), got 'model.onnx'"),
+        (("import", "none.pt2", "-o", "m.mlir"), "cannot read 'none.pt2': No such file or directory"),
+    ],
+)  # fmt: skip
+def test_mistakes(prepared: Cli, arguments: tuple[str, ...], message: str):
+    Path("empty.npy").touch()
+    Path("torn.npy").write_bytes(Path("x.npy").read_bytes()[:-5])
+    Path("bad.mlir").write_text("garbage")
+    Path("good.mlir").write_text("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }")
+    np.savez("many.npz", x=np.ones(1))
+    np.save("objects.npy", np.array([{}]), allow_pickle=True)
+    np.save("double.npy", np.ones((2, 4)))
+    np.save("wide.npy", np.ones((2, 5), np.float32))
+    code, out, err = prepared(*arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    pattern = message if ".*" in message else re.escape(message)
+    assert re.fullmatch(pattern, err.removeprefix("error: ").strip())
+    assert not Path("out.npz").exists()
+
+
+def test_entry_must_be_named_when_there_are_several(relaxir: Cli):
+    entries = [
+        entry(name, "relaxir_copy", inputs=[tensor("x", [1], "i16")], outputs=[tensor("y", [1], "i16")]) for name in "ab"
+    ]
+    Executable(manifest(entries=entries), object_code=object_code()).save("two.relax")
+    assert (
+        relaxir("run", "two.relax", "--random", "-o", "o.npz")[2] == "error: expected --entry to name one of a, b, got none\n"
+    )
+    assert relaxir("run", "two.relax", "--random", "--entry", "b", "-o", "o.npz")[0] == 0
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "other"}', "[" * 100000])
+def test_broken_manifest(relaxir: Cli, text: str):
+    Path("model.relax/manifest.json").write_text(text)
+    code, out, err = relaxir("info", "model.relax")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"error: 'model\.relax.*manifest.*: expected .*\n", err)
+
+
+def test_truncated_weights(relaxir: Cli):
+    Path("torn.safetensors").write_bytes(Path("raw.safetensors").read_bytes()[:-3])
+    code, _, err = relaxir("prepare", "model.relax", "torn.safetensors", "-o", "p")
+    assert code == 1
+    assert err.startswith("error: 'torn.safetensors': tensor 'bias': expected a file of at least ")
+
+
+def test_missing_weight_is_named(relaxir: Cli):
+    write_safetensors("less.safetensors", {"w": W})
+    _, _, err = relaxir("prepare", "model.relax", "less.safetensors", "-o", "p")
+    assert err == "error: 'less.safetensors': weight 'bias': expected i8[3], got none\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_permission_denied(prepared: Cli):
+    os.mkdir("locked", 0o500)
+    _, _, err = prepared("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "locked/o.npz")
+    assert err == "error: cannot write 'locked/o.npz': Permission denied\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_disk_is_one_line(relaxir: Cli):
+    """The process's own stdout is full: nothing can be printed, and no traceback is."""
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "relaxir.tools.cli", "info", "model.relax"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert result.returncode == 1
+    assert result.stderr == "error: [Errno 28] No space left on device\n"
+
+
+def test_full_disk_while_writing_results(prepared: Cli, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np.lib.format, "write_array", full)
+    before = set(os.listdir())
+    _, _, err = prepared(*run_arguments("--input", "x=x.npy"))
+    assert err == "error: cannot write 'out.npz': No space left on device\n"
+    assert set(os.listdir()) == before
+
+
+def test_interrupt(relaxir: Cli, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Executable, "prepare", interrupted)
+    assert relaxir("prepare", "model.relax", "raw.safetensors", "-o", "p") == (130, "", "interrupted\n")
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]):
+    for flag in ("--help", "--version"):
+        with pytest.raises(SystemExit) as stop:
+            cli.run([flag])
+        assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert re.findall(r"^    (\w+)", out, re.MULTILINE) == ["import", "compile", "info", "prepare", "run"]
+    assert out.endswith("relaxir 0.1.0\n")
+
+
+def test_running_an_artifact_imports_no_mlir(prepared: Cli):
+    code = (
+        "import sys; from relaxir.tools import cli\n"
+        f"assert cli.run({run_arguments('--input', 'x=x.npy')!r}) == 0\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('torch', 'torch_mlir')])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines()[-1] == "[]"
