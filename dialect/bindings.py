@@ -12,9 +12,13 @@ from types import ModuleType
 from torch_mlir import ir, passmanager, rewrite
 from torch_mlir.dialects import arith, ext, func, irdl, scf
 from torch_mlir.dialects._ods_common import _cext
+from torch_mlir.ir import OpResult as Result
+from torch_mlir.ir import Value as Operand
 
 __all__ = [
     "DISTRIBUTION",
+    "Operand",
+    "Result",
     "append_dialect_search_prefix",
     "arith",
     "dialect_module",

@@ -28,15 +28,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from .attributes import REQUIRED, Attr
-from .bindings import ext, ir, irdl
+from .bindings import Operand, Result, ext, ir, irdl
 from .errors import RelaxError
 from .relax import Relax
 from .struct_info import TensorInfo, same_info, with_vdevice
 
 __all__ = ["VDEVICES", "Attrs", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
 
-Operand: TypeAlias = ir.Value
-Result: TypeAlias = ir.OpResult
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
 Attrs: TypeAlias = Mapping[str, Any]
 

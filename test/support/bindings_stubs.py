@@ -18,6 +18,7 @@ EXTENSION = f"{DISTRIBUTION}._mlir_libs._mlir"
 # What the generated text uses and lacks: the type variable of values (any type, when left out), and the class that the
 # bindings define in Python.
 _TYPES = """
+from collections.abc import Mapping
 from typing import Any, Self
 from typing_extensions import TypeVar
 
@@ -40,6 +41,20 @@ class Context:
     def load_all_available_dialects(self) -> None: ...
 
 """
+
+
+# The concrete class is what the bindings return, and the signature does not say which: its attributes are then any. NumPy's
+# arrays are buffers to a type checker from Python 3.12 on only, and dictionaries of one kind of attribute are fine, too.
+_ANY_ATTRIBUTE = "\n    def __getattr__(self, name: str) -> Any: ...\n"
+_BETTER = (
+    ("\nclass Attribute:\n", f"\nclass Attribute:{_ANY_ATTRIBUTE}"),
+    ("\nclass Type:\n", f"\nclass Type:{_ANY_ATTRIBUTE}"),
+    ("\nclass AffineExpr:\n", f"\nclass AffineExpr:{_ANY_ATTRIBUTE}"),
+    ("def owner(self) -> OpView | Block:", "def owner(self) -> Any:"),
+    ("def shape(self) -> list | None:", "def shape(self) -> list[int]:"),
+    ("array: Buffer", "array: Any"),
+    ("dict[str, Attribute]", "Mapping[str, Attribute]"),
+)
 
 
 def main() -> None:
@@ -71,6 +86,10 @@ def _mended(text: str, module: str) -> str:
     if module != "ir":
         return text
     text = text.replace(f"from {DISTRIBUTION}._mlir_libs import Context as Context\n", "")
+    for signature, better in _BETTER:
+        if signature not in text:
+            raise SystemExit(f"expected '{signature}' in the generated stub, got none")
+        text = text.replace(signature, better)
     first = text.index("\nclass ")
     return text[:first] + _TYPES + text[first:]
 
