@@ -87,7 +87,8 @@ def find_group(contraction: ir.Operation, siblings: Sequence[ir.Operation]) -> G
     epilogue = _epilogue_after(siblings[position + 1 :], contraction, result)
     if epilogue is None:
         return Group(contraction, fill, None, None)
-    others = [use for use in _users(result) if use not in (contraction, fill, epilogue) and use.name != "memref.dealloc"]
+    group = [op for op in (contraction, fill, epilogue) if op is not None]
+    others = [use for use in _users(result) if use not in group and use.name != "memref.dealloc"]
     written_again = result in _outputs(epilogue)
     if written_again:
         return Group(contraction, fill, epilogue, None)
