@@ -1,0 +1,54 @@
+"""Activation functions as bodies."""
+
+from __future__ import annotations
+
+import math as numbers
+from collections.abc import Callable
+
+from ...dialect.bindings import ir
+from .builder import Builder
+from .registry import Source, lowering
+from .scalar import Scalar, math, maximum, minimum, select
+from .unary import sigmoid
+
+__all__: list[str] = []
+
+
+def _gelu(x: Scalar) -> Scalar:
+    return x * 0.5 * (1 + math("erf", x * numbers.sqrt(0.5)))
+
+
+def _gelu_tanh(x: Scalar) -> Scalar:
+    inner = (x + x * x * x * 0.044715) * numbers.sqrt(2 / numbers.pi)
+    return x * 0.5 * (1 + math("tanh", inner))
+
+
+def _hardswish(x: Scalar) -> Scalar:
+    return x * minimum(maximum(x + 3, 0), 6) / 6
+
+
+def _softplus(x: Scalar) -> Scalar:
+    """``max(x, 0) + log(1 + exp(-|x|))``, which does not overflow."""
+    return maximum(x, 0) + math("log1p", math("exp", -math("absf", x)))
+
+
+_FUNCTIONS: dict[str, Callable[[Scalar], Scalar]] = {
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "hardswish": _hardswish,
+    "relu": lambda x: maximum(x, 0),
+    "silu": lambda x: x * sigmoid(x),
+    "softplus": _softplus,
+}
+
+
+@lowering(*(f"relax.{name}" for name in _FUNCTIONS))
+def _lower(b: Builder, source: Source) -> ir.Value:
+    function = _FUNCTIONS[source.op.operation.name.removeprefix("relax.")]
+    return b.elementwise(source.operands, source.result, function)
+
+
+@lowering("relax.leaky_relu")
+def _lower_leaky_relu(b: Builder, source: Source) -> ir.Value:
+    alpha = source.attrs["alpha"]
+    return b.elementwise(source.operands, source.result, lambda x: select(x.compare("gt", 0), x, x * alpha))

@@ -1,0 +1,40 @@
+"""Ops that say something about a value: a barrier is nothing, a cast defines symbols and checks sizes at run time."""
+
+from __future__ import annotations
+
+from ...dialect.bindings import ir
+from ...dialect.symbolic import Dim, Expr, dim_text
+from .builder import Builder, Tensor
+from .dtypes import storage_type
+from .registry import Source, lowering
+
+__all__: list[str] = []
+
+
+@lowering("relax.stop_lift_params")
+def _lower_stop_lift_params(b: Builder, source: Source) -> Tensor:
+    return source.operands[0]
+
+
+@lowering("relax.match_cast")
+def _lower_match_cast(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    # Plain names first: they solve the expressions.
+    axes = sorted(range(x.rank), key=lambda axis: not _is_name(source.result.shape[axis]))
+    for axis in axes:
+        _match(b, x, axis, source.result.shape[axis])
+    return b.cast(x.value, storage_type(source.result.type))
+
+
+def _is_name(dim: Dim) -> bool:
+    return isinstance(dim, Expr) and dim.text.isidentifier()
+
+
+def _match(b: Builder, x: Tensor, axis: int, dim: Dim) -> None:
+    """Defines what is new in a dimension, and checks what is known."""
+    if dim is None or (dim == x.shape[axis] and b.symbols.knows(dim)):
+        return
+    size = b.size(x, axis)
+    if not isinstance(dim, int) and not b.symbols.knows(dim) and not b.symbols.bind(dim, b.as_index(size)):
+        return
+    b.check_equal(size, b.evaluate(dim), f"expected dimension {axis} to be {dim_text(dim)}")

@@ -1,0 +1,148 @@
+"""Matrix products as calls of private functions over a packed right-hand side; equal functions are one.
+
+The right-hand side is packed: ``[batch..., ceil(n / tile), k, tile]``, panels of ``tile`` columns, zero beyond column ``n``::
+
+    func.func private @contraction_0(%a: tensor<?x768xf32>, %b: tensor<96x768x32xf32>,
+        %out: tensor<?x3072xf32> {bufferization.writable = true}) -> tensor<?x3072xf32> attributes {no_inline, relax.kernel} {
+      %0 = linalg.fill ins(%zero) outs(%out)
+      %1 = linalg.generic {indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (n floordiv 32, k, n mod 32), (m, n, k) -> (m, n)],
+                           iterator_types = [parallel, parallel, reduction], relax.contraction} ins(%a, %b) outs(%0) {...}
+      return %1
+    }
+
+Sums are taken in f32 for narrow floats; a result of another dtype is converted by a second generic of the same function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...dialect.bindings import ir
+from ...dialect.inference import is_float
+from .builder import Builder, Exprs, Size, read, value_type
+from .conversion import convert, load
+from .dtypes import accumulator_type, storage_dtype
+from .kernel import call_kernel
+from .scalar import Scalar, select
+
+__all__ = ["Matrix", "contract", "converted", "factor", "keeps_sums", "pack", "sum_dtype"]
+
+_CONTRACTION = "relax.contraction"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand of a contraction.
+
+    Attributes:
+        value: ``[batch..., m, k]`` on the left, packed ``[batch..., panels, k, tile]`` on the right.
+        dtype: the Relax dtype of its elements.
+        batch: where its batch dimensions are among the result's: loop numbers, ZERO, or expressions of them.
+    """
+
+    value: ir.Value
+    dtype: ir.Type
+    batch: Exprs
+
+
+def pack(b: Builder, value: ir.Value, dtype: ir.Type, tile: int, transposed: bool = False, widen: bool = False) -> ir.Value:
+    """Packs matrices ``[batch..., k, n]``, or ``[batch..., n, k]`` when transposed.
+
+    ``widen`` stores the type that sums are taken in, which a matrix that was computed at run time is read as anyway.
+    """
+    sizes = b.value_sizes(value)
+    *batch, k, n = sizes if not transposed else [*sizes[:-2], sizes[-1], sizes[-2]]
+    panels = b.arith("ceildivsi", n, tile)
+    first = len(batch)
+    shape = [*batch, panels, k, tile]
+    element = accumulator_type(dtype) if widen and is_float(dtype) else value_type(value).element_type
+    loops = [ir.AffineExpr.get_dim(i) for i in range(first + 3)]
+    column = loops[first] * tile + loops[first + 2]
+
+    def element_of(x: ir.Value) -> ir.Value:
+        return load(x, dtype).value if element != x.type else x
+
+    if isinstance(n, int) and n % tile == 0:
+        matrix = [column, loops[first + 1]] if transposed else [loops[first + 1], column]
+        out = b.empty(shape, element)
+        return b.generic("p" * len(shape), [(value, [*loops[:first], *matrix])], out, lambda x, _: element_of(x))
+    width = Scalar(b.as_index(n))
+    last = width - 1
+
+    def padded(i: list[Scalar]) -> ir.Value:
+        position = i[first] * tile + i[first + 2]
+        inside = position.compare("lt", width)
+        clamped = select(inside, position, last)
+        matrix = [clamped, i[first + 1]] if transposed else [i[first + 1], clamped]
+        return select(inside, Scalar(element_of(read(value, [*i[:first], *matrix]))), 0).value
+
+    return b.gather(shape, element, padded)
+
+
+def contract(b: Builder, left: Matrix, right: Matrix, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
+    """``[batch..., m, k] x [batch..., k, n] -> [batch..., m, n]`` of those sizes and dtype, by a call."""
+    out = b.empty(sizes, storage_dtype(dtype))
+    maps = [str(b.map(len(sizes), left.batch)), str(b.map(len(sizes), right.batch))]
+    key = (*map(str, (left.dtype, right.dtype, dtype)), *maps)
+    return call_kernel(
+        b, "contraction", [left.value, right.value], out, key, lambda arguments: _body(b, left, right, arguments, dtype)
+    )
+
+
+def _body(b: Builder, left: Matrix, right: Matrix, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
+    a, packed, out = arguments
+    source = sum_dtype(left.dtype, dtype)
+    direct = keeps_sums(source, dtype)
+    start = b.fill(out if direct else b.empty(b.value_sizes(out), accumulator_type(source)), 0)
+    summed = _sum(b, left, right, a, packed, start, source)
+    return summed if direct else converted(b, summed, source, dtype, out)
+
+
+def _sum(b: Builder, left: Matrix, right: Matrix, a: ir.Value, packed: ir.Value, start: ir.Value, source: ir.Type) -> ir.Value:
+    rank = value_type(start).rank
+    m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
+    tile = value_type(packed).shape[-1]
+    panel = [ir.AffineExpr.get_floor_div(n, tile), k, n % tile]
+
+    def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+        return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
+
+    inputs = [(a, [*left.batch, m, k]), (packed, [*right.batch, *panel])]
+    mark = {_CONTRACTION: ir.UnitAttr.get()}
+    return b.generic("p" * rank + "r", inputs, start, body, range(rank), mark)
+
+
+def sum_dtype(operand: ir.Type, result: ir.Type) -> ir.Type:
+    """The dtype that products are summed in: a float's own compute type follows from it; integers wrap.
+
+    Integer sums in the result's own width are right as they wrap; other results are converted from the widest type.
+    """
+    if is_float(operand):
+        return operand
+    whole = isinstance(result, ir.IntegerType) and result.width >= 8
+    return result if whole else ir.IntegerType.get_signless(64)
+
+
+def keeps_sums(source: ir.Type, dtype: ir.Type) -> bool:
+    """Whether sums are elements of the result as they are."""
+    if is_float(source) != is_float(dtype):
+        return False
+    return not is_float(source) or (dtype.width >= 32 and accumulator_type(source) == dtype)
+
+
+def factor(x: ir.Value, dtype: ir.Type, source: ir.Type) -> Scalar:
+    """A stored element in the type that sums are taken in. A packed matrix may hold that type already."""
+    if is_float(source):
+        return Scalar(x) if x.type == accumulator_type(source) else load(x, dtype)
+    return Scalar(convert(load(x, dtype), dtype, source))
+
+
+def converted(b: Builder, summed: ir.Value, source: ir.Type, dtype: ir.Type, out: ir.Value | None = None) -> ir.Value:
+    """Sums as elements of the result's dtype, into ``out`` when it is given."""
+    if out is None and keeps_sums(source, dtype):
+        return summed
+    sizes = b.value_sizes(summed) if out is None else value_type(summed).shape
+    out = b.empty(sizes, storage_dtype(dtype)) if out is None else out
+    loops = range(len(sizes))
+    return b.generic("p" * len(sizes), [(summed, loops)], out, lambda x, _: convert(Scalar(x), source, dtype))

@@ -1,0 +1,263 @@
+"""A relax module in, linalg on plain tensors out, in place.
+
+Before::
+
+    func.func @main(%x: tensor<?x64xf32, {sym = ["n"]}>) -> tensor<?x64xi1, {sym = ["n"]}> {
+      %0 = "relax.exp"(%x) : (...) -> tensor<?x64xf32, {sym = ["n"]}>
+      %1 = "relax.isinf"(%0) : (...) -> tensor<?x64xi1, {sym = ["n"]}>
+      return %1
+    }
+
+after (bodies shortened)::
+
+    func.func @main(%x: tensor<?x64xf32>) -> tensor<?x64xi8> {
+      %n = tensor.dim %x, %c0
+      %e0 = tensor.empty(%n) : tensor<?x64xf32>
+      %0 = linalg.generic {(i, j) -> (i, j), (i, j) -> (i, j)} ins(%x) outs(%e0) { math.exp }
+      %e1 = tensor.empty(%n) : tensor<?x64xi8>
+      %1 = linalg.generic {...} ins(%0) outs(%e1) { math.absf; arith.cmpf; arith.extui }
+      return %1
+    }
+
+One walk: an op of the dialect is replaced by what its lowering emits; every other op keeps its place and gets the new values as
+operands. Types change everywhere as :mod:`.dtypes` says. An op of another dialect that computes on ``i1`` tensors (linalg from
+elsewhere) keeps doing so: its operands and results are converted around it. Private functions are added for matrix products;
+failed run-time checks call ``@relax_check(i1, i64)`` with the number of a message in the module's ``relax.checks``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from ...dialect.bindings import func, ir
+from ...dialect.errors import RelaxError
+from ...dialect.functions import body_of, functions, name_of
+from ...dialect.op import EffectOp, attrs_of
+from ...dialect.pass_manager import Pass
+from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
+from .builder import Builder, Tensor, value_type
+from .creation import constant_tensor
+from .dtypes import is_boolean, storage_type
+from .registry import Source, lowering_of
+from .scalar import Scalar, emit
+
+__all__ = ["CHECKS", "RelaxToLinalg", "relax_to_linalg"]
+
+CHECKS = "relax.checks"
+_CHECK = "relax_check"
+
+#: Ops that pass tensors on, or ask for their shape, whatever the element type is.
+_CARRIERS = ("func.", "scf.", "tensor.dim", "builtin.")
+
+
+@dataclass(frozen=True)
+class RelaxToLinalg(Pass):
+    """The conversion as a pass.
+
+    Attributes:
+        tile: columns per panel of matrices that are packed at run time: ``Target.matmul_tile[1]``.
+    """
+
+    name: ClassVar[str] = "relax-to-linalg"
+    tile: int = 32
+
+    def run(self, op: ir.Operation) -> None:
+        relax_to_linalg(op, tile=self.tile)
+
+
+def relax_to_linalg(module: ir.Operation, *, tile: int) -> None:
+    """Converts every function of a module in place; linear in the number of ops.
+
+    Args:
+        module: a verified module of relax functions.
+        tile: columns per panel of matrices that are packed at run time.
+
+    Raises:
+        RelaxError: an op cannot be lowered, at its location; the module is then half converted.
+    """
+    if tile < 1:
+        raise RelaxError(f"expected a positive tile, got {tile}")
+    with module.context as context, ir.Location.unknown():
+        for dialect in ("arith", "func", "linalg", "math", "scf", "tensor"):
+            context.get_dialect_descriptor(dialect)
+        _Converter(module, tile).run()
+
+
+class _Converter:
+    """One conversion of one module."""
+
+    def __init__(self, module: ir.Operation, tile: int):
+        self.module = module
+        self.builder = Builder(module, tile)
+        self.builder.check_function = self._declare_check
+        self.tensors: dict[ir.Value, Tensor] = {}
+        self.lowered: list[ir.Operation] = []
+        if CHECKS in module.attributes:
+            self.builder.checks += [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[CHECKS])]
+        self._check_declared = any(name_of(f) == _CHECK for f in functions(module))
+
+    def run(self) -> None:
+        for function in functions(self.module):
+            with function.location:
+                self._function(function)
+        if self.builder.checks:
+            self.module.attributes[CHECKS] = ir.ArrayAttr.get([ir.StringAttr.get(c) for c in self.builder.checks])
+
+    def _declare_check(self) -> None:
+        if self._check_declared:
+            return
+        self._check_declared = True
+        types = [ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64)]
+        with ir.InsertionPoint(self.module.regions[0].blocks[0]), ir.Location.unknown():
+            func.FuncOp(_CHECK, (types, []), visibility="private")
+
+    # -- functions -------------------------------------------------------------------------------------------------
+
+    def _function(self, function: func.FuncOp) -> None:
+        signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        types = [self._stored(t, function.operation) for t in signature.inputs]
+        results = [self._stored(t, function.operation) for t in signature.results]
+        block = body_of(function)
+        if block is not None:
+            if len(function.regions[0].blocks) > 1:
+                raise RelaxError(f"expected a function of one block, got @{name_of(function)}", function.location)
+            with self.builder.symbols.function():
+                self._arguments(block, types)
+                self._block(block)
+            self._erase_lowered()
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, results))
+
+    def _arguments(self, block: ir.Block, types: Sequence[ir.Type]) -> None:
+        """Changes the arguments' types and defines the symbols of their shapes."""
+        for argument, type_ in zip(block.arguments, types, strict=True):
+            self._retype(argument, type_)
+        arguments = [self.tensors[a] for a in block.arguments if a in self.tensors]
+        b = self.builder
+        with ir.InsertionPoint.at_block_begin(block):
+            dims = [(d, t, axis) for t in arguments for axis, d in enumerate(t.shape) if d is not None and not isinstance(d, int)]
+            # Plain names first: they solve the expressions.
+            for dim, tensor, axis in sorted(dims, key=lambda entry: not entry[0].text.isidentifier()):
+                if not b.symbols.knows(dim):
+                    b.symbols.bind(dim, b.as_index(b.dim(tensor.value, axis)))
+
+    def _retype(self, value: ir.Value, type_: ir.Type) -> None:
+        """Gives a value that stays its stored type."""
+        if not is_tensor(type_):
+            return
+        self.tensors[value] = Tensor(value, TensorInfo.of(value.type))
+        if value.type != type_:
+            value.set_type(type_)
+
+    def _stored(self, type_: ir.Type, op: ir.Operation) -> ir.Type:
+        try:
+            return storage_type(type_)
+        except RelaxError as error:
+            raise RelaxError(error.args[0], op.location) from None
+
+    def _erase_lowered(self) -> None:
+        for op in reversed(self.lowered):
+            op.erase()
+        self.lowered.clear()
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    def _block(self, block: ir.Block) -> None:
+        for op in list(block.operations):
+            with ir.InsertionPoint(op), op.location:
+                if isinstance(op, EffectOp):
+                    self._lower(op)
+                else:
+                    self._keep(op.operation)
+
+    def _lower(self, op: EffectOp) -> None:
+        try:
+            source = Source(
+                op, [self._operand(v) for v in op.operands], attrs_of(op), [TensorInfo.of(r.type) for r in op.results]
+            )
+            made = lowering_of(op.operation.name)(self.builder, source)
+            values = [made] if isinstance(made, ir.Value | Tensor) else list(made)
+            for old, info, value in zip(op.results, source.results, values, strict=True):
+                self.tensors[old] = self._result(old, info, value)
+        except RelaxError as error:
+            message = error.args[0]
+            prefix = f"'{op.operation.name}' op "
+            raise RelaxError(message if message.startswith(prefix) else prefix + message, op.location) from None
+        self.lowered.append(op.operation)
+
+    def _result(self, old: ir.Value, info: TensorInfo, made: ir.Value | Tensor) -> Tensor:
+        if isinstance(made, Tensor):
+            return made if made.parts else replace(made, value=self.builder.cast(made.value, storage_type(old.type)), info=info)
+        return Tensor(self.builder.cast(made, storage_type(old.type)), info)
+
+    def _keep(self, op: ir.Operation) -> None:
+        """An op of another dialect: new operands, new types where it only passes tensors on."""
+        if op.name == "arith.constant" and is_tensor(op.results[0]):
+            self.tensors[op.results[0]] = constant_tensor(op.attributes["value"])
+            self.lowered.append(op)
+            return
+        carrier = op.name.startswith(_CARRIERS)
+        if op.name == "tensor.extract" and self._is_converted_boolean(op.operands[0]):
+            self._extract_boolean(op)
+            return
+        for i, value in enumerate(list(op.operands)):
+            tensor = self.tensors.get(value)
+            if tensor is not None:
+                new = self._stored_tensor(value) if carrier else self._computed_tensor(value, op)
+                if new != value:
+                    op.operands[i] = new
+        self._regions(op)
+        for result in op.results:
+            self._retype(result, self._stored(result.type, op) if carrier else without_encoding(result.type))
+
+    def _regions(self, op: ir.Operation) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                with self.builder.symbols.scope():
+                    for argument in block.arguments:
+                        self._retype(argument, self._stored(argument.type, op))
+                    self._block(block)
+
+    # -- values between this conversion's types and other dialects' --------------------------------------------------
+
+    def _operand(self, value: ir.Value) -> Tensor:
+        tensor = self.tensors[value]
+        stored = self._stored_tensor(value)
+        return tensor if stored is tensor.value else replace(tensor, value=stored)
+
+    def _stored_tensor(self, value: ir.Value) -> ir.Value:
+        """A tensor as it is stored; one of ``i1`` that another dialect made is converted here."""
+        tensor = self.tensors[value]
+        if not is_boolean(value_type(tensor.value).element_type):
+            return tensor.value
+        b, rank = self.builder, tensor.rank
+        i8 = ir.IntegerType.get_signless(8)
+        out = b.empty(b.value_sizes(tensor.value), i8)
+        return b.generic("p" * rank, [(tensor.value, range(rank))], out, lambda x, _: emit("arith.extui", i8, x))
+
+    def _computed_tensor(self, value: ir.Value, op: ir.Operation) -> ir.Value:
+        """A tensor as another dialect computes on it."""
+        tensor = self.tensors[value]
+        element = value_type(tensor.value).element_type
+        if tensor.dtype == element:
+            return tensor.value
+        if not is_boolean(tensor.dtype):
+            raise RelaxError(f"'{op.name}' op expected operands of signless integers or floats, got {tensor.dtype}", op.location)
+        b, rank = self.builder, tensor.rank
+        out = b.empty(b.value_sizes(tensor.value), tensor.dtype)
+        return b.generic(
+            "p" * rank, [(tensor.value, range(rank))], out, lambda x, _: Scalar(x).compare("ne", 0).value
+        )  # fmt: skip
+
+    def _is_converted_boolean(self, value: ir.Value) -> bool:
+        tensor = self.tensors.get(value)
+        return tensor is not None and is_boolean(tensor.dtype) and not is_boolean(value_type(tensor.value).element_type)
+
+    def _extract_boolean(self, op: ir.Operation) -> None:
+        """``tensor.extract`` of a truth value, as a condition of control flow needs it."""
+        source, *indices = op.operands
+        tensor = self.tensors[source]
+        stored = emit("tensor.extract", value_type(tensor.value).element_type, tensor.value, *indices)
+        op.results[0].replace_all_uses_with(Scalar(stored).compare("ne", 0).value)
+        self.lowered.append(op)

@@ -1,0 +1,179 @@
+"""Parts of tensors, chosen by indices or by ranges.
+
+Indices are data, so they are checked at run time: the entry reports one that is out of range. Reads are limited to the tensor
+all the same, because a reader may have been fused and moved before the check.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.inference import normalize_axis
+from ...dialect.symbolic import Dim
+from .builder import Builder, Input, Size, Tensor, read, value_type
+from .conversion import load
+from .registry import Source, lowering
+from .scalar import Scalar, emit, maximum, minimum, select
+
+__all__: list[str] = []
+
+#: A slice end from here on means the end of the dimension, as the op's inference has it.
+_END = 2**31
+
+
+@lowering("relax.take")
+def _lower_take(b: Builder, source: Source) -> ir.Value:
+    x, indices = source.operands
+    axis = normalize_axis(source.attrs["axis"], x.rank)
+    size, sizes = b.size(x, axis), b.sizes(x)
+    after = axis + indices.rank
+    _check_range(b, indices, size)
+    bound = _Bound(b, size)
+
+    def element(loops: list[Scalar], position: ir.Value) -> ir.Value:
+        return read(x.value, [*loops[:axis], bound.position(load(position, indices.dtype)), *loops[after:]])
+
+    shape = [*sizes[:axis], *b.sizes(indices), *sizes[axis + 1 :]]
+    return b.gather(shape, value_type(x.value).element_type, element, (indices.value, range(axis, after)))
+
+
+@lowering("relax.gather_elements")
+def _lower_gather_elements(b: Builder, source: Source) -> ir.Value:
+    x, indices = source.operands
+    axis = normalize_axis(source.attrs["axis"], x.rank)
+    size = b.size(x, axis)
+    _check_range(b, indices, size)
+    bound = _Bound(b, size)
+
+    def element(loops: list[Scalar], position: ir.Value) -> ir.Value:
+        chosen = bound.position(load(position, indices.dtype))
+        return read(x.value, [chosen if d == axis else i for d, i in enumerate(loops)])
+
+    return b.gather(b.sizes(indices), value_type(x.value).element_type, element, (indices.value, range(x.rank)))
+
+
+@lowering("relax.gather_nd")
+def _lower_gather_nd(b: Builder, source: Source) -> ir.Value:
+    x, indices = source.operands
+    batch, outer = source.attrs["batch_dims"], indices.rank - 1
+    depth = value_type(indices.value).shape[-1]
+    sizes = b.sizes(x)
+    bounds = [_Bound(b, sizes[batch + i]) for i in range(depth)]
+    for axis, bound in enumerate(bounds):
+        _check_range(b, indices, bound.size, axis)
+
+    def element(loops: list[Scalar], *positions: ir.Value) -> ir.Value:
+        chosen = [bound.position(load(p, indices.dtype)) for bound, p in zip(bounds, positions, strict=True)]
+        return read(x.value, [*loops[:batch], *chosen, *loops[outer:]])
+
+    inputs: list[Input] = [(indices.value, [*range(outer), ir.AffineExpr.get_constant(i)]) for i in range(depth)]
+    shape = [*b.sizes(indices)[:-1], *sizes[batch + depth :]]
+    return b.gather(shape, value_type(x.value).element_type, element, *inputs)
+
+
+class _Bound:
+    """The dimension that positions are in; its size is computed once, before the bodies that use it."""
+
+    def __init__(self, b: Builder, size: Size):
+        self.size = size
+        self._size = Scalar(b.as_index(size))
+        self._last = self._size - 1
+
+    def position(self, given: Scalar) -> Scalar:
+        """In a body: an index counted from the start, limited to the dimension."""
+        unsigned = given.unsigned
+        value = Scalar(emit("arith.index_castui" if unsigned else "arith.index_cast", ir.IndexType.get(), given.value))
+        if unsigned:
+            return minimum(value, self._last)
+        counted = select(value.compare("lt", 0), value + self._size, value)
+        return maximum(minimum(counted, self._last), 0)
+
+
+def _check_range(b: Builder, indices: Tensor, size: Size, column: int | None = None) -> None:
+    """Checks that indices lie in ``[-size, size)``; with a column only those of that position in the last dimension."""
+    message = f"expected indices in [-{_text(size)}, {_text(size)})"
+    if indices.splat is not None and isinstance(size, int):
+        if not -size <= indices.splat < size:
+            raise RelaxError(f"{message}, got {indices.splat}")
+        return
+    i8 = ir.IntegerType.get_signless(8)
+    limit = Scalar(b.as_index(size))
+    rank = indices.rank if column is None else indices.rank - 1
+
+    def body(given: ir.Value, fine: ir.Value) -> ir.Value:
+        inside = emit("arith.extui", i8, _inside(load(given, indices.dtype), limit).value)
+        return (Scalar(fine) & Scalar(inside)).value
+
+    exprs = [*range(rank)] if column is None else [*range(rank), ir.AffineExpr.get_constant(column)]
+    fine = b.generic("r" * rank, [(indices.value, exprs)], b.filled([], i8, 1), body, [])
+    b.check(Scalar(read(fine, [])).compare("ne", 0).value, message)
+
+
+def _text(size: Size) -> str:
+    return str(size) if isinstance(size, int) else "size"
+
+
+def _inside(given: Scalar, limit: Scalar) -> Scalar:
+    unsigned = given.unsigned
+    value = Scalar(emit("arith.index_castui" if unsigned else "arith.index_cast", ir.IndexType.get(), given.value))
+    below = value.compare("lt", limit)
+    return below if unsigned else below & value.compare("ge", 0 - limit)
+
+
+@lowering("relax.strided_slice")
+def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    attrs = source.attrs
+    axes = [normalize_axis(a, x.rank, "axes") for a in attrs["axes"]]
+    strides = attrs["strides"] or [1] * len(axes)
+    sizes, begins = b.sizes(x), [0] * x.rank
+    for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
+        begins[axis], sizes[axis] = _range(b, x, axis, (begin, end, stride))
+    steps = dict(zip(axes, strides, strict=True))
+    if all(isinstance(begin, int) for begin in begins):
+        loops = [ir.AffineExpr.get_dim(i) for i in range(x.rank)]
+        exprs = [loops[i] * steps[i] + begins[i] if i in steps else i for i in range(x.rank)]
+        return b.movement(x.value, exprs, sizes)
+    firsts = [Scalar(b.as_index(begin)) for begin in begins]
+
+    def element(loops: list[Scalar]) -> ir.Value:
+        return read(x.value, [i * steps[d] + firsts[d] if d in steps else i for d, i in enumerate(loops)])
+
+    return b.gather(sizes, value_type(x.value).element_type, element)
+
+
+def _range(b: Builder, x: Tensor, axis: int, bounds: tuple[Dim, Dim, int]) -> tuple[Size, Size]:
+    """First index and length of a slice along an axis; that symbolic bounds lie inside is checked at run time."""
+    size, (begin, end, stride) = b.size(x, axis), bounds
+    first, last = _bound(b, begin, size), _bound(b, end, size)
+    if isinstance(first, int) and isinstance(last, int):
+        last = max(first, last)
+    _check_bounds(b, first, last, size, axis)
+    span = b.arith("subi", last, first)
+    return first, span if stride == 1 else b.arith("ceildivsi", span, stride)
+
+
+def _bound(b: Builder, bound: Dim, size: Size) -> Size:
+    """A slice bound counted from the start. Only constants are limited to the dimension."""
+    if isinstance(bound, int) and bound < 0:
+        bound_size = b.arith("addi", size, bound)
+        return max(bound_size, 0) if isinstance(bound_size, int) else bound_size
+    if isinstance(bound, int):
+        return min(bound, size) if isinstance(size, int) else size if bound >= _END else bound
+    return b.evaluate(bound)
+
+
+def _check_bounds(b: Builder, first: Size, last: Size, size: Size, axis: int) -> None:
+    conditions: list[Scalar] = []
+    if not isinstance(first, int):
+        conditions.append(Scalar(first).compare("ge", 0))
+    if not isinstance(first, int) or not isinstance(last, int):
+        if first != 0 or last is not size:
+            conditions.append(Scalar(b.as_index(first)).compare("le", Scalar(b.as_index(last))))
+    if last is not size and last != size and not (isinstance(last, int) and isinstance(size, int)):
+        conditions.append(Scalar(b.as_index(last)).compare("le", Scalar(b.as_index(size))))
+    if conditions:
+        both = functools.reduce(lambda p, q: p & q, conditions)
+        b.check(both.value, f"expected a slice inside of dimension {axis}")

@@ -1,0 +1,78 @@
+"""Matrix products over a packed right-hand side, and packing."""
+
+from __future__ import annotations
+
+from ...dialect.bindings import ir
+from ...dialect.struct_info import TensorInfo
+from .builder import Builder, Size, Tensor
+from .contraction import Matrix, contract, converted, factor, pack, sum_dtype
+from .dtypes import accumulator_type
+from .registry import Source, lowering
+from .reshaping import drop_axes, restore_axes
+from .scalar import Scalar
+
+__all__: list[str] = []
+
+
+@lowering("relax.pack_weight")
+def _lower_pack_weight(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    return pack(b, x.value, x.dtype, source.attrs["tile"])
+
+
+@lowering("relax.packed_matmul")
+def _lower_packed_matmul(b: Builder, source: Source) -> ir.Value:
+    x, weight = source.operands
+    row = x.rank == 1
+    left = restore_axes(b, x.value, [0]) if row else x.value
+    sizes: list[Size] = [*([1] if row else b.sizes(x)[:-1]), source.attrs["n"]]
+    matrices = Matrix(left, x.dtype, range(len(sizes) - 2)), Matrix(weight.value, weight.dtype, ())
+    result = contract(b, *matrices, sizes, source.result.dtype)
+    return drop_axes(b, result, [0]) if row else result
+
+
+@lowering("relax.matmul")
+def _lower_matmul(b: Builder, source: Source) -> ir.Value:
+    lhs, rhs = source.operands
+    if rhs.rank == 1:
+        return _matrix_vector(b, lhs, rhs, source.result)
+    row = lhs.rank == 1
+    left = restore_axes(b, lhs.value, [0]) if row else lhs.value
+    batch = source.result.with_(shape=source.result.shape[: source.result.rank - (1 if row else 2)])
+    left_batch, right_batch = _batch(lhs, 1 if row else 2), _batch(rhs, 2)
+    sizes = b.broadcast_sizes([left_batch, right_batch], batch)
+    sizes += [1 if row else b.size(lhs, lhs.rank - 2), b.size(rhs, rhs.rank - 1)]
+    packed = pack(b, rhs.value, rhs.dtype, b.tile, widen=True)
+    matrices = (
+        Matrix(left, lhs.dtype, b.broadcast_exprs(left_batch, batch)),
+        Matrix(packed, rhs.dtype, b.broadcast_exprs(right_batch, batch)),
+    )
+    _check_inner(b, lhs, rhs, rhs.rank - 2)
+    result = contract(b, *matrices, sizes, source.result.dtype)
+    return drop_axes(b, result, [len(sizes) - 2]) if row else result
+
+
+def _batch(x: Tensor, matrix: int) -> Tensor:
+    """The tensor seen as if it had its batch dimensions only."""
+    return Tensor(x.value, x.info.with_(shape=x.shape[: x.rank - matrix]))
+
+
+def _check_inner(b: Builder, lhs: Tensor, rhs: Tensor, axis: int) -> None:
+    if lhs.shape[-1] is None or rhs.shape[axis] is None:
+        b.check_equal(b.size(lhs, lhs.rank - 1), b.size(rhs, axis), "expected equal inner dimensions")
+
+
+def _matrix_vector(b: Builder, lhs: Tensor, rhs: Tensor, result: TensorInfo) -> ir.Value:
+    """Each row times the vector: a reduction, as there is no second column to share the row with."""
+    _check_inner(b, lhs, rhs, 0)
+    source = sum_dtype(lhs.dtype, result.dtype)
+    sizes = b.sizes(lhs)[:-1]
+    rank = len(sizes)
+
+    def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+        return (Scalar(total) + factor(x, lhs.dtype, source) * factor(y, rhs.dtype, source)).value
+
+    start = b.filled(sizes, accumulator_type(source), 0)
+    inputs = [(lhs.value, range(rank + 1)), (rhs.value, [rank])]
+    summed = b.generic("p" * rank + "r", inputs, start, body, range(rank))
+    return converted(b, summed, source, result.dtype)

@@ -1,0 +1,204 @@
+"""Changes of shape and order: views where elements stay in order, else index maps on the operand, which fuse with its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ...dialect.bindings import ir
+from ...dialect.inference import normalize_axes, normalize_axis
+from ...dialect.op import attrs_of, op_class
+from ...dialect.ops import Concat
+from .builder import DYNAMIC, ZERO, Builder, Size, Tensor, read, tensor_type, value_type
+from .registry import Source, lowering
+from .reshaping import drop_axes, reshape, restore_axes
+from .scalar import Scalar, emit
+
+__all__ = ["slice_axis"]
+
+
+@lowering("relax.permute_dims")
+def _lower_permute_dims(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    given = source.attrs["axes"]
+    axes = list(range(x.rank))[::-1] if given is None else [normalize_axis(a, x.rank, "axes") for a in given]
+    sizes = b.sizes(x)
+    return b.movement(x.value, [axes.index(i) for i in range(x.rank)], [sizes[a] for a in axes])
+
+
+@lowering("relax.reshape")
+def _lower_reshape(b: Builder, source: Source) -> Tensor:
+    (x,) = source.operands
+    return replace(x, value=reshape(b, x, source.result.shape))
+
+
+@lowering("relax.expand_dims")
+def _lower_expand_dims(b: Builder, source: Source) -> Tensor:
+    (x,) = source.operands
+    axes = normalize_axes(source.attrs["axis"], source.result.rank)
+    return replace(x, value=restore_axes(b, x.value, axes))
+
+
+@lowering("relax.squeeze")
+def _lower_squeeze(b: Builder, source: Source) -> Tensor:
+    (x,) = source.operands
+    given = source.attrs["axis"]
+    axes = [i for i, d in enumerate(x.shape) if d == 1] if given is None else normalize_axes(given, x.rank)
+    for axis in axes:
+        b.check_equal(b.size(x, axis), 1, f"expected a dimension of size 1 at axis {axis}")
+    return replace(x, value=drop_axes(b, x.value, axes))
+
+
+@lowering("relax.broadcast_to")
+def _lower_broadcast_to(b: Builder, source: Source) -> Tensor:
+    (x,) = source.operands
+    result = source.result
+    first = result.rank - x.rank
+    sizes = [b.evaluate_or(d, x, i - first) if i >= first else b.evaluate(d) for i, d in enumerate(result.shape)]
+    for axis, dim in enumerate(x.shape):
+        if dim is None:
+            b.check_equal(b.size(x, axis), sizes[first + axis], f"expected an operand that broadcasts along axis {first + axis}")
+    return replace(x, value=b.movement(x.value, b.broadcast_exprs(x, result), sizes))
+
+
+@lowering("relax.concat")
+def _lower_concat(b: Builder, source: Source) -> ir.Value | Tensor:
+    """A chain becomes one destination that every part is inserted into; only the last op of the chain emits anything."""
+    axis = normalize_axis(source.attrs["axis"], source.result.rank)
+    parts = [part for x in source.operands for part in (x.parts or (x,))]
+    if _feeds_concat(source.op, axis):
+        return Tensor(parts[0].value, source.result, parts=tuple(parts))
+    return _concatenated(b, parts, source, axis)
+
+
+def _feeds_concat(op: ir.OpView, axis: int) -> bool:
+    """Whether the only use is another concatenation along the axis, in the same block."""
+    uses = list(op.results[0].uses)
+    if len(uses) != 1:
+        return False
+    user = uses[0].owner
+    if op_class(user) is not Concat or user.operation.block != op.operation.block:
+        return False
+    return normalize_axis(attrs_of(user)["axis"], value_type(op.results[0]).rank) == axis
+
+
+def _concatenated(b: Builder, parts: Sequence[Tensor], source: Source, axis: int) -> ir.Value:
+    lengths = [b.size(p, axis) for p in parts]
+    offsets: list[Size] = [0]
+    for length in lengths:
+        offsets.append(b.arith("addi", offsets[-1], length))
+    sizes = _common_sizes(b, parts, source, axis)
+    sizes[axis] = offsets.pop()
+    result = b.empty(sizes, value_type(parts[0].value).element_type)
+    for part, offset, length in zip(parts, offsets, lengths, strict=True):
+        where: list[Size] = [offset if i == axis else 0 for i in range(len(sizes))]
+        result = _insert(part.value, result, where, [length if i == axis else s for i, s in enumerate(sizes)], b)
+    return result
+
+
+def _common_sizes(b: Builder, parts: Sequence[Tensor], source: Source, axis: int) -> list[Size]:
+    """The sizes beside the axis, checked at run time where types do not say that they are equal."""
+    sizes: list[Size] = []
+    for i in range(source.result.rank):
+        known = next((p for p in parts if p.shape[i] is not None), parts[0])
+        sizes.append(b.size(known, i))
+        for part in parts:
+            if i != axis and part.shape[i] is None and part is not known:
+                b.check_equal(b.size(part, i), sizes[i], f"expected shapes equal but for axis {axis}")
+    return sizes
+
+
+def _insert(value: ir.Value, into: ir.Value, offsets: Sequence[Size], sizes: Sequence[Size], b: Builder) -> ir.Value:
+    value = b.cast(value, tensor_type(sizes, value_type(value).element_type))
+    dynamic = [[s for s in group if not isinstance(s, int)] for group in (offsets, sizes)]
+    static = [[s if isinstance(s, int) else DYNAMIC for s in group] for group in (offsets, sizes)]
+    attributes = {
+        "static_offsets": ir.DenseI64ArrayAttr.get(static[0]),
+        "static_sizes": ir.DenseI64ArrayAttr.get(static[1]),
+        "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, len(dynamic[0]), len(dynamic[1]), 0]),
+    }
+    return emit("tensor.insert_slice", into.type, value, into, *dynamic[0], *dynamic[1], **attributes)
+
+
+@lowering("relax.split")
+def _lower_split(b: Builder, source: Source) -> list[ir.Value]:
+    (x,) = source.operands
+    axis, sections = normalize_axis(source.attrs["axis"], x.rank), source.attrs["sections"]
+    size = b.size(x, axis)
+    part = b.arith("divsi", size, sections)
+    b.check_equal(b.arith("muli", part, sections), size, f"expected a dimension that divides into {sections} equal parts")
+    sizes = b.sizes(x)
+    sizes[axis] = part
+    return [slice_axis(b, x.value, axis, b.arith("muli", part, i), sizes) for i in range(sections)]
+
+
+def slice_axis(b: Builder, value: ir.Value, axis: int, begin: Size, sizes: Sequence[Size], stride: int = 1) -> ir.Value:
+    """``value`` from ``begin`` on along an axis, every ``stride``-th element; ``sizes`` are the result's."""
+    loops: list[int | ir.AffineExpr] = list(range(len(sizes)))
+    if begin == 0 and stride == 1:
+        # The index map would be the plain dimension, which says that the operand is as long as the result.
+        return _moved_along(b, value, axis, sizes, lambda i: i)
+    if isinstance(begin, int):
+        loops[axis] = ir.AffineExpr.get_dim(axis) * stride + begin
+        return b.movement(value, loops, sizes)
+    first = Scalar(begin)
+    return _moved_along(b, value, axis, sizes, lambda i: i * stride + first if stride != 1 else i + first)
+
+
+def _moved_along(
+    b: Builder, value: ir.Value, axis: int, sizes: Sequence[Size], position: Callable[[Scalar], Scalar]
+) -> ir.Value:  # fmt: skip
+    """A tensor whose index along an axis is a function of the loop's that no index map expresses."""
+
+    def element(loops: list[Scalar]) -> ir.Value:
+        return read(value, [position(i) if d == axis else i for d, i in enumerate(loops)])
+
+    return b.gather(sizes, value_type(value).element_type, element)
+
+
+@lowering("relax.flip")
+def _lower_flip(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    axis = normalize_axis(source.attrs["axis"], x.rank)
+    size, sizes = b.size(x, axis), b.sizes(x)
+    if size == 0:
+        return x.value
+    if not isinstance(size, int):
+        last = Scalar(b.arith("subi", size, 1))
+        return _moved_along(b, x.value, axis, sizes, lambda i: last - i)
+    exprs: list[int | ir.AffineExpr] = list(range(x.rank))
+    exprs[axis] = ir.AffineExpr.get_constant(size - 1) - ir.AffineExpr.get_dim(axis)
+    return b.movement(x.value, exprs, sizes)
+
+
+@lowering("relax.repeat")
+def _lower_repeat(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    axis, repeats = normalize_axis(source.attrs["axis"], x.rank), source.attrs["repeats"]
+    sizes = b.sizes(x)
+    sizes[axis] = b.arith("muli", sizes[axis], repeats)
+    exprs: list[int | ir.AffineExpr] = list(range(x.rank))
+    exprs[axis] = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(axis), repeats)
+    return b.movement(x.value, exprs, sizes)
+
+
+@lowering("relax.tile")
+def _lower_tile(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    repeats, before = source.attrs["repeats"], b.sizes(x)
+    sizes = [b.arith("muli", s, r) for s, r in zip(before, repeats, strict=True)]
+    if all(r == 1 or isinstance(s, int) for s, r in zip(before, repeats, strict=True)):
+        return b.movement(x.value, [_tiled(i, s, r) for i, (s, r) in enumerate(zip(before, repeats, strict=True))], sizes)
+    wholes = [Scalar(b.as_index(s)) for s in before]
+
+    def element(loops: list[Scalar]) -> ir.Value:
+        return read(x.value, [i if r == 1 else i % n for i, r, n in zip(loops, repeats, wholes, strict=True)])
+
+    return b.gather(sizes, value_type(x.value).element_type, element)
+
+
+def _tiled(axis: int, size: Size, repeats: int) -> int | ir.AffineExpr:
+    if repeats == 1 or not isinstance(size, int) or size == 0:
+        return axis
+    return ZERO if size == 1 else ir.AffineExpr.get_dim(axis) % size

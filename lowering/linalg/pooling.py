@@ -1,0 +1,168 @@
+"""Padding, and pooling: reductions over windows of a padded image."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+from ...dialect.bindings import ir
+from .builder import Builder, Input, Size, Tensor, index, read, value_type
+from .conversion import load
+from .creation import splat_tensor, stored_number
+from .dtypes import accumulator_type
+from .reduction import Reduction, extreme, finish_at, total
+from .registry import Source, lowering
+from .scalar import Number, Scalar, constant, emit, maximum, minimum, select
+from .window import Axis, axes_of, output_size
+
+__all__ = ["padded"]
+
+
+@lowering("relax.pad")
+def _lower_pad(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    before, after, value = source.attrs["before"], source.attrs["after"], source.attrs["value"]
+    if 0 in x.shape:
+        return splat_tensor(b, value, source.result, _padded_sizes(b, b.sizes(x), before, after)).value
+    return padded(b, x, before, after, stored_number(value, x.dtype))
+
+
+def _padded_sizes(b: Builder, sizes: Sequence[Size], before: Sequence[int], after: Sequence[Size]) -> list[Size]:
+    return [b.arith("addi", b.arith("addi", s, p), q) for s, p, q in zip(sizes, before, after, strict=True)]
+
+
+def padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size], stored: Number) -> ir.Value:
+    """``x`` with elements of a stored number around it."""
+    sizes = b.sizes(x)
+    if all(p == 0 for p in (*before, *after)):
+        return x.value
+    element = value_type(x.value).element_type
+    limits = [Scalar(b.as_index(s)) for s in sizes]
+
+    def body(loops: list[Scalar]) -> ir.Value:
+        inside: list[Scalar] = []
+        where: list[Scalar] = []
+        for i, size, limit, first, end in zip(loops, sizes, limits, before, after, strict=True):
+            position = i - first if first else i
+            if first:
+                inside.append(position.compare("ge", 0))
+                position = maximum(position, 0)
+            if end != 0:
+                inside.append(position.compare("lt", limit))
+                position = minimum(position, limit - 1)
+            where.append(position)
+        value = Scalar(read(x.value, where))
+        return select(functools.reduce(lambda p, q: p & q, inside), value, constant(element, stored)).value
+
+    return b.gather(_padded_sizes(b, sizes, before, after), element, body)
+
+
+@lowering("relax.max_pool2d")
+def _lower_max_pool2d(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    # The accumulated values are elements of x, so rounding them back is exact.
+    best, _ = _pooled(b, source, -math.inf, extreme(x.dtype, "max"))
+    return finish_at(b, best, x.dtype, lambda value, _: value)
+
+
+@lowering("relax.avg_pool2d")
+def _lower_avg_pool2d(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    sums, axes = _pooled(b, source, 0.0, total(x.dtype))
+    padding = source.attrs["count_include_pad"]
+    # Values that every body uses are made once, outside.
+    counters = [_counter(b, axis, padding) for axis in axes]
+
+    def mean(value: Scalar, loops: list[Scalar]) -> Scalar:
+        counts = [counter(i) for counter, i in zip(counters, loops[2:], strict=True)]
+        return value / _as_float(counts[0] * counts[1], value.type)
+
+    return finish_at(b, sums, x.dtype, mean)
+
+
+def _pooled(b: Builder, source: Source, neutral: float, reduction: Reduction) -> tuple[ir.Value, list[Axis]]:
+    """Each window's elements combined, in the type that is accumulated in."""
+    (x,) = source.operands
+    n, c, *image = b.sizes(x)
+    ceil = source.attrs["ceil_mode"]
+    axes = axes_of(image, source.attrs["pool_size"], source.attrs)
+    result = [output_size(b, axis, ceil) for axis in axes]
+    ends = [_end(b, axis, count) if ceil else axis.after for axis, count in zip(axes, result, strict=True)]
+    before = [0, 0, *(axis.before for axis in axes)]
+    image_ = padded(b, x, before, [0, 0, *ends], stored_number(neutral, x.dtype))
+    loops = [ir.AffineExpr.get_dim(i) for i in range(6)]
+    where = [loops[2 + i] * axis.stride + loops[4 + i] * axis.dilation for i, axis in enumerate(axes)]
+    window = b.empty([axis.kernel for axis in axes], ir.IntegerType.get_signless(8))
+    start = b.filled([n, c, *result], accumulator_type(x.dtype), reduction.initial)
+
+    def body(element: ir.Value, _: ir.Value, combined: ir.Value) -> ir.Value:
+        return reduction.combine(Scalar(combined), load(element, x.dtype)).value
+
+    # The second input only gives the window's size.
+    inputs: list[Input] = [(image_, [0, 1, *where]), (window, [4, 5])]
+    return b.generic("pppprr", inputs, start, body, [0, 1, 2, 3]), axes
+
+
+def _end(b: Builder, axis: Axis, count: Size) -> Size:
+    """How much to pad at the end so that the last window is inside."""
+    reach = b.arith("addi", b.arith("muli", b.arith("subi", count, 1), axis.stride), axis.dilation * (axis.kernel - 1) + 1)
+    margin = b.arith("subi", reach, b.arith("addi", axis.size, axis.before + axis.after))
+    return b.arith("addi", b.arith("maxsi", margin, 0), axis.after)
+
+
+def _counter(b: Builder, axis: Axis, padding: bool) -> Callable[[Scalar], Scalar]:
+    """How many elements of a window are in the image, or in the padded image: by the number of the window."""
+    size = Scalar(b.as_index(b.arith("addi", axis.size, axis.after) if padding else axis.size))
+    first = -axis.before if padding else 0
+
+    def steps(distance: Scalar) -> Scalar:
+        distance = maximum(distance, 0)
+        return distance if axis.dilation == 1 else (distance + (axis.dilation - 1)) / axis.dilation
+
+    def count(window: Scalar) -> Scalar:
+        start = window * axis.stride - axis.before
+        return minimum(steps(size - start), axis.kernel) - steps(first - start)
+
+    return count
+
+
+def _as_float(number: Scalar, type_: ir.Type) -> Scalar:
+    integer = emit("arith.index_cast", ir.IntegerType.get_signless(64), number.value)
+    return Scalar(emit("arith.sitofp", type_, integer))
+
+
+@lowering("relax.adaptive_avg_pool2d")
+def _lower_adaptive_avg_pool2d(b: Builder, source: Source) -> ir.Value:
+    """Windows of different sizes: loops over the largest one, and what is beyond a window's end counts as 0."""
+    (x,) = source.operands
+    n, c, *image = b.sizes(x)
+    result = source.attrs["output_size"]
+    sizes, outputs = [Scalar(b.as_index(s)) for s in image], [b.number(o) for o in result]
+    largest = [b.arith("addi", b.arith("ceildivsi", s, o), 1) for s, o in zip(image, result, strict=True)]
+    window = b.empty(largest, ir.IntegerType.get_signless(8))
+    start = b.filled([n, c, *result], accumulator_type(x.dtype), 0)
+
+    def bounds(axis: int, number: Scalar) -> tuple[Scalar, Scalar]:
+        end = ((number + 1) * sizes[axis] + (result[axis] - 1)) / Scalar(outputs[axis])
+        return number * sizes[axis] / Scalar(outputs[axis]), end
+
+    def body(_: ir.Value, summed: ir.Value) -> ir.Value:
+        inside, where = None, [index(0), index(1)]
+        for axis in range(2):
+            first, end = bounds(axis, index(2 + axis))
+            position = first + index(4 + axis)
+            within = position.compare("lt", end)
+            inside = within if inside is None else inside & within
+            where.append(minimum(position, end - 1))
+        assert inside is not None
+        value = load(read(x.value, where), x.dtype)
+        return (Scalar(summed) + select(inside, value, 0)).value
+
+    sums = b.generic("pppprr", [(window, [4, 5])], start, body, [0, 1, 2, 3])
+
+    def mean(value: Scalar, loops: list[Scalar]) -> Scalar:
+        lengths = [end - first for first, end in (bounds(axis, loops[2 + axis]) for axis in range(2))]
+        return value / _as_float(lengths[0] * lengths[1], value.type)
+
+    return finish_at(b, sums, x.dtype, mean)

@@ -1,0 +1,89 @@
+"""Affine quantization, as bodies; computed in f32, or in f64 when an operand is f64."""
+
+from __future__ import annotations
+
+from ...dialect.bindings import ir
+from ...dialect.inference import normalize_axis
+from .builder import Builder, Input, Tensor
+from .conversion import convert, load, store
+from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
+from .registry import Source, lowering
+from .scalar import Scalar, constant, emit, math, select
+
+__all__: list[str] = []
+
+
+class _Parameters:
+    """Scale and zero point as inputs of a body; a known zero point is a constant there."""
+
+    def __init__(self, source: Source):
+        x, self.scale, self.zero_point = source.operands
+        axis = normalize_axis(source.attrs["axis"], x.rank) if x.rank else 0
+        tensors = [self.scale] if self.zero_point.splat is not None else [self.scale, self.zero_point]
+        self.inputs: list[Input] = [(t.value, [axis] * t.rank) for t in tensors]
+
+    def read(self, elements: list[ir.Value], dtype: ir.Type) -> tuple[Scalar, Scalar]:
+        """In a body: the scale, and the zero point as a dtype."""
+        splat = self.zero_point.splat
+        step = load(elements[0], self.scale.dtype)
+        if splat is not None:
+            return step, constant(dtype, splat)
+        offset = convert(load(elements[1], self.zero_point.dtype), self.zero_point.dtype, dtype)
+        return step, Scalar(offset)
+
+
+def _float_type(*tensors: Tensor) -> ir.Type:
+    types = [compute_type(t.dtype) for t in tensors]
+    return ir.F64Type.get() if ir.F64Type.get() in types else ir.F32Type.get()
+
+
+def _widened(x: Scalar, type_: ir.Type) -> Scalar:
+    return x if x.type == type_ else Scalar(emit("arith.extf", type_, x.value))
+
+
+@lowering("relax.quantize")
+def _lower_quantize(b: Builder, source: Source) -> ir.Value:
+    x, dtype = source.operands[0], source.result.dtype
+    parameters, wide = _Parameters(source), _float_type(*source.operands[:2])
+
+    def body(value: ir.Value, *others: ir.Value) -> ir.Value:
+        step, offset = parameters.read(list(others), wide)
+        steps = math("roundeven", _widened(load(value, x.dtype), wide) / _widened(step, wide))
+        return store(_limited(steps + offset, dtype), dtype)
+
+    inputs: list[Input] = [(x.value, range(x.rank)), *parameters.inputs]
+    return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(dtype)), body)
+
+
+def _limited(value: Scalar, dtype: ir.Type) -> Scalar:
+    """A number as an integer in the dtype's range; a NaN is the least. What does not fit never reaches the conversion.
+
+    A limit that the float type rounds up to the next power of two still separates what fits from what does not.
+    """
+    low, high = integer_range(dtype)
+    type_, unsigned = compute_type(dtype), is_unsigned(dtype)
+    above_low, below_high = value.compare("gt", low), value.compare("lt", high)
+    fitting = select(above_low & below_high, value, 0)
+    number = Scalar(emit("arith.fptoui" if unsigned else "arith.fptosi", type_, fitting.value), unsigned)
+    return select(value.compare("ge", high), high, select(above_low, number, low))
+
+
+@lowering("relax.dequantize")
+def _lower_dequantize(b: Builder, source: Source) -> ir.Value:
+    x, scale, zero_point = source.operands
+    parameters, wide = _Parameters(source), _float_type(scale)
+    narrow = all(_width(t.dtype) <= 16 for t in (x, zero_point))
+    integer = ir.IntegerType.get_signless(32 if narrow else 64)
+
+    def body(value: ir.Value, *others: ir.Value) -> ir.Value:
+        step, offset = parameters.read(list(others), integer)
+        distance = Scalar(convert(load(value, x.dtype), x.dtype, integer)) - offset
+        real = Scalar(emit("arith.sitofp", wide, distance.value)) * step
+        return store(real, source.result.dtype)
+
+    inputs: list[Input] = [(x.value, range(x.rank)), *parameters.inputs]
+    return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(source.result.dtype)), body)
+
+
+def _width(dtype: ir.Type) -> int:
+    return dtype.width if isinstance(dtype, ir.IntegerType) else 64

@@ -1,0 +1,113 @@
+"""Reductions of a tensor along axes, into a tensor of the type that values are accumulated in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...dialect.bindings import ir
+from ...dialect.inference import is_float
+from .builder import Builder, Input, Size, Tensor, index
+from .conversion import load, store
+from .dtypes import accumulator_type, integer_range, is_boolean, is_unsigned, storage_dtype
+from .scalar import Number, Scalar, emit, maximum, minimum
+
+__all__ = ["Reduction", "accumulated", "count", "extreme", "finish", "finish_at", "product", "reduce", "reduce_elements", "total"]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How elements are combined, and what combining none gives."""
+
+    combine: Callable[[Scalar, Scalar], Scalar]
+    initial: Number
+
+
+def total(dtype: ir.Type) -> Reduction:
+    """A sum; of truth values, whether one is true."""
+    return Reduction((lambda x, y: x | y) if is_boolean(dtype) else (lambda x, y: x + y), 0)
+
+
+def product(dtype: ir.Type) -> Reduction:
+    """A product; of truth values, whether all are true."""
+    return Reduction((lambda x, y: x & y) if is_boolean(dtype) else (lambda x, y: x * y), 1)
+
+
+def extreme(dtype: ir.Type, which: str) -> Reduction:
+    """The largest (``"max"``) or smallest (``"min"``) element; NaN if one is."""
+    largest = which == "max"
+    if is_float(dtype):
+        initial = -math.inf if largest else math.inf
+    else:
+        initial = integer_range(dtype)[0 if largest else 1]
+    return Reduction(maximum if largest else minimum, initial)
+
+
+def accumulated(value: ir.Value, dtype: ir.Type) -> Scalar:
+    """An element in memory as it is accumulated: narrow floats as f32, truth values as 0 or 1."""
+    return Scalar(value, unsigned=True) if is_boolean(dtype) else load(value, dtype)
+
+
+def reduce(b: Builder, x: Tensor, axes: Sequence[int], reduction: Reduction) -> ir.Value:
+    """Reduces the elements of ``x``; the axes are not in the result."""
+    return reduce_elements(b, x, axes, reduction, lambda e: accumulated(e, x.dtype))
+
+
+def reduce_elements(
+    b: Builder,
+    x: Tensor,
+    axes: Sequence[int],
+    reduction: Reduction,
+    element: Callable[..., Scalar],
+    *others: Input,
+) -> ir.Value:
+    """Reduces a function of the stored elements of ``x`` (and of other tensors, at the loops of ``x``)."""
+    kept = [i for i in range(x.rank) if i not in axes]
+    unsigned = is_unsigned(x.dtype)
+    sizes: list[Size] = [b.size(x, i) for i in kept]
+    start = b.filled(sizes, accumulator_type(x.dtype), reduction.initial, unsigned)
+
+    def body(*elements: ir.Value) -> ir.Value:
+        return reduction.combine(Scalar(elements[-1], unsigned), element(*elements[:-1])).value
+
+    kinds = "".join("r" if i in axes else "p" for i in range(x.rank))
+    return b.generic(kinds, [(x.value, range(x.rank)), *others], start, body, kept)
+
+
+def finish(
+    b: Builder, value: ir.Value, dtype: ir.Type, function: Callable[[Scalar], Scalar] | None = None
+) -> ir.Value:  # fmt: skip
+    """Accumulated values as elements of a dtype, after a function of each."""
+    stored = storage_dtype(dtype)
+    whole = not is_float(dtype) and getattr(dtype, "width", 8) != 4
+    if function is None and (whole or accumulator_type(dtype) == stored):
+        return value
+    sizes = b.value_sizes(value)
+
+    def body(x: ir.Value, _: ir.Value) -> ir.Value:
+        scalar = Scalar(x, is_unsigned(dtype))
+        return store(scalar if function is None else function(scalar), dtype)
+
+    return b.generic("p" * len(sizes), [(value, range(len(sizes)))], b.empty(sizes, stored), body)
+
+
+def finish_at(b: Builder, value: ir.Value, dtype: ir.Type, function: Callable[[Scalar, list[Scalar]], Scalar]) -> ir.Value:
+    """Accumulated values as elements of a dtype, after a function of each and of the loops' indices."""
+    sizes = b.value_sizes(value)
+    loops = range(len(sizes))
+
+    def body(x: ir.Value, _: ir.Value) -> ir.Value:
+        return store(function(Scalar(x, is_unsigned(dtype)), [index(i) for i in loops]), dtype)
+
+    return b.generic("p" * len(sizes), [(value, loops)], b.empty(sizes, storage_dtype(dtype)), body)
+
+
+def count(b: Builder, x: Tensor, axes: Sequence[int]) -> Callable[[ir.Type], Scalar | Number]:
+    """How many elements each result of a reduction along the axes has, as a number or, in a body, as a scalar."""
+    number = b.product(b.size(x, a) for a in axes)
+    if isinstance(number, int):
+        return lambda type_: float(number)
+    i64 = ir.IntegerType.get_signless(64)
+    integer = emit("arith.index_cast", i64, number)
+    return lambda type_: Scalar(emit("arith.sitofp", type_, integer))

@@ -1,0 +1,127 @@
+"""Reductions and scans along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...dialect.bindings import ir
+from ...dialect.inference import normalize_axes, normalize_axis
+from .builder import Builder, Size, Tensor, value_type
+from .conversion import store
+from .dtypes import accumulator_type, is_boolean, is_unsigned, storage_dtype
+from .kernel import call_kernel
+from .reduction import Reduction, accumulated, count, extreme, finish, product, reduce, reduce_elements, total
+from .registry import Source, lowering
+from .reshaping import restore_axes
+from .scalar import Scalar, constant, emit
+
+__all__ = ["divided", "mean_of", "squared_distances"]
+
+
+def _axes(source: Source) -> list[int]:
+    return normalize_axes(source.attrs["axis"], source.operands[0].rank)
+
+
+def _shaped(b: Builder, source: Source, value: ir.Value) -> ir.Value:
+    return restore_axes(b, value, _axes(source)) if source.attrs["keepdims"] else value
+
+
+@lowering("relax.sum", "relax.prod", "relax.max", "relax.min")
+def _lower_reduction(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    name = source.op.operation.name.removeprefix("relax.")
+    kind: Reduction = {"sum": total, "prod": product}[name](x.dtype) if name in ("sum", "prod") else extreme(x.dtype, name)
+    return _shaped(b, source, finish(b, reduce(b, x, _axes(source), kind), x.dtype))
+
+
+@lowering("relax.mean")
+def _lower_mean(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    axes = _axes(source)
+    number = count(b, x, axes)
+    summed = reduce(b, x, axes, total(x.dtype))
+    return _shaped(b, source, finish(b, summed, x.dtype, lambda s: s / number(s.type)))
+
+
+@lowering("relax.variance")
+def _lower_variance(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    axes = _axes(source)
+    number = count(b, x, axes)
+    squares = squared_distances(b, x, axes, mean_of(b, x, axes))
+    return _shaped(b, source, finish(b, squares, x.dtype, lambda s: s / number(s.type)))
+
+
+def mean_of(b: Builder, x: Tensor, axes: list[int]) -> ir.Value:
+    """The mean along axes, in the type that is accumulated in."""
+    return divided(b, reduce(b, x, axes, total(x.dtype)), x, axes)
+
+
+def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value) -> ir.Value:
+    """The sum of squared distances from the mean along axes, in the type that is accumulated in."""
+    kept = [i for i in range(x.rank) if i not in axes]
+
+    def square(element: ir.Value, center: ir.Value) -> Scalar:
+        distance = accumulated(element, x.dtype) - Scalar(center)
+        return distance * distance
+
+    return reduce_elements(b, x, axes, total(x.dtype), square, (mean, kept))
+
+
+def divided(b: Builder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Value:
+    """Sums along axes of ``x`` divided by how many elements each has."""
+    number = count(b, x, axes)
+    sizes = b.value_sizes(summed)
+    out = b.empty(sizes, value_type(summed).element_type)
+    loops = range(len(sizes))
+    return b.generic("p" * len(sizes), [(summed, loops)], out, lambda s, _: (Scalar(s) / number(s.type)).value)
+
+
+@lowering("relax.cumsum")
+def _lower_cumsum(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    axis = normalize_axis(source.attrs["axis"], x.rank)
+    out = b.empty(b.sizes(x), storage_dtype(x.dtype))
+    return call_kernel(
+        b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(source.attrs["exclusive"])),
+        lambda arguments: _scan(b, *arguments, x.dtype, axis, source.attrs["exclusive"]),
+    )  # fmt: skip
+
+
+def _scan(b: Builder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool) -> ir.Value:
+    """Scalar loops with the axis innermost: the sum stays in a register, and the result is written in place."""
+    sizes = b.value_sizes(x)
+    order = [i for i in range(len(sizes)) if i != axis]
+    unsigned = is_unsigned(dtype)
+    add = total(dtype).combine
+
+    def step(indices: list[ir.Value], sum_: ir.Value, result: ir.Value) -> list[ir.Value]:
+        element = emit("tensor.extract", value_type(x).element_type, x, *indices)
+        following = add(Scalar(sum_, unsigned), accumulated(element, dtype)).value
+        written = Scalar(sum_ if exclusive else following, unsigned)
+        stored = written.value if is_boolean(dtype) else store(written, dtype)
+        return [following, emit("tensor.insert", result.type, stored, result, *indices)]
+
+    def nest(axes: list[int], indices: dict[int, ir.Value], result: ir.Value) -> ir.Value:
+        if axes:
+            return loop(b, sizes[axes[0]], [result], lambda i, r: [nest(axes[1:], indices | {axes[0]: i}, r)])[0]
+        zero = constant(accumulator_type(dtype), 0).value
+
+        def along(i: ir.Value, sum_: ir.Value, r: ir.Value) -> list[ir.Value]:
+            every = indices | {axis: i}
+            return step([every[d] for d in range(len(sizes))], sum_, r)
+
+        return loop(b, sizes[axis], [zero, result], along)[1]
+
+    return nest(order, {}, out)
+
+
+def loop(b: Builder, size: Size, carried: list[ir.Value], body: Callable[..., list[ir.Value]]) -> list[ir.Value]:
+    """``scf.for`` from 0 to a size; the body gets the index and the carried values and gives the next ones."""
+    types = [v.type for v in carried]
+    bounds = [b.number(0), b.as_index(size), b.number(1)]
+    op = ir.Operation.create("scf.for", types, [*bounds, *carried], regions=1)
+    block = ir.Block.create_at_start(op.regions[0], [ir.IndexType.get(), *types], [op.location] * (1 + len(types)))
+    with ir.InsertionPoint(block):
+        ir.Operation.create("scf.yield", [], body(*block.arguments))
+    return list(op.results)

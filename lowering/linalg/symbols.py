@@ -1,0 +1,88 @@
+"""Values of symbolic dimensions while lowering: a scope maps expressions to ``index`` values that dominate the insertion point."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...dialect.bindings import ir
+from ...dialect.symbolic import Dim, Expr
+from ..index_math import emit_index
+from .scalar import Scalar
+
+__all__ = ["Symbols"]
+
+
+class Symbols:
+    """The expressions whose values are known; entering a region and leaving it again is :meth:`scope`."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, ir.Value] = {}
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Values that are computed inside are forgotten at the end: they do not dominate what follows."""
+        outer = self._values
+        self._values = dict(outer)
+        try:
+            yield
+        finally:
+            self._values = outer
+
+    @contextmanager
+    def function(self) -> Iterator[None]:
+        """A scope that knows nothing: symbols belong to a function."""
+        outer, self._values = self._values, {}
+        try:
+            yield
+        finally:
+            self._values = outer
+
+    def knows(self, dim: Dim) -> bool:
+        """Whether :meth:`value` has a value for it."""
+        return isinstance(dim, Expr) and (dim.text in self._values or all(n in self._values for n in _names(dim)))
+
+    def value(self, dim: Expr) -> ir.Value:
+        """The value of a known expression; ops that compute it are emitted at the insertion point, once per scope."""
+        found = self._values.get(dim.text)
+        if found is None:
+            found = self._values[dim.text] = emit_index(dim, self._values)
+        return found
+
+    def bind(self, dim: Dim, value: ir.Value) -> bool:
+        """Records the value of a dimension, and of the one symbol in it that is not known yet when it can be solved for.
+
+        Returns whether the symbol was solved for, so that ``dim == value`` must be checked where that is not certain.
+        """
+        if not isinstance(dim, Expr) or self.knows(dim):
+            return False
+        solution = self._solution(dim, value)
+        self._values.setdefault(dim.text, value)
+        if solution is None:
+            return False
+        name, solved = solution
+        self._values[name] = solved
+        return name != dim.text
+
+    def _solution(self, dim: Expr, value: ir.Value) -> tuple[str, ir.Value] | None:
+        """``n`` of ``a * n + rest == value`` where ``rest`` is known."""
+        missing = [n for n in _names(dim) if n not in self._values]
+        if len(missing) != 1:
+            return None
+        (name,) = missing
+        terms = dict(dim.terms)
+        factor = terms.pop((name,), 0)
+        rest = Expr(terms) if terms else None
+        if not factor or (rest is not None and name in _names(rest)):
+            return None
+        if factor == 1 and rest is None:
+            return name, value
+        left = Scalar(value) if rest is None else Scalar(value) - Scalar(emit_index(rest, self._values))
+        return name, left.value if factor == 1 else (left / factor).value
+
+
+@functools.cache
+def _names(dim: Expr) -> frozenset[str]:
+    """The symbols of an expression, which it parses its text for."""
+    return dim.names

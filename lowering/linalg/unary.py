@@ -1,0 +1,99 @@
+"""Elementwise functions of one tensor, as bodies."""
+
+from __future__ import annotations
+
+import math as numbers
+from collections.abc import Callable
+
+from ...dialect.bindings import ir
+from .builder import Builder
+from .dtypes import integer_range
+from .registry import Source, lowering
+from .scalar import Number, Scalar, math, maximum, minimum, select
+
+__all__ = ["sigmoid"]
+
+_Function = Callable[[Scalar], Scalar]
+
+
+def sigmoid(x: Scalar) -> Scalar:
+    """``1 / (1 + exp(-x))``."""
+    return 1 / (1 + math("exp", -x))
+
+
+def _abs(x: Scalar) -> Scalar:
+    if x.unsigned:
+        return x
+    return math("absf" if x.is_float else "absi", x)
+
+
+def _sign(x: Scalar) -> Scalar:
+    if x.is_truth:
+        return x
+    if x.unsigned:
+        return select(x.compare("eq", 0), x, 1)
+    # What is neither above nor below 0 is a zero or a NaN, and stays.
+    return select(x.compare("gt", 0), 1, select(x.compare("lt", 0), x.lift(-1), x))
+
+
+def _reciprocal(x: Scalar) -> Scalar:
+    if x.is_float:
+        return 1 / x
+    # 1 / x truncates to 0 but for 1 and -1. An integer has no reciprocal of 0; what NumPy gives is not defined.
+    return select(x.compare("eq", 1) | x.compare("eq", -1), x, 0)
+
+
+def _rsqrt(x: Scalar) -> Scalar:
+    return 1 / math("sqrt", x)
+
+
+_FUNCTIONS: dict[str, _Function] = {
+    "abs": _abs,
+    "bitwise_not": lambda x: ~x,
+    "ceil": lambda x: math("ceil", x),
+    "cos": lambda x: math("cos", x),
+    "erf": lambda x: math("erf", x),
+    "exp": lambda x: math("exp", x),
+    "floor": lambda x: math("floor", x),
+    "isfinite": lambda x: math("absf", x).compare("lt", numbers.inf),
+    "isinf": lambda x: math("absf", x).compare("eq", numbers.inf),
+    "isnan": lambda x: x.compare("ne", x),
+    "log": lambda x: math("log", x),
+    "logical_not": lambda x: x.compare("eq", 0),
+    "negative": lambda x: -x,
+    "reciprocal": _reciprocal,
+    "round": lambda x: math("roundeven", x),
+    "rsqrt": _rsqrt,
+    "sigmoid": sigmoid,
+    "sign": _sign,
+    "sin": lambda x: math("sin", x),
+    "sqrt": lambda x: math("sqrt", x),
+    "square": lambda x: x * x,
+    "tanh": lambda x: math("tanh", x),
+    "trunc": lambda x: math("trunc", x),
+}
+
+
+@lowering(*(f"relax.{name}" for name in _FUNCTIONS))
+def _lower(b: Builder, source: Source) -> ir.Value:
+    function = _FUNCTIONS[source.op.operation.name.removeprefix("relax.")]
+    return b.elementwise(source.operands, source.result, function)
+
+
+@lowering("relax.clip")
+def _lower_clip(b: Builder, source: Source) -> ir.Value:
+    low, high = (_limit(source.attrs[key], source.result.dtype) for key in ("min", "max"))
+
+    def clip(x: Scalar) -> Scalar:
+        x = x if low is None else maximum(x, low)
+        return x if high is None else minimum(x, high)
+
+    return b.elementwise(source.operands, source.result, clip)
+
+
+def _limit(limit: Number | None, dtype: ir.Type) -> Number | None:
+    """The limit as a number of the dtype; one that an integer dtype cannot hold becomes its own."""
+    if limit is None or not isinstance(dtype, ir.IntegerType):
+        return limit
+    low, high = integer_range(dtype)
+    return low if limit < low else high if limit > high else int(limit)

@@ -1,0 +1,42 @@
+"""Sliding windows over ``[n, c, h, w]``: sizes of the output, and where its windows lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...dialect.op import Attrs
+from .builder import Builder, Size
+
+__all__ = ["Axis", "axes_of", "output_size"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How windows move along one of the two axes."""
+
+    size: Size
+    kernel: Size
+    stride: int
+    before: int
+    after: int
+    dilation: int
+
+
+def axes_of(sizes: Sequence[Size], kernel: Sequence[Size], attrs: Attrs) -> list[Axis]:
+    """Both axes from an op's attributes; ``padding`` is top, left, bottom, right."""
+    padding = attrs["padding"]
+    return [
+        Axis(sizes[i], kernel[i], attrs["strides"][i], padding[i], padding[2 + i], attrs["dilation"][i]) for i in range(2)
+    ]  # fmt: skip
+
+
+def output_size(b: Builder, axis: Axis, ceil: bool = False) -> Size:
+    """How many windows there are; with ``ceil`` one that starts inside the input or the padding before it counts."""
+    reach = b.arith("muli", b.arith("subi", axis.kernel, 1), axis.dilation)
+    span = b.arith("subi", b.arith("addi", axis.size, axis.before + axis.after - 1), reach)
+    count = b.arith("addi", b.arith("ceildivsi" if ceil else "divsi", span, axis.stride), 1)
+    if not ceil:
+        return count
+    # The last window must not start beyond: (count - 1) * stride < size + before.
+    return b.arith("minsi", count, b.arith("ceildivsi", b.arith("addi", axis.size, axis.before), axis.stride))
