@@ -36,6 +36,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-lazy-set-output": _ours("lazy_set_output", "LazySetOutput"),
     "relax-lazy-transform-params": _ours("lazy_transform_params", "LazyTransformParams"),
     "relax-lift-transform-params": _ours("lift_transform_params", "LiftTransformParams"),
+    "relax-pack-weights": _ours("pack_weights", "PackWeights"),
     "relax-realize-vdevice": _ours("realize_vdevice", "RealizeVDevice"),
     "relax-remove-unused-parameters": _ours("remove_unused_parameters", "RemoveUnusedParameters"),
 }
