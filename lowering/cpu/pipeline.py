@@ -20,7 +20,7 @@ from .wrapper import body_name, entry_point
 __all__ = ["CompiledCode", "compile_linalg"]
 
 _FUSE = (
-    "builtin.module(inline,canonicalize,cse,func.func(linalg-generalize-named-ops,linalg-fuse-elementwise-ops,"
+    "builtin.module(inline,canonicalize,cse,func.func(linalg-fuse-elementwise-ops,"
     "resolve-shaped-type-result-dims),canonicalize,cse,symbol-dce)"
 )
 _FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
