@@ -160,6 +160,7 @@ class _Converter:
         for op in reversed(self.lowered):
             op.erase()
         self.lowered.clear()
+        self.tensors.clear()  # a value of the next function may get the address of an erased one, and would be taken for it
 
     # -- operations ------------------------------------------------------------------------------------------------
 
