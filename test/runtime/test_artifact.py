@@ -13,13 +13,13 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
 
 import relaxir
 from relaxir import RelaxError
 from relaxir.runtime.artifact import check_target
 from relaxir.runtime.executable import Executable, load
 from relaxir.runtime.manifest import TargetSpec
+from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 ONES = np.ones((2, 4), np.float32)

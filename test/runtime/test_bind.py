@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
 
 from relaxir import RelaxError
 from relaxir.runtime.executable import Executable, PreparedWeights
 from relaxir.weights import write_safetensors
+from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 MARK = {"relaxir.fingerprint": "f00d" * 16}

@@ -11,12 +11,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
 
 from relaxir import RelaxError
+from relaxir.runtime.calls import as_argument
 from relaxir.runtime.executable import Executable
 from relaxir.runtime.library import Library
+from relaxir.runtime.scratch import ScratchPool
 from relaxir.weights.arrays import address
+from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 SCALE = np.array([2, 4, 6, 8], np.float32)
@@ -261,3 +263,28 @@ def test_unresolved_reference() -> None:
     }"""
     with pytest.raises(RelaxError, match=r"cannot link the object code: .*\bf\b"):
         Library.from_object(object_code(text), ["f"])
+
+
+def test_scratch_is_reused_but_never_shared() -> None:
+    pool = ScratchPool()
+    first, second = pool.take(), pool.take()
+    assert first is not second
+    first.grow(100)
+    start = first.address
+    first.grow(50)
+    assert (first.address, first.size) == (start, 100)
+    pool.give(first)
+    assert pool.take() is first
+    assert pool.take() not in (first, second)
+    assert start is not None
+    assert start % 64 == 0
+
+
+def test_arguments_are_aligned() -> None:
+    """x86 forgives a misaligned scalar, so only the pointer can tell."""
+    odd = np.frombuffer(bytes(17), np.uint8)[1:].view(np.float32)
+    assert odd.ctypes.data % 4
+    assert as_argument(odd).ctypes.data % 4 == 0
+    scalar = np.array(1.0)
+    assert as_argument(scalar) is scalar
+    assert as_argument(np.zeros((2, 3)).T).flags.c_contiguous

@@ -6,10 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from support.hand_compiled import manifest, scaled_manifest, tensor
 
 from relaxir import RelaxError
 from relaxir.runtime.manifest import Manifest, total_bytes
+from support.hand_compiled import manifest, scaled_manifest, tensor
 
 
 def changed(path: str, value: object) -> dict[str, Any]:

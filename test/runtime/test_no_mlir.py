@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from support.hand_compiled import scaled_executable
 
 from relaxir.weights import write_safetensors
+from support.hand_compiled import scaled_executable
 
 RUN = """
 import sys

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
-from support.hand_compiled import doubling, entry, manifest, object_code, scaled_executable, scaled_manifest, tensor
 
 import relaxir
 from relaxir import RelaxError
 from relaxir.runtime.executable import Executable, PreparedWeights
 from relaxir.runtime.prepare import PrepareProgress
 from relaxir.weights import Checkpoint, write_safetensors
+from support.hand_compiled import doubling, entry, manifest, object_code, scaled_executable, scaled_manifest, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.array([1, 2, 3], np.int8)}
 

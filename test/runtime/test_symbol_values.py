@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from support.hand_compiled import entry, manifest, tensor
 
 from relaxir import RelaxError
 from relaxir.runtime.manifest import EntrySpec, Manifest
 from relaxir.runtime.shapes import ShapeSolver
+from support.hand_compiled import entry, manifest, tensor
 
 
 def spec(inputs: list[list[int | str]], symbols: str, output: list[int | str] | None = None, **limits: object) -> EntrySpec:
