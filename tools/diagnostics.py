@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
@@ -14,7 +15,7 @@ from ..dialect.errors import DiagnosticError, RelaxError
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
 
-__all__ = ["Diagnostic", "Printer", "Sink", "Source", "attach", "of_error"]
+__all__ = ["Diagnostic", "Printer", "Sink", "Source", "diagnostics_to", "of_error"]
 
 # One `file:line:col` anywhere in a location: fused, named and call-site locations show the first one they hold.
 _PLACE = re.compile(r"([^\s\[\](),]+):(\d+):(\d+)")
@@ -110,7 +111,8 @@ class Printer:
         return f"{style}{text}{_PLAIN}" if self._colours else text
 
 
-def attach(context: ir.Context, sink: Sink, name: str) -> None:
+@contextlib.contextmanager
+def diagnostics_to(sink: Sink, context: ir.Context, name: str) -> Generator[None]:
     """Sends the warnings, remarks and notes of a context to ``sink``; errors travel in exceptions (:func:`of_error`)."""
 
     def handle(diagnostic: ir.Diagnostic) -> bool:
@@ -121,7 +123,11 @@ def attach(context: ir.Context, sink: Sink, name: str) -> None:
             handle(note)
         return True
 
-    context.attach_diagnostic_handler(handle)
+    handler = context.attach_diagnostic_handler(handle)
+    try:
+        yield
+    finally:
+        handler.detach()
 
 
 def of_error(error: RelaxError) -> list[Diagnostic]:

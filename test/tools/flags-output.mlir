@@ -1,5 +1,6 @@
 // What controls how the result is written.
-// RUN: relax-opt %s -o %t && filecheck %s --check-prefix=PRETTY < %t
+// RUN: relax-opt %s -o %t
+// RUN: filecheck %s --check-prefix=PRETTY < %t
 // RUN: relax-opt --output=%t2 %s
 // RUN: filecheck %s --check-prefix=PRETTY --input-file=%t2
 // RUN: relax-opt < %s | filecheck %s --check-prefix=PRETTY
