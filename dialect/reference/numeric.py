@@ -37,25 +37,30 @@ def wide(x: Array) -> Array:
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
     """The values in another dtype, as a new C-ordered array: floats round to nearest even once, integers wrap.
 
-    ml_dtypes narrows f64 by way of f32, a second rounding. Here that step rounds to odd, after which rounding to fewer bits
-    is exact. Source: Boldo and Melquiond, When double rounding is odd, 2005.
+    ml_dtypes narrows by way of a wider format, a second rounding: f64 by f32, and everything to f8E5M2 by f16. Here that step
+    rounds to odd, after which rounding to fewer bits is exact.
+    Source: Boldo and Melquiond, When double rounding is odd, 2005.
     """
     x = np.asarray(wide(np.asarray(x)), order="C")
     if dtype == np.bool_:
         return x != 0
-    if is_float(dtype) and dtype.kind == "V" and x.dtype.itemsize > 2 and x.dtype != np.float32:
-        return _round_to_odd(x.astype(np.float64)).astype(dtype)
-    return x.astype(wide_dtype(dtype) if not is_float(dtype) else dtype).astype(dtype, order="C")
+    if not is_float(dtype):
+        return x.astype(wide_dtype(dtype)).astype(dtype, order="C")
+    if dtype_name(dtype) == "f8E5M2":
+        return _round_to_odd(x.astype(np.float64), np.float16, np.int16).astype(dtype)
+    if dtype.kind == "V" and x.dtype.itemsize > 2 and x.dtype != np.float32:
+        return _round_to_odd(x.astype(np.float64), np.float32, np.int32).astype(dtype)
+    return x.astype(dtype, order="C")
 
 
-def _round_to_odd(x: Array) -> Array:
-    """f64 to f32 so that an inexact result has its last bit set."""
-    nearest = x.astype(np.float32)
+def _round_to_odd(x: Array, narrow: type[np.floating[Any]], bits_type: type[np.signedinteger[Any]]) -> Array:
+    """f64 to f32 or f16 so that an inexact result has its last bit set."""
+    nearest = x.astype(narrow)
     exact = nearest.astype(np.float64)
-    bits = nearest.view(np.int32)
-    step = np.where(np.abs(exact) > np.abs(x), -1, 1).astype(np.int32)
+    bits = nearest.view(bits_type)
+    step = np.where(np.abs(exact) > np.abs(x), -1, 1).astype(bits_type)
     fix = (exact != x) & np.isfinite(exact) & (bits & 1 == 0)
-    return np.where(fix, bits + step, bits).view(np.float32)
+    return np.where(fix, bits + step, bits).view(narrow)
 
 
 def fresh(x: Array) -> Array:

@@ -92,16 +92,16 @@ func.func @layer_norm(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<4xf32>, %z:
 }
 
 // CHECK-LABEL: func.func @layer_norm_2(
-// CHECK: "relax.layer_norm"(%{{.*}}, %{{.*}}, %{{.*}}) {axes = array<i64: 1, 2>, epsilon = 1.000000e-06 : f64} : (tensor<2x3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x4xf32>
+// CHECK: "relax.layer_norm"(%{{.*}}, %{{.*}}, %{{.*}}) {axes = array<i64: 1, 2>, epsilon = 9.9999999999999995E-7 : f64} : (tensor<2x3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x4xf32>
 func.func @layer_norm_2(%x: tensor<2x3x4xf32>, %y: tensor<3x4xf32>, %z: tensor<3x4xf32>) {
-  %0 = "relax.layer_norm"(%x, %y, %z) {axes = array<i64: 1, 2>, epsilon = 1.000000e-06 : f64} : (tensor<2x3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x4xf32>
+  %0 = "relax.layer_norm"(%x, %y, %z) {axes = array<i64: 1, 2>, epsilon = 9.9999999999999995E-7 : f64} : (tensor<2x3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x4xf32>
   return
 }
 
 // CHECK-LABEL: func.func @rms_norm(
-// CHECK: "relax.rms_norm"(%{{.*}}, %{{.*}}) {epsilon = 1.000000e-06 : f64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
+// CHECK: "relax.rms_norm"(%{{.*}}, %{{.*}}) {epsilon = 9.9999999999999995E-7 : f64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
 func.func @rms_norm(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<4xf32>) {
-  %0 = "relax.rms_norm"(%x, %y) {epsilon = 1.000000e-06 : f64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
+  %0 = "relax.rms_norm"(%x, %y) {epsilon = 9.9999999999999995E-7 : f64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
   return
 }
 
@@ -141,9 +141,9 @@ func.func @conv2d_2(%x: tensor<1x4x8x8xf32>, %y: tensor<8x2x3x3xf32>) {
 }
 
 // CHECK-LABEL: func.func @max_pool2d(
-// CHECK: "relax.max_pool2d"(%{{.*}}) {pool_size = array<i64: 3, 3>, padding = array<i64: 1, 1, 1, 1>, strides = array<i64: 2, 2>} : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
+// CHECK: "relax.max_pool2d"(%{{.*}}) {padding = array<i64: 1, 1, 1, 1>, pool_size = array<i64: 3, 3>, strides = array<i64: 2, 2>} : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
 func.func @max_pool2d(%x: tensor<1x4x8x8xf32>) {
-  %0 = "relax.max_pool2d"(%x) {pool_size = array<i64: 3, 3>, padding = array<i64: 1, 1, 1, 1>, strides = array<i64: 2, 2>} : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
+  %0 = "relax.max_pool2d"(%x) {padding = array<i64: 1, 1, 1, 1>, pool_size = array<i64: 3, 3>, strides = array<i64: 2, 2>} : (tensor<1x4x8x8xf32>) -> tensor<1x4x4x4xf32>
   return
 }
 

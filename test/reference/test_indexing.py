@@ -1,0 +1,109 @@
+"""Parts of tensors, against PyTorch and against explicit indexing."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.errors import RelaxError
+from relaxir.dialect.reference.registry import reference_of
+
+
+def filled(shape: tuple[int, ...], dtype: str = "i64") -> np.ndarray:
+    return np.arange(int(np.prod(shape))).reshape(shape).astype(numpy_dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i4", "i1"])
+@pytest.mark.parametrize("index_dtype", ["i64", "i32", "i8", "ui8"])
+@pytest.mark.parametrize("indices_shape", [(), (3,), (2, 2), (0,)])
+def test_take(indices_shape: tuple[int, ...], index_dtype: str, dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x = filled((4, 3, 2), dtype)
+    for axis in range(-3, 3):
+        size = x.shape[axis]
+        indices = rng.integers(0 if index_dtype == "ui8" else -size, size, indices_shape).astype(numpy_dtype(index_dtype))
+        got = reference_of("take").function(x, indices, axis=axis)
+        a = axis % 3
+        assert got.dtype == x.dtype
+        assert got.shape == (*x.shape[:a], *indices_shape, *x.shape[a + 1 :])
+        for place in np.ndindex(*indices_shape):
+            taken = np.moveaxis(got.reshape(*x.shape[:a], -1, *x.shape[a + 1 :]), a, 0)
+            flat = int(np.ravel_multi_index(place, indices_shape)) if indices_shape else 0
+            np.testing.assert_array_equal(taken[flat], np.moveaxis(x, a, 0)[int(indices[place])])
+
+
+@pytest.mark.parametrize("index", [4, -5, 1 << 40])
+def test_take_out_of_range(index: int) -> None:
+    with pytest.raises(RelaxError, match=rf"expected indices in \[-4, 4\), got {index}"):
+        reference_of("take").function(filled((4, 3)), np.array([0, index]), axis=0)
+    with pytest.raises(RelaxError, match="expected indices in"):
+        reference_of("gather_elements").function(filled((4, 3)), np.array([[0, index, 0]]), axis=0)
+    with pytest.raises(RelaxError, match="expected indices in"):
+        reference_of("gather_nd").function(filled((4, 3)), np.array([[0, 0], [index, 0]]), batch_dims=0)
+
+
+def test_take_from_an_empty_dimension() -> None:
+    empty = np.zeros((0, 3), np.float32)
+    assert reference_of("take").function(empty, np.zeros((0,), np.int64), axis=0).shape == (0, 3)
+    with pytest.raises(RelaxError, match=r"expected indices in \[0, 0\), got 0"):
+        reference_of("take").function(empty, np.zeros((1,), np.int64), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "indices_shape"), [((5,), (3,)), ((4, 3), (4, 2)), ((2, 3, 4), (2, 3, 4)), ((4, 3), (2, 3)), ((3, 3), (0, 2))]
+)
+def test_gather_elements(shape: tuple[int, ...], indices_shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(2)
+    x = filled(shape)
+    for axis in range(len(shape)):
+        if any(i > d for k, (i, d) in enumerate(zip(indices_shape, shape, strict=True)) if k != axis):
+            continue
+        indices = rng.integers(0, shape[axis], indices_shape)
+        got = reference_of("gather_elements").function(x, indices, axis=axis - len(shape))
+        expected = torch.gather(torch.from_numpy(x), axis, torch.from_numpy(indices)).numpy()
+        np.testing.assert_array_equal(got, expected)
+        negative = reference_of("gather_elements").function(x, indices - shape[axis], axis=axis)
+        np.testing.assert_array_equal(negative, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "indices_shape", "batch"),
+    [((4, 3), (5, 2), 0), ((4, 3), (5, 1), 0), ((4, 3, 2), (4, 6, 1), 1), ((4, 3, 2), (4, 2), 1), ((4, 3, 2), (4, 3, 1), 2),
+     ((4, 3), (2, 2, 0), 0), ((4, 3), (4, 2, 0), 1), ((4,), (1,), 0), ((2, 3, 4), (2, 0, 2), 1)],
+)  # fmt: skip
+def test_gather_nd(shape: tuple[int, ...], indices_shape: tuple[int, ...], batch: int) -> None:
+    rng = np.random.default_rng(3)
+    x, depth = filled(shape), indices_shape[-1]
+    limits = np.array(shape[batch : batch + depth])
+    indices = rng.integers(-limits, limits, indices_shape) if depth else np.zeros(indices_shape, np.int64)
+    got = reference_of("gather_nd").function(x, indices, batch_dims=batch)
+    assert got.shape == (*indices_shape[:-1], *shape[batch + depth :])
+    for place in itertools.product(*map(range, indices_shape[:-1])):
+        np.testing.assert_array_equal(got[place], x[(*place[:batch], *indices[place])])
+
+
+@given(st.data())
+def test_strided_slice_is_pythons(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=3)))
+    x = filled(shape)
+    axes = data.draw(st.permutations(range(len(shape))))[: data.draw(st.integers(0, len(shape)))]
+    bounds = [(data.draw(st.integers(-8, 8)), data.draw(st.integers(-8, 8)), data.draw(st.integers(1, 4))) for _ in axes]
+    got = reference_of("strided_slice").function(
+        x, axes=list(axes), begin=[b for b, _, _ in bounds], end=[e for _, e, _ in bounds], strides=[s for _, _, s in bounds]
+    )
+    parts = dict(zip(axes, bounds, strict=True))
+    chosen = [list(range(d))[slice(*parts[i])] if i in parts else list(range(d)) for i, d in enumerate(shape)]
+    np.testing.assert_array_equal(got, x[np.ix_(*chosen)])
+
+
+def test_strided_slice_defaults() -> None:
+    x = filled((4, 5))
+    got = reference_of("strided_slice").function(x, axes=[-1], begin=[1], end=[2**63 - 1], strides=None)
+    np.testing.assert_array_equal(got, x[:, 1:])
+    assert not np.shares_memory(got, x)

@@ -1,0 +1,109 @@
+"""Matrix products, against f64 products of PyTorch and against packing undone."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.reference.registry import reference_of
+from support.float_checks import FLOATS, floats, wide
+
+SHAPES = [
+    ((3, 4), (4, 5)),
+    ((4,), (4,)),
+    ((4,), (4, 5)),
+    ((3, 4), (4,)),
+    ((2, 3, 4), (4, 5)),
+    ((2, 1, 3, 4), (5, 4, 2)),
+    ((4,), (2, 4, 3)),
+    ((0, 4), (4, 5)),
+    ((3, 0), (0, 5)),
+    ((1, 1), (1, 1)),
+]
+
+
+def matmul(x: np.ndarray, y: np.ndarray, out: str | None = None) -> np.ndarray:
+    return reference_of("matmul").function(x, y, out_dtype=None if out is None else numpy_dtype(out))
+
+
+def close(got: np.ndarray, exact: np.ndarray, terms: np.ndarray, dtype: str) -> None:
+    """Within the rounding of the result plus that of summing in f32 (f64)."""
+    eps = float(ml_dtypes.finfo(numpy_dtype(dtype)).eps)
+    sums = 2.0**-52 if dtype == "f64" else 2.0**-23
+    assert got.shape == exact.shape
+    assert (np.abs(wide(got) - exact) <= 0.51 * eps * np.abs(exact) + 8 * sums * terms + 1e-6 * (dtype != "f64")).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_float_products(left: tuple[int, ...], right: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x, y = (floats(rng, s, dtype, specials=False) for s in (left, right))
+    if dtype.startswith("f8"):
+        x, y = (np.sign(wide(v)).astype(v.dtype) for v in (x, y))
+    got = matmul(x, y)
+    a, b = torch.from_numpy(wide(x)), torch.from_numpy(wide(y))
+    assert got.dtype == x.dtype
+    close(got, torch.matmul(a, b).numpy(), torch.matmul(a.abs(), b.abs()).numpy(), dtype)
+
+
+def test_narrow_products_are_summed_in_f32() -> None:
+    """In bf16 the running sum would stay at 256."""
+    x, y = np.ones((1, 1000), ml_dtypes.bfloat16), np.ones((1000, 1), ml_dtypes.bfloat16)
+    assert float(matmul(x, y)[0, 0]) == 1000
+    assert matmul(x, y, "f32").dtype == np.float32
+    third = np.full((1, 3), 1 / 3, np.float32).astype(ml_dtypes.bfloat16)
+    assert float(matmul(third, np.ones((3, 1), ml_dtypes.bfloat16), "f32")[0, 0]) == float(np.float32(third[0, 0]) * 3)
+
+
+def test_out_dtype_rounds_once() -> None:
+    x, y = np.full((1, 1), 1 + 2**-12, np.float32), np.full((1, 1), 1 + 2**-12, np.float32)
+    assert matmul(x, y, "f16").dtype == np.float16
+    assert float(matmul(x, y, "f16")[0, 0]) == float(np.float16(x[0, 0] * y[0, 0]))
+    assert matmul(x.astype(np.float64), y.astype(np.float64), "f32").dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["i8", "ui8", "i32", "i4"])
+def test_integer_products_wrap_in_out_dtype(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    x, y = (rng.integers(0, 7, s).astype(numpy_dtype(dtype)) for s in ((3, 70), (70, 2)))
+    exact = x.astype(np.int64) @ y.astype(np.int64)
+    np.testing.assert_array_equal(matmul(x, y, "i32"), exact)
+    np.testing.assert_array_equal(matmul(x, y, "i8"), exact.astype(np.int8))
+    assert matmul(x, y).dtype == x.dtype
+
+
+def test_nan_and_infinity_spread() -> None:
+    x, y = np.array([[np.nan, 1], [np.inf, 1]], np.float32), np.zeros((2, 1), np.float32)
+    assert np.isnan(matmul(x, y)).all()
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 5), st.integers(0, 20), st.integers(1, 9))
+def test_packing_is_a_layout(k: int, n: int, tile: int) -> None:
+    x = np.arange(1, k * n + 1, dtype=np.float32).reshape(k, n)
+    packed = reference_of("pack_weight").function(x, tile=tile)
+    assert packed.shape == (-(-n // tile), k, tile)
+    for column in range(packed.shape[0] * tile):
+        expected = x[:, column] if column < n else np.zeros(k)
+        np.testing.assert_array_equal(packed[column // tile, :, column % tile], expected)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
+@pytest.mark.parametrize(
+    ("shape", "n", "tile"), [((3, 4), 20, 8), ((4,), 7, 8), ((2, 3, 4), 16, 4), ((0, 4), 3, 2), ((2, 0), 3, 2)]
+)
+def test_packed_product_is_the_plain_one(shape: tuple[int, ...], n: int, tile: int, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    x, w = floats(rng, shape, dtype, specials=False), floats(rng, (shape[-1], n), dtype, specials=False)
+    packed = reference_of("pack_weight").function(w, tile=tile)
+    assert packed.dtype == w.dtype
+    got = reference_of("packed_matmul").function(x, packed, n=n, out_dtype=None)
+    np.testing.assert_array_equal(got, matmul(x, w))
+    wide_result = reference_of("packed_matmul").function(x, packed, n=n, out_dtype=np.dtype(np.float64))
+    assert wide_result.dtype == np.float64

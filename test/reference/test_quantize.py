@@ -1,0 +1,101 @@
+"""Affine quantization, against PyTorch's quantized tensors and against exact rational arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.reference.registry import reference_of
+from support.float_checks import FLOATS, floats, wide
+
+RANGES = {
+    "i4": (-8, 7),
+    "ui4": (0, 15),
+    "i8": (-128, 127),
+    "ui8": (0, 255),
+    "i16": (-(2**15), 2**15 - 1),
+    "i32": (-(2**31), 2**31 - 1),
+}
+
+
+@pytest.mark.parametrize("dtype", RANGES)
+@pytest.mark.parametrize("source", FLOATS)
+def test_quantize_per_tensor(source: str, dtype: str) -> None:
+    x = floats(np.random.default_rng(1), (50,), source, specials=False)
+    scale, zero_point = np.array(0.25, np.float32), np.array(3, np.int8)  # a power of two: the division is exact
+    got = reference_of("quantize").function(x, scale, zero_point, axis=-1, dtype=numpy_dtype(dtype))
+    assert got.dtype == numpy_dtype(dtype)
+    low, high = RANGES[dtype]
+    assert [int(v) for v in got] == [min(max(round(Fraction(float(v)) * 4) + 3, low), high) for v in x]
+
+
+def test_halves_round_to_even() -> None:
+    x = np.array([0.5, 1.5, 2.5, -0.5, -1.5], np.float32)
+    got = reference_of("quantize").function(x, np.array(1, np.float32), np.array(0, np.int8), axis=0, dtype=np.dtype(np.int8))
+    assert got.tolist() == [0, 2, 2, 0, -2]
+
+
+@pytest.mark.parametrize("dtype", [*RANGES, "i64", "ui64", "ui32"])
+def test_what_is_beyond_the_range_is_its_end(dtype: str) -> None:
+    x = np.array([np.inf, -np.inf, 3e38, -3e38], np.float32)
+    got = reference_of("quantize").function(x, np.array(1, np.float32), np.array(0, np.int8), axis=0, dtype=numpy_dtype(dtype))
+    bits = int(dtype.lstrip("ui"))
+    low, high = (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    assert [int(v) for v in got] == [high, low, high, low]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_per_channel_agrees_with_torch(axis: int) -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(4, 6)).astype(np.float32)
+    scale = rng.uniform(0.01, 0.1, x.shape[axis]).astype(np.float32)
+    zero_point = rng.integers(-5, 5, x.shape[axis]).astype(np.int8)
+    got = reference_of("quantize").function(x, scale, zero_point, axis=axis, dtype=np.dtype(np.int8))
+    oracle = torch.quantize_per_channel(
+        torch.from_numpy(x), torch.from_numpy(scale).double(), torch.from_numpy(zero_point).long(), axis % 2, torch.qint8
+    )
+    # PyTorch multiplies by 1 / scale, so a value next to a half may go the other way.
+    assert np.abs(got.astype(int) - oracle.int_repr().numpy().astype(int)).max() <= 1
+    back = reference_of("dequantize").function(got, scale, zero_point, axis=axis)
+    assert back.dtype == np.float32
+    limits = np.expand_dims(scale, 1 - axis % 2) / 2 + 1e-6
+    assert (np.abs(back - x) <= limits).all()
+
+
+@pytest.mark.parametrize("scale_dtype", ["f64", "f32", "f16", "bf16"])
+@pytest.mark.parametrize("dtype", ["i4", "ui4", "i8", "ui8", "i16"])
+def test_dequantize(dtype: str, scale_dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    low, high = RANGES[dtype]
+    x = rng.integers(low, high + 1, (3, 5)).astype(numpy_dtype(dtype))
+    scale = floats(rng, (5,), scale_dtype, specials=False)
+    zero_point = rng.integers(low, high + 1, (5,)).astype(numpy_dtype(dtype))
+    got = reference_of("dequantize").function(x, scale, zero_point, axis=1)
+    assert got.dtype == scale.dtype
+    exact = (x.astype(np.int64) - zero_point.astype(np.int64)) * wide(scale)
+    expected = exact if scale_dtype == "f64" else exact.astype(np.float32).astype(numpy_dtype(scale_dtype))
+    np.testing.assert_array_equal(wide(got), wide(np.asarray(expected)))
+
+
+def test_scalars() -> None:
+    x = np.array(7, np.int8)
+    got = reference_of("dequantize").function(x, np.array(0.5, np.float32), np.array(1, np.int8), axis=-1)
+    assert got.shape == ()
+    assert float(got) == 3
+    back = reference_of("quantize").function(
+        got, np.array(0.5, np.float32), np.array(1, np.int8), axis=-1, dtype=np.dtype(np.int8)
+    )
+    assert int(back) == 7
+
+
+def test_f64_is_kept() -> None:
+    """1 + 2**-40 and 1 differ by more than a step of 2**-41, in f64 only."""
+    x, scale = np.array([1 + 2.0**-40]), np.array(2.0**-41)
+    zero = np.array(0, np.int8)
+    got = reference_of("quantize").function(x, scale, zero, axis=0, dtype=np.dtype(np.int64))
+    assert int(got[0]) == 2**41 + 2
+    assert reference_of("dequantize").function(got, scale, zero, axis=0).tolist() == x.tolist()
