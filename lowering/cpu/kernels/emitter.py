@@ -185,6 +185,23 @@ class Emitter:
         """A mask of the other lanes."""
         return self.op("arith.xori", [mask, self.constant(True, mask.type)], mask.type)
 
+    def transpose(self, rows: Sequence[ir.Value]) -> list[ir.Value]:
+        """A square matrix of vectors transposed, by exchanging halves, quarters... of pairs of rows."""
+        result, width = list(rows), len(rows)
+        distance = 1
+        while distance < width:
+            low = [i if not i & distance else i - distance + width for i in range(width)]
+            high = [i + distance if not i & distance else i + width for i in range(width)]
+            for i in (i for i in range(width) if not i & distance):
+                pair = result[i], result[i + distance]
+                result[i], result[i + distance] = self._shuffle(pair, low), self._shuffle(pair, high)
+            distance *= 2
+        return result
+
+    def _shuffle(self, pair: tuple[ir.Value, ir.Value], lanes: Sequence[int]) -> ir.Value:
+        mask = ir.DenseI64ArrayAttr.get(list(lanes), self.context)
+        return self.op("vector.shuffle", pair, pair[0].type, {"mask": mask})
+
     # -- control flow ----------------------------------------------------------------------------------------------
 
     def loop(
@@ -197,6 +214,11 @@ class Emitter:
         arguments = list(block.arguments)
         self._fill(block, lambda: body(arguments[0], arguments[1:]))
         return list(op.results)
+
+    def each(self, lower: ir.Value, upper: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
+        """A loop that carries nothing; none when the bounds are known to be equal."""
+        if lower != upper:
+            self.loop(lower, upper, step, lambda i, _: (body(i), ())[1])
 
     def when(
         self,

@@ -16,33 +16,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
-from ...target import Target
 from .access import Lanes, Memory, Point
 from .body import Body, Environment
 from .emitter import Emitter
 from .index_math import Size
-from .nest import Nest, Operand, collapse, read_nest
-from .plan import COMBINERS, Plan, combiners, make_plan
+from .nest import Nest, Operand
+from .plan import COMBINERS, Plan, combiners
 
-__all__ = ["lower_generic"]
+__all__ = ["Loops"]
 
 # These trap or read out of bounds when run where the loop around them would not have: they stay in the innermost loop.
 _PINNED = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi", "arith.ceildivui"}
 
 Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.Value]]
-
-
-def lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) -> None:
-    """Replaces a linalg.generic on buffers by loops.
-
-    Raises:
-        RelaxError: it cannot be handled; the function is then left half lowered.
-    """
-    with emitter.before(operation):
-        memory = Memory(emitter)
-        nest = collapse(read_nest(operation, memory))
-        Loops(nest, make_plan(nest, target), emitter, memory).build()
-    operation.erase()
 
 
 class Loops:
@@ -96,6 +82,8 @@ class Loops:
 
     def _stage(self, depth: int, environment: Environment, point: Point) -> None:
         for item in self.stages[depth]:
+            if isinstance(item, Operand) and item.argument in environment:
+                continue  # loaded as part of a transposed tile
             if isinstance(item, Operand):
                 assert item.buffer is not None
                 environment[item.argument] = self.memory.load(item.buffer, item.offset, point)
@@ -107,13 +95,16 @@ class Loops:
     def _parallel(self, depth: int, outer: Environment, point: Point) -> None:
         environment: Environment = dict(outer)
         if depth == 0:
-            environment |= {o.argument: o.value for o in self.nest.inputs if o.buffer is None}
+            environment |= self._scalars()
         self._stage(depth, environment, point)
         if depth == self.parallel_depth:
             self._finish(depth, environment, point)
             return
         dim = self.plan.order[depth]
         self._over(dim, lambda inner: self._parallel(depth + 1, environment, inner), point)
+
+    def _scalars(self) -> Environment:
+        return {o.argument: o.value for o in self.nest.inputs if o.buffer is None}
 
     def _over(self, dim: int, build: Callable[[Point], None], point: Point) -> None:
         """A loop over one parallel dimension; over the vector dimension in chunks."""

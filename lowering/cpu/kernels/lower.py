@@ -6,10 +6,14 @@ from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import RelaxError, from_mlir_error
 from ....dialect.functions import body_of, functions
 from ...target import Target
+from .access import Memory
 from .contraction import CONTRACTION, find_group
 from .emitter import Emitter
-from .loops import lower_generic
+from .loops import Loops
+from .nest import collapse, read_nest
+from .plan import make_plan
 from .register_tile import lower_group
+from .transposition import TiledLoops
 from .vector_math import expand_math
 
 __all__ = ["lower_kernels"]
@@ -39,7 +43,7 @@ def _lower_function(function: func.FuncOp, target: Target) -> None:
             raise RelaxError(f"'{operation.name}' op has no kernel template", operation.location)
     emitter = Emitter(block)
     for operation in _lower_contractions(found, emitter, target):
-        lower_generic(operation, emitter, target)
+        _lower_generic(operation, emitter, target)
 
 
 def _lower_contractions(found: list[ir.Operation], emitter: Emitter, target: Target) -> list[ir.Operation]:
@@ -69,6 +73,21 @@ def _found(function: ir.Operation, wanted: object) -> list[ir.Operation]:
 
     function.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) -> None:
+    """Replaces a linalg.generic on buffers by loops.
+
+    Raises:
+        RelaxError: it cannot be handled; the function is then left half lowered.
+    """
+    with emitter.before(operation):
+        memory = Memory(emitter)
+        nest = collapse(read_nest(operation, memory))
+        plan = make_plan(nest, target)
+        kind = Loops if plan.tile is None else TiledLoops
+        kind(nest, plan, emitter, memory).build()
+    operation.erase()
 
 
 def _generalize(module: ir.Operation) -> None:
