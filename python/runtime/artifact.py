@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ..dialect.errors import RelaxError
 from ..weights.files import inside, os_errors, sync_folder
-from .library import Library
+from .library import Library, llvm_binding
 from .manifest import Manifest, TargetSpec
 
 __all__ = ["Artifact", "check_target", "read_artifact", "write_artifact"]
@@ -112,8 +112,7 @@ def read_artifact(path: str) -> Artifact:
 
 def check_target(target: TargetSpec, what: str) -> None:
     """Compares with the processor this runs on. Raises RelaxError when its code cannot run here."""
-    import llvmlite.binding as llvm
-
+    llvm = llvm_binding()
     here = cast("str", llvm.get_process_triple())
     if _platform(target.triple) != _platform(here):
         raise RelaxError(f"{what}: expected code for {here}, got code for {target.triple}: compile it again on this machine")

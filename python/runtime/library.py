@@ -6,6 +6,7 @@ Every function has the entry ABI: ``int64_t f(void *const *tensors, const int64_
 from __future__ import annotations
 
 import ctypes
+import importlib
 import itertools
 import os
 import tempfile
@@ -16,7 +17,7 @@ from typing import Any
 from ..dialect.errors import RelaxError
 from ..weights.files import os_errors
 
-__all__ = ["EntryFunction", "Library"]
+__all__ = ["EntryFunction", "Library", "llvm_binding"]
 
 #: Takes tensors, symbols (ctypes arrays), the arena's address or None, and its bytes; returns the status.
 EntryFunction = Callable[[Any, Any, int | None, int], int]
@@ -81,6 +82,11 @@ def _dlopen(path: str) -> ctypes.CDLL:
             raise RelaxError(f"cannot load '{path}': {str(error).replace(name, path)}") from None
 
 
+def llvm_binding() -> Any:
+    """llvmlite, which has no type stubs; imported when first needed."""
+    return importlib.import_module("llvmlite.binding")
+
+
 _orc_lock = threading.Lock()
 _orc_names = itertools.count()
 _orc: list[Any] = []
@@ -88,8 +94,7 @@ _orc: list[Any] = []
 
 def _orc_link(code: bytes, symbols: list[str]) -> tuple[dict[str, int], object]:
     """Addresses of the symbols and what keeps them alive. One ORC serves the process; its libraries have names of their own."""
-    import llvmlite.binding as llvm
-
+    llvm = llvm_binding()
     with _orc_lock:
         if not _orc:
             llvm.initialize_native_target()

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,9 +98,9 @@ def to_numpy(value: object, what: str) -> Array:
     if isinstance(value, np.ma.MaskedArray):
         raise RelaxError(f"{what}: expected an array without mask, got a MaskedArray")
     if isinstance(value, np.ndarray):
-        return value
+        return cast("Array", value)
     if isinstance(value, np.generic):
-        return np.asarray(value)
+        return np.asarray(cast("np.generic[Any]", value))
     if is_torch(value):
         return _from_torch(value, what)
     if hasattr(value, "__dlpack__"):

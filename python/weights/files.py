@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from ..dialect.errors import RelaxError
 
@@ -12,7 +12,7 @@ __all__ = ["inside", "os_errors", "sync_folder"]
 
 
 @contextlib.contextmanager
-def os_errors(doing: str, path: str) -> Iterator[None]:
+def os_errors(doing: str, path: str) -> Generator[None]:
     """Turns an OSError inside the block into a RelaxError that says what was done to which file."""
     try:
         yield

@@ -193,9 +193,10 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _metadata(value: object, path: str) -> dict[str, str]:
-    if isinstance(value, dict) and all(isinstance(v, str) for v in cast("dict[str, object]", value).values()):
-        return cast("dict[str, str]", value)
-    raise RelaxError(f"'{path}': expected {METADATA} to map names to strings, got {_short(value)}")
+    table = cast("dict[str, object]", value) if isinstance(value, dict) else None
+    if table is None or not all(isinstance(v, str) for v in table.values()):
+        raise RelaxError(f"'{path}': expected {METADATA} to map names to strings, got {_short(cast('object', value))}")
+    return cast("dict[str, str]", table)
 
 
 def _entry(name: str, value: object, base: int, path: str) -> TensorEntry:
@@ -228,7 +229,7 @@ def _sizes(value: object, where: str) -> list[int]:
     """A list of sizes; ``true`` is no number."""
     items = cast("list[object]", value) if isinstance(value, list) else None
     if items is None or not all(type(v) is int and 0 <= v <= _MAX_BYTES for v in items):
-        raise RelaxError(f"{where}: expected a list of sizes, got {_short(value)}")
+        raise RelaxError(f"{where}: expected a list of sizes, got {_short(cast('object', value))}")
     return cast("list[int]", items)
 
 

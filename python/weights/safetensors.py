@@ -72,7 +72,7 @@ class Checkpoint:
         self._where: dict[str, tuple[_File, TensorEntry]] = {}
         files = self._open_index() if self._index_path() else [self._open_single()]
         self.identity = "\n".join(f.identity for f in files)
-        self.metadata = dict(set.intersection(*(set(f.header.metadata.items()) for f in files))) if files else {}
+        self.metadata = _common([f.header.metadata for f in files])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._where)
@@ -153,6 +153,11 @@ class Checkpoint:
                 raise RelaxError(f"'{path}': tensor {tensor!r}: expected it in '{shard}', got a file without it")
             self._where[tensor] = (files[shard], entry)
         return list(files.values())
+
+
+def _common(tables: list[dict[str, str]]) -> dict[str, str]:
+    first = tables[0] if tables else {}
+    return {key: value for key, value in first.items() if all(t.get(key) == value for t in tables)}
 
 
 def _open_shard(index: str, folder: str, name: str) -> _File:

@@ -113,7 +113,7 @@ class StreamWriter:
             if name in self._written or name in self.done:
                 raise RelaxError(f"'{self.path}': tensor {name!r}: expected it once, got it twice")
             self._written.add(name)
-        self._write(np.ascontiguousarray(array).reshape(-1).view(np.uint8), self._layout.offsets[name])
+        self._write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, self._layout.offsets[name])
         with self._lock:
             self._pending.append(name)
             self._pending_bytes += spec.nbytes
@@ -192,7 +192,7 @@ class StreamWriter:
             os.unlink(self._journal)
         try:
             self._reserve()
-            self._write(np.frombuffer(self._layout.prefix, np.uint8), 0)
+            self._write(memoryview(self._layout.prefix), 0)
             with os_errors("write", self._journal), open(self._journal, "wb") as journal:
                 os.fsync(self._file)
                 journal.write(self._key.encode() + b"\n")
@@ -230,8 +230,7 @@ class StreamWriter:
         except (ValueError, TypeError):
             return set()
 
-    def _write(self, data: Array, offset: int) -> None:
-        view = memoryview(data)
+    def _write(self, view: memoryview, offset: int) -> None:
         with os_errors("write", self._partial):
             while len(view):
                 count = os.pwrite(self._file, view, offset)
