@@ -132,7 +132,9 @@ def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
     for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
         begins[axis], sizes[axis] = _range(b, x, axis, (begin, end, stride))
     steps = dict(zip(axes, strides, strict=True))
-    if all(isinstance(begin, int) for begin in begins):
+    # A prefix has the plain dimension as its index map, which says that the operand is as long as the result.
+    prefix = any(begins[a] == 0 and steps[a] == 1 and sizes[a] != b.size(x, a) for a in axes)
+    if not prefix and all(isinstance(begin, int) for begin in begins):
         loops = [ir.AffineExpr.get_dim(i) for i in range(x.rank)]
         exprs = [loops[i] * steps[i] + begins[i] if i in steps else i for i in range(x.rank)]
         return b.movement(x.value, exprs, sizes)
@@ -169,9 +171,9 @@ def _check_bounds(b: Builder, first: Size, last: Size, size: Size, axis: int) ->
     conditions: list[Scalar] = []
     if not isinstance(first, int):
         conditions.append(Scalar(first).compare("ge", 0))
-    if not isinstance(first, int) or not isinstance(last, int):
-        if first != 0 or last is not size:
-            conditions.append(Scalar(b.as_index(first)).compare("le", Scalar(b.as_index(last))))
+    fixed = isinstance(first, int) and isinstance(last, int)
+    if not fixed and (first != 0 or last is not size):
+        conditions.append(Scalar(b.as_index(first)).compare("le", Scalar(b.as_index(last))))
     if last is not size and last != size and not (isinstance(last, int) and isinstance(size, int)):
         conditions.append(Scalar(b.as_index(last)).compare("le", Scalar(b.as_index(size))))
     if conditions:

@@ -1,4 +1,4 @@
-"""Changes of shape and order: views where elements stay in order, else index maps on the operand, which fuse with its readers."""
+"""Changes of shape and order: views where elements stay in order, else index maps on the operand, which fuse with readers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def _lower_broadcast_to(b: Builder, source: Source) -> Tensor:
     sizes = [b.evaluate_or(d, x, i - first) if i >= first else b.evaluate(d) for i, d in enumerate(result.shape)]
     for axis, dim in enumerate(x.shape):
         if dim is None:
-            b.check_equal(b.size(x, axis), sizes[first + axis], f"expected an operand that broadcasts along axis {first + axis}")
+            b.check_equal(
+                b.size(x, axis), sizes[first + axis], f"expected an operand that broadcasts along axis {first + axis}"
+            )
     return replace(x, value=b.movement(x.value, b.broadcast_exprs(x, result), sizes))
 
 
