@@ -58,9 +58,8 @@ def _per_group(b: Builder, x: Tensor, groups: TensorInfo, heads: TensorInfo) -> 
         return exprs
     ratio = None if heads_size is None or groups_size is None else heads_size // groups_size
     if not isinstance(ratio, int):
-        raise RelaxError(
-            f"expected a constant number of query heads per key head, got {dim_text(heads_size)} and {dim_text(groups_size)} heads"
-        )
+        sizes = f"{dim_text(heads_size)} and {dim_text(groups_size)}"
+        raise RelaxError(f"expected a constant number of query heads per key head, got {sizes} heads")
     exprs[-1] = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(heads.rank - 1), ratio)
     return exprs
 

@@ -70,8 +70,6 @@ def _power(x: Scalar, y: Scalar) -> Scalar:
 
 def _integer_power(x: Scalar, y: Scalar) -> Scalar:
     """Wrapping power by repeated squaring; a negative exponent truncates ``1 / x ** -y``: 1, -1, or else 0."""
-    if x.is_truth:
-        return x | ~y
     bits = x.type.width if y.number is None else max(1, int(y.number).bit_length())
     result, square = x.lift(1), x
     exponent = Scalar(y.value, unsigned=True)

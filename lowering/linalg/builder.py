@@ -279,18 +279,19 @@ class Builder:
     # -- elementwise -----------------------------------------------------------------------------------------------
 
     def elementwise(
-        self, operands: Sequence[Tensor], result: TensorInfo, function: Callable[..., Scalar], sizes: Sequence[Size] | None = None
+        self,
+        operands: Sequence[Tensor],
+        result: TensorInfo,
+        function: Callable[..., Scalar],
     ) -> ir.Value:
         """A function of elements of broadcast operands; it gets and returns scalars of the dtypes' compute types."""
-        sizes = self.broadcast_sizes(operands, result) if sizes is None else sizes
+        sizes = self.broadcast_sizes(operands, result)
         inputs = [(t.value, self.broadcast_exprs(t, result)) for t in operands if t.splat is None]
 
         def body(*elements: ir.Value) -> ir.Value:
             rest = iter(elements)
             scalars = [
-                load(next(rest), t.dtype)
-                if t.splat is None
-                else constant(compute_type(t.dtype), t.splat, is_unsigned(t.dtype))
+                load(next(rest), t.dtype) if t.splat is None else constant(compute_type(t.dtype), t.splat, is_unsigned(t.dtype))
                 for t in operands
             ]
             return store(function(*scalars), result.dtype)

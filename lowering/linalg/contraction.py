@@ -5,7 +5,8 @@ The right-hand side is packed: ``[batch..., ceil(n / tile), k, tile]``, panels o
     func.func private @contraction_0(%a: tensor<?x768xf32>, %b: tensor<96x768x32xf32>,
         %out: tensor<?x3072xf32> {bufferization.writable = true}) -> tensor<?x3072xf32> attributes {no_inline, relax.kernel} {
       %0 = linalg.fill ins(%zero) outs(%out)
-      %1 = linalg.generic {indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (n floordiv 32, k, n mod 32), (m, n, k) -> (m, n)],
+      %1 = linalg.generic {indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (n floordiv 32, k, n mod 32),
+                                            (m, n, k) -> (m, n)],
                            iterator_types = [parallel, parallel, reduction], relax.contraction} ins(%a, %b) outs(%0) {...}
       return %1
     }

@@ -136,7 +136,7 @@ class _Converter:
         arguments = [self.tensors[a] for a in block.arguments if a in self.tensors]
         b = self.builder
         with ir.InsertionPoint.at_block_begin(block):
-            dims = [(d, t, axis) for t in arguments for axis, d in enumerate(t.shape) if d is not None and not isinstance(d, int)]
+            dims = [(d, t, axis) for t in arguments for axis, d in enumerate(t.shape) if isinstance(d, Expr)]
             # Plain names first: they solve the expressions.
             for dim, tensor, axis in sorted(dims, key=lambda entry: not entry[0].text.isidentifier()):
                 if not b.symbols.knows(dim):
@@ -244,7 +244,9 @@ class _Converter:
         if tensor.dtype == element:
             return tensor.value
         if not is_boolean(tensor.dtype):
-            raise RelaxError(f"'{op.name}' op expected operands of signless integers or floats, got {tensor.dtype}", op.location)
+            raise RelaxError(
+                f"'{op.name}' op expected operands of signless integers or floats, got {tensor.dtype}", op.location
+            )
         b, rank = self.builder, tensor.rank
         out = b.empty(b.value_sizes(tensor.value), tensor.dtype)
         return b.generic(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dialect.bindings import ir
-from .builder import Builder, Size, Tensor, read, value_type
+from .builder import Builder, Size, Tensor, read
 from .contraction import Matrix, contract
 from .conversion import load
 from .dtypes import accumulator_type

@@ -1,4 +1,4 @@
-"""Softmax and normalizations: row reductions, each into its own tensor, then one elementwise op. All in f32 for narrow floats."""
+"""Softmax and normalizations: row reductions, each into its own tensor, then one elementwise op; f32 for narrow floats."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ...dialect.inference import normalize_axes, normalize_axis
 from .builder import Builder, Input, Tensor, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, storage_dtype
-from .reduction import accumulated, extreme, reduce, reduce_elements, total
+from .reduction import TOTAL, accumulated, extreme, reduce, reduce_elements
 from .registry import Source, lowering
 from .scalar import Scalar, math
 from .statistical import divided, mean_of, squared_distances
@@ -33,7 +33,7 @@ def softmax(b: Builder, x: Tensor, axis: int, dtype: ir.Type) -> ir.Value:
 
     powers = b.generic("p" * x.rank, [(x.value, loops), (best, rows)], b.empty(sizes, element), power)
     powers_info = Tensor(powers, x.info.with_(dtype=element))
-    sums = reduce(b, powers_info, [axis], total(element))
+    sums = reduce(b, powers_info, [axis], TOTAL)
     out = b.empty(sizes, storage_dtype(dtype))
     return b.generic(
         "p" * x.rank, [(powers, loops), (sums, rows)], out, lambda p, s, _: store(Scalar(p) / Scalar(s), dtype)
@@ -46,9 +46,7 @@ def _lower_log_softmax(b: Builder, source: Source) -> ir.Value:
     axis = normalize_axis(source.attrs["axis"], x.rank)
     rows = [i for i in range(x.rank) if i != axis]
     best = reduce(b, x, [axis], extreme(x.dtype, "max"))
-    sums = reduce_elements(
-        b, x, [axis], total(x.dtype), lambda e, m: math("exp", accumulated(e, x.dtype) - Scalar(m)), (best, rows)
-    )
+    sums = reduce_elements(b, x, [axis], TOTAL, lambda e, m: math("exp", accumulated(e, x.dtype) - Scalar(m)), (best, rows))
 
     def body(value: ir.Value, most: ir.Value, summed: ir.Value, _: ir.Value) -> ir.Value:
         return store(load(value, x.dtype) - Scalar(most) - math("log", Scalar(summed)), x.dtype)
@@ -93,7 +91,7 @@ def _lower_rms_norm(b: Builder, source: Source) -> ir.Value:
         wide = accumulated(value, x.dtype)
         return wide * wide
 
-    squares = divided(b, reduce_elements(b, x, axes, total(x.dtype), square), x, axes)
+    squares = divided(b, reduce_elements(b, x, axes, TOTAL, square), x, axes)
     scale = _reciprocal_root(b, squares, source.attrs["epsilon"])
 
     def body(value: ir.Value, s: ir.Value, w: ir.Value, _: ir.Value) -> ir.Value:

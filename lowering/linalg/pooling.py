@@ -11,7 +11,7 @@ from .builder import Builder, Input, Size, Tensor, index, read, value_type
 from .conversion import load
 from .creation import splat_tensor, stored_number
 from .dtypes import accumulator_type
-from .reduction import Reduction, extreme, finish_at, total
+from .reduction import TOTAL, Reduction, extreme, finish_at
 from .registry import Source, lowering
 from .scalar import Number, Scalar, constant, emit, maximum, minimum, select
 from .window import Axis, axes_of, output_size
@@ -43,7 +43,7 @@ def padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size], 
     def body(loops: list[Scalar]) -> ir.Value:
         inside: list[Scalar] = []
         where: list[Scalar] = []
-        for i, size, limit, first, end in zip(loops, sizes, limits, before, after, strict=True):
+        for i, limit, first, end in zip(loops, limits, before, after, strict=True):
             position = i - first if first else i
             if first:
                 inside.append(position.compare("ge", 0))
@@ -69,7 +69,7 @@ def _lower_max_pool2d(b: Builder, source: Source) -> ir.Value:
 @lowering("relax.avg_pool2d")
 def _lower_avg_pool2d(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    sums, axes = _pooled(b, source, 0.0, total(x.dtype))
+    sums, axes = _pooled(b, source, 0.0, TOTAL)
     padding = source.attrs["count_include_pad"]
     # Values that every body uses are made once, outside.
     counters = [_counter(b, axis, padding) for axis in axes]

@@ -13,7 +13,18 @@ from .conversion import load, store
 from .dtypes import accumulator_type, integer_range, is_boolean, is_unsigned, storage_dtype
 from .scalar import Number, Scalar, emit, maximum, minimum
 
-__all__ = ["Reduction", "accumulated", "count", "extreme", "finish", "finish_at", "product", "reduce", "reduce_elements", "total"]
+__all__ = [
+    "PRODUCT",
+    "TOTAL",
+    "Reduction",
+    "accumulated",
+    "count",
+    "extreme",
+    "finish",
+    "finish_at",
+    "reduce",
+    "reduce_elements",
+]
 
 
 @dataclass(frozen=True)
@@ -24,24 +35,15 @@ class Reduction:
     initial: Number
 
 
-def total(dtype: ir.Type) -> Reduction:
-    """A sum; of truth values, whether one is true."""
-    return Reduction((lambda x, y: x | y) if is_boolean(dtype) else (lambda x, y: x + y), 0)
-
-
-def product(dtype: ir.Type) -> Reduction:
-    """A product; of truth values, whether all are true."""
-    return Reduction((lambda x, y: x & y) if is_boolean(dtype) else (lambda x, y: x * y), 1)
+TOTAL = Reduction(lambda x, y: x + y, 0)
+PRODUCT = Reduction(lambda x, y: x * y, 1)
 
 
 def extreme(dtype: ir.Type, which: str) -> Reduction:
     """The largest (``"max"``) or smallest (``"min"``) element; NaN if one is."""
     largest = which == "max"
-    if is_float(dtype):
-        initial = -math.inf if largest else math.inf
-    else:
-        initial = integer_range(dtype)[0 if largest else 1]
-    return Reduction(maximum if largest else minimum, initial)
+    limits = (-math.inf, math.inf) if is_float(dtype) else integer_range(dtype)
+    return Reduction(maximum if largest else minimum, limits[0 if largest else 1])
 
 
 def accumulated(value: ir.Value, dtype: ir.Type) -> Scalar:

@@ -48,7 +48,7 @@ class Scalar:
 
     @property
     def is_truth(self) -> bool:
-        """Whether this is an ``i1``, on which ``+`` is or, and ``*`` is and."""
+        """Whether this is an ``i1``."""
         type_ = self.value.type
         return isinstance(type_, ir.IntegerType) and type_.width == 1
 
@@ -68,7 +68,7 @@ class Scalar:
         return self.like(emit(f"arith.{name}", self.value.type, left.value, right.value))
 
     def __add__(self, other: Scalar | Number) -> Scalar:
-        return self._arith("addf", "ori" if self.is_truth else "addi", other)
+        return self._arith("addf", "addi", other)
 
     def __radd__(self, other: Number) -> Scalar:
         return self + other
@@ -80,7 +80,7 @@ class Scalar:
         return self._arith("subf", "subi", other, swap=True)
 
     def __mul__(self, other: Scalar | Number) -> Scalar:
-        return self._arith("mulf", "andi" if self.is_truth else "muli", other)
+        return self._arith("mulf", "muli", other)
 
     def __rmul__(self, other: Number) -> Scalar:
         return self * other

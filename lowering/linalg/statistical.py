@@ -7,10 +7,10 @@ from collections.abc import Callable
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
 from .builder import Builder, Size, Tensor, value_type
-from .conversion import store
-from .dtypes import accumulator_type, is_boolean, is_unsigned, storage_dtype
+from .conversion import load, store
+from .dtypes import accumulator_type, is_unsigned, storage_dtype
 from .kernel import call_kernel
-from .reduction import Reduction, accumulated, count, extreme, finish, product, reduce, reduce_elements, total
+from .reduction import PRODUCT, TOTAL, accumulated, count, extreme, finish, reduce, reduce_elements
 from .registry import Source, lowering
 from .reshaping import restore_axes
 from .scalar import Scalar, constant, emit
@@ -30,7 +30,7 @@ def _shaped(b: Builder, source: Source, value: ir.Value) -> ir.Value:
 def _lower_reduction(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     name = source.op.operation.name.removeprefix("relax.")
-    kind: Reduction = {"sum": total, "prod": product}[name](x.dtype) if name in ("sum", "prod") else extreme(x.dtype, name)
+    kind = {"sum": TOTAL, "prod": PRODUCT}.get(name) or extreme(x.dtype, name)
     return _shaped(b, source, finish(b, reduce(b, x, _axes(source), kind), x.dtype))
 
 
@@ -39,7 +39,7 @@ def _lower_mean(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axes = _axes(source)
     number = count(b, x, axes)
-    summed = reduce(b, x, axes, total(x.dtype))
+    summed = reduce(b, x, axes, TOTAL)
     return _shaped(b, source, finish(b, summed, x.dtype, lambda s: s / number(s.type)))
 
 
@@ -54,7 +54,7 @@ def _lower_variance(b: Builder, source: Source) -> ir.Value:
 
 def mean_of(b: Builder, x: Tensor, axes: list[int]) -> ir.Value:
     """The mean along axes, in the type that is accumulated in."""
-    return divided(b, reduce(b, x, axes, total(x.dtype)), x, axes)
+    return divided(b, reduce(b, x, axes, TOTAL), x, axes)
 
 
 def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value) -> ir.Value:
@@ -65,7 +65,7 @@ def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value) ->
         distance = accumulated(element, x.dtype) - Scalar(center)
         return distance * distance
 
-    return reduce_elements(b, x, axes, total(x.dtype), square, (mean, kept))
+    return reduce_elements(b, x, axes, TOTAL, square, (mean, kept))
 
 
 def divided(b: Builder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Value:
@@ -93,13 +93,11 @@ def _scan(b: Builder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exc
     sizes = b.value_sizes(x)
     order = [i for i in range(len(sizes)) if i != axis]
     unsigned = is_unsigned(dtype)
-    add = total(dtype).combine
 
     def step(indices: list[ir.Value], sum_: ir.Value, result: ir.Value) -> list[ir.Value]:
         element = emit("tensor.extract", value_type(x).element_type, x, *indices)
-        following = add(Scalar(sum_, unsigned), accumulated(element, dtype)).value
-        written = Scalar(sum_ if exclusive else following, unsigned)
-        stored = written.value if is_boolean(dtype) else store(written, dtype)
+        following = (Scalar(sum_, unsigned) + load(element, dtype)).value
+        stored = store(Scalar(sum_ if exclusive else following, unsigned), dtype)
         return [following, emit("tensor.insert", result.type, stored, result, *indices)]
 
     def nest(axes: list[int], indices: dict[int, ir.Value], result: ir.Value) -> ir.Value:

@@ -1,4 +1,4 @@
-"""Values of symbolic dimensions while lowering: a scope maps expressions to ``index`` values that dominate the insertion point."""
+"""Values of symbolic dimensions while lowering: expressions to ``index`` values that dominate the insertion point."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from ...dialect.bindings import ir
 from .builder import Builder
-from .dtypes import integer_range
 from .registry import Source, lowering
 from .scalar import Number, Scalar, math, maximum, minimum, select
 
@@ -28,23 +27,10 @@ def _abs(x: Scalar) -> Scalar:
 
 
 def _sign(x: Scalar) -> Scalar:
-    if x.is_truth:
-        return x
     if x.unsigned:
         return select(x.compare("eq", 0), x, 1)
     # What is neither above nor below 0 is a zero or a NaN, and stays.
     return select(x.compare("gt", 0), 1, select(x.compare("lt", 0), x.lift(-1), x))
-
-
-def _reciprocal(x: Scalar) -> Scalar:
-    if x.is_float:
-        return 1 / x
-    # 1 / x truncates to 0 but for 1 and -1. An integer has no reciprocal of 0; what NumPy gives is not defined.
-    return select(x.compare("eq", 1) | x.compare("eq", -1), x, 0)
-
-
-def _rsqrt(x: Scalar) -> Scalar:
-    return 1 / math("sqrt", x)
 
 
 _FUNCTIONS: dict[str, _Function] = {
@@ -61,9 +47,9 @@ _FUNCTIONS: dict[str, _Function] = {
     "log": lambda x: math("log", x),
     "logical_not": lambda x: x.compare("eq", 0),
     "negative": lambda x: -x,
-    "reciprocal": _reciprocal,
+    "reciprocal": lambda x: 1 / x,
     "round": lambda x: math("roundeven", x),
-    "rsqrt": _rsqrt,
+    "rsqrt": lambda x: 1 / math("sqrt", x),
     "sigmoid": sigmoid,
     "sign": _sign,
     "sin": lambda x: math("sin", x),
@@ -92,8 +78,4 @@ def _lower_clip(b: Builder, source: Source) -> ir.Value:
 
 
 def _limit(limit: Number | None, dtype: ir.Type) -> Number | None:
-    """The limit as a number of the dtype; one that an integer dtype cannot hold becomes its own."""
-    if limit is None or not isinstance(dtype, ir.IntegerType):
-        return limit
-    low, high = integer_range(dtype)
-    return low if limit < low else high if limit > high else int(limit)
+    return int(limit) if limit is not None and isinstance(dtype, ir.IntegerType) else limit
