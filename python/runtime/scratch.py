@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
+from typing import Any
 
 import numpy as np
 
-from ..weights.arrays import Array, address, aligned_empty
+from ..dialect.errors import RelaxError
+from ..weights.arrays import Array, address
 
 __all__ = ["Scratch", "ScratchPool"]
 
-_BYTE = np.dtype(np.uint8)
+# From here on huge pages pay off; NumPy asks for them from the same size.
+_HUGE_BYTES = 4 << 20
 
 
 class Scratch:
     """One buffer, used by one call at a time.
 
+    It is mapped for itself, so that its memory goes back to the system at once: glibc keeps freed blocks of up to 32 MiB once a
+    program has freed one, and then memory would exceed what a preparation predicts.
+
     Attributes:
-        address: of its first byte, a multiple of 64; None while it is empty.
+        address: of its first byte, a multiple of the page size; None while it is empty.
         size: in bytes.
     """
 
     __slots__ = ("_block", "address", "size")
 
     def __init__(self) -> None:
-        self._block: Array | None = None
+        self._block: mmap.mmap | None = None
         self.address: int | None = None
         self.size = 0
 
@@ -33,10 +40,16 @@ class Scratch:
         if size <= self.size:
             return
         self._block, self.address, self.size = None, None, 0  # freed first: old and new together would double the peak
-        self._block = aligned_empty(_BYTE, (size,))
-        self.address, self.size = address(self._block), size
+        try:
+            block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except (OSError, OverflowError, ValueError):
+            raise RelaxError(f"expected {size} bytes of scratch memory, got none") from None
+        if size >= _HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+            block.madvise(mmap.MADV_HUGEPAGE)
+        self._block = block
+        self.address, self.size = address(self.view(0, np.dtype(np.uint8), (1,))), size
 
-    def view(self, offset: int, dtype: np.dtype, shape: tuple[int, ...]) -> Array:
+    def view(self, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
         """An array inside the buffer, which must be large enough."""
         return np.ndarray(shape, dtype, self._block, offset)
 
