@@ -13,8 +13,8 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "broadcast", "cast", "concat", "emit", "expand", "full", "info_of", "integer", "match", "multiply_all", "permute", "reshape", "slice_axis",
-    "squeeze", "unsqueeze",
+    "broadcast", "cast", "concat", "emit", "expand", "full", "info_of", "integer", "match", "multiply_all", "permute",
+    "reshape", "slice_axis", "squeeze", "unsqueeze",
 ]  # fmt: skip
 
 

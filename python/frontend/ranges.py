@@ -54,4 +54,3 @@ def _product(atoms: tuple[str, ...], ranges: Ranges) -> _Interval:
 def _scaled(interval: _Interval, factor: int) -> _Interval:
     low, high = (None if v is None else v * factor for v in interval)
     return (low, high) if factor >= 0 else (high, low)
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import types
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import sympy
@@ -23,32 +23,40 @@ from torch.export.graph_signature import (
 
 from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.functions import NAME
-from .torch_op import KIND
+from . import torch_ops
+from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 
-__all__ = ["decomposed", "import_graph"]
+__all__ = ["can_decompose", "decomposed", "import_graph", "operator_name"]
 
 fx_importer = extras_module("extras.fx_importer")
 _decompositions = extras_module("extras.fx_decomp_util")
-
-#: Operators that have a relax op (or a short sequence of them) and stay whole. torch-mlir's default table turns linear into
-#: permute + view + mm + 2 mul + add, and layer_norm into f64 reductions: 236 nodes for a BERT of 64 (facts/frontend.md 3).
-_KEPT = """linear matmul addmm baddbmm scaled_dot_product_attention layer_norm native_layer_norm rms_norm group_norm
-native_group_norm batch_norm _native_batch_norm_legit_no_training gelu silu hardswish leaky_relu softplus softmax log_softmax
-_softmax _log_softmax conv1d conv2d max_pool2d max_pool2d_with_indices avg_pool2d adaptive_avg_pool2d _adaptive_avg_pool2d
-upsample_nearest2d pad constant_pad_nd transpose t split split_with_sizes chunk unbind mean masked_fill _to_copy full
-one_hot tril triu var clamp dropout select_scatter slice_scatter rsub repeat_interleave""".split()
 
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
-def decomposed(program: ExportedProgram) -> ExportedProgram:
-    """The program in core ATen plus the operators that relax has itself."""
+def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> ExportedProgram:
+    """The program with every operator decomposed that the op map does not write itself.
+
+    torch-mlir's default table turns linear into permute, view, mm, 2 mul and add, and layer_norm into f64 reductions: 236 nodes
+    for a BERT of 64 (facts/frontend.md 3). What has a relax form stays whole.
+
+    Args:
+        program: the program; it is not changed.
+        also: names of operators to decompose although the map has them, because it cannot write some use of theirs.
+    """
+    torch_ops.load()
     table = dict(torch.export.default_decompositions())
     table.update(torch._decomp.get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
-    kept = {getattr(torch.ops.aten, name) for name in _KEPT if hasattr(torch.ops.aten, name)}
-    return program.run_decompositions({k: v for k, v in table.items() if getattr(k, "_overloadpacket", None) not in kept})
+    names = {op: operator_name(op) for op in table}
+    return program.run_decompositions({op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS})
+
+
+def can_decompose(names: Collection[str]) -> set[str]:
+    """Those of the operators that torch has a decomposition for."""
+    table = [*torch.export.default_decompositions(), *torch._decomp.get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS)]
+    return {operator_name(op) for op in table} & set(names)
 
 
 def import_graph(exported: ExportedProgram, program: Program, names: dict[str, str], context: ir.Context) -> ir.Module:
@@ -106,7 +114,7 @@ def _use_one_of_tied(graph: torch.fx.Graph, aliases: dict[str, str]) -> None:
 
 def _source_location(node: torch.fx.Node, context: ir.Context) -> ir.Location:
     """``"layers.0.mlp"("model.py":12:0)``: the module path around the innermost line that is not torch's own."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    frames = [f for f in _FRAME.findall(node.meta.get("stack_trace") or "") if not f[0].startswith("<")]
     outside = [f for f in frames if not f[0].startswith(_TORCH_FOLDER)] or frames
     place = ir.Location.file(outside[-1][0], int(outside[-1][1]), 0, context) if outside else ir.Location.unknown(context)
     stack = node.meta.get("nn_module_stack") or {}
@@ -172,6 +180,8 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             self._import_getitem(location, node)
         elif isinstance(target, torch._ops.OpOverload):
             self._import_torch_op_overload(location, node)
+        elif isinstance(target, torch._ops.HigherOrderOperator):
+            raise NotImplementedError("no relax form of a higher-order operator")
         else:
             raise NotImplementedError("no operator of the torch dialect")
 
@@ -186,7 +196,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             "torch.operator",
             results=found,
             attributes={
-                "name": ir.StringAttr.get(f"torch.{_target_name(node.target)}"),
+                "name": ir.StringAttr.get(f"torch.{operator_name(node.target)}"),
                 "relax.reason": ir.StringAttr.get(str(error).splitlines()[0] if str(error) else type(error).__name__),
             },
             loc=location,
@@ -267,7 +277,8 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         return op.result
 
 
-def _target_name(target: Any) -> str:
+def operator_name(target: Any) -> str:
+    """``aten.add.Tensor``: the operator's name in the torch dialect."""
     if isinstance(target, torch._ops.OpOverload):
         return target._schema.name.replace("::", ".") + (f".{n}" if (n := target._schema.overload_name) else "")
     name = target.name() if isinstance(target, torch._ops.HigherOrderOperator) else getattr(target, "__name__", str(target))

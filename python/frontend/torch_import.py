@@ -1,4 +1,4 @@
-"""``from_torch``: an ExportedProgram as a relax module whose weights are named arguments; ``save_weights``: those weights as a file."""
+"""``from_torch``: an ExportedProgram as a relax module, weights as arguments; ``save_weights``: those weights as a file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,22 @@ def from_torch(exported_program: ExportedProgram) -> Module:
             form (one error for all of them, with count, source lines and module paths); a tensor holds complex numbers.
     """
     torch_program, torch_graph = _torch_side(exported_program)
+    from .torch_report import UnsupportedOperators
     from .torch_to_relax import convert_module
 
     names = torch_program.symbol_names(exported_program)
-    decomposed = torch_graph.decomposed(exported_program)
-    program = torch_program.read_program(decomposed)
-    graph = torch_graph.import_graph(decomposed, program, names, new_context())
-    return Module(convert_module(graph))
+    also: frozenset[str] = frozenset()
+    while True:
+        decomposed = torch_graph.decomposed(exported_program, also)
+        program = torch_program.read_program(decomposed)
+        graph = torch_graph.import_graph(decomposed, program, names, new_context())
+        try:
+            return Module(convert_module(graph))
+        except UnsupportedOperators as error:
+            more = torch_graph.can_decompose(error.operators) - also
+            if not more:
+                raise
+            also |= more
 
 
 def save_weights(exported_program: ExportedProgram, path: str | os.PathLike[str]) -> None:

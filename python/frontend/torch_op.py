@@ -29,6 +29,7 @@ class Values:
         lists: the relax values of each torch list of tensors.
         shapes: the shape that ``torch.bind_symbolic_shape`` states for a tensor.
         ranges: smallest and largest value of each symbol, None for no bound.
+        weights: the relax arguments that are weights.
     """
 
     def __init__(self) -> None:
@@ -36,7 +37,9 @@ class Values:
         self.lists: dict[ir.Value, list[ir.Value | None]] = {}
         self.shapes: dict[ir.Value, tuple[Dim, ...]] = {}
         self.ranges: dict[str, tuple[int, int | None]] = {}
+        self.weights: set[ir.Value] = set()
         self._numbers: dict[ir.Value, Any] = {}
+        self._varies: dict[ir.Value, bool] = {}
 
     def number(self, value: ir.Value) -> Any:
         """The Python value of a torch number, string or list of them; sizes are symbolic expressions.
@@ -47,6 +50,21 @@ class Values:
         if value not in self._numbers:
             self._numbers[value] = self._evaluate(value)
         return self._numbers[value]
+
+    def depends_on_input(self, value: ir.Value) -> bool:
+        """Whether a relax value is computed from what the caller passes, beyond its sizes. Visits every value once in all."""
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            operands = [] if isinstance(current, ir.BlockArgument) else list(current.owner.operands)
+            unknown = [v for v in operands if v not in self._varies]
+            if current not in self._varies and unknown:
+                pending.extend(unknown)
+                continue
+            pending.pop()
+            is_input = isinstance(current, ir.BlockArgument) and current not in self.weights
+            self._varies[current] = is_input or any(self._varies[v] for v in operands)
+        return self._varies[value]
 
     def bind_shape(self, op: ir.Operation) -> None:
         """Takes note of a ``torch.bind_symbolic_shape``."""

@@ -1,4 +1,4 @@
-"""Reads the signature of a torch ExportedProgram: which graph inputs are inputs, state and weights, and what they are called."""
+"""Reads the signature of an ExportedProgram: which graph inputs are inputs, state and weights, and what they are called."""
 
 from __future__ import annotations
 

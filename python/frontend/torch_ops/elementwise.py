@@ -8,7 +8,7 @@ from typing import Any
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.inference import boolean, is_float
+from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
 from ..emit import cast, emit, full, info_of
 from ..torch_op import TorchOp, handles
@@ -23,9 +23,15 @@ _UNARY: dict[str, type[EffectOp]] = {
 _ROUNDING: dict[str, type[EffectOp]] = {"ceil": ops.Ceil, "floor": ops.Floor, "round": ops.Round, "trunc": ops.Trunc}
 
 _BINARY: dict[str, type[EffectOp]] = {
-    "mul": ops.Multiply, "div": ops.Divide, "floor_divide": ops.FloorDivide, "remainder": ops.Mod, "pow": ops.Power,
-    "bitwise_and": ops.BitwiseAnd, "bitwise_or": ops.BitwiseOr, "bitwise_xor": ops.BitwiseXor,
-    "bitwise_left_shift": ops.LeftShift, "bitwise_right_shift": ops.RightShift,
+    "mul.Tensor": ops.Multiply, "mul.Scalar": ops.Multiply, "div.Tensor": ops.Divide, "div.Scalar": ops.Divide,
+    "floor_divide": ops.FloorDivide, "floor_divide.Scalar": ops.FloorDivide, "remainder.Tensor": ops.Mod,
+    "remainder.Scalar": ops.Mod, "pow.Tensor_Tensor": ops.Power, "pow.Scalar": ops.Power, "maximum": ops.Maximum,
+    "max.other": ops.Maximum, "minimum": ops.Minimum, "min.other": ops.Minimum, "bitwise_and.Tensor": ops.BitwiseAnd,
+    "bitwise_and.Scalar": ops.BitwiseAnd, "bitwise_or.Tensor": ops.BitwiseOr, "bitwise_or.Scalar": ops.BitwiseOr,
+    "bitwise_xor.Tensor": ops.BitwiseXor, "bitwise_xor.Scalar": ops.BitwiseXor, "bitwise_left_shift.Tensor": ops.LeftShift,
+    "bitwise_left_shift.Tensor_Scalar": ops.LeftShift, "bitwise_right_shift.Tensor": ops.RightShift,
+    "bitwise_right_shift.Tensor_Scalar": ops.RightShift, "__lshift__.Tensor": ops.LeftShift,
+    "__lshift__.Scalar": ops.LeftShift, "__rshift__.Tensor": ops.RightShift, "__rshift__.Scalar": ops.RightShift,
 }  # fmt: skip
 
 _COMPARISONS: dict[str, type[EffectOp]] = {
@@ -48,15 +54,11 @@ def _register() -> None:
     for name, op_class in _ROUNDING.items():
         handles(f"aten.{name}")(lambda op, c=op_class: _rounded(op, c))
     for name, op_class in _BINARY.items():
-        handles(*(f"aten.{name}{o}" for o in ("", ".Tensor", ".Scalar", ".Tensor_Scalar", ".Tensor_Tensor")))(
-            lambda op, c=op_class: combine(op, c)
-        )
+        handles(f"aten.{name}")(lambda op, c=op_class: combine(op, c))
     for name, op_class in _COMPARISONS.items():
         handles(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(lambda op, c=op_class: _compared(op, c))
     for name, op_class in _LOGICAL.items():
         handles(f"aten.{name}")(lambda op, c=op_class: emit(c, op.value_in(0, boolean()), op.value_in(1, boolean())))
-    handles("aten.maximum", "aten.max.other")(lambda op: combine(op, ops.Maximum))
-    handles("aten.minimum", "aten.min.other")(lambda op: combine(op, ops.Minimum))
     handles("aten.isnan")(lambda op: _predicate(op, ops.IsNan, False))
     handles("aten.isinf")(lambda op: _predicate(op, ops.IsInf, False))
     handles("aten.isfinite")(lambda op: _predicate(op, ops.IsFinite, True))
@@ -72,12 +74,17 @@ def apply(op_class: type[EffectOp], lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 
 def combine(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
-    """A binary op computed in the dtype of its result."""
+    """A binary op computed in the dtype of its result; multiplying with or dividing by the number 1 is left out."""
+    if op_class in (ops.Multiply, ops.Divide) and not op.is_tensor(1) and op.number(1) == 1:
+        return op.value_in(0, op.dtype)
     return apply(op_class, op.value_in(0, op.dtype), op.value_in(1, op.dtype))
 
 
 @handles("aten.add.Tensor", "aten.add.Scalar")
 def _add(op: TorchOp) -> ir.Value:
+    """Adding the integer 0 is left out: masks of transformers start from ``arange(n) + 0``."""
+    if is_integer(op.dtype) and not op.is_tensor(1) and op.number(1) == 0:
+        return op.value_in(0, op.dtype)
     return apply(ops.Add, op.value_in(0, op.dtype), _scaled(op, 1, op.number(2, 1)))
 
 
@@ -137,6 +144,39 @@ def _log_base(op: TorchOp) -> ir.Value:
 @handles("aten.exp2")
 def _exp2(op: TorchOp) -> ir.Value:
     return emit(ops.Exp, emit(ops.Multiply, cast(op.tensor(0), op.dtype), full(math.log(2), op.dtype)))
+
+
+@handles("aten.log1p")
+def _log1p(op: TorchOp) -> ir.Value:
+    """``log(u)`` with ``u = 1 + x``, plus what rounding took from u; that term is 0/0 or inf/inf at the ends."""
+    x = cast(op.tensor(0), op.dtype)
+    one = full(1, op.dtype)
+    u = emit(ops.Add, x, one)
+    lost = emit(ops.Divide, emit(ops.Subtract, x, emit(ops.Subtract, u, one)), u)
+    lost = emit(ops.Where, emit(ops.IsFinite, lost), lost, full(0, op.dtype))
+    return emit(ops.Add, emit(ops.Log, u), lost)
+
+
+@handles("aten.expm1")
+def _expm1(op: TorchOp) -> ir.Value:
+    return expm1(cast(op.tensor(0), op.dtype))
+
+
+def expm1(x: ir.Value) -> ir.Value:
+    """``tanh(x / 2) * (exp(x) + 1)``, which is ``exp(x) - 1`` without its cancellation near 0."""
+    dtype = info_of(x).dtype
+    half = emit(ops.Tanh, emit(ops.Multiply, x, full(0.5, dtype)))
+    return emit(ops.Multiply, half, emit(ops.Add, emit(ops.Exp, x), full(1, dtype)))
+
+
+@handles("aten.elu")
+def _elu(op: TorchOp) -> ir.Value:
+    """``scale * x`` above 0, else ``scale * alpha * (exp(input_scale * x) - 1)``."""
+    x, alpha, scale, input_scale = op.tensor(0), op.number(1, 1), op.number(2, 1), op.number(3, 1)
+    inner = x if input_scale == 1 else emit(ops.Multiply, x, full(input_scale, op.dtype))
+    low = emit(ops.Multiply, expm1(emit(ops.Minimum, inner, full(0, op.dtype))), full(alpha * scale, op.dtype))
+    high = x if scale == 1 else emit(ops.Multiply, x, full(scale, op.dtype))
+    return emit(ops.Where, emit(ops.Greater, x, full(0, op.dtype)), high, low)
 
 
 @handles("aten.relu", "aten.relu6")
@@ -217,7 +257,7 @@ def _to(op: TorchOp) -> ir.Value:
 
 
 @handles("aten.clone", "aten.alias", "aten.contiguous", "aten.detach", "aten.lift_fresh", "aten.lift_fresh_copy", "aten.lift",
-         "aten.positive", "aten.expand_as_same", "prims.device_put", "aten._conj", "aten.resolve_conj", "aten.resolve_neg")  # fmt: skip
+         "aten.positive", "prims.device_put", "aten._conj", "aten.resolve_conj", "aten.resolve_neg")  # fmt: skip
 def _same(op: TorchOp) -> ir.Value:
     return op.tensor(0)
 

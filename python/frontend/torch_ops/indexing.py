@@ -236,5 +236,3 @@ def _upsample(op: TorchOp) -> ir.Value:
             raise RelaxError(f"expected to enlarge by a whole factor, got {size} to {wanted}")
         x = emit(ops.Repeat, x, repeats=wanted // size, axis=axis) if wanted != size else x
     return x
-
-

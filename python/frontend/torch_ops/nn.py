@@ -55,6 +55,17 @@ def _batch_norm(op: TorchOp) -> list[ir.Value | None]:
     return [result, None, None][: len(op.results)]
 
 
+@handles("aten._native_batch_norm_legit.no_stats")
+def _instance_norm(op: TorchOp) -> list[ir.Value | None]:
+    """Batch norm with the statistics of the tensor itself, which is how torch writes instance norm."""
+    x = op.tensor(0)
+    info = info_of(x)
+    axes = [0, *range(2, info.rank)]
+    mean, variance = (emit(c, x, axis=axes) for c in (ops.Mean, ops.Variance))
+    gamma, beta = (_parameter(op, i, d, [info.shape[1]], info.dtype) for i, d in ((1, 1.0), (2, 0.0)))
+    return [emit(ops.BatchNorm, x, gamma, beta, mean, variance, axis=1, epsilon=op.number(5, 1e-5)), None, None]
+
+
 @handles("aten.group_norm", "aten.native_group_norm")
 def _group_norm(op: TorchOp) -> list[ir.Value | None]:
     """Layer norm over each group's channels and positions, then scale and shift per channel."""
@@ -120,7 +131,7 @@ def _zero_where_nothing_is_seen(op: TorchOp, result: ir.Value, mask: ir.Value | 
     Only a mask computed from what the caller passes can hide them all: one made from shapes alone that does so would be an
     error of the model.
     """
-    if mask is None or not _depends_on_input(mask):
+    if mask is None or not op.values.depends_on_input(mask):
         return result
     rank = info_of(mask).rank
     if info_of(mask).dtype == boolean():
@@ -129,19 +140,6 @@ def _zero_where_nothing_is_seen(op: TorchOp, result: ir.Value, mask: ir.Value | 
         largest = emit(ops.Max, mask, axis=[rank - 1], keepdims=True)
         seen = emit(ops.Greater, largest, full(float("-inf"), info_of(mask).dtype))
     return emit(ops.Where, seen, result, full(0, info_of(result).dtype))
-
-
-def _depends_on_input(value: ir.Value) -> bool:
-    """Whether the value is computed from an argument's contents."""
-    pending, seen = [value], set[ir.Value]()
-    while pending:
-        current = pending.pop()
-        if isinstance(current, ir.BlockArgument):
-            return True
-        if current not in seen:
-            seen.add(current)
-            pending.extend(current.owner.operands)
-    return False
 
 
 @handles("aten.conv2d", "aten.conv1d", "aten.conv2d.padding", "aten.conv1d.padding", "aten.convolution")
@@ -229,5 +227,3 @@ def _adaptive_pool(op: TorchOp) -> ir.Value:
     x = x if batched else unsqueeze(x, 0)
     result = emit(ops.AdaptiveAvgPool2D, x, output_size=_several(op.number(1), 2))
     return result if batched else squeeze(result, 0)
-
-

@@ -22,7 +22,11 @@ def _axes(op: TorchOp, index: int, info: TensorInfo) -> list[int]:
 
 
 def _reduce(op: TorchOp, op_class: type[EffectOp], dtype: ir.Type, axis: int | None = 1) -> ir.Value:
-    x = cast(op.tensor(0), dtype)
+    return _reduced(op, op_class, cast(op.tensor(0), dtype), axis)
+
+
+def _reduced(op: TorchOp, op_class: type[EffectOp], x: ir.Value, axis: int | None) -> ir.Value:
+    """``axis`` is the operand that lists axes, followed by whether to keep them; None: all axes."""
     info = info_of(x)
     if not info.rank:
         return x
@@ -58,21 +62,10 @@ def _prod(op: TorchOp) -> ir.Value:
 
 @handles("aten.any", "aten.any.dim", "aten.any.dims", "aten.all", "aten.all.dim", "aten.all.dims")
 def _any_all(op: TorchOp) -> ir.Value:
-    op_class = ops.Max if op.key.startswith("aten.any") else ops.Min
-    found = _reduce(op, op_class, integer(8), None if "." not in op.key[5:] else 1) if _is_bool(op) else _of_numbers(op, op_class)
-    return cast(found, op.dtype)
-
-
-def _is_bool(op: TorchOp) -> bool:
-    return info_of(op.tensor(0)).dtype == boolean()
-
-
-def _of_numbers(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
+    """Largest or smallest of 0 and 1."""
     x = cast(cast(op.tensor(0), boolean()), integer(8))
-    info = info_of(x)
-    whole = "." not in op.key[5:]
-    axes = list(range(info.rank)) if whole else _axes(op, 1, info)
-    return emit(op_class, x, axis=axes, keepdims=False if whole else bool(op.number(2, False))) if info.rank else x
+    axis = None if op.key in ("aten.any", "aten.all") else 1
+    return cast(_reduced(op, ops.Max if "any" in op.key else ops.Min, x, axis), op.dtype)
 
 
 @handles("aten.max.dim", "aten.min.dim")
@@ -151,6 +144,22 @@ def _softmax(op: TorchOp) -> ir.Value:
     return emit(op_class, x, axis=op.axis(1, info_of(x).rank))
 
 
+@handles("aten.linalg_vector_norm")
+def _vector_norm(op: TorchOp) -> ir.Value:
+    """``sum(|x| ** p) ** (1 / p)``, the largest or smallest magnitude for an infinite p."""
+    x = emit(ops.Abs, cast(op.tensor(0), op.dtype))
+    order = float(op.number(1, 2))
+    if math.isinf(order):
+        return _reduced(op, ops.Max if order > 0 else ops.Min, x, 2)
+    if order in (1, 2):
+        total = _reduced(op, ops.Sum, emit(ops.Square, x) if order == 2 else x, 2)
+        return emit(ops.Sqrt, total) if order == 2 else total
+    if order <= 0:
+        raise RelaxError(f"expected a norm of positive order, got {order}")
+    total = _reduced(op, ops.Sum, emit(ops.Power, x, full(order, op.dtype)), 2)
+    return emit(ops.Power, total, full(1 / order, op.dtype))
+
+
 @handles("aten.logsumexp")
 def _logsumexp(op: TorchOp) -> ir.Value:
     x = cast(op.tensor(0), op.dtype)
@@ -159,5 +168,3 @@ def _logsumexp(op: TorchOp) -> ir.Value:
     total = emit(ops.Log, emit(ops.Sum, emit(ops.Exp, emit(ops.Subtract, x, largest)), axis=axes, keepdims=True))
     result = emit(ops.Add, total, largest)
     return result if op.number(2, False) else emit(ops.Squeeze, result, axis=axes)
-
-

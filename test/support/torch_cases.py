@@ -1,0 +1,273 @@
+"""Functions of tensors, many operators each, that exercise the whole op map; every output has a name for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+aten = torch.ops.aten
+Outputs = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of tensors.
+
+    Attributes:
+        function: the function; a dictionary of named results.
+        inputs: makes the arguments.
+    """
+
+    function: Callable[..., Outputs]
+    inputs: Callable[[], tuple[Tensor, ...]]
+
+
+class Wrapped(nn.Module):
+    """A function as a module, for torch.export."""
+
+    def __init__(self, function: Callable[..., Outputs]):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args: Tensor) -> Outputs:
+        return self.function(*args)
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(*inputs: Callable[[], Tensor]) -> Callable[[Callable[..., Outputs]], Callable[..., Outputs]]:
+    def register(function: Callable[..., Outputs]) -> Callable[..., Outputs]:
+        CASES[function.__name__] = Case(function, lambda: tuple(make() for make in inputs))
+        return function
+
+    return register
+
+
+def floats(*shape: int) -> Callable[[], Tensor]:
+    return lambda: torch.randn(shape)
+
+
+def positive(*shape: int) -> Callable[[], Tensor]:
+    return lambda: torch.rand(shape) + 0.1
+
+
+def integers(*shape: int, low: int = -7, high: int = 8, dtype: torch.dtype = torch.int64) -> Callable[[], Tensor]:
+    return lambda: torch.randint(low, high, shape).to(dtype)
+
+
+def booleans(*shape: int) -> Callable[[], Tensor]:
+    return lambda: torch.rand(shape) > 0.5
+
+
+def value(x: float, dtype: torch.dtype) -> Callable[[], Tensor]:
+    return lambda: torch.tensor(x, dtype=dtype)
+
+
+@case(floats(3, 4), positive(3, 4), integers(3, 4))
+def unary(x, p, i):
+    return {
+        "abs": x.abs(), "neg": -x, "sign": x.sign(), "sgn": torch.sgn(x), "square": x.square(), "cos": x.cos(), "sin": x.sin(),
+        "erf": x.erf(), "exp": x.exp(), "log": p.log(), "log2": p.log2(), "log10": p.log10(), "exp2": x.exp2(),
+        "reciprocal": p.reciprocal(), "rsqrt": p.rsqrt(), "sigmoid": x.sigmoid(), "sqrt": p.sqrt(), "tanh": x.tanh(),
+        "silu": F.silu(x), "hardswish": F.hardswish(3 * x), "gelu": F.gelu(x), "gelu_tanh": F.gelu(x, approximate="tanh"),
+        "relu": F.relu(x), "relu6": F.relu6(5 * x), "leaky": F.leaky_relu(x, 0.2), "softplus": F.softplus(30 * x),
+        "softplus_beta": F.softplus(x, beta=2.0), "ceil": (3 * x).ceil(), "floor": (3 * x).floor(), "round": (3 * x).round(),
+        "trunc": (3 * x).trunc(), "round_int": i.round(), "relu_int": F.relu(i), "abs_int": i.abs(), "exp_int": i.exp(),
+        "hardtanh": F.hardtanh(x), "clamp": x.clamp(-0.5, 0.5), "clamp_min": x.clamp_min(0.1), "clamp_max": x.clamp_max(0.1),
+        "clamp_int": i.clamp(min=-2), "clip": x.clip(max=0.3), "hardsigmoid": F.hardsigmoid(x), "elu": F.elu(x),
+        "mish": F.mish(x), "positive": +x,
+        "log1p": p.log1p(), "log1p_small": (p * 1e-6).log1p() * 1e6, "expm1": x.expm1(), "selu": F.selu(x),
+        "expm1_small": (x * 1e-6).expm1() * 1e6, "log1p_ends": torch.tensor([-1.0, float("inf"), 0.0]).log1p() + 0 * x[0, 0],
+    }  # fmt: skip
+
+
+@case(floats(3, 4), floats(3, 4), floats(4), positive(3, 1), value(1.5, torch.float32))
+def binary(x, y, row, column, scalar):
+    return {
+        "add": x + y, "add_alpha": torch.add(x, y, alpha=2), "add_row": x + row, "add_number": x + 2.5, "sub": x - column,
+        "sub_alpha": torch.sub(x, y, alpha=0.5), "sub_number": x - 1, "rsub": 1.0 - x, "rsub_tensor": torch.rsub(x, y, alpha=3),
+        "mul": x * y, "mul_number": x * 3, "mul_one": x * 1.0, "div": x / column, "div_number": x / 4, "div_one": x / 1,
+        "floor_divide": torch.floor_divide(x, column), "floor_number": x // 0.3, "div_floor": torch.div(x, y, rounding_mode="floor"),
+        "div_trunc": torch.div(3 * x, column, rounding_mode="trunc"), "div_none": torch.div(x, y, rounding_mode=None),
+        "remainder": torch.remainder(x, column), "remainder_number": x % 0.7, "fmod": torch.fmod(x, column),
+        "fmod_number": torch.fmod(x, 0.7), "pow": column ** x, "pow_1": x ** 1, "pow_2": x ** 2, "pow_3": x ** 3.0,
+        "pow_5": x ** 5, "pow_half": column ** 0.5, "pow_minus_half": column ** -0.5, "pow_minus_1": column ** -1,
+        "pow_number": column.pow(1.7), "maximum": torch.maximum(x, y), "minimum": torch.minimum(x, row),
+        "max_other": torch.max(x, y), "min_other": torch.min(x, y), "zero_d": x * scalar, "clamp_tensor": x.clamp(row - 1, row),
+        "clamp_min_tensor": torch.clamp_min(x, row), "clamp_max_tensor": torch.clamp_max(x, row),
+        "clamp_half": torch.clamp(x, max=row), "type_as": x.double().type_as(x),
+    }  # fmt: skip
+
+
+@case(integers(3, 4), integers(3, 4), integers(3, 4, low=1, high=5), booleans(3, 4), booleans(4))
+def on_integers(i, j, small, b, c):
+    return {
+        "add": i + j, "add_zero": i + 0, "mul": i * j, "div": i / small, "floor_divide": i // small,
+        "trunc": torch.div(i, small, rounding_mode="trunc"), "remainder": i % small, "fmod": torch.fmod(i, small), "pow": small ** 3,
+        "pow_2": i ** 2, "and": i & j, "or": i | j, "xor": i ^ j, "not": ~i, "left": small << 2, "right": i >> 1,
+        "left_tensor": small << small, "and_number": i & 3, "or_number": i | 1, "xor_number": i ^ 5,
+        "bool_and": b & c, "bool_or": b | c, "bool_xor": b ^ c, "bool_not": ~b, "bool_add": b + c, "bool_mul": b * c,
+        "bool_max": torch.maximum(b, c), "logical_and": torch.logical_and(i, j), "logical_or": torch.logical_or(b, i),
+        "logical_xor": torch.logical_xor(i, b), "logical_not": torch.logical_not(i), "isnan": i.isnan(), "isfinite": i.isfinite(),
+        "isinf": torch.isinf(i / small),
+    }  # fmt: skip
+
+
+@case(floats(3, 4), floats(3, 4), integers(3, 4), integers(3, 4, dtype=torch.int32), booleans(3, 4),
+      lambda: torch.tensor([[1.0, float("nan"), float("inf"), -float("inf")]] * 3))  # fmt: skip
+def comparisons(x, y, i, j, b, special):
+    return {
+        "eq": i == j, "ne": x != y, "lt": x < y, "le": x <= 0, "gt": x > i, "ge": i >= 2, "eq_float": i == 2.0, "lt_float": i < 0.5,
+        "ge_bool": b >= i, "ne_number": i != 1, "gt_number": x > 0.1, "lt_int": i < j, "where": torch.where(b, x, y),
+        "where_number": torch.where(b, x, 0.0), "where_other": torch.where(b, 1.0, x), "where_numbers": torch.where(b, 1.0, 2.0),
+        "where_mixed": torch.where(b, i, x), "masked_fill": x.masked_fill(b, -1.0), "masked_fill_tensor": x.masked_fill(b, y.sum()),
+        "masked_fill_int": i.masked_fill(b, 3), "isnan": special.isnan(), "isinf": special.isinf(), "isfinite": special.isfinite(),
+        "nan_max": torch.maximum(special, x),
+    }  # fmt: skip
+
+
+@case(floats(3, 4), integers(3, 4), booleans(3, 4), integers(3, 4, dtype=torch.int32), integers(4, low=0, dtype=torch.uint8),
+      lambda: torch.randn(3, 4).to(torch.bfloat16), lambda: torch.randn(4).to(torch.float16), lambda: torch.randn(4).double(),
+      value(2.5, torch.float64), value(3, torch.int64))  # fmt: skip
+def promotion(f32, i64, b, i32, u8, bf16, f16, f64, scalar_f64, scalar_i64):
+    return {
+        "int_float": i64 + f32, "int_number": i64 * 2.5, "int_int": i32 + i64, "u8_i32": u8 + i32, "u8_number": u8 + 1,
+        "bool_int": b + i32, "bool_number": b * 3, "bool_float": b + 0.5, "bf16_f32": bf16 * f32, "bf16_f16": bf16 + f16,
+        "f16_number": f16 * 2, "f64": f32 + f64, "scalar_does_not_count": f32 * scalar_f64, "scalar_kind_counts": i64 * scalar_f64,
+        "scalar_int": f32 + scalar_i64, "i32_scalar": i32 + scalar_i64, "two_scalars": scalar_f64 + scalar_i64,
+        "bf16_int": bf16 + i64, "mean_int": i64.to(torch.float32).mean(), "compare_mixed": i32 > f32, "compare_bf16": bf16 > 0.1,
+        "compare_u8": u8 == i32, "cat": torch.cat([f32, f64.expand(1, 4)]), "cat_int": torch.cat([i32, i64]),
+        "to": f32.to(torch.int32), "to_bool": i64.to(torch.bool), "to_bf16": f32.to(torch.bfloat16), "double": bf16.double(),
+        "half_to_int": f16.to(torch.int64), "bool_to_float": b.float(), "sum_bool": b.sum(), "sum_i32": i32.sum(0),
+        "sum_dtype": f32.sum(dtype=torch.float64), "cumsum_bool": b.cumsum(1), "prod_i32": i32.prod(), "div_int": i32 / u8.clamp(1),
+        "softmax_dtype": bf16.softmax(-1, dtype=torch.float32), "true_div_bool": b / 2, "sqrt_int": (i64 * i64).sqrt(),
+    }  # fmt: skip
+
+
+@case(floats(2, 3, 4), floats(2, 3, 4), floats(1, 3, 1))
+def shapes(x, y, thin):
+    a, b = x.split(2, dim=-1)
+    c, d, e = x.unbind(1)
+    f, g = torch.split(x, [1, 3], dim=2)
+    h = x.chunk(2, dim=2)
+    k = torch.split(x, 3, 2)
+    return {
+        "view": x.view(6, 4), "view_minus": x.view(2, -1), "reshape": x.transpose(0, 1).reshape(-1), "flatten": x.flatten(1),
+        "flatten_0d": x.sum().flatten(), "unflatten": x.unflatten(2, (2, -1)), "unsqueeze": x.unsqueeze(-1).unsqueeze(0),
+        "squeeze": thin.squeeze(), "squeeze_dim": thin.squeeze(0), "squeeze_not": x.squeeze(1), "squeeze_dims": thin.squeeze((0, 2)),
+        "expand": thin.expand(2, -1, 4), "expand_new": thin.expand(5, 2, 3, 4), "expand_as": thin.expand_as(x),
+        "broadcast_to": torch.broadcast_to(thin, (2, 3, 4)), "permute": x.permute(2, 0, -2), "transpose": x.transpose(-1, 0),
+        "t": x[0].t(), "T": x[1].T, "mT": x.mT, "movedim": x.movedim(0, 2), "cat": torch.cat([x, y, x], -1), "cat_one": torch.cat([x]),
+        "cat_empty": torch.cat([torch.zeros(0), x[0, 0]]), "stack": torch.stack([x, y], 1), "repeat": x.repeat(2, 1, 1, 3),
+        "interleave": x.repeat_interleave(3, dim=1), "interleave_flat": x.repeat_interleave(2), "flip": x.flip(0, -1),
+        "roll": x.roll(1, 2), "roll_two": x.roll((1, -2), (0, 2)), "roll_flat": x.roll(5), "split": a * b, "unbind": c * d - e,
+        "split_sizes": f * g, "chunk": h[0] - h[1], "uneven": k[0].sum() + k[1].sum(), "clone": x.clone(), "contiguous": x.mT.contiguous(),
+        "detach": x.detach(), "alias": aten.alias(x), "tile": x.tile(2), "swapaxes": x.swapaxes(0, 1), "view_as": x.view_as(y),
+        "unsafe_view": aten._unsafe_view(x, [6, 4]), "reshape_alias": aten._reshape_alias(x, [6, 4], [4, 1]),
+    }  # fmt: skip
+
+
+@case(floats(6, 5), integers(3, low=0, high=5), integers(2, 3, low=-5, high=5), floats(4, 6, 5), integers(6, 2, low=0, high=5),
+      floats(2, 5), floats(5))  # fmt: skip
+def indexing(x, i, j, z, columns, rows, one):
+    return {
+        "slice": x[1:4], "slice_step": x[::2, 1::3], "slice_negative": x[-3:-1], "slice_far": x[4:100], "slice_empty": x[5:2],
+        "select": x[2], "select_negative": x[:, -1], "narrow": x.narrow(1, 1, 3), "index": x[i], "index_axis": x[:, i], "index_2d": x[j % 6],
+        "index_negative": x[j, j], "index_pair": z[:, i, i], "index_apart": z[i % 4, :, i], "index_broadcast": z[i[:, None] % 4, i[None]],
+        "index_all": z[i % 4, i, i], "index_arange": x[torch.arange(5)[:, None], torch.arange(5)[None]],
+        "index_select": x.index_select(1, i), "gather": x.gather(1, columns), "gather_smaller": x.gather(1, columns[:3]),
+        "gather_0": x.gather(0, columns[:4]), "embedding": F.embedding(columns, x), "take_row": x[torch.tensor([0, 2])],
+        "slice_scatter": torch.slice_scatter(x, rows, 0, 1, 3), "select_scatter": torch.select_scatter(x, one, 0, -2),
+        "copy": aten.copy(x, one), "one_hot": F.one_hot(i, 7), "pad": F.pad(x, (1, 2)), "pad_2d": F.pad(z, (1, 0, 0, 2), value=2.5),
+        "pad_crop": F.pad(x, (-1, 2, 1, -2)), "pad_int": F.pad(i, (0, 1), value=9), "unsafe_index": aten._unsafe_index(x, [i]),
+        "tril": x.tril(), "triu": x.triu(1), "tril_low": x.tril(-1),
+    }  # fmt: skip
+
+
+@case(floats(3, 4), integers(3, 4), booleans(3, 4))
+def creation(x, i, b):
+    return {
+        "zeros": torch.zeros(2, 3) + x[0, 0], "ones": torch.ones(4, dtype=torch.int32) + i[0, 0], "full": torch.full((2, 2), 3.5) * x[0, 0],
+        "full_bool": torch.full((3, 4), True) & b, "zeros_like": torch.zeros_like(x), "ones_like": torch.ones_like(i),
+        "full_like": torch.full_like(x, -2.0), "new_zeros": x.new_zeros(5), "new_ones": x.new_ones((2,), dtype=torch.int64),
+        "new_full": i.new_full((2, 1), 4), "arange": torch.arange(5) + i[0, 0], "arange_from": torch.arange(2, 9) * i[0, 0],
+        "arange_step": torch.arange(1, 10, 3) * i[0, 0], "arange_down": torch.arange(5, 0, -2) * i[0, 0],
+        "arange_float": torch.arange(4, dtype=torch.float32) * x[0, 0], "arange_fraction": torch.arange(0, 1, 0.25) + x[0, 0],
+        "scalar_tensor": torch.scalar_tensor(3.0) * x[0, 0], "fill": aten.fill.Scalar(x, 7.0),
+        "fill_tensor": aten.fill.Tensor(x, x[0, 0]), "eye": torch.eye(3) + x[0, 0],
+        "tensor": torch.tensor([1.0, 2.0, 3.0, 4.0]) * x, "linspace": torch.linspace(0, 1, 5) + x[0, 0],
+    }  # fmt: skip
+
+
+@case(floats(2, 3, 4), integers(2, 3, 4), booleans(2, 3, 4))
+def reductions(x, i, b):
+    values, where = x.max(1)
+    low, _ = x.min(-1, keepdim=True)
+    variance, mean = torch.var_mean(x, dim=(0, 2))
+    return {
+        "sum": x.sum(), "sum_dim": x.sum((0, 2)), "sum_keep": x.sum(-1, keepdim=True), "mean": x.mean(), "mean_dim": x.mean(1, keepdim=True),
+        "amax": x.amax((1, 2)), "amin": x.amin(0), "max": x.max(), "min": i.min(), "max_dim": values, "max_where": where, "min_dim": low,
+        "prod": x.prod(), "prod_dim": x.prod(2), "any": b.any(), "any_dim": b.any(1), "any_dims": torch.any(b, (0, 2)), "all": b.all(),
+        "all_dim": b.all(2, keepdim=True), "any_int": i.any(0), "all_float": x.all(), "all_dims": torch.all(i, dim=(0, 1)),
+        "argmax": x.argmax(1), "argmax_all": x.argmax(), "argmin": x.argmin(-1, keepdim=True), "argmax_keep": x.argmax(keepdim=True),
+        "var": x.var(), "var_dim": x.var(1), "var_population": x.var((0, 1), correction=0, keepdim=True), "std": x.std(-1),
+        "std_all": x.std(), "var_mean_0": variance, "var_mean_1": mean, "cumsum": x.cumsum(1), "softmax": x.softmax(-1),
+        "log_softmax": x.log_softmax(1), "logsumexp": x.logsumexp((1, 2)), "norm": torch.linalg.vector_norm(x, dim=-1),
+        "sum_0d": x[0, 0, 0].sum(), "softmax_0d": x[0, 0, 0].softmax(0), "cumsum_0d": x[0, 0, 0].cumsum(0), "mean_0d": x[0, 0, 0].mean(0),
+    }  # fmt: skip
+
+
+@case(floats(2, 3, 4), floats(5, 4), floats(5), floats(2, 4, 3), floats(4), floats(3, 5), floats(2, 3, 3))
+def products(x, w, b, y, v, c, d):
+    return {
+        "linear": F.linear(x, w, b), "linear_plain": F.linear(x, w), "linear_vector": F.linear(v, w, b), "mm": w @ w.t(), "bmm": torch.bmm(x, y),
+        "matmul": x @ y, "matmul_broadcast": x @ w.t(), "mv": w @ v, "dot": v @ v, "row": v @ y, "addmm": torch.addmm(c, x[0], w.t()),
+        "addmm_scaled": torch.addmm(c, x[0], w.t(), beta=2, alpha=0.5), "addmm_no_c": torch.addmm(c * float("nan"), x[0], w.t(), beta=0),
+        "baddbmm": torch.baddbmm(d, x, y, beta=0.5), "addmv": torch.addmv(b, w, v), "outer": torch.outer(v, b),
+        "einsum": torch.einsum("bij,bjk->bik", x, y), "vdot": torch.vdot(v, v), "linear_1d": aten.linear(x, v),
+    }  # fmt: skip
+
+
+@case(floats(2, 6, 4), floats(4), floats(4), floats(6), positive(6), lambda: torch.randn(2, 6, 4).to(torch.bfloat16))
+def norms(x, gamma, beta, channel, variance, half):
+    return {
+        "layer_norm": F.layer_norm(x, (4,), gamma, beta), "layer_norm_plain": F.layer_norm(x, (6, 4), eps=1e-3),
+        "layer_norm_scale": F.layer_norm(x, (4,), gamma), "layer_norm_bf16": F.layer_norm(half, (4,)), "rms_norm": F.rms_norm(x, (4,), gamma, 1e-6),
+        "rms_norm_plain": F.rms_norm(x, (4,)), "batch_norm": F.batch_norm(x, channel, variance, channel, channel),
+        "batch_norm_plain": F.batch_norm(x, channel, variance, eps=1e-3), "group_norm": F.group_norm(x, 3, channel, channel),
+        "group_norm_plain": F.group_norm(x, 2), "dropout": F.dropout(x, 0.5, training=False), "instance_norm": F.instance_norm(x),
+        "glu": F.glu(x, 1), "feature_dropout": torch.feature_dropout(x, 0.5, False), "alpha_dropout": F.alpha_dropout(x, 0.5, False),
+    }  # fmt: skip
+
+
+@case(floats(2, 4, 5, 8), floats(2, 4, 7, 8), floats(2, 4, 7, 6), floats(2, 2, 7, 8), booleans(2, 1, 5, 7), floats(5, 7), floats(2, 4, 5, 8))
+def attention(q, k, v, shared, mask, bias, other):
+    sdpa = F.scaled_dot_product_attention
+    hidden = torch.where(torch.arange(5)[:, None] == 1, float("-inf"), bias)
+    return {
+        "plain": sdpa(q, k, v), "mask": sdpa(q, k, v, mask), "bias": sdpa(q, k, v, bias), "causal": sdpa(q, other, q, is_causal=True),
+        "scale": sdpa(q, k, v, scale=0.3), "grouped": sdpa(q, shared, shared, enable_gqa=True), "rank_3": sdpa(q[0], k[0], v[0]),
+        "rank_2": sdpa(q[0, 0], k[0, 0], v[0, 0]), "causal_longer": sdpa(q, k, v, is_causal=True),
+        "nothing_seen": sdpa(q, k, v, mask & (torch.arange(5)[:, None] != 2)), "nothing_seen_bias": sdpa(q, k, v, hidden),
+        "one_query_head": sdpa(q[:, :1], k, v),
+    }  # fmt: skip
+
+
+@case(floats(2, 4, 9, 8), floats(6, 4, 3, 3), floats(6), floats(4, 2, 3, 2), floats(2, 4, 9), floats(6, 4, 3))
+def windows(x, w, b, grouped, signal, w1):
+    return {
+        "conv2d": F.conv2d(x, w, b), "conv2d_options": F.conv2d(x, w, None, (2, 1), (1, 2), (1, 2)), "grouped": F.conv2d(x, grouped, groups=2),
+        "same": F.conv2d(x, w, b, padding="same"), "valid": F.conv2d(x, w, b, padding="valid"), "unbatched": F.conv2d(x[0], w, b, 2),
+        "even": F.conv2d(x, grouped, padding="same", groups=2), "conv1d": F.conv1d(signal, w1, b, 2, 1), "conv1d_same": F.conv1d(signal, w1, padding="same"),
+        "max_pool": F.max_pool2d(x, 3, 2, 1), "max_pool_dilated": F.max_pool2d(x, 2, (1, 2), 0, 2), "max_pool_ceil": F.max_pool2d(x, 2, ceil_mode=True),
+        "max_pool_unbatched": F.max_pool2d(x[0], 2), "avg_pool": F.avg_pool2d(x, 2), "avg_pool_padded": F.avg_pool2d(x, 3, 2, 1),
+        "avg_pool_exclusive": F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), "avg_pool_ceil": F.avg_pool2d(x, (2, 3), ceil_mode=True),
+        "adaptive": F.adaptive_avg_pool2d(x, (4, 3)), "adaptive_one": F.adaptive_avg_pool2d(x, 1), "adaptive_unbatched": F.adaptive_avg_pool2d(x[0], 2),
+        "upsample": F.interpolate(x, scale_factor=2, mode="nearest"), "upsample_size": F.interpolate(x, size=(18, 24), mode="nearest"),
+        "pixel_shuffle": F.pixel_shuffle(x, 2),
+    }  # fmt: skip
