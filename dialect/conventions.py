@@ -9,7 +9,10 @@ from .errors import DiagnosticError, RelaxError
 from .functions import NAME, TRANSFORM_FOR, argument_names, functions, name_of, num_input, result_names, transform_targets
 from .struct_info import check_type
 
-__all__ = ["check_module"]
+__all__ = ["SYMBOL_RANGES", "check_module"]
+
+#: Function attribute: what values the symbolic dimensions of the arguments may take.
+SYMBOL_RANGES = "relax.symbol_ranges"
 
 
 def check_module(module: ir.Module | ir.Operation) -> None:
@@ -37,6 +40,7 @@ def _problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:
         except RelaxError as error:
             yield str(error)
     yield from _name_problems(function)
+    yield from _range_problems(function)
     yield from _reference_problems(function, names)
 
 
@@ -55,6 +59,24 @@ def _name_problems(function: func.FuncOp) -> Iterator[str]:
     repeated = next((n for n in given if given.count(n) > 1), None) if len(set(given)) < len(given) else None
     if repeated is not None:
         yield f"expected distinct argument names, got '{repeated}' twice"
+
+
+def _range_problems(function: func.FuncOp) -> Iterator[str]:
+    if SYMBOL_RANGES not in function.attributes:
+        return
+    attribute = function.attributes[SYMBOL_RANGES]
+    ranges = [item.attr for item in attribute] if isinstance(attribute, ir.DictAttr) else [attribute]
+    wrong = next((r for r in ranges if not _is_range(r)), None)
+    if wrong is not None:
+        yield f"expected {SYMBOL_RANGES} such as {{n = [1, 512], m = [0]}}, got {wrong}"
+
+
+def _is_range(attribute: ir.Attribute) -> bool:
+    """A least value of 0 or more and perhaps a greatest, which is no less; a negative one is none."""
+    if not isinstance(attribute, ir.ArrayAttr) or len(attribute) not in (1, 2):
+        return False
+    values = [a.value for a in attribute if isinstance(a, ir.IntegerAttr)]
+    return len(values) == len(attribute) and values[0] >= 0 and (values[-1] < 0 or values[0] <= values[-1])
 
 
 def _reference_problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:

@@ -109,11 +109,11 @@ def _name_unknown_dims(function: func.FuncOp) -> None:
 
 
 def _symbol_ranges(function: func.FuncOp) -> dict[str, tuple[int, int | None]]:
-    """``relax.symbol_ranges = {n = [1, 512]}``; a negative upper end means none."""
+    """``relax.symbol_ranges = {n = [1, 512], m = [0]}``; without an upper end there is no limit."""
     if _RANGES not in function.attributes:
         return {}
     found: dict[str, tuple[int, int | None]] = {}
     for item in ir.DictAttr(function.attributes[_RANGES]):
-        low, high = (ir.IntegerAttr(v).value for v in ir.ArrayAttr(item.attr))
-        found[item.name] = (low, None if high < 0 else high)
+        low, *high = (ir.IntegerAttr(v).value for v in ir.ArrayAttr(item.attr))
+        found[item.name] = (low, high[0] if high and high[0] >= 0 else None)
     return found

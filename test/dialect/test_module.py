@@ -157,14 +157,34 @@ def test_brackets_in_strings_and_comments_do_not_nest():
         ("@f(%a: f32 {relax.name = 3})", "expected a string for every relax.name"),
         ("@f() attributes {relax.num_input = 1 : i64}", "expected relax.num_input between 0 and 0, got 1 : i64"),
         ('@f() attributes {relax.num_input = "x"}', 'expected relax.num_input between 0 and 0, got "x"'),
+        (
+            "@f() attributes {relax.symbol_ranges = {n = []}}",
+            "expected relax.symbol_ranges such as {n = [1, 512], m = [0]}, got []",
+        ),
+        (
+            "@f() attributes {relax.symbol_ranges = 3}",
+            "expected relax.symbol_ranges such as {n = [1, 512], m = [0]}, got 3 : i64",
+        ),
+        (
+            "@f() attributes {relax.symbol_ranges = {n = [4, 2]}}",
+            "expected relax.symbol_ranges such as {n = [1, 512], m = [0]}, got [4, 2]",
+        ),
         ("@f() attributes {relax.transform_for = @g}", "expected a function of the module for relax.transform_for, got @g"),
-        ("@f() attributes {relax.transform_for = 3}", "expected a function for relax.transform_for, got 3 : i64"),
+        (
+            "@f() attributes {relax.transform_for = 3}",
+            "expected a function, or a list of them, for relax.transform_for, got 3 : i64",
+        ),
     ],
 )
 def test_broken_convention(function: str, message: str):
     with pytest.raises(rx.DiagnosticError) as error:
         rx.Module.parse(f"func.func {function} {{ return }}", "f.mlir")
     assert str(error.value) == f"f.mlir:1:1: 'func.func' op {message}"
+
+
+@pytest.mark.parametrize("ranges", ["{}", "{n = [0]}", "{n = [1, 512], m = [2, -1]}"])
+def test_symbol_ranges(ranges: str):
+    rx.Module.parse(f"func.func @f() attributes {{relax.symbol_ranges = {ranges}}} {{ return }}")
 
 
 def test_all_broken_conventions_are_reported():
