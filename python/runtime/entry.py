@@ -19,7 +19,7 @@ from .shapes import Shape, ShapeSolver
 
 __all__ = ["BoundEntry"]
 
-# Shape combinations kept solved: finding the symbols takes some 10 us per symbolic dimension, looking them up 0.2 us.
+# Shape combinations kept solved: a call with one symbol takes 46 us when it solves and 29 us when it looks up (busy 2 cores).
 _SHAPES_KEPT = 1024
 
 

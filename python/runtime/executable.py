@@ -173,7 +173,7 @@ class Executable:
         if code is None:
             raise RelaxError("cannot save the executable: expected its object code or shared library, got neither")
         is_shared = self._object_code is None
-        write_artifact(os.fspath(path), self.manifest.data, self.module_text, self.header, code, is_shared)
+        write_artifact(os.fsdecode(path), self.manifest.data, self.module_text, self.header, code, is_shared)
 
     def __repr__(self) -> str:
         entries = "; ".join(map(str, self.entries.values()))
@@ -201,7 +201,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
     Raises:
         RelaxError: it is no artifact, a file is missing or damaged, or its version or processor is another one.
     """
-    artifact = read_artifact(os.fspath(path))
+    artifact = read_artifact(os.fsdecode(path))
     return Executable(
         artifact.manifest,
         artifact.library,

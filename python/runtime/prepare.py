@@ -85,7 +85,7 @@ def prepare_to_file(
     """Prepares weights into a safetensors file; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
     source = _checked_source(manifest, src, jobs)
-    path = os.fspath(dst)
+    path = os.fsdecode(dst)
     _check_not_source(source, path)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     metadata = {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": _version()}

@@ -36,9 +36,13 @@ class Scratch:
         self.size = 0
 
     def grow(self, size: int) -> None:
-        """Makes it at least this large; its content is lost. Raises RelaxError when there is not that much memory."""
+        """Makes it at least this large; its content is lost. Raises RelaxError when there is not that much memory.
+
+        It grows by half at least, for sequences that grow with each call; pages that nobody touches take no memory.
+        """
         if size <= self.size:
             return
+        size = max(size, self.size + self.size // 2)
         self._block, self.address, self.size = None, None, 0  # freed first: old and new together would double the peak
         try:
             block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -77,6 +77,8 @@ class ShapeSolver:
 
     def _bound(self, binding: _Binding, shapes: tuple[Shape, ...], values: Mapping[str, int]) -> int:
         size = shapes[binding.input][binding.axis]
+        if binding.expr.text == binding.symbol:
+            return size
         try:
             solved = symbolic.solve(binding.expr, size, values)
         except RelaxError:  # said again below, with the input's name
@@ -89,7 +91,7 @@ class ShapeSolver:
 
     def _evaluated(self, spec: TensorSpec, values: Mapping[str, int]) -> Shape:
         try:
-            return tuple(d if isinstance(d, int) else symbolic.evaluate(d, values) for d in spec.shape)
+            return tuple([_size(d, values) for d in spec.shape])
         except RelaxError as error:
             raise RelaxError(f"'{spec.name}': {error}") from None
 
@@ -121,6 +123,14 @@ class ShapeSolver:
     def _origins(self, names: frozenset[str] | set[str], values: Mapping[str, int]) -> str:
         known = [f"{n} = {values[n]} from input '{self._source[n]}'" for n in sorted(names) if n in values]
         return f" ({', '.join(known)})" if known else ""
+
+
+def _size(dim: int | Expr, values: Mapping[str, int]) -> int:
+    """A dimension's value; a plain symbol, the usual case, is looked up, which is much faster than evaluating."""
+    if isinstance(dim, int):
+        return dim
+    known = values.get(dim.text)
+    return symbolic.evaluate(dim, values) if known is None else known
 
 
 def _text(spec: TensorSpec) -> str:

@@ -13,11 +13,13 @@ __all__ = ["inside", "os_errors", "sync_folder"]
 
 @contextlib.contextmanager
 def os_errors(doing: str, path: str) -> Generator[None]:
-    """Turns an OSError inside the block into a RelaxError that says what was done to which file."""
+    """Turns an error of the system inside the block into a RelaxError that says what was done to which file."""
     try:
         yield
     except OSError as error:
         raise RelaxError(f"cannot {doing} '{path}': {error.strerror or error}") from None
+    except ValueError as error:  # a null byte in the path
+        raise RelaxError(f"cannot {doing} {path!r}: {error}") from None
 
 
 def inside(folder: str, name: str, source: str) -> str:

@@ -68,7 +68,7 @@ class Checkpoint:
         Raises:
             RelaxError: it cannot be read, is truncated or malformed, a shard is missing, or a name leads out of its folder.
         """
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self._where: dict[str, tuple[_File, TensorEntry]] = {}
         files = self._open_index() if self._index_path() else [self._open_single()]
         self.identity = "\n".join(f.identity for f in files)

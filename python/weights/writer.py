@@ -64,7 +64,7 @@ class StreamWriter:
         Raises:
             RelaxError: a dtype or name that the format lacks, no space, no such folder, or another writer is at work.
         """
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self.done: set[str] = set()
         self._partial, self._journal = self.path + ".partial", self.path + ".journal"
         self._specs = dict(specs)
@@ -136,6 +136,10 @@ class StreamWriter:
                 os.replace(self._partial, self.path)
                 sync_folder(os.path.dirname(self.path))
                 os.unlink(self._journal)
+        except RelaxError:
+            if not self._resumable:
+                self.abort()
+            raise
         finally:
             self._close_files()
 

@@ -273,6 +273,8 @@ def test_scratch_is_reused_but_never_shared() -> None:
     start = first.address
     first.grow(50)
     assert (first.address, first.size) == (start, 100)
+    first.grow(101)
+    assert first.size == 150
     pool.give(first)
     assert pool.take() is first
     assert pool.take() not in (first, second)

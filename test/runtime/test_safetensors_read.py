@@ -186,6 +186,8 @@ def test_missing_file_folder_and_kind(tmp_path: Path) -> None:
         Checkpoint(tmp_path)
     with pytest.raises(RelaxError, match="expected a regular file, got another kind"):
         Checkpoint("/dev/null")
+    with pytest.raises(RelaxError, match=r"cannot read .*: embedded null byte"):
+        Checkpoint("a\0b")
 
 
 def shards(folder: Path, weight_map: dict[str, str] | None = None) -> Path:

@@ -139,6 +139,18 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
         write_safetensors(tmp_path / "none" / "a.safetensors", {})
     with pytest.raises(RelaxError, match="expected a file name, got a folder"):
         write_safetensors(tmp_path, {})
+    with pytest.raises(RelaxError, match=r"cannot write .*: embedded null byte"):
+        write_safetensors(tmp_path / "a\0b", {})
+
+
+def test_a_file_that_cannot_get_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(RelaxError, match=r"cannot write '.*a.safetensors': Input/output error"):
+        write_safetensors(bytes(tmp_path / "a.safetensors"), {"w": np.zeros(1)})
+    assert os.listdir(tmp_path) == []
 
 
 def test_no_space_is_known_at_once(tmp_path: Path) -> None:
