@@ -259,6 +259,8 @@ def _atom_text(value: int | Expr) -> str:
 
 
 def _print(terms: tuple[tuple[_Monomial, int], ...]) -> str:
+    if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][1] == 1:
+        return terms[0][0][0]
     text = ""
     for monomial, coefficient in terms:
         size = abs(coefficient)

@@ -31,7 +31,7 @@ class RunRegion:
     arguments: list[Any]
 
 
-Frame = Generator["Invoke | RunRegion | None", list[Any], list[Any]]
+Frame = Generator["Invoke | RunRegion", Any, list[Any]]
 
 
 def _if(op: ir.OpView, operands: list[Any]) -> Frame:

@@ -28,7 +28,7 @@ def full(*, value: float, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array
 def arange(*, start: list[int], end: list[int], step: list[int], dtype: np.dtype[Any]) -> Array:
     if step[0] == 0:
         raise RelaxError("expected a step other than 0")
-    return convert(np.arange(start[0], end[0], step[0], np.int64), dtype)
+    return convert(np.arange(start[0], end[0], step[0], dtype=np.int64), dtype)
 
 
 @reference
@@ -38,12 +38,12 @@ def shape_value(*, value: list[int], dtype: np.dtype[Any]) -> Array:
 
 @reference
 def tril(x: Array, *, k: int) -> Array:
-    return _triangle(x, np.tri(*x.shape[-2:], k, np.bool_))
+    return _triangle(x, np.tri(x.shape[-2], x.shape[-1], k, dtype=np.bool_))
 
 
 @reference
 def triu(x: Array, *, k: int) -> Array:
-    return _triangle(x, ~np.tri(*x.shape[-2:], k - 1, np.bool_))
+    return _triangle(x, ~np.tri(x.shape[-2], x.shape[-1], k - 1, dtype=np.bool_))
 
 
 def _triangle(x: Array, kept: Array) -> Array:

@@ -22,7 +22,7 @@ from .arguments import entry_arguments, entry_names
 from .control_flow import CONTROL_FLOW, Frame, Invoke, RunRegion
 from .liveness import BlockPlan, Step, plan_of
 from .numeric import Array
-from .scalars import SCALAR_OPS
+from .scalars import SCALAR_OPS, compute_scalar
 from .scope import Scope
 
 __all__ = ["MAX_CALL_DEPTH", "evaluate"]
@@ -174,7 +174,7 @@ def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
             scope.bind(info.shape, operands[0].shape, "an operand")
             return operands
         if step.name in SCALAR_OPS:
-            return [SCALAR_OPS[step.name](op, *operands)]
+            return [compute_scalar(op, operands)]
     except RelaxError as error:
         raise RelaxError(f"'{step.name}' op {error.args[0]}", op.location) from None
     raise RelaxError(f"expected an op with reference semantics, got '{step.name}'", op.location)

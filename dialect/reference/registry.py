@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -45,7 +45,7 @@ _REFERENCES: dict[str, Reference] = {}
 
 def reference(function: _F) -> _F:
     """Registers a function as the meaning of the op of the same name. It computes without NumPy's warnings."""
-    quiet = cast(_F, np.errstate(all="ignore")(function))
+    quiet = np.errstate(all="ignore")(function)
     keywords = {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
     family = function.__module__.rsplit(".", 1)[-1]
     _REFERENCES[function.__name__] = Reference(quiet, family, "shape" in keywords, "dtype" in keywords)

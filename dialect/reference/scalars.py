@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ..elements import to_numpy
 from ..errors import RelaxError
 from .numeric import Array
 
-__all__ = ["SCALAR_OPS", "scalar", "scalar_dtype"]
+__all__ = ["SCALAR_OPS", "compute_scalar", "scalar", "scalar_dtype"]
 
 _Op = ir.OpView
 _Handler = Callable[..., Any]
@@ -76,11 +77,13 @@ def _remainder(a: int, b: int) -> int:
     return a - b * _truncated(a, b)
 
 
-def _shift(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
-    def shift(a: int, b: int) -> int:
-        if not 0 <= b < 64:
-            raise RelaxError(f"expected a shift below the width, got {b}")
-        return function(a, b)
+def _shift(function: Callable[[int, int], int], read: Callable[[Any], int]) -> _Handler:
+    def shift(op: _Op, a: Any, b: Any) -> Any:
+        type_ = op.results[0].type
+        bits = scalar_dtype(type_).itemsize * 8
+        if not 0 <= int(b) < bits:
+            raise RelaxError(f"expected a shift below {bits}, got {b}")
+        return scalar(function(read(a), int(b)), type_)
 
     return shift
 
@@ -100,8 +103,8 @@ def _compare_integers(op: _Op, a: Any, b: Any) -> Any:
 
 
 def _compare_index(op: _Op, a: Any, b: Any) -> Any:
-    text = str(op.attributes["pred"])
-    predicate = text[text.index("(") + 1 : text.index(")")]
+    # The bindings have no class for the attribute; it prints as `#index<cmp_predicate slt>`.
+    predicate = next(p for p in re.findall(r"\w+", str(op.attributes["pred"])) if p in _INTEGER_PREDICATES)
     function, read = _COMPARE_INTEGERS[_INTEGER_PREDICATES.index(predicate)]
     return np.bool_(function(read(a), read(b)))
 
@@ -130,6 +133,8 @@ def _to_integer(value: Any) -> int:
 
 
 def _select(op: _Op, condition: Any, a: Any, b: Any) -> Any:
+    if isinstance(condition, np.ndarray):
+        raise RelaxError(f"expected a scalar condition, got {op.operands[0].type}")
     return a if condition else b
 
 
@@ -160,6 +165,19 @@ def _dim(op: _Op, tensor: Array, index: Any) -> Any:
     return np.int64(tensor.shape[_within(index, tensor.ndim)])
 
 
+def compute_scalar(op: _Op, operands: Sequence[Any]) -> Any:
+    """The result of an op of :data:`SCALAR_OPS`.
+
+    Raises:
+        RelaxError: an arith op on tensors, a division by zero, an index out of range.
+    """
+    name = op.operation.name
+    whole = next((o for o, v in zip(op.operands, operands, strict=True) if isinstance(v, np.ndarray) and v.ndim), None)
+    if whole is not None and not name.startswith("tensor.") and name != "arith.select":
+        raise RelaxError(f"expected scalars, got {whole.type}")
+    return SCALAR_OPS[name](op, *operands)
+
+
 #: Handlers by op name: the op and its operands' values to the one result.
 SCALAR_OPS: dict[str, _Handler] = {
     "arith.constant": _constant,
@@ -178,9 +196,9 @@ SCALAR_OPS: dict[str, _Handler] = {
     "arith.andi": _integer(operator.and_),
     "arith.ori": _integer(operator.or_),
     "arith.xori": _integer(operator.xor),
-    "arith.shli": _integer(_shift(operator.lshift), _unsigned),
-    "arith.shrsi": _integer(_shift(operator.rshift)),
-    "arith.shrui": _integer(_shift(operator.rshift), _unsigned),
+    "arith.shli": _shift(operator.lshift, _unsigned),
+    "arith.shrsi": _shift(operator.rshift, _signed),
+    "arith.shrui": _shift(operator.rshift, _unsigned),
     "arith.maxsi": _integer(max),
     "arith.minsi": _integer(min),
     "arith.maxui": _integer(max, _unsigned),

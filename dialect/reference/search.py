@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from .numeric import Array, wide
@@ -25,7 +28,7 @@ def argmin(x: Array, *, axis: int, keepdims: bool) -> Array:
     return _index(np.argmin, x, axis, keepdims)
 
 
-def _index(function: np.ufunc, x: Array, axis: int, keepdims: bool) -> Array:
+def _index(function: Callable[..., Any], x: Array, axis: int, keepdims: bool) -> Array:
     """NumPy's rule: the first of equals, a NaN before any number. 0 for an empty row."""
     if not x.shape[axis]:
         kept = (1,) if keepdims else ()
