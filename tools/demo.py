@@ -149,9 +149,7 @@ def demo_table(config: LlamaConfig, executable: Executable, compiled: float, mea
     from rich.box import ROUNDED
     from rich.table import Table
 
-    heads = f"{config.heads} heads on {config.kv_heads}"
-    sizes = f"{config.layers} layers, hidden {config.hidden}, {heads}, vocabulary {config.vocab}"
-    table = Table(title=f"relaxir: Llama-style decoder, {sizes}", box=ROUNDED, show_header=False, title_justify="left")
+    table = Table(title="relaxir: a Llama-style decoder", box=ROUNDED, show_header=False, title_justify="left")
     for justify in ("left", "right", "right", "right"):
         table.add_column(justify=justify)
     manifest = executable.manifest
@@ -160,6 +158,9 @@ def demo_table(config: LlamaConfig, executable: Executable, compiled: float, mea
         table.add_section()
         table.add_row(*(f"[bold]{title}[/bold]" for title in titles))
 
+    layers = f"{config.layers} layers of {config.hidden}, {config.heads} heads on {config.kv_heads}, vocabulary {config.vocab}"
+    section("model", "", "", "")
+    table.add_row(layers, "", "", "")
     section("lifted out of inference", "weights", "bytes in", "bytes out")
     for group in lifted_groups(manifest):
         count = f"{len(group.raw)} -> {len(group.prepared)}"
