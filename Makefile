@@ -34,7 +34,7 @@ pytest: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 bench: $(VENV)/.stamp-test
-	for file in test/benchmark/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	for file in test/benchmark/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
 	rm -rf $(VENV) build *.egg-info

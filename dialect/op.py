@@ -73,11 +73,11 @@ class EffectOp(Relax.Operation):
         super().__init_subclass__(name=name, traits=traits, **kwargs)
 
     @staticmethod
-    def _generate_segments(definitions: list[Any]) -> list[int] | None:
-        groups = [d for d in definitions if d.variadicity != irdl.Variadicity.single]
+    def _generate_segments(operands_or_results: list[Any]) -> list[int] | None:
+        groups = [d for d in operands_or_results if d.variadicity != irdl.Variadicity.single]
         if len(groups) <= 1:
             return None
-        return [ext.Operation._variadicity_to_segment(d.variadicity) for d in definitions]
+        return [ext.Operation._variadicity_to_segment(d.variadicity) for d in operands_or_results]
 
     @classmethod
     def _generate_operand_properties(cls, operands: list[Any]) -> None:

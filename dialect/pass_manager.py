@@ -77,11 +77,11 @@ class Pipeline(passmanager.PassManager):
 
         self.add(lambda op, handle: self._guarded(op, handle, run_children), name=str(nested), argument=str(nested))
 
-    def run(self, op: ir.Operation | ir.Module) -> None:
-        """Runs on ``op`` in place. Raises DiagnosticError when a pass fails or leaves invalid IR."""
+    def run(self, operation: ir.Operation | ir.OpView | ir.Module) -> None:
+        """Runs on an op in place. Raises DiagnosticError when a pass fails or leaves invalid IR."""
         self.failures.clear()
         try:
-            super().run(op.operation)
+            super().run(operation.operation)
         except ir.MLIRError as error:
             cause = self.failures[0] if self.failures else None
             raise _diagnostic(error, self.failures) from cause

@@ -5,6 +5,8 @@ The bindings look for a module named like the dialect under their search prefixe
 
 from __future__ import annotations
 
+import importlib
+
 from .bindings import append_dialect_search_prefix, ext, ir
 
 __all__ = ["NAMESPACE", "Object", "OutputSink", "ParamProvider", "Relax", "load", "new_context"]
@@ -44,7 +46,7 @@ def load(context: ir.Context | None = None) -> ir.Context:
 
     Must run before ``relax.*`` text is parsed in that context: loading later crashes the bindings.
     """
-    from . import ops  # noqa: F401  defining the op classes fills the dialect
+    importlib.import_module(".ops", __package__)  # defining the op classes fills the dialect
 
     context = context or ir.Context.current
     if not context.is_dialect_loaded(NAMESPACE):

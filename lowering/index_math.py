@@ -10,9 +10,15 @@ from ..dialect.symbolic import Expr
 
 __all__ = ["emit_index", "llvm_text"]
 
-_ARITH = {ast.Add: "addi", ast.Sub: "subi", ast.Mult: "muli", ast.FloorDiv: "floordivsi", ast.Mod: "remsi"}
+_ARITH: dict[type[ast.operator], str] = {
+    ast.Add: "addi",
+    ast.Sub: "subi",
+    ast.Mult: "muli",
+    ast.FloorDiv: "floordivsi",
+    ast.Mod: "remsi",
+}
 # Dimensions and their divisors are not negative, where truncating division is floor division.
-_LLVM = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "sdiv", ast.Mod: "srem"}
+_LLVM: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "sdiv", ast.Mod: "srem"}
 
 
 def emit_index(dim: int | Expr, symbols: Mapping[str, ir.Value]) -> ir.Value:

@@ -165,7 +165,7 @@ class _Group:
         block = body_of(self.producer_kernel)
         assert block is not None
         arguments, operands = list(block.arguments), list(self.producer.operands)
-        inner = {a: values[v] for a, v in zip(arguments[:-1], operands[:-1], strict=True)}
+        inner: dict[ir.Value, ir.Value] = {a: values[v] for a, v in zip(arguments[:-1], operands[:-1], strict=True)}
         inner[arguments[-1]] = _empty(arguments[-1].type, values[self.outs[0]])
         here = ir.InsertionPoint.current
         for op in block.operations:

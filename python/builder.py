@@ -12,7 +12,7 @@ Every op of the dialect is a method: operands first, then attributes, by positio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ class Builder:
     # Functions
 
     @contextmanager
-    def function(self, name: str, *, private: bool = False) -> Iterator[Function]:
+    def function(self, name: str, *, private: bool = False) -> Generator[Function]:
         """Opens a function; ops go into the innermost open one. It ends with the block, after :meth:`output`.
 
         Args:
@@ -174,7 +174,7 @@ class Builder:
         with self._at_caller():
             bounds = (0, start, step) if end is None else (start, end, step)
             first, last, stride = self._scope().known(parsed_bounds(bounds))
-            if None in (first, last, stride) or stride == 0:
+            if first is None or last is None or stride is None or stride == 0:
                 raise RelaxError(f"expected known bounds and a step other than 0, got {first}, {last} and {stride}")
             forward = not isinstance(stride, int) or stride > 0
             count = (last - first + stride - 1) // stride if forward else (first - last - stride - 1) // -stride
@@ -233,7 +233,7 @@ class Builder:
     # Inside
 
     @contextmanager
-    def _at_caller(self) -> Iterator[ir.Location]:
+    def _at_caller(self) -> Generator[ir.Location]:
         """Builds at, and blames, the line of Python outside of this package's builder."""
         location = call_site(self._context, caller())
         with self._context, location, errors_at(location):

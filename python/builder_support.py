@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from operator import index
 from types import CodeType, FrameType
@@ -97,7 +97,7 @@ def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None,
 
 
 @contextmanager
-def errors_at(location: ir.Location) -> Iterator[None]:
+def errors_at(location: ir.Location) -> Generator[None]:
     """Gives errors that have no place this one."""
     try:
         yield

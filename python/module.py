@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +149,7 @@ class Module:
         print(script(self))
 
     @contextmanager
-    def _active(self) -> Iterator[None]:
+    def _active(self) -> Generator[None]:
         """Makes the context current: our verifiers run under it, also when MLIR prints."""
         with self.context, ir.Location.unknown():
             yield

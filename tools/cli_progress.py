@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ _LINE_EVERY = 0.25
 
 
 @contextmanager
-def progress_hook() -> Iterator[Callable[[PrepareProgress], None]]:
+def progress_hook() -> Generator[Callable[[PrepareProgress], None]]:
     """A function to be called after each step; what it shows goes to stderr, so that stdout stays for results."""
     if sys.stderr.isatty():
         with _bar() as hook:
@@ -29,7 +29,7 @@ def progress_hook() -> Iterator[Callable[[PrepareProgress], None]]:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[PrepareProgress], None]]:
+def _bar() -> Generator[Callable[[PrepareProgress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 

@@ -9,7 +9,7 @@ from ..errors import RelaxError
 from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype, shape_text
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
-from ..symbolic import Dim, same
+from ..symbolic import Dim, Expr, same
 
 __all__ = ["BroadcastTo", "Concat", "ExpandDims", "Flip", "PermuteDims", "Repeat", "Reshape", "Split", "Squeeze", "Tile"]
 
@@ -50,9 +50,9 @@ class Reshape(Op, name="reshape"):
 
 
 def _count(shape: Sequence[Dim]) -> Dim:
-    total: Dim = 1
+    total: int | Expr = 1
     for dim in shape:
-        if dim is None or total is None:
+        if dim is None:
             return None
         total = total * dim
     return total

@@ -58,13 +58,13 @@ class CallInliner:
         assert block is not None
         body = operations(block)
         renamed = self._renamed(callee, body, taken)
-        mapping = dict(zip(block.arguments, call.operands, strict=True))
+        mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, call.operands, strict=True))
         where = ir.InsertionPoint(call)
         made = [clone_with(op, mapping, where) for op in body[:-1]]
         if renamed:
             for op in made:
                 substitute_symbols(op, renamed)
-        results = [mapping.get(v, v) for v in body[-1].operands]
+        results = [mapping.get(v, v) for v in list[ir.Value](body[-1].operands)]
         for result, value in zip(list(call.results), results, strict=True):
             result.replace_all_uses_with(_as_type(value, result.type, call, made))
         call.erase()

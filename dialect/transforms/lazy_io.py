@@ -80,8 +80,8 @@ def _entry(function: func.FuncOp) -> ir.Block:
     return blocks[0]
 
 
-def _weights(function: func.FuncOp) -> list[ir.BlockArgument]:
-    weights = list(_entry(function).arguments)[num_input(function) or 0 :]
+def _weights(function: func.FuncOp) -> list[ir.Value]:
+    weights = list[ir.Value](_entry(function).arguments)[num_input(function) or 0 :]
     other = next((w for w in weights if not is_tensor(w)), None)
     if other is not None:
         raise RelaxError(f"'func.func' op expected only tensors as weights of @{name_of(function)}, got {other.type}",
@@ -129,7 +129,7 @@ class _Reads:
         """The weights not read yet that an op needs, in argument order."""
         wanted = {v for v in free_values(op) if v in self.pending}
         if self.definer:
-            wanted |= {w for s in self.uses.of_op(op) if (w := self.definer.get(s)) in self.pending}
+            wanted |= {w for s in self.uses.of_op(op) if (w := self.definer.get(s)) is not None and w in self.pending}
         return sorted(wanted, key=lambda w: self.pending[w][0])
 
 

@@ -93,7 +93,7 @@ class _Planner:
     def __init__(self, lifting: Lifting, function: func.FuncOp, inputs: int):
         self.lifting, self.function = lifting, function
         self.block: ir.Block = function.regions[0].blocks[0]
-        arguments = list(self.block.arguments)
+        arguments: list[ir.Value] = list(self.block.arguments)
         self.inputs = arguments[:inputs]
         self.result = LiftPlan(arguments[inputs:], derived=set(arguments[inputs:]))
         self.liftable = set(self.result.weights)

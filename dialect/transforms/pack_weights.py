@@ -48,7 +48,7 @@ class PackWeights(Pass):
         block, inputs = body_of(function), num_input(function)
         if block is None or inputs is None:
             return
-        weights = set(list(block.arguments)[inputs:])
+        weights: set[ir.Value] = set(list(block.arguments)[inputs:])
         packed: dict[ir.Value, ir.Value] = {}
         for op in list(block.operations):
             if _is_weight_math(op, weights):

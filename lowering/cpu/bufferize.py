@@ -85,7 +85,7 @@ def _finish_entry(function: func.FuncOp, signature: Signature) -> Arena:
     assert block is not None, name_of(function)
     index, i64 = ir.IndexType.get(function.context), ir.IntegerType.get_signless(64, function.context)
     with function.location:
-        tensors = list(block.arguments)
+        tensors: list[ir.Value] = list(block.arguments)
         bytes_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ir.IntegerType.get_signless(8))
         buffer = block.add_argument(bytes_, function.location)
         symbols = {name: block.add_argument(index, function.location) for name in signature.symbols}

@@ -54,6 +54,8 @@ _BETTER = (
     ("def shape(self) -> list | None:", "def shape(self) -> list[int]:"),
     ("array: Buffer", "array: Any"),
     ("dict[str, Attribute]", "Mapping[str, Attribute]"),
+    # Sequence declares it, with types.
+    ('    def __getitem__(self, key, /):\n        """Return self[key]."""\n', ""),
 )
 
 

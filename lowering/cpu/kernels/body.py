@@ -6,7 +6,7 @@ lane stays symbolic (:class:`Lane`), so that a load indexed by it is a vector lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 
 from ....dialect.bindings import ir
@@ -48,10 +48,10 @@ class Body:
     ``dropped`` are loop dimensions that have one iteration and therefore no loop.
     """
 
-    def __init__(self, emitter: Emitter, memory: Memory, dropped: Mapping[int, object] | None = None):
+    def __init__(self, emitter: Emitter, memory: Memory, dropped: Collection[int] = ()):
         self.emitter = emitter
         self.memory = memory
-        self.dropped = dropped or {}
+        self.dropped = dropped
 
     def evaluate(self, operation: ir.Operation, environment: Environment, point: Point) -> None:
         """Builds one operation of the body and records its result.
@@ -109,11 +109,15 @@ class Body:
         em = self.emitter
         if isinstance(a, Lane) and isinstance(b, Lane):
             return Lane(em.add(a.base, b.base), a.step + b.step)
-        if isinstance(b, (Lane, Choice)) or is_vector(b):
+        if isinstance(a, ir.Value) or isinstance(b, (Lane, Choice)) or is_vector(b):
             return None
+        return self._plus_scalar(a, b)
+
+    def _plus_scalar(self, a: Item, b: ir.Value) -> Item:
+        em = self.emitter
         if isinstance(a, Choice):
-            return _chosen(a, self._add(a.first, b) or em.add(a.first, b), self._add(a.second, b) or em.add(a.second, b))
-        return Lane(em.add(a.base, b), a.step) if isinstance(a, Lane) else None
+            return _chosen(a, self._plus_scalar(a.first, b), self._plus_scalar(a.second, b))
+        return Lane(em.add(a.base, b), a.step) if isinstance(a, Lane) else em.add(a, b)
 
     def _arith_subi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         a, b = (self.item(v, environment) for v in operation.operands)
