@@ -99,7 +99,9 @@ def _orc_link(code: bytes, symbols: list[str]) -> tuple[dict[str, int], object]:
         if not _orc:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
-            _orc.append(llvm.create_lljit_compiler())
+            # JITLink maps all sections of an object together. RuntimeDyld maps each alone, and in a process of many GB their
+            # distance can exceed the 2 GB that 32-bit relocations reach, which aborts (seen with a Llama of 1.5 GB).
+            _orc.append(llvm.create_lljit_compiler(use_jit_link=True))
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for symbol in symbols:
             builder.export_symbol(symbol)
