@@ -206,9 +206,30 @@ class Body:
     def _affine_apply(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         items = [self.item(v, environment) for v in operation.operands]
         affine_map = ir.AffineMapAttr(operation.attributes["map"]).value
-        if affine_map.n_symbols or any(is_vector(i) or isinstance(i, Choice) for i in items):
-            raise RelaxError("expected affine.apply of loop indices and scalars inside linalg.generic", operation.location)
+        if affine_map.n_symbols:
+            raise RelaxError("expected affine.apply without symbols inside linalg.generic", operation.location)
+        if any(is_vector(i) or isinstance(i, Choice) for i in items):
+            return self._apply_to_vectors(affine_map.results[0], [self.value(i, point) for i in items], point)
         return self._apply(from_affine(affine_map.results[0]), items, point)
+
+    def _apply_to_vectors(self, expr: ir.AffineExpr, values: Sequence[ir.Value], point: Point) -> ir.Value:
+        """An index expression lane by lane, for indices that data or conditions decide."""
+        em = self.emitter
+        if isinstance(expr, ir.AffineDimExpr):
+            return em.broadcast(values[expr.position], point.width)
+        if isinstance(expr, ir.AffineConstantExpr):
+            return em.broadcast(em.number(expr.value), point.width)
+        left, right = (self._apply_to_vectors(e, values, point) for e in (expr.lhs, expr.rhs))
+        if isinstance(expr, ir.AffineAddExpr):
+            return em.add(left, right)
+        if isinstance(expr, ir.AffineMulExpr):
+            return em.mul(left, right)
+        # The remainder of affine expressions is never negative.
+        shifted = em.add(em.op("arith.remsi", [left, right], left.type), right)
+        remainder = em.op("arith.remsi", [shifted, right], left.type)
+        if isinstance(expr, ir.AffineModExpr):
+            return remainder
+        return em.op("arith.divsi", [em.sub(left, remainder), right], left.type)
 
     def _apply(self, linear: Linear, items: Sequence[Item], point: Point) -> Item:
         """An index expression over items; the first lane by scalar arithmetic, the others relative to it."""

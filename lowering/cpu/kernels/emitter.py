@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....dialect.bindings import ir
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 __all__ = ["Emitter"]
 
-_FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5}
+_FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "uno": 14}
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 LoopBody = Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
@@ -107,7 +103,7 @@ class Emitter:
         )
 
     @contextmanager
-    def before(self, operation: ir.Operation) -> Iterator[None]:
+    def before(self, operation: ir.Operation) -> Generator[None]:
         """Builds in front of an operation, with its location."""
         saved = self._point, self.location
         self._point, self.location = ir.InsertionPoint(operation), operation.location
@@ -120,6 +116,9 @@ class Emitter:
 
     def vector(self, width: int, element: ir.Type) -> ir.Type:
         return ir.VectorType.get([width], element, loc=self.location)
+
+    def integer(self, bits: int) -> ir.Type:
+        return ir.IntegerType.get_signless(bits, self.context)
 
     def constant(self, value: float | bool, kind: ir.Type) -> ir.Value:
         """A scalar, or a vector with that value in every lane."""

@@ -44,10 +44,26 @@ class Loops:
 
     def build(self) -> None:
         self.memory.prepare(self.nest.sizes())
-        for operation in self.operations:
-            if operation.name == "memref.load":
-                self.memory.captured(operation.operands[0])
-        self._parallel(0, {}, Point())
+        sources = [op.operands[0] for op in self.operations if op.name == "memref.load"]
+        for source in sources:
+            self.memory.captured(source)
+        guard = self._any_iteration() if sources else None
+        if guard is None:
+            self._parallel(0, {}, Point())
+        else:
+            self.emitter.when(guard, lambda: (self._parallel(0, {}, Point()), ())[1])
+
+    def _any_iteration(self) -> ir.Value | None:
+        """Whether the nest has an iteration at all, None when types say so.
+
+        A load that inner loops do not change is built outside of them: it must not run when they would not.
+        """
+        em, result = self.emitter, None
+        for extent in self.nest.extents.values():
+            if not extent.static:
+                positive = em.compare("sgt", self.memory.size(extent), em.number(0))
+                result = positive if result is None else em.op("arith.andi", [result, positive], em.i1)
+        return result
 
     # -- what is computed where ------------------------------------------------------------------------------------
 

@@ -137,18 +137,19 @@ def combiners(nest: Nest) -> list[tuple[ir.Operation, ir.Value]] | None:
 
 def lanes_for(nest: Nest, target: Target) -> int:
     """Lanes by the widest element that the nest touches, at least 8 and at most 32 bits (LLVM splits wider ones)."""
-    kinds = [o.argument.type for o in nest.operands]
     operations, _ = nest.body()
-    kinds += [op.results[0].type for op in operations if op.name != "linalg.index"]
-    return target.lanes(max(8, min(32, max(map(element_bits, kinds)))))
+    widths = [element_bits(o.argument.type) for o in nest.operands]
+    results = [op.results[0].type for op in operations]
+    widths += [element_bits(kind) for kind in results if not isinstance(kind, ir.IndexType)]
+    return target.lanes(max(8, min(32, max(widths))))
 
 
 def element_bits(kind: ir.Type) -> int:
-    """The width of a number type; i1 and index count as nothing, they never are in memory."""
+    """The width of a number type."""
     if isinstance(kind, ir.IndexType):
-        return 0
+        return 64
     width: int = kind.width  # type: ignore[attr-defined]
-    return 0 if width == 1 else width
+    return width
 
 
 def _combiner(value: ir.Value, accumulator: ir.Value) -> tuple[ir.Operation, ir.Value] | None:

@@ -26,6 +26,7 @@ from .contraction import Contraction, Factor, Group, match_contraction, plain_di
 from .emitter import Emitter
 from .index_math import Size
 from .nest import Nest, Operand, read_nest
+from .plan import element_bits
 
 __all__ = ["lower_group"]
 
@@ -79,7 +80,8 @@ class Kernel:
         self.extents = nest.extents
         self.body = Body(emitter, memory, nest.dropped)
         self.output = nest.outputs[0]
-        self.rows, columns = target.matmul_tile
+        rows, columns = target.matmul_tile
+        self.rows = max(1, rows * 32 // max(32, element_bits(self.output.argument.type)))  # f64 takes two registers
         self.width = target.lanes()
         self.vectors = max(1, columns // self.width)
         self.epilogue_body = None if epilogue is None else Body(emitter, memory, epilogue.dropped)
