@@ -146,7 +146,7 @@ class _Lift:
                 other = found.setdefault(name, weight)
                 if other.type != weight.type:
                     raise RelaxError(
-                        f"'func.func' op expected one type for the shared weight '{name}', got {other.type} and {weight.type}",
+                        f"'func.func' op expected one type for the shared weight '{name}', got '{other.type}' and '{weight.type}'",
                         entry.function.location,
                     )
         return found

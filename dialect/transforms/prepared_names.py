@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from ..bindings import ir
 from ..call_graph import callee_of
+from ..struct_info import is_tensor
 
 __all__ = ["distinct", "result_names_of"]
 
@@ -21,6 +22,8 @@ MAX_LENGTH = 160
 def result_names_of(op: ir.Operation, sources: Iterable[str]) -> list[str]:
     """Names for the results of an op that reads values of these names; not yet distinct from other names."""
     names = list(dict.fromkeys(sources))
+    if not any(is_tensor(r) for r in op.results):  # a scalar is never a weight, so its ops would only lengthen names
+        return ["+".join(names)[:MAX_LENGTH]] * len(op.results)
     what = callee_of(op) if op.name == "func.call" else op.name.rpartition(".")[2]
     name = f"{'+'.join(names)}.{what}"
     if len(name) > MAX_LENGTH:

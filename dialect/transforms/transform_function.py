@@ -64,7 +64,7 @@ class TransformFunction:
         block = body_of(function)
         if block is None or len(function.regions[0].blocks) != 1:
             raise RelaxError(
-                f"'func.func' op expected a transform function of one block in @{name_of(function)}", function.location
+                f"'func.func' op expected one block in the transform function @{name_of(function)}, got several", function.location
             )
         values, names = returned_values(function), result_names(function)
         if None in names and len(names) == len(weights):

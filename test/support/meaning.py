@@ -1,0 +1,127 @@
+"""Runs a module the way a user would, raw weights in and results out, whatever passes have made of it.
+
+Where a transform function exists its results are the weights; where a function is lazy its weights come from a provider and
+its results go to a sink.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaxir.dialect.bindings import func, ir
+from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.functions import body_of, functions, is_private, name_of, num_input, result_names, transform_targets
+from relaxir.dialect.reference.arguments import entry_names
+from relaxir.dialect.reference.interpreter import evaluate
+from relaxir.dialect.struct_info import TensorInfo, is_tensor
+from relaxir.dialect.symbolic import Dim, Expr
+from relaxir.dialect.symbolic import evaluate as evaluate_dim
+from relaxir.dialect.traversal import nested_operations
+
+__all__ = ["arguments_for", "entry_functions", "prepare", "raw_weights", "run_entry"]
+
+Arrays = Mapping[str, np.ndarray]
+
+#: Sizes that symbols get; another one is 4.
+SIZES = {"n": 5, "m": 3, "k": 2}
+
+
+def entry_functions(module: ir.Operation) -> list[func.FuncOp]:
+    """Public functions with a body that are no transform functions."""
+    found = functions(module)
+    return [f for f in found if not is_private(f) and body_of(f) is not None and not transform_targets(f)]
+
+
+def raw_weights(module: ir.Operation, name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Random raw weights, by name: those of all functions, because a shared transform function wants all; own ones win."""
+    found: dict[str, np.ndarray] = {}
+    for function in sorted(entry_functions(module), key=lambda f: name_of(f) == name):
+        source = _transform_of(module, name_of(function)) or function
+        split = num_input(source)
+        arguments = list(body_of(source).arguments)
+        weights = list(zip(entry_names(source), arguments, strict=True))[len(arguments) if split is None else split :]
+        found |= {n: _random(a.type, rng) for n, a in weights}
+    return found
+
+
+def arguments_for(module: ir.Operation, name: str, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random run-time inputs of a function."""
+    function = _function(module, name)
+    arguments = list(body_of(function).arguments)
+    return [_random(a.type, rng) for a in arguments[: num_input(function)] if is_tensor(a) or not _is_callable(a)]
+
+
+def run_entry(module: ir.Operation, name: str, inputs: Sequence[np.ndarray], raw: Arrays) -> tuple[np.ndarray, ...]:
+    """The results of an entry function for inputs and raw weights. More weights than it needs may be given."""
+    prepared = prepare(module, name, raw)
+    return _run(module, _function(module, name), inputs, prepared)
+
+
+def prepare(module: ir.Operation, name: str, raw: Arrays) -> dict[str, np.ndarray]:
+    """The weights that a function takes: what its transform function makes of the raw ones, else those."""
+    transform = _transform_of(module, name)
+    if transform is None:
+        return dict(raw)
+    names = _output_names(transform)
+    results = _run(module, transform, [], raw)
+    assert len(names) == len(results)
+    return dict(zip(names, results, strict=True))
+
+
+def _run(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], weights: Arrays) -> tuple[np.ndarray, ...]:
+    handed: dict[int, np.ndarray] = {}
+
+    def provider(index: int, name: str | None) -> np.ndarray:
+        return weights[name if name is not None else f"weight{index}"]
+
+    def sink(index: int, name: str | None, value: np.ndarray) -> None:
+        assert index not in handed
+        handed[index] = np.array(value)
+
+    split = num_input(function)
+    names = entry_names(function)
+    wanted = names[len(names) if split is None else split :]
+    results = evaluate(module, name_of(function), inputs, {n: weights[n] for n in wanted}, provider, sink)
+    return results or tuple(handed[i] for i in sorted(handed))
+
+
+def _output_names(function: func.FuncOp) -> list[str]:
+    """Names of a function's results, or of what it hands to its sink, by index."""
+    names = result_names(function)
+    if names:
+        return [n or f"weight{i}" for i, n in enumerate(names)]
+    sets = [op for op in nested_operations(function.operation) if op.name == "relax.set_output"]
+    by_index = {op.opview.index: op.opview.name for op in sets}
+    return [by_index[i] for i in sorted(by_index)]
+
+
+def _transform_of(module: ir.Operation, name: str) -> func.FuncOp | None:
+    return next((f for f in functions(module) if name in transform_targets(f)), None)
+
+
+def _function(module: ir.Operation, name: str) -> func.FuncOp:
+    return next(f for f in functions(module) if name_of(f) == name)
+
+
+def _is_callable(value: ir.Value) -> bool:
+    return str(value.type).startswith("!relax.")
+
+
+def _random(type_: ir.Type, rng: np.random.Generator) -> Any:
+    """Small integers, as whatever dtype: sums and products of them are exact."""
+    if not is_tensor(type_):
+        return rng.integers(0, 2) if "i" in str(type_) else float(rng.integers(0, 3))
+    info = TensorInfo.of(type_)
+    shape = tuple(_size(d) for d in info.shape)
+    values = rng.integers(0 if str(info.dtype).startswith(("i1", "ui")) else -3, 4, math.prod(shape)).reshape(shape)
+    return (values > 0 if str(info.dtype) == "i1" else values).astype(numpy_dtype(info.dtype))
+
+
+def _size(dim: Dim) -> int:
+    if isinstance(dim, Expr):
+        return evaluate_dim(dim, {n: SIZES.get(n, 4) for n in dim.names})
+    return 4 if dim is None else dim

@@ -1,0 +1,62 @@
+// RUN: relax-opt %s --split-input-file --relax-lazy-transform-params | filecheck %s
+
+// Reads come just before first uses, writes right after definitions; a raw weight is read and handed on at once.
+// CHECK-LABEL: @main_transform_params(%arg0: !relax.param_provider, %arg1: !relax.output_sink)
+// CHECK-SAME:    relax.num_input = 2 : i64, relax.transform_for = @main
+// CHECK-NEXT:    %0 = "relax.get_param"(%arg0) {index = 1 : i64, name = "b"}
+// CHECK-NEXT:    %1 = "relax.astype"(%0)
+// CHECK-NEXT:    "relax.set_output"(%arg1, %1) {index = 2 : i64, name = "b.astype"}
+// CHECK-NEXT:    %2 = "relax.get_param"(%arg0) {index = 0 : i64, name = "a"}
+// CHECK-NEXT:    %3 = "relax.exp"(%2)
+// CHECK-NEXT:    "relax.set_output"(%arg1, %3) {index = 1 : i64, name = "a.exp"}
+// CHECK-NEXT:    %4 = "relax.get_param"(%arg0) {index = 2 : i64, name = "c"}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %4) {index = 0 : i64, name = "c"}
+// CHECK-NEXT:    return
+// Inference and other functions with weights never become lazy.
+// CHECK:       @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32> {relax.name = "c"})
+// CHECK:       @other(%arg0: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
+func.func @main_transform_params(%a: tensor<4xf32> {relax.name = "a"}, %b: tensor<4xf32> {relax.name = "b"}, %c: tensor<4xf32> {relax.name = "c"})
+    -> (tensor<4xf32> {relax.name = "c"}, tensor<4xf32> {relax.name = "a.exp"}, tensor<4xf16> {relax.name = "b.astype"})
+    attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
+  %0 = "relax.astype"(%b) {dtype = f16} : (tensor<4xf32>) -> tensor<4xf16>
+  %1 = "relax.exp"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %c, %1, %0 : tensor<4xf32>, tensor<4xf32>, tensor<4xf16>
+}
+func.func @main(%x: tensor<4xf32>, %c: tensor<4xf32> {relax.name = "c"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+  return %c : tensor<4xf32>
+}
+func.func @other(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// Results that come from a call of a private function, from control flow and from constants; private functions keep arguments.
+// CHECK-LABEL: @called_transform_params(%arg0: !relax.param_provider, %arg1: !relax.output_sink)
+// CHECK:         %[[W:.*]] = "relax.get_param"
+// CHECK-NEXT:    %[[P:.*]]:2 = call @parts(%[[W]])
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[P]]#0) {index = 0 : i64}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[P]]#1) {index = 1 : i64}
+// CHECK-NEXT:    %[[I:.*]] = scf.if
+// CHECK:         "relax.set_output"(%arg1, %[[I]]) {index = 2 : i64}
+// CHECK:       func.func private @parts(%arg0: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+func.func @called_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<2xf32>, tensor<2xf32>, tensor<4xf32>, tensor<f32>)
+    attributes {relax.num_input = 0 : i64, relax.transform_for = @called} {
+  %true = arith.constant true
+  %p:2 = call @parts(%w) : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %i = scf.if %true -> tensor<4xf32> {
+    %e = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  } else {
+    scf.yield %w : tensor<4xf32>
+  }
+  %c = "relax.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
+  return %p#0, %p#1, %i, %c : tensor<2xf32>, tensor<2xf32>, tensor<4xf32>, tensor<f32>
+}
+func.func private @parts(%w: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0:2 = "relax.split"(%w) {sections = 2 : i64} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  return %0#0, %0#1 : tensor<2xf32>, tensor<2xf32>
+}
+func.func @called(%a: tensor<2xf32>, %b: tensor<2xf32>, %c: tensor<4xf32>, %d: tensor<f32>) attributes {relax.num_input = 0 : i64} {
+  return
+}
