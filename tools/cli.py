@@ -132,10 +132,10 @@ def _compile(arguments: argparse.Namespace) -> None:
 
 
 def _info(arguments: argparse.Namespace) -> None:
-    from .. import load
+    from ..runtime.artifact import read_manifest
     from .cli_info import info_lines
 
-    print("\n".join(info_lines(load(arguments.artifact).manifest)))
+    print("\n".join(info_lines(read_manifest(arguments.artifact))))
 
 
 def _prepare(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
 __all__ = ["load_exported_program", "read_npy", "write_npz"]
+
+_MAGIC = b"\x93NUMPY"
 
 
 def load_exported_program(path: str) -> ExportedProgram:
@@ -46,15 +48,21 @@ def read_npy(path: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     Raises:
         RelaxError: the file is missing, no array, or one of Python objects.
     """
-    try:
-        with os_errors("read", path):
-            array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError, zipfile.BadZipFile) as error:
-        raise RelaxError(f"'{path}': expected an array in .npy form, got {error}") from None
-    if not isinstance(array, np.ndarray):
-        raise RelaxError(f"'{path}': expected an array in .npy form, got an archive of several")
+    with os_errors("read", path), open(path, "rb") as file:
+        head = file.read(len(_MAGIC))
+        if head != _MAGIC:
+            raise RelaxError(f"'{path}': expected an array in .npy form, got a file that begins with {head!r}")
+        file.seek(0)
+        array = _read_array(file, path)
     is_raw = array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == dtype.itemsize
     return array.view(dtype) if is_raw else array
+
+
+def _read_array(file: BinaryIO, path: str) -> np.ndarray[Any, Any]:
+    try:
+        return np.lib.format.read_array(file, allow_pickle=False)
+    except (ValueError, EOFError, SyntaxError, MemoryError) as error:
+        raise RelaxError(f"'{path}': expected an array in .npy form, got {error}") from None
 
 
 def write_npz(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:

@@ -17,7 +17,7 @@ from ..weights.files import inside, os_errors, sync_folder
 from .library import Library, llvm_binding
 from .manifest import Manifest, TargetSpec
 
-__all__ = ["Artifact", "check_target", "read_artifact", "write_artifact"]
+__all__ = ["Artifact", "check_target", "read_artifact", "read_manifest", "write_artifact"]
 
 MANIFEST = "manifest.json"
 MODULE = "module.mlir"
@@ -94,13 +94,7 @@ def read_artifact(path: str) -> Artifact:
     Raises:
         RelaxError: it is no artifact, a file is missing or damaged, or its code is for another processor.
     """
-    if not os.path.isdir(path):
-        got = "a file" if os.path.exists(path) else "nothing"
-        raise RelaxError(f"'{path}': expected an artifact directory, got {got}")
-    if not os.path.exists(os.path.join(path, MANIFEST)):
-        raise RelaxError(f"'{path}': expected {MANIFEST} in an artifact directory, got none")
-    data = _read_manifest(os.path.join(path, MANIFEST))
-    manifest = Manifest.of(data, f"'{path}': manifest")
+    manifest = read_manifest(path)
     check_target(manifest.target, f"'{path}'")
     name, code = _checked_code(path, manifest.data)
     is_shared = name == SHARED
@@ -108,6 +102,21 @@ def read_artifact(path: str) -> Artifact:
     library = Library.open(os.path.join(path, name), symbols) if is_shared else Library.from_object(code, symbols)
     texts = [_decoded(_read(path, f), os.path.join(path, f)) for f in (MODULE, HEADER)]
     return Artifact(manifest.data, library, texts[0], texts[1], code, is_shared)
+
+
+def read_manifest(path: str) -> Manifest:
+    """The manifest of an artifact, also of one for another processor: no code is loaded.
+
+    Raises:
+        RelaxError: it is no artifact, or its manifest is malformed.
+    """
+    if not os.path.isdir(path):
+        got = "a file" if os.path.exists(path) else "nothing"
+        raise RelaxError(f"'{path}': expected an artifact directory, got {got}")
+    if not os.path.exists(os.path.join(path, MANIFEST)):
+        raise RelaxError(f"'{path}': expected {MANIFEST} in an artifact directory, got none")
+    data = _read_manifest(os.path.join(path, MANIFEST))
+    return Manifest.of(data, f"'{path}': manifest")
 
 
 def check_target(target: TargetSpec, what: str) -> None:
