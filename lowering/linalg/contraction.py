@@ -129,7 +129,7 @@ def keeps_sums(source: ir.Type, dtype: ir.Type) -> bool:
     """Whether sums are elements of the result as they are."""
     if is_float(source) != is_float(dtype):
         return False
-    return not is_float(source) or (dtype.width >= 32 and accumulator_type(source) == dtype)
+    return accumulator_type(source) == dtype if is_float(source) else source == dtype
 
 
 def factor(x: ir.Value, dtype: ir.Type, source: ir.Type) -> Scalar:

@@ -37,6 +37,7 @@ from ...dialect.functions import body_of, functions, name_of
 from ...dialect.op import EffectOp, attrs_of
 from ...dialect.pass_manager import Pass
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
+from ...dialect.symbolic import Expr
 from .builder import Builder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type

@@ -29,10 +29,13 @@ __all__ = [
 
 Array = np.ndarray
 
-_PIPELINE = """builtin.module(
+_BUFFERIZE = """builtin.module(
   canonicalize,cse,
   one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map},
-  canonicalize,cse,func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata,lower-affine,
+  canonicalize,cse)"""
+
+_TO_LLVM = """builtin.module(
+  func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata,lower-affine,
   convert-scf-to-cf,arith-expand{include-bf16=true},func.func(convert-math-to-llvm),convert-math-to-libm,finalize-memref-to-llvm,
   convert-func-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,
   reconcile-unrealized-casts)"""
@@ -80,7 +83,9 @@ def run_linalg(module: ir.Module, inputs: Sequence[Array], name: str = "main") -
     engine_module = extras_module("execution_engine")
     results = _mark(module, name)
     with module.context:
-        passmanager.PassManager.parse(_PIPELINE.replace("\n", "")).run(module.operation)
+        passmanager.PassManager.parse(_BUFFERIZE.replace("\n", "")).run(module.operation)
+        _copies_to_generic(module)
+        passmanager.PassManager.parse(_TO_LLVM.replace("\n", "")).run(module.operation)
     engine = engine_module.ExecutionEngine(module, opt_level=0)
     failed: list[int] = []
     callback = ctypes.CFUNCTYPE(None, ctypes.c_bool, ctypes.c_int64)(lambda ok, number: None if ok else failed.append(number))
@@ -101,6 +106,33 @@ def _mark(module: ir.Module, name: str) -> list[tuple[int, np.dtype]]:
                 f.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         return [(t.rank, _stored_dtype(t.element_type)) for t in signature.results]
+
+
+def _copies_to_generic(module: ir.Module) -> None:
+    """MLIR lowers ``memref.copy`` between strided buffers to a call of its own runtime library, which the wheel lacks."""
+    copies: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "memref.copy":
+            copies.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
+    for copy in copies:
+        type_ = copy.operands[0].type
+        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+        attributes = {
+            "indexing_maps": ir.ArrayAttr.get([identity] * 2),
+            "iterator_types": ir.ArrayAttr.get([parallel] * type_.rank),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1]),
+        }
+        with ir.InsertionPoint(copy), copy.location:
+            generic = ir.Operation.create("linalg.generic", [], list(copy.operands), attributes, regions=1)
+            block = ir.Block.create_at_start(generic.regions[0], [type_.element_type] * 2, [copy.location] * 2)
+            with ir.InsertionPoint(block):
+                ir.Operation.create("linalg.yield", [], [block.arguments[0]])
+        copy.erase()
 
 
 def _stored_dtype(element: ir.Type) -> np.dtype:
