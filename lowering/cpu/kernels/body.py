@@ -206,20 +206,25 @@ class Body:
     def _affine_apply(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         items = [self.item(v, environment) for v in operation.operands]
         affine_map = ir.AffineMapAttr(operation.attributes["map"]).value
-        if affine_map.n_symbols:
-            raise RelaxError("expected affine.apply without symbols inside linalg.generic", operation.location)
         if any(is_vector(i) or isinstance(i, Choice) for i in items):
-            return self._apply_to_vectors(affine_map.results[0], [self.value(i, point) for i in items], point)
-        return self._apply(from_affine(affine_map.results[0]), items, point)
+            values = [self.emitter.broadcast(self.value(i, point), point.width) for i in items]
+            return self._apply_to_vectors(
+                affine_map.results[0], values[: affine_map.n_dims], values[affine_map.n_dims :], point
+            )
+        return self._apply(from_affine(affine_map.results[0], affine_map.n_dims), items, point)
 
-    def _apply_to_vectors(self, expr: ir.AffineExpr, values: Sequence[ir.Value], point: Point) -> ir.Value:
+    def _apply_to_vectors(
+        self, expr: ir.AffineExpr, dims: Sequence[ir.Value], symbols: Sequence[ir.Value], point: Point
+    ) -> ir.Value:
         """An index expression lane by lane, for indices that data or conditions decide."""
         em = self.emitter
         if isinstance(expr, ir.AffineDimExpr):
-            return em.broadcast(values[expr.position], point.width)
+            return dims[expr.position]
+        if isinstance(expr, ir.AffineSymbolExpr):
+            return symbols[expr.position]
         if isinstance(expr, ir.AffineConstantExpr):
             return em.broadcast(em.number(expr.value), point.width)
-        left, right = (self._apply_to_vectors(e, values, point) for e in (expr.lhs, expr.rhs))
+        left, right = (self._apply_to_vectors(e, dims, symbols, point) for e in (expr.lhs, expr.rhs))
         if isinstance(expr, ir.AffineAddExpr):
             return em.add(left, right)
         if isinstance(expr, ir.AffineMulExpr):

@@ -191,19 +191,21 @@ class Linear:
 NOWHERE = Linear(())
 
 
-def from_affine(expression: ir.AffineExpr) -> Linear:
-    """Reads an affine expression over dimensions.
+def from_affine(expression: ir.AffineExpr, first_symbol: int | None = None) -> Linear:
+    """Reads an affine expression over dimensions; its symbols, where ``first_symbol`` allows them, follow the dimensions.
 
     Raises:
-        RelaxError: it has symbols or divides by something that is no positive constant.
+        RelaxError: it has symbols that it may not have, or divides by something that is no positive constant.
     """
     if isinstance(expression, ir.AffineDimExpr):
         return Linear.dim(expression.position)
+    if isinstance(expression, ir.AffineSymbolExpr) and first_symbol is not None:
+        return Linear.dim(first_symbol + expression.position)
     if isinstance(expression, ir.AffineConstantExpr):
         return Linear.of(expression.value)
     if not hasattr(expression, "lhs"):
         raise RelaxError(f"expected an index map without symbols, got '{expression}'")
-    left, right = from_affine(expression.lhs), from_affine(expression.rhs)  # pyright: ignore
+    left, right = (from_affine(e, first_symbol) for e in (expression.lhs, expression.rhs))  # pyright: ignore
     if isinstance(expression, ir.AffineAddExpr):
         return left + right
     constant = right.constant.static
