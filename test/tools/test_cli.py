@@ -25,33 +25,28 @@ Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
-def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An artifact, linked once."""
-    path = tmp_path_factory.mktemp("artifact") / "model.relax"
-    scaled_executable().save(path)
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an artifact, raw and prepared weights, and an input; made once, for linking and syncing take time."""
+    path = tmp_path_factory.mktemp("files")
+    executable = scaled_executable()
+    executable.save(path / "model.relax")
+    write_safetensors(path / "raw.safetensors", {"w": W, "bias": BIAS})
+    executable.prepare(path / "raw.safetensors", path / "prepared.safetensors")
+    np.save(path / "x.npy", np.ones((2, 4), np.float32))
     return path
 
 
 @pytest.fixture
-def relaxir(artifact: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Runs the command line in a folder with an artifact, raw weights and an input; gives exit code, stdout and stderr."""
+def relaxir(files: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Runs the command line in a copy of the folder; gives exit code, stdout and stderr."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(artifact, "model.relax")
-    write_safetensors("raw.safetensors", {"w": W, "bias": BIAS})
-    np.save("x.npy", np.ones((2, 4), np.float32))
 
     def call(*arguments: str) -> tuple[int, str, str]:
         code = cli.run(arguments)
         return code, *capsys.readouterr()
 
     return call
-
-
-@pytest.fixture
-def prepared(relaxir: Cli) -> Cli:
-    """The same with the weights prepared."""
-    assert relaxir("prepare", "model.relax", "raw.safetensors", "-o", "prepared.safetensors")[0] == 0
-    return relaxir
 
 
 def run_arguments(*more: str) -> tuple[str, ...]:
@@ -102,11 +97,11 @@ def test_info_groups_what_is_lifted(relaxir: Cli):
 
 
 def test_prepare(relaxir: Cli):
-    code, out, err = relaxir("prepare", "model.relax", "raw.safetensors", "-o", "prepared.safetensors", "--jobs", "2")
+    code, out, err = relaxir("prepare", "model.relax", "raw.safetensors", "-o", "p.safetensors", "--jobs", "2")
     assert code == 0
-    assert out.startswith("prepared prepared.safetensors: 19 bytes to 19 bytes in ")
+    assert out.startswith("prepared p.safetensors: 19 bytes to 19 bytes in ")
     assert err.splitlines()[-1] == "prepare: 2 of 2 steps, 19 B of 19 B"
-    np.testing.assert_array_equal(Checkpoint("prepared.safetensors").get("w"), 2 * W)
+    np.testing.assert_array_equal(Checkpoint("p.safetensors").get("w"), 2 * W)
 
 
 def test_prepare_shows_a_bar_on_a_terminal(relaxir: Cli, monkeypatch: pytest.MonkeyPatch):
@@ -117,17 +112,17 @@ def test_prepare_shows_a_bar_on_a_terminal(relaxir: Cli, monkeypatch: pytest.Mon
     assert out.startswith("prepared ")
 
 
-def test_run(prepared: Cli):
-    code, out, err = prepared(*run_arguments("--input", "x=x.npy"))
+def test_run(relaxir: Cli):
+    code, out, err = relaxir(*run_arguments("--input", "x=x.npy"))
     assert (code, out, err) == (0, "y: [2, 4] float32\nwrote out.npz\n", "")
     with np.load("out.npz") as results:
         np.testing.assert_array_equal(results["y"], [2 * W, 2 * W])
 
 
-def test_run_at_random(prepared: Cli):
+def test_run_at_random(relaxir: Cli):
     results = []
     for seed in ([], ["7"], ["7"]):
-        assert prepared(*run_arguments("--random", *seed, "--dim", "n=5"))[0] == 0
+        assert relaxir(*run_arguments("--random", *seed, "--dim", "n=5"))[0] == 0
         with np.load("out.npz") as archive:
             results.append(archive["y"])
     assert results[0].shape == (5, 4)
@@ -156,10 +151,10 @@ def test_raw_bytes_of_bfloat16_are_read_back(relaxir: Cli):
         assert archive["y"].view(ml_dtypes.bfloat16) == 1.5
 
 
-def test_run_replaces_the_file_and_leaves_no_other(prepared: Cli):
+def test_run_replaces_the_file_and_leaves_no_other(relaxir: Cli):
     before = set(os.listdir())
     for _ in range(2):
-        assert prepared(*run_arguments("--input", "x=x.npy"))[0] == 0
+        assert relaxir(*run_arguments("--input", "x=x.npy"))[0] == 0
     assert set(os.listdir()) == before | {"out.npz"}
 
 
@@ -226,7 +221,7 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
         (("import", "none.pt2", "-o", "m.mlir"), "cannot read 'none.pt2': No such file or directory"),
     ],
 )  # fmt: skip
-def test_mistakes(prepared: Cli, arguments: tuple[str, ...], message: str):
+def test_mistakes(relaxir: Cli, arguments: tuple[str, ...], message: str):
     Path("empty.npy").touch()
     Path("torn.npy").write_bytes(Path("x.npy").read_bytes()[:-5])
     Path("bad.mlir").write_text("garbage")
@@ -235,7 +230,7 @@ def test_mistakes(prepared: Cli, arguments: tuple[str, ...], message: str):
     np.save("objects.npy", np.array([{}]), allow_pickle=True)
     np.save("double.npy", np.ones((2, 4)))
     np.save("wide.npy", np.ones((2, 5), np.float32))
-    code, out, err = prepared(*arguments)
+    code, out, err = relaxir(*arguments)
     assert (code, out) == (1, "")
     assert err.startswith("error: ")
     assert err.count("\n") == 1
@@ -277,9 +272,9 @@ def test_missing_weight_is_named(relaxir: Cli):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_permission_denied(prepared: Cli):
+def test_permission_denied(relaxir: Cli):
     os.mkdir("locked", 0o500)
-    _, _, err = prepared("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "locked/o.npz")
+    _, _, err = relaxir("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "locked/o.npz")
     assert err == "error: cannot write 'locked/o.npz': Permission denied\n"
 
 
@@ -294,13 +289,13 @@ def test_full_disk_is_one_line(relaxir: Cli):
     assert result.stderr == "error: [Errno 28] No space left on device\n"
 
 
-def test_full_disk_while_writing_results(prepared: Cli, monkeypatch: pytest.MonkeyPatch):
+def test_full_disk_while_writing_results(relaxir: Cli, monkeypatch: pytest.MonkeyPatch):
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np.lib.format, "write_array", full)
     before = set(os.listdir())
-    _, _, err = prepared(*run_arguments("--input", "x=x.npy"))
+    _, _, err = relaxir(*run_arguments("--input", "x=x.npy"))
     assert err == "error: cannot write 'out.npz': No space left on device\n"
     assert set(os.listdir()) == before
 
@@ -323,7 +318,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
     assert out.endswith("relaxir 0.1.0\n")
 
 
-def test_running_an_artifact_imports_no_mlir(prepared: Cli):
+def test_running_an_artifact_imports_no_mlir(relaxir: Cli):
     code = (
         "import sys; from relaxir.tools import cli\n"
         f"assert cli.run({run_arguments('--input', 'x=x.npy')!r}) == 0\n"
