@@ -1,0 +1,116 @@
+"""Gathers and slices keep their meaning when lowered; indices and bounds out of range fail a run-time check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaxir.dialect.errors import RelaxError
+from support.naive import Case, check, lowered, module_of, run_linalg
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64", "i8"])
+def test_take(dtype: str) -> None:
+    kind = {"i32": np.int32, "i64": np.int64, "i8": np.int8}[dtype]
+    given = {1: np.array([[0, 2, -1], [1, -3, 2]], kind)}
+    check(
+        Case("take", ["3, 5:f32", f"2, 3:{dtype}"], "2, 3, 5:f32", values=given),
+        Case("take", ["5, 3:f32", f"2, 3:{dtype}"], "5, 2, 3:f32", "axis = 1 : i64", given),
+        Case("take", ["5, 3, 4:bf16", f"2, 3:{dtype}"], "5, 2, 3, 4:bf16", "axis = -2 : i64", given),
+        Case("take", ["m, 5:f32", f"n, 3:{dtype}"], "n, 3, 5:f32", values=given),
+        Case("take", ["3:f32", f":{dtype}"], ":f32", values={1: np.array(-2, kind)}),
+        n=2, m=3,
+    )  # fmt: skip
+
+
+def test_take_with_unsigned_indices() -> None:
+    given = {1: np.array([0, 200, 255], np.uint8)}
+    check(Case("take", ["256, 2:i1", "3:ui8"], "3, 2:i1", values=given))
+
+
+def test_take_out_of_range_fails_a_check() -> None:
+    text = module_of([Case("take", ["3, 5:f32", "2:i64"], "2, 5:f32")])
+    x = np.ones((3, 5), np.float32)
+    for indices, failed in (([0, 2], []), ([0, 3], [0]), ([-4, 0], [0]), ([-3, 1], [])):
+        assert run_linalg(lowered(text), [x, np.array(indices, np.int64)]).failed == failed
+    assert "expected indices in [-3, 3)" in str(lowered(text).operation.attributes["relax.checks"])
+
+
+def test_a_constant_index_is_checked_when_lowering() -> None:
+    text = """
+    func.func @main(%x: tensor<3x5xf32>) -> tensor<5xf32> {
+      %i = "relax.constant"() {value = dense<3> : tensor<i64>} : () -> tensor<i64>
+      %0 = "relax.take"(%x, %i) : (tensor<3x5xf32>, tensor<i64>) -> tensor<5xf32>
+      return %0 : tensor<5xf32>
+    }"""
+    with pytest.raises(RelaxError, match=r"'relax.take' op expected indices in \[-3, 3\), got 3"):
+        lowered(text)
+    assert "relax_check" not in str(lowered(text.replace("dense<3>", "dense<-3>")))
+
+
+def test_gather_elements() -> None:
+    rng = np.random.default_rng(1)
+    given = {1: rng.integers(-3, 3, (2, 4))}
+    check(
+        Case("gather_elements", ["3, 4:f32", "2, 4:i64"], "2, 4:f32", values=given),
+        Case("gather_elements", ["2, 3:f32", "2, 4:i64"], "2, 4:f32", "axis = 1 : i64", given),
+        Case("gather_elements", ["n, 3:f32", "n, 4:i64"], "n, 4:f32", "axis = -1 : i64", given),
+        n=2,
+    )
+
+
+def test_gather_nd() -> None:
+    rng = np.random.default_rng(1)
+    pairs, singles = rng.integers(-2, 2, (3, 2)), rng.integers(-3, 3, (2, 4, 1))
+    check(
+        Case("gather_nd", ["2, 3, 4:f32", "3, 2:i64"], "3, 4:f32", values={1: pairs}),
+        Case("gather_nd", ["2, 2:f32", "3, 2:i64"], "3:f32", values={1: pairs}),
+        Case("gather_nd", ["2, 3, 4:f32", "2, 4, 1:i64"], "2, 4, 4:f32", "batch_dims = 1 : i64", {1: singles}),
+        Case("gather_nd", ["2, 3:f32", "4, 0:i64"], "4, 2, 3:f32"),
+        Case("gather_nd", ["n, 3, 4:f32", "n, 4, 1:i64"], "n, 4, 4:f32", "batch_dims = 1 : i64", {1: singles}),
+        n=2,
+    )
+
+
+END = "9223372036854775807"
+
+
+def sliced(x: str, result: str, axes: str, begin: str, end: str, strides: str = "") -> Case:
+    attributes = f"axes = array<i64: {axes}>, begin = [{begin}], end = [{end}]"
+    return Case(
+        "strided_slice", [f"{x}:f32"], f"{result}:f32", attributes + (f", strides = array<i64: {strides}>" if strides else "")
+    )
+
+
+def test_strided_slice() -> None:
+    check(
+        Case("negative", ["n, m:f32"], "n, m:f32"),
+        sliced("6, 5", "3, 5", "0", "1", "4"),
+        sliced("6, 5", "2, 3", "0, 1", "-3, 0", "-1, 5", "1, 2"),
+        sliced("6, 5", "6, 2", "-1", "3", "100"),
+        sliced("6, 5", "0, 5", "0", "4", "2"),
+        sliced("6, 5", "6, 5", "0", "-100", END),
+        sliced("n, 5", "n - 1, 5", "0", "1", END),
+        sliced("n, 5", "1, 5", "0", "0", "1"),
+        sliced("n, 5", "n, 2", "1", "1", "3"),
+        sliced("n, 5", "1, 5", "0", "-1", END),
+        sliced("n, 5", "n - 1, 5", "0", "0", "-1"),
+        sliced("n, 5", "(n + 1) // 2, 5", "0", "0", END, "2"),
+        sliced("n, 5", "n - m, 5", "0", '"m"', '"n"'),
+        sliced("9, 5", "m, 5", "0", "0", '"m"'),
+        sliced("n + 2, n", "2, n", "0", '"n"', '"n + 2"'),
+        sliced("n, n + m", "n, m", "1", '"n"', '"n + m"'),
+        sliced("n, n + m", "n, (m + 1) // 2", "1", '"n"', '"n + m"', "2"),
+        n=6,
+        m=3,
+    )
+
+
+def test_bounds_outside_fail_a_check() -> None:
+    text = module_of([Case("negative", ["n:f32"], "n:f32"), sliced("9", "n", "0", "0", '"n"')])
+    assert not run_linalg(lowered(text), [np.ones(4, np.float32), np.ones(9, np.float32)]).failed
+    assert "expected a slice inside of dimension 0" in str(lowered(text).operation.attributes["relax.checks"])
+
+
+def test_static_slices_need_no_check() -> None:
+    assert "relax_check" not in str(lowered(module_of([sliced("6, 5", "3, 5", "0", "1", "4")])))

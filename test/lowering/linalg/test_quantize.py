@@ -1,0 +1,53 @@
+"""Affine quantization keeps its meaning when lowered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaxir.dialect.dtypes import numpy_dtype
+from support.naive import Case, check
+
+STORED = ["i8", "ui8", "i4", "ui4", "i16", "i32"]
+
+
+def scales(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return (np.random.default_rng(3).random(shape) * 0.5 + 0.01).astype(numpy_dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_quantize(dtype: str) -> None:
+    edges = np.array([0.5, 1.5, 2.5, -0.5, -2.5, 1e30, -1e30, np.inf, -np.inf, 3e9, -3e9, 127.5], np.float32)
+    rows = {1: scales((3,), "f32")}
+    one = {0: edges, 1: np.array(1, np.float32), 2: np.array(0).astype(numpy_dtype(dtype))}
+    check(
+        Case("quantize", ["12:f32", ":f32", f":{dtype}"], f"12:{dtype}", f"dtype = {dtype}", one),
+        Case("quantize", ["3, 5:f32", "5:f32", f"5:{dtype}"], f"3, 5:{dtype}", f"dtype = {dtype}", {1: scales((5,), "f32")}),
+        Case(
+            "quantize",
+            ["n, 5:f32", "n:f32", ":i32"],
+            f"n, 5:{dtype}",
+            f"axis = 0 : i64, dtype = {dtype}",
+            {1: scales((3,), "f32")},
+        ),
+        n=3,
+    )
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_dequantize(dtype: str) -> None:
+    check(
+        Case("dequantize", [f"3, 5:{dtype}", ":f32", f":{dtype}"], "3, 5:f32", values={1: scales((), "f32")}),
+        Case("dequantize", [f"3, 5:{dtype}", "3:bf16", f"3:{dtype}"], "3, 5:bf16", "axis = 0 : i64", {1: scales((3,), "bf16")}),
+        Case("dequantize", [f"n, 5:{dtype}", "5:f64", ":i32"], "n, 5:f64", "axis = -1 : i64", {1: scales((5,), "f64")}),
+        n=3,
+    )
+
+
+def test_scalars_and_other_dtypes() -> None:
+    check(
+        Case("quantize", [":f32", ":f32", ":i8"], ":i8", "dtype = i8", {1: scales((), "f32")}),
+        Case("quantize", ["4:bf16", ":f32", ":i8"], "4:i8", "dtype = i8", {1: scales((), "f32")}),
+        Case("quantize", ["4:f16", ":f64", ":i8"], "4:i8", "dtype = i8", {1: scales((), "f64")}),
+        Case("quantize", ["4:f64", "4:f16", "4:i64"], "4:i64", "dtype = i64", {1: scales((4,), "f16")}),
+    )
