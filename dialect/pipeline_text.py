@@ -35,7 +35,7 @@ def parse_pipeline(text: str) -> list[Element]:
         RelaxError: unbalanced brackets or quotes, an empty element, text after an element, text that UTF-8 cannot say.
     """
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise RelaxError(f"expected a pipeline without surrogates, got {ascii(text)}")
+        raise RelaxError(f"expected a pipeline without surrogates, got {text!a}")
     pieces = split_top_level(text, ",")
     if not "".join(pieces).strip() and len(pieces) == 1:
         return []
