@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
+import numpy as np
+
 from . import symbolic
 from .bindings import ir
 from .errors import RelaxError
@@ -71,12 +73,12 @@ class Attr:
 
 def integer(default: Any = REQUIRED) -> Attr:
     """A 64-bit integer."""
-    return Attr("an integer", _integer, lambda v: ir.IntegerAttr.get(_i64(), index(v)), default)
+    return Attr("an integer", _integer, _integer_attr, default)
 
 
 def boolean(default: Any = REQUIRED) -> Attr:
     """``true`` or ``false``."""
-    return Attr("a boolean", lambda a: ir.BoolAttr(a).value, lambda v: ir.BoolAttr.get(bool(v)), default)
+    return Attr("a boolean", lambda a: ir.BoolAttr(a).value, _boolean_attr, default)
 
 
 def real(default: Any = REQUIRED) -> Attr:
@@ -113,7 +115,7 @@ def integers(default: Any = REQUIRED, length: int | None = None) -> Attr:
     return Attr(
         expected,
         lambda a: check(list(ir.DenseI64ArrayAttr(a))),
-        lambda v: ir.DenseI64ArrayAttr.get(check([index(i) for i in v])),
+        lambda v: ir.DenseI64ArrayAttr.get(check([_in_i64(index(i)) for i in v])),
         default,
     )
 
@@ -145,7 +147,24 @@ def _i64() -> ir.IntegerType:
 def _integer(attribute: ir.Attribute) -> int:
     if isinstance(attribute, ir.BoolAttr):
         raise TypeError
-    return ir.IntegerAttr(attribute).value
+    return _in_i64(ir.IntegerAttr(attribute).value)
+
+
+def _in_i64(value: int) -> int:
+    """The bindings crash or throw what is no Python exception on a number that does not fit."""
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(value)
+    return value
+
+
+def _integer_attr(value: Any) -> ir.Attribute:
+    return ir.IntegerAttr.get(_i64(), _in_i64(index(value)))
+
+
+def _boolean_attr(value: Any) -> ir.Attribute:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(value)
+    return ir.BoolAttr.get(bool(value))
 
 
 def _real(attribute: ir.Attribute) -> float:
@@ -170,7 +189,7 @@ def _scalar_attr(value: Any) -> ir.Attribute:
     if isinstance(value, bool):
         return ir.BoolAttr.get(value)
     if isinstance(value, int):
-        return ir.IntegerAttr.get(_i64(), value)
+        return _integer_attr(value)
     return ir.FloatAttr.get(ir.F64Type.get(), float(value))
 
 
@@ -196,7 +215,7 @@ def _dims_attr(values: Sequence[Dim | str]) -> ir.Attribute:
         elif dim is None:
             raise ValueError(value)
         else:
-            items.append(ir.IntegerAttr.get(_i64(), index(dim)))
+            items.append(_integer_attr(dim))
     return ir.ArrayAttr.get(items)
 
 

@@ -64,7 +64,10 @@ class TensorInfo:
 
     @property
     def type(self) -> ir.RankedTensorType:
-        """The MLIR type, with an encoding only when there is something to say."""
+        """The MLIR type, with an encoding only when there is something to say. Raises RelaxError for a size it cannot hold."""
+        beyond = next((d for d in self.shape if isinstance(d, int) and not 0 <= d < 2**63), None)
+        if beyond is not None:
+            raise RelaxError(f"expected dimensions from 0 to 2**63 - 1, got {beyond}")
         sizes = [d if isinstance(d, int) else DYNAMIC for d in self.shape]
         symbols = [d for d in self.shape if not isinstance(d, int)]
         entries: dict[str, ir.Attribute] = {}

@@ -14,6 +14,10 @@ from ..symbolic import Dim, Expr, same
 __all__ = ["BroadcastTo", "Concat", "ExpandDims", "Flip", "PermuteDims", "Repeat", "Reshape", "Split", "Squeeze", "Tile"]
 
 
+#: Every part is a result of the op; nothing sensible has more, and an absurd number must not exhaust memory.
+_MOST_SECTIONS = 1 << 16
+
+
 class PermuteDims(Op, name="permute_dims"):
     """Reorders dimensions: dimension ``i`` of the result is ``axes[i]`` of the operand. Absent axes reverse."""
 
@@ -150,6 +154,8 @@ class Split(Op, name="split"):
         size = x.shape[axis]
         if sections < 1 or (isinstance(size, int) and size % sections):
             raise RelaxError(f"expected a dimension that divides into {sections} equal parts, got {shape_text(x.shape)}")
+        if sections > _MOST_SECTIONS:
+            raise RelaxError(f"expected at most {_MOST_SECTIONS} sections, got {sections}")
         part = None if size is None else size // sections
         return [x.with_(shape=[part if i == axis else d for i, d in enumerate(x.shape)])] * sections
 

@@ -17,8 +17,11 @@ from relaxir.dialect.reference.interpreter import evaluate
 Array = np.ndarray[Any, Any]
 
 
+CONTEXT = relax.new_context()
+
+
 def parse(text: str) -> ir.Module:
-    with relax.new_context():
+    with CONTEXT:
         return ir.Module.parse(text)
 
 
