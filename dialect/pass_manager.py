@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -65,7 +65,7 @@ class Pipeline(passmanager.PassManager):
         """Appends one of our passes. Raises RelaxError when it does not run on this anchor."""
         if pass_.anchor not in ("any", self.anchor):
             raise RelaxError(f"expected pass '{pass_.name}' directly under {pass_.anchor}, got it under {self.anchor}")
-        self.add(lambda op, handle: self._guarded(op, handle, pass_.run), name=pass_.name, argument=pass_.name)
+        self._add_python(pass_.run, pass_.name)
 
     def add_nested(self, nested: Pipeline) -> None:
         """Appends a pipeline that runs on each direct child op of its anchor."""
@@ -75,7 +75,7 @@ class Pipeline(passmanager.PassManager):
             for child in _children(op, nested.anchor):
                 nested.run(child)
 
-        self.add(lambda op, handle: self._guarded(op, handle, run_children), name=str(nested), argument=str(nested))
+        self._add_python(run_children, str(nested))
 
     def run(self, operation: ir.Operation | ir.OpView | ir.Module) -> None:
         """Runs on an op in place. Raises DiagnosticError when a pass fails or leaves invalid IR."""
@@ -94,15 +94,20 @@ class Pipeline(passmanager.PassManager):
         for pipeline in (super(), *self._nested):
             pipeline.enable_verifier(enable)
 
-    def _guarded(self, op: ir.Operation, handle: Any, body: Any) -> None:
-        """Runs a pass; a RelaxError becomes an MLIR diagnostic and a failed pass, so that instrumentation ends properly."""
-        try:
-            with op.context, ir.Location.unknown():
-                body(op)
-        except RelaxError as error:
-            self.failures.append(error)
-            _emit(op.context, error)
-            handle.signal_pass_failure()
+    def _add_python(self, body: Callable[[ir.Operation], None], name: str) -> None:
+        """Appends a function; its RelaxError becomes an MLIR diagnostic and a failed pass, and instrumentation ends well."""
+        failures = self.failures  # not self: MLIR prints timings when the pass manager dies, which a cycle would keep alive
+
+        def run(op: ir.Operation, handle: Any) -> None:
+            try:
+                with op.context, ir.Location.unknown():
+                    body(op)
+            except RelaxError as error:
+                failures.append(error)
+                _emit(op.context, error)
+                handle.signal_pass_failure()
+
+        self.add(run, name=name, argument=name)
 
 
 def build(text: str, context: ir.Context | None = None) -> Pipeline:

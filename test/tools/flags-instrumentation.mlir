@@ -4,7 +4,7 @@
 // RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after-all --mlir-print-ir-after-change -o /dev/null 2>&1 | filecheck %s --check-prefix=CHANGE
 // RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-after-failure -o /dev/null 2>&1 | filecheck %s --check-prefix=QUIET --allow-empty
 // RUN: relax-opt %s --affine-parallelize --mlir-print-ir-after-all --mlir-print-ir-module-scope -o /dev/null 2>&1 | filecheck %s --check-prefix=SCOPE
-// RUN: relax-opt %s --cse --mlir-timing -o /dev/null 2>&1 | filecheck %s --check-prefix=TIME
+// RUN: relax-opt %s --relax-canonicalize --cse --mlir-timing -o /dev/null 2>&1 | filecheck %s --check-prefix=TIME
 // RUN: relax-opt %s --cse --mlir-pass-statistics -o /dev/null 2>&1 | filecheck %s --check-prefix=STATS
 // RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-tree-dir=%t.dir -o /dev/null
 // RUN: filecheck %s --check-prefix=TREE --input-file=%t.dir/builtin_module_no-symbol-name/0_cse.mlir
@@ -19,6 +19,7 @@
 // SCOPE: IR Dump After AffineParallelize
 // SCOPE-NEXT: module {
 // TIME: Execution time report
+// TIME: relax-canonicalize
 // TIME: CSEPass
 // STATS: Pass statistics report
 // TREE: func.func @main
