@@ -22,6 +22,7 @@ from torch.export.graph_signature import (
 )
 
 from ..dialect.bindings import dialect_module, extras_module, ir
+from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME
 from . import torch_ops
 from .torch_op import HANDLERS, KIND
@@ -31,6 +32,9 @@ __all__ = ["can_decompose", "decomposed", "import_graph", "operator_name"]
 
 fx_importer = extras_module("extras.fx_importer")
 _decompositions = extras_module("extras.fx_decomp_util")
+
+#: What torch-mlir's importer raises for a node or a type that it does not know.
+_IMPORT_ERRORS = (AssertionError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
 
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -45,12 +49,19 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
     Args:
         program: the program; it is not changed.
         also: names of operators to decompose although the map has them, because it cannot write some use of theirs.
+
+    Raises:
+        RelaxError: torch fails to run its own decompositions.
     """
     torch_ops.load()
     table = dict(torch.export.default_decompositions())
     table.update(torch._decomp.get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
     names = {op: operator_name(op) for op in table}
-    return program.run_decompositions({op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS})
+    wanted = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
+    try:
+        return program.run_decompositions(wanted)
+    except Exception as error:  # torch raises what it likes here
+        raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
 
 
 def can_decompose(names: Collection[str]) -> set[str]:
@@ -68,6 +79,9 @@ def import_graph(exported: ExportedProgram, program: Program, names: dict[str, s
         names: names for symbols of the graph.
         context: where the module is made; gets the torch dialect.
 
+    Raises:
+        RelaxError: torch-mlir cannot import an input or output, for example for its dtype.
+
     What torch-mlir's importer cannot take becomes ``torch.operator`` of that name, for the conversion to report.
     """
     dialect_module("torch").register_dialect(context)
@@ -82,7 +96,10 @@ def import_graph(exported: ExportedProgram, program: Program, names: dict[str, s
     )
     _use_one_of_tied(exported.graph, program.aliases)
     with context:
-        function = importer.import_program(view, func_name="main", import_symbolic_shape_expressions=True)
+        try:
+            function = importer.import_program(view, func_name="main", import_symbolic_shape_expressions=True)
+        except _IMPORT_ERRORS as error:
+            raise RelaxError(f"torch-mlir cannot import the program: {_first_line(error)}") from error
         function.attributes["arg_attrs"] = _named((a.kind, a.name) for a in program.arguments)
         function.attributes["res_attrs"] = _named((r.kind, r.name) for r in program.results)
     return importer.module
@@ -165,7 +182,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         if node.op == "call_function":
             try:
                 self._dispatch(location, node)
-            except (AssertionError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+            except _IMPORT_ERRORS as error:
                 self._placeholder(location, node, error)
         with location:
             self._bind_shape(node)
@@ -197,7 +214,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             results=found,
             attributes={
                 "name": ir.StringAttr.get(f"torch.{operator_name(node.target)}"),
-                "relax.reason": ir.StringAttr.get(str(error).splitlines()[0] if str(error) else type(error).__name__),
+                "relax.reason": ir.StringAttr.get(_first_line(error)),
             },
             loc=location,
         )
@@ -275,6 +292,10 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             results=[self._cc.torch_int_type],
         )
         return op.result
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def operator_name(target: Any) -> str:

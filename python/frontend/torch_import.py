@@ -30,7 +30,7 @@ def from_torch(exported_program: ExportedProgram) -> Module:
             form (one error for all of them, with count, source lines and module paths); a tensor holds complex numbers.
     """
     torch_program, torch_graph = _torch_side(exported_program)
-    from .torch_report import UnsupportedOperators
+    from .torch_report import UnsupportedError
     from .torch_to_relax import convert_module
 
     names = torch_program.symbol_names(exported_program)
@@ -41,7 +41,7 @@ def from_torch(exported_program: ExportedProgram) -> Module:
         graph = torch_graph.import_graph(decomposed, program, names, new_context())
         try:
             return Module(convert_module(graph))
-        except UnsupportedOperators as error:
+        except UnsupportedError as error:
             more = torch_graph.can_decompose(error.operators) - also
             if not more:
                 raise

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 
-__all__ = ["Report", "UnsupportedOperators"]
+__all__ = ["Report", "UnsupportedError"]
 
 #: How many places of one unsupported operator an error lists.
 _PLACES = 5
 
 
-class UnsupportedOperators(RelaxError):
+class UnsupportedError(RelaxError):
     """Operators of a model have no relax form.
 
     Attributes:
@@ -40,14 +40,14 @@ class Report:
         self.found.setdefault((operator, reason), []).append(_place(location))
 
     def raise_if_any(self) -> None:
-        """Raises UnsupportedOperators listing every operator with count, reason and places, at the first of them."""
+        """Raises UnsupportedError listing every operator with count, reason and places, at the first of them."""
         if not self.found:
             return
         lines = [f"expected operators that have a relax form, got {len(self.found)} that cannot be imported"]
         for (operator, reason), places in self.found.items():
             lines += [f"  {len(places)} x {operator}: {reason}", *_place_lines(places)]
         first = next(iter(self.found.values()))[0][0]
-        raise UnsupportedOperators("\n".join(lines), first or None, frozenset(name for name, _ in self.found))
+        raise UnsupportedError("\n".join(lines), first or None, frozenset(name for name, _ in self.found))
 
 
 def _place(location: ir.Location) -> tuple[str, str]:

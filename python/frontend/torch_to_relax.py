@@ -43,7 +43,7 @@ def convert_module(source: ir.Module) -> ir.Module:
     Argument attributes ``relax.name`` and ``relax.kind`` are kept; weights that nothing reads are left out.
 
     Raises:
-        UnsupportedOperators: listing every operator that has no relax form, with count, reason, source lines and module paths.
+        UnsupportedError: listing every operator that has no relax form, with count, reason, source lines and module paths.
         RelaxError: an argument or result is no tensor of real numbers.
     """
     report = Report()

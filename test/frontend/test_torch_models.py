@@ -10,9 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from support import models
-
 import relaxir
+from support import models
 
 #: Exporting takes a second or two: every test of one model shares it.
 CASES = {

@@ -1,4 +1,4 @@
-"""Every entry of the op map: small functions, imported whole and after core ATen decompositions, against eager."""
+"""Every entry of the op map: small functions, imported as exported, whole and after core ATen decompositions, against eager."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from support import models
-from support.torch_cases import CASES, Wrapped
-
 import relaxir
 from relaxir.dialect.relax import new_context
 from relaxir.frontend import torch_graph, torch_program
 from relaxir.frontend.torch_op import HANDLERS, op_key
 from relaxir.frontend.torch_to_relax import convert_module
+from support import models
+from support.torch_cases import CASES, Wrapped
 
-#: Operators of the map whole, as from_torch does it, and in the core ATen that other exporters produce.
+#: As exported, operators of the map whole, as from_torch does it, and in the core ATen that other exporters produce.
 LEVELS = {
+    "exported": lambda program: program,
     "whole": torch_graph.decomposed,
     "core": lambda program: program.run_decompositions(),
 }
 
-#: Operators that no small function reaches on any level: they come from ONNX, from older exports, or hold a check.
+#: Operators that no small function reaches on any level: each holds a check.
 UNREACHED = {
     "aten._assert_async", "aten._assert_async.msg", "aten._assert_scalar", "aten.sym_constrain_range",
+    "aten.sym_constrain_range_for_size",
 }  # fmt: skip
 
 
@@ -52,11 +53,14 @@ def keys_of(name, level):
     return {op_key(op.operation) for op in graph_of(name, level).body.operations[0].regions[0].blocks[0].operations}
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", CASES)
+#: The small functions need no decomposition as they were exported; the composite operators do.
+RUNS = [(n, v) for n in CASES for v in ("whole" if n == "composites" else "exported", "core")]
+
+
+@pytest.mark.parametrize(("name", "level"), RUNS)
 def test_equals_eager(name, level):
     inputs, wanted, program = exported(name)
-    module = relaxir.Module(convert_module(graph_of(name, level)))
+    module = relaxir.from_torch(program) if level == "whole" else relaxir.Module(convert_module(graph_of(name, level)))
     module.verify()
     arrays = [models.to_numpy(t, "input") for t in inputs]
     got = relaxir.evaluate(module, "main", *arrays, weights=models.weights_of(program, module))
@@ -73,5 +77,5 @@ def assert_same(key, got, wanted):
 
 
 def test_every_handler_is_reached():
-    reached = {key for name in CASES for level in LEVELS for key in keys_of(name, level)}
+    reached = {key for name, level in RUNS for key in keys_of(name, level)}
     assert sorted(HANDLERS.keys() - reached) == sorted(UNREACHED)

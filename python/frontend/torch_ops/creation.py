@@ -27,7 +27,7 @@ def _full(op: TorchOp) -> ir.Value:
     return _filled(op, sizes(op, size), op.number(value))
 
 
-@handles("aten.zeros", "aten.ones", "aten.empty.memory_format")
+@handles("aten.zeros", "aten.ones", "aten.empty.memory_format", "aten.empty_permuted")
 def _constant(op: TorchOp) -> ir.Value:
     return _filled(op, sizes(op, 0), 1 if op.key == "aten.ones" else 0)
 
@@ -52,7 +52,7 @@ def _fill_tensor(op: TorchOp) -> ir.Value:
     return expand(op.value_in(1, op.dtype), info_of(op.tensor(0)).shape)
 
 
-@handles("aten.scalar_tensor", "prim.NumToTensor.Scalar", "aten.tensor.int", "aten.tensor.float", "aten.tensor.bool")
+@handles("aten.scalar_tensor", "prim.NumToTensor.Scalar")
 def _scalar(op: TorchOp) -> ir.Value:
     return full(op.number(0), op.dtype)
 
@@ -75,10 +75,11 @@ def _arange(op: TorchOp) -> ir.Value:
     if not isinstance(step, int):
         raise RelaxError(f"expected a constant step, got {step}")
     dtype = integer() if is_float(op.dtype) else op.dtype
-    return cast(_sequence(start, end, step, dtype), op.dtype)
+    return cast(sequence(start, end, step, dtype), op.dtype)
 
 
-def _sequence(start: Any, end: Any, step: int, dtype: ir.Type) -> ir.Value:
+def sequence(start: Any, end: Any, step: int, dtype: ir.Type) -> ir.Value:
+    """``start, start + step, ...`` below end; start and end may be symbolic."""
     length = (end - start + step - 1) // step if step > 0 else (start - end - step - 1) // -step
     length = max(length, 0) if isinstance(length, int) else length
     type_ = TensorInfo((length,), dtype).type

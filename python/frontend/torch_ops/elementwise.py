@@ -28,6 +28,8 @@ _BINARY: dict[str, type[EffectOp]] = {
     "remainder.Scalar": ops.Mod, "pow.Tensor_Tensor": ops.Power, "pow.Scalar": ops.Power, "maximum": ops.Maximum,
     "max.other": ops.Maximum, "minimum": ops.Minimum, "min.other": ops.Minimum, "bitwise_and.Tensor": ops.BitwiseAnd,
     "bitwise_and.Scalar": ops.BitwiseAnd, "bitwise_or.Tensor": ops.BitwiseOr, "bitwise_or.Scalar": ops.BitwiseOr,
+    "__and__.Tensor": ops.BitwiseAnd, "__and__.Scalar": ops.BitwiseAnd, "__or__.Tensor": ops.BitwiseOr,
+    "__or__.Scalar": ops.BitwiseOr, "__xor__.Tensor": ops.BitwiseXor, "__xor__.Scalar": ops.BitwiseXor,
     "bitwise_xor.Tensor": ops.BitwiseXor, "bitwise_xor.Scalar": ops.BitwiseXor, "bitwise_left_shift.Tensor": ops.LeftShift,
     "bitwise_left_shift.Tensor_Scalar": ops.LeftShift, "bitwise_right_shift.Tensor": ops.RightShift,
     "bitwise_right_shift.Tensor_Scalar": ops.RightShift, "__lshift__.Tensor": ops.LeftShift,
@@ -250,14 +252,14 @@ def _masked_fill(op: TorchOp) -> ir.Value:
     return emit(ops.Where, op.tensor(1), op.value_in(2, op.dtype), op.tensor(0))
 
 
-@handles("aten.to.dtype", "aten.to.dtype_layout", "aten.to.device", "aten.to.other", "aten._to_copy", "aten.type_as",
-         "prims.convert_element_type", "aten.to.prim_Device")  # fmt: skip
+@handles("aten.to.dtype", "aten.to.dtype_layout", "aten.to.device", "aten._to_copy", "aten.type_as",
+         "prims.convert_element_type")  # fmt: skip
 def _to(op: TorchOp) -> ir.Value:
     return cast(op.tensor(0), op.dtype)
 
 
-@handles("aten.clone", "aten.alias", "aten.contiguous", "aten.detach", "aten.lift_fresh", "aten.lift_fresh_copy", "aten.lift",
-         "aten.positive", "prims.device_put", "aten._conj", "aten.resolve_conj", "aten.resolve_neg")  # fmt: skip
+@handles("aten.clone", "aten.alias", "aten.contiguous", "aten.detach",
+         "aten.positive")  # fmt: skip
 def _same(op: TorchOp) -> ir.Value:
     return op.tensor(0)
 
@@ -269,11 +271,11 @@ def _nothing(op: TorchOp) -> list[ir.Value | None]:
     return []
 
 
-@handles("aten.dropout", "aten.native_dropout", "aten.feature_dropout", "aten.alpha_dropout")
+@handles("aten.dropout")
 def _dropout(op: TorchOp) -> list[ir.Value | None]:
     if op.number(2) and op.number(1) != 0:
         raise RelaxError("expected a model in evaluation mode, got dropout in training")
-    return [op.tensor(0), None][: len(op.results)]
+    return [op.tensor(0)]
 
 
 def _rounded(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:

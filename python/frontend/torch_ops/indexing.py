@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
@@ -12,6 +14,7 @@ from ...dialect.symbolic import Dim, Expr
 from ..emit import broadcast, cast, concat, emit, expand, full, info_of, integer, permute, slice_axis, squeeze, unsqueeze
 from ..ranges import at_least, at_most
 from ..torch_op import TorchOp, handles
+from .creation import sequence, table
 
 
 def _bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
@@ -187,14 +190,12 @@ def _never_negative(value: ir.Value) -> bool:
 
 @handles("aten.one_hot")
 def _one_hot(op: TorchOp) -> ir.Value:
-    from .creation import _sequence
-
     x, classes = op.tensor(0), op.integer(1, "number of classes")
     if classes < 0:
         raise RelaxError("expected a given number of classes")
     rank = info_of(x).rank
     dtype = info_of(x).dtype
-    return cast(emit(ops.Equal, unsqueeze(x, rank), _sequence(0, classes, 1, dtype)), op.dtype)
+    return cast(emit(ops.Equal, unsqueeze(x, rank), sequence(0, classes, 1, dtype)), op.dtype)
 
 
 @handles("aten.constant_pad_nd", "aten.pad")
@@ -228,11 +229,25 @@ def _cropped(x: ir.Value, before: Sequence[int], after: Sequence[int]) -> ir.Val
 
 @handles("aten.upsample_nearest2d.vec", "aten.upsample_nearest2d")
 def _upsample(op: TorchOp) -> ir.Value:
-    """Whole factors only: each row and column so many times."""
+    """A whole factor repeats each row and column; another one picks row ``floor(i * scale)``.
+
+    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/UpSample.h, nearest_neighbor_compute_source_index.
+    """
     x = op.tensor(0)
-    for axis in (2, 3):
-        size, wanted = info_of(x).shape[axis], op.info.shape[axis]
-        if not isinstance(size, int) or not isinstance(wanted, int) or wanted % size:
-            raise RelaxError(f"expected to enlarge by a whole factor, got {size} to {wanted}")
-        x = emit(ops.Repeat, x, repeats=wanted // size, axis=axis) if wanted != size else x
+    scales = op.number(2, [None, None]) if op.key.endswith("vec") else [op.number(2), op.number(3)]
+    for axis, scale in zip((2, 3), scales, strict=True):
+        x = _enlarged(x, axis, op.info.shape[axis], scale)
     return x
+
+
+def _enlarged(x: ir.Value, axis: int, wanted: Dim, scale: float | None) -> ir.Value:
+    size = info_of(x).shape[axis]
+    if not isinstance(size, int) or not isinstance(wanted, int):
+        raise RelaxError(f"expected to enlarge a dimension of known size, got {size} to {wanted}")
+    if wanted == size:
+        return x
+    if wanted % size == 0 and (scale is None or scale == wanted / size):
+        return emit(ops.Repeat, x, repeats=wanted // size, axis=axis)
+    step = np.float32(size / wanted if scale is None else 1 / scale)
+    rows = np.minimum(np.floor(np.arange(wanted, dtype=np.float32) * step).astype(np.int64), size - 1)
+    return emit(ops.Take, x, table(rows, integer()), axis=axis)

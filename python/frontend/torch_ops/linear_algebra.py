@@ -35,6 +35,6 @@ def _times(value: ir.Value, factor: float) -> ir.Value:
     return value if factor == 1 else emit(ops.Multiply, value, full(factor, info_of(value).dtype))
 
 
-@handles("aten.outer", "aten.ger")
+@handles("aten.outer")
 def _outer(op: TorchOp) -> ir.Value:
     return emit(ops.Multiply, unsqueeze(op.value_in(0, op.dtype), 1), unsqueeze(op.value_in(1, op.dtype), 0))

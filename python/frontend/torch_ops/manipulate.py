@@ -62,7 +62,7 @@ def _unsqueeze(op: TorchOp) -> ir.Value:
     return unsqueeze(x, op.axis(1, info_of(x).rank + 1))
 
 
-@handles("aten.squeeze", "aten.squeeze.dim", "aten.squeeze.dims", "prims.squeeze")
+@handles("aten.squeeze", "aten.squeeze.dim", "aten.squeeze.dims")
 def _squeeze(op: TorchOp) -> ir.Value:
     """torch leaves a dimension alone that is not of size one."""
     x = op.tensor(0)
@@ -112,7 +112,7 @@ def _movedim(op: TorchOp) -> ir.Value:
     return permute(x, axes)
 
 
-@handles("aten.cat", "aten.concat")
+@handles("aten.cat")
 def _cat(op: TorchOp) -> ir.Value:
     """A one-dimensional tensor of no elements fits everywhere in torch, and adds nothing."""
     parts = [cast(p, op.dtype) for p in op.tensors(0)]
@@ -198,7 +198,7 @@ def _unbind(op: TorchOp) -> list[ir.Value | None]:
     return [squeeze(slice_axis(x, axis, i, i + 1), axis) for i in range(size)]
 
 
-@handles("aten.split.Tensor", "aten.split", "aten.split_with_sizes", "aten.split.sizes", "aten.chunk")
+@handles("aten.split.Tensor", "aten.split_with_sizes", "aten.chunk")
 def _split(op: TorchOp) -> list[ir.Value | None]:
     x = op.tensor(0)
     axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else 0

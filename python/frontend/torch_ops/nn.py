@@ -42,7 +42,7 @@ def _parameter(op: TorchOp, index: int, default: float, shape: Sequence[Dim], dt
     return full(default, dtype, shape) if given is None else cast(given, dtype)
 
 
-@handles("aten.batch_norm", "aten._native_batch_norm_legit_no_training", "aten.native_batch_norm")
+@handles("aten.batch_norm", "aten._native_batch_norm_legit_no_training")
 def _batch_norm(op: TorchOp) -> list[ir.Value | None]:
     x = op.tensor(0)
     info = info_of(x)

@@ -97,11 +97,6 @@ def _var_dim(op: TorchOp) -> list[ir.Value | None]:
     return _spread(op, op.number(1), int(op.number(2, True)), bool(op.number(3, False)))
 
 
-@handles("aten.var", "aten.std")
-def _var_all(op: TorchOp) -> list[ir.Value | None]:
-    return _spread(op, None, int(op.number(1, True)), False)
-
-
 def _spread(op: TorchOp, axes: object, correction: float, keep: bool) -> list[ir.Value | None]:
     """Variance divided by count less correction; ours divides by the count."""
     x = op.tensor(0)
