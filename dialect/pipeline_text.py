@@ -60,11 +60,11 @@ def split_top_level(text: str, separators: str) -> list[str]:
         elif char in separators and not open_:
             pieces.append(text[start:position])
             start = position + 1
+    if quote:
+        raise RelaxError(f"expected a closing {quote} in '{text}'")
     if open_:
         closing, position = open_[-1]
         raise RelaxError(f"expected '{closing}' for the '{text[position]}' at column {position + 1} of '{text}'")
-    if quote:
-        raise RelaxError(f"expected a closing {quote} in '{text}'")
     return [*pieces, text[start:]]
 
 

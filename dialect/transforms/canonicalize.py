@@ -65,4 +65,5 @@ class Canonicalize(Pass):
         except RuntimeError as error:
             if "converge" not in str(error):
                 raise
-            raise RelaxError(f"expected canonicalization to end within {budget} rewrites per sweep, got more", op.location) from None
+            message = f"expected canonicalization to end within {budget} rewrites per sweep, got more"
+            raise RelaxError(message, op.location) from None

@@ -26,6 +26,7 @@ from ..signature import (
     set_argument_attributes,
     set_result_attributes,
     tensor_name,
+    weight_names,
 )
 from ..struct_info import is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols
@@ -96,7 +97,7 @@ class _Reads:
         self.function, self.block = function, _entry(function)
         self.inputs = num_input(function) or 0
         self.weights = _weights(function)
-        names = [tensor_name(a) for a in argument_attributes(function)[self.inputs :]]
+        names = weight_names(function, self.inputs)
         self.pending = {w: (i, n) for i, (w, n) in enumerate(zip(self.weights, names, strict=True))}
         self.uses = SymbolUses()
         self.definer = self._definers()
@@ -157,8 +158,13 @@ def _insert_writes(function: func.FuncOp) -> None:
 
 
 def _insert_sink(function: func.FuncOp, block: ir.Block, inputs: int) -> tuple[ir.Value, dict[ir.Value, ir.Value]]:
-    """Adds the sink after the inputs. Blocks only grow at the end, so the weights move behind it; old weights to new ones."""
-    attributes = argument_attributes(function)
+    """Adds the sink after the inputs. Blocks only grow at the end, so the weights move behind it; old weights to new ones.
+
+    Weights without a name get the one that their old position gives them.
+    """
+    attributes = [*argument_attributes(function)[:inputs], named(None)]
+    for item, name in zip(argument_attributes(function)[inputs:], weight_names(function, inputs), strict=True):
+        attributes.append(item if tensor_name(item) == name else named(name))
     old = list(block.arguments)[inputs:]
     sink = block.add_argument(OutputSink.get(), function.location)
     moved: dict[ir.Value, ir.Value] = {}
@@ -170,7 +176,7 @@ def _insert_sink(function: func.FuncOp, block: ir.Block, inputs: int) -> tuple[i
     # The attributes wait for the function type to agree with them.
     set_argument_attributes(function, [])
     update_type(function)
-    set_argument_attributes(function, [*attributes[:inputs], named(None), *attributes[inputs:]])
+    set_argument_attributes(function, attributes)
     return sink, moved
 
 

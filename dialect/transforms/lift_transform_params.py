@@ -145,10 +145,9 @@ class _Lift:
             for name, weight in zip(entry.names, plan.weights, strict=True):
                 other = found.setdefault(name, weight)
                 if other.type != weight.type:
-                    raise RelaxError(
-                        f"'func.func' op expected one type for the shared weight '{name}', got '{other.type}' and '{weight.type}'",
-                        entry.function.location,
-                    )
+                    types = f"'{other.type}' and '{weight.type}'"
+                    message = f"'func.func' op expected one type for the shared weight '{name}', got {types}"
+                    raise RelaxError(message, entry.function.location)
         return found
 
     def _targets(self) -> list[str]:

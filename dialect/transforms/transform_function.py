@@ -63,9 +63,8 @@ class TransformFunction:
         """
         block = body_of(function)
         if block is None or len(function.regions[0].blocks) != 1:
-            raise RelaxError(
-                f"'func.func' op expected one block in the transform function @{name_of(function)}, got several", function.location
-            )
+            message = f"'func.func' op expected one block in the transform function @{name_of(function)}, got several"
+            raise RelaxError(message, function.location)
         values, names = returned_values(function), result_names(function)
         if None in names and len(names) == len(weights):
             names = list(weights)

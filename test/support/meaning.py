@@ -95,7 +95,7 @@ def _output_names(function: func.FuncOp) -> list[str]:
     if names:
         return [n or f"weight{i}" for i, n in enumerate(names)]
     sets = [op for op in nested_operations(function.operation) if op.name == "relax.set_output"]
-    by_index = {op.opview.index: op.opview.name for op in sets}
+    by_index = {op.opview.index: op.opview.name or f"weight{op.opview.index}" for op in sets}
     return [by_index[i] for i in sorted(by_index)]
 
 

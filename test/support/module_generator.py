@@ -56,7 +56,9 @@ class _Writer:
         self.count += 1
         return f"%v{self.count}"
 
-    def emit(self, op: str, operands: list[_Value], shapes: list[Shape], attributes: str = "", dtype: str = "f32") -> list[_Value]:
+    def emit(
+        self, op: str, operands: list[_Value], shapes: list[Shape], attributes: str = "", dtype: str = "f32"
+    ) -> list[_Value]:
         name = self.name()
         types = ", ".join(v.type for v in operands)
         results = ", ".join(_type(s, dtype) for s in shapes)

@@ -1,12 +1,12 @@
 // RUN: relax-opt %s --split-input-file --relax-lazy-get-input | filecheck %s
 
-// Each weight is read once, before its first use, under its index and name; an unused one never; inputs stay arguments.
+// Each weight is read once, before its first use, under its index and name (by position without one); an unused one never; inputs stay arguments.
 // CHECK-LABEL: @reads(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: !relax.param_provider) -> tensor<4xf32>
 // CHECK-SAME:    relax.num_input = 2 : i64
 // CHECK-NEXT:    %0 = "relax.exp"(%arg0)
 // CHECK-NEXT:    %1 = "relax.get_param"(%arg1) {index = 2 : i64, name = "b"}
 // CHECK-NEXT:    %2 = "relax.add"(%0, %1)
-// CHECK-NEXT:    %3 = "relax.get_param"(%arg1) {index = 0 : i64}
+// CHECK-NEXT:    %3 = "relax.get_param"(%arg1) {index = 0 : i64, name = "weight1"}
 // CHECK-NEXT:    %4 = "relax.multiply"(%2, %3)
 // CHECK-NEXT:    %5 = "relax.multiply"(%4, %1)
 // CHECK-NEXT:    return %5

@@ -1,0 +1,236 @@
+"""Textual pipelines: what they mean, and one message per mistake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import ClassVar
+
+import pytest
+
+from relaxir.dialect import pass_manager, pass_registry
+from relaxir.dialect.bindings import ir
+from relaxir.dialect.errors import DiagnosticError, RelaxError
+from relaxir.dialect.parser import parse_module
+from relaxir.dialect.relax import new_context
+
+TEXT = """
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "relax.negative"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relax.negative"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+
+
+@dataclass(frozen=True)
+class Spy(pass_manager.Pass):
+    """Records what it runs on."""
+
+    name: ClassVar[str] = "test-spy"
+    anchor: ClassVar[str] = "any"
+    seen: ClassVar[list[tuple[Spy, str]]] = []
+
+    flag: bool = False
+    count: int = 7
+    scale: float = 1.0
+    label: str = ""
+    some_names: tuple[str, ...] = ()
+
+    def run(self, op: ir.Operation) -> None:
+        self.seen.append((self, op.name))
+
+
+@dataclass(frozen=True)
+class Refuses(pass_manager.Pass):
+    """Refuses everything, after changing it."""
+
+    name: ClassVar[str] = "test-refuses"
+
+    def run(self, op: ir.Operation) -> None:
+        function = op.regions[0].blocks[0].operations[0]
+        function.attributes["touched"] = ir.UnitAttr.get()
+        raise RelaxError("expected something else", function.location)
+
+
+@dataclass(frozen=True)
+class Breaks(pass_manager.Pass):
+    """Leaves invalid IR."""
+
+    name: ClassVar[str] = "test-breaks"
+
+    def run(self, op: ir.Operation) -> None:
+        op.regions[0].blocks[0].operations[0].attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([], []))
+
+
+@pytest.fixture(autouse=True)
+def _passes(monkeypatch):
+    monkeypatch.setattr(pass_registry, "_LOADERS", dict(pass_registry._LOADERS))
+    pass_registry._loaded.cache_clear()
+    for cls in (Spy, Refuses, Breaks):
+        pass_manager.register(cls.name, lambda cls=cls: cls)
+    Spy.seen.clear()
+    yield
+    pass_registry._loaded.cache_clear()
+
+
+@pytest.fixture
+def module():
+    return parse_module(TEXT, "model.mlir", new_context())
+
+
+def build(text: str) -> pass_manager.Pipeline:
+    return pass_manager.build(text, new_context())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "builtin.module()",
+        "cse",
+        " builtin.module( cse , canonicalize ) ",
+        "any(cse)",
+        "builtin.module(func.func(cse,canonicalize{max-iterations=2 region-simplify=disabled}))",
+        "relax-canonicalize,func.func(relax-canonicalize{max-rewrites=100},cse),symbol-dce",
+    ],
+)
+def test_pipelines_run(text, module):
+    pass_manager.run(module, text)
+
+
+def test_python_and_cpp_passes_run_in_order_on_the_ops_they_are_nested_under(module):
+    pass_manager.run(module, "test-spy,func.func(cse,test-spy{count=2}),canonicalize,test-spy{count=3}")
+    assert [(p.count, name) for p, name in Spy.seen] == [(7, "builtin.module"), (2, "func.func"), (3, "builtin.module")]
+
+
+def test_nesting_several_levels_deep():
+    text = f"module {{ module {{ {TEXT} }} {TEXT} }}"
+    module = parse_module(text, "-", new_context())
+    pass_manager.run(module, "builtin.module(builtin.module(func.func(test-spy)))")
+    assert [name for _, name in Spy.seen] == ["func.func"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", Spy()),
+        ("flag", Spy(flag=True)),
+        ("flag=true count=-3", Spy(flag=True, count=-3)),
+        ("flag=0  scale=2.5e1", Spy(scale=25.0)),
+        ("label='a b' some-names=x,@y", Spy(label="a b", some_names=("x", "y"))),
+        ("some_names={x,y,z}", Spy(some_names=("x", "y", "z"))),
+    ],
+)
+def test_options(options, expected, module):
+    pass_manager.run(module, f"test-spy{{{options}}}")
+    assert Spy.seen[0][0] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nope", "expected the name of a pass, got 'nope'"),
+        ("relax-canonicalise", "expected the name of a pass, got 'relax-canonicalise', did you mean 'relax-canonicalize'"),
+        ("canonicalise", "expected the name of a pass, got 'canonicalise', did you mean 'canonicalize'"),
+        ("func.func(nope)", "expected the name of a pass, got 'nope'"),
+        ("test-spy{conut=1}", "pass 'test-spy' has no option named 'conut', did you mean 'count'"),
+        ("relax-lazy-transform-params{x=1}", "pass 'relax-lazy-transform-params' has no option named 'x' (options: none)"),
+        ("cse{x=1}", "pass 'cse' has no option named 'x'"),
+        ("test-spy{count=many}", "expected an integer for option 'count' of pass 'test-spy', got 'many'"),
+        ("test-spy{count}", "expected an integer for option 'count' of pass 'test-spy', got no value"),
+        ("test-spy{count=}", "expected an integer for option 'count' of pass 'test-spy', got ''"),
+        ("test-spy{scale=x}", "expected a number for option 'scale' of pass 'test-spy', got 'x'"),
+        ("test-spy{flag=maybe}", "expected true or false for option 'flag' of pass 'test-spy', got 'maybe'"),
+        ("test-spy{count=1 count=2}", "expected option 'count' of pass 'test-spy' once, got it again"),
+        ("func.func(cse", "expected ')' for the '(' at column 10 of 'func.func(cse'"),
+        ("cse)", "expected balanced brackets in a pipeline, got an extra ')' at column 4"),
+        ("func.func(cse}", "expected balanced brackets in a pipeline, got an extra '}' at column 14"),
+        ("test-spy{label='x}", "expected a closing ' in"),
+        ("cse,", "expected the name of a pass, got nothing in 'cse,'"),
+        ("cse,,cse", "expected the name of a pass, got nothing in 'cse,,cse'"),
+        ("(cse)", "expected the name of a pass, got nothing in '(cse)'"),
+        ("test-spy{} cse", "expected ',' after 'test-spy{}', got 'cse'"),
+        ("not.an_op(cse)", "expected an op to nest passes under, got 'not.an_op'"),
+        ("func.func(relax-realize-vdevice)", "expected pass 'relax-realize-vdevice' directly under builtin.module, got it"),
+    ],
+)
+def test_mistakes(text, message):
+    with pytest.raises(RelaxError) as caught:
+        build(text)
+    assert message in str(caught.value)
+
+
+def test_functional_run_leaves_its_input_alone(module):
+    before = str(module)
+    after = pass_manager.run(module, "relax-canonicalize")
+    assert str(module) == before
+    assert "relax.negative" not in str(after)
+
+
+def test_refused_module_is_unchanged_and_the_error_has_its_place(module):
+    before = str(module)
+    with pytest.raises(DiagnosticError) as caught:
+        pass_manager.run(module, "relax-canonicalize,test-refuses")
+    assert str(module) == before
+    assert caught.value.location == "model.mlir:2:1"
+    assert "expected something else" in str(caught.value)
+    assert isinstance(caught.value.__cause__, RelaxError)
+
+
+def test_refusal_inside_of_nested_passes_is_told(module):
+    text = f"module {{ module {{ {TEXT} }} }}"
+    nested = parse_module(text, "nested.mlir", module.context)
+    with pytest.raises(DiagnosticError, match="expected something else") as caught:
+        pass_manager.run(nested, "builtin.module(builtin.module(test-refuses))")
+    assert (caught.value.location or "").startswith("nested.mlir:2")
+
+
+def test_invalid_result_is_found_after_the_pass(module):
+    with pytest.raises(DiagnosticError, match=r"entry block must have|type of"):
+        pass_manager.run(module, "test-breaks,cse")
+
+
+def test_handler_that_takes_the_diagnostics_leaves_the_error_its_text(module):
+    module.context.emit_error_diagnostics = True
+    handler = module.context.attach_diagnostic_handler(lambda diagnostic: True)
+    with pytest.raises(DiagnosticError, match="expected something else"):
+        pass_manager.run(module, "test-refuses")
+    handler.detach()
+
+
+def test_pass_on_the_wrong_op(module):
+    with pytest.raises(RelaxError, match=r"can't run 'func\.func' pass manager on 'builtin\.module'"), module.context:
+        pass_manager.Pipeline("func.func").run(module)
+
+
+def test_names_are_taken_once():
+    with pytest.raises(RelaxError, match="expected a new pass name, got 'relax-canonicalize', which is registered already"):
+        pass_manager.register("relax-canonicalize", lambda: Spy)
+
+
+def test_registry_knows_every_pass_by_its_own_name():
+    passes = pass_manager.registered()
+    assert len(passes) > 8
+    assert all(cls.name == name and issubclass(cls, pass_manager.Pass) and cls.__doc__ for name, cls in passes.items())
+    with pytest.raises(KeyError):
+        passes["cse"]
+
+
+def _plug_in(monkeypatch, value: str) -> None:
+    entry = EntryPoint("test-plugin", value, pass_registry.ENTRY_POINTS)
+    monkeypatch.setattr(pass_registry, "entry_points", lambda group: [entry] if group == pass_registry.ENTRY_POINTS else [])
+    pass_registry._load_plugins.cache_clear()
+
+
+def test_plugins_come_from_entry_points(monkeypatch, module):
+    _plug_in(monkeypatch, "relaxir.dialect.transforms.canonicalize:Canonicalize")
+    assert "relax.negative" not in str(pass_manager.run(module, "test-plugin"))
+    pass_registry._load_plugins.cache_clear()
+
+
+def test_plugin_that_does_not_load(monkeypatch):
+    _plug_in(monkeypatch, "relaxir.nowhere:Nothing")
+    with pytest.raises(RelaxError, match=r"expected plug-in pass .test-plugin. at relaxir\.nowhere:Nothing, got"):
+        build("test-plugin")
+    pass_registry._load_plugins.cache_clear()
