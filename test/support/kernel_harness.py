@@ -31,7 +31,7 @@ class Compiled:
             for operation in module.body.operations:
                 operation.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
             passmanager.PassManager.parse(TO_LLVM).run(module.operation)
-            self.module = module
+            self.module, self.text = module, str(module)
             self.engine = extras_module("execution_engine").ExecutionEngine(module, opt_level=level)
             self.engine.initialize()
             self.function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.engine.raw_lookup("_mlir_ciface_" + name))
@@ -82,7 +82,6 @@ def narrower(bits: int) -> Target:
     return Target(host.triple, host.cpu, host.features, bits, 16)
 
 
-# Rows of the sweeps: (operation text with {0} {1}..., NumPy function). Values are scalars of the element type.
 def generic(
     maps: list[str],
     kinds: str,
@@ -92,12 +91,12 @@ def generic(
     outputs: int = 1,
     names: list[str] | None = None,
 ) -> str:
-    """A linalg.generic on %a0, %a1...; maps as ``"(i, j) -> (j, i)"``, kinds as ``"pr"``; the body's arguments are %x0, %x1..."""
+    """A linalg.generic on %a0, %a1... with body arguments %x0, %x1...; maps as ``"(i, j) -> (j, i)"``, kinds as ``"pr"``."""
     names = names or [f"%a{i}" for i in range(len(types))]
     split = len(types) - outputs
     attrs = ", ".join(f"affine_map<{m}>" for m in maps)
     iterators = ", ".join('"parallel"' if k == "p" else '"reduction"' for k in kinds)
-    arguments = ", ".join(f"%x{i}: {_element(t)}" for i, t in enumerate(types))
+    arguments = ", ".join(f"%x{i}: {element_of(t)}" for i, t in enumerate(types))
 
     def operands(part: slice) -> str:
         return f"{', '.join(names[part])} : {', '.join(types[part])}"
@@ -115,14 +114,27 @@ def function(types: list[str], body: str, name: str = "f") -> str:
     return f"func.func @{name}({arguments}) {{\n{body}\nreturn\n}}\n"
 
 
-def read(array: np.ndarray, map_text: str, sizes: dict[str, int]) -> np.ndarray:
-    """The elements that an index map reads, over the whole loop nest (NumPy's idea of the same map)."""
+def grid(map_text: str, sizes: dict[str, int]) -> tuple[np.ndarray, ...]:
+    """The indices that a map gives over the whole loop nest: NumPy's idea of the same map."""
     left, right = map_text.split("->")
     names = [n.strip() for n in left.strip()[1:-1].split(",")]
-    grid = dict(zip(names, np.indices([sizes[n] for n in names]), strict=True))
+    values = dict(zip(names, np.indices([sizes[n] for n in names]), strict=True))
     results = right.strip()[1:-1].replace("floordiv", "//").replace("mod", "%")
-    indices = [eval(e, {}, grid) for e in results.split(",") if e.strip()]  # noqa: S307
-    return array[tuple(indices)] if indices else np.broadcast_to(array, next(iter(grid.values())).shape)
+    any_value = next(iter(values.values()))
+    return tuple(np.broadcast_to(eval(e, {}, values), any_value.shape) for e in results.split(",") if e.strip())
+
+
+def read(array: np.ndarray, map_text: str, sizes: dict[str, int]) -> np.ndarray:
+    """The elements that an index map reads, over the whole loop nest."""
+    indices = grid(map_text, sizes)
+    shape = tuple(sizes[n.strip()] for n in map_text.split("->")[0].strip()[1:-1].split(","))
+    return array[indices] if indices else np.broadcast_to(array, shape)
+
+
+def arrays_for(maps: list[str], sizes: dict[str, int], element: str = "f32") -> list[np.ndarray]:
+    """Random arrays just large enough for the maps."""
+    shapes = [tuple(int(np.max(i)) + 1 for i in grid(m, sizes)) for m in maps]
+    return [random(shape, element, seed) for seed, shape in enumerate(shapes)]
 
 
 def memref(shape: tuple[int, ...], element: str = "f32", dynamic: bool = False) -> str:
@@ -130,7 +142,8 @@ def memref(shape: tuple[int, ...], element: str = "f32", dynamic: bool = False) 
     return f"memref<{dims}{element}>"
 
 
-def _element(kind: str) -> str:
+def element_of(kind: str) -> str:
+    """The element type of a memref type; other types as they are."""
     return kind[len("memref<") : kind.rindex(">")].split(",")[0].split("x")[-1] if kind.startswith("memref<") else kind
 
 

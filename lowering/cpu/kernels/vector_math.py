@@ -297,9 +297,12 @@ def _rsqrt(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
 
 
 def _powf(f: _F32, operands: Sequence[ir.Value]) -> ir.Value | None:
-    """Products for small constant exponents; anything else is libm's, exp(b * log(a)) loses up to six bits."""
+    """Products or a root for some constant exponents; anything else is libm's, exp(b * log(a)) loses up to six bits."""
     base, exponent = operands
     number = _constant(exponent)
+    if number == 0.5:  # unlike sqrt, infinite for minus infinity and +0 for -0
+        root = f.op("math.sqrt", f.add(base, f.number(0.0)))
+        return f.select(f.compare("oeq", base, f.number(float("-inf"))), f.number(float("inf")), root)
     if number is None or number not in (-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0):
         return None
     if number == 0.0:

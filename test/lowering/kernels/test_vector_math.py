@@ -1,0 +1,103 @@
+"""Math on vectors against float64: error in units in the last place, infinities, NaN, zeros, subnormal numbers."""
+
+import math
+
+import numpy as np
+import pytest
+
+from support.kernel_harness import Compiled, function, generic, memref, narrower
+
+EDGES = [
+    0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 88.72, 88.73, -87.3, -87.4, -103.9, -104.0, 1e5, 1.1e5, 3e38, -3e38,
+    1e-45, 1.17e-38, 127.9999, 128.0, -149.0, -126.5, 2.0, 1024.0,
+]  # fmt: skip
+
+# Function, reference in float64, greatest error in units in the last place among normal results.
+FUNCTIONS = {
+    "exp": (np.exp, 1.0),
+    "exp2": (np.exp2, 1.0),
+    "expm1": (np.expm1, 1.5),
+    "log": (np.log, 1.0),
+    "log2": (np.log2, 2.0),
+    "log10": (np.log10, 2.3),
+    "log1p": (np.log1p, 2.5),
+    "tanh": (np.tanh, 4.5),
+    "erf": (np.vectorize(math.erf), 6.0),
+    "sin": (np.sin, 1.5),
+    "cos": (np.cos, 1.5),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5),
+}
+
+
+def numbers():
+    rng = np.random.default_rng(0)
+    return np.concatenate([
+        rng.standard_normal(4000), rng.standard_normal(4000) * 30, np.linspace(-110, 90, 4001),
+        rng.choice([-1, 1], 4000) * np.exp2(rng.uniform(-149, 127, 4000)), EDGES,
+    ]).astype(np.float32)  # fmt: skip
+
+
+def evaluate(name, x, target=None):
+    types = [memref(x.shape)] * 2
+    body = f"  %y = math.{name} %x0 : f32\n  linalg.yield %y : f32"
+    dims = ", ".join("ij"[: x.ndim])
+    out = np.zeros_like(x)
+    maps = [f"({dims}) -> ({dims})"] * 2
+    Compiled(function(types, generic(maps, "p" * x.ndim, types, body)), target)(x, out)
+    return out
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_accuracy(name):
+    reference, limit = FUNCTIONS[name]
+    x = numbers()
+    got, exact = evaluate(name, x), reference(x.astype(np.float64))
+    rounded = exact.astype(np.float32)
+    special = ~np.isfinite(rounded)
+    np.testing.assert_array_equal(got[special], rounded[special])
+    error = np.abs(got[~special] - exact[~special])
+    unit = np.maximum(np.spacing(np.abs(rounded[~special])), np.float32(1e-45))
+    normal = np.abs(exact[~special]) > 1.2e-38
+    assert (error / unit)[normal].max() < limit
+    assert not (~normal).any() or error[~normal].max() < 1.2e-38  # a subnormal result may be 0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf", "sin"])
+def test_scalars_and_narrow_vectors_agree_with_wide_ones(name):
+    x = numbers()[:500]
+    wide = evaluate(name, x)
+    np.testing.assert_array_equal(evaluate(name, x, narrower(128)), wide)
+    single = np.array([evaluate(name, np.array(v)) for v in x[:3]])
+    np.testing.assert_array_equal(single, wide[:3])
+
+
+def test_powers_of_two_have_exact_logarithms():
+    x = np.exp2(np.arange(-149, 128)).astype(np.float32)
+    np.testing.assert_array_equal(evaluate("log2", x), np.arange(-149, 128))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("exponent", [-2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 0.5, 2.5, -3.0])
+def test_powers_with_a_constant_exponent(exponent):
+    types = [memref((40,))] * 2
+    body = f"  %e = arith.constant {exponent} : f32\n  %y = math.powf %x0, %e : f32\n  linalg.yield %y : f32"
+    x = np.concatenate([np.random.default_rng(0).standard_normal(34), [0.0, -0.0, 1, np.inf, -np.inf, np.nan]])
+    x, out = x.astype(np.float32), np.zeros(40, np.float32)
+    Compiled(function(types, generic(["(i) -> (i)"] * 2, "p", types, body)))(x, out)
+    exact = np.power(x.astype(np.float64), np.full(40, exponent))  # a scalar 0.5 would be sqrt: NaN of minus infinity
+    np.testing.assert_allclose(out, exact, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_powers_of_any_sign():
+    types = [memref((70,))] * 3
+    rng = np.random.default_rng(0)
+    base = (rng.choice([-1, 1], 70) * rng.uniform(0, 5, 70)).astype(np.float32)
+    exponent = rng.choice([-3, -2, -1, 0, 1, 2, 3, 0.5, 1.5, -2.5], 70).astype(np.float32)
+    base[:4] = [0, -0.0, 1, np.nan]
+    out = np.zeros(70, np.float32)
+    body = "  %y = math.powf %x0, %x1 : f32\n  linalg.yield %y : f32"
+    Compiled(function(types, generic(["(i) -> (i)"] * 3, "p", types, body)))(base, exponent, out)
+    np.testing.assert_allclose(out, base.astype(np.float64) ** exponent.astype(np.float64), rtol=1e-6)
