@@ -220,6 +220,5 @@ def _dims_attr(values: Sequence[Dim | str]) -> ir.Attribute:
 
 
 def _elements(attribute: Any) -> ir.Attribute:
-    if isinstance(attribute, ir.DenseElementsAttr | ir.DenseResourceElementsAttr):
-        return attribute
-    raise TypeError(attribute)
+    # The bindings hand resources out as plain attributes, which only the constructor turns into what they are.
+    return attribute if isinstance(attribute, ir.DenseElementsAttr) else ir.DenseResourceElementsAttr(attribute)

@@ -25,12 +25,9 @@ def to_numpy(elements: ir.Attribute) -> np.ndarray[Any, Any]:
     Raises:
         RelaxError: it is no such attribute, its dtype has no NumPy dtype, or the resource's data is not in this context.
     """
-    if not isinstance(elements, ir.DenseElementsAttr | ir.DenseResourceElementsAttr):
-        raise RelaxError(f"expected dense elements, got {elements}")
-    type_ = elements.type
-    dtype, shape = numpy_dtype(type_.element_type), list(type_.shape)
-    if isinstance(elements, ir.DenseResourceElementsAttr):
-        return _from_bytes(_resource_bytes(elements), dtype, shape)
+    if not isinstance(elements, ir.DenseElementsAttr):
+        return _from_resource(elements)
+    dtype, shape = numpy_dtype(elements.type.element_type), list(elements.type.shape)
     if dtype.isbuiltin == 1:
         return np.array(elements, dtype, order="C")
     text = str(elements)
@@ -39,7 +36,15 @@ def to_numpy(elements: ir.Attribute) -> np.ndarray[Any, Any]:
         return _from_bytes(bytes.fromhex(body[1]), dtype, shape)
     items = _ITEM.findall(text[len("dense<") : text.rindex("> : ")])
     values = np.array([_number(item, dtype) for item in items], np.float32).astype(dtype)
-    return np.array(np.broadcast_to(values, shape) if elements.is_splat else values.reshape(shape), order="C")
+    return np.full(shape, values[0]) if elements.is_splat else values.reshape(shape)
+
+
+def _from_resource(attribute: ir.Attribute) -> np.ndarray[Any, Any]:
+    try:
+        elements = ir.DenseResourceElementsAttr(attribute)
+    except ValueError:
+        raise RelaxError(f"expected dense elements, got {attribute}") from None
+    return _from_bytes(_resource_bytes(elements), numpy_dtype(elements.type.element_type), list(elements.type.shape))
 
 
 def from_numpy(array: np.ndarray[Any, Any], type_: ir.RankedTensorType) -> ir.DenseElementsAttr:

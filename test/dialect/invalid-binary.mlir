@@ -181,3 +181,51 @@ func.func @maximum_shape(%x: tensor<2x1xf32>, %y: tensor<3xf32>) {
   %0 = "relax.maximum"(%x, %y) : (tensor<2x1xf32>, tensor<3xf32>) -> tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @minimum_shape(%x: tensor<2xf32>, %y: tensor<3xf32>) {
+  // expected-error @+1 {{'relax.minimum' op expected broadcastable shapes, got [2] and [3]}}
+  %0 = "relax.minimum"(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @not_equal_gives_truth_values(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.not_equal' op expected result tensor<4xi1>, got tensor<4xf32>}}
+  %0 = "relax.not_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @less_equal_gives_truth_values(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.less_equal' op expected result tensor<4xi1>, got tensor<4xf32>}}
+  %0 = "relax.less_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @greater_equal_gives_truth_values(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.greater_equal' op expected result tensor<4xi1>, got tensor<4xf32>}}
+  %0 = "relax.greater_equal"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @logical_or_of_two_dtypes(%x: tensor<4xi1>, %y: tensor<4xi8>) {
+  // expected-error @+1 {{'relax.logical_or' op expected operands of one dtype, got i1 and i8}}
+  %0 = "relax.logical_or"(%x, %y) : (tensor<4xi1>, tensor<4xi8>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
+func.func @logical_xor_of_two_dtypes(%x: tensor<4xi1>, %y: tensor<4xi8>) {
+  // expected-error @+1 {{'relax.logical_xor' op expected operands of one dtype, got i1 and i8}}
+  %0 = "relax.logical_xor"(%x, %y) : (tensor<4xi1>, tensor<4xi8>) -> tensor<4xi1>
+  return
+}

@@ -237,3 +237,11 @@ func.func @tile_never(%x: tensor<4xf32>) {
   %0 = "relax.tile"(%x) {repeats = array<i64: 0>} : (tensor<4xf32>) -> tensor<0xf32>
   return
 }
+
+// -----
+
+func.func @split_absurd(%x: tensor<?xf32>) {
+  // expected-error @+1 {{'relax.split' op expected at most 65536 sections, got 100000}}
+  %0:2 = "relax.split"(%x) {sections = 100000 : i64} : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+  return
+}
