@@ -49,8 +49,8 @@ __all__ = ["CHECKS", "RelaxToLinalg", "relax_to_linalg"]
 CHECKS = "relax.checks"
 _CHECK = "relax_check"
 
-#: Ops that pass tensors on, or ask for their shape, whatever the element type is.
-_CARRIERS = ("func.", "scf.", "tensor.dim", "builtin.")
+#: Ops that pass tensors on, whatever the element type is.
+_CARRIERS = ("func.", "scf.")
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,8 @@ class _Converter:
 
     def _lower(self, op: EffectOp) -> None:
         try:
-            source = Source(
-                op, [self._operand(v) for v in op.operands], attrs_of(op), [TensorInfo.of(r.type) for r in op.results]
-            )
+            operands = [self._operand(v) for v in op.operands if v in self.tensors]
+            source = Source(op, operands, attrs_of(op), [TensorInfo.of(r.type) for r in op.results])
             made = lowering_of(op.operation.name)(self.builder, source)
             values = [made] if isinstance(made, ir.Value | Tensor) else list(made)
             for old, info, value in zip(op.results, source.results, values, strict=True):
@@ -204,8 +203,7 @@ class _Converter:
             self._extract_boolean(op)
             return
         for i, value in enumerate(list(op.operands)):
-            tensor = self.tensors.get(value)
-            if tensor is not None:
+            if value in self.tensors:
                 new = self._stored_tensor(value) if carrier else self._computed_tensor(value, op)
                 if new != value:
                     op.operands[i] = new
@@ -242,7 +240,7 @@ class _Converter:
         """A tensor as another dialect computes on it."""
         tensor = self.tensors[value]
         element = value_type(tensor.value).element_type
-        if tensor.dtype == element:
+        if tensor.dtype == element or op.name == "tensor.dim":
             return tensor.value
         if not is_boolean(tensor.dtype):
             raise RelaxError(

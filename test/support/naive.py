@@ -31,7 +31,7 @@ Array = np.ndarray
 
 _BUFFERIZE = """builtin.module(
   canonicalize,cse,
-  one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map},
+  one-shot-bufferize{bufferize-function-boundaries=1 allow-return-allocs-from-loops=1 function-boundary-type-conversion=identity-layout-map},
   canonicalize,cse)"""
 
 _TO_LLVM = """builtin.module(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from support.naive import Case, check, compare, lowered
+from relaxir.dialect.errors import RelaxError
+from support.naive import Case, check, compare, lowered, module_of
 
 SYMBOLS = Case("negative", ["n, m:f32"], "n, m:f32")
 

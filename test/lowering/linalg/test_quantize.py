@@ -28,7 +28,7 @@ def test_quantize(dtype: str) -> None:
             ["n, 5:f32", "n:f32", ":i32"],
             f"n, 5:{dtype}",
             f"axis = 0 : i64, dtype = {dtype}",
-            {1: scales((3,), "f32")},
+            rows,
         ),
         n=3,
     )
