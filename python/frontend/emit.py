@@ -105,9 +105,9 @@ def match(x: ir.Value, info: TensorInfo) -> ir.Value:
 
 def multiply_all(shape: Sequence[Dim]) -> Dim:
     """The number of elements, None when a dimension is unknown."""
-    total: Dim = 1
+    total: int | Expr = 1
     for dim in shape:
-        if dim is None or total is None:
+        if dim is None:
             return None
         total = total * dim
     return total

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import types
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import sympy
 import torch
+from torch._decomp import get_decompositions
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
     ConstantArgument,
@@ -55,7 +56,7 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
     """
     torch_ops.load()
     table = dict(torch.export.default_decompositions())
-    table.update(torch._decomp.get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
+    table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
     names = {op: operator_name(op) for op in table}
     wanted = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
     try:
@@ -66,7 +67,7 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
 
 def can_decompose(names: Collection[str]) -> set[str]:
     """Those of the operators that torch has a decomposition for."""
-    table = [*torch.export.default_decompositions(), *torch._decomp.get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS)]
+    table = [*torch.export.default_decompositions(), *get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS)]
     return {operator_name(op) for op in table} & set(names)
 
 
@@ -260,7 +261,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             raise NotImplementedError(str(expr))
         return self._folded(found, list(expr.args), operands)
 
-    def _folded(self, cls: Any, parts: list[sympy.Expr], operands: dict[str, ir.Value]) -> ir.AffineExpr:
+    def _folded(self, cls: Any, parts: Sequence[Any], operands: dict[str, ir.Value]) -> ir.AffineExpr:
         result = self._affine_of(parts[0], operands)
         for part in parts[1:]:
             result = cls.get(result, self._affine_of(part, operands))

@@ -34,18 +34,28 @@ def from_torch(exported_program: ExportedProgram) -> Module:
     from .torch_to_relax import convert_module
 
     names = torch_program.symbol_names(exported_program)
+    first: UnsupportedError | None = None
     also: frozenset[str] = frozenset()
-    while True:
+    while True:  # each round decomposes more operators than the last
         decomposed = torch_graph.decomposed(exported_program, also)
         program = torch_program.read_program(decomposed)
+        _check_stored(program, torch_program.stored_tensors(exported_program))
         graph = torch_graph.import_graph(decomposed, program, names, new_context())
         try:
             return Module(convert_module(graph))
         except UnsupportedError as error:
-            more = torch_graph.can_decompose(error.operators) - also
+            first = first or error
+            more = torch_graph.can_decompose(error.report.operators) - also
             if not more:
-                raise
+                raise first.where_also(error) from None
             also |= more
+
+
+def _check_stored(program: Any, stored: Any) -> None:
+    """A weight that a decomposition made up would be in no file."""
+    made = [a.name for a in program.arguments if a.kind == "constant" and a.name not in stored]
+    if made:
+        raise RelaxError(f"expected weights of the exported program only, got '{made[0]}' from a decomposition")
 
 
 def save_weights(exported_program: ExportedProgram, path: str | os.PathLike[str]) -> None:

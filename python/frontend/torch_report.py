@@ -13,18 +13,6 @@ __all__ = ["Report", "UnsupportedError"]
 _PLACES = 5
 
 
-class UnsupportedError(RelaxError):
-    """Operators of a model have no relax form.
-
-    Attributes:
-        operators: their names, e.g. ``aten.topk``.
-    """
-
-    def __init__(self, message: str, location: str | None, operators: frozenset[str]):
-        super().__init__(message, location)
-        self.operators = operators
-
-
 @dataclass
 class Report:
     """What could not be imported so far.
@@ -39,15 +27,42 @@ class Report:
         """Takes note of one operation."""
         self.found.setdefault((operator, reason), []).append(_place(location))
 
+    @property
+    def operators(self) -> set[str]:
+        """The names of the operators."""
+        return {operator for operator, _ in self.found}
+
     def raise_if_any(self) -> None:
-        """Raises UnsupportedError listing every operator with count, reason and places, at the first of them."""
-        if not self.found:
-            return
-        lines = [f"expected operators that have a relax form, got {len(self.found)} that cannot be imported"]
-        for (operator, reason), places in self.found.items():
+        """Raises UnsupportedError when something was noted."""
+        if self.found:
+            raise UnsupportedError(self)
+
+
+class UnsupportedError(RelaxError):
+    """Operators of a model have no relax form: the message lists each with count, reason, source lines and module paths.
+
+    Attributes:
+        report: the same as data.
+    """
+
+    def __init__(self, report: Report):
+        self.report = report
+        lines = [f"expected operators that have a relax form, got {len(report.found)} that cannot be imported"]
+        for (operator, reason), places in report.found.items():
             lines += [f"  {len(places)} x {operator}: {reason}", *_place_lines(places)]
-        first = next(iter(self.found.values()))[0][0]
-        raise UnsupportedError("\n".join(lines), first or None, frozenset(name for name, _ in self.found))
+        first = next(iter(report.found.values()))[0][0]
+        super().__init__("\n".join(lines), first or None)
+
+    def where_also(self, other: UnsupportedError) -> UnsupportedError:
+        """This error with only those places that the other one names too; the other one when there is none.
+
+        The other one is of the same model with more operators decomposed: what decomposing helped is gone from it, and what it
+        did not help should be named as the user wrote it.
+        """
+        bad = {place for places in other.report.found.values() for place in places}
+        kept = {key: [p for p in places if p in bad] for key, places in self.report.found.items()}
+        kept = {key: places for key, places in kept.items() if places}
+        return UnsupportedError(Report(kept)) if kept else other
 
 
 def _place(location: ir.Location) -> tuple[str, str]:

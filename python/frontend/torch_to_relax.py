@@ -136,7 +136,7 @@ class _Function:
         if handler is None:
             raise RelaxError(_reason(op))
         found = handler(torch_op)
-        values = [found] if isinstance(found, ir.Value) else list(found)
+        values: list[ir.Value | None] = [found] if isinstance(found, ir.Value) else list(found)
         if len(op.results) == 1 and is_tensor_list(op.results[0].type):
             return [values]
         return [self._checked(torch_op, i, v) for i, v in enumerate(values)]

@@ -51,18 +51,15 @@ def common_dtype(operands: list[tuple[ir.Type, int | None]]) -> ir.Type:
     Tensors with dimensions decide, unless one without, or a number, is of a higher kind (bool < integer < float).
     Source: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
     """
-    result: ir.Type | None = None
-    for wanted in (lambda rank: rank, lambda rank: rank == 0, lambda rank: rank is None):
-        group = [dtype for dtype, rank in operands if wanted(rank)]
-        if not group:
-            continue
-        found = _promoted(group)
-        if result is None:
-            result = found
-        elif _kind(found) > _kind(result):
-            result = _promoted([result, found])
-    if result is None:
+    ranks = (lambda rank: rank, lambda rank: rank == 0, lambda rank: rank is None)
+    groups = [[dtype for dtype, rank in operands if wanted(rank)] for wanted in ranks]
+    promoted = [_promoted(group) for group in groups if group]
+    if not promoted:
         raise RelaxError("expected an operand")
+    result = promoted[0]
+    for found in promoted[1:]:
+        if _kind(found) > _kind(result):
+            result = _promoted([result, found])
     return result
 
 

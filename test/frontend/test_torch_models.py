@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import relaxir
-from support import models
+import relaxir  # noqa: E402
+from support import models  # noqa: E402
 
 #: Exporting takes a second or two: every test of one model shares it.
 CASES = {

@@ -9,13 +9,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import relaxir
-from relaxir.dialect.relax import new_context
-from relaxir.frontend import torch_graph, torch_program
-from relaxir.frontend.torch_op import HANDLERS, op_key
-from relaxir.frontend.torch_to_relax import convert_module
-from support import models
-from support.torch_cases import CASES, Wrapped
+import relaxir  # noqa: E402
+from relaxir.dialect.relax import new_context  # noqa: E402
+from relaxir.frontend import torch_graph, torch_program  # noqa: E402
+from relaxir.frontend.torch_op import HANDLERS, op_key  # noqa: E402
+from relaxir.frontend.torch_to_relax import convert_module  # noqa: E402
+from support import models  # noqa: E402
+from support.torch_cases import CASES, Wrapped  # noqa: E402
 
 #: As exported, operators of the map whole, as from_torch does it, and in the core ATen that other exporters produce.
 LEVELS = {

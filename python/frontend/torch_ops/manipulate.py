@@ -8,7 +8,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
-from ...dialect.symbolic import Dim
+from ...dialect.symbolic import Dim, Expr
 from ..emit import cast, concat, emit, expand, info_of, multiply_all, permute, reshape, slice_axis, squeeze, unsqueeze
 from ..torch_op import TorchOp, handles
 
@@ -217,9 +217,9 @@ def cut(x: ir.Value, axis: int, parts: Sequence[Dim]) -> list[ir.Value]:
     if len(parts) > 1 and all(isinstance(p, int) and p == parts[0] for p in parts):
         return list(ops.Split.create(x, sections=len(parts), axis=axis).results)
     found: list[ir.Value] = []
-    start: Dim = 0
+    start: int | Expr = 0
     for part in parts:
-        if part is None or start is None:
+        if part is None:
             raise RelaxError("expected parts of known sizes")
         found.append(slice_axis(x, axis, start, start + part))
         start = start + part

@@ -1,0 +1,356 @@
+"""What from_torch makes of signatures, weights, state, symbols and mistakes; what save_weights writes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.export import Dim  # noqa: E402
+
+import relaxir  # noqa: E402
+from relaxir import RelaxError  # noqa: E402
+from relaxir.weights import Checkpoint  # noqa: E402
+from support import models  # noqa: E402
+
+
+def export(module, *args, dynamic=None, **kwargs):
+    with torch.no_grad(), models.quiet():
+        return torch.export.export(module.eval(), args, kwargs, dynamic_shapes=dynamic)
+
+
+def run(program, module, *args, function="main"):
+    arrays = [models.to_numpy(a, "input") for a in args]
+    return relaxir.evaluate(module, function, *arrays, weights=models.weights_of(program, module))
+
+
+class Everything(nn.Module):
+    """Tied and unused parameters, both kinds of buffers, a constant, a default argument, nested results."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4, bias=False)
+        self.second.weight = self.first.weight
+        self.unused = nn.Linear(4, 4)
+        self.register_buffer("kept", torch.rand(4))
+        self.register_buffer("derived", torch.rand(4), persistent=False)
+        self.register_buffer("derived_unused", torch.rand(4), persistent=False)
+
+    def forward(self, input, mask=None, *, flag=True):
+        x = self.second(self.first(input)) + self.kept * self.derived
+        if mask is not None and flag:
+            x = x * mask
+        return {"sum": x + torch.tensor([1.0, 2.0, 3.0, 4.0]), "parts": (x, None, 3, input.shape[0])}
+
+
+@pytest.fixture(scope="module")
+def everything():
+    model = Everything()
+    args = (torch.randn(2, 4), torch.randn(2, 4))
+    return model, args, export(model, *args)
+
+
+def test_arguments_are_inputs_then_weights_under_their_own_names(everything):
+    main = relaxir.from_torch(everything[2]).functions["main"]
+    assert [i.name for i in main.inputs] == ["input", "mask"]
+    assert [w.name for w in main.weights] == ["first.weight", "first.bias", "kept", "derived", "lifted_tensor_0"]
+    assert [o.name for o in main.outputs] == ["sum", "parts_0", "parts_2", "parts_3"]
+
+
+def test_kinds_of_arguments_are_told_apart(everything):
+    text = str(relaxir.from_torch(everything[2]))
+    kinds = {name: kind for kind, name in re.findall(r'relax.kind = "(\w+)", relax.name = "([\w.]+)"', text)}
+    assert kinds["input"] == kinds["mask"] == "input"
+    assert kinds["first.weight"] == kinds["first.bias"] == "param"
+    assert kinds["kept"] == kinds["derived"] == "buffer"
+    assert kinds["lifted_tensor_0"] == "constant"
+    assert kinds["sum"] == "output"
+
+
+def test_results_equal_torch(everything):
+    model, args, program = everything
+    wanted = model(*args)
+    got = run(program, relaxir.from_torch(program), *args)
+    np.testing.assert_allclose(got[0], wanted["sum"].detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got[1], wanted["parts"][0].detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert got[2:] == (3, 2)
+
+
+def test_save_weights_writes_tied_ones_once_and_what_is_needed(everything, tmp_path):
+    model, _, program = everything
+    path = tmp_path / "model.safetensors"
+    relaxir.save_weights(program, path)
+    checkpoint = Checkpoint(path)
+    assert set(checkpoint) == {
+        "first.weight", "first.bias", "unused.weight", "unused.bias", "kept", "derived", "lifted_tensor_0",
+    }  # fmt: skip
+    np.testing.assert_array_equal(checkpoint.get("first.weight"), model.first.weight.detach().numpy())
+
+
+def test_save_weights_in_bf16_equals_safetensors_own_writer(tmp_path):
+    safetensors = pytest.importorskip("safetensors.torch")
+    model = models.Mlp().to(torch.bfloat16)
+    relaxir.save_weights(export(model, torch.randn(2, 16).to(torch.bfloat16)), tmp_path / "ours.safetensors")
+    ours = safetensors.load_file(tmp_path / "ours.safetensors")
+    assert ours.keys() == model.state_dict().keys()
+    assert all(torch.equal(ours[k], v) for k, v in model.state_dict().items())
+
+
+def test_weights_on_the_meta_device_import_but_are_not_saved(tmp_path):
+    program = export(models.Mlp().to("meta"), torch.zeros(2, 16, device="meta"))
+    assert len(relaxir.from_torch(program).functions["main"].weights) == 4
+    with pytest.raises(RelaxError, match=r"expected weights with contents, got 'up.weight' on the meta device"):
+        relaxir.save_weights(program, tmp_path / "x.safetensors")
+
+
+def test_saving_into_a_missing_folder_is_refused(everything, tmp_path):
+    with pytest.raises(RelaxError, match="expected an existing folder"):
+        relaxir.save_weights(everything[2], tmp_path / "no" / "x.safetensors")
+
+
+class Cache(nn.Module):
+    """Changes a buffer and, with ``write_input``, its second input."""
+
+    def __init__(self, write_input=False):
+        super().__init__()
+        self.scale = nn.Parameter(torch.randn(4))
+        self.register_buffer("cache", torch.zeros(6, 4))
+        self.write_input = write_input
+
+    def forward(self, x, y):
+        self.cache[1:3] = x * self.scale
+        if self.write_input:
+            y.add_(x)
+        return self.cache.sum(0)
+
+
+def test_a_changed_buffer_is_an_argument_and_a_result():
+    model, x, y = Cache(), torch.randn(2, 4), torch.randn(2, 4)
+    program = export(model, x, y)
+    module = relaxir.from_torch(program)
+    main = module.functions["main"]
+    assert [i.name for i in main.inputs] == ["x", "y", "cache"]
+    assert [w.name for w in main.weights] == ["scale"]
+    assert [o.name for o in main.outputs] == ["output0", "cache"]
+    assert 'relax.kind = "state", relax.name = "cache"' in str(module)
+    got = run(program, module, x, y, torch.zeros(6, 4))
+    with torch.no_grad():
+        wanted = model(x, y)
+    np.testing.assert_allclose(got[0], wanted.numpy(), rtol=1e-6)
+    np.testing.assert_allclose(got[1], model.cache.numpy(), rtol=1e-6)
+
+
+def test_a_changed_input_comes_back_as_a_result():
+    x, y = torch.randn(2, 4), torch.randn(2, 4)
+    program = export(Cache(write_input=True), x, y.clone())
+    module = relaxir.from_torch(program)
+    outputs = [o.name for o in module.functions["main"].outputs]
+    assert sorted(outputs) == ["cache", "output0", "y"]
+    got = run(program, module, x, y, torch.zeros(6, 4))
+    np.testing.assert_allclose(got[outputs.index("y")], (x + y).numpy(), rtol=1e-6)
+
+
+class Dynamic(nn.Module):
+    """Slices, reshapes and reads sizes of two symbolic dimensions."""
+
+    def forward(self, x, y):
+        batch, length = x.shape
+        last = x[:, -1] + x[:, length - 2]
+        ramp = torch.arange(length, device=x.device) * batch
+        grown = torch.cat([x, x[:, :1], y], 1)
+        flat = grown.reshape(-1).view(batch, -1)
+        return {
+            "inner": x[:, 1 : length - 2],
+            "last": last,
+            "ramp": ramp,
+            "grown": grown,
+            "flat": flat.sum(1),
+            "mean": x.sum() / (batch * length),
+            "tail": x[:, 1:] - x[:, :-1],
+            "full": torch.full((length, 2), 0.5),
+            "size": length * 2 + 1,
+            "rolled": x.repeat(2, 1),
+            "variance": x.var(1),
+            "flip": x.flip(1),
+            "padded": nn.functional.pad(x, (1, 2)),
+            "twice": x.repeat(1, batch),
+        }
+
+
+def test_symbolic_sizes_at_several_values():
+    batch, seq = Dim("batch", min=1, max=16), Dim("seq", min=6, max=64)
+    x, y = torch.randn(3, 8), torch.randn(3, 8)
+    program = export(Dynamic(), x, y, dynamic=({0: batch, 1: seq}, {0: batch, 1: seq}))
+    module = relaxir.from_torch(program)
+    module.verify()
+    for shape in ((3, 8), (1, 6), (2, 7), (5, 12)):
+        x, y = torch.randn(shape), torch.randn(shape)
+        wanted = Dynamic()(x, y)
+        for name, array in zip(wanted, run(program, module, x, y), strict=True):
+            np.testing.assert_allclose(array, np.asarray(wanted[name]), rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_ranges_and_derived_dimensions():
+    half = Dim("half", min=2, max=10)
+    program = export(models.Mlp(6), torch.randn(8, 6), dynamic=({0: 2 * half},))
+    text = str(relaxir.from_torch(program))
+    assert 'tensor<?x6xf32, {sym = ["half * 2"]}>' in text
+    assert "relax.symbol_ranges = {half = [2, 10]}" in text
+
+
+def test_a_symbol_without_upper_bound_has_one_number():
+    program = export(models.Mlp(), torch.randn(8, 16), dynamic=({0: Dim("n")},))
+    assert re.search(r"relax.symbol_ranges = \{n = \[[0-2]\]\}", str(relaxir.from_torch(program)))
+
+
+class Strided(nn.Module):
+    def forward(self, x):
+        return nn.functional.max_pool2d(x, 2)[:, :, ::2]
+
+
+def test_sizes_that_are_divisions_are_symbols_of_the_same_value():
+    program = export(Strided(), torch.randn(1, 2, 12, 8), dynamic=({2: Dim("height", min=6, max=40)},))
+    module = relaxir.from_torch(program)
+    for height in (12, 7, 21):
+        x = torch.randn(1, 2, height, 8)
+        np.testing.assert_array_equal(run(program, module, x)[0], Strided()(x).numpy())
+
+
+class DataDependent(nn.Module):
+    def forward(self, x):
+        count = x.sum().item()
+        torch._check(count >= 0)
+        torch._check(count < 10)
+        return torch.zeros(count)
+
+
+def test_sizes_from_contents_are_refused_with_the_line():
+    with pytest.raises(RelaxError) as caught:
+        relaxir.from_torch(export(DataDependent(), torch.tensor([1, 2])))
+    assert "expected a number known at import" in str(caught.value)
+    assert "test_torch_import.py" in caught.value.location
+
+
+class Layer(nn.Module):
+    def forward(self, x):
+        values, order = x.sort(-1)
+        return values + order
+
+
+class Unsupported(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(), Layer()])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        top, _ = x.topk(2)
+        return torch.cond(top.sum() > 0, lambda t: t + 1, lambda t: t - 1, (top,))
+
+
+def test_every_unsupported_operator_is_listed_with_line_and_module():
+    with pytest.raises(RelaxError) as caught:
+        relaxir.from_torch(export(Unsupported(), torch.randn(3, 4)))
+    text = str(caught.value)
+    assert "got 3 that cannot be imported" in text
+    assert re.search(
+        r"2 x aten\.sort[\w.]*: no relax form\n +at \S+test_torch_import\.py:\d+ in layers\.0\n +at \S+ in layers\.1", text
+    )
+    assert re.search(r"1 x aten\.topk: no relax form\n +at \S+test_torch_import\.py:\d+\n", text)
+    assert "1 x higher_order.cond: no relax form of a higher-order operator" in text
+    assert re.search(r"test_torch_import\.py:\d+$", caught.value.location)
+
+
+def test_an_unsupported_use_of_a_supported_operator_says_what_is_missing():
+    class Transposed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.ConvTranspose2d(2, 2, 2)
+
+        def forward(self, x):
+            return self.up(x)
+
+    with pytest.raises(RelaxError, match="no relax form of transposed convolution"):
+        relaxir.from_torch(export(Transposed(), torch.randn(1, 2, 4, 4)))
+
+
+def test_ops_have_the_line_of_the_user():
+    module = relaxir.from_torch(export(models.Mlp(), torch.randn(2, 16)))
+    text = module.ir.operation.get_asm(enable_debug_info=True)
+    assert re.search(r'loc\("\S*models\.py":\d+:0\)', text)
+    assert 'loc("up"(' in text
+
+
+def test_complex_numbers_are_refused():
+    class Spectrum(nn.Module):
+        def forward(self, x):
+            return torch.fft.rfft(x).abs()
+
+    with pytest.raises(RelaxError, match=r"expected tensors of real numbers, got complex<f32>"):
+        relaxir.from_torch(export(Spectrum(), torch.randn(8)))
+
+
+def test_complex_inputs_are_refused_by_name():
+    class Real(nn.Module):
+        def forward(self, signal):
+            return torch.view_as_real(signal)
+
+    with pytest.raises(RelaxError, match=r"'signal': expected tensors of real numbers, got complex<f32>"):
+        relaxir.from_torch(export(Real(), torch.randn(8, dtype=torch.complex64)))
+
+
+def test_dropout_in_training_is_refused():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5))
+    with torch.no_grad(), models.quiet():
+        program = torch.export.export(model.train(), (torch.randn(2, 4),))
+    with pytest.raises(RelaxError, match=r"evaluation mode|no relax form"):
+        relaxir.from_torch(program)
+
+
+def test_an_integer_input_that_is_a_size_is_refused_by_name():
+    class Sized(nn.Module):
+        def forward(self, x, count):
+            return x + torch.ones(count, 4)
+
+    program = export(Sized(), torch.randn(3, 4), 3, dynamic={"x": {0: Dim.AUTO}, "count": Dim.DYNAMIC})
+    with pytest.raises(RelaxError, match="expected input 'count' to be a tensor, got an integer"):
+        relaxir.from_torch(program)
+
+
+@pytest.mark.parametrize("value", [None, "model.pt2", models.Mlp(), 3])
+def test_something_else_than_an_exported_program_is_refused(value, tmp_path):
+    for call in (lambda: relaxir.from_torch(value), lambda: relaxir.save_weights(value, tmp_path / "x")):
+        with pytest.raises(RelaxError, match=r"expected a torch.export.ExportedProgram, got .*; call torch.export.export"):
+            call()
+
+
+def test_a_saved_program_imports_as_well(tmp_path):
+    model, path = models.mlp(), tmp_path / "model.pt2"
+    torch.export.save(model.export(), path)
+    program = torch.export.load(path)
+    module = relaxir.from_torch(program)
+    inputs = model.inputs(5)
+    got = run(program, module, *inputs.values())
+    np.testing.assert_allclose(got[0], model.eager(inputs)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_without_torch_the_error_says_how_to_get_it():
+    script = """
+import sys
+sys.modules["torch"] = None
+import relaxir
+try:
+    relaxir.from_torch(1)
+except relaxir.RelaxError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "expected torch to be installed; pip install relaxir[torch]\n"
