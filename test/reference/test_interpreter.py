@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relaxir.dialect import relax
-from relaxir.dialect.bindings import ir
+from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.reference.interpreter import evaluate
 
@@ -386,8 +386,26 @@ def test_many_results_and_split() -> None:
     assert first.tolist() == [0, 1]
 
 
-def test_time_is_linear_in_the_ops() -> None:
-    """20,000 ops run in seconds, where a quadratic interpreter needs minutes; not a measurement."""
-    ops = "\n".join(f'%{i + 1} = "relax.negative"(%{i}) : (tensor<1xf32>) -> tensor<1xf32>' for i in range(20000))
-    module = parse(f"func.func @f(%0: tensor<1xf32>) -> tensor<1xf32> {{ {ops}\n return %20000 : tensor<1xf32> }}")
-    assert evaluate(module, "f", [f32(3)])[0].tolist() == [3]
+# Modules that nobody verified, and very deep ones
+
+
+def test_unverified_modules() -> None:
+    with CONTEXT, ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            empty = func.FuncOp("empty", ([], []))
+            empty.add_entry_block()
+            calls = func.FuncOp("calls", ([], []))
+            with ir.InsertionPoint(calls.add_entry_block()):
+                func.CallOp([], "missing", [])
+    with pytest.raises(RelaxError, match="expected a block with a terminator"):
+        evaluate(module, "empty", [])
+    with pytest.raises(RelaxError, match=r"'func.call' op expected a function of the module, got @missing"):
+        evaluate(module, "calls", [])
+
+
+def test_very_deep_nesting() -> None:
+    depth = 2000
+    body = "scf.if %c { " * depth + "}" * depth
+    with pytest.raises(RelaxError, match="expected less deeply nested regions in @f"):
+        evaluate(parse(f"func.func @f(%c: i1) {{ {body} return }}"), "f", [True])
