@@ -5,7 +5,7 @@ Operations are created raw: the named builders of the bindings cost ten times as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dialect.bindings import ir
@@ -104,8 +104,9 @@ class Builder:
         self.private_functions: dict[tuple[str, ...], str] = {}
         self.private_names: set[str] = set()
         self._index = ir.IndexType.get()
-        self._maps: dict[tuple[int, tuple[int, ...]], ir.Attribute] = {}
+        self._maps: dict[tuple[int | ir.AffineExpr, ...], ir.Attribute] = {}
         self._iterators: dict[str, ir.Attribute] = {}
+        self._segment_sizes: dict[int, ir.Attribute] = {}
         kinds = {"p": "parallel", "r": "reduction"}
         self._iterator = {k: ir.Attribute.parse(f"#linalg.iterator_type<{v}>") for k, v in kinds.items()}
 
@@ -162,6 +163,10 @@ class Builder:
         """
         if isinstance(left, int) and isinstance(right, int):
             return _FOLD[name](left, right)
+        if right == _NEUTRAL.get(name):
+            return left
+        if name == "addi" and left == 0:
+            return right
         if name == "ceildivsi":
             left, name = self.arith("addi", left, self.arith("subi", right, 1)), "divsi"
         return emit(f"arith.{name}", self._index, self.as_index(left), self.as_index(right))
@@ -189,7 +194,7 @@ class Builder:
         type_ = value_type(destination)
         scalar = constant(type_.element_type, number, unsigned).value
         op = ir.Operation.create(
-            "linalg.fill", [type_], [scalar, destination], {"operandSegmentSizes": _segments(1, 1)}, regions=1
+            "linalg.fill", [type_], [scalar, destination], {"operandSegmentSizes": self._segments(1)}, regions=1
         )
         block = self._body(op, [type_.element_type, type_.element_type])
         with ir.InsertionPoint(block):
@@ -207,10 +212,7 @@ class Builder:
 
     def map(self, loops: int, exprs: Exprs) -> ir.Attribute:
         """The index map of those expressions."""
-        if not all(isinstance(e, int) for e in exprs):
-            affine = [self._expr(e) for e in exprs]
-            return ir.AffineMapAttr.get(ir.AffineMap.get(loops, 0, affine))
-        key = (loops, tuple(exprs))
+        key = (loops, *exprs)
         found = self._maps.get(key)
         if found is None:
             affine = [self._expr(e) for e in exprs]
@@ -230,6 +232,13 @@ class Builder:
             found = self._iterators[kinds] = ir.ArrayAttr.get([self._iterator[k] for k in kinds])
         return found
 
+    def _segments(self, inputs: int) -> ir.Attribute:
+        """Operand segments of an op of one result."""
+        found = self._segment_sizes.get(inputs)
+        if found is None:
+            found = self._segment_sizes[inputs] = ir.DenseI32ArrayAttr.get([inputs, 1])
+        return found
+
     def generic(
         self,
         kinds: str,
@@ -237,7 +246,7 @@ class Builder:
         out: ir.Value,
         body: Callable[..., ir.Value],
         out_exprs: Exprs | None = None,
-        attributes: dict[str, ir.Attribute] | None = None,
+        attributes: Mapping[str, ir.Attribute] | None = None,
     ) -> ir.Value:
         """A ``linalg.generic`` with one result.
 
@@ -255,7 +264,7 @@ class Builder:
         given = {
             "indexing_maps": ir.ArrayAttr.get([self.map(loops, e) for e in where]),
             "iterator_types": self.iterators(kinds),
-            "operandSegmentSizes": _segments(len(inputs), 1),
+            "operandSegmentSizes": self._segments(len(inputs)),
             **(attributes or {}),
         }
         op = ir.Operation.create("linalg.generic", [out.type], values, given, regions=1)
@@ -352,9 +361,8 @@ class Builder:
             self.check(Scalar(self.as_index(left)).compare("eq", Scalar(self.as_index(right))).value, message)
 
 
-def _segments(*sizes: int) -> ir.Attribute:
-    return ir.DenseI32ArrayAttr.get(list(sizes))
-
+#: Right-hand sides that change nothing.
+_NEUTRAL = {"addi": 0, "subi": 0, "muli": 1, "divsi": 1, "ceildivsi": 1}
 
 _FOLD: dict[str, Callable[[int, int], int]] = {
     "addi": lambda a, b: a + b,

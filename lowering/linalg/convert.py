@@ -95,6 +95,8 @@ class _Converter:
         self.builder.check_function = self._declare_check
         self.tensors: dict[ir.Value, Tensor] = {}
         self.lowered: list[ir.Operation] = []
+        # Taking a type apart costs more than creating an op, and a model has few types.
+        self._infos: dict[ir.Type, tuple[TensorInfo, ir.Type]] = {}
         if CHECKS in module.attributes:
             self.builder.checks += [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[CHECKS])]
         self._check_declared = any(name_of(f) == _CHECK for f in functions(module))
@@ -176,21 +178,29 @@ class _Converter:
     def _lower(self, op: EffectOp) -> None:
         try:
             operands = [self._operand(v) for v in op.operands if v in self.tensors]
-            source = Source(op, operands, attrs_of(op), [TensorInfo.of(r.type) for r in op.results])
+            types = [self._taken_apart(r.type) for r in op.results]
+            source = Source(op, operands, attrs_of(op), [info for info, _ in types])
             made = lowering_of(op.operation.name)(self.builder, source)
             values = [made] if isinstance(made, ir.Value | Tensor) else list(made)
-            for old, info, value in zip(op.results, source.results, values, strict=True):
-                self.tensors[old] = self._result(old, info, value)
+            for old, (info, stored), value in zip(op.results, types, values, strict=True):
+                self.tensors[old] = self._result(info, stored, value)
         except RelaxError as error:
             message = error.args[0]
             prefix = f"'{op.operation.name}' op "
             raise RelaxError(message if message.startswith(prefix) else prefix + message, op.location) from None
         self.lowered.append(op.operation)
 
-    def _result(self, old: ir.Value, info: TensorInfo, made: ir.Value | Tensor) -> Tensor:
+    def _result(self, info: TensorInfo, stored: ir.Type, made: ir.Value | Tensor) -> Tensor:
         if isinstance(made, Tensor):
-            return made if made.parts else replace(made, value=self.builder.cast(made.value, storage_type(old.type)), info=info)
-        return Tensor(self.builder.cast(made, storage_type(old.type)), info)
+            return made if made.parts else replace(made, value=self.builder.cast(made.value, stored), info=info)
+        return Tensor(self.builder.cast(made, stored), info)
+
+    def _taken_apart(self, type_: ir.Type) -> tuple[TensorInfo, ir.Type]:
+        """What a tensor type says, and the type that it is stored as."""
+        found = self._infos.get(type_)
+        if found is None:
+            found = self._infos[type_] = TensorInfo.of(type_), storage_type(type_)
+        return found
 
     def _keep(self, op: ir.Operation) -> None:
         """An op of another dialect: new operands, new types where it only passes tensors on."""

@@ -74,7 +74,7 @@ def constant_tensor(attribute: ir.Attribute) -> Tensor:
     return Tensor(emit("arith.constant", stored, value=attribute), info, splat)
 
 
-def _stored_elements(attribute: ir.Attribute, dtype: ir.Type, stored: ir.RankedTensorType) -> ir.Attribute:
+def _stored_elements(attribute: ir.Attribute, dtype: ir.Type, stored: ir.Type) -> ir.Attribute:
     """The same data under the type it is stored as: truth values as bytes, unsigned integers without sign, no encoding."""
     data = to_numpy(attribute)
     if isinstance(dtype, ir.IntegerType) and dtype.width <= 4:

@@ -36,15 +36,15 @@ def is_unsigned(dtype: ir.Type) -> bool:
 
 def storage_dtype(dtype: ir.Type) -> ir.Type:
     """The element type that holds a dtype in memory. Raises RelaxError for a dtype that is not supported."""
+    if isinstance(dtype, ir.F32Type | ir.F16Type | ir.BF16Type | ir.F64Type | ir.IndexType):
+        return dtype
     if isinstance(dtype, ir.IntegerType):
         if str(dtype) not in _INTEGERS:
             raise RelaxError(f"expected one of the dtypes {', '.join(_FLOATS + _INTEGERS)}, got {dtype}")
         return ir.IntegerType.get_signless(max(8, dtype.width))
-    if isinstance(dtype, ir.IndexType):
-        return dtype
     if str(dtype) not in _FLOATS:
         raise RelaxError(f"expected one of the dtypes {', '.join(_FLOATS + _INTEGERS)}, got {dtype}")
-    return ir.IntegerType.get_signless(8) if dtype.width == 8 else dtype
+    return ir.IntegerType.get_signless(8)
 
 
 def storage_type(type_: ir.Type) -> ir.Type:

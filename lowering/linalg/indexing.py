@@ -128,20 +128,22 @@ def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
     attrs = source.attrs
     axes = [normalize_axis(a, x.rank, "axes") for a in attrs["axes"]]
     strides = attrs["strides"] or [1] * len(axes)
-    sizes, begins = b.sizes(x), [0] * x.rank
+    sizes, begins = b.sizes(x), list[Size]([0] * x.rank)
     for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
         begins[axis], sizes[axis] = _range(b, x, axis, (begin, end, stride))
     steps = dict(zip(axes, strides, strict=True))
     # A prefix has the plain dimension as its index map, which says that the operand is as long as the result.
     prefix = any(begins[a] == 0 and steps[a] == 1 and sizes[a] != b.size(x, a) for a in axes)
-    if not prefix and all(isinstance(begin, int) for begin in begins):
+    constant = [begin for begin in begins if isinstance(begin, int)]
+    if not prefix and len(constant) == x.rank:
         loops = [ir.AffineExpr.get_dim(i) for i in range(x.rank)]
-        exprs = [loops[i] * steps[i] + begins[i] if i in steps else i for i in range(x.rank)]
+        exprs = [loops[i] * steps[i] + constant[i] if i in steps else i for i in range(x.rank)]
         return b.movement(x.value, exprs, sizes)
     firsts = [Scalar(b.as_index(begin)) for begin in begins]
 
     def element(loops: list[Scalar]) -> ir.Value:
-        return read(x.value, [i * steps[d] + firsts[d] if d in steps else i for d, i in enumerate(loops)])
+        scaled = [i * steps[d] if steps.get(d, 1) != 1 else i for d, i in enumerate(loops)]
+        return read(x.value, [i if begins[d] == 0 else i + firsts[d] for d, i in enumerate(scaled)])
 
     return b.gather(sizes, value_type(x.value).element_type, element)
 

@@ -167,7 +167,7 @@ def _lower_flip(b: Builder, source: Source) -> ir.Value:
     if size == 0:
         return x.value
     if not isinstance(size, int):
-        last = Scalar(b.arith("subi", size, 1))
+        last = Scalar(b.as_index(size)) - 1
         return _moved_along(b, x.value, axis, sizes, lambda i: last - i)
     exprs: list[int | ir.AffineExpr] = list(range(x.rank))
     exprs[axis] = ir.AffineExpr.get_constant(size - 1) - ir.AffineExpr.get_dim(axis)

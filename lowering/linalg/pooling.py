@@ -106,9 +106,15 @@ def _pooled(b: Builder, source: Source, neutral: float, reduction: Reduction) ->
 
 def _end(b: Builder, axis: Axis, count: Size) -> Size:
     """How much to pad at the end so that the last window is inside."""
-    reach = b.arith("addi", b.arith("muli", b.arith("subi", count, 1), axis.stride), axis.dilation * (axis.kernel - 1) + 1)
+    reach = b.arith("addi", b.arith("muli", b.arith("subi", count, 1), axis.stride), axis.dilation * (_kernel(axis) - 1) + 1)
     margin = b.arith("subi", reach, b.arith("addi", axis.size, axis.before + axis.after))
     return b.arith("addi", b.arith("maxsi", margin, 0), axis.after)
+
+
+def _kernel(axis: Axis) -> int:
+    """The size of the window, which a pool has as an attribute."""
+    assert isinstance(axis.kernel, int)
+    return axis.kernel
 
 
 def _counter(b: Builder, axis: Axis, padding: bool) -> Callable[[Scalar], Scalar]:
@@ -122,7 +128,7 @@ def _counter(b: Builder, axis: Axis, padding: bool) -> Callable[[Scalar], Scalar
 
     def count(window: Scalar) -> Scalar:
         start = window * axis.stride - axis.before
-        return minimum(steps(size - start), axis.kernel) - steps(first - start)
+        return minimum(steps(size - start), _kernel(axis)) - steps(first - start)
 
     return count
 

@@ -84,7 +84,7 @@ def _lower_cumsum(b: Builder, source: Source) -> ir.Value:
     out = b.empty(b.sizes(x), storage_dtype(x.dtype))
     return call_kernel(
         b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(source.attrs["exclusive"])),
-        lambda arguments: _scan(b, *arguments, x.dtype, axis, source.attrs["exclusive"]),
+        lambda given: _scan(b, given[0], given[1], x.dtype, axis, source.attrs["exclusive"]),
     )  # fmt: skip
 
 

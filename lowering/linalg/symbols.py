@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from ...dialect.bindings import ir
@@ -21,7 +21,7 @@ class Symbols:
         self._values: dict[str, ir.Value] = {}
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None]:
         """Values that are computed inside are forgotten at the end: they do not dominate what follows."""
         outer = self._values
         self._values = dict(outer)
@@ -31,7 +31,7 @@ class Symbols:
             self._values = outer
 
     @contextmanager
-    def function(self) -> Iterator[None]:
+    def function(self) -> Generator[None]:
         """A scope that knows nothing: symbols belong to a function."""
         outer, self._values = self._values, {}
         try:

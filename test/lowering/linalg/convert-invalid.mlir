@@ -1,0 +1,42 @@
+// RUN: relax-opt %s --relax-to-linalg --split-input-file --verify-diagnostics
+
+module attributes {relax.vdevices = ["cpu:0", "cuda:0"]} {
+  func.func @main(%x: tensor<3xf32>) -> tensor<3xf32, {vdevice = "cuda:0"}> {
+    // expected-error@+1 {{'relax.to_vdevice' op expected a copy within one kind of device, got one from 'cpu' to 'cuda:0'}}
+    %0 = "relax.to_vdevice"(%x) {vdevice = "cuda:0"} : (tensor<3xf32>) -> tensor<3xf32, {vdevice = "cuda:0"}>
+    return %0 : tensor<3xf32, {vdevice = "cuda:0"}>
+  }
+}
+
+// -----
+
+func.func @main(%p: !relax.param_provider) -> tensor<3xf32> {
+  // expected-error@+1 {{'relax.get_param' op expected weights as arguments and results, run relax-partition-transform first}}
+  %0 = "relax.get_param"(%p) {index = 0 : i64} : (!relax.param_provider) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+func.func @main() -> tensor<?xf32, {sym = ["n"]}> {
+  // expected-error@+1 {{'relax.full' op expected a dimension that arguments or relax.match_cast define, got 'n'}}
+  %0 = "relax.full"() {value = 1.0 : f64} : () -> tensor<?xf32, {sym = ["n"]}>
+  return %0 : tensor<?xf32, {sym = ["n"]}>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x2xf32>) -> tensor<2xf32> {
+  %i = "relax.constant"() {value = dense<4> : tensor<i64>} : () -> tensor<i64>
+  // expected-error@+1 {{'relax.take' op expected indices in [-4, 4), got 4}}
+  %0 = "relax.take"(%x, %i) : (tensor<4x2xf32>, tensor<i64>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func @main(%q: tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, %k: tensor<2x?x3x?xf32, {sym = ["h", "d"]}>) -> tensor<2x?x3x?xf32, {sym = ["h", "d"]}> {
+  // expected-error@+1 {{'relax.attention' op expected a scale, as the size of the heads is not constant, got d}}
+  %0 = "relax.attention"(%q, %k, %k) : (tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, tensor<2x?x3x?xf32, {sym = ["h", "d"]}>) -> tensor<2x?x3x?xf32, {sym = ["h", "d"]}>
+  return %0 : tensor<2x?x3x?xf32, {sym = ["h", "d"]}>
+}

@@ -1,0 +1,50 @@
+// RUN: relax-opt %s --relax-to-linalg --split-input-file | filecheck %s
+
+// Indices are data: they are checked at run time, and reads are limited to the tensor all the same.
+func.func @take(%x: tensor<100x64xf32>, %i: tensor<?xi64, {sym = ["n"]}>) -> tensor<?x64xf32, {sym = ["n"]}> {
+  %0 = "relax.take"(%x, %i) {axis = 0 : i64} : (tensor<100x64xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x64xf32, {sym = ["n"]}>
+  return %0 : tensor<?x64xf32, {sym = ["n"]}>
+}
+
+// CHECK: relax.checks = ["{{.*}}expected indices in [-100, 100)"]
+// CHECK-LABEL: func.func @take(
+// CHECK-SAME: %[[X:.*]]: tensor<100x64xf32>, %[[I:.*]]: tensor<?xi64>)
+// CHECK: %[[FINE:.*]] = linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[I]] : tensor<?xi64>) outs(%{{.*}} : tensor<i8>)
+// CHECK: %[[BYTE:.*]] = tensor.extract %[[FINE]][] : tensor<i8>
+// CHECK: %[[OK:.*]] = arith.cmpi ne, %[[BYTE]]
+// CHECK: call @relax_check(%[[OK]]
+// CHECK: linalg.generic {{.*}} ins(%[[I]] : tensor<?xi64>) outs(%{{.*}} : tensor<?x64xf32>)
+// CHECK: %[[COLUMN:.*]] = linalg.index 1
+// CHECK: arith.minsi
+// CHECK: %[[ROW:.*]] = arith.maxsi
+// CHECK: tensor.extract %[[X]][%[[ROW]], %[[COLUMN]]]
+
+// -----
+
+// A slice with constant bounds is an index map.
+func.func @constant_slice(%x: tensor<?x10xf32, {sym = ["n"]}>) -> tensor<?x3xf32, {sym = ["n"]}> {
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 1>, begin = [2], end = [8], strides = array<i64: 2>}
+    : (tensor<?x10xf32, {sym = ["n"]}>) -> tensor<?x3xf32, {sym = ["n"]}>
+  return %0 : tensor<?x3xf32, {sym = ["n"]}>
+}
+
+// CHECK: #[[SLICE:.*]] = affine_map<(d0, d1) -> (d0, d1 * 2 + 2)>
+// CHECK-LABEL: func.func @constant_slice(
+// CHECK-NOT: relax_check
+// CHECK: linalg.generic {indexing_maps = [#[[SLICE]], #{{.*}}]
+
+// -----
+
+// One with symbolic bounds computes its index; that the bounds lie inside is checked.
+func.func @symbolic_slice(%x: tensor<10x4xf32>, %y: tensor<?xf32, {sym = ["n"]}>) -> tensor<3x4xf32> {
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = ["n"], end = ["n + 3"]} : (tensor<10x4xf32>) -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// CHECK: relax.checks = ["{{.*}}expected a slice inside of dimension 0"]
+// CHECK-LABEL: func.func @symbolic_slice(
+// CHECK: %[[N:.*]] = tensor.dim
+// CHECK: call @relax_check
+// CHECK: %[[ROW:.*]] = linalg.index 0
+// CHECK: %[[FROM:.*]] = arith.addi %[[ROW]], %[[N]]
+// CHECK: tensor.extract %{{.*}}[%[[FROM]]

@@ -1,0 +1,65 @@
+// RUN: relax-opt %s --relax-to-linalg=tile=16 --split-input-file | filecheck %s
+
+// Softmax: the largest element, powers, their sum, quotients. A kernel takes each; what is read twice is stored once.
+func.func @softmax(%x: tensor<?x48xf16, {sym = ["n"]}>) -> tensor<?x48xf16, {sym = ["n"]}> {
+  %0 = "relax.softmax"(%x) {axis = -1 : i64} : (tensor<?x48xf16, {sym = ["n"]}>) -> tensor<?x48xf16, {sym = ["n"]}>
+  return %0 : tensor<?x48xf16, {sym = ["n"]}>
+}
+
+// CHECK-DAG: #[[ALL:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0)>
+// CHECK-LABEL: func.func @softmax(
+// CHECK: linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<?xf32>)
+// CHECK: %[[MAX:.*]] = linalg.generic {indexing_maps = [#[[ALL]], #[[ROW]]], iterator_types = ["parallel", "reduction"]}
+// CHECK: arith.maximumf
+// CHECK: %[[POWERS:.*]] = linalg.generic {indexing_maps = [#[[ALL]], #[[ROW]], #[[ALL]]], iterator_types = ["parallel", "parallel"]}
+// CHECK-SAME: ins(%{{.*}}, %[[MAX]] : {{.*}}) outs(%{{.*}} : tensor<?x48xf32>)
+// CHECK: math.exp
+// CHECK: %[[SUM:.*]] = linalg.generic {indexing_maps = [#[[ALL]], #[[ROW]]], iterator_types = ["parallel", "reduction"]} ins(%[[POWERS]]
+// CHECK: arith.addf
+// CHECK: linalg.generic {{.*}} ins(%[[POWERS]], %[[SUM]] : {{.*}}) outs(%{{.*}} : tensor<?x48xf16>)
+// CHECK: arith.divf
+// CHECK: arith.truncf
+
+// -----
+
+// Attention: keys and values are packed, query head h reads key head h floordiv 3, and causality is a comparison of loop indices.
+func.func @attention(%q: tensor<2x6x?x8xf32, {sym = ["s"]}>, %k: tensor<2x2x?x8xf32, {sym = ["s"]}>, %v: tensor<2x2x?x8xf32, {sym = ["s"]}>)
+    -> tensor<2x6x?x8xf32, {sym = ["s"]}> {
+  %0 = "relax.attention"(%q, %k, %v) {causal = true} : (tensor<2x6x?x8xf32, {sym = ["s"]}>, tensor<2x2x?x8xf32, {sym = ["s"]}>,
+    tensor<2x2x?x8xf32, {sym = ["s"]}>) -> tensor<2x6x?x8xf32, {sym = ["s"]}>
+  return %0 : tensor<2x6x?x8xf32, {sym = ["s"]}>
+}
+
+// CHECK-DAG: #[[HEAD:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1 floordiv 3, d3 floordiv 16, d4, d3 mod 16)>
+// CHECK-LABEL: func.func @attention(
+// CHECK: %[[KEYS:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<2x2x?x8x16xf32>)
+// CHECK: %[[SCORES:.*]] = {{.*}}call @contraction_0(%{{.*}}, %[[KEYS]], %{{.*}}) : {{.*}} -> tensor<2x6x?x?xf32>
+// CHECK: %[[LIMITED:.*]] = linalg.generic {{.*}} ins(%[[SCORES]] : tensor<2x6x?x?xf32>)
+// CHECK: arith.mulf
+// CHECK: linalg.index 3
+// CHECK: linalg.index 2
+// CHECK: arith.cmpi sle
+// CHECK: arith.select
+// CHECK: arith.maximumf
+// CHECK: %[[SHARES:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<2x6x?x?xf32>)
+// CHECK: %[[VALUES:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<2x2x1x?x16xf32>)
+// CHECK: call @contraction_1(%{{.*}}, %[[VALUES]], %{{.*}}) : {{.*}} -> tensor<2x6x?x8xf32>
+// CHECK: func.func private @contraction_0
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[HEAD]], #{{.*}}]
+
+// -----
+
+// Convolution: windows become the columns of a packed matrix, filters the rows of the left-hand side.
+func.func @conv2d(%x: tensor<1x3x6x6xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = "relax.conv2d"(%x, %w) : (tensor<1x3x6x6xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x4x4xf32>
+  return %0 : tensor<1x4x4x4xf32>
+}
+
+// CHECK-LABEL: func.func @conv2d(
+// CHECK: %[[COLUMNS:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x1x1x27x16xf32>)
+// CHECK: tensor.extract
+// CHECK: arith.select
+// CHECK: %[[FILTERS:.*]] = tensor.expand_shape %{{.*}} : tensor<4x27xf32> into tensor<1x4x27xf32>
+// CHECK: %[[PRODUCT:.*]] = {{.*}}call @contraction_0(%[[FILTERS]], %[[COLUMNS]], %{{.*}}) : {{.*}} -> tensor<1x1x4x16xf32>
+// CHECK: tensor.expand_shape %{{.*}} into tensor<1x4x4x4xf32>
