@@ -188,7 +188,7 @@ def _conv_padding(given: object, weight: ir.Value, dilation: Sequence[int], spat
 
 def _several(given: object, count: int) -> list[int]:
     """One number for all dimensions, or one each."""
-    values = list[Any](given) if isinstance(given, list) else [given]
+    values: list[Any] = list(given) if isinstance(given, list) else [given]
     values = values * count if len(values) == 1 else values
     if len(values) != count or not all(isinstance(v, int) for v in values):
         raise RelaxError(f"expected {count} constant integers, got {given}")
