@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of
 from ...dialect.symbolic import Expr
+from ...dialect.traversal import operations
 from ..index_math import emit_index
 from .trace import SizeTracer
 
@@ -84,7 +85,7 @@ def plan_arena(
         size = tracer.size_in_bytes(op.results[0])
         first, last = lifetimes.of(op.results[0])
         if size is None:
-            _free_after(op, block, last)
+            _free_after(op, lifetimes.operations[last])
             continue
         unit, coefficient = _split(size)
         buffers.append(_Buffer(op, first, last, unit, coefficient))
@@ -152,13 +153,13 @@ class _Lifetimes:
     """When each allocation of a block is in use, in positions of the block's own ops; nested uses count for the op around."""
 
     def __init__(self, block: ir.Block):
-        self.block = block
+        self.operations = operations(block)
         self.allocations: list[ir.Operation] = []
         self._last: dict[ir.Value, int] = {}
         self._first: dict[ir.Value, int] = {}
         self._root: dict[ir.Value, set[ir.Value]] = {}
-        for position, op in enumerate(block.operations):
-            op.operation.walk(lambda inner, p=position: self._visit(inner, p), ir.WalkOrder.PRE_ORDER)
+        for position, op in enumerate(self.operations):
+            op.walk(lambda inner, p=position: self._visit(inner, p), ir.WalkOrder.PRE_ORDER)
 
     def of(self, value: ir.Value) -> tuple[int, int]:
         return self._first[value], self._last[value]
@@ -196,8 +197,8 @@ class _Lifetimes:
 
 def _forward_outputs(block: ir.Block, outputs: set[ir.Value]) -> None:
     """A buffer that is copied whole to an output, and not changed after, is that output."""
-    operations = [o.operation for o in block.operations]
-    for position, op in enumerate(operations):
+    siblings = operations(block)
+    for position, op in enumerate(siblings):
         if op.name != "memref.copy" or op.operands[1] not in outputs or isinstance(op.operands[0], ir.BlockArgument):
             continue
         source, target = op.operands[0], op.operands[1]
@@ -205,7 +206,7 @@ def _forward_outputs(block: ir.Block, outputs: set[ir.Value]) -> None:
         others = sum(1 for _ in target.uses)
         if made.name != "memref.alloc" or made.block != block or source.type != target.type or others != 1:
             continue
-        if any(_position(use.owner.operation, block, operations) > position for use in source.uses):
+        if any(_position(use.owner.operation, block, siblings) > position for use in source.uses):
             continue
         op.erase()
         source.replace_all_uses_with(target)
@@ -214,14 +215,13 @@ def _forward_outputs(block: ir.Block, outputs: set[ir.Value]) -> None:
         return
 
 
-def _position(op: ir.Operation, block: ir.Block, operations: list[ir.Operation]) -> int:
+def _position(op: ir.Operation, block: ir.Block, siblings: list[ir.Operation]) -> int:
     while op.block != block:
         op = op.parent.operation
-    return next(i for i, o in enumerate(operations) if o == op)
+    return next(i for i, o in enumerate(siblings) if o == op)
 
 
-def _free_after(op: ir.Operation, block: ir.Block, last: int) -> None:
+def _free_after(op: ir.Operation, last: ir.Operation) -> None:
     """An allocation of data-dependent size: malloc, freed right after the last op that may touch it."""
-    position = next(o for i, o in enumerate(block.operations) if i == last).operation
-    with ir.InsertionPoint.after(position), op.location:
+    with ir.InsertionPoint.after(last), op.location:
         ir.Operation.create("memref.dealloc", [], [op.results[0]])

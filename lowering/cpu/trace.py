@@ -115,6 +115,10 @@ class SizeTracer:
 
 
 def _extreme(name: str, values: list[_Size]) -> _Size | None:
+    if name == "arith.maxsi" and 0 in values:
+        (other,) = [v for v in values if v != 0] or [0]
+        if isinstance(other, Expr) and all(coefficient > 0 for _, coefficient in other.terms):
+            return other  # dimensions are not negative
     if not all(isinstance(v, int) for v in values):
         return values[0] if len(values) == 2 and values[0] == values[1] else None
     numbers = [v for v in values if isinstance(v, int)]

@@ -51,7 +51,9 @@ class Model:
     def export(self) -> ExportedProgram:
         """The ``torch.export.ExportedProgram`` for :attr:`shape`."""
         with torch.no_grad(), quiet():
-            return torch.export.export(self.module, (), self.inputs(), dynamic_shapes=self._dynamic_shapes())
+            # torch.export takes a batch of one for a constant.
+            inputs = self.inputs(max(2, self.shape[0])) if self.dynamic else self.inputs()
+            return torch.export.export(self.module, (), inputs, dynamic_shapes=self._dynamic_shapes())
 
     def eager(self, inputs: dict[str, torch.Tensor]) -> list[np.ndarray]:
         """What torch itself computes: every output, as a NumPy array (bf16 as ml_dtypes)."""
@@ -66,7 +68,7 @@ class Model:
     def _dynamic_shapes(self) -> dict[str, dict[int, Dim]] | None:
         if not self.dynamic:
             return None
-        batch, seq = Dim("batch", min=1, max=32), Dim("seq", min=2, max=64)
+        batch, seq = Dim("batch", min=1, max=32), Dim("seq", min=2, max=max(64, 4 * self.shape[1]))
         return {
             name: {0: batch, 1: seq} if not value.is_floating_point() else {0: batch} for name, value in self.inputs().items()
         }

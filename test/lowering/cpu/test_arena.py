@@ -144,6 +144,24 @@ def test_data_dependent_sizes_are_freed_after_their_last_use() -> None:
     assert re.search(r"call @k\(%alloc\).*\n\s*memref.dealloc %alloc", after)
 
 
+def test_each_data_dependent_buffer_is_freed_after_its_own_last_use() -> None:
+    text = """
+      func.func private @size() -> index
+      func.func private @k(memref<?xf32>)
+      func.func @f() {
+        %n = call @size() : () -> index
+        %a = memref.alloc(%n) : memref<?xf32>
+        %b = memref.alloc(%n) : memref<?xf32>
+        call @k(%a) : (memref<?xf32>) -> ()
+        %v = memref.expand_shape %b [[0, 1]] output_shape [%n, 1] : memref<?xf32> into memref<?x1xf32>
+        %w = memref.collapse_shape %v [[0, 1]] : memref<?x1xf32> into memref<?xf32>
+        call @k(%w) : (memref<?xf32>) -> ()
+        return
+      }"""
+    _, after = plan(text, [])
+    assert re.search(r"call @k\(%collapse_shape\).*\n\s*memref.dealloc %alloc_0", after)
+
+
 @pytest.mark.parametrize(("width", "size"), [("n + 1", "((n * 4 + 67) // 64) * 64"), ("n * 2", "n * 64")])
 def test_sums_are_rounded_up_as_a_whole(width: str, size: str) -> None:
     text = """
