@@ -57,8 +57,11 @@ def test_narrow_products_are_summed_in_f32() -> None:
     x, y = np.ones((1, 1000), ml_dtypes.bfloat16), np.ones((1000, 1), ml_dtypes.bfloat16)
     assert float(matmul(x, y)[0, 0]) == 1000
     assert matmul(x, y, "f32").dtype == np.float32
-    third = np.full((1, 3), 1 / 3, np.float32).astype(ml_dtypes.bfloat16)
-    assert float(matmul(third, np.ones((3, 1), ml_dtypes.bfloat16), "f32")[0, 0]) == float(np.float32(third[0, 0]) * 3)
+    for dtype in (ml_dtypes.bfloat16, np.float16):
+        third = np.full((1, 3), 1 / 3, np.float32).astype(dtype)
+        total = float(matmul(third, np.ones((3, 1), dtype), "f32")[0, 0])
+        assert total == 3 * float(third[0, 0])
+        assert total != float(np.asarray(total).astype(dtype))
 
 
 def test_out_dtype_rounds_once() -> None:
