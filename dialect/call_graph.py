@@ -32,10 +32,6 @@ class CallGraph:
         """The function of that name in the module, None for a symbol that is none."""
         return self._functions.get(name)
 
-    def add(self, function: func.FuncOp) -> None:
-        """Enters a function that a pass has made."""
-        self._functions[name_of(function)] = function
-
     def calls(self) -> dict[str, list[ir.Operation]]:
         """The calls of each function, by the function called."""
         found: dict[str, list[ir.Operation]] = {}
@@ -44,9 +40,9 @@ class CallGraph:
                 found.setdefault(callee_of(call), []).append(call)
         return found
 
-    def callees_first(self) -> list[func.FuncOp]:
-        """All functions, each after those it calls; within a cycle in some order."""
-        return [self._functions[name] for component in self._components() for name in component]
+    def callees_first(self) -> list[tuple[str, func.FuncOp]]:
+        """All functions with their names, each after those it calls; within a cycle in some order."""
+        return [(name, self._functions[name]) for component in self._components() for name in component]
 
     @property
     def recursive(self) -> frozenset[str]:

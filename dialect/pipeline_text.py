@@ -8,6 +8,9 @@ from .errors import RelaxError
 
 __all__ = ["Element", "parse_pipeline", "split_top_level"]
 
+# Passes nest as deep as ops with regions do, a handful; Python's recursion limit allows for some 300.
+_MAX_NESTING = 100
+
 _CLOSING = {"(": ")", "{": "}", "[": "]", "<": ">"}
 
 
@@ -54,6 +57,8 @@ def split_top_level(text: str, separators: str) -> list[str]:
             quote = char
         elif char in _CLOSING:
             open_.append((_CLOSING[char], position))
+            if len(open_) > _MAX_NESTING:
+                raise RelaxError(f"expected a pipeline nested at most {_MAX_NESTING} deep, got more")
         elif char in _CLOSING.values():
             if not open_ or open_.pop()[0] != char:
                 raise RelaxError(f"expected balanced brackets in a pipeline, got an extra '{char}' at column {position + 1}")

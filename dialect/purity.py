@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from .bindings import func, ir
 from .call_graph import CallGraph, callee_of
 from .op import Op
-from .traversal import blocks_of, nested_operations, operations
+from .traversal import nested_operations
 
 __all__ = ["PURE", "Purity"]
 
-#: Marks a declaration whose implementation, elsewhere, has no side effects.
+#: Marks a function that has no side effects: a declaration implemented elsewhere, or a body of ops that are not known here.
 PURE = "relax.pure"
 
 # Ops of these dialects compute values and do nothing else, as long as no memref is involved.
@@ -27,23 +27,20 @@ _MAY_FAIL_ON_INTEGERS = frozenset(
 
 
 class Purity:
-    """Answers for the ops of one module; what calls do is looked up once per function."""
+    """Answers for the ops of one module; what each function does is settled once, callees first."""
 
     def __init__(self, graph: CallGraph):
-        self._graph = graph
-        self._functions: dict[str, bool] = {}
+        # A function is not yet in the set while it is looked at: a recursive call may never return, so it is not pure.
+        self._functions: set[str] = set()
+        for name, function in graph.callees_first():
+            if self._is_pure_function(function):
+                self._functions.add(name)
 
     def is_pure(self, op: ir.Operation) -> bool:
         """Whether an op, all it contains and all it calls have no effect but the results."""
-        if isinstance(op.opview, Op):
-            return True
-        if op.name == "func.call":
-            return self._is_pure_function(callee_of(op))
-        if op.name not in _PURE_OPS and op.name.partition(".")[0] not in _PURE_DIALECTS:
-            return False
-        if _has_memref(op.operands) or _has_memref(op.results):
-            return False
-        return all(self.is_pure(inner) for block in blocks_of(op) for inner in operations(block))
+        return self._is_pure_alone(op) and (
+            not len(op.regions) or all(self._is_pure_alone(inner) for inner in nested_operations(op))
+        )
 
     def is_speculatable(self, op: ir.Operation) -> bool:
         """Whether a pure relax op can be computed where it was not going to be: it cannot fail, whatever its operands are."""
@@ -51,19 +48,21 @@ class Purity:
             return False
         return op.name not in _MAY_FAIL_ON_INTEGERS or isinstance(op.results[0].type.element_type, ir.FloatType)
 
-    def _is_pure_function(self, name: str) -> bool:
-        if name not in self._functions:
-            self._functions[name] = False  # a recursive call may never return
-            self._functions[name] = self._computes_only(self._graph.function(name))
-        return self._functions[name]
-
-    def _computes_only(self, function: func.FuncOp | None) -> bool:
-        if function is None:
+    def _is_pure_alone(self, op: ir.Operation) -> bool:
+        """As :meth:`is_pure`, of what an op does besides running its regions."""
+        if isinstance(op.opview, Op):
+            return True
+        if op.name == "func.call":
+            return callee_of(op) in self._functions
+        if op.name not in _PURE_OPS and op.name.partition(".")[0] not in _PURE_DIALECTS:
             return False
-        blocks = list(function.regions[0].blocks)
-        if not blocks:
-            return PURE in function.attributes
-        return all(self.is_pure(op) for op in nested_operations(function.operation) if op.name != "func.return")
+        return not _has_memref(op.operands) and not _has_memref(op.results)
+
+    def _is_pure_function(self, function: func.FuncOp) -> bool:
+        if PURE in function.attributes:
+            return True
+        body = nested_operations(function.operation)
+        return len(function.regions[0].blocks) > 0 and all(self._is_pure_alone(op) for op in body if op.name != "func.return")
 
 
 def _has_memref(values: Iterable[ir.Value]) -> bool:

@@ -9,7 +9,7 @@ from .functions import NAME, body_of, update_type
 
 __all__ = [
     "argument_attributes", "erase_arguments", "named", "result_attributes", "set_argument_attributes", "set_result_attributes",
-    "tensor_name", "weight_names",
+    "tensor_name", "weight_names", "with_name",
 ]  # fmt: skip
 
 
@@ -36,6 +36,13 @@ def set_result_attributes(function: func.FuncOp, items: Sequence[ir.DictAttr]) -
 def named(name: str | None) -> ir.DictAttr:
     """The attributes of an argument or result of that name."""
     return ir.DictAttr.get({} if name is None else {NAME: ir.StringAttr.get(name)})
+
+
+def with_name(attributes: ir.DictAttr, name: str | None) -> ir.DictAttr:
+    """The attributes of an argument or result, with another name; None leaves them alone."""
+    if name is None or tensor_name(attributes) == name:
+        return attributes
+    return ir.DictAttr.get({item.name: item.attr for item in attributes} | {NAME: ir.StringAttr.get(name)})
 
 
 def tensor_name(attributes: ir.DictAttr) -> str | None:

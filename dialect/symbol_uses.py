@@ -37,13 +37,12 @@ class SymbolUses:
         found = self._of_one(op)
         if not len(op.regions):
             return found
-        arguments = [a for block in blocks_of(op) for a in block.arguments]
-        return found.union(*(self.of_type(a.type) for a in arguments), *(self.of_op(inner) for inner in _children(op)))
+        return found.union(*(self._of_one(inner) for inner in nested_operations(op)))
 
     def _of_one(self, op: ir.Operation) -> frozenset[str]:
         found = _NONE
-        for result in op.results:
-            found |= self.of_type(result.type)
+        for value in (*op.results, *(a for block in blocks_of(op) for a in block.arguments)):
+            found |= self.of_type(value.type)
         cls = op_class(op)
         for key, spec in cls.attrs.items() if cls is not None else ():
             if spec.symbolic and key in op.attributes:
@@ -123,7 +122,3 @@ def _retype(value: ir.Value, values: Mapping[str, int | Expr]) -> None:
 
 def _names(dims: Iterable[Dim]) -> frozenset[str]:
     return frozenset().union(*(d.names for d in dims if isinstance(d, Expr)))
-
-
-def _children(op: ir.Operation) -> list[ir.Operation]:
-    return [inner.operation for block in blocks_of(op) for inner in block.operations]

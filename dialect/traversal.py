@@ -25,11 +25,13 @@ def blocks_of(op: ir.Operation) -> Iterator[ir.Block]:
 
 
 def nested_operations(op: ir.Operation) -> Iterator[ir.Operation]:
-    """All operations inside of an op, without itself, outer ones first."""
-    for block in blocks_of(op):
-        for inner in operations(block):
-            yield inner
-            yield from nested_operations(inner)
+    """All operations inside of an op, without itself, outer ones first, in program order."""
+    pending = [inner for block in blocks_of(op) for inner in operations(block)][::-1]
+    while pending:
+        inner = pending.pop()
+        yield inner
+        if len(inner.regions):
+            pending += [o for block in blocks_of(inner) for o in operations(block)][::-1]
 
 
 def free_values(op: ir.Operation) -> list[ir.Value]:

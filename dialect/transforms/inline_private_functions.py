@@ -53,7 +53,7 @@ class InlinePrivateFunctions(Pass):
         graph = CallGraph(op)
         _check_not_recursive(graph)
         inliner = CallInliner(graph, SymbolUses())
-        for function in graph.callees_first():
+        for _, function in graph.callees_first():
             _inline_calls(function, inliner)
         for function in unreferenced_private_functions(op):
             function.operation.erase()

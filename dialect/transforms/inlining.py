@@ -14,12 +14,13 @@ from ..symbol_uses import SymbolUses, substitute_symbols
 from ..symbolic import Expr, symbol
 from ..traversal import clone_with, nested_operations, operations
 
-__all__ = ["NO_INLINE", "CallInliner", "defined_symbols"]
+__all__ = ["DEFINING_OPS", "NO_INLINE", "CallInliner", "defined_symbols"]
 
 #: Upstream's mark of a function that stays a function.
 NO_INLINE = "no_inline"
 
-_DEFINING = (MatchCast.OPERATION_NAME, GetParam.OPERATION_NAME)
+#: Ops whose result type defines symbols that were not there before.
+DEFINING_OPS = (MatchCast.OPERATION_NAME, GetParam.OPERATION_NAME)
 
 
 @dataclass
@@ -90,7 +91,7 @@ def defined_symbols(function: func.FuncOp, uses: SymbolUses) -> set[str]:
     """The symbols that a function's arguments, and the ops that define symbols, mention."""
     found = _symbols_of(function.regions[0].blocks[0].arguments, uses)
     for op in nested_operations(function.operation):
-        if op.name in _DEFINING:
+        if op.name in DEFINING_OPS:
             found |= _symbols_of(op.results, uses)
     return found
 
@@ -101,7 +102,7 @@ def _symbols_of(values: Iterable[ir.Value], uses: SymbolUses) -> set[str]:
 
 def _defining_ops(op: ir.Operation) -> list[ir.Operation]:
     nested = nested_operations(op) if len(op.regions) else ()
-    return [o for o in (op, *nested) if o.name in _DEFINING]
+    return [o for o in (op, *nested) if o.name in DEFINING_OPS]
 
 
 def _fresh(name: str, taken: set[str]) -> str:

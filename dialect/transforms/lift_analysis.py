@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..bindings import func, ir
-from ..call_graph import callee_of
-from ..ops import MatchCast, StopLiftParams
+from ..call_graph import CallGraph, callee_of
+from ..ops import MatchCast
 from ..purity import Purity
 from ..struct_info import is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import blocks_of, free_values, operations
-from .inlining import CallInliner, defined_symbols
+from .barriers import Barriers
+from .inlining import DEFINING_OPS, CallInliner, defined_symbols
 
 __all__ = ["LiftPlan", "Lifting"]
 
@@ -49,42 +50,50 @@ class LiftPlan:
 class Lifting:
     """Decides for the functions of one module."""
 
-    def __init__(self, inliner: CallInliner, purity: Purity, uses: SymbolUses):
-        self.inliner = inliner
-        self.purity = purity
+    def __init__(self, graph: CallGraph, uses: SymbolUses):
+        self.inliner = CallInliner(graph, uses)
+        self.purity = Purity(graph)
+        self.barriers = Barriers(graph)
         self.uses = uses
-        self._reveals: dict[tuple[str, tuple[bool, ...]], bool] = {}
+        self._reveals: dict[tuple[str, tuple[int, ...]], bool] = {}
 
     def plan(self, function: func.FuncOp, inputs: int) -> LiftPlan:
         """Decides what to lift out of a function with that many run-time inputs. Calls that hide weight math are inlined."""
         return _Planner(self, function, inputs).plan()
 
-    def reveals(self, call: ir.Operation, callee: func.FuncOp, liftable: Iterable[bool]) -> bool:
-        """Whether the body of the called function holds weight math, given which operands are liftable."""
-        key = (callee_of(call), tuple(liftable))
+    def is_movable(self, op: ir.Operation) -> bool:
+        """Whether an op could be lifted, as far as that depends on the op alone."""
+        return len(op.results) > 0 and self.purity.is_pure(op) and not self.barriers.contains(op)
+
+    def reveals(self, call: ir.Operation, callee: func.FuncOp, kinds: Iterable[int]) -> bool:
+        """Whether the body of the called function holds weight math.
+
+        Args:
+            call: the call.
+            callee: the function it calls.
+            kinds: for each operand 2 when it comes from weights, 1 when from constants, 0 when from run-time values.
+        """
+        key = (callee_of(call), tuple(kinds))
         if key not in self._reveals:
-            self._reveals[key] = False
-            self._reveals[key] = self._body_reveals(callee, key[1])
+            arguments = list(zip(callee.regions[0].blocks[0].arguments, key[1], strict=True))
+            known = {a for a, kind in arguments if kind}
+            self._reveals[key] = self._body_reveals(callee, known, {a for a, kind in arguments if kind == 2})
         return self._reveals[key]
 
-    def _body_reveals(self, callee: func.FuncOp, liftable: tuple[bool, ...]) -> bool:
-        entry = callee.regions[0].blocks[0]
-        known = {a for a, yes in zip(entry.arguments, liftable, strict=True) if yes}
-        return self._block_reveals(entry, known, set(known))
-
-    def _block_reveals(self, block: ir.Block, known: set[ir.Value], derived: set[ir.Value]) -> bool:
-        return any(self._op_reveals(op, known, derived) for op in operations(block) if len(op.results))
-
-    def _op_reveals(self, op: ir.Operation, known: set[ir.Value], derived: set[ir.Value]) -> bool:
-        """Whether an op is weight math or holds some. What it computes from constants is entered in ``known``."""
-        read = free_values(op)
-        if known.issuperset(read) and op.name != StopLiftParams.OPERATION_NAME and self.purity.is_pure(op):
-            known.update(op.results)
-            return not derived.isdisjoint(read)
-        if op.name == "func.call":
-            callee = self.inliner.inlinable(op)
-            return callee is not None and self.reveals(op, callee, [v in known for v in op.operands])
-        return op.name.startswith(_SCF) and any(self._block_reveals(b, known, derived) for b in blocks_of(op))
+    def _body_reveals(self, callee: func.FuncOp, known: set[ir.Value], derived: set[ir.Value]) -> bool:
+        pending = deque(operations(callee.regions[0].blocks[0]))
+        while pending:
+            op = pending.popleft()
+            read = free_values(op)
+            if known.issuperset(read) and self.is_movable(op):
+                if not derived.isdisjoint(read):
+                    return True
+                known.update(op.results)
+            elif op.name == "func.call" and not derived.isdisjoint(read) and self.inliner.inlinable(op) is not None:
+                return True  # or perhaps not: what that call hides is looked at when it is inlined
+            elif op.name.startswith(_SCF):
+                pending.extendleft(reversed([inner for block in blocks_of(op) for inner in operations(block)]))
+        return False
 
 
 class _Planner:
@@ -106,29 +115,30 @@ class _Planner:
         self.taken: set[str] | None = None
 
     def plan(self) -> LiftPlan:
-        self._visit(self.block, nested=False)
+        self._visit()
         self._choose()
         self._keep_symbols()
         return self.result
 
-    def _visit(self, block: ir.Block, nested: bool) -> None:
-        pending = deque(operations(block))
+    def _visit(self) -> None:
+        """Goes through all ops, also those in regions that stay, in program order."""
+        pending = deque((op, False) for op in operations(self.block))
         while pending:
-            op = pending.popleft()
+            op, nested = pending.popleft()
             if self._lift(op, nested):
                 continue
             callee = self._hiding(op)
-            if callee is None:
-                self._stay(op)
+            if callee is not None:
+                self.result.inlined.add(callee_of(op))
+                body = self.lifting.inliner.inline(op, callee, self._taken())
+                pending.extendleft((inner, nested) for inner in reversed(body))
                 continue
-            self.result.inlined.add(callee_of(op))
-            pending.extendleft(reversed(self.lifting.inliner.inline(op, callee, self._taken())))
+            inner = self._stay(op)
+            pending.extendleft((op, True) for op in reversed(inner))
 
     def _lift(self, op: ir.Operation, nested: bool) -> bool:
-        if not len(op.results) or op.name == StopLiftParams.OPERATION_NAME:
-            return False
         read = free_values(op)
-        if not self.liftable.issuperset(read) or not self.lifting.purity.is_pure(op):
+        if not self.liftable.issuperset(read) or not self.lifting.is_movable(op):
             return False
         if nested and not self.lifting.purity.is_speculatable(op):
             return False
@@ -154,22 +164,21 @@ class _Planner:
         if op.name != "func.call" or self.result.derived.isdisjoint(op.operands):
             return None
         callee = self.lifting.inliner.inlinable(op)
-        if callee is None or not self.lifting.reveals(op, callee, [v in self.liftable for v in op.operands]):
-            return None
-        return callee
+        kinds = [(v in self.liftable) + (v in self.result.derived) for v in op.operands]
+        return callee if callee is not None and self.lifting.reveals(op, callee, kinds) else None
 
-    def _stay(self, op: ir.Operation) -> None:
-        if op.name == MatchCast.OPERATION_NAME:
+    def _stay(self, op: ir.Operation) -> list[ir.Operation]:
+        """Notes what a run-time op needs; returns the ops inside of it that are to be visited on their own."""
+        if op.name in DEFINING_OPS:
             self.cast_symbols |= self._mentioned(op.results) - self.bound_before
             self.runtime_symbols |= self.cast_symbols
         if not op.name.startswith(_SCF):
             self._need(op)
-            return
+            return []
         self.needed.update(self.liftable.intersection(op.operands))
         self.needed_symbols |= self._mentioned(op.results)
-        for block in blocks_of(op):
-            self.needed_symbols |= self._mentioned(block.arguments)
-            self._visit(block, nested=True)
+        self.needed_symbols |= self._mentioned(a for block in blocks_of(op) for a in block.arguments)
+        return [inner for block in blocks_of(op) for inner in operations(block)]
 
     def _need(self, op: ir.Operation) -> None:
         self.needed.update(self.liftable.intersection(free_values(op)))

@@ -42,8 +42,7 @@ from ..call_graph import CallGraph
 from ..errors import RelaxError
 from ..functions import name_of, transform_targets, update_type
 from ..pass_manager import Pass
-from ..purity import Purity
-from ..signature import argument_attributes, named, set_argument_attributes, tensor_name, weight_names
+from ..signature import argument_attributes, named, set_argument_attributes, tensor_name, weight_names, with_name
 from ..symbol_uses import SymbolUses
 from ..traversal import erase_unused, free_values
 from .entries import (
@@ -54,7 +53,6 @@ from .entries import (
     transforms_by_target,
     unused_name,
 )
-from .inlining import CallInliner
 from .lift_analysis import Lifting, LiftPlan
 from .transform_function import TransformFunction
 
@@ -79,9 +77,7 @@ class LiftTransformParams(Pass):
         entries = [_Entry(*found) for found in entries_with_weights(op, self.functions)]
         transforms = transforms_by_target(op)
         separate_called(op, [e.function for e in entries if name_of(e.function) not in transforms])
-        graph, uses = CallGraph(op), SymbolUses()
-        purity = Purity(graph)
-        lifting = Lifting(CallInliner(graph, uses), purity, uses)
+        lifting = Lifting(CallGraph(op), SymbolUses())
         for group in self._groups(entries, transforms):
             _Lift(op, group, transforms.get(name_of(group[0].function)), lifting).run(self.shared)
         erase_unreferenced(op, {name for e in entries for name in e.inlined})
@@ -134,7 +130,7 @@ class _Lift:
         first = self.entries[0].function
         if self.old is None:
             name = "transform_params" if shared else f"{name_of(first)}_transform_params"
-            return TransformFunction.create(first, unused_name(self.module, name), self._weights())
+            return TransformFunction.create(first, unused_name(self.module, name), self._weights(), self._weight_attributes())
         check_not_called(self.module, [self.old, *(e.function for e in self.entries)])
         return TransformFunction.reopen(self.old, list(dict.fromkeys(n for e in self.entries for n in e.names)))
 
@@ -150,6 +146,13 @@ class _Lift:
                     raise RelaxError(message, entry.function.location)
         return found
 
+    def _weight_attributes(self) -> list[ir.DictAttr]:
+        found: dict[str, ir.DictAttr] = {}
+        for entry in self.entries:
+            given = argument_attributes(entry.function)[entry.inputs :]
+            found = dict(zip(entry.names, given, strict=True)) | found
+        return [with_name(found[name], name) for name in self._weights()]
+
     def _targets(self) -> list[str]:
         own = [name_of(e.function) for e in self.entries]
         return list(dict.fromkeys([*(transform_targets(self.old) if self.old is not None else []), *own]))
@@ -164,11 +167,11 @@ class _Lift:
 
 def _rewrite(entry: _Entry, plan: LiftPlan, transform: TransformFunction) -> dict[str, ir.Value]:
     """Makes inference take prepared weights; returns them by name as values of the transform function."""
-    mapping = {w: transform.prepared[n] for w, n in zip(plan.weights, entry.names, strict=True)}
-    kept, names = set(plan.kept_weights), dict(zip(plan.weights, entry.names, strict=True))
+    names = dict(zip(plan.weights, entry.names, strict=True))
+    mapping = {w: transform.prepared[n] for w, n in names.items()}
     transform.add(_live(plan), mapping)
     outputs = {names[w]: mapping[w] for w in plan.kept_weights}
-    arguments = {name: w for name, w in zip(outputs, plan.kept_weights, strict=True)}
+    arguments: dict[str, ir.Value] = {names[w]: w for w in plan.kept_weights}
     block = entry.function.regions[0].blocks[0]
     for value in plan.lifted:
         name = transform.output_name(mapping[value])
@@ -177,13 +180,22 @@ def _rewrite(entry: _Entry, plan: LiftPlan, transform: TransformFunction) -> dic
             outputs[name] = mapping[value]
         value.replace_all_uses_with(arguments[name])
     erase_unused(plan.ops)
-    attributes = argument_attributes(entry.function)[: entry.inputs]
-    gone = [entry.inputs + i for i, w in enumerate(plan.weights) if w not in kept]
-    for position in reversed(gone):
+    _update_arguments(entry, plan, list(outputs))
+    return outputs
+
+
+def _update_arguments(entry: _Entry, plan: LiftPlan, names: list[str]) -> None:
+    """Drops the weights that inference reads no more; those it reads now have these names."""
+    kept = set(plan.kept_weights)
+    is_kept = [True] * entry.inputs + [w in kept for w in plan.weights]
+    attributes = [a for a, keep in zip(argument_attributes(entry.function), is_kept, strict=True) if keep]
+    block = entry.function.regions[0].blocks[0]
+    for position in reversed([i for i, keep in enumerate(is_kept) if not keep]):
         block.erase_argument(position)
     update_type(entry.function)
-    set_argument_attributes(entry.function, [*attributes, *(named(n) for n in outputs)])
-    return outputs
+    attributes += [named(None)] * (entry.inputs + len(names) - len(attributes))
+    weights = [with_name(a, n) for a, n in zip(attributes[entry.inputs :], names, strict=True)]
+    set_argument_attributes(entry.function, [*attributes[: entry.inputs], *weights])
 
 
 def _live(plan: LiftPlan) -> list[ir.Operation]:

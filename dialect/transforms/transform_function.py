@@ -42,15 +42,17 @@ class TransformFunction:
         self._names.update(self._output_names)
 
     @staticmethod
-    def create(before: func.FuncOp, name: str, weights: Mapping[str, ir.Value]) -> TransformFunction:
-        """A new one, put before a function, which takes weights like these."""
+    def create(
+        before: func.FuncOp, name: str, weights: Mapping[str, ir.Value], attributes: Sequence[ir.DictAttr]
+    ) -> TransformFunction:
+        """A new one, put before a function, which takes weights like these, with these attributes."""
         types = [w.type for w in weights.values()]
         with before.location, ir.InsertionPoint(before):
             function = func.FuncOp(name, ir.FunctionType.get(types, []))
             block = function.add_entry_block(arg_locs=[w.location for w in weights.values()])
         with before.location, ir.InsertionPoint(block):
             func.ReturnOp([])
-        set_argument_attributes(function, [named(n) for n in weights])
+        set_argument_attributes(function, attributes)
         set_num_input(function, 0)
         return TransformFunction(function, dict(zip(weights, block.arguments, strict=True)), 0)
 

@@ -1,5 +1,5 @@
-// RUN: relax-opt %s --split-input-file --relax-lift-transform-params | filecheck %s
-// RUN: relax-opt %s --split-input-file --relax-lift-transform-params --relax-lift-transform-params | filecheck %s
+// RUN: relax-opt %s --split-input-file --relax-lift-transform-params --allow-unregistered-dialect | filecheck %s
+// RUN: relax-opt %s --split-input-file --relax-lift-transform-params --relax-lift-transform-params --allow-unregistered-dialect | filecheck %s
 
 // A weight used through an op moves out with the op; one used as it is passes through; one not used at all vanishes.
 // CHECK-LABEL: @basic_transform_params
@@ -151,6 +151,46 @@ func.func @stop(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attribute
   %1 = "relax.stop_lift_params"(%0) : (tensor<4xf32>) -> tensor<4xf32>
   %2 = "relax.exp"(%1) : (tensor<4xf32>) -> tensor<4xf32>
   return %2 : tensor<4xf32>
+}
+
+// -----
+
+// A barrier inside of a callee or a branch counts too: what is before it moves out, what is behind it stays.
+// CHECK-LABEL: @hidden_stop_transform_params
+// CHECK-SAME:    -> (tensor<4xf32> {relax.name = "w"}, tensor<4xf32> {relax.name = "w.exp"})
+// CHECK:       @hidden_stop(
+// CHECK:         %[[S:.*]] = "relax.stop_lift_params"(%arg1)
+// CHECK-NEXT:    "relax.abs"(%[[S]])
+// CHECK-NEXT:    scf.if
+// CHECK-NEXT:      "relax.stop_lift_params"(%arg0)
+func.func @hidden_stop(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
+  %true = arith.constant true
+  %0 = func.call @stopping(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = scf.if %true -> tensor<4xf32> {
+    %s = "relax.stop_lift_params"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+    %a = "relax.abs"(%s) : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %a : tensor<4xf32>
+  } else {
+    scf.yield %w : tensor<4xf32>
+  }
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+func.func private @stopping(%w: tensor<4xf32>) -> tensor<4xf32> {
+  %e = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  %s = "relax.stop_lift_params"(%e) : (tensor<4xf32>) -> tensor<4xf32>
+  %a = "relax.abs"(%s) : (tensor<4xf32>) -> tensor<4xf32>
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+// Other attributes of weights and inputs stay with them.
+// CHECK-LABEL: @attributes_transform_params(%arg0: tensor<4xf32> {my.note = "kept", relax.name = "weight1"}, %arg1: tensor<4xf32> {my.note = "gone", relax.name = "v"})
+// CHECK:       @attributes(%arg0: tensor<4xf32> {my.note = "input"}, %arg1: tensor<4xf32> {my.note = "kept", relax.name = "weight1"}, %arg2: tensor<4xf32> {relax.name = "v.exp"})
+func.func @attributes(%x: tensor<4xf32> {my.note = "input"}, %w: tensor<4xf32> {my.note = "kept"}, %v: tensor<4xf32> {my.note = "gone", relax.name = "v"})
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+  %e = "relax.exp"(%v) : (tensor<4xf32>) -> tensor<4xf32>
+  return %x, %w, %e : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
 // -----
