@@ -12,7 +12,16 @@ from typing import Any
 from ..dialect.bindings import func, ir
 from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError
-from ..dialect.functions import argument_names, body_of, functions, is_private, name_of, result_names, set_names, transform_for
+from ..dialect.functions import (
+    argument_names,
+    body_of,
+    functions,
+    is_private,
+    name_of,
+    result_names,
+    set_names,
+    transform_targets,
+)
 from .cpu.pipeline import compile_linalg
 from .linalg.convert import relax_to_linalg
 from .partition import partition_transform
@@ -77,8 +86,8 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
     """
     with module.context, ir.Location.unknown():
         public = [f for f in functions(module) if body_of(f) is not None and not is_private(f)]
-        transforms = {name: f for f in public if (name := transform_for(f)) is not None}
-        entries = [f for f in public if transform_for(f) is None]
+        transforms = {name: f for f in public for name in transform_targets(f)}
+        entries = [f for f in public if not transform_targets(f)]
         if not entries:
             raise RelaxError("expected a public function to compile, got none")
         preparation = _prepare(entries, transforms)
@@ -93,13 +102,17 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
 def _prepare(entries: list[func.FuncOp], transforms: Mapping[str, func.FuncOp]) -> _Preparation:
     """Partitions the transforms, keeps one of equal steps, and drops the transform functions."""
     preparation = _Preparation()
+    prepared_by: dict[str, list[func.FuncOp]] = {}
     for entry in entries:
         transform = transforms.get(name_of(entry))
-        if transform is None:
-            for spec in Signature.of(entry).weights:
-                _add_copy(preparation, spec)
+        if transform is not None:
+            prepared_by.setdefault(name_of(transform), []).append(entry)
             continue
-        _add_transform(preparation, entry, transform)
+        for spec in Signature.of(entry).weights:
+            _add_copy(preparation, spec)
+    for targets in prepared_by.values():
+        transform = transforms[name_of(targets[0])]
+        _add_transform(preparation, targets, transform)
         transform.operation.erase()
     return preparation
 
@@ -114,7 +127,7 @@ def _add_copy(preparation: _Preparation, spec: TensorSpec) -> None:
         preparation.steps.append(_PreparationStep(None, (spec.name,), (spec.name,)))
 
 
-def _add_transform(preparation: _Preparation, entry: func.FuncOp, transform: func.FuncOp) -> None:
+def _add_transform(preparation: _Preparation, entries: list[func.FuncOp], transform: func.FuncOp) -> None:
     signature = Signature.of(transform)
     raw = {spec.name for spec in signature.inputs + signature.weights}
     steps = partition_transform(transform)
@@ -122,10 +135,10 @@ def _add_transform(preparation: _Preparation, entry: func.FuncOp, transform: fun
         if spec.name in raw:
             _add_copy(preparation, spec)
     for step in steps:
-        _add_step(preparation, entry, step)
+        _add_step(preparation, entries, step)
 
 
-def _add_step(preparation: _Preparation, entry: func.FuncOp, step: func.FuncOp) -> None:
+def _add_step(preparation: _Preparation, entries: list[func.FuncOp], step: func.FuncOp) -> None:
     """Equal computations are compiled once; equal computations of the same weights are also run once."""
     signature, text = Signature.of(step), _body_text(step)
     taken, sets = signature.inputs + signature.weights, tuple(s.name for s in signature.outputs)
@@ -138,18 +151,19 @@ def _add_step(preparation: _Preparation, entry: func.FuncOp, step: func.FuncOp) 
     preparation.done.add((text, gets, sets))
     for spec in taken:
         preparation.add_raw(spec)
-    sets = tuple(_renamed(entry, name) if name in preparation.prepared else name for name in sets)
+    sets = tuple(_renamed(entries, name) if name in preparation.prepared else name for name in sets)
     for name, spec in zip(sets, signature.outputs, strict=True):
         preparation.prepared[name] = TensorSpec(name, spec.shape, spec.dtype)
         preparation.sources[name] = (list(gets), _ops(text))
     preparation.steps.append(_PreparationStep(known, gets, sets))
 
 
-def _renamed(entry: func.FuncOp, name: str) -> str:
-    """Two functions prepare a weight of one name differently: the second one's is told apart by its function."""
-    new = f"{name_of(entry)}/{name}"
-    names = [new if n == name else n for n in argument_names(entry)]
-    set_names(entry, names, result_names(entry))
+def _renamed(entries: list[func.FuncOp], name: str) -> str:
+    """Two transform functions prepare a weight of one name differently: the second one's is told apart by its function."""
+    new = f"{name_of(entries[0])}/{name}"
+    for entry in entries:
+        names = [new if n == name else n for n in argument_names(entry)]
+        set_names(entry, names, result_names(entry))
     return new
 
 
