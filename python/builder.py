@@ -12,7 +12,7 @@ Every op of the dialect is a method: operands first, then attributes, by positio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -190,30 +190,27 @@ class Builder:
     def reshape(self, x: Value, shape: ShapeLike) -> Value:
         """The elements in row-major order under another shape; one dimension may be -1, it is computed."""
         with self._at_caller():
-            (operand,) = self._operands(self._scope(), [x], "relax.reshape")
-            info = TensorInfo.of(operand)
+            info = self._info_of(x, Reshape)
             return self._emit(Reshape, [x], {}, info.with_(shape=self._dims(_completed(info.shape, shape))))
 
     def broadcast_to(self, x: Value, shape: ShapeLike) -> Value:
         """The operand repeated to a shape by NumPy's broadcasting rule."""
         with self._at_caller():
-            (operand,) = self._operands(self._scope(), [x], "relax.broadcast_to")
-            return self._emit(BroadcastTo, [x], {}, TensorInfo.of(operand).with_(shape=self._dims(shape)))
+            info = self._info_of(x, BroadcastTo)
+            return self._emit(BroadcastTo, [x], {}, info.with_(shape=self._dims(shape)))
 
     def match_cast(self, x: Value, shape: ShapeLike) -> Value:
         """The operand under another shape, checked at run time; new symbols in it are defined by that."""
         with self._at_caller():
-            scope = self._scope()
-            (operand,) = self._operands(scope, [x], "relax.match_cast")
             dims = parsed_dims(shape)
-            result = self._emit(MatchCast, [x], {}, TensorInfo.of(operand).with_(shape=dims))
-            scope.bind(dims)
+            result = self._emit(MatchCast, [x], {}, self._info_of(x, MatchCast).with_(shape=dims))
+            self._scope().bind(dims)
             return result
 
     def concat(self, values: Sequence[Value], axis: int = 0) -> Value:
         """Two or more tensors one after the other along an axis."""
         with self._at_caller():
-            items = list(values)
+            items = list(values) if isinstance(values, Iterable) else [values]
             if len(items) < 2:
                 raise RelaxError(f"expected two or more tensors to concat, got {len(items)}")
             result = items[0]
@@ -311,6 +308,13 @@ class Builder:
             raise RelaxError(f"expected a value of the builder{' or a number' if tensors else ''}, got {operand!r} ({what})")
         element = TensorInfo.of(tensors[-1].ir).dtype
         return self._emit(Full, [], {"value": number_value(operand, element)}, TensorInfo((), element)).ir
+
+    def _info_of(self, x: Value, cls: type[EffectOp]) -> TensorInfo:
+        """The type of an op's one operand."""
+        if not isinstance(x, Value):
+            raise RelaxError(f"expected a value of the builder, got {x!r} ({cls.OPERATION_NAME})")
+        (operand,) = self._operands(self._scope(), [x], cls.OPERATION_NAME)
+        return TensorInfo.of(operand)
 
     def _info(self, shape: ShapeLike, element: ir.Type) -> TensorInfo:
         return TensorInfo(self._dims(shape), element)

@@ -165,7 +165,7 @@ def parsed_dtype(dtype: DTypeLike | ir.Type) -> ir.Type:
         return ir.Type.parse(dtype)
     try:
         return ir.Type.parse(dtype_name(dtype))
-    except TypeError:
+    except (TypeError, ValueError):
         raise RelaxError(f"expected a dtype such as 'f32', got {dtype!r}") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -412,3 +413,28 @@ def test_private_function_mistakes():
 def test_bfloat16_scalars_are_numbers():
     with building(x=((2,), "bf16")) as (_, x):
         assert (x * ml_dtypes.bfloat16(0.5)).dtype == "bf16"
+
+
+def test_nothing_but_relax_errors_comes_out_and_what_is_built_verifies():
+    """Every method on random tensors and on values that are none; what is accepted must make a valid module."""
+    wrong = [
+        "a", 1.5, -1, 2**70, float("nan"), float("inf"), [1, "a"], {}, object(), (), [[1]], b"x", np.array([1.5]), True, "n",
+        ["n", "?"], [None], -(2**63) - 1, np.int64(3), complex(1, 2), None, range(3), "f32", np.float32,
+    ]  # fmt: skip
+    choose = random.Random(0)
+    b = rx.Builder()
+    built = 0
+    with b.function("f"):
+        shapes = [(("n", 4), "f32"), ((3,), "i64"), ((2, 3, 4), "i1"), ((1, 2, "?", 4), "bf16"), ((), "f32"), ((0, 4), "f16")]
+        tensors = [b.input(f"x{i}", shape, dtype) for i, (shape, dtype) in enumerate(shapes)]
+        for cls in Relax.operations * 8:
+            method = getattr(b, cls.OPERATION_NAME.removeprefix("relax."), None)
+            parameters = [] if method is None else inspect.signature(method).parameters.values()
+            given = {p.name: choose.choice(tensors if choose.random() < 0.7 else wrong) for p in parameters}
+            try:
+                built += method is not None and method(**given) is not None
+            except rx.RelaxError:
+                continue
+        b.output(tensors[0])
+    b.build()
+    assert built > 50
