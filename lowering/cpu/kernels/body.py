@@ -7,39 +7,20 @@ lane stays symbolic (:class:`Lane`), so that a load indexed by it is a vector lo
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from .access import Buffer, Memory, Point
 from .emitter import Emitter
 from .index_math import LaneForm, Linear, Ragged, Size, from_affine
+from .lane_math import Choice, Item, Lane, LaneMath, is_vector
 
-__all__ = ["Body", "Choice", "Environment", "Item", "Lane", "is_vector"]
-
-
-@dataclass(frozen=True)
-class Lane:
-    """An integer that is ``base`` in the first lane and grows by ``step`` from lane to lane."""
-
-    base: ir.Value
-    step: int
+__all__ = ["Body", "Environment"]
 
 
-@dataclass(frozen=True)
-class Choice:
-    """``first`` in the lanes where the vector condition holds, ``second`` in the others; at least one is a lane index."""
-
-    condition: ir.Value
-    first: Lane | Choice | ir.Value
-    second: Lane | Choice | ir.Value
-
-
-Item = ir.Value | Lane | Choice
 Environment = MutableMapping[ir.Value, Item]
 
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-_MIRRORED = {"sgt": "slt", "sge": "sle", "slt": "sgt", "sle": "sge"}
 
 
 class Body:
@@ -52,6 +33,7 @@ class Body:
         self.emitter = emitter
         self.memory = memory
         self.dropped = dropped
+        self.math = LaneMath(emitter)
 
     def evaluate(self, operation: ir.Operation, environment: Environment, point: Point) -> None:
         """Builds one operation of the body and records its result.
@@ -74,14 +56,7 @@ class Body:
 
     def value(self, item: Item, point: Point) -> ir.Value:
         """The item as a scalar or vector value."""
-        if isinstance(item, ir.Value):
-            return item
-        em = self.emitter
-        if isinstance(item, Choice):
-            sides = [em.broadcast(self.value(i, point), point.width) for i in (item.first, item.second)]
-            return em.op("arith.select", [item.condition, *sides], sides[0].type)
-        lanes = em.lane_constant([item.step * i for i in range(point.width)], item.base.type)
-        return em.add(em.broadcast(item.base, point.width), lanes)
+        return self.math.value(item, point.width)
 
     # -- elementwise operations ------------------------------------------------------------------------------------
 
@@ -99,100 +74,60 @@ class Body:
     def _arith_constant(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         return self.emitter.constant_attribute(operation.attributes["value"], operation.results[0].type)
 
+    # -- integers that may be indices ------------------------------------------------------------------------------
+
+    def _or_elementwise(self, result: Item | None, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        return self._elementwise(operation, environment, point) if result is None else result
+
+    def _pair(self, operation: ir.Operation, environment: Environment) -> list[Item]:
+        return [self.item(v, environment) for v in operation.operands]
+
     def _arith_addi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        a, b = (self.item(v, environment) for v in operation.operands)
-        total = self._add(b, a) if isinstance(b, (Lane, Choice)) else self._add(a, b)
-        return self._elementwise(operation, environment, point) if total is None else total
-
-    def _add(self, a: Item, b: Item) -> Item | None:
-        """The sum, None when it is not symbolic."""
-        em = self.emitter
-        if isinstance(a, Lane) and isinstance(b, Lane):
-            return Lane(em.add(a.base, b.base), a.step + b.step)
-        if isinstance(a, ir.Value) or isinstance(b, (Lane, Choice)) or is_vector(b):
-            return None
-        return self._plus_scalar(a, b)
-
-    def _plus_scalar(self, a: Item, b: ir.Value) -> Item:
-        em = self.emitter
-        if isinstance(a, Choice):
-            return _chosen(a, self._plus_scalar(a.first, b), self._plus_scalar(a.second, b))
-        return Lane(em.add(a.base, b), a.step) if isinstance(a, Lane) else em.add(a, b)
+        return self._or_elementwise(self.math.add(*self._pair(operation, environment)), operation, environment, point)
 
     def _arith_subi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        a, b = (self.item(v, environment) for v in operation.operands)
-        em = self.emitter
-        if isinstance(a, (Lane, Choice)) and isinstance(b, ir.Value) and not is_vector(b):
-            total = self._add(a, em.sub(em.constant(0, b.type), b))
-            assert total is not None
-            return total
-        if isinstance(a, Lane) and isinstance(b, Lane):
-            return Lane(em.sub(a.base, b.base), a.step - b.step)
-        if isinstance(b, Lane) and isinstance(a, ir.Value) and not is_vector(a):
-            return Lane(em.sub(a, b.base), -b.step)
-        return self._elementwise(operation, environment, point)
+        return self._or_elementwise(self.math.subtract(*self._pair(operation, environment)), operation, environment, point)
 
     def _arith_muli(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        for x, y in (operation.operands, reversed(list(operation.operands))):
-            a, factor = self.item(x, environment), _constant_of(y)
-            if isinstance(a, Lane) and factor is not None:
-                return Lane(self.emitter.mul(a.base, self.value(self.item(y, environment), point)), a.step * factor)
-        return self._elementwise(operation, environment, point)
+        return self._or_elementwise(self.math.multiply(*self._pair(operation, environment)), operation, environment, point)
+
+    def _division(self, which: int, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        a, b = self._pair(operation, environment)
+        parts = self.math.divide(a, b, point.width) if isinstance(b, ir.Value) else None
+        return self._or_elementwise(parts[which] if parts else None, operation, environment, point)
+
+    def _arith_divsi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        return self._division(0, operation, environment, point)
+
+    def _arith_remsi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
+        return self._division(1, operation, environment, point)
+
+    _arith_divui, _arith_floordivsi, _arith_remui = _arith_divsi, _arith_divsi, _arith_remsi
 
     def _arith_index_cast(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        return self._cast(operation, self.item(operation.operands[0], environment), point)
-
-    def _cast(self, operation: ir.Operation, item: Item, point: Point) -> Item:
-        if isinstance(item, Lane):
-            return Lane(self.emitter.clone(operation, [item.base], operation.results[0].type), item.step)
-        if isinstance(item, Choice):
-            return _chosen(item, self._cast(operation, item.first, point), self._cast(operation, item.second, point))
-        kind = operation.results[0].type
-        return self.emitter.clone(operation, [item], self.emitter.vector(point.width, kind) if is_vector(item) else kind)
+        (a,), kind = self._pair(operation, environment), operation.results[0].type
+        if is_vector(a) or (isinstance(kind, ir.IntegerType) and kind.width < 32):  # lanes of few bits may wrap around
+            return self._elementwise(operation, environment, point)
+        return self.math.converted(a, lambda base: self.emitter.clone(operation, [base], kind))
 
     def _arith_select(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         """A choice between lane indices stays symbolic: its use as an index is two masked loads, not a gather."""
         condition, a, b = (self.item(v, environment) for v in operation.operands)
-        assert isinstance(condition, ir.Value)
-        if is_vector(condition) and (isinstance(a, Lane) or isinstance(b, Lane)) and not (is_vector(a) or is_vector(b)):
+        symbolic = isinstance(a, Lane) or isinstance(b, Lane)
+        if isinstance(condition, ir.Value) and is_vector(condition) and symbolic and not (is_vector(a) or is_vector(b)):
             return Choice(condition, a, b)
         return self._elementwise(operation, environment, point)
 
     def _arith_minsi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        return self._bounded("sle", operation, environment, point)
+        a, b = self._pair(operation, environment)
+        return self._or_elementwise(self.math.extreme(operation.name, a, b, point.width), operation, environment, point)
 
-    def _arith_maxsi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        return self._bounded("sge", operation, environment, point)
-
-    def _bounded(self, predicate: str, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        """The minimum or maximum of a lane index and a bound."""
-        a, b = (self.item(v, environment) for v in operation.operands)
-        if isinstance(b, Lane):
-            a, b = b, a
-        if isinstance(a, Lane) and a.step == 1 and isinstance(b, ir.Value) and not is_vector(b):
-            return Choice(self._lane_compare(predicate, a, b, point), a, b)
-        return self._elementwise(operation, environment, point)
+    _arith_maxsi = _arith_minsi
 
     def _arith_cmpi(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
-        """``base + lane < bound`` is a mask of the first ``bound - base`` lanes."""
-        a, b = (self.item(v, environment) for v in operation.operands)
+        a, b = self._pair(operation, environment)
         predicate = _PREDICATES[ir.IntegerAttr(operation.attributes["predicate"]).value]
-        if isinstance(b, Lane) and isinstance(a, ir.Value):
-            a, b, predicate = b, a, _MIRRORED.get(predicate, predicate)
-        if not isinstance(a, Lane) or not isinstance(b, ir.Value) or is_vector(b) or a.step != 1 or predicate not in _MIRRORED:
-            return self._elementwise(operation, environment, point)
-        return self._lane_compare(predicate, a, b, point)
-
-    def _lane_compare(self, predicate: str, a: Lane, b: ir.Value, point: Point) -> ir.Value:
-        em = self.emitter
-        count = em.sub(b, a.base)
-        if predicate in ("sle", "sgt"):
-            count = em.add(count, em.constant(1, count.type))
-        count = count if count.type == em.index else em.op("arith.index_cast", [count], em.index)
-        # The mask is built from 32-bit numbers: the bound must not wrap around.
-        count = em.op("arith.minsi", [em.op("arith.maxsi", [count, em.number(0)], em.index), em.number(point.width)], em.index)
-        mask = em.lane_mask(point.width, count)
-        return mask if predicate in ("slt", "sle") else em.invert(mask)
+        return self._or_elementwise(self.math.compare(predicate, a, b, point.width), operation, environment, point)
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
@@ -200,18 +135,19 @@ class Body:
         dim = ir.IntegerAttr(operation.attributes["dim"]).value
         if dim in self.dropped:
             return self.emitter.number(0)
-        variable = point.variables[dim]
+        variable = self.math.counts(point.variables[dim])
         return Lane(variable, 1) if point.lanes and point.lanes.dim == dim else variable
 
     def _affine_apply(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         items = [self.item(v, environment) for v in operation.operands]
         affine_map = ir.AffineMapAttr(operation.attributes["map"]).value
-        if any(is_vector(i) or isinstance(i, Choice) for i in items):
+        linear = from_affine(affine_map.results[0], affine_map.n_dims)
+        if any(is_vector(i) or isinstance(i, Choice) for i in items) or _nested(linear):
             values = [self.emitter.broadcast(self.value(i, point), point.width) for i in items]
             return self._apply_to_vectors(
                 affine_map.results[0], values[: affine_map.n_dims], values[affine_map.n_dims :], point
             )
-        return self._apply(from_affine(affine_map.results[0], affine_map.n_dims), items, point)
+        return self._apply(linear, items, point)
 
     def _apply_to_vectors(
         self, expr: ir.AffineExpr, dims: Sequence[ir.Value], symbols: Sequence[ir.Value], point: Point
@@ -246,8 +182,6 @@ class Body:
         ragged = list[Ragged]()
         for atom, factor in linear.terms:
             if not isinstance(atom, int) and atom.inner.dims() & steps.keys():
-                if any(f.inner.dims() & steps.keys() for f in atom.inner.floors()):
-                    raise RelaxError("expected no floordiv or mod inside another along the vectorized dimension")
                 inner_step = sum(steps[a] * (f.static or 0) for a, f in atom.inner.terms if isinstance(a, int) and a in steps)
                 ragged.append(Ragged(factor, atom.inner, inner_step, atom.divisor))
         if not ragged:
@@ -267,17 +201,15 @@ class Body:
 
     def _load(self, buffer: Buffer, indices: Sequence[Item], point: Point) -> ir.Value:
         """One element per lane. Only lanes in the point's mask are read by vector loads; a scalar is read as it is."""
-        place = next((i for i, item in enumerate(indices) if isinstance(item, Choice)), None)
-        if place is not None:
-            return self._load_choice(buffer, indices, place, point)
+        choices = [i for i, item in enumerate(indices) if isinstance(item, Choice)]
+        if len(choices) == 1 and not any(is_vector(i) for i in indices):
+            return self._load_choice(buffer, indices, choices[0], point)
         em, memory = self.emitter, self.memory
         start, step, vector = memory.size(buffer.offset), Size.of(0), None
         for item, stride in zip(indices, buffer.strides, strict=True):
             if isinstance(item, Lane):
                 step += stride.scaled(item.step)
-            base = item.base if isinstance(item, Lane) else item
-            assert isinstance(base, ir.Value)
-            product = self._times(base, stride, point)
+            product = self._times(item.base if isinstance(item, Lane) else item, stride, point)
             if is_vector(product):
                 vector = product if vector is None else em.add(vector, product)
             else:
@@ -291,6 +223,15 @@ class Body:
             lanes = em.lane_constant(range(point.width), em.index)
             vector = em.add(vector, em.mul(lanes, em.broadcast(memory.size(step), point.width)))
         return memory.load_lanes(buffer, start, vector, point)
+
+    def _times(self, item: Item, stride: Size, point: Point) -> ir.Value:
+        """An index times a stride, as a scalar or vector; scalars that lanes choose from are multiplied before."""
+        factor = self.memory.size(stride)
+        product = item if stride.static == 1 else self.math.multiply(item, factor)
+        if product is None:
+            value = self.value(item, point)
+            return self.emitter.mul(value, self.emitter.broadcast(factor, point.width))
+        return self.value(product, point)
 
     def _load_choice(self, buffer: Buffer, indices: Sequence[Item], place: int, point: Point) -> ir.Value:
         """Lanes read at one of two indices: each side under its own mask, so neither leaves the buffer."""
@@ -317,26 +258,7 @@ class Body:
             [kind],
         )[0]
 
-    def _times(self, value: ir.Value, stride: Size, point: Point) -> ir.Value:
-        if stride.static == 1:
-            return value
-        factor = self.memory.size(stride)
-        return self.emitter.mul(value, self.emitter.broadcast(factor, point.width) if is_vector(value) else factor)
 
-
-def _chosen(choice: Choice, first: Item, second: Item) -> Choice:
-    return Choice(choice.condition, first, second)
-
-
-def is_vector(item: Item) -> bool:
-    """Whether it is a value that has a vector type."""
-    return isinstance(item, ir.Value) and isinstance(item.type, ir.VectorType)
-
-
-def _constant_of(value: ir.Value) -> int | None:
-    """The value of an integer ``arith.constant``, else None."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+def _nested(linear: Linear) -> bool:
+    """Whether a floordiv holds another one, of which lanes have no simple form."""
+    return any(floor.inner.floors() for floor in linear.floors())

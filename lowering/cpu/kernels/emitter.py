@@ -132,7 +132,9 @@ class Emitter:
         """A vector of integers, one per lane."""
         kind = self.vector(len(values), element)
         width = np.int64 if element == self.index else np.dtype(f"int{ir.IntegerType(element).width}")
-        return self._constant((tuple(values), kind), kind, lambda: ir.DenseElementsAttr.get(np.array(values, width), type=kind))
+        return self._constant(
+            (tuple(values), kind), kind, lambda: ir.DenseElementsAttr.get(np.array(values, np.int64).astype(width), type=kind)
+        )
 
     def _constant(self, key: tuple[object, ir.Type], kind: ir.Type, attribute: Callable[[], ir.Attribute]) -> ir.Value:
         if key not in self._constants:

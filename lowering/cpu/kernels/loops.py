@@ -20,13 +20,17 @@ from .access import Lanes, Memory, Point
 from .body import Body, Environment
 from .emitter import Emitter
 from .index_math import Size
+from .lane_math import constant_of
 from .nest import Nest, Operand
 from .plan import COMBINERS, Plan, combiners
 
 __all__ = ["Loops"]
 
-# These trap or read out of bounds when run where the loop around them would not have: they stay in the innermost loop.
+# These trap on 0 when run where the loop around them would not have: unless by a constant they stay in the innermost loop.
 _PINNED = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi", "arith.ceildivui"}
+
+# So many whole vectors are built one after another: what they compute that no loop changes then leaves the loops around.
+_STRAIGHT = 2
 
 Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.Value]]
 
@@ -90,7 +94,7 @@ class Loops:
         return stages
 
     def _depth(self, operation: ir.Operation, depths: dict[ir.Value, int], depth_of: dict[int, int]) -> int:
-        if operation.name in _PINNED:
+        if operation.name in _PINNED and not constant_of(operation.operands[1]):
             return len(self.plan.order)
         if operation.name == "linalg.index":
             return depth_of.get(ir.IntegerAttr(operation.attributes["dim"]).value, 0)
@@ -249,10 +253,11 @@ class Loops:
             return self._dynamic_chunks(self.memory.size(extent), chunk, carried)
         em, wide, width = self.emitter, self.plan.wide, self.plan.width
         main = static // wide * wide
-        if main == wide:
-            carried = list(chunk(em.number(0), wide, None, carried))
-        elif main:
+        if main // wide > _STRAIGHT:
             carried = em.loop(em.number(0), em.number(main), wide, lambda i, c: chunk(i, wide, None, c), carried)
+        else:
+            for start in range(0, main, wide):
+                carried = list(chunk(em.number(start), wide, None, carried))
         for start in range(main, static, width):
             active = em.number(static - start) if static - start < width else None
             carried = list(chunk(em.number(start), width, active, carried))
