@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .llama import LlamaConfig
 
-__all__ = ["TOLERANCE", "Measured", "Run", "demo_table", "main", "prepare_apart", "prepare_measured", "run_model"]
+__all__ = ["TOLERANCE", "Measured", "Run", "demo_table", "main", "prepare_apart", "prepare_measured", "problem_of", "run_model"]
 
 #: Largest error allowed, relative to the largest logit: what f32 sums in another order differ by, and some room.
 TOLERANCE = 1e-4
@@ -82,12 +82,18 @@ def _demo(config: LlamaConfig, folder: Path) -> int:
     runs = run_model(executable, module, weights, _LENGTHS)
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(demo_table(config, executable, compiled, measured, runs))
-    wrong = [r for r in runs if not r.error <= TOLERANCE]  # a NaN is wrong
-    if wrong:
-        console.print(
-            f"error: expected logits within {TOLERANCE} of the reference, got {wrong[0].error} for {wrong[0].tokens} tokens"
-        )
-    return 1 if wrong else 0
+    problem = problem_of(runs)
+    if problem is not None:
+        console.print(f"error: {problem}")
+    return 0 if problem is None else 1
+
+
+def problem_of(runs: Sequence[Run]) -> str | None:
+    """What is wrong with the results, or None."""
+    wrong = next((r for r in runs if not r.error <= TOLERANCE), None)  # a NaN is wrong
+    if wrong is None:
+        return None
+    return f"expected logits within {TOLERANCE} of the reference, got {wrong.error} for {wrong.tokens} tokens"
 
 
 def prepare_apart(artifact: Path, raw: Path, prepared: Path) -> Measured:
