@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import types
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -29,7 +29,7 @@ from . import torch_ops
 from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 
-__all__ = ["can_decompose", "decomposed", "import_graph", "operator_name"]
+__all__ = ["can_decompose", "decomposed", "import_graph", "is_plain", "operator_name"]
 
 fx_importer = extras_module("extras.fx_importer")
 _decompositions = extras_module("extras.fx_decomp_util")
@@ -65,6 +65,21 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
         raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
 
 
+def is_plain(program: ExportedProgram) -> bool:
+    """Whether the program can be imported as it was exported: the map has every operator, none works in place, and torch-mlir
+    rewrites no node. Then the seconds that :func:`decomposed` takes (nine tenths of an import) can be saved.
+    """  # fmt: skip
+    torch_ops.load()
+    return all(_is_plain(node.target) for node in program.graph.nodes if node.op == "call_function")
+
+
+def _is_plain(target: Any) -> bool:
+    if isinstance(target, torch._ops.OpOverload):
+        is_size = target in fx_importer.SYMBOLIC_TORCH_OPS
+        return is_size or (operator_name(target) in HANDLERS and target not in fx_importer.NODE_CANONICALIZE)
+    return fx_importer.is_builtin_function_or_method(target)
+
+
 def can_decompose(names: Collection[str]) -> set[str]:
     """Those of the operators that torch has a decomposition for."""
     table = [*torch.export.default_decompositions(), *get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS)]
@@ -75,7 +90,7 @@ def import_graph(exported: ExportedProgram, program: Program, names: dict[str, s
     """A module with one function ``main`` in the torch dialect.
 
     Args:
-        exported: a decomposed program; nothing of its weights is read.
+        exported: a program, decomposed or plain; it is not changed, and nothing of its weights is read.
         program: its signature. Arguments are in that order, results too.
         names: names for symbols of the graph.
         context: where the module is made; gets the torch dialect.
@@ -87,6 +102,8 @@ def import_graph(exported: ExportedProgram, program: Program, names: dict[str, s
     """
     dialect_module("torch").register_dialect(context)
     importer = _Importer(context=context, graph_node_importer_cls=_NodeImporter)
+    placeholders = {n.name: n for n in exported.graph.nodes if n.op == "placeholder"}
+    importer.aliases = {alias: placeholders[canonical] for alias, canonical in program.aliases.items()}
     importer._cc = _Cache(context, names)
     view = types.SimpleNamespace(
         graph=exported.graph,
@@ -95,7 +112,6 @@ def import_graph(exported: ExportedProgram, program: Program, names: dict[str, s
         constants={},
         range_constraints={k: v for k, v in exported.range_constraints.items() if isinstance(k, sympy.Symbol)},
     )
-    _use_one_of_tied(exported.graph, program.aliases)
     with context:
         try:
             function = importer.import_program(view, func_name="main", import_symbolic_shape_expressions=True)
@@ -122,12 +138,6 @@ def _all_inputs(exported: ExportedProgram, program: Program) -> ExportGraphSigna
     inputs += [s for s in exported.graph_signature.input_specs if s.arg.name in program.constants]
     outputs = [OutputSpec(OutputKind.USER_OUTPUT, _output(r), None) for r in program.results]
     return ExportGraphSignature(input_specs=inputs, output_specs=outputs)
-
-
-def _use_one_of_tied(graph: torch.fx.Graph, aliases: dict[str, str]) -> None:
-    placeholders = {n.name: n for n in graph.nodes if n.op == "placeholder"}
-    for alias, canonical in aliases.items():
-        placeholders[alias].replace_all_uses_with(placeholders[canonical])
 
 
 def _source_location(node: torch.fx.Node, context: ir.Context) -> ir.Location:
@@ -161,7 +171,13 @@ class _Cache(fx_importer.ContextCache):
 
 
 class _Importer(fx_importer.FxImporter):
-    """torch-mlir's importer without child modules: control flow is reported as unsupported, with everything else."""
+    """torch-mlir's importer without child modules: control flow is reported as unsupported, with everything else.
+
+    Attributes:
+        aliases: for a placeholder of a tied weight, by name, the one that stands for all of them.
+    """
+
+    aliases: Mapping[str, torch.fx.Node]
 
     def _import_all_child_modules(self, *args: Any) -> None:
         return
@@ -171,6 +187,9 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
     """Imports nodes one by one; one that cannot be imported becomes a ``torch.operator`` that says why."""
 
     __slots__: list[str] = []
+
+    def resolve_node_value(self, node: torch.fx.Node, result_index: int = 0) -> ir.Value:
+        return super().resolve_node_value(self.fx_importer.aliases.get(node.name, node), result_index)
 
     def import_nodes(self, nodes: Iterable[torch.fx.Node], **_: Any) -> None:
         with ir.InsertionPoint(self._b):

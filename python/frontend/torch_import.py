@@ -36,11 +36,12 @@ def from_torch(exported_program: ExportedProgram) -> Module:
     names = torch_program.symbol_names(exported_program)
     first: UnsupportedError | None = None
     also: frozenset[str] = frozenset()
+    plain = torch_graph.is_plain(exported_program)
     while True:  # each round decomposes more operators than the last
-        decomposed = torch_graph.decomposed(exported_program, also)
-        program = torch_program.read_program(decomposed)
+        prepared = exported_program if plain else torch_graph.decomposed(exported_program, also)
+        program = torch_program.read_program(prepared)
         _check_stored(program, torch_program.stored_tensors(exported_program))
-        graph = torch_graph.import_graph(decomposed, program, names, new_context())
+        graph = torch_graph.import_graph(prepared, program, names, new_context())
         try:
             return Module(convert_module(graph))
         except UnsupportedError as error:
@@ -49,6 +50,7 @@ def from_torch(exported_program: ExportedProgram) -> Module:
             if not more:
                 raise first.where_also(error) from None
             also |= more
+            plain = False
 
 
 def _check_stored(program: Any, stored: Any) -> None:

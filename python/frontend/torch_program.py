@@ -58,7 +58,7 @@ class Program:
 
     Attributes:
         arguments: inputs, then state, then weights.
-        aliases: placeholders of tied weights, by the placeholder that stands for all of them.
+        aliases: for a placeholder of a tied weight the one that stands for all of them.
         constants: placeholders that are Python constants, with their values.
         results: user outputs, then new state.
     """

@@ -106,6 +106,21 @@ def _replaced(x: ir.Value, source: ir.Value, axis: int, begin: Dim, end: Dim) ->
     return concat(parts, axis)
 
 
+@handles("aten.diff")
+def _diff(op: TorchOp) -> ir.Value:
+    """Each element less the one before it, ``n`` times."""
+    x = op.tensor(0)
+    axis = op.axis(2, info_of(x).rank)
+    x = concat([cast(p, op.dtype) for p in (op.optional(3), x, op.optional(4)) if p is not None], axis)
+    for _ in range(op.integer(1, "number of differences", 1)):
+        size = info_of(x).shape[axis]
+        if size is None:
+            raise RelaxError("expected a dimension whose size is known or symbolic")
+        later, earlier = slice_axis(x, axis, 1, size), slice_axis(x, axis, 0, size - 1)
+        x = emit(ops.NotEqual if op.dtype == boolean() else ops.Subtract, later, earlier)
+    return x
+
+
 @handles("aten.copy")
 def _copy(op: TorchOp) -> ir.Value:
     return expand(cast(op.tensor(1), op.dtype), info_of(op.tensor(0)).shape)
