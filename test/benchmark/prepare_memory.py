@@ -1,8 +1,8 @@
 """Peak memory of ``Executable.prepare`` on a checkpoint larger than it may hold: a bound in largest tensors, measured.
 
-``python test/benchmark/prepare_memory.py [--gib 2] [--tensors 128]`` writes a synthetic f32 checkpoint of equal matrices, compiles a
-module that multiplies by each of them (so each is transposed and packed), prepares in a fresh process, and prints that
-process's peak resident memory above its base, in units of the largest tensor, beside what was predicted.
+``python test/benchmark/prepare_memory.py [--gib 2] [--tensors 128]`` writes a synthetic f32 checkpoint of equal matrices,
+compiles a module that multiplies by each of them (so each is transposed and packed), prepares in a fresh process, and prints
+that process's peak resident memory above its base, in units of the largest tensor, beside what was predicted.
 """
 
 from __future__ import annotations
