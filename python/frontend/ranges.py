@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 
-from ..dialect.symbolic import Dim
+from ..dialect.symbolic import Dim, parse
 
 __all__ = ["Ranges", "at_least", "at_most"]
 
@@ -41,14 +42,32 @@ def _interval(dim: Dim, ranges: Ranges) -> _Interval:
 
 
 def _product(atoms: tuple[str, ...], ranges: Ranges) -> _Interval:
-    """Atoms are sizes, or quotients and remainders of sizes: 0 or more, so bounds multiply."""
+    """Bounds of factors that are 0 or more multiply; with another factor nothing is known."""
     low: int = 1
     high: int | None = 1
     for atom in atoms:
-        atom_low, atom_high = ranges.get(atom, (0, None))
-        low *= max(atom_low, 0)
+        atom_low, atom_high = _atom(atom, ranges)
+        if atom_low is None or (atom_low < 0 and len(atoms) > 1):
+            return None, (atom_high if len(atoms) == 1 else None)
+        low *= atom_low
         high = None if high is None or atom_high is None else high * atom_high
     return low, high
+
+
+def _atom(atom: str, ranges: Ranges) -> _Interval:
+    """A name, or a quotient or remainder by a positive number."""
+    if atom.isidentifier():
+        return ranges.get(atom, (0, None))
+    node = ast.parse(atom, mode="eval").body
+    if not isinstance(node, ast.BinOp) or not isinstance(node.right, ast.Constant) or not isinstance(node.right.value, int):
+        return None, None
+    divisor = node.right.value
+    if divisor <= 0:
+        return None, None
+    if isinstance(node.op, ast.Mod):
+        return 0, divisor - 1
+    low, high = _interval(parse(ast.unparse(node.left)), ranges)
+    return None if low is None else low // divisor, None if high is None else high // divisor
 
 
 def _scaled(interval: _Interval, factor: int) -> _Interval:

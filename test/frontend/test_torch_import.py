@@ -354,3 +354,12 @@ except relaxir.RelaxError as error:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "expected torch to be installed; pip install relaxir[torch]\n"
+
+
+@pytest.mark.parametrize("model", [models.gpt2, Cache], ids=["tied", "changed-buffer"])
+def test_importing_does_not_change_the_program(model):
+    program = export(Cache(), torch.randn(2, 4), torch.randn(2, 4)) if model is Cache else models.gpt2().export()
+    before = str(program)
+    first, second = str(relaxir.from_torch(program)), str(relaxir.from_torch(program))
+    assert str(program) == before
+    assert first == second
