@@ -12,8 +12,9 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from .access import Buffer, Memory, Point
 from .emitter import Emitter
+from .guards import find_guards
 from .index_math import LaneForm, Linear, Ragged, Size, from_affine
-from .lane_math import Choice, Item, Lane, LaneMath, is_vector
+from .lane_math import Choice, Item, Lane, LaneMath, is_vector, unit_steps
 
 __all__ = ["Body", "Environment"]
 
@@ -29,7 +30,8 @@ class Body:
     ``dropped`` are loop dimensions that have one iteration and therefore no loop.
     """
 
-    def __init__(self, emitter: Emitter, memory: Memory, dropped: Collection[int] = ()):
+    def __init__(self, emitter: Emitter, memory: Memory, operations: Sequence[ir.Operation], dropped: Collection[int] = ()):
+        self.guards = find_guards(operations)
         self.emitter = emitter
         self.memory = memory
         self.dropped = dropped
@@ -196,14 +198,20 @@ class Body:
 
     def _memref_load(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         source, *rest = operation.operands
-        indices = [self.item(value, environment) for value in rest]
-        return self._load(self.memory.captured(source), indices, point)
+        buffer, guard = self.memory.captured(source), self.guards.get(operation.results[0])
+        if guard is not None:
+            indices = [self.item(value, environment) for value in guard.indices]
+            if point.lanes and any(isinstance(i, (Lane, Choice)) and unit_steps(i) for i in indices):
+                condition = self.value(self.item(guard.condition, environment), point)
+                return self._load(buffer, indices, point.masked(self.emitter, self.emitter.broadcast(condition, point.width)))
+        return self._load(buffer, [self.item(value, environment) for value in rest], point)
 
     def _load(self, buffer: Buffer, indices: Sequence[Item], point: Point) -> ir.Value:
         """One element per lane. Only lanes in the point's mask are read by vector loads; a scalar is read as it is."""
-        choices = [i for i, item in enumerate(indices) if isinstance(item, Choice)]
-        if len(choices) == 1 and not any(is_vector(i) for i in indices):
-            return self._load_choice(buffer, indices, choices[0], point)
+        choices = [item for item in indices if isinstance(item, Choice)]
+        alike = len({choice.condition for choice in choices}) == 1 and all(unit_steps(choice) for choice in choices)
+        if alike and not any(is_vector(i) for i in indices):
+            return self._load_choice(buffer, indices, choices[0].condition, point)
         em, memory = self.emitter, self.memory
         start, step, vector = memory.size(buffer.offset), Size.of(0), None
         for item, stride in zip(indices, buffer.strides, strict=True):
@@ -233,16 +241,13 @@ class Body:
             return self.emitter.mul(value, self.emitter.broadcast(factor, point.width))
         return self.value(product, point)
 
-    def _load_choice(self, buffer: Buffer, indices: Sequence[Item], place: int, point: Point) -> ir.Value:
-        """Lanes read at one of two indices: each side under its own mask, so neither leaves the buffer."""
-        em, choice = self.emitter, indices[place]
-        assert isinstance(choice, Choice)
-        sides = list[ir.Value]()
-        for mask, item in ((choice.condition, choice.first), (em.invert(choice.condition), choice.second)):
-            inner = point.masked(em, mask)
-            chosen = [*indices[:place], item, *indices[place + 1 :]]
-            sides.append(self._load_side(buffer, chosen, inner))
-        return em.op("arith.select", [choice.condition, *sides], sides[0].type)
+    def _load_choice(self, buffer: Buffer, indices: Sequence[Item], condition: ir.Value, point: Point) -> ir.Value:
+        """Lanes read at one of two places: each side under its own mask, so neither leaves the buffer."""
+        em, sides = self.emitter, list[ir.Value]()
+        for mask, first in ((condition, True), (em.invert(condition), False)):
+            chosen = [(i.first if first else i.second) if isinstance(i, Choice) else i for i in indices]
+            sides.append(self._load_side(buffer, chosen, point.masked(em, mask)))
+        return em.op("arith.select", [condition, *sides], sides[0].type)
 
     def _load_side(self, buffer: Buffer, indices: Sequence[Item], point: Point) -> ir.Value:
         em, width = self.emitter, point.width

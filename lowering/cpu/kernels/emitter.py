@@ -43,6 +43,11 @@ class Emitter:
         self._constants[(0, self.index)] = first.results[0]
         self._point: ir.InsertionPoint = at
 
+    @property
+    def block(self) -> ir.Block:
+        """Where operations are appended now."""
+        return self._point.block
+
     # -- operations ------------------------------------------------------------------------------------------------
 
     def op(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ....dialect.bindings import ir
 from .emitter import Emitter
 
-__all__ = ["Choice", "Item", "Lane", "LaneMath", "constant_of", "is_vector"]
+__all__ = ["Choice", "Item", "Lane", "LaneMath", "constant_of", "is_vector", "unit_steps"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class LaneMath:
     def __init__(self, emitter: Emitter):
         self.emitter = emitter
         self._counted: set[ir.Value] = set()
+        self._divided: dict[tuple[ir.Value, int, int], tuple[ir.Block, tuple[Item, Item]]] = {}
 
     def value(self, item: Item, width: int) -> ir.Value:
         """The item as a scalar, or as a vector where lanes differ."""
@@ -126,7 +127,10 @@ class LaneMath:
     # -- division --------------------------------------------------------------------------------------------------
 
     def divide(self, a: Item, divisor: ir.Value, width: int) -> tuple[Item, Item] | None:
-        """Quotient and remainder of a count by a positive constant, without a division of 64-bit vectors."""
+        """Quotient and remainder of a count by a positive constant, without a division of 64-bit vectors.
+
+        Both parts of one division share their condition, so that a load indexed by both has two sides, not four.
+        """
         em, number = self.emitter, constant_of(divisor)
         if number is None or number <= 0:
             return None
@@ -135,8 +139,15 @@ class LaneMath:
             return tuple(self.counts(part) for part in parts)
         if not isinstance(a, Lane) or a.step != 1 or not self.is_count(a.base):
             return None
-        quotient = self.counts(em.op("arith.divui", [a.base, divisor], divisor.type))
-        remainder = self.counts(em.sub(a.base, em.mul(quotient, divisor)))
+        key, block = (a.base, number, width), em.block
+        if key not in self._divided or self._divided[key][0] != block:
+            self._divided[key] = block, self._lane_divide(a.base, divisor, number, width)
+        return self._divided[key][1]
+
+    def _lane_divide(self, base: ir.Value, divisor: ir.Value, number: int, width: int) -> tuple[Item, Item]:
+        em = self.emitter
+        quotient = self.counts(em.op("arith.divui", [base, divisor], divisor.type))
+        remainder = self.counts(em.sub(base, em.mul(quotient, divisor)))
         if number < width:
             return self._short_divide(quotient, remainder, number, width)
         # A vector no longer than the divisor meets at most two quotients; lanes of the second one start again at 0.
@@ -171,13 +182,20 @@ class LaneMath:
         """``base + lane < bound`` is a mask of the first ``bound - base`` lanes."""
         if isinstance(a, ir.Value) and not isinstance(b, ir.Value):
             a, b, predicate = b, a, _MIRRORED.get(predicate, "")
-        if not isinstance(b, ir.Value) or is_vector(b) or is_vector(a) or predicate not in _MIRRORED:
+        if isinstance(a, ir.Value) or not isinstance(b, ir.Value) or is_vector(b) or predicate not in _MIRRORED:
             return None
+        if not unit_steps(a):
+            return None
+        return self.emitter.broadcast(self._symbolic_compare(predicate, a, b, width), width)
+
+    def _symbolic_compare(self, predicate: str, a: Item, b: ir.Value, width: int) -> ir.Value:
         em = self.emitter
-        if isinstance(a, Choice) and a.plain:
-            sides = [em.broadcast(em.compare(predicate, side, b), width) for side in (a.first, a.second)]
+        if isinstance(a, Lane):
+            return self._lane_compare(predicate, a, b, width)
+        if isinstance(a, Choice):
+            sides = [em.broadcast(self._symbolic_compare(predicate, s, b, width), width) for s in (a.first, a.second)]
             return em.op("arith.select", [a.condition, *sides], sides[0].type)
-        return self._lane_compare(predicate, a, b, width) if isinstance(a, Lane) and a.step == 1 else None
+        return em.compare(predicate, a, b)
 
     def _lane_compare(self, predicate: str, a: Lane, b: ir.Value, width: int) -> ir.Value:
         em, kind = self.emitter, a.base.type
@@ -214,6 +232,13 @@ def constant_of(value: ir.Value) -> int | None:
         return None
     attribute = owner.attributes["value"]
     return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def unit_steps(item: Item) -> bool:
+    """Whether it grows by one from lane to lane wherever it grows."""
+    if isinstance(item, Choice):
+        return unit_steps(item.first) and unit_steps(item.second)
+    return not isinstance(item, Lane) or item.step == 1
 
 
 def _stepless(item: Item) -> bool:

@@ -40,8 +40,8 @@ class Loops:
 
     def __init__(self, nest: Nest, plan: Plan, emitter: Emitter, memory: Memory):
         self.nest, self.plan, self.emitter, self.memory = nest, plan, emitter, memory
-        self.body = Body(emitter, memory, nest.dropped)
         self.operations, self.yielded = nest.body()
+        self.body = Body(emitter, memory, self.operations, nest.dropped)
         self.combiners = combiners(nest) if plan.horizontal else None
         self.parallel_depth = len(plan.order) - len(nest.reductions)
         self.stages = self._stages()

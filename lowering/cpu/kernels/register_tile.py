@@ -78,13 +78,13 @@ class Kernel:
         self.emitter, self.memory = emitter, memory
         nest = contraction.nest
         self.extents = nest.extents
-        self.body = Body(emitter, memory, nest.dropped)
+        self.body = Body(emitter, memory, nest.body()[0], nest.dropped)
         self.output = nest.outputs[0]
         rows, columns = target.matmul_tile
         self.rows = max(1, rows * 32 // max(32, element_bits(self.output.argument.type)))  # f64 takes two registers
         self.width = target.lanes()
         self.vectors = max(1, columns // self.width)
-        self.epilogue_body = None if epilogue is None else Body(emitter, memory, epilogue.dropped)
+        self.epilogue_body = None if epilogue is None else Body(emitter, memory, epilogue.body()[0], epilogue.dropped)
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))

@@ -175,3 +175,97 @@ def test_numbers_made_from_indices(dynamic):
     Compiled(function(types, "%c3 = arith.constant 3 : index\n" + generic([SAME], "pp", types, body)))(out)
     i, j = np.indices((5, 37))
     np.testing.assert_array_equal(out, 3 * j - i)
+
+
+@pytest.mark.parametrize("bits", [128, None])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("width", [3, 5, 16, 28, 41])
+def test_windows_of_a_padded_image(width, stride, bits):
+    """im2col: the window's row and column come from a division of the loop index, the padding from clamped indices."""
+    height, pad = 4, 1
+    columns = (width + 2 * pad - 3) // stride + 1
+    rows = (height + 2 * pad - 3) // stride + 1
+    panels = -(-rows * columns // 32)
+    types = [memref((2, height, width)), memref((panels, 18, 32))]
+    body = f"""
+      %p = linalg.index 0 : index
+      %tap = linalg.index 1 : index
+      %lane = linalg.index 2 : index
+      %0 = arith.muli %p, %c32 : index
+      %window = arith.addi %0, %lane : index
+      %within = arith.remsi %tap, %c9 : index
+      %channel = arith.divsi %tap, %c9 : index
+      %u = arith.divsi %within, %c3 : index
+      %v = arith.remsi %within, %c3 : index
+      %y = arith.divsi %window, %columns : index
+      %x = arith.remsi %window, %columns : index
+      %in = arith.cmpi slt, %window, %windows : index
+      %1 = arith.muli %y, %stride : index
+      %2 = arith.addi %1, %u : index
+      %row = arith.subi %2, %c1 : index
+      %3 = arith.muli %x, %stride : index
+      %4 = arith.addi %3, %v : index
+      %column = arith.subi %4, %c1 : index
+      %5 = arith.cmpi sge, %row, %c0 : index
+      %6 = arith.cmpi sle, %row, %last_row : index
+      %7 = arith.cmpi sge, %column, %c0 : index
+      %8 = arith.cmpi sle, %column, %last_column : index
+      %9 = arith.andi %in, %5 : i1
+      %10 = arith.andi %9, %6 : i1
+      %11 = arith.andi %10, %7 : i1
+      %inside = arith.andi %11, %8 : i1
+      %12 = arith.minsi %row, %last_row : index
+      %13 = arith.maxsi %12, %c0 : index
+      %14 = arith.minsi %column, %last_column : index
+      %15 = arith.maxsi %14, %c0 : index
+      %value = memref.load %a0[%channel, %13, %15] : {types[0]}
+      %result = arith.select %inside, %value, %zero : f32
+      linalg.yield %result : f32"""
+    numbers = {
+        "c0": 0, "c1": 1, "c3": 3, "c9": 9, "c32": 32, "columns": columns, "windows": rows * columns, "stride": stride,
+        "last_row": height - 1, "last_column": width - 1,
+    }  # fmt: skip
+    head = "%zero = arith.constant 0.0 : f32\n" + "".join(
+        f"%{name} = arith.constant {number} : index\n" for name, number in numbers.items()
+    )
+    nest = generic(["(p, k, t) -> (p, k, t)"], "ppp", types[1:], body, names=["%a1"])
+    x, out = random((2, height, width)), np.ones((panels, 18, 32), np.float32)
+    Compiled(function(types, head + nest), narrower(bits) if bits else None)(x, out)
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
+    views = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::stride, ::stride]
+    taps = views.transpose(0, 3, 4, 1, 2).reshape(18, rows * columns)
+    expected = np.zeros((18, panels * 32), np.float32)
+    expected[:, : rows * columns] = taps
+    np.testing.assert_array_equal(out, expected.reshape(18, panels, 32).transpose(1, 0, 2))
+
+
+@pytest.mark.parametrize("operation", ["minsi", "maxsi"])
+@pytest.mark.parametrize("bound", [-(2**63), -1, 0, 5, 20, 2**63 - 1])
+def test_extremes_of_an_index_and_far_bounds(operation, bound):
+    types = [memref((37,), "i64")]
+    body = f"""
+      %i = linalg.index 0 : index
+      %j = arith.index_cast %i : index to i64
+      %k = arith.{operation} %j, %bound : i64
+      %less = arith.cmpi sle, %j, %bound : i64
+      %one = arith.extui %less : i1 to i64
+      %r = arith.xori %k, %one : i64
+      linalg.yield %r : i64"""
+    out = np.zeros(37, np.int64)
+    head = f"%bound = arith.constant {bound} : i64\n"
+    Compiled(function(types, head + generic(["(i) -> (i)"], "p", types, body)))(out)
+    lanes = np.arange(37)
+    chosen = (np.minimum if operation == "minsi" else np.maximum)(lanes, bound)
+    np.testing.assert_array_equal(out, chosen ^ (lanes <= bound))
+
+
+def test_small_integers_made_from_indices_wrap_around():
+    types = [memref((300,), "i8")]
+    body = """
+      %i = linalg.index 0 : index
+      %j = arith.muli %i, %c3 : index
+      %k = arith.index_cast %j : index to i8
+      linalg.yield %k : i8"""
+    out = np.zeros(300, np.int8)
+    Compiled(function(types, "%c3 = arith.constant 3 : index\n" + generic(["(i) -> (i)"], "p", types, body)))(out)
+    np.testing.assert_array_equal(out, (np.arange(300) * 3).astype(np.int8))
