@@ -163,7 +163,7 @@ class Builder:
         """
         if isinstance(left, int) and isinstance(right, int):
             return _FOLD[name](left, right)
-        if right == _NEUTRAL.get(name):
+        if isinstance(right, int) and right == _NEUTRAL.get(name):
             return left
         if name == "addi" and left == 0:
             return right

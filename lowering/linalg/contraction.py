@@ -21,13 +21,23 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
-from .builder import Builder, Exprs, Size, read, value_type
+from .builder import Builder, Exprs, Size, Tensor, index, read, value_type
 from .conversion import convert, load
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel
 from .scalar import Scalar, select
 
-__all__ = ["Matrix", "contract", "converted", "factor", "keeps_sums", "pack", "sum_dtype"]
+__all__ = [
+    "Matrix",
+    "contract",
+    "converted",
+    "factor",
+    "keeps_sums",
+    "pack",
+    "pack_transposed",
+    "sum_dtype",
+    "sum_products",
+]
 
 _CONTRACTION = "relax.contraction"
 
@@ -47,38 +57,48 @@ class Matrix:
     batch: Exprs
 
 
-def pack(b: Builder, value: ir.Value, dtype: ir.Type, tile: int, transposed: bool = False, widen: bool = False) -> ir.Value:
-    """Packs matrices ``[batch..., k, n]``, or ``[batch..., n, k]`` when transposed.
+def pack(b: Builder, x: Tensor, tile: int, *, widen: bool = False) -> ir.Value:
+    """Packs matrices ``[batch..., k, n]``.
 
     ``widen`` stores the type that sums are taken in, which a matrix that was computed at run time is read as anyway.
     """
-    sizes = b.value_sizes(value)
-    *batch, k, n = sizes if not transposed else [*sizes[:-2], sizes[-1], sizes[-2]]
-    panels = b.arith("ceildivsi", n, tile)
-    first = len(batch)
-    shape = [*batch, panels, k, tile]
-    element = accumulator_type(dtype) if widen and is_float(dtype) else value_type(value).element_type
+    *batch, k, n = b.value_sizes(x.value)
+    element = accumulator_type(x.dtype) if widen and is_float(x.dtype) else value_type(x.value).element_type
+    out = b.empty([*batch, b.arith("ceildivsi", n, tile), k, tile], element)
+    return _pack_into(b, x.value, x.dtype, n, out, transposed=False)
+
+
+def pack_transposed(b: Builder, x: Tensor, tile: int) -> ir.Value:
+    """Packs matrices ``[batch..., n, k]`` that were computed at run time."""
+    *batch, n, k = b.value_sizes(x.value)
+    out = b.empty([*batch, b.arith("ceildivsi", n, tile), k, tile], accumulator_type(x.dtype))
+    return _pack_into(b, x.value, x.dtype, n, out, transposed=True)
+
+
+def _pack_into(b: Builder, value: ir.Value, dtype: ir.Type, n: Size, out: ir.Value, *, transposed: bool) -> ir.Value:
+    type_ = value_type(out)
+    tile, element, first = type_.shape[-1], type_.element_type, type_.rank - 3
     loops = [ir.AffineExpr.get_dim(i) for i in range(first + 3)]
-    column = loops[first] * tile + loops[first + 2]
 
     def element_of(x: ir.Value) -> ir.Value:
         return load(x, dtype).value if element != x.type else x
 
     if isinstance(n, int) and n % tile == 0:
+        column = loops[first] * tile + loops[first + 2]
         matrix = [column, loops[first + 1]] if transposed else [loops[first + 1], column]
-        out = b.empty(shape, element)
-        return b.generic("p" * len(shape), [(value, [*loops[:first], *matrix])], out, lambda x, _: element_of(x))
+        return b.generic("p" * len(loops), [(value, [*loops[:first], *matrix])], out, lambda x, _: element_of(x))
     width = Scalar(b.as_index(n))
     last = width - 1
 
-    def padded(i: list[Scalar]) -> ir.Value:
-        position = i[first] * tile + i[first + 2]
+    def padded(_: ir.Value) -> ir.Value:
+        *batch, panel, row, lane = (index(i) for i in range(len(loops)))
+        position = panel * tile + lane
         inside = position.compare("lt", width)
         clamped = select(inside, position, last)
-        matrix = [clamped, i[first + 1]] if transposed else [i[first + 1], clamped]
-        return select(inside, Scalar(element_of(read(value, [*i[:first], *matrix]))), 0).value
+        matrix = [clamped, row] if transposed else [row, clamped]
+        return select(inside, Scalar(element_of(read(value, [*batch, *matrix]))), 0).value
 
-    return b.gather(shape, element, padded)
+    return b.generic("p" * len(loops), [], out, padded)
 
 
 def contract(b: Builder, left: Matrix, right: Matrix, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
@@ -96,20 +116,27 @@ def _body(b: Builder, left: Matrix, right: Matrix, arguments: Sequence[ir.Value]
     source = sum_dtype(left.dtype, dtype)
     direct = keeps_sums(source, dtype)
     start = b.fill(out if direct else b.empty(b.value_sizes(out), accumulator_type(source)), 0)
-    summed = _sum(b, left, right, a, packed, start, source)
+    matrices = Matrix(a, left.dtype, left.batch), Matrix(packed, right.dtype, right.batch)
+    summed = sum_products(b, *matrices, start, source)
     return summed if direct else converted(b, summed, source, dtype, out)
 
 
-def _sum(b: Builder, left: Matrix, right: Matrix, a: ir.Value, packed: ir.Value, start: ir.Value, source: ir.Type) -> ir.Value:
+def sum_products(
+    b: Builder, left: Matrix, right: Matrix, start: ir.Value, source: ir.Type, *, packed: bool = True
+) -> ir.Value:  # fmt: skip
+    """The contraction itself: adds the products to ``start``, in the type that ``source`` is summed in.
+
+    Where ``packed`` is false, the right-hand side is ``[batch..., k, n]``: for one that is read only a few times.
+    """
     rank = value_type(start).rank
     m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
-    tile = value_type(packed).shape[-1]
-    panel = [ir.AffineExpr.get_floor_div(n, tile), k, n % tile]
+    tile = value_type(right.value).shape[-1]
+    matrix = [ir.AffineExpr.get_floor_div(n, tile), k, n % tile] if packed else [k, n]
 
     def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
         return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
 
-    inputs = [(a, [*left.batch, m, k]), (packed, [*right.batch, *panel])]
+    inputs = [(left.value, [*left.batch, m, k]), (right.value, [*right.batch, *matrix])]
     mark = {_CONTRACTION: ir.UnitAttr.get()}
     return b.generic("p" * rank + "r", inputs, start, body, range(rank), mark)
 

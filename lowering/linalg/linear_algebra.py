@@ -17,7 +17,7 @@ __all__: list[str] = []
 @lowering("relax.pack_weight")
 def _lower_pack_weight(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    return pack(b, x.value, x.dtype, source.attrs["tile"])
+    return pack(b, x, source.attrs["tile"])
 
 
 @lowering("relax.packed_matmul")
@@ -42,7 +42,7 @@ def _lower_matmul(b: Builder, source: Source) -> ir.Value:
     left_batch, right_batch = _batch(lhs, 1 if row else 2), _batch(rhs, 2)
     sizes = b.broadcast_sizes([left_batch, right_batch], batch)
     sizes += [1 if row else b.size(lhs, lhs.rank - 2), b.size(rhs, rhs.rank - 1)]
-    packed = pack(b, rhs.value, rhs.dtype, b.tile, widen=True)
+    packed = pack(b, rhs, b.tile, widen=True)
     matrices = (
         Matrix(left, lhs.dtype, b.broadcast_exprs(left_batch, batch)),
         Matrix(packed, rhs.dtype, b.broadcast_exprs(right_batch, batch)),

@@ -9,10 +9,11 @@ from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
 from ...dialect.op import attrs_of, op_class
 from ...dialect.ops import Concat
-from .builder import DYNAMIC, ZERO, Builder, Size, Tensor, read, tensor_type, value_type
+from .builder import ZERO, Builder, Size, Tensor, read, value_type
 from .registry import Source, lowering
 from .reshaping import drop_axes, reshape, restore_axes
-from .scalar import Scalar, emit
+from .scalar import Scalar
+from .slicing import insert_slice
 
 __all__ = ["slice_axis"]
 
@@ -94,7 +95,8 @@ def _concatenated(b: Builder, parts: Sequence[Tensor], source: Source, axis: int
     result = b.empty(sizes, value_type(parts[0].value).element_type)
     for part, offset, length in zip(parts, offsets, lengths, strict=True):
         where: list[Size] = [offset if i == axis else 0 for i in range(len(sizes))]
-        result = _insert(part.value, result, where, [length if i == axis else s for i, s in enumerate(sizes)], b)
+        extent = [length if i == axis else s for i, s in enumerate(sizes)]
+        result = insert_slice(b, part.value, result, where, extent)
     return result
 
 
@@ -108,19 +110,6 @@ def _common_sizes(b: Builder, parts: Sequence[Tensor], source: Source, axis: int
             if i != axis and part.shape[i] is None and part is not known:
                 b.check_equal(b.size(part, i), sizes[i], f"expected shapes equal but for axis {axis}")
     return sizes
-
-
-def _insert(value: ir.Value, into: ir.Value, offsets: Sequence[Size], sizes: Sequence[Size], b: Builder) -> ir.Value:
-    value = b.cast(value, tensor_type(sizes, value_type(value).element_type))
-    dynamic = [[s for s in group if not isinstance(s, int)] for group in (offsets, sizes)]
-    static = [[s if isinstance(s, int) else DYNAMIC for s in group] for group in (offsets, sizes)]
-    attributes = {
-        "static_offsets": ir.DenseI64ArrayAttr.get(static[0]),
-        "static_sizes": ir.DenseI64ArrayAttr.get(static[1]),
-        "static_strides": ir.DenseI64ArrayAttr.get([1] * len(sizes)),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, len(dynamic[0]), len(dynamic[1]), 0]),
-    }
-    return emit("tensor.insert_slice", into.type, value, into, *dynamic[0], *dynamic[1], **attributes)
 
 
 @lowering("relax.split")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
-from .builder import Builder, Size, Tensor, value_type
+from .builder import Builder, Tensor, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, is_unsigned, storage_dtype
-from .kernel import call_kernel
+from .kernel import call_kernel, loop
 from .reduction import PRODUCT, TOTAL, accumulated, count, extreme, finish, reduce, reduce_elements
 from .registry import Source, lowering
 from .reshaping import restore_axes
@@ -112,14 +110,3 @@ def _scan(b: Builder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exc
         return loop(b, sizes[axis], [zero, result], along)[1]
 
     return nest(order, {}, out)
-
-
-def loop(b: Builder, size: Size, carried: list[ir.Value], body: Callable[..., list[ir.Value]]) -> list[ir.Value]:
-    """``scf.for`` from 0 to a size; the body gets the index and the carried values and gives the next ones."""
-    types = [v.type for v in carried]
-    bounds = [b.number(0), b.as_index(size), b.number(1)]
-    op = ir.Operation.create("scf.for", types, [*bounds, *carried], regions=1)
-    block = ir.Block.create_at_start(op.regions[0], [ir.IndexType.get(), *types], [op.location] * (1 + len(types)))
-    with ir.InsertionPoint(block):
-        ir.Operation.create("scf.yield", [], body(*block.arguments))
-    return list(op.results)
