@@ -420,6 +420,19 @@ def indexing(x, i, j, z, columns, rows, one):
     }
 
 
+@case(floats(6, 5), floats(4, 6, 5), floats(2, 5), floats(5), lambda: torch.tensor([4, -6]), lambda: torch.tensor([3, 1]))
+def writes(x, z, rows, one, i, j):
+    return {
+        "index_put": aten.index_put(x, [i], rows),
+        "index_put_broadcast": aten.index_put(x, [i], one),
+        "index_put_inner": aten.index_put(z, [None, j], one),
+        "index_put_last": aten.index_put(z, [None, None, j], x[:, :2]),
+        "index_put_mask": aten.index_put(x, [x > 0], x[0, 0]),
+        "index_put_rows": aten.index_put(x, [x[:, 0] > 0], x[0, 0]),
+        "index_put_columns": aten.index_put(z, [None, x > 0], x[0, 0]),
+    }
+
+
 @case(floats(3, 4), integers(3, 4), booleans(3, 4))
 def creation(x, i, b):
     return {
@@ -626,6 +639,8 @@ def composites(x, y):
         "threshold": F.threshold(x, 0.1, 5.0),
         "softsign": F.softsign(x),
         "atleast": torch.atleast_3d(x[0]),
+        "index_copy": x.index_copy(1, torch.tensor([3, 0]), x[:, 1:3]),
+        "index_fill": x.index_fill(1, torch.tensor([3, 0]), 2.5),
         "hstack": torch.hstack([x, y]),
         "heaviside": torch.heaviside(x, y),
         "norm": x.norm(dim=1),

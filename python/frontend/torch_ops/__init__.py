@@ -4,7 +4,7 @@ import importlib
 
 __all__ = ["FAMILIES", "load"]
 
-FAMILIES = ("creation", "elementwise", "indexing", "linear_algebra", "manipulate", "nn", "reduction")
+FAMILIES = ("creation", "elementwise", "indexing", "linear_algebra", "manipulate", "nn", "reduction", "scatter")
 
 
 def load() -> None:

@@ -17,7 +17,7 @@ from ..torch_op import TorchOp, handles
 from .creation import sequence, table
 
 
-def _bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
+def slice_bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
     """A slice bound counted from the start and inside of the dimension, as Python limits it.
 
     Raises:
@@ -43,7 +43,7 @@ def _bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
 
 def _cut(op: TorchOp, x: ir.Value, axis: int, begin: Dim, end: Dim, stride: int = 1) -> ir.Value:
     size = info_of(x).shape[axis]
-    start, stop = _bound(op, begin if begin is not None else 0, size), _bound(op, end, size)
+    start, stop = slice_bound(op, begin if begin is not None else 0, size), slice_bound(op, end, size)
     if isinstance(start, int) and isinstance(stop, int) and stop < start:
         stop = start
     if stride < 1:
@@ -74,36 +74,6 @@ def _select(op: TorchOp) -> ir.Value:
             raise RelaxError("expected a dimension whose size is known or symbolic")
         index = size + index
     return squeeze(slice_axis(x, axis, index, index + 1), axis)
-
-
-@handles("aten.slice_scatter")
-def _slice_scatter(op: TorchOp) -> ir.Value:
-    """What lies before the slice, the source, and what lies after it."""
-    x = op.tensor(0)
-    axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else 0
-    if op.integer(5, "stride", 1) != 1:
-        raise RelaxError("expected a stride of 1")
-    size = info_of(x).shape[axis]
-    begin, end = _bound(op, op.number(3, 0), size), _bound(op, op.number(4), size)
-    return _replaced(x, cast(op.tensor(1), op.dtype), axis, begin, end)
-
-
-@handles("aten.select_scatter")
-def _select_scatter(op: TorchOp) -> ir.Value:
-    x = op.tensor(0)
-    axis = op.axis(2, info_of(x).rank)
-    size, index = info_of(x).shape[axis], op.number(3)
-    begin = size + index if isinstance(index, int) and index < 0 and size is not None else index
-    return _replaced(x, unsqueeze(cast(op.tensor(1), op.dtype), axis), axis, begin, begin + 1)
-
-
-def _replaced(x: ir.Value, source: ir.Value, axis: int, begin: Dim, end: Dim) -> ir.Value:
-    size = info_of(x).shape[axis]
-    parts = [slice_axis(x, axis, 0, begin)] if begin != 0 else []
-    parts.append(source)
-    if end != size:
-        parts.append(slice_axis(x, axis, end, size))
-    return concat(parts, axis)
 
 
 @handles("aten.diff")
@@ -169,7 +139,7 @@ def _index_several(x: ir.Value, indices: dict[int, ir.Value]) -> ir.Value:
     shape = info_of(x).shape
     axes = list(indices)
     others = [a for a in range(len(shape)) if a not in indices]
-    parts = [_from_start(cast(v, integer()), shape[a]) for a, v in indices.items()]
+    parts = [from_start(cast(v, integer()), shape[a]) for a, v in indices.items()]
     parts = broadcast(parts)
     rank = info_of(parts[0]).rank
     stacked = concat([unsqueeze(p, rank) for p in parts], rank)
@@ -180,7 +150,7 @@ def _index_several(x: ir.Value, indices: dict[int, ir.Value]) -> ir.Value:
     return permute(result, [*before, *range(rank), *range(rank + axes[0], rank + len(others))])
 
 
-def _from_start(index: ir.Value, size: Dim) -> ir.Value:
+def from_start(index: ir.Value, size: Dim) -> ir.Value:
     """Indices without negative ones, which torch counts from the end. Counting upwards from 0 needs no check."""
     if _never_negative(index):
         return index
