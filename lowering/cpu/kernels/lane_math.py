@@ -135,8 +135,8 @@ class LaneMath:
         if number is None or number <= 0:
             return None
         if isinstance(a, ir.Value) and self.is_count(a):
-            parts = (em.op(name, [a, divisor], a.type) for name in ("arith.divui", "arith.remui"))
-            return tuple(self.counts(part) for part in parts)
+            quotient, remainder = (em.op(f"arith.{name}", [a, divisor], a.type) for name in ("divui", "remui"))
+            return self.counts(quotient), self.counts(remainder)
         if not isinstance(a, Lane) or a.step != 1 or not self.is_count(a.base):
             return None
         key, block = (a.base, number, width), em.block
