@@ -8,7 +8,7 @@ from typing import Any
 
 from ..bindings import ir
 from ..errors import RelaxError
-from .scalars import scalar
+from .scalars import scalar, unsigned
 
 __all__ = ["CONTROL_FLOW", "Frame", "Invoke", "RunRegion"]
 
@@ -44,6 +44,8 @@ def _if(op: ir.OpView, operands: list[Any]) -> Frame:
 def _for(op: ir.OpView, operands: list[Any]) -> Frame:
     low, high, step, *carried = operands
     operands.clear()
+    if "unsignedCmp" in op.attributes:
+        low, high, step = (unsigned(v) for v in (low, high, step))
     if step <= 0:
         raise RelaxError(f"'scf.for' op expected a positive step, got {step}", op.location)
     body = op.operation.regions[0].blocks[0]

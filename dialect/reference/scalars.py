@@ -19,7 +19,7 @@ from ..elements import to_numpy
 from ..errors import RelaxError
 from .numeric import Array
 
-__all__ = ["SCALAR_OPS", "compute_scalar", "scalar", "scalar_dtype"]
+__all__ = ["SCALAR_OPS", "compute_scalar", "scalar", "scalar_dtype", "unsigned"]
 
 _Op = ir.OpView
 _Handler = Callable[..., Any]
@@ -47,7 +47,8 @@ def _signed(value: Any) -> int:
     return -int(value) if isinstance(value, np.bool_) else int(value)
 
 
-def _unsigned(value: Any) -> int:
+def unsigned(value: Any) -> int:
+    """An integer of a NumPy type read without sign."""
     bits = 1 if isinstance(value, np.bool_) else value.dtype.itemsize * 8
     return int(value) & ((1 << bits) - 1)
 
@@ -90,8 +91,8 @@ def _shift(function: Callable[[int, int], int], read: Callable[[Any], int]) -> _
 
 _COMPARE_INTEGERS: list[tuple[Callable[[Any, Any], bool], Callable[[Any], int]]] = [
     (operator.eq, _signed), (operator.ne, _signed), (operator.lt, _signed), (operator.le, _signed), (operator.gt, _signed),
-    (operator.ge, _signed), (operator.lt, _unsigned), (operator.le, _unsigned), (operator.gt, _unsigned),
-    (operator.ge, _unsigned),
+    (operator.ge, _signed), (operator.lt, unsigned), (operator.le, unsigned), (operator.gt, unsigned),
+    (operator.ge, unsigned),
 ]  # fmt: skip
 _INTEGER_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 _ORDERED = {1: operator.eq, 2: operator.gt, 3: operator.ge, 4: operator.lt, 5: operator.le, 6: operator.ne}
@@ -188,21 +189,21 @@ SCALAR_OPS: dict[str, _Handler] = {
     "arith.subi": _integer(operator.sub),
     "arith.muli": _integer(operator.mul),
     "arith.divsi": _integer(_quotient(_truncated)),
-    "arith.divui": _integer(_quotient(operator.floordiv), _unsigned),
+    "arith.divui": _integer(_quotient(operator.floordiv), unsigned),
     "arith.floordivsi": _integer(_quotient(operator.floordiv)),
     "arith.ceildivsi": _integer(_quotient(lambda a, b: -(-a // b))),
     "arith.remsi": _integer(_quotient(_remainder)),
-    "arith.remui": _integer(_quotient(operator.mod), _unsigned),
+    "arith.remui": _integer(_quotient(operator.mod), unsigned),
     "arith.andi": _integer(operator.and_),
     "arith.ori": _integer(operator.or_),
     "arith.xori": _integer(operator.xor),
-    "arith.shli": _shift(operator.lshift, _unsigned),
+    "arith.shli": _shift(operator.lshift, unsigned),
     "arith.shrsi": _shift(operator.rshift, _signed),
-    "arith.shrui": _shift(operator.rshift, _unsigned),
+    "arith.shrui": _shift(operator.rshift, unsigned),
     "arith.maxsi": _integer(max),
     "arith.minsi": _integer(min),
-    "arith.maxui": _integer(max, _unsigned),
-    "arith.minui": _integer(min, _unsigned),
+    "arith.maxui": _integer(max, unsigned),
+    "arith.minui": _integer(min, unsigned),
     "arith.addf": _float(operator.add),
     "arith.subf": _float(operator.sub),
     "arith.mulf": _float(operator.mul),
@@ -212,12 +213,12 @@ SCALAR_OPS: dict[str, _Handler] = {
     "arith.minimumf": _float(np.minimum),
     "arith.negf": _cast(operator.neg),
     "arith.index_cast": _cast(_signed),
-    "arith.index_castui": _cast(_unsigned),
+    "arith.index_castui": _cast(unsigned),
     "arith.extsi": _cast(_signed),
-    "arith.extui": _cast(_unsigned),
+    "arith.extui": _cast(unsigned),
     "arith.trunci": _cast(_signed),
     "arith.sitofp": _cast(lambda a: float(_signed(a))),
-    "arith.uitofp": _cast(lambda a: float(_unsigned(a))),
+    "arith.uitofp": _cast(lambda a: float(unsigned(a))),
     "arith.fptosi": _cast(_to_integer),
     "arith.fptoui": _cast(_to_integer),
     "arith.extf": _cast(float),
@@ -227,14 +228,14 @@ SCALAR_OPS: dict[str, _Handler] = {
     "index.sub": _integer(operator.sub),
     "index.mul": _integer(operator.mul),
     "index.divs": _integer(_quotient(_truncated)),
-    "index.divu": _integer(_quotient(operator.floordiv), _unsigned),
+    "index.divu": _integer(_quotient(operator.floordiv), unsigned),
     "index.rems": _integer(_quotient(_remainder)),
-    "index.remu": _integer(_quotient(operator.mod), _unsigned),
+    "index.remu": _integer(_quotient(operator.mod), unsigned),
     "index.maxs": _integer(max),
     "index.mins": _integer(min),
     "index.cmp": _compare_index,
     "index.casts": _cast(_signed),
-    "index.castu": _cast(_unsigned),
+    "index.castu": _cast(unsigned),
     "tensor.extract": _extract,
     "tensor.from_elements": _from_elements,
     "tensor.dim": _dim,

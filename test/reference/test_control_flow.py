@@ -165,3 +165,19 @@ def test_symbols_of_a_region_end_with_it() -> None:
       return %u : tensor<1xi64>
     }""")
     assert evaluate(module, "f", [zeros(2)])[0].tolist() == [2 + 4 + 8]
+
+
+def test_for_without_sign() -> None:
+    """-2 as an unsigned byte is 254: the loop from 250 to it runs, one from -2 to 3 does not."""
+    module = parse("""func.func @f(%low: i8, %high: i8) -> tensor<1xi8> {
+      %zero = arith.constant 0 : i8
+      %one = arith.constant 1 : i8
+      %r = scf.for unsigned %i = %low to %high step %one iter_args(%a = %zero) -> (i8) : i8 {
+        %b = arith.addi %a, %one : i8
+        scf.yield %b : i8
+      }
+      %t = tensor.from_elements %r : tensor<1xi8>
+      return %t : tensor<1xi8>
+    }""")
+    assert evaluate(module, "f", [-6, -2])[0].tolist() == [4]
+    assert evaluate(module, "f", [-2, 3])[0].tolist() == [0]
