@@ -22,6 +22,7 @@ from ..dialect.functions import (
     set_names,
     transform_targets,
 )
+from .cpu.loops import check_carried_shapes
 from .cpu.pipeline import compile_linalg
 from .linalg.convert import relax_to_linalg
 from .partition import partition_transform
@@ -59,6 +60,11 @@ class _Preparation:
     done: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
 
     def add_raw(self, spec: TensorSpec) -> None:
+        """Enters a raw weight. Raises RelaxError when its shape is symbolic, or not the same in all functions."""
+        if any(not isinstance(d, int) for d in spec.shape):
+            raise RelaxError(
+                f"expected a weight of static shape, got '{spec.name}' of shape [{', '.join(map(str, spec.shape))}]"
+            )
         known = self.raw.setdefault(spec.name, spec)
         if known != spec:
             raise RelaxError(
@@ -92,6 +98,7 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
             raise RelaxError("expected a public function to compile, got none")
         preparation = _prepare(entries, transforms)
         signatures = [Signature.of(f) for f in entries]
+        check_carried_shapes(module)
         relax_to_linalg(module, tile=target.matmul_tile[1])
         checks = _checks(module)
         code = compile_linalg(module, [*signatures, *preparation.computations.values()], target)
@@ -118,8 +125,6 @@ def _prepare(entries: list[func.FuncOp], transforms: Mapping[str, func.FuncOp]) 
 
 
 def _add_copy(preparation: _Preparation, spec: TensorSpec) -> None:
-    if any(not isinstance(d, int) for d in spec.shape):
-        raise RelaxError(f"expected a weight of static shape, got '{spec.name}' of shape {[str(d) for d in spec.shape]}")
     preparation.add_raw(spec)
     if spec.name not in preparation.prepared:
         preparation.prepared[spec.name] = spec

@@ -21,6 +21,7 @@ from __future__ import annotations
 from ..dialect.bindings import func, ir
 from ..dialect.functions import body_of, functions, is_private, name_of, returned_values
 from ..dialect.traversal import clone_with, free_values
+from .tensors import empty_like
 
 __all__ = ["KERNEL", "outline_kernels", "restore_destinations"]
 
@@ -166,7 +167,7 @@ class _Group:
         assert block is not None
         arguments, operands = list(block.arguments), list(self.producer.operands)
         inner: dict[ir.Value, ir.Value] = {a: values[v] for a, v in zip(arguments[:-1], operands[:-1], strict=True)}
-        inner[arguments[-1]] = _empty(arguments[-1].type, values[self.outs[0]])
+        inner[arguments[-1]] = empty_like(values[self.outs[0]], arguments[-1].type)
         here = ir.InsertionPoint.current
         for op in block.operations:
             if op.operation.name == "func.return":
@@ -269,17 +270,6 @@ def _captured(op: ir.Operation) -> list[ir.Value]:
 
 def _captured_tensors(op: ir.Operation) -> bool:
     return any(isinstance(v.type, ir.RankedTensorType) for v in _captured(op))
-
-
-def _empty(type_: ir.RankedTensorType, like: ir.Value) -> ir.Value:
-    """An uninitialised tensor of that type; dynamic sizes are those of ``like``."""
-    index = ir.IndexType.get()
-    sizes: list[ir.Value] = []
-    for axis, size in enumerate(type_.shape):
-        if size == ir.ShapedType.get_dynamic_size():
-            which = ir.Operation.create("arith.constant", [index], attributes={"value": ir.IntegerAttr.get(index, axis)})
-            sizes.append(ir.Operation.create("tensor.dim", [index], [like, which.result]).result)
-    return ir.Operation.create("tensor.empty", [type_], sizes).result
 
 
 def _drop_unused_kernels(module: ir.Operation) -> None:

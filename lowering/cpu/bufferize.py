@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...dialect.bindings import func, ir, passmanager
+from ...dialect.errors import from_mlir_error
 from ...dialect.functions import body_of, find_function, name_of, terminator, update_type
 from ..signature import Signature
 from .arena import Arena, plan_arena
@@ -45,11 +46,15 @@ def add_destinations(function: func.FuncOp) -> None:
     values = list(returned.operands)
     inputs = len(list(block.arguments))
     with ir.InsertionPoint(returned), function.location:
+        written: dict[ir.Value, ir.Value] = {}
         for i, value in enumerate(values):
             out = block.add_argument(value.type, function.location)
-            _write_directly(value, out)
-            copy = ir.Operation.create("bufferization.materialize_in_destination", [value.type], [returned.operands[i], out])
-            returned.operands[i] = copy.result
+            if value not in written:
+                _write_directly(value, out)
+            # A value returned twice is copied from the output that has it: its own buffer is that output.
+            source = written.get(value, returned.operands[i])
+            copy = ir.Operation.create("bufferization.materialize_in_destination", [value.type], [source, out])
+            returned.operands[i] = written[value] = copy.result
     update_type(function)
     flags = [False] * inputs + [True] * len(values)
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(f)}) for f in flags])
@@ -76,7 +81,10 @@ def bufferize(module: ir.Operation, signatures: Mapping[str, Signature]) -> dict
     Entry functions get two groups of arguments more: the arena (``memref<?xi8>``) and the value of each symbol (``index``).
     They return 0 as i64.
     """
-    passmanager.PassManager.parse(_BUFFERIZE, module.context).run(module)
+    try:
+        passmanager.PassManager.parse(_BUFFERIZE, module.context).run(module)
+    except ir.MLIRError as error:
+        raise from_mlir_error(error) from error
     return {name: _finish_entry(find_function(module, name), signature) for name, signature in signatures.items()}
 
 

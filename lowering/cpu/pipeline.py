@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dialect.bindings import ir, passmanager
+from ...dialect.errors import from_mlir_error
 from ...dialect.functions import body_of, find_function, functions, name_of
 from ..outline import KERNEL, outline_kernels, restore_destinations
 from ..signature import Signature
@@ -15,6 +16,7 @@ from .bufferize import add_destinations, bufferize
 from .checks import lower_checks
 from .codegen import llvm_ir, object_code
 from .kernels import lower_kernels
+from .loops import carry_in_place
 from .wrapper import body_name, entry_point
 
 __all__ = ["CompiledCode", "compile_linalg"]
@@ -61,6 +63,7 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         outline_kernels(module)
         _run(module, _FUSE_EPILOGUES)
         restore_destinations(module)
+        carry_in_place(module)
         for signature in signatures:
             add_destinations(find_function(module, signature.name))
         arenas = bufferize(module, {s.name: s for s in signatures})
@@ -74,7 +77,10 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
 
 
 def _run(module: ir.Operation, pipeline: str) -> None:
-    passmanager.PassManager.parse(pipeline, module.context).run(module)
+    try:
+        passmanager.PassManager.parse(pipeline, module.context).run(module)
+    except ir.MLIRError as error:
+        raise from_mlir_error(error) from error
 
 
 def _mark_internal(module: ir.Operation, signatures: Sequence[Signature]) -> None:
