@@ -105,11 +105,19 @@ def _is_ours(name: str) -> bool:
 
 
 @functools.cache
+def _context() -> ir.Context:
+    """One for all questions about names; it takes 10 ms to make."""
+    from ..dialect.bindings import ir
+
+    return ir.Context()
+
+
+@functools.cache
 def _refusal(element: str) -> str | None:
     """Why MLIR cannot run this pipeline element on a module, None when it can."""
-    from ..dialect.bindings import ir, passmanager
+    from ..dialect.bindings import passmanager
 
-    with ir.Context():
+    with _context():
         try:
             passmanager.PassManager("builtin.module").add(element)
         except ValueError as error:
