@@ -62,8 +62,8 @@ class PackWeights(Pass):
         with ir.InsertionPoint(op), op.location:
             if weight not in packed:
                 packed[weight] = PackWeight.create(weight, tile=self.tile).result
-            n = TensorInfo.of(weight).shape[1]
-            product = PackedMatMul.create(op.lhs, packed[weight], n=n, out_dtype=attrs_of(op)["out_dtype"])
+            attrs = {"n": TensorInfo.of(weight).shape[1], "out_dtype": attrs_of(op)["out_dtype"]}
+            product = PackedMatMul.create(op.lhs, packed[weight], result_types=[op.results[0].type], **attrs)
         op.results[0].replace_all_uses_with(product.result)
         op.operation.erase()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -34,8 +35,8 @@ PIPELINES = [
     "relax-lift-transform-params,relax-realize-vdevice,relax-canonicalize,relax-lift-transform-params",
 ]
 RANDOM_MODULES = 150
-# All 16 on all modules would take a minute; so each pipeline sees about 56.
-PIPELINES_PER_MODULE = 6
+# All 16 on all modules would take a minute; so each pipeline sees about 37.
+PIPELINES_PER_MODULE = 4
 # Modules per test: each test is small enough to be reported, and the whole takes seconds.
 CHUNK = 25
 
@@ -131,3 +132,14 @@ def test_random_modules_are_of_all_kinds():
     text = "\n".join(random_module(seed) for seed in range(RANDOM_MODULES))
     for wanted in ("scf.if", "scf.for", "func.call", "relax.stop_lift_params", "relax.hint_on_device", "relax.concat"):
         assert text.count(wanted) > 10
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_pass_has_its_own_lit_file_and_shows_the_ir_before_and_after(name):
+    cls = pass_manager.registered()[name]
+    stem = name.removeprefix("relax-")
+    assert (ROOT / "transforms" / f"{stem}.mlir").exists()
+    assert cls.__module__.rpartition(".")[2] == stem.replace("-", "_")
+    text = sys.modules[cls.__module__].__doc__ or ""
+    assert "Before::" in text
+    assert "after::" in text
