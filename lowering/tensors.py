@@ -9,7 +9,8 @@ __all__ = ["empty_like"]
 
 def empty_like(value: ir.Value, type_: ir.RankedTensorType | None = None) -> ir.Value:
     """An uninitialised tensor of a value's sizes, of its type or of another one of that shape; at the insertion point."""
-    type_, index = type_ or value.type, ir.IndexType.get()
+    type_ = type_ or ir.RankedTensorType(value.type)
+    index = ir.IndexType.get()
     sizes: list[ir.Value] = []
     for axis, size in enumerate(type_.shape):
         if size == ir.ShapedType.get_dynamic_size():

@@ -13,7 +13,7 @@ after::
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..bindings import func, ir
 from ..errors import RelaxError
@@ -62,7 +62,7 @@ class PackWeights(Pass):
         with ir.InsertionPoint(op), op.location:
             if weight not in packed:
                 packed[weight] = PackWeight.create(weight, tile=self.tile).result
-            attrs = {"n": TensorInfo.of(weight).shape[1], "out_dtype": attrs_of(op)["out_dtype"]}
+            attrs: dict[str, Any] = {"n": TensorInfo.of(weight).shape[1], "out_dtype": attrs_of(op)["out_dtype"]}
             product = PackedMatMul.create(op.lhs, packed[weight], result_types=[op.results[0].type], **attrs)
         op.results[0].replace_all_uses_with(product.result)
         op.operation.erase()

@@ -52,7 +52,8 @@ def add_destinations(function: func.FuncOp) -> None:
             if value not in written:
                 _write_directly(value, out)
             # A value returned twice is copied from the output that has it: its own buffer is that output.
-            source = written.get(value, returned.operands[i])
+            current: ir.Value = returned.operands[i]
+            source = written.get(value, current)
             copy = ir.Operation.create("bufferization.materialize_in_destination", [value.type], [source, out])
             returned.operands[i] = written[value] = copy.result
     update_type(function)
