@@ -19,6 +19,7 @@ from ..dialect.functions import (
     is_private,
     name_of,
     result_names,
+    returned_values,
     set_names,
     transform_targets,
 )
@@ -98,6 +99,7 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
             raise RelaxError("expected a public function to compile, got none")
         preparation = _prepare(entries, transforms)
         signatures = [Signature.of(f) for f in entries]
+        _check_symbols([*signatures, *preparation.computations.values()])
         check_carried_shapes(module)
         relax_to_linalg(module, tile=target.matmul_tile[1])
         checks = _checks(module)
@@ -124,22 +126,32 @@ def _prepare(entries: list[func.FuncOp], transforms: Mapping[str, func.FuncOp]) 
     return preparation
 
 
-def _add_copy(preparation: _Preparation, spec: TensorSpec) -> None:
+def _check_symbols(signatures: list[Signature]) -> None:
+    """Raises RelaxError when two functions have one name in C."""
+    taken: dict[str, str] = {}
+    for signature in signatures:
+        other = taken.setdefault(signature.symbol_name, signature.name)
+        if other != signature.name:
+            raise RelaxError(f"expected function names that differ in C, got @{other} and @{signature.name}")
+
+
+def _add_copy(preparation: _Preparation, spec: TensorSpec, name: str | None = None) -> None:
+    """A raw weight that is a prepared one as it is, under its own or another name."""
+    name = name or spec.name
     preparation.add_raw(spec)
-    if spec.name not in preparation.prepared:
-        preparation.prepared[spec.name] = spec
-        preparation.sources[spec.name] = ([spec.name], [])
-        preparation.steps.append(_PreparationStep(None, (spec.name,), (spec.name,)))
+    if name not in preparation.prepared:
+        preparation.prepared[name] = TensorSpec(name, spec.shape, spec.dtype)
+        preparation.sources[name] = ([spec.name], [])
+        preparation.steps.append(_PreparationStep(None, (spec.name,), (name,)))
 
 
 def _add_transform(preparation: _Preparation, entries: list[func.FuncOp], transform: func.FuncOp) -> None:
     signature = Signature.of(transform)
-    raw = {spec.name for spec in signature.inputs + signature.weights}
-    steps = partition_transform(transform)
-    for spec in signature.outputs:
-        if spec.name in raw:
-            _add_copy(preparation, spec)
-    for step in steps:
+    raw = signature.inputs + signature.weights
+    for value, spec in zip(returned_values(transform), signature.outputs, strict=True):
+        if isinstance(value, ir.BlockArgument):
+            _add_copy(preparation, raw[value.arg_number], spec.name)
+    for step in partition_transform(transform):
         _add_step(preparation, entries, step)
 
 

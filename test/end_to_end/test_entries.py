@@ -1,0 +1,107 @@
+"""Several functions in one executable: shared and different preparation, names, hand-written transforms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+
+W = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def test_two_entries_share_what_they_prepare_alike() -> None:
+    b = rx.Builder()
+    for name in ("prefill", "decode"):
+        with b.function(name):
+            x = b.input("x", ("n", 4))
+            b.output(b.matmul(x, b.permute_dims(b.weight("w", (3, 4)), axes=[1, 0])))
+    executable = rx.compile(b.build())
+    assert len(executable.manifest.prepared_weights) == 1
+    executable.bind(executable.prepare({"w": W}))
+    x = np.ones((2, 4), np.float32)
+    for name in ("prefill", "decode"):
+        np.testing.assert_array_equal(executable(x, entry=name), x @ W.T)
+
+
+def test_one_name_for_two_preparations_is_told_apart() -> None:
+    text = """
+      func.func @{0}_transform_params(%w: tensor<3x4xf32> {{relax.name = "w"}}) -> (tensor<3x4xf32> {{relax.name = "p"}})
+          attributes {{relax.num_input = 0 : i64, relax.transform_for = @{0}}} {{
+        %p = "relax.{1}"(%w) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+        return %p : tensor<3x4xf32>
+      }}
+      func.func @{0}(%x: tensor<3x4xf32>, %p: tensor<3x4xf32> {{relax.name = "p"}}) -> tensor<3x4xf32>
+          attributes {{relax.num_input = 1 : i64}} {{
+        %y = "relax.add"(%x, %p) : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+        return %y : tensor<3x4xf32>
+      }}"""
+    module = rx.Module.parse(text.format("a", "negative") + text.format("b", "square"))
+    executable = rx.compile(module, pipeline="cse")
+    assert set(executable.manifest.prepared_weights) == {"p", "b/p"}
+    executable.bind(executable.prepare({"w": W}))
+    zero = np.zeros((3, 4), np.float32)
+    np.testing.assert_array_equal(executable(zero, entry="a"), -W)
+    np.testing.assert_array_equal(executable(zero, entry="b"), W * W)
+
+
+def test_a_transform_may_rename_a_weight() -> None:
+    module = rx.Module.parse("""
+      func.func @main_transform_params(%w: tensor<3x4xf32> {relax.name = "w"}) -> (tensor<3x4xf32> {relax.name = "p"})
+          attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
+        return %w : tensor<3x4xf32>
+      }
+      func.func @main(%x: tensor<3x4xf32>, %p: tensor<3x4xf32> {relax.name = "p"}) -> tensor<3x4xf32>
+          attributes {relax.num_input = 1 : i64} {
+        %y = "relax.add"(%x, %p) : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+        return %y : tensor<3x4xf32>
+      }""")
+    executable = rx.compile(module, pipeline="cse")
+    executable.bind(executable.prepare({"w": W}))
+    np.testing.assert_array_equal(executable(np.zeros((3, 4), np.float32)), W)
+
+
+def test_results_that_are_inputs_weights_or_one_another() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", ("n", 4)), b.weight("w", (3, 4))
+        y = b.add(x, 1.0)
+        b.output(x, y, y, w, b.reshape(y, shape=("n * 4",)))
+    executable = rx.compile(b.build())
+    executable.bind(executable.prepare({"w": W}))
+    x = np.ones((2, 4), np.float32)
+    for want, got in zip((x, x + 1, x + 1, W, (x + 1).ravel()), executable(x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_failed_checks_name_the_place() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", "m"))
+        b.output(b.match_cast(x, ("n", "n")))
+    executable = rx.compile(b.build())
+    executable(np.zeros((3, 3), np.float32))
+    with pytest.raises(rx.RelaxError, match=r"test_entries.py:\d+:\d+: .*expected"):
+        executable(np.zeros((3, 4), np.float32))
+
+
+def test_names_that_are_one_in_c_are_refused() -> None:
+    b = rx.Builder()
+    for name in ("a.b", "a_b"):
+        with b.function(name):
+            b.output(b.input("x", (2,)))
+    with pytest.raises(rx.RelaxError, match=r"expected function names that differ in C, got @a\.b and @a_b"):
+        rx.compile(b.build())
+
+
+def test_unknown_targets_and_modules_are_refused() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.input("x", (2,)))
+    module = b.build()
+    with pytest.raises(rx.RelaxError, match="expected target 'cpu', got 'tpu'"):
+        rx.compile(module, target="tpu")
+    with pytest.raises(rx.RelaxError, match=r"expected a relaxir.Module, got str"):
+        rx.compile("func.func @main()")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(rx.RelaxError, match="expected a public function to compile, got none"):
+        rx.compile(rx.Module.parse("func.func private @f()"))
