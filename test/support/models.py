@@ -109,7 +109,8 @@ def bert(tiny: bool = True, dynamic: bool = True, masked: bool = False) -> Model
     """BERT: 2 layers of 64, or BERT-base."""
     from transformers import BertConfig, BertModel
 
-    small = dict(vocab_size=200, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, max_position_embeddings=64)  # fmt: skip
+    small = dict(vocab_size=200, hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                 intermediate_size=128, max_position_embeddings=64)  # fmt: skip
     config = BertConfig(**(small if tiny else {}), attn_implementation="sdpa")
     module = _built(lambda: BertModel(config))
     shape = (2, 16) if tiny else (1, 128)
@@ -130,8 +131,10 @@ def llama(tiny: bool = True, dynamic: bool = True, masked: bool = False, tied: b
     """Llama with grouped queries: 2 layers of 64, or 4 layers of 2048."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    small = dict(vocab_size=200, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128, max_position_embeddings=128)  # fmt: skip
-    large = dict(vocab_size=32000, hidden_size=2048, num_hidden_layers=4, num_attention_heads=32, num_key_value_heads=8, intermediate_size=8192, max_position_embeddings=2048)  # fmt: skip
+    small = dict(vocab_size=200, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                 intermediate_size=128, max_position_embeddings=128)  # fmt: skip
+    large = dict(vocab_size=32000, hidden_size=2048, num_hidden_layers=4, num_attention_heads=32, num_key_value_heads=8,
+                 intermediate_size=8192, max_position_embeddings=2048)  # fmt: skip
     config = LlamaConfig(**(small if tiny else large), tie_word_embeddings=tied, attn_implementation="sdpa", use_cache=False)
     module = _built(lambda: LlamaForCausalLM(config))
     shape = (2, 16) if tiny else (1, 64)

@@ -29,10 +29,10 @@ __all__ = [
 
 Array = np.ndarray
 
-_BUFFERIZE = """builtin.module(
-  canonicalize,cse,
-  one-shot-bufferize{bufferize-function-boundaries=1 allow-return-allocs-from-loops=1 function-boundary-type-conversion=identity-layout-map},
-  canonicalize,cse)"""
+_BUFFERIZE = (
+    "builtin.module(canonicalize,cse,one-shot-bufferize{bufferize-function-boundaries=1 allow-return-allocs-from-loops=1 "
+    "function-boundary-type-conversion=identity-layout-map},canonicalize,cse)"
+)
 
 _TO_LLVM = """builtin.module(
   func.func(convert-linalg-to-loops),fold-memref-alias-ops,expand-strided-metadata,lower-affine,
