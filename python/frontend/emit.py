@@ -53,10 +53,17 @@ def _in_dtype(value: float, dtype: ir.Type) -> float:
 
 
 def reshape(x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-    """The elements under another shape; the tensor itself when it has that one."""
+    """The elements under another shape; the tensor itself when it has that one.
+
+    Where the number of elements is written in another way, as ``n`` and ``(n // 2) * 2``, it is checked at run time.
+    """
     info = info_of(x)
     if info.shape == tuple(shape):
         return x
+    before, after = multiply_all(info.shape), multiply_all(shape)
+    if before != after and (isinstance(before, Expr) or isinstance(after, Expr)):
+        flat = emit(ops.Reshape, x, result_types=[info.with_(shape=[before]).type])
+        x = match(flat, info.with_(shape=[after]))
     return emit(ops.Reshape, x, result_types=[info.with_(shape=shape).type])
 
 

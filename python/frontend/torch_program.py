@@ -178,12 +178,14 @@ def _tensor_node(spec: InputSpec, name: str) -> str:
 
 
 def _input_names(program: ExportedProgram) -> dict[str, str]:
-    """Python names of the user inputs by placeholder. torch appends ``_1`` to parameters named like a builtin."""
+    """Python names of the user inputs by placeholder; one that a weight has, too, gets ``_input`` behind it."""
     nodes = [s.arg.name for s in program.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
     signature = program.module_call_graph[0].signature if program.module_call_graph else None
     given = list(getattr(signature, "forward_arg_names", None) or [])
     flat = len(given) == len(nodes) == (signature.in_spec.num_leaves if signature else -1)
-    return dict(zip(nodes, given if flat else nodes, strict=True))
+    names = given if flat else nodes
+    weights = {s.target for s in program.graph_signature.input_specs if s.kind is not InputKind.USER_INPUT}
+    return {node: f"{name}_input" if name in weights else name for node, name in zip(nodes, names, strict=True)}
 
 
 def _results(program: ExportedProgram, names: dict[str, str]) -> list[Returned]:

@@ -135,7 +135,10 @@ class _Function:
         handler = HANDLERS.get(torch_op.key)
         if handler is None:
             raise RelaxError(_reason(op))
-        found = handler(torch_op)
+        try:
+            found = handler(torch_op)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise RelaxError(f"no relax form of these operands ({type(error).__name__}: {error})") from error
         values: list[ir.Value | None] = [found] if isinstance(found, ir.Value) else list(found)
         if len(op.results) == 1 and is_tensor_list(op.results[0].type):
             return [values]

@@ -223,6 +223,49 @@ def test_sizes_that_are_divisions_are_symbols_of_the_same_value():
         np.testing.assert_array_equal(run(program, module, x)[0], Strided()(x).numpy())
 
 
+def test_an_input_named_like_a_weight_gets_another_name():
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.randn(4))
+
+        def forward(self, scale):
+            return scale * self.scale
+
+    program = export(Scale(), torch.randn(2, 4))
+    module = relaxir.from_torch(program)
+    module.verify()
+    main = module.functions["main"]
+    assert [a.name for a in (*main.inputs, *main.weights)] == ["scale_input", "scale"]
+
+
+class Paired(nn.Module):
+    def forward(self, x):
+        return x.view(-1, 2) if x.shape[0] % 2 == 0 else x
+
+
+def test_a_reshape_that_needs_an_even_size_checks_it():
+    program = export(Paired(), torch.randn(8), dynamic=({0: Dim.AUTO},))
+    module = relaxir.from_torch(program)
+    x = torch.randn(6)
+    np.testing.assert_array_equal(run(program, module, x)[0], x.view(3, 2).numpy())
+    if "match_cast" in str(module):
+        with pytest.raises(RelaxError):
+            run(program, module, torch.randn(7))
+
+
+class Unbounded(nn.Module):
+    def forward(self, x, y):
+        return x[:, : y.shape[0]]
+
+
+def test_a_slice_that_may_end_outside_is_refused():
+    dynamic = ({1: Dim("n", min=2, max=50)}, {0: Dim("m", min=2, max=50)})
+    program = export(Unbounded(), torch.randn(2, 10), torch.randn(7), dynamic=dynamic)
+    with pytest.raises(RelaxError, match="expected a slice bound that always lies inside of n, got m"):
+        relaxir.from_torch(program)
+
+
 class DataDependent(nn.Module):
     def forward(self, x):
         count = x.sum().item()

@@ -44,10 +44,12 @@ def slice_bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
 def _cut(op: TorchOp, x: ir.Value, axis: int, begin: Dim, end: Dim, stride: int = 1) -> ir.Value:
     size = info_of(x).shape[axis]
     start, stop = slice_bound(op, begin if begin is not None else 0, size), slice_bound(op, end, size)
-    if isinstance(start, int) and isinstance(stop, int) and stop < start:
-        stop = start
     if stride < 1:
         raise RelaxError(f"expected a positive stride, got {stride}")
+    if isinstance(start, int) and isinstance(stop, int):
+        stop = max(start, stop)
+    elif start is None or stop is None or not at_most(start - stop, 0, op.values.ranges):
+        raise RelaxError(f"expected a slice that never ends before it begins, got {start} to {stop}")
     return slice_axis(x, axis, start, stop, stride)
 
 
@@ -69,10 +71,12 @@ def _select(op: TorchOp) -> ir.Value:
     x = op.tensor(0)
     axis = op.axis(1, info_of(x).rank)
     size, index = info_of(x).shape[axis], op.number(2)
-    if isinstance(index, int) and index < 0:
-        if size is None:
-            raise RelaxError("expected a dimension whose size is known or symbolic")
-        index = size + index
+    if size is None:
+        raise RelaxError("expected a dimension whose size is known or symbolic")
+    ranges = op.values.ranges
+    index = index + size if at_most(index, -1, ranges) else index
+    if not at_least(index, 0, ranges) or not at_most(index - size, -1, ranges):
+        raise RelaxError(f"expected an index that always lies inside of {size}, got {index}")
     return squeeze(slice_axis(x, axis, index, index + 1), axis)
 
 

@@ -181,7 +181,7 @@ def _conv_padding(given: object, weight: ir.Value, dilation: Sequence[int], spat
     if given == "valid":
         return [(0, 0)] * spatial
     if given == "same":
-        totals = [d * (int(k or 1) - 1) for d, k in zip(dilation, info_of(weight).shape[2:], strict=True)]  # type: ignore[arg-type]
+        totals = [d * (k - 1) for d, k in zip(dilation, _several(list(info_of(weight).shape[2:]), spatial), strict=True)]
         return [(t // 2, t - t // 2) for t in totals]
     return [(p, p) for p in _several(given, spatial)]
 

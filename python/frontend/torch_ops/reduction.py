@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...dialect import ops
 from ...dialect.bindings import ir
@@ -10,6 +11,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, normalize_axes
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
+from ...dialect.symbolic import Expr
 from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape
 from ..torch_op import TorchOp, handles
 
@@ -97,11 +99,11 @@ def _var_dim(op: TorchOp) -> list[ir.Value | None]:
     return _spread(op, op.number(1), int(op.number(2, True)), bool(op.number(3, False)))
 
 
-def _spread(op: TorchOp, axes: object, correction: float, keep: bool) -> list[ir.Value | None]:
+def _spread(op: TorchOp, axes: Any, correction: float, keep: bool) -> list[ir.Value | None]:
     """Variance divided by count less correction; ours divides by the count."""
     x = op.tensor(0)
     info = info_of(x)
-    listed = None if axes in (None, []) else [axes] if isinstance(axes, int) else list(axes)  # type: ignore[call-overload]
+    listed = None if axes in (None, []) else [axes] if isinstance(axes, int) else list(axes)
     reduced = normalize_axes(listed, info.rank)
     count = multiply_all([info.shape[a] for a in reduced])
     if count is None:
@@ -114,12 +116,12 @@ def _spread(op: TorchOp, axes: object, correction: float, keep: bool) -> list[ir
     return [result, emit(ops.Mean, x, axis=reduced, keepdims=keep)] if "mean" in op.key else [result]
 
 
-def _corrected(variance: ir.Value, count: object, correction: float) -> ir.Value:
+def _corrected(variance: ir.Value, count: int | Expr, correction: float) -> ir.Value:
     dtype = info_of(variance).dtype
     if isinstance(count, int):
         left = max(count - correction, 0)
         return emit(ops.Multiply, variance, full(count / left if left else math.inf, dtype))
-    total = full(count, dtype)  # type: ignore[arg-type]
+    total = full(count, dtype)
     return emit(ops.Divide, emit(ops.Multiply, variance, total), emit(ops.Subtract, total, full(correction, dtype)))
 
 
