@@ -14,9 +14,10 @@ from .dtypes import accumulator_type
 from .reduction import TOTAL, Reduction, extreme, finish_at
 from .registry import Source, lowering
 from .scalar import Number, Scalar, constant, emit, maximum, minimum, select
+from .slicing import insert_slice
 from .window import Axis, axes_of, output_size
 
-__all__ = ["padded"]
+__all__ = ["padded_image"]
 
 
 @lowering("relax.pad")
@@ -25,14 +26,28 @@ def _lower_pad(b: Builder, source: Source) -> ir.Value:
     before, after, value = source.attrs["before"], source.attrs["after"], source.attrs["value"]
     if 0 in x.shape:
         return splat_tensor(b, value, source.result, _padded_sizes(b, b.sizes(x), before, after)).value
-    return padded(b, x, before, after, stored_number(value, x.dtype))
+    return _padded(b, x, before, after, stored_number(value, x.dtype))
 
 
 def _padded_sizes(b: Builder, sizes: Sequence[Size], before: Sequence[int], after: Sequence[Size]) -> list[Size]:
     return [b.arith("addi", b.arith("addi", s, p), q) for s, p, q in zip(sizes, before, after, strict=True)]
 
 
-def padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size], stored: Number) -> ir.Value:
+def padded_image(b: Builder, x: Tensor, axes: Sequence[Axis], ends: Sequence[Size], number: float) -> ir.Value:
+    """``x[n, c, h, w]`` in the middle of an image of a number.
+
+    A destination and not a body: fused into the windows that read it, its comparisons would run for every element of every
+    window. Measured: a depthwise convolution of 96 channels, 56 by 56, takes ten times as long then.
+    """
+    if all(p == 0 for p in (*(axis.before for axis in axes), *ends)):
+        return x.value
+    sizes = b.sizes(x)
+    shape = _padded_sizes(b, sizes, [0, 0, *(axis.before for axis in axes)], [0, 0, *ends])
+    image = b.filled(shape, value_type(x.value).element_type, stored_number(number, x.dtype))
+    return insert_slice(b, x.value, image, [0, 0, *(axis.before for axis in axes)], sizes)
+
+
+def _padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size], stored: Number) -> ir.Value:
     """``x`` with elements of a stored number around it."""
     sizes = b.sizes(x)
     if all(p == 0 for p in (*before, *after)):
@@ -89,8 +104,7 @@ def _pooled(b: Builder, source: Source, neutral: float, reduction: Reduction) ->
     axes = axes_of(image, source.attrs["pool_size"], source.attrs)
     result = [output_size(b, axis, ceil) for axis in axes]
     ends = [_end(b, axis, count) if ceil else axis.after for axis, count in zip(axes, result, strict=True)]
-    before = [0, 0, *(axis.before for axis in axes)]
-    image_ = padded(b, x, before, [0, 0, *ends], stored_number(neutral, x.dtype))
+    image_ = padded_image(b, x, axes, ends, neutral)
     loops = [ir.AffineExpr.get_dim(i) for i in range(6)]
     where = [loops[2 + i] * axis.stride + loops[4 + i] * axis.dilation for i, axis in enumerate(axes)]
     window = b.empty([axis.kernel for axis in axes], ir.IntegerType.get_signless(8))

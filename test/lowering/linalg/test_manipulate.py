@@ -35,6 +35,7 @@ n, 3, 4 -> n, 12 | n, 4 -> n * 4 | n * 4 -> n, 4 | n, m, 4 -> n * m, 4 | n * m, 
 1, n, 4 -> n, 4 | n, 4 -> 1, n, 1, 4 | n, 2, 3 -> n * 2, 3 | 2, n, 6 -> 2 * n, 2, 3 | n * 2, 3 -> 2, n, 3
 1, n -> n, 1 | n -> n
 """
+X = tensor("4, 6:f32")
 # Symbols that occur in products only are defined here.
 SYMBOLS = Case("negative", ["n, m:f32"], "n, m:f32")
 
@@ -148,6 +149,34 @@ def test_flip_repeat_tile() -> None:
         Case("tile", ["0, 2:f32"], "0, 4:f32", "repeats = array<i64: 2, 2>"),
         n=5,
     )  # fmt: skip
+
+
+#: Ops that move elements of a [4, 6] tensor, and the shape they make of it.
+MOVES = [
+    ("permute_dims", "6, 4", ""), ("flip", "4, 6", "axis = 1 : i64"), ("repeat", "8, 6", "axis = 0 : i64, repeats = 2 : i64"),
+    ("tile", "4, 18", "repeats = array<i64: 1, 3>"), ("reshape", "3, 8", ""), ("reshape", "2, 2, 6", ""),
+    ("broadcast_to", "3, 4, 6", ""), ("expand_dims", "4, 1, 6", "axis = array<i64: 1>"), ("tril", "4, 6", "k = 1 : i64"),
+    ("strided_slice", "2, 3", "axes = array<i64: 0, 1>, begin = [1, 0], end = [4, 3], strides = array<i64: 2, 1>"),
+    ("pad", "6, 6", "before = array<i64: 1, 0>, after = array<i64: 1, 0>, value = 2.0 : f64"), ("softmax", "4, 6", ""),
+    ("sum", "4", "axis = array<i64: 1>"),
+]  # fmt: skip
+
+
+def test_movement_fuses_with_what_surrounds_it() -> None:
+    """What MLIR's fusion makes of index maps, between an elementwise producer and one that reads the result, means the same."""
+    lines, results = [], []
+    for i, (name, shape, attributes) in enumerate(MOVES):
+        kind = tensor(f"{shape}:f32")
+        lines += [
+            f'%e{i} = "relax.exp"(%x) : ({X}) -> {X}',
+            f'%m{i} = "relax.{name}"(%e{i}) {{{attributes}}} : ({X}) -> {kind}',
+            f'%n{i} = "relax.negative"(%m{i}) : ({kind}) -> {kind}',
+        ]
+        results.append(kind)
+    returned = ", ".join(f"%n{i}" for i in range(len(MOVES)))
+    body = "\n".join([*lines, f"return {returned} : {', '.join(results)}"])
+    x = np.random.default_rng(0).standard_normal((4, 6), np.float32)
+    compare(f"func.func @main(%x: {X}) -> ({', '.join(results)}) {{\n{body}\n}}", x, fuse=True)
 
 
 def test_movement_fuses_with_its_readers() -> None:

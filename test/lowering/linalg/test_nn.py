@@ -77,6 +77,12 @@ def test_conv2d() -> None:
         conv("2, 3, 6, 7", "4, 3, 3, 2", "2, 4, 3, 4", "strides = array<i64: 2, 2>, padding = array<i64: 1, 0, 0, 1>"),
         conv("1, 4, 6, 6", "6, 2, 3, 3", "1, 6, 6, 6", "groups = 2 : i64, padding = array<i64: 1, 1, 1, 1>"),
         conv("1, 4, 6, 6", "4, 1, 3, 3", "1, 4, 2, 2", "groups = 4 : i64, dilation = array<i64: 2, 2>"),
+        conv("1, 4, 6, 6", "8, 1, 3, 3", "1, 8, 3, 3", f"groups = 4 : i64, strides = array<i64: 2, 2>, {SAME}"),
+        conv("n, 3, h, 6", "3, 1, 3, 3", "n, 3, h, 6", f"groups = 3 : i64, {SAME}"),
+        conv("1, 1, 6, 6", "2, 1, 3, 3", "1, 2, 4, 4"),
+        conv("2, 6, 5, 7", "4, 3, 1, 1", "2, 4, 5, 7", "groups = 2 : i64"),
+        conv("2, 6, 5, 7", "4, 6, 1, 1", "2, 4, 3, 4", "strides = array<i64: 2, 2>"),
+        conv("n, 3, h, 7", "4, 3, 1, 1", "n, 4, h, 7"),
         conv("n, 3, h, 7", "4, 3, 3, 3", "n, 4, h, 7", SAME),
         conv("n, 3, h, 7", "4, 3, 3, 3", "n, 4, (h - 1) // 2 + 1, 4", f"{SAME}, strides = array<i64: 2, 2>"),
         n=2, h=5,
@@ -85,7 +91,11 @@ def test_conv2d() -> None:
 
 @pytest.mark.parametrize("dtype", ["f64", "f16", "bf16"])
 def test_conv2d_dtypes(dtype: str) -> None:
-    check(conv("1, 3, 6, 7", "4, 3, 3, 3", "1, 4, 4, 5", dtype=dtype))
+    check(
+        conv("1, 3, 6, 7", "4, 3, 3, 3", "1, 4, 4, 5", dtype=dtype),
+        conv("1, 3, 6, 7", "4, 3, 1, 1", "1, 4, 6, 7", dtype=dtype),
+        conv("1, 3, 6, 7", "3, 1, 3, 3", "1, 3, 4, 5", "groups = 3 : i64", dtype),
+    )
 
 
 def window(size: str, strides: str = "1, 1", padding: str = "0, 0, 0, 0", more: str = "") -> str:
