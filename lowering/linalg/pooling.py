@@ -11,8 +11,9 @@ from .builder import Builder, Input, Size, Tensor, index, read, value_type
 from .conversion import load
 from .creation import splat_tensor, stored_number
 from .dtypes import accumulator_type
-from .reduction import TOTAL, Reduction, extreme, finish_at
+from .reduction import TOTAL, Reduction, count, extreme, finish, finish_at, reduce
 from .registry import Source, lowering
+from .reshaping import restore_axes
 from .scalar import Number, Scalar, constant, emit, maximum, minimum, select
 from .slicing import insert_slice
 from .window import Axis, axes_of, output_size
@@ -156,6 +157,10 @@ def _as_float(number: Scalar, type_: ir.Type) -> Scalar:
 def _lower_adaptive_avg_pool2d(b: Builder, source: Source) -> ir.Value:
     """Windows of different sizes: loops over the largest one, and what is beyond a window's end counts as 0."""
     (x,) = source.operands
+    if source.attrs["output_size"] == [1, 1]:
+        number = count(b, x, [2, 3])
+        averages = finish(b, reduce(b, x, [2, 3], TOTAL), x.dtype, lambda total: total / number(total.type))
+        return restore_axes(b, averages, [2, 3])
     n, c, *image = b.sizes(x)
     result = source.attrs["output_size"]
     sizes, outputs = [Scalar(b.as_index(s)) for s in image], [b.number(o) for o in result]
