@@ -30,7 +30,7 @@ __all__ = [
 Array = np.ndarray
 
 _BUFFERIZE = (
-    "builtin.module(canonicalize,cse,one-shot-bufferize{bufferize-function-boundaries=1 allow-return-allocs-from-loops=1 "
+    "builtin.module(canonicalize,cse,one-shot-bufferize{bufferize-function-boundaries=1 "
     "function-boundary-type-conversion=identity-layout-map},canonicalize,cse)"
 )
 

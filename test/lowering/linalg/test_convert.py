@@ -96,6 +96,37 @@ def test_while_loops() -> None:
     assert result == 24
 
 
+SWAP = f"""
+func.func @main(%x: {N}, %y: {N}) -> ({N}, {N}, {N}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r:2 = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %x, %b = %y) -> ({N}, {N}) {{
+    %0 = "relax.add"(%a, %b) : ({N}, {N}) -> {N}
+    %s = scf.for %j = %c0 to %i step %c1 iter_args(%k = %0) -> ({N}) {{
+      %1 = "relax.multiply"(%k, %a) : ({N}, {N}) -> {N}
+      scf.yield %1 : {N}
+    }}
+    scf.yield %b, %s : {N}, {N}
+  }}
+  %z = "relax.add"(%x, %y) : ({N}, {N}) -> {N}
+  return %r#0, %r#1, %z : {N}, {N}, {N}
+}}"""
+
+
+def test_loops_may_swap_what_they_carry() -> None:
+    """Writing what is carried in place must not destroy what is still read: here the other value, and the inputs."""
+    compare(SWAP, np.array([1, 2, 3], np.float32), np.array([4, 5, 6], np.float32))
+
+
+def test_while_loops_whose_condition_passes_on_another_value() -> None:
+    text = WHILE.replace(
+        "scf.condition(%b) %a", '%d = "relax.negative"(%a) : (tensor<f32>) -> tensor<f32>\n scf.condition(%b) %d'
+    )
+    (result,) = compare(text, np.array(1.5, np.float32), np.array(2, np.float32))
+    assert result == -6
+
+
 def test_calls() -> None:
     compare(
         f"""
