@@ -21,8 +21,9 @@ after (bodies shortened)::
 
 One walk: an op of the dialect is replaced by what its lowering emits; every other op keeps its place and gets the new values as
 operands. Types change everywhere as :mod:`.dtypes` says. An op of another dialect that computes on ``i1`` tensors (linalg from
-elsewhere) keeps doing so: its operands and results are converted around it. Loops carry tensors in place. Private functions are added for matrix products;
-failed run-time checks call ``@relax_check(i1, i64)`` with the number of a message in the module's ``relax.checks``.
+elsewhere) keeps doing so: its operands and results are converted around it. Loops carry tensors in place. Private functions
+are added for matrix products and attention; failed run-time checks call ``@relax_check(i1, i64)`` with the number of a message
+in the module's ``relax.checks``.
 """
 
 from __future__ import annotations
