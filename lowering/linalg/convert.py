@@ -296,7 +296,7 @@ def _is_in(value: ir.Value, place: ir.Value) -> bool:
     return value.owner.name == _IN_PLACE and value.owner.operands[1] == place
 
 
-def _carried(op: ir.Operation) -> list[ir.Value]:
+def _carried(op: ir.Operation) -> Sequence[ir.Value]:
     """The arguments of a loop's region that the operands of its terminator take the place of, none for other terminators."""
     parent = op.parent
     if parent is None or parent.name not in ("scf.for", "scf.while"):
