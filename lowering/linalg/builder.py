@@ -93,13 +93,14 @@ class Builder:
         module: the module, which gets private functions at its end.
         tile: columns per panel of a packed matrix.
         symbols: the values of symbolic dimensions.
+        checks: the messages of run-time checks and their numbers.
     """
 
     def __init__(self, module: ir.Operation, tile: int):
         self.module = module
         self.tile = tile
         self.symbols = Symbols()
-        self.checks: list[str] = []
+        self.checks: dict[str, int] = {}
         self.check_function: Callable[[], None] = lambda: None
         self.private_functions: dict[tuple[str, ...], str] = {}
         self.private_names: set[str] = set()
@@ -339,11 +340,10 @@ class Builder:
         """Emits a run-time check: when the ``i1`` is false, the compiled entry reports the message and stops."""
         location = ir.Location.current
         text = str(RelaxError(message, location))
-        if text not in self.checks:
-            self.checks.append(text)
+        position = self.checks.setdefault(text, len(self.checks))
         self.check_function()
         i64 = ir.IntegerType.get_signless(64)
-        number = emit("arith.constant", i64, value=ir.IntegerAttr.get(i64, self.checks.index(text)))
+        number = emit("arith.constant", i64, value=ir.IntegerAttr.get(i64, position))
         callee = {"callee": ir.FlatSymbolRefAttr.get("relax_check")}
         ir.Operation.create("func.call", [], [condition, number], callee)
 

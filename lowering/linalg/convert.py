@@ -100,7 +100,8 @@ class _Converter:
         # Taking a type apart costs more than creating an op, and a model has few types.
         self._infos: dict[ir.Type, tuple[TensorInfo, ir.Type]] = {}
         if CHECKS in module.attributes:
-            self.builder.checks += [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[CHECKS])]
+            messages = [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[CHECKS])]
+            self.builder.checks.update({message: i for i, message in enumerate(messages)})
         self._check_declared = any(name_of(f) == _CHECK for f in functions(module))
 
     def run(self) -> None:
