@@ -49,7 +49,6 @@ __all__ = ["CHECKS", "RelaxToLinalg", "relax_to_linalg"]
 
 CHECKS = "relax.checks"
 _CHECK = "relax_check"
-_IN_PLACE = "bufferization.materialize_in_destination"
 
 #: Ops that pass tensors on, whatever the element type is.
 _CARRIERS = ("func.", "scf.")
@@ -220,21 +219,9 @@ class _Converter:
                 new = self._stored_tensor(value) if carrier else self._computed_tensor(value, op)
                 if new != value:
                     op.operands[i] = new
-        self._write_in_place(op)
         self._regions(op)
         for result in op.results:
             self._retype(result, self._stored(result.type, op) if carrier else without_encoding(result.type))
-
-    def _write_in_place(self, op: ir.Operation) -> None:
-        """What a loop carries to its next iteration is written to the buffer that it came in: a loop then needs no other."""
-        if op.name not in ("scf.yield", "scf.condition"):
-            return
-        carried = _carried(op)
-        skipped = len(op.operands) - len(carried)
-        for i, place in enumerate(carried):
-            value = op.operands[skipped + i]
-            if place in self.tensors and value.type == place.type and not _is_in(value, place):
-                op.operands[skipped + i] = emit(_IN_PLACE, value.type, value, place)
 
     def _regions(self, op: ir.Operation) -> None:
         for region in op.regions:
@@ -288,22 +275,3 @@ class _Converter:
         stored = emit("tensor.extract", value_type(tensor.value).element_type, tensor.value, *indices)
         op.results[0].replace_all_uses_with(Scalar(stored).compare("ne", 0).value)
         self.lowered.append(op)
-
-
-def _is_in(value: ir.Value, place: ir.Value) -> bool:
-    """Whether a value is in that place already."""
-    if value == place or isinstance(value.owner, ir.Block):
-        return value == place
-    return value.owner.name == _IN_PLACE and value.owner.operands[1] == place
-
-
-def _carried(op: ir.Operation) -> Sequence[ir.Value]:
-    """The arguments of a loop's region that the operands of its terminator take the place of, none for other terminators."""
-    parent = op.parent
-    if parent is None or parent.name not in ("scf.for", "scf.while"):
-        return []
-    arguments = list(op.block.arguments)
-    if parent.name == "scf.for":
-        return arguments[1:]
-    # Both regions of a while loop carry the same values in nearly every loop; others keep buffers of their own.
-    return arguments if len(arguments) == len(op.operands) - (op.name == "scf.condition") else []

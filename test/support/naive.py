@@ -12,6 +12,7 @@ from relaxir.dialect.bindings import extras_module, ir, passmanager
 from relaxir.dialect.functions import find_function, functions, name_of
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.relax import new_context
+from relaxir.lowering.cpu.loops import carry_in_place
 from relaxir.lowering.linalg.convert import relax_to_linalg
 
 __all__ = [
@@ -82,7 +83,8 @@ def run_linalg(module: ir.Module, inputs: Sequence[Array], name: str = "main") -
     """Runs a function of a module on plain tensors; the module is consumed."""
     engine_module = extras_module("execution_engine")
     results = _mark(module, name)
-    with module.context:
+    with module.context, ir.Location.unknown():
+        carry_in_place(module.operation)
         passmanager.PassManager.parse(_BUFFERIZE.replace("\n", "")).run(module.operation)
         _copies_to_generic(module)
         passmanager.PassManager.parse(_TO_LLVM.replace("\n", "")).run(module.operation)
