@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dialect.bindings import ir, passmanager
-from ...dialect.errors import from_mlir_error
+from ...dialect.errors import RelaxError, from_mlir_error
 from ...dialect.functions import body_of, find_function, functions, name_of
 from ..outline import KERNEL, outline_kernels, restore_destinations
 from ..signature import Signature
@@ -28,7 +28,7 @@ _FUSE = (
 _FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
 _TO_CF = "builtin.module(fold-memref-alias-ops,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf)"
 _TO_LLVM = (
-    "builtin.module(convert-vector-to-llvm{reassociate-fp-reductions=true},convert-math-to-llvm,convert-math-to-libm,"
+    "builtin.module(convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{reassociate-fp-reductions=true},"
     "finalize-memref-to-llvm{use-aligned-alloc=true},convert-func-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,"
     "convert-cf-to-llvm,convert-index-to-llvm,canonicalize,cse,reconcile-unrealized-casts)"
 )
@@ -72,6 +72,7 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         _run(module, _TO_CF)
         lower_checks(module)
         _run(module, _TO_LLVM)
+        _check_translatable(module)
         text = llvm_ir(module) + "".join(entry_point(s, arenas[s.name]) for s in signatures)
     return CompiledCode(object_code(text, target), arenas)
 
@@ -81,6 +82,21 @@ def _run(module: ir.Operation, pipeline: str) -> None:
         passmanager.PassManager.parse(pipeline, module.context).run(module)
     except ir.MLIRError as error:
         raise from_mlir_error(error) from error
+
+
+def _check_translatable(module: ir.Operation) -> None:
+    """Raises RelaxError at an op that is not in the LLVM dialect: translating it would crash the process."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if not op.name.startswith(("llvm.", "builtin.module")):
+            left.append((op.name, str(op.location)))
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    left: list[tuple[str, str]] = []
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for name, location in left:
+        raise RelaxError(f"'{name}' op cannot be lowered to LLVM", location)
 
 
 def _mark_internal(module: ir.Operation, signatures: Sequence[Signature]) -> None:

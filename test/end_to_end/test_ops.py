@@ -219,7 +219,7 @@ def difference(want: np.ndarray, got: np.ndarray, dtype: str) -> str | None:
     return f"off by {worst:.1e} of {scale:.3g}" if worst > max(TOLERANCE[kind], TOLERANCE.get(dtype, 0.0)) else None
 
 
-@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
 def test_floating_point_ops_with_dynamic_sizes(dtype: str) -> None:
     cases = [c for c in FLOAT if dtype == "f32" or c.op not in ("quantize", "dequantize")]
     check(module_of(cases, dtype, None), cases, dtype, ROWS)
