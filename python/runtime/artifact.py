@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from ..dialect.errors import RelaxError
 from ..weights.files import inside, os_errors, sync_folder
+from ..weights.json_text import parse_json
 from .library import Library, llvm_binding
 from .manifest import Manifest, TargetSpec
 
@@ -193,7 +194,7 @@ def _read_manifest(path: str) -> object:
     if len(text) > _MAX_MANIFEST_BYTES:
         raise RelaxError(f"'{path}': expected a manifest of at most {_MAX_MANIFEST_BYTES} bytes, got more")
     try:
-        return json.loads(text)
+        return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise RelaxError(f"'{path}': expected a manifest in JSON, got {type(error).__name__}: {error}") from None
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import ALIGNMENT, ArraySpec
+from .json_text import parse_json
 
 __all__ = ["MAX_HEADER_BYTES", "METADATA", "Header", "Layout", "TensorEntry", "parse_header", "plan_layout", "read_prefix"]
 
@@ -168,7 +169,7 @@ def _parse_json(text: bytes, path: str) -> dict[str, Any]:
     if not text.startswith(b"{"):
         raise RelaxError(f"'{path}': expected a safetensors header that starts with '{{', got {text[:8]!r}")
     try:
-        return json.loads(text.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+        return parse_json(text.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise RelaxError(f"'{path}': expected a safetensors header in JSON, got {_reason(error)}") from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import json
 import mmap
 import os
 import stat
@@ -18,6 +17,7 @@ from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, to_numpy
 from .files import inside, os_errors
 from .header import Header, TensorEntry, parse_header, read_prefix
+from .json_text import parse_json
 from .writer import StreamWriter
 
 __all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "write_safetensors"]
@@ -174,7 +174,7 @@ def _read_index(path: str) -> dict[str, str]:
     if len(text) > _MAX_INDEX_BYTES:
         raise RelaxError(f"'{path}': expected an index of at most {_MAX_INDEX_BYTES} bytes, got more")
     try:
-        table = json.loads(text, object_pairs_hook=_unique)
+        table = parse_json(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise RelaxError(f"'{path}': expected an index in JSON, got {type(error).__name__}: {error}") from None
     found = cast("dict[str, Any]", table).get("weight_map") if isinstance(table, dict) else None
