@@ -24,8 +24,8 @@ _INSTRUCTION = re.compile(r"\b(?:fadd|fsub|fmul|fdiv|frem|fcmp|fneg|phi|select)\
 _BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
 _NEWER_ATTRIBUTES = re.compile(r"\bnocreateundeforpoison ?")
 
-# Of BERT-base, batch 1, sequence 128 (medians of 7 alternating rounds, quiet machine): without IR passes 380 to 780 ms a call, with
-# O1 215 ms, with O2 215 ms; O1 costs 1.4 s of compile time. The code generator's level does not matter from 1 on (0: 2.2 s a call).
+# A call of BERT-base, batch 1, sequence 128 (medians of 7 alternating rounds, quiet machine): 380 to 780 ms without IR passes,
+# 215 ms with O1 and with O2; O1 costs 1.4 s of compile time. The code generator's level does not matter from 1 on (0: 2.2 s).
 _SPEED_LEVEL, _CODEGEN_LEVEL = 1, 1
 
 
