@@ -271,11 +271,9 @@ def test_missing_weight_is_named(relaxir: Cli):
     assert err == "error: 'less.safetensors': weight 'bias': expected i8[3], got none\n"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_permission_denied(relaxir: Cli):
-    os.mkdir("locked", 0o500)
-    _, _, err = relaxir("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "locked/o.npz")
-    assert err == "error: cannot write 'locked/o.npz': Permission denied\n"
+def test_results_cannot_be_written(relaxir: Cli):
+    _, _, err = relaxir("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "x.npy/o.npz")
+    assert err == "error: cannot write 'x.npy/o.npz': Not a directory\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
