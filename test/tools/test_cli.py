@@ -272,8 +272,9 @@ def test_missing_weight_is_named(relaxir: Cli):
 
 
 def test_results_cannot_be_written(relaxir: Cli):
-    _, _, err = relaxir("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "x.npy/o.npz")
-    assert err == "error: cannot write 'x.npy/o.npz': Not a directory\n"
+    os.mkdir("taken.npz")
+    _, _, err = relaxir("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "taken.npz")
+    assert err == "error: cannot write 'taken.npz': Is a directory\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
