@@ -23,11 +23,15 @@ def from_torch(exported_program: ExportedProgram) -> Module:
     ones once. ``relax.kind`` tells them apart. Dimensions exported with ``torch.export.Dim`` are symbolic, under the Dim's
     name where torch still knows it; their ranges are in ``relax.symbol_ranges``. Every op has the line of the user's Python.
 
+    An operator without a relax form becomes a private function ``@aten_<operator>_<number>`` that torch-mlir lowered to linalg.
+    Such a module compiles; :func:`relaxir.evaluate` refuses it, as it knows relax ops only.
+
     Nothing is read from the weights: a program exported on the ``meta`` device works as well.
 
     Raises:
-        RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have no relax
-            form (one error for all of them, with count, source lines and module paths); a tensor holds complex numbers.
+        RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have
+            neither a relax form nor a lowering in torch-mlir (one error for all of them, with count, source lines and module
+            paths); a tensor holds complex numbers.
     """
     torch_program, torch_graph = _torch_side(exported_program)
     from .torch_report import UnsupportedError

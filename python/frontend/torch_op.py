@@ -15,10 +15,14 @@ from ..dialect.symbolic import Dim, Expr
 from .emit import cast, full, info_of, integer, multiply_all
 from .torch_types import affine_dims, tensor_info
 
-__all__ = ["HANDLERS", "KIND", "Handler", "TorchOp", "Values", "handles", "number_dtype", "op_key"]
+__all__ = ["HANDLERS", "KIND", "Handler", "TorchOp", "UnmappedError", "Values", "handles", "number_dtype", "op_key"]
 
 #: Argument attribute: ``input``, ``state``, ``param``, ``buffer`` or ``constant``; of results ``output`` or ``state``.
 KIND = "relax.kind"
+
+
+class UnmappedError(RelaxError):
+    """The op map has nothing for an operator, or for this use of it; torch-mlir's own lowering of it may do."""
 
 
 class Values:

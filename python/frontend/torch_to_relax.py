@@ -1,4 +1,4 @@
-"""Converts functions of the torch dialect to relax; every op the map lacks is reported, all of them in one error.
+"""Converts functions of the torch dialect to relax; every op that has no form there is reported, all of them in one error.
 
 ::
 
@@ -11,18 +11,24 @@
         attributes {relax.num_input = 1, relax.symbol_ranges = {batch = [1, 32]}} {
       %0 = "relax.permute_dims"(%arg1) {axes = array<i64: 1, 0>}
       %1 = "relax.matmul"(%arg0, %0)
+
+An op that the map lacks becomes a call, see :mod:`.torch_outline`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..dialect.bindings import func, ir
+from ..dialect.call_graph import unreferenced_private_functions
 from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, NUM_INPUT, body_of, functions, name_of, set_num_input, update_type
 from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
 from .emit import full, info_of, match
-from .torch_op import HANDLERS, KIND, TorchOp, Values, number_dtype, op_key
+from .torch_op import HANDLERS, KIND, TorchOp, UnmappedError, Values, number_dtype, op_key
+from .torch_outline import Outliner
 from .torch_report import Report
 from .torch_types import is_number, is_tensor_list
 
@@ -49,17 +55,20 @@ def convert_module(source: ir.Module) -> ir.Module:
     report = Report()
     with source.context, source.operation.location:
         result = ir.Module.create()
-        with ir.InsertionPoint(result.body):
-            for function in functions(source):
-                _Function(function, report).convert()
-    report.raise_if_any()
+        outliner = Outliner(result)
+        for function in functions(source):
+            with ir.InsertionPoint(result.body):
+                _Function(function, report, outliner).convert()
+        report.raise_if_any()
+        for function in unreferenced_private_functions(result.operation):
+            function.operation.erase()
     return result
 
 
 class _Function:
     """Converts one function; an op that cannot be is reported and a stand-in of its type lets conversion go on."""
 
-    def __init__(self, source: func.FuncOp, report: Report):
+    def __init__(self, source: func.FuncOp, report: Report, outliner: Outliner):
         block = body_of(source)
         if block is None:
             raise RelaxError(f"expected a function with a body, got the declaration @{name_of(source)}", source.location)
@@ -68,6 +77,7 @@ class _Function:
         self.operations = [op.operation for op in block.operations]
         self.attributes = _dictionaries(source, len(self.arguments))
         self.report = report
+        self.outliner = outliner
         self.values = Values()
         self.unusable: set[ir.Value] = set()
 
@@ -132,17 +142,30 @@ class _Function:
 
     def _handled(self, op: ir.Operation) -> list[_Bound]:
         torch_op = TorchOp(op, self.values)
-        handler = HANDLERS.get(torch_op.key)
-        if handler is None:
-            raise RelaxError(_reason(op))
         try:
-            found = handler(torch_op)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise RelaxError(f"no relax form of these operands ({type(error).__name__}: {error})") from error
+            found = self._mapped(torch_op)
+        except UnmappedError as error:
+            found = self._outlined(torch_op, error)
         values: list[ir.Value | None] = [found] if isinstance(found, ir.Value) else list(found)
         if len(op.results) == 1 and is_tensor_list(op.results[0].type):
             return [values]
         return [self._checked(torch_op, i, v) for i, v in enumerate(values)]
+
+    def _mapped(self, op: TorchOp) -> ir.Value | Sequence[ir.Value | None]:
+        handler = HANDLERS.get(op.key)
+        if handler is None:
+            raise UnmappedError(_reason(op.op))
+        try:
+            return handler(op)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise RelaxError(f"no relax form of these operands ({type(error).__name__}: {error})") from error
+
+    def _outlined(self, op: TorchOp, unmapped: UnmappedError) -> list[ir.Value]:
+        """What torch-mlir makes of an op; where it has nothing, the reason is why the map has nothing either."""
+        found = self.outliner.call(op)
+        if found is None:
+            raise unmapped
+        return found
 
     def _checked(self, op: TorchOp, index: int, value: ir.Value | None) -> ir.Value | None:
         declared = op.results[index]

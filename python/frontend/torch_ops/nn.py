@@ -14,7 +14,7 @@ from ...dialect.inference import boolean
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Dim
 from ..emit import cast, emit, expand, full, info_of, reshape, squeeze, unsqueeze
-from ..torch_op import TorchOp, handles
+from ..torch_op import TorchOp, UnmappedError, handles
 
 
 @handles("aten.layer_norm", "aten.native_layer_norm")
@@ -148,10 +148,10 @@ def _convolution(op: TorchOp) -> ir.Value:
     x, weight, bias = op.tensor(0), op.tensor(1), op.optional(2)
     groups = op.integer(8 if op.key == "aten.convolution" else 6, "number of groups", 1)
     if op.key == "aten.convolution" and op.number(6):
-        raise RelaxError("no relax form of transposed convolution")
+        raise UnmappedError("no relax form of transposed convolution")
     spatial = info_of(weight).rank - 2
     if spatial not in (1, 2):
-        raise RelaxError(f"no relax form of convolution in {spatial} dimensions")
+        raise UnmappedError(f"no relax form of convolution in {spatial} dimensions")
     batched = info_of(x).rank == spatial + 2
     x = x if batched else unsqueeze(x, 0)
     strides, dilation = (_several(op.number(i, 1), spatial) for i in (3, 5))
@@ -205,7 +205,7 @@ def _max_pool(op: TorchOp) -> list[ir.Value | None]:
 @handles("aten.avg_pool2d")
 def _avg_pool(op: TorchOp) -> ir.Value:
     if op.number(6) is not None:
-        raise RelaxError("no relax form of average pooling with its own divisor")
+        raise UnmappedError("no relax form of average pooling with its own divisor")
     return _pool(op, ops.AvgPool2D, ceil_mode=bool(op.number(4, False)), count_include_pad=bool(op.number(5, True)))
 
 
