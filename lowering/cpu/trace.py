@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...dialect.affine import affine_dim
 from ...dialect.bindings import ir
 from ...dialect.symbolic import Expr
 
@@ -108,7 +109,8 @@ class SizeTracer:
         if len(known) != len(operands):
             return None
         if op.name == "affine.apply":
-            return _affine(ir.AffineMapAttr(op.attributes["map"]).value, known)
+            map_ = ir.AffineMapAttr(op.attributes["map"]).value
+            return affine_dim(map_.results[0], known[: map_.n_dims], known[map_.n_dims :])
         if op.name in _BINARY:
             return _BINARY[op.name](known[0], known[1])
         return _extreme(op.name, known)
@@ -125,30 +127,6 @@ def _extreme(name: str, values: list[_Size]) -> _Size | None:
     if name in ("arith.maxsi", "arith.maxui"):
         return max(numbers)
     return min(numbers) if name in ("arith.minsi", "arith.minui") else None
-
-
-def _affine(map_: ir.AffineMap, values: list[_Size]) -> _Size | None:
-    dims, symbols = values[: map_.n_dims], values[map_.n_dims :]
-
-    def build(expr: ir.AffineExpr) -> _Size:
-        if isinstance(expr, ir.AffineConstantExpr):
-            return expr.value
-        if isinstance(expr, ir.AffineDimExpr):
-            return dims[expr.position]
-        if isinstance(expr, ir.AffineSymbolExpr):
-            return symbols[expr.position]
-        left, right = build(expr.lhs), build(expr.rhs)
-        if isinstance(expr, ir.AffineAddExpr):
-            return left + right
-        if isinstance(expr, ir.AffineMulExpr):
-            return left * right
-        if isinstance(expr, ir.AffineFloorDivExpr):
-            return left // right
-        if isinstance(expr, ir.AffineCeilDivExpr):
-            return (left + right - 1) // right
-        return left % right
-
-    return build(map_.results[0])
 
 
 def _size_operands(op: ir.Operation) -> list[ir.Value]:

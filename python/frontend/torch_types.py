@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from ..dialect.affine import affine_dim
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.struct_info import TensorInfo
-from ..dialect.symbolic import Dim, Expr
+from ..dialect.symbolic import Dim
 
 __all__ = ["affine_dims", "common_dtype", "is_number", "is_tensor_list", "tensor_info"]
 
@@ -42,7 +43,7 @@ def is_tensor_list(type_: ir.Type) -> bool:
 
 def affine_dims(map_: ir.AffineMap, symbols: list[Dim]) -> list[Dim]:
     """The results of an affine map over symbols."""
-    return [_affine(e, symbols) for e in map_.results]
+    return [affine_dim(e, (), symbols) for e in map_.results]
 
 
 def common_dtype(operands: list[tuple[ir.Type, int | None]]) -> ir.Type:
@@ -96,26 +97,3 @@ def _dtype(text: str) -> ir.Type:
     if text.startswith("complex") or text.startswith("!"):
         raise RelaxError(f"expected tensors of real numbers, got {text}")
     return ir.Type.parse(text)
-
-
-def _affine(expr: ir.AffineExpr, symbols: list[Dim]) -> Dim:
-    if isinstance(expr, ir.AffineConstantExpr):
-        return expr.value
-    if isinstance(expr, ir.AffineSymbolExpr):
-        return symbols[expr.position]
-    left, right = _affine(expr.lhs, symbols), _affine(expr.rhs, symbols)
-    if left is None or right is None:
-        return None
-    return _combine(expr, left, right)
-
-
-def _combine(expr: ir.AffineExpr, left: int | Expr, right: int | Expr) -> Dim:
-    if isinstance(expr, ir.AffineAddExpr):
-        return left + right
-    if isinstance(expr, ir.AffineMulExpr):
-        return left * right
-    if isinstance(expr, ir.AffineFloorDivExpr):
-        return left // right
-    if isinstance(expr, ir.AffineCeilDivExpr):
-        return (left + right - 1) // right
-    return left % right
