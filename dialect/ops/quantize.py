@@ -1,4 +1,8 @@
-"""Affine quantization, per tensor or per channel: ``real = (stored - zero_point) * scale``."""
+"""Affine quantization per tensor, per channel or per block: ``real = (stored - zero_point) * scale``.
+
+A scale or zero point is a scalar, a vector with one element per index of ``axis``, or a tensor of the operand's rank whose
+dimensions divide the operand's: one element per block. For ``[k, n]`` in groups of 32 along k it is ``[k / 32, n]``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from ..errors import RelaxError
 from ..inference import normalize_axis, require_float, require_integer, require_number, shape_text
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
-from ..symbolic import same
+from ..symbolic import Dim, same
 
 __all__ = ["Dequantize", "Quantize"]
 
@@ -18,15 +22,33 @@ def _check_parameters(x: TensorInfo, scale: TensorInfo, zero_point: TensorInfo, 
     require_number(zero_point, "zero point")
     channels = [x.shape[normalize_axis(axis, x.rank)]] if x.rank else []
     for info, what in ((scale, "scale"), (zero_point, "zero point")):
-        if info.rank and (info.rank > len(channels) or not same(info.shape[0], channels[0])):
-            raise RelaxError(f"expected a {what} of shape [] or {shape_text(channels)}, got {shape_text(info.shape)}")
+        if not _fits(info, x, channels):
+            wanted = " or ".join(dict.fromkeys(["[]", shape_text(channels), f"blocks of {shape_text(x.shape)}"]))
+            raise RelaxError(f"expected a {what} of shape {wanted}, got {shape_text(info.shape)}")
+
+
+def _fits(parameter: TensorInfo, x: TensorInfo, channels: list[Dim]) -> bool:
+    """Whether a scale or zero point is a scalar, one per channel, or one per block of elements."""
+    if not parameter.rank:
+        return True
+    if parameter.rank == 1 and x.rank and same(parameter.shape[0], channels[0]):
+        return True
+    return parameter.rank == x.rank and all(_divides(p, d) for p, d in zip(parameter.shape, x.shape, strict=True))
+
+
+def _divides(blocks: Dim, size: Dim) -> bool:
+    """Whether a dimension falls into that many equal blocks."""
+    if blocks == 1:
+        return True
+    if isinstance(blocks, int) and isinstance(size, int):
+        return blocks > 0 and size % blocks == 0
+    return same(blocks, size)
 
 
 class Quantize(Op, name="quantize"):
     """``clip(round(x / scale) + zero_point)`` to the range of ``dtype``; halves round to even.
 
-    Scale and zero point are scalars, or one per channel of ``axis``. Computed in f32, in f64 when an operand is f64; a NaN has
-    no defined result.
+    Computed in f32, in f64 when an operand is f64; a NaN has no defined result.
     """
 
     x: Operand[Tensor]
@@ -47,7 +69,7 @@ class Quantize(Op, name="quantize"):
 
 
 class Dequantize(Op, name="dequantize"):
-    """``(x - zero_point) * scale`` in the scale's dtype. Scale and zero point are scalars, or one per channel of ``axis``.
+    """``(x - zero_point) * scale`` in the scale's dtype.
 
     The difference is exact, the product is in f32 (f64 for an f64 scale) and rounded once.
     """

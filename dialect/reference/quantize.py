@@ -1,4 +1,4 @@
-"""Affine quantization, per tensor or per channel, computed in f32 (f64 when an operand is f64)."""
+"""Affine quantization, per tensor, channel or block, computed in f32 (f64 when an operand is f64)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from .registry import reference
 __all__: list[str] = []
 
 
-def _per_channel(parameter: Array, x: Array, axis: int) -> Array:
+def _repeated(parameter: Array, x: Array, axis: int) -> Array:
+    """A scale or zero point as something that broadcasts to the operand."""
     if not parameter.ndim:
         return parameter
-    return parameter.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    if parameter.shape == (x.shape[axis],):
+        return parameter.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
+    for i, (blocks, size) in enumerate(zip(parameter.shape, x.shape, strict=True)):
+        if blocks not in (1, size):
+            parameter = np.repeat(parameter, size // blocks, i)
+    return parameter
 
 
 def _float_dtype(*arrays: Array) -> np.dtype[Any]:
@@ -25,8 +31,8 @@ def _float_dtype(*arrays: Array) -> np.dtype[Any]:
 @reference
 def quantize(x: Array, scale: Array, zero_point: Array, *, axis: int, dtype: np.dtype[Any]) -> Array:
     float_dtype = _float_dtype(x, scale)
-    step = _per_channel(convert(scale, float_dtype), x, axis)
-    offset = _per_channel(convert(zero_point, float_dtype), x, axis)
+    step = _repeated(convert(scale, float_dtype), x, axis)
+    offset = _repeated(convert(zero_point, float_dtype), x, axis)
     values = np.asarray(np.rint(convert(x, float_dtype) / step) + offset, np.float64)
     low, high = integer_range(dtype)
     inside = (values > low) & (values < high)
@@ -38,7 +44,7 @@ def quantize(x: Array, scale: Array, zero_point: Array, *, axis: int, dtype: np.
 @reference
 def dequantize(x: Array, scale: Array, zero_point: Array, *, axis: int) -> Array:
     float_dtype = _float_dtype(scale)
-    step = _per_channel(convert(scale, float_dtype), x, axis)
-    offset = _per_channel(convert(zero_point, np.dtype(np.int64)), x, axis)
+    step = _repeated(convert(scale, float_dtype), x, axis)
+    offset = _repeated(convert(zero_point, np.dtype(np.int64)), x, axis)
     distance = convert(x, np.dtype(np.int64)) - offset
     return convert(distance.astype(float_dtype) * step, scale.dtype)

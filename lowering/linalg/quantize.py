@@ -1,10 +1,11 @@
-"""Affine quantization, as bodies; computed in f32, or in f64 when an operand is f64."""
+"""Affine quantization per tensor, channel or block, as bodies; computed in f32, or in f64 when an operand is f64."""
 
 from __future__ import annotations
 
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axis
-from .builder import Builder, Input, Tensor
+from ...dialect.symbolic import Dim, same
+from .builder import ZERO, Builder, Exprs, Input, Tensor
 from .conversion import convert, load, store
 from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
 from .registry import Source, lowering
@@ -20,7 +21,7 @@ class _Parameters:
         x, self.scale, self.zero_point = source.operands
         axis = normalize_axis(source.attrs["axis"], x.rank) if x.rank else 0
         tensors = [self.scale] if self.zero_point.splat is not None else [self.scale, self.zero_point]
-        self.inputs: list[Input] = [(t.value, [axis] * t.rank) for t in tensors]
+        self.inputs: list[Input] = [(t.value, _exprs(t, x, axis)) for t in tensors]
 
     def read(self, elements: list[ir.Value], dtype: ir.Type) -> tuple[Scalar, Scalar]:
         """In a body: the scale, and the zero point as a dtype."""
@@ -30,6 +31,20 @@ class _Parameters:
             return step, constant(dtype, splat)
         offset = convert(load(elements[1], self.zero_point.dtype), self.zero_point.dtype, dtype)
         return step, Scalar(offset)
+
+
+def _exprs(parameter: Tensor, x: Tensor, axis: int) -> Exprs:
+    """Where the scale or zero point of an element is: there is one for all, one per channel, or one per block."""
+    if parameter.rank == 1 and same(parameter.shape[0], x.shape[axis]):
+        return [axis]
+    return [_block(i, *sizes) for i, sizes in enumerate(zip(parameter.shape, x.shape, strict=True))] if parameter.rank else []
+
+
+def _block(loop: int, blocks: Dim, size: Dim) -> int | ir.AffineExpr:
+    if blocks == 1:
+        return ZERO
+    whole = not isinstance(blocks, int) or not isinstance(size, int) or blocks == size
+    return loop if whole else ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(loop), size // blocks)
 
 
 def _float_type(*tensors: Tensor) -> ir.Type:

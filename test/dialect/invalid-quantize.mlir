@@ -57,23 +57,23 @@ func.func @axis(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<i8>) {
 // -----
 
 func.func @scale_per_channel(%x: tensor<4x5xf32>, %y: tensor<4xf32>, %z: tensor<i8>) {
-  // expected-error @+1 {{'relax.quantize' op expected a scale of shape [] or [5], got [4]}}
+  // expected-error @+1 {{'relax.quantize' op expected a scale of shape [] or [5] or blocks of [4, 5], got [4]}}
   %0 = "relax.quantize"(%x, %y, %z) {dtype = i8} : (tensor<4x5xf32>, tensor<4xf32>, tensor<i8>) -> tensor<4x5xi8>
   return
 }
 
 // -----
 
-func.func @zero_point_per_channel(%x: tensor<4x5xi8>, %y: tensor<4xf32>, %z: tensor<4x1xi8>) {
-  // expected-error @+1 {{'relax.dequantize' op expected a zero point of shape [] or [4], got [4, 1]}}
-  %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xi8>, tensor<4xf32>, tensor<4x1xi8>) -> tensor<4x5xf32>
+func.func @zero_point_per_channel(%x: tensor<4x5xi8>, %y: tensor<4xf32>, %z: tensor<4x2xi8>) {
+  // expected-error @+1 {{'relax.dequantize' op expected a zero point of shape [] or [4] or blocks of [4, 5], got [4, 2]}}
+  %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xi8>, tensor<4xf32>, tensor<4x2xi8>) -> tensor<4x5xf32>
   return
 }
 
 // -----
 
 func.func @scale_of_a_scalar(%x: tensor<i8>, %y: tensor<1xf32>, %z: tensor<i8>) {
-  // expected-error @+1 {{'relax.dequantize' op expected a scale of shape [] or [], got [1]}}
+  // expected-error @+1 {{'relax.dequantize' op expected a scale of shape [] or blocks of [], got [1]}}
   %0 = "relax.dequantize"(%x, %y, %z) : (tensor<i8>, tensor<1xf32>, tensor<i8>) -> tensor<f32>
   return
 }
@@ -81,7 +81,7 @@ func.func @scale_of_a_scalar(%x: tensor<i8>, %y: tensor<1xf32>, %z: tensor<i8>) 
 // -----
 
 func.func @zero_point_of_a_scalar(%x: tensor<i8>, %y: tensor<f32>, %z: tensor<1xi8>) {
-  // expected-error @+1 {{'relax.dequantize' op expected a zero point of shape [] or [], got [1]}}
+  // expected-error @+1 {{'relax.dequantize' op expected a zero point of shape [] or blocks of [], got [1]}}
   %0 = "relax.dequantize"(%x, %y, %z) : (tensor<i8>, tensor<f32>, tensor<1xi8>) -> tensor<f32>
   return
 }

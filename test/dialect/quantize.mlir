@@ -20,3 +20,11 @@ func.func @dequantize(%x: tensor<4x5xui8>, %y: tensor<4xf16>, %z: tensor<4xui8>)
   %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xui8>, tensor<4xf16>, tensor<4xui8>) -> tensor<4x5xf16>
   return
 }
+
+// One scale per group of two rows, one zero point per row.
+// CHECK-LABEL: func.func @dequantize_blocks(
+// CHECK: "relax.dequantize"(%{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x5xi4>, tensor<2x5xf32>, tensor<4x1xi4>) -> tensor<4x5xf32>
+func.func @dequantize_blocks(%x: tensor<4x5xi4>, %y: tensor<2x5xf32>, %z: tensor<4x1xi4>) {
+  %0 = "relax.dequantize"(%x, %y, %z) : (tensor<4x5xi4>, tensor<2x5xf32>, tensor<4x1xi4>) -> tensor<4x5xf32>
+  return
+}

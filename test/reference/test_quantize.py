@@ -81,6 +81,16 @@ def test_dequantize(dtype: str, scale_dtype: str) -> None:
     np.testing.assert_array_equal(wide(got), wide(np.asarray(expected)))
 
 
+def test_one_scale_per_block() -> None:
+    x = np.arange(24, dtype=np.int8).reshape(4, 6)
+    scale = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    zero_point = np.arange(4, dtype=np.int8).reshape(4, 1)
+    got = reference_of("dequantize").function(x, scale, zero_point, axis=-1)
+    np.testing.assert_array_equal(got, (x - zero_point) * np.kron(scale, np.ones((2, 2), np.float32)))
+    back = reference_of("quantize").function(got, scale, zero_point, axis=-1, dtype=np.dtype(np.int8))
+    np.testing.assert_array_equal(back, x)
+
+
 def test_scalars() -> None:
     x = np.array(7, np.int8)
     got = reference_of("dequantize").function(x, np.array(0.5, np.float32), np.array(1, np.int8), axis=-1)

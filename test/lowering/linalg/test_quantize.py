@@ -44,6 +44,16 @@ def test_dequantize(dtype: str) -> None:
     )
 
 
+def test_blocks() -> None:
+    check(
+        Case("dequantize", ["6, 5:i4", "3, 5:f32", "2, 1:i4"], "6, 5:f32", values={1: scales((3, 5), "f32")}),
+        Case("dequantize", ["2, 4, n:i8", "1, 2, n:f16", ":i8"], "2, 4, n:f16", values={1: scales((1, 2, 3), "f16")}),
+        Case("quantize", ["6, 5:f32", "1, 5:f32", "6, 1:i8"], "6, 5:i8", "dtype = i8", {1: scales((1, 5), "f32")}),
+        Case("dequantize", ["6:i8", "2:f32", "3:i8"], "6:f32", values={1: scales((2,), "f32")}),
+        n=3,
+    )
+
+
 def test_scalars_and_other_dtypes() -> None:
     check(
         Case("quantize", [":f32", ":f32", ":i8"], ":i8", "dtype = i8", {1: scales((), "f32")}),
