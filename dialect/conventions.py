@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .bindings import func, ir
 from .errors import DiagnosticError, RelaxError
 from .functions import NAME, TRANSFORM_FOR, argument_names, functions, name_of, num_input, result_names, transform_targets
+from .lazy_calls import callback_problems
 from .struct_info import check_type
 
 __all__ = ["SYMBOL_RANGES", "check_module"]
@@ -42,6 +43,7 @@ def _problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:
     yield from _name_problems(function)
     yield from _range_problems(function)
     yield from _reference_problems(function, names)
+    yield from callback_problems(function)
 
 
 def _name_problems(function: func.FuncOp) -> Iterator[str]:

@@ -11,11 +11,13 @@ from ..bindings import ir
 from ..dtypes import dtype_name, numpy_dtype
 from ..elements import to_numpy
 from ..errors import RelaxError
+from ..functions import NAME
 from ..op import attrs_of
 from ..relax import NAMESPACE
-from ..struct_info import TensorInfo
+from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import Dim
 from .arguments import check_array
+from .io import weight_text
 from .numeric import Array
 from .registry import Reference, reference_of
 from .scope import Scope
@@ -54,15 +56,15 @@ def apply_op(op: ir.OpView, operands: Sequence[Any], scope: Scope | None = None)
 def _apply(op: ir.OpView, name: str, operands: Sequence[Any], scope: Scope) -> list[Any]:
     found = _reference(name)
     attrs = {key: _value(op.attrs[key], value, scope) for key, value in attrs_of(op).items()}
-    infos = [TensorInfo.of(r) for r in op.results]
     if found.wants_shape:
-        attrs["shape"] = tuple(-1 if d is None else scope.resolve(d) for d in infos[0].shape)
+        attrs["shape"] = tuple(-1 if d is None else scope.resolve(d) for d in TensorInfo.of(op.results[0]).shape)
     if found.wants_dtype:
-        attrs["dtype"] = numpy_dtype(infos[0].dtype)
+        attrs["dtype"] = numpy_dtype(TensorInfo.of(op.results[0]).dtype)
     answer = found.function(*operands, **attrs)
     results = list(answer) if isinstance(answer, tuple) else [answer]
-    for info, result in zip(infos, results, strict=True):
-        _check_result(name, attrs, info, result, scope)
+    for value, result in zip(op.results, results, strict=True):
+        if is_tensor(value):
+            _check_result(op, attrs, TensorInfo.of(value), result, scope)
     return results
 
 
@@ -82,18 +84,25 @@ def _value(spec: Attr, value: Any, scope: Scope) -> Any:
     return to_numpy(value) if isinstance(value, ir.Attribute) else value
 
 
-def _check_result(name: str, attrs: dict[str, Any], info: TensorInfo, result: Array, scope: Scope) -> None:
-    if name == "match_cast":
-        scope.bind(info.shape, result.shape, "an operand")
+def _check_result(op: ir.OpView, attrs: dict[str, Any], info: TensorInfo, result: Array, scope: Scope) -> None:
+    if op.operation.name == "relax.match_cast":
+        scope.bind(info.shape, result.shape, _matched(op))
         return
-    if name == "get_param":
-        what = f"weight '{attrs['name']}' (index {attrs['index']})" if attrs["name"] else f"weight {attrs['index']}"
+    if op.operation.name == "relax.get_param":
+        what = weight_text(attrs["index"], attrs["name"])
         check_array(result, info, what)
         scope.bind(info.shape, result.shape, what)
         return
     same_rank = result.dtype == numpy_dtype(info.dtype) and result.ndim == info.rank
     if not same_rank or not all(_fits(scope, d, s) for d, s in zip(info.shape, result.shape, strict=True)):
         raise RelaxError(f"expected result tensor<{info}>, got {dtype_name(result.dtype)} {list(result.shape)}")
+
+
+def _matched(op: ir.OpView) -> str:
+    """What messages call the operand of a match_cast: the weight it is, when a call has just read one."""
+    owner = op.operands[0].owner
+    is_named = isinstance(owner, ir.Operation | ir.OpView) and NAME in owner.operation.attributes
+    return f"weight {owner.operation.attributes[NAME]}".replace('"', "'") if is_named else "an operand"
 
 
 def _fits(scope: Scope, dim: Dim, size: int) -> bool:

@@ -16,10 +16,12 @@ from numpy.typing import ArrayLike
 from ..bindings import func, ir
 from ..errors import RelaxError
 from ..functions import body_of, find_function, functions, name_of
+from ..lazy_calls import READ, WRITE, callback_of
 from ..struct_info import TensorInfo, is_tensor
 from .apply import PREFIX, apply_op
 from .arguments import entry_arguments, entry_names
 from .control_flow import CONTROL_FLOW, Frame, Invoke, RunRegion
+from .io import OnceSink, call_declared
 from .liveness import BlockPlan, Step, plan_of
 from .numeric import Array
 from .scalars import SCALAR_OPS, compute_scalar
@@ -46,8 +48,10 @@ def evaluate(
         function: name of the function, without ``@``.
         inputs: the arguments before ``relax.num_input``, in order; every argument when the function has no such attribute.
         weights: the other arguments by their ``relax.name`` (``weight3`` for a fourth argument without one).
-        provider: what ``relax.get_param`` calls, index and name to array; the value of ``!relax.param_provider`` arguments.
-        sink: what ``relax.set_output`` calls with index, name and array; the value of ``!relax.output_sink`` arguments.
+        provider: what reads of weights call, index and name to array; the value of ``!relax.param_provider`` arguments, and
+            the function declared with ``relax.callback = "get_param"``.
+        sink: what is called with index, name and array of a result, once each; the value of ``!relax.output_sink`` arguments,
+            and the function declared with ``relax.callback = "set_output"``.
 
     Returns:
         The results, as arrays of their own.
@@ -59,10 +63,11 @@ def evaluate(
     module = module_op.operation
     with module.context, np.errstate(all="ignore"):
         target = find_function(module, function)
-        arguments = entry_arguments(target, inputs, weights or {}, provider, sink)
+        callbacks = {READ: provider, WRITE: None if sink is None else OnceSink(sink)}
+        arguments = entry_arguments(target, inputs, weights or {}, provider, callbacks[WRITE])
         given = {id(a) for a in arguments}
         try:
-            results = _Interpreter(module).run(target, arguments)
+            results = _Interpreter(module, callbacks).run(target, arguments)
         except RecursionError:
             raise RelaxError(f"expected less deeply nested regions in @{function}", target.location) from None
     return tuple(_unshared(results, given))
@@ -86,8 +91,10 @@ class _Environment:
 
 
 class _Interpreter:
-    def __init__(self, module: ir.Operation):
+    def __init__(self, module: ir.Operation, callbacks: Mapping[str, Callable[..., Any] | None]):
         self._functions = {name_of(f): f for f in functions(module)}
+        self._declared = {name: f for name, f in self._functions.items() if callback_of(f) is not None}
+        self._callbacks = callbacks
         self._plans: dict[ir.Block, BlockPlan] = {}
 
     def run(self, function: func.FuncOp, arguments: list[Any]) -> list[Any]:
@@ -128,7 +135,10 @@ class _Interpreter:
         for step in plan.steps:
             if step.terminator:
                 return step.take(values)
-            if step.name == "func.call":
+            if step.name == "func.call" and step.op.callee.value in self._declared:
+                declared = self._declared[step.op.callee.value]
+                results = call_declared(step.op, declared, step.take(values), self._callbacks)
+            elif step.name == "func.call":
                 results = yield Invoke(step.op, step.op.callee.value, step.take(values))
             elif step.name in CONTROL_FLOW:
                 # Regions read values of this block, so those that die here die after the op and not before.

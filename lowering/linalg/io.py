@@ -10,6 +10,6 @@ from .registry import Source, lowering
 __all__: list[str] = []
 
 
-@lowering("relax.get_param", "relax.set_output")
+@lowering("relax.get_param", "relax.set_output", "relax.bind_argument")
 def _lower(b: Builder, source: Source) -> ir.Value:
     raise RelaxError("expected weights as arguments and results, run relax-partition-transform first")

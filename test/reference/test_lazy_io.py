@@ -73,8 +73,9 @@ def test_exceptions_of_callbacks_are_the_users() -> None:
     def provider(index: int, name: str | None) -> Array:
         raise ValueError("disk on fire")
 
-    with pytest.raises(ValueError, match=r"^disk on fire$"):
+    with pytest.raises(ValueError, match=r"^disk on fire") as error:
         evaluate(LAZY, "transform", [], provider=provider, sink=print)
+    assert error.value.__notes__ == ["reading weight 'a' (index 0)"]
 
 
 def test_weights_of_a_provider_bind_symbols() -> None:
