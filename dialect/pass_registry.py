@@ -31,6 +31,8 @@ def _ours(module: str, name: str) -> Loader:
 
 _LOADERS: dict[str, Loader] = {
     "relax-canonicalize": _ours("canonicalize", "Canonicalize"),
+    "relax-fold-batch-norm": _ours("fold_batch_norm", "FoldBatchNorm"),
+    "relax-inline": _ours("inline", "Inline"),
     "relax-inline-private-functions": _ours("inline_private_functions", "InlinePrivateFunctions"),
     "relax-lazy-get-input": _ours("lazy_get_input", "LazyGetInput"),
     "relax-lazy-set-output": _ours("lazy_set_output", "LazySetOutput"),
@@ -39,6 +41,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-pack-weights": _ours("pack_weights", "PackWeights"),
     "relax-realize-vdevice": _ours("realize_vdevice", "RealizeVDevice"),
     "relax-remove-unused-parameters": _ours("remove_unused_parameters", "RemoveUnusedParameters"),
+    "relax-update-vdevice": _ours("update_vdevice", "UpdateVDevice"),
 }
 
 # MLIR has no list of its own passes; these are suggested for misspelled names.
