@@ -1,13 +1,14 @@
-"""The errors a user can cause: one base class, with the location when one is known."""
+"""The errors a user can cause, and warnings: one base class each, with the location when one is known."""
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises these errors too
     from .bindings import ir
 
-__all__ = ["DiagnosticError", "RelaxError", "from_mlir_error"]
+__all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "warn"]
 
 
 class RelaxError(Exception):
@@ -24,6 +25,27 @@ class RelaxError(Exception):
     def __str__(self) -> str:
         text = super().__str__()
         return f"{self.location}: {text}" if self.location else text
+
+
+class RelaxWarning(UserWarning):
+    """Something that a user may not expect and that is no error; a Python warning, because MLIR's bindings emit errors alone.
+
+    Attributes:
+        location: as of :class:`RelaxError`.
+    """
+
+    def __init__(self, message: str, location: object | None = None):
+        super().__init__(message)
+        self.location = None if location is None else _location_text(location)
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{self.location}: {text}" if self.location else text
+
+
+def warn(message: str, location: object | None = None) -> None:
+    """Issues a RelaxWarning: ``relax-opt`` shows it as a diagnostic, elsewhere Python's ``warnings`` decide."""
+    warnings.warn(RelaxWarning(message, location), stacklevel=2)
 
 
 class DiagnosticError(RelaxError):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from ..dialect.errors import DiagnosticError, RelaxError
+from ..dialect.errors import DiagnosticError, RelaxError, RelaxWarning
 
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
@@ -113,7 +114,7 @@ class Printer:
 
 @contextlib.contextmanager
 def diagnostics_to(sink: Sink, context: ir.Context, name: str) -> Generator[None]:
-    """Sends the warnings, remarks and notes of a context to ``sink``; errors travel in exceptions (:func:`of_error`)."""
+    """Sends warnings, and remarks and notes of a context, to ``sink``; errors travel in exceptions (:func:`of_error`)."""
 
     def handle(diagnostic: ir.Diagnostic) -> bool:
         location = re.sub(r'"-":(?=\d)', lambda _: f'"{name}":', str(diagnostic.location))
@@ -123,9 +124,20 @@ def diagnostics_to(sink: Sink, context: ir.Context, name: str) -> Generator[None
             handle(note)
         return True
 
+    others = warnings.showwarning
+
+    def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(message, RelaxWarning):
+            others(message, *args, **kwargs)
+            return
+        sink(Diagnostic.at("warning", message.location or "", str(message.args[0])))
+
     handler = context.attach_diagnostic_handler(handle)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", RelaxWarning)
+            warnings.showwarning = show
+            yield
     finally:
         handler.detach()
 

@@ -23,7 +23,7 @@ after::
       return %1
     }
 
-Declarations, functions of several blocks and functions marked ``no_inline`` stay. A recursive private function is refused.
+Declarations, functions of several blocks and functions marked ``no_inline`` stay; so do recursive ones, with a warning.
 Symbols that a body defines by ``relax.match_cast`` get new names where the caller has the same ones.
 """
 
@@ -32,13 +32,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..bindings import func, ir
-from ..call_graph import CallGraph, calls_in, unreferenced_private_functions
-from ..errors import RelaxError
-from ..functions import body_of, is_private
+from ..bindings import ir
+from ..call_graph import CallGraph, unreferenced_private_functions
+from ..errors import warn
+from ..functions import functions, is_private, name_of
 from ..pass_manager import Pass
 from ..symbol_uses import SymbolUses
-from .inlining import CallInliner, defined_symbols
+from .inlining import CallInliner
 
 __all__ = ["InlinePrivateFunctions"]
 
@@ -51,28 +51,11 @@ class InlinePrivateFunctions(Pass):
 
     def run(self, op: ir.Operation) -> None:
         graph = CallGraph(op)
-        _check_not_recursive(graph)
         inliner = CallInliner(graph, SymbolUses())
         for _, function in graph.callees_first():
-            _inline_calls(function, inliner)
+            inliner.inline_calls(function)
         for function in unreferenced_private_functions(op):
             function.operation.erase()
-
-
-def _check_not_recursive(graph: CallGraph) -> None:
-    for name in sorted(graph.recursive):
-        function = graph.function(name)
-        if function is not None and is_private(function):
-            raise RelaxError(f"'func.func' op expected no recursion in a private function, got @{name} calling itself",
-                             function.location)  # fmt: skip
-
-
-def _inline_calls(function: func.FuncOp, inliner: CallInliner) -> None:
-    if body_of(function) is None:
-        return
-    calls = [(call, callee) for call in calls_in(function.operation) if (callee := inliner.inlinable(call)) is not None]
-    if not calls:
-        return
-    taken = defined_symbols(function, inliner.uses)
-    for call, callee in calls:
-        inliner.inline(call, callee, taken)
+        for function in functions(op):
+            if is_private(function) and name_of(function) in graph.recursive:
+                warn(f"'func.func' op is recursive, calls of @{name_of(function)} are not inlined", function.location)

@@ -1,16 +1,20 @@
-"""Putting a function's body in the place of a call, with the symbols the body defines kept apart from the caller's."""
+"""Putting a function's body in the place of a call, with the symbols the body defines kept apart from the caller's.
+
+Where the caller casts a tensor to what the function takes (``relax.match_cast`` from ``tensor<4xf32>`` to a tensor of ``n``),
+the body takes the tensor itself, and ``n`` is 4 in all its types and attributes; results are cast back to what users know.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..bindings import func, ir
-from ..call_graph import CallGraph, callee_of
+from ..call_graph import CallGraph, callee_of, calls_in
 from ..functions import body_of, is_private
 from ..ops import GetParam, MatchCast
 from ..struct_info import TensorInfo, is_tensor
-from ..symbol_uses import SymbolUses, substitute_symbols
+from ..symbol_uses import SymbolUses, substitute_symbols, substitute_type
 from ..symbolic import Expr, symbol
 from ..traversal import clone_with, nested_operations, operations
 
@@ -22,6 +26,11 @@ NO_INLINE = "no_inline"
 #: Ops whose result type defines symbols that were not there before.
 DEFINING_OPS = (MatchCast.OPERATION_NAME, GetParam.OPERATION_NAME)
 
+# Casts that say something about a tensor's sizes and change nothing.
+_CASTS = (MatchCast.OPERATION_NAME, "tensor.cast")
+# Ops whose types may change together with those of their operands; of ops of other dialects, those without tensor results.
+_FOLLOWING = ("relax.", "scf.")
+
 
 @dataclass
 class CallInliner:
@@ -30,19 +39,27 @@ class CallInliner:
     Attributes:
         graph: the module's functions; recursive ones are not inlined.
         uses: symbol lookups.
+        wanted: names of the functions to inline; None is all private ones that are not marked ``no_inline``.
     """
 
     graph: CallGraph
     uses: SymbolUses
+    wanted: Collection[str] | None = None
 
     def inlinable(self, call: ir.Operation) -> func.FuncOp | None:
-        """The function called, when its body can take the call's place: private, of one block, not recursive."""
-        callee = self.graph.function(callee_of(call))
-        if callee is None or not is_private(callee) or NO_INLINE in callee.attributes:
+        """The function called, when its body is to take the call's place and can: it is of one block, not recursive."""
+        name = callee_of(call)
+        callee = self.graph.function(name)
+        if callee is None or not self._is_wanted(name, callee):
             return None
-        if len(list(callee.regions[0].blocks)) != 1 or callee_of(call) in self.graph.recursive:
-            return None
-        return callee
+        return callee if len(list(callee.regions[0].blocks)) == 1 and name not in self.graph.recursive else None
+
+    def inline_calls(self, caller: func.FuncOp) -> None:
+        """Inlines what can be inlined of the calls that are in a function now."""
+        calls = [(call, callee) for call in calls_in(caller.operation) if (callee := self.inlinable(call)) is not None]
+        taken = defined_symbols(caller, self.uses) if calls else set[str]()
+        for call, callee in calls:
+            self.inline(call, callee, taken)
 
     def inline(self, call: ir.Operation, callee: func.FuncOp, taken: set[str]) -> list[ir.Operation]:
         """Replaces a call by the body of what it calls.
@@ -58,27 +75,59 @@ class CallInliner:
         block = body_of(callee)
         assert block is not None
         body = operations(block)
-        renamed = self._renamed(callee, body, taken)
-        mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, call.operands, strict=True))
+        sizes = self._known_sizes(call, body)
+        made: list[ir.Operation] = []
+        operands = [_refined(v, sizes, call, made) for v in call.operands]
+        symbols = sizes | self._renamed(callee, body, taken)
+        mapping: dict[ir.Value, ir.Value] = dict(zip(block.arguments, operands, strict=True))
         where = ir.InsertionPoint(call)
-        made = [clone_with(op, mapping, where) for op in body[:-1]]
-        if renamed:
-            for op in made:
-                substitute_symbols(op, renamed)
+        made += [clone_with(op, mapping, where) for op in body[:-1]]
+        for op in made[len(made) - len(body) + 1 :]:
+            _place(op, call.location)
+            if symbols:
+                substitute_symbols(op, symbols)
         results = [mapping.get(v, v) for v in list[ir.Value](body[-1].operands)]
         for result, value in zip(list(call.results), results, strict=True):
             result.replace_all_uses_with(_as_type(value, result.type, call, made))
         call.erase()
         return made
 
-    def _renamed(self, callee: func.FuncOp, body: list[ir.Operation], taken: set[str]) -> dict[str, Expr]:
+    def _is_wanted(self, name: str, callee: func.FuncOp) -> bool:
+        if self.wanted is not None:
+            return name in self.wanted
+        return is_private(callee) and NO_INLINE not in callee.attributes
+
+    def _known_sizes(self, call: ir.Operation, body: list[ir.Operation]) -> dict[str, int | Expr]:
+        """What the caller knows of the symbols of a call's operands: those of casts, by the tensors that were cast."""
+        found: dict[str, int | Expr] = {}
+        for value in call.operands:
+            source = _before_cast(value)
+            if source is None:
+                continue
+            for dim, known in zip(TensorInfo.of(value).shape, TensorInfo.of(source).shape, strict=True):
+                if isinstance(dim, Expr) and dim.text.isidentifier() and known is not None and known != dim:
+                    found.setdefault(dim.text, known)
+        fixed = self._fixed_symbols(body) if found else set[str]()
+        return {name: known for name, known in found.items() if name not in fixed}
+
+    def _fixed_symbols(self, body: list[ir.Operation]) -> set[str]:
+        """The symbols in types that other functions, or ops of other dialects, rely on."""
+        found: set[str] = set()
+        for op in _all_operations(body):
+            if op.name.startswith(_FOLLOWING) or not (len(op.results) or op.name == "func.call"):
+                continue
+            if op.name == "func.call" or any(is_tensor(r) for r in op.results):
+                found |= _symbols_of((*op.operands, *op.results), self.uses)
+        return found
+
+    def _renamed(self, callee: func.FuncOp, body: list[ir.Operation], taken: set[str]) -> dict[str, int | Expr]:
         """New names for the symbols that the body defines itself and that the caller has already."""
         bound = _symbols_of(callee.regions[0].blocks[0].arguments, self.uses)
         defined: dict[str, None] = {}
-        for op in body:
-            for cast in _defining_ops(op):
-                defined.update(dict.fromkeys(sorted(self.uses.of_type(cast.results[0].type) - bound)))
-        renamed: dict[str, Expr] = {}
+        for op in _all_operations(body):
+            if op.name in DEFINING_OPS:
+                defined.update(dict.fromkeys(sorted(self.uses.of_type(op.results[0].type) - bound)))
+        renamed: dict[str, int | Expr] = {}
         for name in defined:
             fresh = _fresh(name, taken)
             taken.add(fresh)
@@ -100,9 +149,10 @@ def _symbols_of(values: Iterable[ir.Value], uses: SymbolUses) -> set[str]:
     return set().union(*(uses.of_type(v.type) for v in values))
 
 
-def _defining_ops(op: ir.Operation) -> list[ir.Operation]:
-    nested = nested_operations(op) if len(op.regions) else ()
-    return [o for o in (op, *nested) if o.name in DEFINING_OPS]
+def _all_operations(body: Iterable[ir.Operation]) -> Iterator[ir.Operation]:
+    for op in body:
+        yield op
+        yield from nested_operations(op)
 
 
 def _fresh(name: str, taken: set[str]) -> str:
@@ -113,8 +163,32 @@ def _fresh(name: str, taken: set[str]) -> str:
     return candidate
 
 
+def _before_cast(value: ir.Value) -> ir.Value | None:
+    """The tensor that a value is under another type, None for a value that is not a cast."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name not in _CASTS:
+        return None
+    source = owner.operation.operands[0]
+    return source if is_tensor(value) and is_tensor(source) else None
+
+
+def _refined(value: ir.Value, sizes: dict[str, int | Expr], call: ir.Operation, made: list[ir.Operation]) -> ir.Value:
+    """An operand under the type that the inlined body takes: what it was before a cast, where that is it."""
+    type_ = substitute_type(value.type, sizes)
+    source = _before_cast(value) if type_ != value.type else None
+    return source if source is not None and source.type == type_ else _as_type(value, type_, call, made)
+
+
+def _place(op: ir.Operation, call: ir.Location) -> None:
+    """Locates an inlined op, and all inside of it, at the call as well; a call of unknown place tells nothing."""
+    if call == ir.Location.unknown(call.context):
+        return
+    for inner in _all_operations([op]):
+        inner.location = ir.Location.callsite(inner.location, [call])
+
+
 def _as_type(value: ir.Value, type_: ir.Type, call: ir.Operation, made: list[ir.Operation]) -> ir.Value:
-    """The value under the type that the call's users know; a symbol renamed inside is matched with its name outside."""
+    """The value under another type of the same tensor; a symbol renamed inside is matched with its name outside."""
     if value.type == type_ or not is_tensor(type_):
         return value
     vdevice = TensorInfo.of(type_).vdevice

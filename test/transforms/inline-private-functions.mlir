@@ -105,3 +105,95 @@ func.func private @unused(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func private @named(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// A symbol of the callee is what the caller casts: 4 in one function, "m * 2" in another, in types and attributes alike. The
+// result is what the caller's users know; a second tensor of the symbol is matched with what is known.
+// CHECK-LABEL: @static
+// CHECK-NEXT:    %0 = "relax.match_cast"(%arg0) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
+// CHECK-NEXT:    %1 = "relax.match_cast"(%arg1) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<4xf32>
+// CHECK-NEXT:    %2 = "relax.shape_value"() {value = [5]} : () -> tensor<f32>
+// CHECK-NEXT:    %3 = scf.if %arg2 -> (tensor<4xf32>) {
+// CHECK-NEXT:      %5 = "relax.add"(%arg0, %2) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+// CHECK-NEXT:      scf.yield %5 : tensor<4xf32>
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield %1 : tensor<4xf32>
+// CHECK:         %4 = "relax.match_cast"(%3) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
+// CHECK-NEXT:    return %4 : tensor<?xf32, {sym = ["n"]}>
+// CHECK-LABEL: @expression
+// CHECK:         "relax.shape_value"() {value = ["m * 2 + 1"]} : () -> tensor<f32>
+// CHECK:           "relax.add"(%arg0, %{{.*}}) : (tensor<?xf32, {sym = ["m * 2"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["m * 2"]}>
+// CHECK:           scf.yield %arg0 : tensor<?xf32, {sym = ["m * 2"]}>
+func.func @static(%x: tensor<4xf32>, %y: tensor<?xf32, {sym = ["n"]}>, %c: i1) -> tensor<?xf32, {sym = ["n"]}> {
+  %0 = "relax.match_cast"(%x) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
+  %1 = call @more(%0, %y, %c) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, i1) -> tensor<?xf32, {sym = ["n"]}>
+  return %1 : tensor<?xf32, {sym = ["n"]}>
+}
+func.func @expression(%x: tensor<?xf32, {sym = ["m * 2"]}>, %c: i1) -> tensor<?xf32, {sym = ["n"]}> {
+  %0 = "relax.match_cast"(%x) : (tensor<?xf32, {sym = ["m * 2"]}>) -> tensor<?xf32, {sym = ["n"]}>
+  %1 = call @more(%0, %0, %c) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, i1) -> tensor<?xf32, {sym = ["n"]}>
+  return %1 : tensor<?xf32, {sym = ["n"]}>
+}
+func.func private @more(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["n"]}>, %c: i1) -> tensor<?xf32, {sym = ["n"]}> {
+  %n = "relax.shape_value"() {value = ["n + 1"]} : () -> tensor<f32>
+  %0 = scf.if %c -> tensor<?xf32, {sym = ["n"]}> {
+    %1 = "relax.add"(%x, %n) : (tensor<?xf32, {sym = ["n"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["n"]}>
+    scf.yield %1 : tensor<?xf32, {sym = ["n"]}>
+  } else {
+    scf.yield %y : tensor<?xf32, {sym = ["n"]}>
+  }
+  return %0 : tensor<?xf32, {sym = ["n"]}>
+}
+
+// -----
+
+// Another shape for each instance: what the callee takes as unknown is a symbol of its own each time, also of nested calls.
+// CHECK-LABEL: @instances
+// CHECK:         %[[A:.*]] = "relax.match_cast"(%0) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k"]}>
+// CHECK-NEXT:    "relax.exp"(%[[A]]) : (tensor<?xf32, {sym = ["k"]}>) -> tensor<?xf32, {sym = ["k"]}>
+// CHECK:         %[[B:.*]] = "relax.match_cast"(%1) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k_1"]}>
+// CHECK-NEXT:    "relax.exp"(%[[B]]) : (tensor<?xf32, {sym = ["k_1"]}>) -> tensor<?xf32, {sym = ["k_1"]}>
+func.func @instances(%x: tensor<4xf32>, %y: tensor<8xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %0 = "relax.match_cast"(%x) : (tensor<4xf32>) -> tensor<?xf32>
+  %1 = "relax.match_cast"(%y) : (tensor<8xf32>) -> tensor<?xf32>
+  %2 = call @outer(%0) : (tensor<?xf32>) -> tensor<?xf32>
+  %3 = call @outer(%1) : (tensor<?xf32>) -> tensor<?xf32>
+  return %2, %3 : tensor<?xf32>, tensor<?xf32>
+}
+func.func private @outer(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = call @any_size(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func private @any_size(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = "relax.match_cast"(%x) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k"]}>
+  %1 = "relax.exp"(%0) : (tensor<?xf32, {sym = ["k"]}>) -> tensor<?xf32, {sym = ["k"]}>
+  %2 = "relax.match_cast"(%1) : (tensor<?xf32, {sym = ["k"]}>) -> tensor<?xf32>
+  return %2 : tensor<?xf32>
+}
+
+// -----
+
+// A symbol stays where a call that remains, or an op of another dialect, relies on it.
+// CHECK-LABEL: @relied_on
+// CHECK:         call @marked(%0) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
+// CHECK:         "relax.add"(%{{.*}}, %{{.*}}) : (tensor<?x?xf32, {sym = ["n", "n"]}>, tensor<?xf32, {sym = ["n"]}>)
+// CHECK:         tensor.empty(%{{.*}}) : tensor<?xf32, {sym = ["m"]}>
+func.func @relied_on(%x: tensor<4xf32>, %y: tensor<5xf32>) -> tensor<?x?xf32, {sym = ["n", "n"]}> {
+  %0 = "relax.match_cast"(%x) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
+  %1 = "relax.match_cast"(%y) : (tensor<5xf32>) -> tensor<?xf32, {sym = ["m"]}>
+  %2 = call @relying(%0, %1) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["m"]}>) -> tensor<?x?xf32, {sym = ["n", "n"]}>
+  return %2 : tensor<?x?xf32, {sym = ["n", "n"]}>
+}
+func.func private @relying(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<?x?xf32, {sym = ["n", "n"]}> {
+  %0 = call @marked(%x) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
+  %1 = "relax.full"() {value = 0.0} : () -> tensor<?x?xf32, {sym = ["n", "n"]}>
+  %2 = "relax.add"(%1, %0) : (tensor<?x?xf32, {sym = ["n", "n"]}>, tensor<?xf32, {sym = ["n"]}>) -> tensor<?x?xf32, {sym = ["n", "n"]}>
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %y, %c0 : tensor<?xf32, {sym = ["m"]}>
+  %3 = tensor.empty(%d) : tensor<?xf32, {sym = ["m"]}>
+  return %2 : tensor<?x?xf32, {sym = ["n", "n"]}>
+}
+func.func private @marked(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}> attributes {no_inline} {
+  return %x : tensor<?xf32, {sym = ["n"]}>
+}
