@@ -33,7 +33,7 @@ from .errors import RelaxError
 from .relax import Relax
 from .struct_info import TensorInfo, same_info, with_vdevice
 
-__all__ = ["VDEVICES", "Attrs", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
+__all__ = ["VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
 Attrs: TypeAlias = Mapping[str, Any]
@@ -140,6 +140,30 @@ class EffectOp(Relax.Operation):
 
 class Op(EffectOp, traits=[ext.Pure]):
     """Base of pure ops: upstream's CSE, DCE and LICM work on them. Declared as :class:`EffectOp` says."""
+
+
+class _DefinesSymbols:
+    """What upstream is told of ops that may define symbols: nothing shows that other ops need them, so such an op stays."""
+
+    class Effects(ir.MemoryEffectsOpInterface):
+        @staticmethod
+        def get_effects(op: ir.OpView, effects: Any) -> None:
+            symbols = _symbols_of(op.results[0])
+            if symbols is not None and symbols not in [s for o in op.operands if (s := _symbols_of(o)) is not None]:
+                effects.append(ir.MemoryEffect.Write)
+
+    @staticmethod
+    def attach(name: str) -> None:
+        _DefinesSymbols.Effects.attach(name)
+
+
+class DefiningOp(Op, traits=[_DefinesSymbols]):
+    """Base of pure ops whose result's type may define symbols; upstream then leaves them where they are, used or not."""
+
+
+def _symbols_of(value: ir.Value) -> ir.Attribute | None:
+    encoding = value.type.encoding if isinstance(value.type, ir.RankedTensorType) else None
+    return encoding["sym"] if isinstance(encoding, ir.DictAttr) and "sym" in encoding else None
 
 
 def op_class(op: ir.Operation | ir.OpView) -> type[EffectOp] | None:

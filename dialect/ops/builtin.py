@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..errors import RelaxError
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, DefiningOp, Operand, Result, Tensor
 from ..struct_info import TensorInfo, same_info
 from .unary import _Unary
 
 __all__ = ["MatchCast", "StopLiftParams"]
 
 
-class MatchCast(Op, name="match_cast"):
+class MatchCast(DefiningOp, name="match_cast"):
     """The operand under the result's type, checked at run time; symbols that are new there are defined by it.
 
     The type must not contradict the operand's: same rank and dtype, equal where both are constant.

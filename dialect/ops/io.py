@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from .. import attributes
 from ..errors import RelaxError
-from ..op import EffectOp, Op, Operand, Result, Tensor
+from ..op import DefiningOp, EffectOp, Op, Operand, Result, Tensor
 from ..relax import OutputSink, ParamProvider
 
 __all__ = ["BindArgument", "GetParam", "SetOutput"]
@@ -21,7 +21,7 @@ def _check_address(operands: list[Any], results: list[Any], attrs: Any) -> None:
         raise RelaxError(f"expected an index of 0 or more, got {attrs['index']}")
 
 
-class GetParam(Op, name="get_param"):
+class GetParam(DefiningOp, name="get_param"):
     """Reads the weight number ``index``, called ``name``, from a provider. Pure: the same weight is the same value.
 
     One of the two is enough.
