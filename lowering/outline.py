@@ -13,21 +13,32 @@ after::
 
 A contraction arrives as a kernel already. The elementwise op that is the only user of its result, and reads it as it was
 written, moves into it as an epilogue: the kernel template then applies it to the accumulators, and the intermediate tensor is
-never stored. Compile time grows with distinct kernels, not with layers.
+never stored. What widens a weight that it reads moves into it as a prologue, see :mod:`.prologue`. Compile time grows with
+distinct kernels, not with layers.
 """
 
 from __future__ import annotations
 
 from ..dialect.bindings import func, ir
 from ..dialect.functions import body_of, functions, is_private, name_of, returned_values
-from ..dialect.traversal import clone_with, free_values
+from ..dialect.traversal import clone_with
+from .generics import (
+    CONTRACTION,
+    callee_of,
+    captured,
+    captures_tensors,
+    index_maps,
+    is_parallel,
+    is_scalar_constant,
+    owner_name,
+)
+from .prologue import fuse_prologues
 from .tensors import empty_like
 
 __all__ = ["KERNEL", "outline_kernels", "restore_destinations"]
 
 KERNEL = "relax.kernel"
 _WRITABLE = "bufferization.writable"
-_CONTRACTION = "relax.contraction"
 
 
 def outline_kernels(module: ir.Operation) -> None:
@@ -36,6 +47,7 @@ def outline_kernels(module: ir.Operation) -> None:
     for function in functions(module):
         if KERNEL in function.attributes or body_of(function) is None:
             continue
+        fuse_prologues(function, kernels.by_name, kernels.add)
         for op in _linalg_ops(function):
             _outline(op, kernels)
     _drop_unused_kernels(module)
@@ -108,7 +120,7 @@ def _linalg_ops(function: func.FuncOp) -> list[ir.Operation]:
 
 def _outline(op: ir.Operation, kernels: _Kernels) -> None:
     producer = _epilogue_producer(op, kernels)
-    group = _Group(op, kernels.by_name[_callee(producer)] if producer is not None else None, producer)
+    group = _Group(op, kernels.by_name[callee_of(producer)] if producer is not None else None, producer)
     name = kernels.add(group.build(kernels.module))
     with ir.InsertionPoint(op), op.location:
         call = func.CallOp([r.type for r in op.results], ir.FlatSymbolRefAttr.get(name), group.operands)
@@ -139,8 +151,8 @@ class _Group:
         if self.producer is not None:
             seen |= dict.fromkeys(list(self.producer.operands)[:-1])
         outs = len(_destinations(self.op))
-        for value in [*list(self.op.operands)[:-outs], *_captured(self.op)]:
-            if value not in made and not _is_constant(value):
+        for value in [*list(self.op.operands)[:-outs], *captured(self.op)]:
+            if value not in made and not is_scalar_constant(value):
                 seen[value] = None
         return list(seen)
 
@@ -176,8 +188,8 @@ class _Group:
             clone_with(op.operation, inner, here)
 
     def _clone_op(self, values: dict[ir.Value, ir.Value], outs: list[ir.Value]) -> None:
-        for value in [*self.op.operands, *_captured(self.op)]:
-            if value not in values and _is_constant(value):
+        for value in [*self.op.operands, *captured(self.op)]:
+            if value not in values and is_scalar_constant(value):
                 values[value] = value.owner.clone().results[0]
         destinations = [self._filled(v, out, values) for v, out in zip(_destinations(self.op), outs, strict=True)]
         clone = clone_with(self.op, values, ir.InsertionPoint.current)
@@ -207,9 +219,9 @@ class _Group:
 
 def _epilogue_producer(op: ir.Operation, kernels: _Kernels) -> ir.Operation | None:
     """The call of a contraction kernel whose only use is this elementwise op, which reads it element by element."""
-    if op.name != "linalg.generic" or len(op.results) != 1 or not _all_parallel(op) or _captured_tensors(op):
+    if op.name != "linalg.generic" or len(op.results) != 1 or not is_parallel(op) or captures_tensors(op):
         return None
-    maps = [m.value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    maps = index_maps(op)
     identity = ir.AffineMap.get_identity(len(maps[-1].results))
     if maps[-1] != identity:
         return None
@@ -223,53 +235,28 @@ def _epilogue_producer(op: ir.Operation, kernels: _Kernels) -> ir.Operation | No
 
 
 def _is_contraction(op: ir.Operation, kernels: _Kernels) -> bool:
-    kernel = kernels.by_name.get(_callee(op)) if op.name == "func.call" else None
+    kernel = kernels.by_name.get(callee_of(op)) if op.name == "func.call" else None
     if kernel is None or len(op.results) != 1:
         return False
     block = body_of(kernel)
     inner = [op.operation for op in block.operations] if block is not None else []
-    return any(_CONTRACTION in o.attributes for o in inner) and _is_empty(op.operands[len(op.operands) - 1])
-
-
-def _callee(op: ir.Operation) -> str:
-    return ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-
-
-def _all_parallel(op: ir.Operation) -> bool:
-    return all("parallel" in str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"]))
+    return any(CONTRACTION in o.attributes for o in inner) and _is_empty(op.operands[len(op.operands) - 1])
 
 
 def _destinations(op: ir.Operation) -> list[ir.Value]:
     return list(op.operands)[len(op.operands) - len(op.results) :]
 
 
-def _owner_name(value: ir.Value) -> str:
-    return "" if isinstance(value, ir.BlockArgument) else value.owner.name
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return _owner_name(value) == "arith.constant" and not isinstance(value.type, ir.RankedTensorType)
-
-
 def _is_empty(value: ir.Value) -> bool:
-    return _owner_name(value) == "tensor.empty"
+    return owner_name(value) == "tensor.empty"
 
 
 def _is_fill(value: ir.Value) -> bool:
-    return _owner_name(value) == "linalg.fill" and _owner_name(value.owner.operands[0]) == "arith.constant"
+    return owner_name(value) == "linalg.fill" and owner_name(value.owner.operands[0]) == "arith.constant"
 
 
 def _unfilled(value: ir.Value) -> ir.Value:
     return value.owner.operands[1] if _is_fill(value) else value
-
-
-def _captured(op: ir.Operation) -> list[ir.Value]:
-    """Values from outside that the op's region uses."""
-    return list(dict.fromkeys(free_values(op)[len(op.operands) :]))
-
-
-def _captured_tensors(op: ir.Operation) -> bool:
-    return any(isinstance(v.type, ir.RankedTensorType) for v in _captured(op))
 
 
 def _drop_unused_kernels(module: ir.Operation) -> None:
@@ -277,7 +264,7 @@ def _drop_unused_kernels(module: ir.Operation) -> None:
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "func.call":
-            used.add(_callee(op))
+            used.add(callee_of(op))
         return ir.WalkResult.ADVANCE
 
     module.walk(visit)

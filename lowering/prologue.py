@@ -1,0 +1,247 @@
+"""Takes what widens a weight into the contractions that read it, so that the wide weight never is in memory.
+
+Before::
+
+    %e = tensor.empty() : tensor<96x768x32xf32>
+    %w = linalg.generic {(p, k, t) -> (p, k, t), (p, k, t) -> (p, t), (p, k, t) -> (p, k, t)}
+         ins(%q, %scale : tensor<96x768x32xi8>, tensor<96x32xf32>) outs(%e) { sext; sitofp; mulf }
+    %y = call @contraction_0(%x, %w, %out)
+
+after::
+
+    %y = call @kernel_0(%x, %q, %scale, %out)     // sums %x[m, k] * (float(%q[n floordiv 32, k, n mod 32]) * %scale[...])
+
+The kernel template computes the factor once per vector of columns and step of k, for all rows of a tile. A producer moves in,
+whoever else reads it, when it comes from weights alone, takes fewer bytes than it gives, and is cheap enough to be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..dialect.bindings import func, ir
+from ..dialect.functions import body_of, num_input
+from ..dialect.traversal import clone_with, free_values, is_unused, nested_operations
+from .generics import CONTRACTION, callee_of, captured, index_maps, is_parallel, is_scalar_constant
+
+__all__ = ["fuse_prologues"]
+
+# An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8.
+_CHEAP = 24
+
+
+def fuse_prologues(
+    function: func.FuncOp, kernels: Mapping[str, func.FuncOp], add: Callable[[func.FuncOp], str]
+) -> None:  # fmt: skip
+    """Rewrites a function's calls of contraction kernels; in place, linear in the number of ops.
+
+    Args:
+        function: the caller; without ``relax.num_input`` it has no weights, and stays.
+        kernels: the kernels of the module by name.
+        add: names a new kernel, or erases it and returns the name of an equal one.
+    """
+    weights = _Weights(function)
+    for call in [op for op in nested_operations(function.operation) if op.name == "func.call"]:
+        kernel = kernels.get(callee_of(call))
+        contraction = None if kernel is None else _contraction(kernel)
+        if kernel is None or contraction is None:
+            continue
+        block = kernel.regions[0].blocks[0]
+        producers = {
+            i: producer
+            for i, value in enumerate(list(call.operands)[:-1])
+            if (producer := weights.growth_of(value)) is not None and _only_reads(contraction, block.arguments[i])
+        }
+        if producers:
+            _replace(call, add(_Kernel(kernel, contraction, producers).build()), producers)
+    weights.erase_unused()
+
+
+class _Weights:
+    """Which values of a function come from weights alone, and which ops that widen them have been moved."""
+
+    def __init__(self, function: func.FuncOp):
+        block, inputs = body_of(function), num_input(function)
+        self._moved: list[ir.Operation] = []
+        self._derived: set[ir.Value] = set()
+        if block is None or inputs is None:
+            return
+        self._derived.update(list(block.arguments)[inputs:])
+        for op in nested_operations(function.operation):
+            if len(op.results) and self._derived.issuperset(free_values(op)):
+                self._derived.update(op.results)
+
+    def growth_of(self, value: ir.Value) -> ir.Operation | None:
+        """The op that widens a weight to this value, when it can be moved."""
+        if value not in self._derived or isinstance(value, ir.BlockArgument) or not _is_growth(value.owner.operation):
+            return None
+        self._moved.append(value.owner.operation)
+        return self._moved[-1]
+
+    def erase_unused(self) -> None:
+        """Erases the ops that nothing reads any more."""
+        for value in dict.fromkeys(op.results[0] for op in self._moved):
+            if is_unused(value.owner.operation):
+                value.owner.operation.erase()
+
+
+def _contraction(kernel: func.FuncOp) -> ir.Operation | None:
+    """The only contraction of a kernel, at its top level."""
+    block = body_of(kernel)
+    found = [op.operation for op in block.operations if CONTRACTION in op.operation.attributes] if block is not None else []
+    return found[0] if len(found) == 1 else None
+
+
+def _only_reads(contraction: ir.Operation, argument: ir.Value) -> bool:
+    """Whether an argument of a kernel is an input of its contraction and nothing else."""
+    inputs = len(contraction.operands) - 1
+    uses = list(argument.uses)
+    return bool(uses) and all(u.owner.operation == contraction and u.operand_number < inputs for u in uses)
+
+
+def _is_growth(op: ir.Operation) -> bool:
+    """Whether an op computes each element from few others, of fewer bytes in all."""
+    if op.name != "linalg.generic" or len(op.results) != 1 or not is_parallel(op):
+        return False
+    *inputs, destination = op.operands
+    tensors = [destination, *inputs]
+    if not all(isinstance(v.type, ir.RankedTensorType) and v.type.has_static_shape for v in tensors):
+        return False
+    if not all(is_scalar_constant(v) for v in captured(op)) or not _is_cheap(op.regions[0].blocks[0]):
+        return False
+    out = index_maps(op)[-1]
+    return out == ir.AffineMap.get_identity(out.n_dims) and sum(map(_bits, inputs)) < _bits(destination)
+
+
+def _is_cheap(block: ir.Block) -> bool:
+    names = [op.operation.name for op in block.operations][:-1]
+    unread = next(iter(block.arguments[len(list(block.arguments)) - 1].uses), None) is None
+    return unread and len(names) <= _CHEAP and all(n.startswith("arith.") and n != "arith.divf" for n in names)
+
+
+def _bits(value: ir.Value) -> int:
+    type_ = ir.RankedTensorType(value.type)
+    width: int = type_.element_type.width  # pyright: ignore[reportAttributeAccessIssue]
+    return prod(type_.shape) * width
+
+
+def _replace(call: ir.Operation, name: str, producers: Mapping[int, ir.Operation]) -> None:
+    operands = _operands(list(call.operands), producers)
+    with ir.InsertionPoint(call), call.location:
+        new = func.CallOp([r.type for r in call.results], ir.FlatSymbolRefAttr.get(name), operands)
+    for old, result in zip(call.results, new.results, strict=True):
+        old.replace_all_uses_with(result)
+    call.erase()
+
+
+def _operands(values: Sequence[ir.Value], producers: Mapping[int, ir.Operation]) -> list[ir.Value]:
+    """The values, with the inputs of its producer in place of each that has one."""
+    found: list[ir.Value] = []
+    for i, value in enumerate(values):
+        found += list(producers[i].operands)[:-1] if i in producers else [value]
+    return found
+
+
+@dataclass
+class _Kernel:
+    """A kernel in the making: another one with producers of some of its arguments inside."""
+
+    kernel: func.FuncOp
+    contraction: ir.Operation
+    producers: Mapping[int, ir.Operation]
+
+    def build(self) -> func.FuncOp:
+        """The function at the end of the module, not yet named."""
+        old = list(self.kernel.regions[0].blocks[0].arguments)
+        taken = [list(self.producers[i].operands)[:-1] if i in self.producers else [v] for i, v in enumerate(old)]
+        types = [v.type for values in taken for v in values]
+        results = ir.FunctionType(ir.TypeAttr(self.kernel.attributes["function_type"]).value).results
+        module = self.kernel.operation.parent
+        with ir.InsertionPoint(module.regions[0].blocks[0]), self.contraction.location:
+            function = func.FuncOp("kernel", (types, results), visibility="private")
+        self._copy_attributes(function, [len(values) for values in taken])
+        block = function.add_entry_block(arg_locs=[ir.Location.unknown()] * len(types))
+        arguments = iter(block.arguments)
+        given = [[next(arguments) for _ in values] for values in taken]
+        values = {v: given[i][0] for i, v in enumerate(old) if i not in self.producers}
+        inputs = {old[i]: given[i] for i in self.producers}
+        with ir.InsertionPoint(block):
+            self._clone_body(values, inputs)
+        return function
+
+    def _copy_attributes(self, function: func.FuncOp, counts: Sequence[int]) -> None:
+        for item in self.kernel.attributes:
+            name = item if isinstance(item, str) else item.name
+            if name not in ("sym_name", "function_type", "arg_attrs"):
+                function.attributes[name] = self.kernel.attributes[name]
+        if "arg_attrs" not in self.kernel.attributes:
+            return
+        attributes = list(ir.ArrayAttr(self.kernel.attributes["arg_attrs"]))
+        repeated = [a for a, count in zip(attributes, counts, strict=True) for _ in range(count)]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(repeated)
+
+    def _clone_body(self, values: dict[ir.Value, ir.Value], inputs: Mapping[ir.Value, list[ir.Value]]) -> None:
+        here = ir.InsertionPoint.current
+        for op in self.kernel.regions[0].blocks[0].operations:
+            if op.operation == self.contraction:
+                values[self.contraction.results[0]] = self._fused(values, inputs).results[0]
+            else:
+                clone_with(op.operation, values, here)
+
+    def _fused(self, values: Mapping[ir.Value, ir.Value], inputs: Mapping[ir.Value, list[ir.Value]]) -> ir.Operation:
+        """The contraction on the producers' inputs, their bodies in front of its own."""
+        by_argument = {a: op for a, op in zip(inputs, self.producers.values(), strict=True)}
+        operands: list[ir.Value] = []
+        maps: list[ir.AffineMap] = []
+        for value, map_ in zip(self.contraction.operands, index_maps(self.contraction), strict=True):
+            producer = by_argument.get(value)
+            operands += [values[value]] if producer is None else inputs[value]
+            maps += [map_] if producer is None else [_composed(m, map_) for m in index_maps(producer)[:-1]]
+        attributes = {name: self.contraction.attributes[name] for name in _attribute_names(self.contraction)}
+        attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(operands) - 1, 1])
+        fused = ir.Operation.create(
+            "linalg.generic", [self.contraction.results[0].type], operands, attributes, regions=1, loc=self.contraction.location
+        )
+        self._fuse_bodies(fused, operands, by_argument)
+        return fused
+
+    def _fuse_bodies(
+        self, fused: ir.Operation, operands: Sequence[ir.Value], by_argument: Mapping[ir.Value, ir.Operation]
+    ) -> None:
+        types = [ir.RankedTensorType(v.type).element_type for v in operands]
+        block = ir.Block.create_at_start(fused.regions[0], types, [ir.Location.unknown()] * len(types))
+        elements = iter(block.arguments)
+        source = self.contraction.regions[0].blocks[0]
+        inner: dict[ir.Value, ir.Value] = {}
+        for value, argument in zip(self.contraction.operands, source.arguments, strict=True):
+            producer = by_argument.get(value)
+            inner[argument] = next(elements) if producer is None else _computed(producer, elements, fused, block)
+        with ir.InsertionPoint(block):
+            for op in source.operations:
+                clone_with(op.operation, inner, ir.InsertionPoint.current)
+
+
+def _computed(producer: ir.Operation, elements: Iterator[ir.Value], fused: ir.Operation, block: ir.Block) -> ir.Value:
+    """A producer's element, from elements of its inputs; the constants it uses come in front of the contraction."""
+    source = producer.regions[0].blocks[0]
+    inner: dict[ir.Value, ir.Value] = {}
+    for argument in list(source.arguments)[:-1]:
+        inner[argument] = next(elements)
+    for value in captured(producer):
+        inner[value] = value.owner.clone(ip=ir.InsertionPoint(fused)).results[0]
+    *body, last = list(source.operations)
+    for op in body:
+        clone_with(op.operation, inner, ir.InsertionPoint(block))
+    return inner.get(last.operands[0], last.operands[0])
+
+
+def _composed(inner: ir.AffineMap, outer: ir.AffineMap) -> ir.AffineMap:
+    """Where an operand of a producer is read, whose result is read at ``outer``."""
+    return ir.AffineMap.get(outer.n_dims, 0, [e.compose(outer) for e in inner.results])
+
+
+def _attribute_names(op: ir.Operation) -> list[str]:
+    return [item if isinstance(item, str) else item.name for item in op.attributes]

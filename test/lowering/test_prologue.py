@@ -1,0 +1,170 @@
+"""What widens a weight moves into the contractions that read it: results agree, and no wide weight is in memory."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir.dialect.bindings import ir, passmanager
+from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.functions import body_of, functions
+from relaxir.lowering.compile import check_carried_shapes
+from relaxir.lowering.cpu.pipeline import compile_linalg
+from relaxir.lowering.linalg.convert import relax_to_linalg
+from relaxir.lowering.outline import outline_kernels
+from relaxir.lowering.signature import Signature
+from relaxir.lowering.target import Target
+
+#: Compiles weights as they are: what would be lifted stays.
+AS_IS = "relax-canonicalize"
+RANGES = {"i8": (-128, 128), "ui8": (0, 256), "i4": (-8, 8), "ui4": (0, 16)}
+
+
+def tensor(shape: tuple[int | str, ...], dtype: str) -> str:
+    symbols = [d for d in shape if isinstance(d, str)]
+    encoding = f", {{sym = {list(map(str, symbols))}}}".replace("'", '"') if symbols else ""
+    return f"tensor<{''.join(f'{d}x' if isinstance(d, int) else '?x' for d in shape)}{dtype}{encoding}>"
+
+
+def product(m: int | str, k: int, n: int, weights: list[str], wide: str, body: str, dtype: str = "f32") -> str:
+    """``packed_matmul(x, %w)`` of weights %w0, %w1...; ``body`` makes %w."""
+    taken = "".join(f', %w{i}: {w} {{relax.name = "w{i}"}}' for i, w in enumerate(weights))
+    x, y = tensor((m, k), dtype), tensor((m, n), dtype)
+    return f"""
+func.func @main(%x: {x} {{relax.name = "x"}}{taken}) -> {y} attributes {{relax.num_input = 1 : i64}} {{
+  {body}
+  %y = "relax.packed_matmul"(%x, %w) {{n = {n} : i64}} : ({x}, {wide}) -> {y}
+  return %y : {y}
+}}"""
+
+
+def quantized(
+    m: int | str, k: int, n: int, dtype: str, scale: tuple[int, ...], zero: tuple[int, ...], axis: int = -1, tile: int = 32
+) -> tuple[str, dict[str, np.ndarray]]:  # fmt: skip
+    shape = (-(-n // tile), k, tile)
+    weights = [tensor(shape, dtype), tensor(scale, "f32"), tensor(zero, dtype)]
+    wide = tensor(shape, "f32")
+    body = f'%w = "relax.dequantize"(%w0, %w1, %w2) {{axis = {axis} : i64}} : ({", ".join(weights)}) -> {wide}'
+    rng = np.random.default_rng(1)
+    low, high = RANGES[dtype]
+    arrays = {
+        "w0": rng.integers(low, high, shape).astype(numpy_dtype(dtype)),
+        "w1": rng.uniform(0.1, 1, scale).astype(np.float32),
+        "w2": rng.integers(low, high, zero).astype(numpy_dtype(dtype)),
+    }
+    return product(m, k, n, weights, wide, body), arrays
+
+
+def cast(m: int | str, k: int, n: int, dtype: str, to: str = "f32", tile: int = 32) -> tuple[str, dict[str, np.ndarray]]:
+    shape = (-(-n // tile), k, tile)
+    wide = tensor(shape, to)
+    body = f'%w = "relax.astype"(%w0) {{dtype = {to}}} : ({tensor(shape, dtype)}) -> {wide}'
+    array = np.random.default_rng(1).normal(size=shape).astype(np.float32) * 4
+    return product(m, k, n, [tensor(shape, dtype)], wide, body, to), {"w0": array.astype(numpy_dtype(dtype))}
+
+
+def outlined(text: str) -> str:
+    module = rx.Module.parse(text).ir
+    with module.context, ir.Location.unknown():
+        relax_to_linalg(module.operation, tile=32)
+        outline_kernels(module.operation)
+        passmanager.PassManager.parse("builtin.module(canonicalize)").run(module.operation)
+        assert module.operation.verify()
+        return str(module)
+
+
+def arena_bytes(text: str) -> int:
+    """Scratch memory of @main for one row."""
+    module = rx.Module.parse(text).ir.operation
+    with module.context, ir.Location.unknown():
+        signatures = [Signature.of(f) for f in functions(module) if body_of(f) is not None]
+        check_carried_shapes(module)
+        relax_to_linalg(module, tile=Target.host().matmul_tile[1])
+        size = compile_linalg(module, signatures, Target.host()).arenas["main"].size
+    return size if isinstance(size, int) else int(eval(str(size), {"n": 1}))
+
+
+def check(text: str, weights: dict[str, np.ndarray], rows: list[int], rtol: float = 2e-6) -> None:
+    module = rx.Module.parse(text)
+    executable = rx.compile(module, pipeline=AS_IS)
+    executable.bind(weights)
+    (k,) = {w.shape[1] for name, w in weights.items() if name == "w0"}
+    dtype = numpy_dtype(re.findall(r"\(%x: tensor<\S*x(\w+)", text)[0])
+    for m in rows:
+        x = np.random.default_rng(m).normal(size=(m, k)).astype(dtype)
+        (want,) = rx.evaluate(module, "main", x, weights=weights)
+        got = np.asarray(executable(x)).astype(np.float64)
+        np.testing.assert_allclose(got, want.astype(np.float64), rtol=0, atol=rtol * np.abs(want.astype(np.float64)).max())
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "i8", "f8E4M3FN"])
+@pytest.mark.parametrize(("k", "n"), [(37, 33), (64, 96), (5, 1)])
+def test_casts(dtype: str, k: int, n: int) -> None:
+    text, weights = cast("n", k, n, dtype)
+    check(text, weights, [1, 2, 7, 8, 33])
+
+
+def test_cast_to_another_narrow_float() -> None:
+    text, weights = cast("n", 40, 70, "f8E5M2", "bf16")
+    check(text, weights, [1, 9], rtol=8e-3)
+
+
+@pytest.mark.parametrize("dtype", RANGES)
+@pytest.mark.parametrize("scale", [(), (4, 1, 32), (4, 3, 32), (64,)])
+@pytest.mark.parametrize("zero", [(), (4, 3, 32)])
+def test_dequantization(dtype: str, scale: tuple[int, ...], zero: tuple[int, ...]) -> None:
+    k, axis = (64, 1) if scale == (64,) else (96, -1)
+    zero = (4, 2, 32) if scale == (64,) and zero else zero
+    text, weights = quantized("n", k, 101, dtype, scale, zero, axis)
+    check(text, weights, [1, 2, 7, 8, 33], rtol=4e-6)
+
+
+@pytest.mark.parametrize("m", [1, 2, 7, 8, 33])
+def test_static_rows(m: int) -> None:
+    text, weights = quantized(m, 96, 70, "i4", (3, 3, 32), (3, 3, 32))
+    check(text, weights, [m], rtol=4e-6)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: cast("n", 512, 512, "bf16"), lambda: quantized("n", 512, 512, "i8", (16, 16, 32), ())]
+)
+def test_no_wide_weight_is_in_memory(make) -> None:
+    text, _ = make()
+    assert arena_bytes(text) < 64 * 1024
+    assert "tensor<16x512x32xf32>" not in outlined(text)
+
+
+def test_equal_layers_share_a_kernel() -> None:
+    text, _ = cast("n", 64, 64, "bf16")
+    again = """%v = "relax.astype"(%w0) {dtype = f32} : (tensor<2x64x32xbf16>) -> tensor<2x64x32xf32>
+  %h = "relax.packed_matmul"(%x, %v) {n = 64 : i64} : (X, tensor<2x64x32xf32>) -> X
+  %y = "relax.packed_matmul"(%h, %w)""".replace("X", tensor(("n", 64), "f32"))
+    after = outlined(text.replace('%y = "relax.packed_matmul"(%x, %w)', again))
+    assert len(re.findall(r"func.func private @\w+", after)) == 1
+    assert len(re.findall(r"call @\w+", after)) == 2
+
+
+def test_a_cast_that_two_products_read_moves_into_both() -> None:
+    text, _ = cast("n", 64, 64, "bf16")
+    x = tensor(("n", 64), "f32")
+    two = f'%h = "relax.packed_matmul"(%x, %w) {{n = 64 : i64}} : ({x}, tensor<2x64x32xf32>) -> {x}\n  %y = '
+    after = outlined(text.replace("%y = ", two).replace('%y = "relax.packed_matmul"(%x', '%y = "relax.packed_matmul"(%h'))
+    assert "tensor<2x64x32xf32>" not in after
+
+
+def test_run_time_values_stay() -> None:
+    """A kernel reads an activation once for every panel of columns."""
+    text, _ = cast("n", 64, 64, "bf16")
+    text = text.replace("relax.num_input = 1", "relax.num_input = 2")
+    assert "tensor<2x64x32xf32>" in outlined(text)
+
+
+def test_the_epilogue_moves_in_too() -> None:
+    text, weights = cast("n", 64, 70, "bf16")
+    y = tensor(("n", 70), "f32")
+    text = text.replace("return %y", f'%r = "relax.relu"(%y) : ({y}) -> {y}\n  return %r')
+    assert len(re.findall(r"call @\w+", outlined(text))) == 1
+    check(text, weights, [3])
