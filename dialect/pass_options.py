@@ -18,7 +18,10 @@ __all__ = ["Option", "options_of", "parse_options"]
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A declared option: its name in pipelines (dashes), its field, what it expects, and the field's default."""
+    """A declared option: its name in pipelines, its field, what it expects, and the field's default.
+
+    The name has dashes for the field's underscores, and none for the last one of a field named like a keyword of Python.
+    """
 
     name: str
     field: str
@@ -34,7 +37,7 @@ def _boolean(text: str) -> bool:
 
 def _strings(text: str) -> tuple[str, ...]:
     inner = text[1:-1] if text.startswith("{") and text.endswith("}") else text
-    return tuple(item.strip().lstrip("@") for item in inner.split(",") if item.strip())
+    return tuple(item.strip().lstrip("@") for item in split_top_level(inner, ",") if item.strip())
 
 
 _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
@@ -54,7 +57,7 @@ def options_of(pass_class: type[Pass]) -> list[Option]:
         if hints[field.name] not in _KINDS:
             raise TypeError(f"{pass_class.__name__}.{field.name}: expected one of {list(_KINDS)}, got {hints[field.name]}")
         expected, read = _KINDS[hints[field.name]]
-        found.append(Option(field.name.replace("_", "-"), field.name, expected, field.default, read))
+        found.append(Option(field.name.rstrip("_").replace("_", "-"), field.name, expected, field.default, read))
     return found
 
 

@@ -50,14 +50,18 @@ class SymbolUses:
         return found
 
 
-def bound_symbols(types: Iterable[ir.Type]) -> set[str]:
+def bound_symbols(types: Iterable[ir.Type], before: Iterable[str] = ()) -> set[str]:
     """The symbols that values of these types determine: a dimension that is the symbol, or is linear in it.
 
     A dimension of several symbols determines the one that the others leave open.
+
+    Args:
+        types: those of the values.
+        before: symbols that are known without them; they are in the answer, too.
     """
     shapes = [TensorInfo.of(t).shape for t in types if isinstance(t, ir.RankedTensorType) and t.encoding is not None]
     waiting = [dim for shape in shapes for dim in shape if isinstance(dim, Expr)]
-    known: set[str] = set()
+    known = set(before)
     progress = True
     while progress:
         before = len(waiting)

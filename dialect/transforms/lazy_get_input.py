@@ -18,9 +18,19 @@ after::
       return %t, %c
     }
 
-The provider comes after the run-time inputs and is one of them from then on. A weight that is used in a region is read before
-the op that has the region; one that nothing uses is never read. A weight that alone defines a symbol is read before the
-symbol's first use.
+The provider comes after the run-time inputs and is one of them from then on. A weight is read once: before the first op that
+uses it or a symbol that it alone defines, in a branch if that branch alone does, and before a loop. One that nothing uses is
+never read. With ``callback=functions`` there is no provider, and the weights come from functions that the module declares::
+
+    func.func private @get_param_4x8xf32(index {relax.name = "index"}) -> tensor<4x8xf32>
+        attributes {relax.callback = "get_param"}
+
+    %w = call @get_param_4x8xf32(%c0) {relax.name = "w"} : (index) -> tensor<4x8xf32>
+
+With ``extra-get=rank:i64`` the function has an input ``rank``, which every read passes on::
+
+    %p = "relax.bind_argument"(%provider, %rank) {name = "rank"}
+    %w = "relax.get_param"(%p) {index = 0 : i64, name = "w"}
 """
 
 from __future__ import annotations
@@ -30,22 +40,31 @@ from typing import ClassVar
 
 from ..bindings import ir
 from ..pass_manager import Pass
-from .lazy_io import lazy_targets, read_weights_lazily
+from .lazy_io import lazy_targets
+from .lazy_options import CallStyle
+from .lazy_reads import read_weights_lazily
 
 __all__ = ["LazyGetInput"]
 
 
 @dataclass(frozen=True)
 class LazyGetInput(Pass):
-    """Makes functions read each weight from a provider just before its first use.
+    """Makes functions read each weight where it is first needed.
 
     Attributes:
         functions: names of the functions to change; by default all public ones with ``relax.num_input``, except those whose
             weights a transform function prepares.
+        callback: ``arguments`` for a provider that each function gets as an argument, ``functions`` for declared functions.
+        addressing: what reads say of a weight: its ``index``, its ``name`` or ``both``.
+        extra_get: inputs that reads pass on, ``name:type``; ``name`` alone for one that is there.
     """
 
     name: ClassVar[str] = "relax-lazy-get-input"
     functions: tuple[str, ...] = ()
+    callback: str = "arguments"
+    addressing: str = "both"
+    extra_get: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        read_weights_lazily(op, lazy_targets(op, self.functions))
+        style = CallStyle.of(self.callback, self.addressing, "extra-get", self.extra_get)
+        read_weights_lazily(op, lazy_targets(op, self.functions), style)

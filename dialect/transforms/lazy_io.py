@@ -1,8 +1,9 @@
-"""Makes one function read its weights from a provider, or hand its results to a sink; what the lazy passes share."""
+"""What the lazy passes share: the functions they change, and the inputs that these get."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..bindings import func, ir
 from ..errors import RelaxError
@@ -13,43 +14,43 @@ from ..functions import (
     is_private,
     name_of,
     num_input,
-    returned_values,
     set_num_input,
+    transform_targets,
     update_type,
 )
-from ..ops import GetParam, SetOutput
 from ..relax import OutputSink, ParamProvider
-from ..signature import (
-    argument_attributes,
-    named,
-    result_attributes,
-    set_argument_attributes,
-    set_result_attributes,
-    tensor_name,
-    weight_names,
-)
+from ..signature import argument_attributes, named, set_argument_attributes, tensor_name, weight_names
 from ..struct_info import is_tensor
-from ..symbol_uses import SymbolUses, bound_symbols
-from ..traversal import free_values, operations
-from .entries import check_not_called, transforms_by_target
+from .entries import transforms_by_target
+from .lazy_emit import Declarations, Emitter, OpEmitter
+from .lazy_options import CallStyle, Extra
 
-__all__ = ["lazy_targets", "read_weights_lazily", "write_results_lazily"]
+__all__ = ["LazyIO", "entry_block", "lazy_targets", "tensor_weights"]
 
 
-def lazy_targets(module: ir.Operation, wanted: Sequence[str]) -> list[func.FuncOp]:
+def lazy_targets(module: ir.Operation, wanted: Sequence[str], transforms: bool = False) -> list[func.FuncOp]:
     """The functions that a lazy pass changes: those named; by default public ones with ``relax.num_input``.
 
     A function that a transform function prepares weights for is left out unless named: its weights come prepared.
 
+    Args:
+        module: the module.
+        wanted: names of those to change; empty is all of them.
+        transforms: only transform functions, private ones too.
+
     Raises:
-        RelaxError: a named function does not exist, has no body or no ``relax.num_input``.
+        RelaxError: a named function does not exist, has no body or no ``relax.num_input``, or is no transform function.
     """
     known = {name_of(f): f for f in functions(module)}
     for name in wanted:
-        if name not in known or NUM_INPUT not in known[name].attributes or body_of(known[name]) is None:
-            raise RelaxError(f"expected functions with {NUM_INPUT} for option 'functions', got @{name}")
+        fits = name in known and body_of(known[name]) is not None
+        if not fits or not (transform_targets(known[name]) if transforms else NUM_INPUT in known[name].attributes):
+            kind = "transform functions" if transforms else f"functions with {NUM_INPUT}"
+            raise RelaxError(f"expected {kind} for option 'functions', got @{name}")
     if wanted:
         return [known[name] for name in dict.fromkeys(wanted)]
+    if transforms:
+        return [f for f in known.values() if transform_targets(f) and body_of(f) is not None]
     prepared = transforms_by_target(module)
     return [
         f
@@ -58,31 +59,17 @@ def lazy_targets(module: ir.Operation, wanted: Sequence[str]) -> list[func.FuncO
     ]
 
 
-def read_weights_lazily(module: ir.Operation, targets: Iterable[func.FuncOp]) -> None:
-    """Replaces the weights of functions by one provider each, after the inputs, and a read before each weight's first use."""
-    changing = [f for f in targets if _weights(f)]
-    check_not_called(module, changing)
-    for function in changing:
-        _Reads(function).insert()
-
-
-def write_results_lazily(module: ir.Operation, targets: Iterable[func.FuncOp]) -> None:
-    """Replaces the results of functions by one sink each, after the inputs, and a write after each result's definition."""
-    changing = [f for f in targets if len(result_attributes(f))]
-    check_not_called(module, changing)
-    for function in changing:
-        _insert_writes(function)
-
-
-def _entry(function: func.FuncOp) -> ir.Block:
+def entry_block(function: func.FuncOp) -> ir.Block:
+    """The body of a function. Raises RelaxError when it has several blocks."""
     blocks = list(function.regions[0].blocks)
     if len(blocks) != 1:
         raise RelaxError(f"'func.func' op expected one block, got several in @{name_of(function)}", function.location)
     return blocks[0]
 
 
-def _weights(function: func.FuncOp) -> list[ir.Value]:
-    weights = list[ir.Value](_entry(function).arguments)[num_input(function) or 0 :]
+def tensor_weights(function: func.FuncOp) -> list[ir.Value]:
+    """The arguments after the inputs. Raises RelaxError when one is no tensor."""
+    weights = list[ir.Value](entry_block(function).arguments)[num_input(function) or 0 :]
     other = next((w for w in weights if not is_tensor(w)), None)
     if other is not None:
         raise RelaxError(f"'func.func' op expected only tensors as weights of @{name_of(function)}, got {other.type}",
@@ -90,104 +77,86 @@ def _weights(function: func.FuncOp) -> list[ir.Value]:
     return weights
 
 
-class _Reads:
-    """The reads of one function's weights: each before the first op that uses the weight, or a symbol only it defines."""
+@dataclass(frozen=True)
+class LazyIO:
+    """Opens functions of one module for reads, or for writes.
 
-    def __init__(self, function: func.FuncOp):
-        self.function, self.block = function, _entry(function)
-        self.inputs = num_input(function) or 0
-        self.weights = _weights(function)
-        names = weight_names(function, self.inputs)
-        self.pending = {w: (i, n) for i, (w, n) in enumerate(zip(self.weights, names, strict=True))}
-        self.uses = SymbolUses()
-        self.definer = self._definers()
+    Attributes:
+        declarations: the callbacks that the module declares.
+        style: how calls are made.
+    """
 
-    def _definers(self) -> dict[str, ir.Value]:
-        """The weight that defines a symbol, for symbols that no input defines."""
-        known = bound_symbols(a.type for a in list(self.block.arguments)[: self.inputs])
-        found: dict[str, ir.Value] = {}
-        for weight in self.weights:
-            for symbol in sorted(bound_symbols([weight.type]) - known):
-                found.setdefault(symbol, weight)
-        return found
+    declarations: Declarations
+    style: CallStyle
 
-    def insert(self) -> None:
-        provider = self.block.add_argument(ParamProvider.get(), self.function.location)
-        for op in operations(self.block):
-            for weight in self._wanted(op):
-                index, name = self.pending.pop(weight)
-                with weight.location, ir.InsertionPoint(op):
-                    read = GetParam.create(provider, result_types=[weight.type], index=index, name=name)
-                weight.replace_all_uses_with(read.results[0])
-        for position in reversed(range(self.inputs, self.inputs + len(self.weights))):
-            self.block.erase_argument(position)
-        attributes = argument_attributes(self.function)[: self.inputs]
-        update_type(self.function)
-        set_argument_attributes(self.function, [*attributes, named(None)])
-        set_num_input(self.function, self.inputs + 1)
+    def reader(self, function: func.FuncOp) -> Emitter:
+        """What makes reads in a function, which gets the inputs for that."""
+        return self._open(function, ParamProvider.get())
 
-    def _wanted(self, op: ir.Operation) -> list[ir.Value]:
-        """The weights not read yet that an op needs, in argument order."""
-        wanted = {v for v in free_values(op) if v in self.pending}
-        if self.definer:
-            wanted |= {w for s in self.uses.of_op(op) if (w := self.definer.get(s)) is not None and w in self.pending}
-        return sorted(wanted, key=lambda w: self.pending[w][0])
+    def writer(self, function: func.FuncOp) -> Emitter:
+        """What makes writes in a function, which gets the inputs for that."""
+        return self._open(function, OutputSink.get())
+
+    def _open(self, function: func.FuncOp, callback: ir.Type) -> Emitter:
+        there = [_find(function, extra) for extra in self.style.extras]
+        new = [] if self.style.functions else [(None, callback)]
+        new += [(e.name, e.type) for e, found in zip(self.style.extras, there, strict=True) if found is None]
+        added = _add_inputs(function, new)
+        # Positions of inputs stay, whatever is added behind them.
+        arguments = list(entry_block(function).arguments)
+        rest = iter(added if self.style.functions else added[1:])
+        extras = [arguments[found] if found is not None else next(rest) for found in there]
+        if self.style.functions:
+            return Emitter(self.declarations, self.style, extras)
+        emitter = OpEmitter(self.declarations, self.style, extras)
+        with function.location, ir.InsertionPoint.at_block_begin(entry_block(function)):
+            emitter.bind(added[0])
+        return emitter
 
 
-def _insert_writes(function: func.FuncOp) -> None:
-    block, inputs = _entry(function), num_input(function) or 0
-    values, names = returned_values(function), [tensor_name(a) for a in result_attributes(function)]
-    other = next((v for v in values if not is_tensor(v)), None)
-    if other is not None:
-        raise RelaxError(f"'func.func' op expected only tensors as results of @{name_of(function)}, got {other.type}",
+def _find(function: func.FuncOp, extra: Extra) -> int | None:
+    """The position of the input that an extra is, None for one to add.
+
+    Raises:
+        RelaxError: there is none and its type is not known, or the argument of that name is a weight or of another type.
+    """
+    arguments, inputs = list(entry_block(function).arguments), num_input(function) or 0
+    names = [tensor_name(a) for a in argument_attributes(function)]
+    where = f"@{name_of(function)}"
+    if extra.name not in names:
+        if extra.type is None:
+            raise RelaxError(f"'func.func' op expected an input of {where} named '{extra.name}', got none", function.location)
+        return None
+    position = names.index(extra.name)
+    if position >= inputs:
+        raise RelaxError(f"'func.func' op expected '{extra.name}' to be an input of {where}, got a weight", function.location)
+    if extra.type is not None and arguments[position].type != extra.type:
+        got = arguments[position].type
+        raise RelaxError(f"'func.func' op expected the input '{extra.name}' of {where} to be of type {extra.type}, got {got}",
                          function.location)  # fmt: skip
-    sink, moved = _insert_sink(function, block, inputs)
-    wanted: dict[ir.Value, list[int]] = {}
-    for index, value in enumerate(values):
-        wanted.setdefault(moved.get(value, value), []).append(index)
-    body = operations(block)
-    _write(block.arguments, wanted, names, sink, ir.InsertionPoint(body[0]))
-    for op in body[:-1]:
-        _write(op.results, wanted, names, sink, ir.InsertionPoint.after(op))
-    with body[-1].location, ir.InsertionPoint(body[-1]):
-        func.ReturnOp([])
-    body[-1].erase()
-    update_type(function)
-    set_result_attributes(function, [])
-    set_num_input(function, inputs + 1)
+    return position
 
 
-def _insert_sink(function: func.FuncOp, block: ir.Block, inputs: int) -> tuple[ir.Value, dict[ir.Value, ir.Value]]:
-    """Adds the sink after the inputs. Blocks only grow at the end, so the weights move behind it; old weights to new ones.
+def _add_inputs(function: func.FuncOp, items: Sequence[tuple[str | None, ir.Type | None]]) -> list[ir.Value]:
+    """Adds arguments behind the inputs. Blocks only grow at the end, so the weights move behind them.
 
     Weights without a name get the one that their old position gives them.
     """
-    attributes = [*argument_attributes(function)[:inputs], named(None)]
+    if not items:
+        return []
+    block, inputs = entry_block(function), num_input(function) or 0
+    attributes = [*argument_attributes(function)[:inputs], *(named(name) for name, _ in items)]
     for item, name in zip(argument_attributes(function)[inputs:], weight_names(function, inputs), strict=True):
         attributes.append(item if tensor_name(item) == name else named(name))
     old = list(block.arguments)[inputs:]
-    sink = block.add_argument(OutputSink.get(), function.location)
-    moved: dict[ir.Value, ir.Value] = {}
+    added = [block.add_argument(type_, function.location) for _, type_ in items if type_ is not None]
     for weight in old:
-        moved[weight] = block.add_argument(weight.type, weight.location)
-        weight.replace_all_uses_with(moved[weight])
+        weight.replace_all_uses_with(block.add_argument(weight.type, weight.location))
     for position in reversed(range(inputs, inputs + len(old))):
         block.erase_argument(position)
     # The attributes wait for the function type to agree with them.
     set_argument_attributes(function, [])
     update_type(function)
     set_argument_attributes(function, attributes)
-    return sink, moved
-
-
-def _write(
-    values: Iterable[ir.Value],
-    wanted: dict[ir.Value, list[int]],
-    names: Sequence[str | None],
-    sink: ir.Value,
-    where: ir.InsertionPoint,
-) -> None:
-    for value in values:
-        for index in wanted.get(value, ()):
-            location = value.location if isinstance(value, ir.BlockArgument) else value.owner.location
-            SetOutput.create(sink, value, index=index, name=names[index], loc=location, ip=where)
+    set_num_input(function, inputs + len(items))
+    return added

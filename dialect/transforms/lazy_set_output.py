@@ -19,7 +19,18 @@ after::
     }
 
 The sink comes after the run-time inputs and is one of them from then on. An argument that is returned is handed over at the
-start; a value returned twice is handed over once per result.
+start; a value returned twice is handed over once per result; the result of a branch or a loop after it. With
+``callback=functions`` there is no sink, and results go to functions that the module declares::
+
+    func.func private @set_output_8x4xf32(index {relax.name = "index"}, tensor<8x4xf32> {relax.name = "value"})
+        attributes {relax.callback = "set_output"}
+
+    call @set_output_8x4xf32(%c0, %t) {relax.name = "w.t"} : (index, tensor<8x4xf32>) -> ()
+
+With ``extra-set=rank:i64`` the function has an input ``rank``, which every write passes on::
+
+    %s = "relax.bind_argument"(%sink, %rank) {name = "rank"}
+    "relax.set_output"(%s, %t) {index = 0 : i64, name = "w.t"}
 """
 
 from __future__ import annotations
@@ -29,7 +40,9 @@ from typing import ClassVar
 
 from ..bindings import ir
 from ..pass_manager import Pass
-from .lazy_io import lazy_targets, write_results_lazily
+from .lazy_io import lazy_targets
+from .lazy_options import CallStyle
+from .lazy_writes import write_results_lazily
 
 __all__ = ["LazySetOutput"]
 
@@ -41,10 +54,17 @@ class LazySetOutput(Pass):
     Attributes:
         functions: names of the functions to change; by default all public ones with ``relax.num_input``, except those whose
             weights a transform function prepares.
+        callback: ``arguments`` for a sink that each function gets as an argument, ``functions`` for declared functions.
+        addressing: what writes say of a result: its ``index``, its ``name`` or ``both``.
+        extra_set: inputs that writes pass on, ``name:type``; ``name`` alone for one that is there.
     """
 
     name: ClassVar[str] = "relax-lazy-set-output"
     functions: tuple[str, ...] = ()
+    callback: str = "arguments"
+    addressing: str = "both"
+    extra_set: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        write_results_lazily(op, lazy_targets(op, self.functions))
+        style = CallStyle.of(self.callback, self.addressing, "extra-set", self.extra_set)
+        write_results_lazily(op, lazy_targets(op, self.functions), style)

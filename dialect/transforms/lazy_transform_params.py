@@ -18,7 +18,8 @@ after::
       return
     }
 
-Only functions with ``relax.transform_for`` change, inference never does.
+Only functions with ``relax.transform_for`` change, inference never does. :mod:`.lazy_get_input` and :mod:`.lazy_set_output`,
+which do one end each, tell about the options.
 """
 
 from __future__ import annotations
@@ -27,20 +28,37 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..bindings import ir
-from ..functions import body_of, functions, transform_targets
 from ..pass_manager import Pass
-from .lazy_io import read_weights_lazily, write_results_lazily
+from .lazy_io import lazy_targets
+from .lazy_options import CallStyle
+from .lazy_reads import read_weights_lazily
+from .lazy_writes import write_results_lazily
 
 __all__ = ["LazyTransformParams"]
 
 
 @dataclass(frozen=True)
 class LazyTransformParams(Pass):
-    """Makes transform functions read weights from a provider and hand prepared weights to a sink, one by one."""
+    """Makes transform functions read weights from a provider and hand prepared weights to a sink, one by one.
+
+    Attributes:
+        functions: names of the transform functions to change; all of them by default.
+        callback: ``arguments`` for callbacks that each function gets as arguments, ``functions`` for declared functions.
+        addressing: what is said of a weight or result: its ``index``, its ``name`` or ``both``.
+        extra_get: inputs that reads pass on, ``name:type``; ``name`` alone for one that is there.
+        extra_set: inputs that writes pass on.
+    """
 
     name: ClassVar[str] = "relax-lazy-transform-params"
+    functions: tuple[str, ...] = ()
+    callback: str = "arguments"
+    addressing: str = "both"
+    extra_get: tuple[str, ...] = ()
+    extra_set: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        transforms = [f for f in functions(op) if transform_targets(f) and body_of(f) is not None]
-        read_weights_lazily(op, transforms)
-        write_results_lazily(op, transforms)
+        reads = CallStyle.of(self.callback, self.addressing, "extra-get", self.extra_get)
+        writes = CallStyle.of(self.callback, self.addressing, "extra-set", self.extra_set)
+        transforms = lazy_targets(op, self.functions, transforms=True)
+        read_weights_lazily(op, transforms, reads)
+        write_results_lazily(op, transforms, writes)

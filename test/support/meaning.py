@@ -15,6 +15,7 @@ import numpy as np
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import body_of, functions, is_private, name_of, num_input, result_names, transform_targets
+from relaxir.dialect.lazy_calls import LazyCalls
 from relaxir.dialect.reference.arguments import entry_names
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.struct_info import TensorInfo, is_tensor
@@ -66,7 +67,7 @@ def prepare(module: ir.Operation, name: str, raw: Arrays) -> dict[str, np.ndarra
     transform = _transform_of(module, name)
     if transform is None:
         return dict(raw)
-    names = _output_names(transform)
+    names = _output_names(module, transform)
     results = _run(module, transform, [], raw)
     assert len(names) == len(results)
     return dict(zip(names, results, strict=True))
@@ -75,27 +76,35 @@ def prepare(module: ir.Operation, name: str, raw: Arrays) -> dict[str, np.ndarra
 def _run(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], weights: Arrays) -> tuple[np.ndarray, ...]:
     handed: dict[int, np.ndarray] = {}
 
-    def provider(index: int, name: str | None) -> np.ndarray:
+    def provider(index: int | None, name: str | None, **bound: Any) -> np.ndarray:
         return weights[name if name is not None else f"weight{index}"]
 
-    def sink(index: int, name: str | None, value: np.ndarray) -> None:
+    def sink(index: int, name: str | None, value: np.ndarray, **bound: Any) -> None:
         assert index not in handed
         handed[index] = np.array(value)
 
     split = num_input(function)
     names = entry_names(function)
     wanted = names[len(names) if split is None else split :]
-    results = evaluate(module, name_of(function), inputs, {n: weights[n] for n in wanted}, provider, sink)
+    given = [*inputs, *_added_inputs(function, len(inputs))]
+    results = evaluate(module, name_of(function), given, {n: weights[n] for n in wanted}, provider, sink)
     return results or tuple(handed[i] for i in sorted(handed))
 
 
-def _output_names(function: func.FuncOp) -> list[str]:
-    """Names of a function's results, or of what it hands to its sink, by index."""
+def _added_inputs(function: func.FuncOp, given: int) -> list[Any]:
+    """Values of the inputs that the lazy passes add behind others, to pass on to callbacks."""
+    inputs = [a for a in list(body_of(function).arguments)[: num_input(function)] if not _is_callable(a)]
+    return [_random(a.type, np.random.default_rng(0)) for a in inputs[given:]]
+
+
+def _output_names(module: ir.Operation, function: func.FuncOp) -> list[str]:
+    """Names of a function's results, or of what it hands over, by index."""
     names = result_names(function)
     if names:
         return [n or f"weight{i}" for i, n in enumerate(names)]
-    sets = [op for op in nested_operations(function.operation) if op.name == "relax.set_output"]
-    by_index = {op.opview.index: op.opview.name or f"weight{op.opview.index}" for op in sets}
+    lazy = LazyCalls(module)
+    writes = [lazy.describe(op) for op in nested_operations(function.operation) if lazy.is_write(op)]
+    by_index = {w.index: w.name or f"weight{w.index}" for w in writes}
     return [by_index[i] for i in sorted(by_index)]
 
 
