@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import attributes
+from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import (
     boolean,
@@ -15,6 +16,7 @@ from ..inference import (
     require_same_dtype,
     shape_text,
 )  # fmt: skip
+from ..layouts import DATA_LAYOUTS, KERNEL_LAYOUTS, reordered
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr, same
@@ -231,7 +233,9 @@ def _window(size: Dim, kernel: Dim, stride: int, before: int, after: int, dilati
 class Conv2D(Op, name="conv2d"):
     """Cross-correlation of ``x[n, c, h, w]`` with ``weight[o, c / groups, kh, kw]``: ``[n, o, h', w']``.
 
-    ``padding`` is top, left, bottom, right.
+    ``padding`` is top, left, bottom, right. ``data_layout`` is the order of dimensions of ``x`` and of the result,
+    ``kernel_layout`` that of the weight. Products are summed in f32 (f64 for f64 operands) and rounded once to ``out_dtype``,
+    by default the operands' dtype.
     """
 
     x: Operand[Tensor]
@@ -242,28 +246,38 @@ class Conv2D(Op, name="conv2d"):
         "padding": attributes.integers(default=(0, 0, 0, 0), length=4),
         "dilation": attributes.integers(default=(1, 1), length=2),
         "groups": attributes.integer(default=1),
+        "data_layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
+        "kernel_layout": attributes.enum(KERNEL_LAYOUTS, default="OIHW"),
+        "out_dtype": attributes.dtype(default=None),
     }
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, weight = operands
+        layout, out_dtype = attrs["data_layout"], attrs["out_dtype"]
         require_float(x)
         require_same_dtype(x, weight)
         require_rank(x, 4)
         require_rank(weight, 4, "weight")
-        n, c, h, w = x.shape
-        o, cg, kh, kw = weight.shape
+        if out_dtype is not None and not isinstance(out_dtype, ir.FloatType):
+            raise RelaxError(f"expected a floating-point out_dtype, got {out_dtype}")
+        n, c, h, w = reordered(x.shape, layout, "NCHW")
+        o, cg, kh, kw = reordered(weight.shape, attrs["kernel_layout"], "OIHW")
         groups = attrs["groups"]
         if groups < 1 or (isinstance(o, int) and o % groups) or (cg is not None and not same(c, cg * groups)):
             raise RelaxError(
                 f"expected channels that fit {groups} groups, got {shape_text(x.shape)} and {shape_text(weight.shape)}"
             )
         (sh, sw), (top, left, bottom, right), (dh, dw) = attrs["strides"], attrs["padding"], attrs["dilation"]
-        return x.with_(shape=[n, o, _window(h, kh, sh, top, bottom, dh), _window(w, kw, sw, left, right, dw)])
+        shape = [n, o, _window(h, kh, sh, top, bottom, dh), _window(w, kw, sw, left, right, dw)]
+        return x.with_(shape=reordered(shape, "NCHW", layout), dtype=out_dtype)
 
 
 class _Pool2D(Op):
-    """Base: a window of ``pool_size`` over ``x[n, c, h, w]``; ``padding`` is top, left, bottom, right."""
+    """Base: a window of ``pool_size`` over ``x[n, c, h, w]``; ``padding`` is top, left, bottom, right.
+
+    ``layout`` is the order of dimensions of ``x`` and of the result.
+    """
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -273,6 +287,7 @@ class _Pool2D(Op):
         "padding": attributes.integers(default=(0, 0, 0, 0), length=4),
         "dilation": attributes.integers(default=(1, 1), length=2),
         "ceil_mode": attributes.boolean(default=False),
+        "layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
     }
 
     @staticmethod
@@ -282,9 +297,10 @@ class _Pool2D(Op):
         require_rank(x, 4)
         (kh, kw), (sh, sw), (dh, dw) = attrs["pool_size"], attrs["strides"], attrs["dilation"]
         top, left, bottom, right = attrs["padding"]
-        ceil = attrs["ceil_mode"]
-        n, c, h, w = x.shape
-        return x.with_(shape=[n, c, _window(h, kh, sh, top, bottom, dh, ceil), _window(w, kw, sw, left, right, dw, ceil)])
+        ceil, layout = attrs["ceil_mode"], attrs["layout"]
+        n, c, h, w = reordered(x.shape, layout, "NCHW")
+        shape = [n, c, _window(h, kh, sh, top, bottom, dh, ceil), _window(w, kw, sw, left, right, dw, ceil)]
+        return x.with_(shape=reordered(shape, "NCHW", layout))
 
 
 class MaxPool2D(_Pool2D, name="max_pool2d"):
@@ -301,11 +317,15 @@ class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
     """Means over windows chosen so that the result is ``output_size``.
 
     Output ``i`` of ``o`` over a dimension of ``h`` averages elements from ``floor(i h / o)`` to before ``ceil((i + 1) h / o)``.
+    ``layout`` is the order of dimensions of ``x`` and of the result.
     """
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"output_size": attributes.integers(length=2)}
+    attrs = {
+        "output_size": attributes.integers(length=2),
+        "layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
+    }
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -314,7 +334,8 @@ class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
         require_rank(x, 4)
         if any(size < 1 for size in attrs["output_size"]):
             raise RelaxError(f"expected a positive output_size, got {attrs['output_size']}")
-        return x.with_(shape=[*x.shape[:2], *attrs["output_size"]])
+        n, c, _, _ = reordered(x.shape, attrs["layout"], "NCHW")
+        return x.with_(shape=reordered([n, c, *attrs["output_size"]], "NCHW", attrs["layout"]))
 
 
 class Pad(Op, name="pad"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..errors import RelaxError
+from ..layouts import permutation
 from .numeric import Array, convert, wide
 from .registry import reference
 from .statistical import mean_values, variance_values
@@ -151,8 +153,10 @@ def _windows(values: Array, kernel: _Pair, strides: _Pair, dilation: _Pair) -> A
 
 @reference
 def conv2d(
-    x: Array, weight: Array, *, strides: _Pair, padding: list[int], dilation: _Pair, groups: int
+    x: Array, weight: Array, *, strides: _Pair, padding: list[int], dilation: _Pair, groups: int,
+    data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_dtype: np.dtype[Any] | None = None,
 ) -> Array:  # fmt: skip
+    x, weight = _laid_out(x, data_layout, "NCHW"), _laid_out(weight, kernel_layout, "OIHW")
     n, channels = x.shape[:2]
     outputs, per_group, kh, kw = weight.shape
     if channels != per_group * groups or outputs % groups:
@@ -164,7 +168,13 @@ def conv2d(
     columns = split.reshape(groups, n * oh * ow, per_group * kh * kw)
     filters = wide(weight).reshape(groups, outputs // groups, per_group * kh * kw)
     product = np.matmul(columns, filters.transpose(0, 2, 1)).reshape(groups, n, oh, ow, outputs // groups)
-    return convert(product.transpose(1, 0, 4, 2, 3).reshape(n, outputs, oh, ow), x.dtype)
+    image = product.transpose(1, 0, 4, 2, 3).reshape(n, outputs, oh, ow)
+    return convert(_laid_out(image, "NCHW", data_layout), out_dtype or x.dtype)
+
+
+def _laid_out(values: Array, source: str, target: str) -> Array:
+    """A view with the dimensions in the order of another layout."""
+    return values.transpose(permutation(source, target))
 
 
 def _ceil_margin(image: tuple[int, ...], kernel: _Pair, strides: _Pair, padding: list[int], dilation: _Pair) -> _Pair:
@@ -184,18 +194,21 @@ def _reach_beyond(size: int, kernel: int, stride: int, before: int, after: int, 
 
 @reference
 def max_pool2d(
-    x: Array, *, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil_mode: bool
+    x: Array, *, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil_mode: bool, layout: str = "NCHW"
 ) -> Array:  # fmt: skip
+    x = _laid_out(x, layout, "NCHW")
     margin = _ceil_margin(x.shape[2:], pool_size, strides, padding, dilation) if ceil_mode else [0, 0]
     after = [p + m for p, m in zip(padding[2:], margin, strict=True)]
     windows = _windows(_padded(wide(x), padding[:2], after, -np.inf), pool_size, strides, dilation)
-    return convert(np.max(windows, axis=(-2, -1), initial=-np.inf), x.dtype)
+    return convert(_laid_out(np.max(windows, axis=(-2, -1), initial=-np.inf), "NCHW", layout), x.dtype)
 
 
 @reference
 def avg_pool2d(
-    x: Array, *, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil_mode: bool, count_include_pad: bool
+    x: Array, *, pool_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair, ceil_mode: bool,
+    count_include_pad: bool, layout: str = "NCHW",
 ) -> Array:  # fmt: skip
+    x = _laid_out(x, layout, "NCHW")
     margin = _ceil_margin(x.shape[2:], pool_size, strides, padding, dilation) if ceil_mode else [0, 0]
     values = wide(x)
 
@@ -205,18 +218,19 @@ def avg_pool2d(
         return np.sum(windows, axis=(-2, -1))
 
     counted = np.ones((1, 1, *x.shape[2:]), values.dtype)
-    return convert(sums(values, 0) / sums(counted, 1 if count_include_pad else 0), x.dtype)
+    means = sums(values, 0) / sums(counted, 1 if count_include_pad else 0)
+    return convert(_laid_out(means, "NCHW", layout), x.dtype)
 
 
 @reference
-def adaptive_avg_pool2d(x: Array, *, output_size: _Pair) -> Array:
-    values = wide(x)
-    rows, columns = (_adaptive_bounds(size, out) for size, out in zip(x.shape[2:], output_size, strict=True))
-    result = np.zeros((*x.shape[:2], *output_size), values.dtype)
+def adaptive_avg_pool2d(x: Array, *, output_size: _Pair, layout: str = "NCHW") -> Array:
+    values = _laid_out(wide(x), layout, "NCHW")
+    rows, columns = (_adaptive_bounds(size, out) for size, out in zip(values.shape[2:], output_size, strict=True))
+    result = np.zeros((*values.shape[:2], *output_size), values.dtype)
     for i, (top, bottom) in enumerate(rows):
         for j, (left, right) in enumerate(columns):
             result[:, :, i, j] = mean_values(values[:, :, top:bottom, left:right], (2, 3), False)
-    return convert(result, x.dtype)
+    return convert(_laid_out(result, "NCHW", layout), x.dtype)
 
 
 def _adaptive_bounds(size: int, out: int) -> list[tuple[int, int]]:

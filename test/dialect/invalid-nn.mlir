@@ -445,3 +445,43 @@ func.func @pad_value(%x: tensor<2xi8>) {
   %0 = "relax.pad"(%x) {before = array<i64: 1>, after = array<i64: 0>, value = 1000 : i64} : (tensor<2xi8>) -> tensor<3xi8>
   return
 }
+
+// -----
+
+func.func @conv2d_data_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'relax.conv2d' op expected one of 'NCHW', 'NHWC' for attribute 'data_layout', got "HWCN"}}
+  %0 = "relax.conv2d"(%x, %y) {data_layout = "HWCN"} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x8x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv2d_kernel_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'relax.conv2d' op expected one of 'OIHW', 'HWIO' for attribute 'kernel_layout', got "OHWI"}}
+  %0 = "relax.conv2d"(%x, %y) {kernel_layout = "OHWI"} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x8x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv2d_channels_of_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'relax.conv2d' op expected channels that fit 1 groups, got [1, 8, 8, 4] and [6, 4, 3, 3]}}
+  %0 = "relax.conv2d"(%x, %y) {data_layout = "NHWC", kernel_layout = "HWIO"} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x8x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @conv2d_out_dtype(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{'relax.conv2d' op expected a floating-point out_dtype, got i32}}
+  %0 = "relax.conv2d"(%x, %y) {data_layout = "NHWC", out_dtype = i32} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x6x6xi32>
+  return
+}
+
+// -----
+
+func.func @max_pool2d_layout(%x: tensor<1x8x8x4xf32>) {
+  // expected-error @+1 {{'relax.max_pool2d' op expected one of 'NCHW', 'NHWC' for attribute 'layout', got "NCWH"}}
+  %0 = "relax.max_pool2d"(%x) {layout = "NCWH", pool_size = array<i64: 2, 2>} : (tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  return
+}

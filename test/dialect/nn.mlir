@@ -188,3 +188,45 @@ func.func @pad_2(%x: tensor<4xi8>) {
   %0 = "relax.pad"(%x) {after = array<i64: 1>, before = array<i64: 1>} : (tensor<4xi8>) -> tensor<6xi8>
   return
 }
+
+// CHECK-LABEL: func.func @conv2d_nhwc(
+// CHECK: "relax.conv2d"(%{{.*}}, %{{.*}}) {data_layout = "NHWC", kernel_layout = "HWIO"} : (tensor<?x8x8x4xf32, {sym = ["n"]}>, tensor<3x3x4x6xf32>) -> tensor<?x6x6x6xf32, {sym = ["n"]}>
+func.func @conv2d_nhwc(%x: tensor<?x8x8x4xf32, {sym = ["n"]}>, %y: tensor<3x3x4x6xf32>) {
+  %0 = "relax.conv2d"(%x, %y) {data_layout = "NHWC", kernel_layout = "HWIO"} : (tensor<?x8x8x4xf32, {sym = ["n"]}>, tensor<3x3x4x6xf32>) -> tensor<?x6x6x6xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @conv2d_out_dtype(
+// CHECK: "relax.conv2d"(%{{.*}}, %{{.*}}) {out_dtype = f32} : (tensor<1x4x8x8xbf16>, tensor<6x4x3x3xbf16>) -> tensor<1x6x6x6xf32>
+func.func @conv2d_out_dtype(%x: tensor<1x4x8x8xbf16>, %y: tensor<6x4x3x3xbf16>) {
+  %0 = "relax.conv2d"(%x, %y) {out_dtype = f32} : (tensor<1x4x8x8xbf16>, tensor<6x4x3x3xbf16>) -> tensor<1x6x6x6xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @conv2d_mixed_layouts(
+// CHECK: "relax.conv2d"(%{{.*}}, %{{.*}}) {groups = 2 : i64, kernel_layout = "HWIO"} : (tensor<1x4x8x8xf32>, tensor<3x3x2x6xf32>) -> tensor<1x6x6x6xf32>
+func.func @conv2d_mixed_layouts(%x: tensor<1x4x8x8xf32>, %y: tensor<3x3x2x6xf32>) {
+  %0 = "relax.conv2d"(%x, %y) {groups = 2 : i64, kernel_layout = "HWIO"} : (tensor<1x4x8x8xf32>, tensor<3x3x2x6xf32>) -> tensor<1x6x6x6xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @max_pool2d_nhwc(
+// CHECK: "relax.max_pool2d"(%{{.*}}) {layout = "NHWC", pool_size = array<i64: 2, 2>, strides = array<i64: 2, 2>} : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x4x4x4xf32, {sym = ["n"]}>
+func.func @max_pool2d_nhwc(%x: tensor<?x8x8x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.max_pool2d"(%x) {layout = "NHWC", pool_size = array<i64: 2, 2>, strides = array<i64: 2, 2>} : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x4x4x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @avg_pool2d_nhwc(
+// CHECK: "relax.avg_pool2d"(%{{.*}}) {layout = "NHWC", padding = array<i64: 1, 0, 1, 0>, pool_size = array<i64: 3, 2>} : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x8x7x4xf32, {sym = ["n"]}>
+func.func @avg_pool2d_nhwc(%x: tensor<?x8x8x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.avg_pool2d"(%x) {layout = "NHWC", padding = array<i64: 1, 0, 1, 0>, pool_size = array<i64: 3, 2>} : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x8x7x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @adaptive_avg_pool2d_nhwc(
+// CHECK: "relax.adaptive_avg_pool2d"(%{{.*}}) {layout = "NHWC", output_size = array<i64: 3, 2>} : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x3x2x4xf32, {sym = ["n"]}>
+func.func @adaptive_avg_pool2d_nhwc(%x: tensor<?x8x8x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.adaptive_avg_pool2d"(%x) {layout = "NHWC", output_size = array<i64: 3, 2>} : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x3x2x4xf32, {sym = ["n"]}>
+  return
+}

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
+from relaxir.dialect.layouts import permutation
 from relaxir.dialect.reference.registry import reference_of
 from support.float_checks import floats, wide
 
@@ -228,6 +229,35 @@ def test_conv2d_of_channels_that_do_not_fit() -> None:
     x, weight = np.ones((1, 3, 4, 4), np.float32), np.ones((2, 2, 3, 3), np.float32)
     with pytest.raises(RelaxError, match="expected channels that fit 1 groups"):
         reference_of("conv2d").function(x, weight, strides=[1, 1], padding=[0] * 4, dilation=[1, 1], groups=1)
+
+
+@pytest.mark.parametrize(("data", "kernel"), [("NHWC", "HWIO"), ("NHWC", "OIHW"), ("NCHW", "HWIO")])
+def test_conv2d_in_other_layouts(data: str, kernel: str) -> None:
+    rng = np.random.default_rng(13)
+    x, weight = floats(rng, (2, 4, 5, 6), "bf16", specials=False), floats(rng, (6, 2, 3, 2), "bf16", specials=False)
+    attrs = {"strides": [2, 1], "padding": [1, 0, 2, 1], "dilation": [1, 2], "groups": 2, "out_dtype": np.dtype(np.float32)}
+    want = reference_of("conv2d").function(x, weight, **attrs)
+    moved = (x.transpose(permutation("NCHW", data)), weight.transpose(permutation("OIHW", kernel)))
+    got = reference_of("conv2d").function(*moved, **attrs, data_layout=data, kernel_layout=kernel)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, want.transpose(permutation("NCHW", data)))
+    close(got.transpose(permutation(data, "NCHW")), torch_conv(x, weight, attrs), "f32", 60)
+
+
+def torch_conv(x: Array, weight: Array, attrs: dict[str, Any]) -> torch.Tensor:
+    top, left, bottom, right = attrs["padding"]
+    padded = fn.pad(double(x), (left, right, top, bottom))
+    return fn.conv2d(padded, double(weight), None, attrs["strides"], 0, attrs["dilation"], attrs["groups"])
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"])
+def test_pools_in_nhwc(name: str) -> None:
+    x = floats(np.random.default_rng(14), (2, 3, 7, 6), "f32", specials=False)
+    window = {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 0, 0, 1], "dilation": [1, 1], "ceil_mode": True}
+    attrs: dict[str, Any] = {"output_size": [2, 3]} if name.startswith("adaptive") else window
+    attrs |= {"count_include_pad": False} if name == "avg_pool2d" else {}
+    got = reference_of(name).function(x.transpose(0, 2, 3, 1), **attrs, layout="NHWC")
+    np.testing.assert_array_equal(got, reference_of(name).function(x, **attrs).transpose(0, 2, 3, 1))
 
 
 def pool_sizes(draw: Any) -> tuple[list[int], list[int], list[int], list[int]]:

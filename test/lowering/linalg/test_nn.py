@@ -98,6 +98,35 @@ def test_conv2d_dtypes(dtype: str) -> None:
     )
 
 
+UNEVEN = "strides = array<i64: 2, 2>, padding = array<i64: 1, 0, 0, 1>"
+NHWC = 'data_layout = "NHWC", kernel_layout = "HWIO"'
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_conv2d_in_other_layouts(dtype: str) -> None:
+    check(
+        conv("2, 6, 7, 3", "3, 3, 3, 4", "2, 4, 5, 4", NHWC, dtype),
+        conv("1, 6, 7, 3", "1, 1, 3, 4", "1, 6, 7, 4", NHWC, dtype),
+        conv("2, 6, 7, 3", "3, 2, 3, 4", "2, 3, 4, 4", f"{NHWC}, {UNEVEN}", dtype),
+        conv("1, 6, 6, 4", "3, 3, 2, 6", "1, 6, 6, 6", f"{NHWC}, groups = 2 : i64, {SAME}", dtype),
+        conv("1, 6, 6, 4", "3, 3, 1, 8", "1, 3, 3, 8", f"{NHWC}, groups = 4 : i64, strides = array<i64: 2, 2>, {SAME}", dtype),
+        conv("n, h, 7, 3", "3, 3, 3, 4", "n, h, 7, 4", f"{NHWC}, {SAME}", dtype),
+        conv("n, h, 7, 3", "3, 3, 1, 3", "n, h, 7, 3", f"{NHWC}, groups = 3 : i64, {SAME}", dtype),
+        conv("1, 6, 7, 3", "4, 3, 3, 3", "1, 4, 5, 4", 'data_layout = "NHWC"', dtype),
+        conv("1, 3, 6, 7", "3, 3, 3, 4", "1, 4, 4, 5", 'kernel_layout = "HWIO"', dtype),
+        n=2, h=5,
+    )  # fmt: skip
+
+
+def test_conv2d_rounds_to_its_out_dtype() -> None:
+    layouts = [("1, 3, 6, 7", "4, 3, 3, 3", "1, 4, 4, 5", ""), ("1, 6, 7, 3", "3, 3, 3, 4", "1, 4, 5, 4", f", {NHWC}")]
+    types = [("bf16", "f32"), ("f16", "bf16"), ("f32", "f16")]
+    check(
+        *(Case("conv2d", [f"{x}:{a}", f"{w}:{a}"], f"{r}:{b}", f"out_dtype = {b}{more}")
+          for x, w, r, more in layouts for a, b in types),
+    )  # fmt: skip
+
+
 def window(size: str, strides: str = "1, 1", padding: str = "0, 0, 0, 0", more: str = "") -> str:
     return f"pool_size = array<i64: {size}>, strides = array<i64: {strides}>, padding = array<i64: {padding}>{more}"
 
@@ -120,6 +149,22 @@ POOLS = [
 def test_pooling(dtype: str) -> None:
     sums = [("avg_pool2d", ", count_include_pad = true"), ("avg_pool2d", ""), ("max_pool2d", "")]
     check(*(Case(name, [f"{x}:{dtype}"], f"{r}:{dtype}", a + more) for x, r, a in POOLS for name, more in sums), n=2, h=5)
+
+
+def channels_last(shape: str) -> str:
+    n, c, h, w = shape.split(", ")
+    return ", ".join([n, h, w, c])
+
+
+def test_pooling_in_nhwc() -> None:
+    sums = [("avg_pool2d", ", count_include_pad = true"), ("avg_pool2d", ""), ("max_pool2d", "")]
+    check(
+        *(Case(name, [f"{channels_last(x)}:f32"], f"{channels_last(r)}:f32", f'{a}{more}, layout = "NHWC"')
+          for x, r, a in POOLS for name, more in sums),
+        *(Case("adaptive_avg_pool2d", ["2, 6, 7, 3:f32"], f"2, {s}, 3:f32", f'output_size = array<i64: {s}>, layout = "NHWC"')
+          for s in ["1, 1", "3, 2", "8, 5"]),
+        n=2, h=5,
+    )  # fmt: skip
 
 
 def test_max_pool_keeps_nan_and_never_picks_padding() -> None:
