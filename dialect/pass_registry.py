@@ -30,7 +30,11 @@ def _ours(module: str, name: str) -> Loader:
 
 
 _LOADERS: dict[str, Loader] = {
+    "relax-adjust-matmul-order": _ours("adjust_matmul_order", "AdjustMatmulOrder"),
     "relax-canonicalize": _ours("canonicalize", "Canonicalize"),
+    "relax-combine-parallel-matmul": _ours("combine_parallel_matmul", "CombineParallelMatmul"),
+    "relax-expand-matmul-of-sum": _ours("expand_matmul_of_sum", "ExpandMatmulOfSum"),
+    "relax-compute-shape-values": _ours("compute_shape_values", "ComputeShapeValues"),
     "relax-fold-batch-norm": _ours("fold_batch_norm", "FoldBatchNorm"),
     "relax-inline": _ours("inline", "Inline"),
     "relax-inline-private-functions": _ours("inline_private_functions", "InlinePrivateFunctions"),
@@ -40,7 +44,11 @@ _LOADERS: dict[str, Loader] = {
     "relax-lift-transform-params": _ours("lift_transform_params", "LiftTransformParams"),
     "relax-pack-weights": _ours("pack_weights", "PackWeights"),
     "relax-realize-vdevice": _ours("realize_vdevice", "RealizeVDevice"),
+    "relax-reorder-permute-dims-after-concat": _ours("reorder_permute_dims_after_concat", "ReorderPermuteDimsAfterConcat"),
+    "relax-reorder-take-after-matmul": _ours("reorder_take_after_matmul", "ReorderTakeAfterMatmul"),
     "relax-remove-unused-parameters": _ours("remove_unused_parameters", "RemoveUnusedParameters"),
+    "relax-sink-growth": _ours("sink_growth", "SinkGrowth"),
+    "relax-schedule-lazy-io": _ours("schedule_lazy_io", "ScheduleLazyIo"),
     "relax-update-vdevice": _ours("update_vdevice", "UpdateVDevice"),
 }
 

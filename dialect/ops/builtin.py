@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from .. import attributes
+from ..bindings import ir
 from ..errors import RelaxError
-from ..op import Attrs, DefiningOp, Operand, Result, Tensor
+from ..op import Attrs, DefiningOp, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo, same_info
+from .creation import _one
 from .unary import _Unary
 
-__all__ = ["MatchCast", "StopLiftParams"]
+__all__ = ["MatchCast", "PrimValue", "StopLiftParams"]
 
 
 class MatchCast(DefiningOp, name="match_cast"):
@@ -26,6 +29,17 @@ class MatchCast(DefiningOp, name="match_cast"):
         wanted = [d if isinstance(d, int) else None for d in result.shape]
         if not same_info(x.with_(shape=constant), result.with_(shape=wanted)):
             raise RelaxError(f"expected a type that tensor<{x}> can have, got tensor<{result}>")
+
+
+class PrimValue(Op, name="prim_value"):
+    """The value of a symbolic expression as an ``index``, for the bounds of loops and, compared, for conditions."""
+
+    result: Result[ir.IndexType]
+    attrs = {"value": attributes.dims()}
+
+    @staticmethod
+    def check(operands: list[TensorInfo], results: list[TensorInfo | None], attrs: Attrs) -> None:
+        _one("value", attrs["value"])
 
 
 class StopLiftParams(_Unary, name="stop_lift_params"):

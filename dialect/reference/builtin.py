@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .numeric import Array, fresh
 from .registry import reference
 
@@ -12,6 +14,11 @@ __all__: list[str] = []
 def match_cast(x: Array) -> Array:
     """The interpreter checks the result's shape against the type and binds its symbols."""
     return fresh(x)
+
+
+@reference
+def prim_value(*, value: list[int]) -> np.int64:
+    return np.int64(value[0])
 
 
 @reference

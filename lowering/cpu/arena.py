@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of
+from ...dialect.index_math import emit_index
 from ...dialect.symbolic import Expr
 from ...dialect.traversal import operations
-from ..index_math import emit_index
 from .trace import SizeTracer
 
 __all__ = ["ALIGNMENT", "Arena", "plan_arena"]

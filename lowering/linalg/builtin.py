@@ -16,6 +16,11 @@ def _lower_stop_lift_params(b: Builder, source: Source) -> Tensor:
     return source.operands[0]
 
 
+@lowering("relax.prim_value")
+def _lower_prim_value(b: Builder, source: Source) -> ir.Value:
+    return b.as_index(b.evaluate(source.attrs["value"][0]))
+
+
 @lowering("relax.match_cast")
 def _lower_match_cast(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands

@@ -180,22 +180,27 @@ class _Converter:
     def _lower(self, op: EffectOp) -> None:
         try:
             operands = [self._operand(v) for v in op.operands if v in self.tensors]
-            types = [self._taken_apart(r.type) for r in op.results]
-            source = Source(op, operands, attrs_of(op), [info for info, _ in types])
-            made = lowering_of(op.operation.name)(self.builder, source)
+            infos = [self._taken_apart(r.type)[0] for r in op.results if is_tensor(r)]
+            made = lowering_of(op.operation.name)(self.builder, Source(op, operands, attrs_of(op), infos))
             values = [made] if isinstance(made, ir.Value | Tensor) else list(made)
-            for old, (info, stored), value in zip(op.results, types, values, strict=True):
-                self.tensors[old] = self._result(info, stored, value)
+            for old, value in zip(op.results, values, strict=True):
+                self._define(old, value)
         except RelaxError as error:
             message = error.args[0]
             prefix = f"'{op.operation.name}' op "
             raise RelaxError(message if message.startswith(prefix) else prefix + message, op.location) from None
         self.lowered.append(op.operation)
 
-    def _result(self, info: TensorInfo, stored: ir.Type, made: ir.Value | Tensor) -> Tensor:
-        if isinstance(made, Tensor):
-            return made if made.parts else replace(made, value=self.builder.cast(made.value, stored), info=info)
-        return Tensor(self.builder.cast(made, stored), info)
+    def _define(self, old: ir.Value, made: ir.Value | Tensor) -> None:
+        """Notes what a result has become; a scalar takes the result's place at once."""
+        if isinstance(made, ir.Value) and not is_tensor(made):
+            old.replace_all_uses_with(made)
+            return
+        info, stored = self._taken_apart(old.type)
+        if isinstance(made, ir.Value):
+            self.tensors[old] = Tensor(self.builder.cast(made, stored), info)
+        else:
+            self.tensors[old] = made if made.parts else replace(made, value=self.builder.cast(made.value, stored), info=info)
 
     def _taken_apart(self, type_: ir.Type) -> tuple[TensorInfo, ir.Type]:
         """What a tensor type says, and the type that it is stored as."""

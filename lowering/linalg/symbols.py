@@ -7,8 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from ...dialect.bindings import ir
+from ...dialect.index_math import emit_index
 from ...dialect.symbolic import Dim, Expr
-from ..index_math import emit_index
 from .scalar import Scalar
 
 __all__ = ["Symbols"]

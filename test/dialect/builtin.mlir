@@ -20,3 +20,10 @@ func.func @stop_lift_params(%x: tensor<4xf32>) {
   %0 = "relax.stop_lift_params"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// CHECK-LABEL: func.func @prim_value(
+// CHECK: "relax.prim_value"() {value = ["n * 2 + 1"]} : () -> index
+func.func @prim_value() {
+  %0 = "relax.prim_value"() {value = ["n * 2 + 1"]} : () -> index
+  return
+}

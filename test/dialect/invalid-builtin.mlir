@@ -29,3 +29,19 @@ func.func @stop_lift_params_changes_nothing(%x: tensor<4xf32>) {
   %0 = "relax.stop_lift_params"(%x) : (tensor<4xf32>) -> tensor<4xf16>
   return
 }
+
+// -----
+
+func.func @prim_value_count() {
+  // expected-error @+1 {{'relax.prim_value' op expected one expression for attribute 'value', got 2}}
+  %0 = "relax.prim_value"() {value = ["n", "m"]} : () -> index
+  return
+}
+
+// -----
+
+func.func @prim_value_type() {
+  // expected-error @+1 {{expected base type 'builtin.index' but got 'builtin.integer'}}
+  %0 = "relax.prim_value"() {value = ["n"]} : () -> i64
+  return
+}

@@ -15,3 +15,9 @@ def test_the_operand_is_copied(name: str) -> None:
     np.testing.assert_array_equal(got, x)
     assert got.flags.c_contiguous
     assert not np.shares_memory(got, x)
+
+
+def test_a_value_is_an_index() -> None:
+    got = reference_of("prim_value").function(value=[12])
+    assert got == 12
+    assert isinstance(got, np.int64)

@@ -7,9 +7,10 @@ import pytest
 
 from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir, passmanager
+from relaxir.dialect.index_math import emit_index
 from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu.codegen import llvm_ir, object_code
-from relaxir.lowering.index_math import emit_index, llvm_text
+from relaxir.lowering.index_math import llvm_text
 from relaxir.lowering.target import Target
 
 EXPRESSIONS = [
@@ -20,6 +21,7 @@ EXPRESSIONS = [
     "-m + n * 3",
     "(n + 31) // 32",
     "n % 4 + n // 4",
+    "(n - m) % 4 + (n - 40) // 3",
     "n * m * 5 - 3",
     "-(n * m) + 100",
 ]
