@@ -120,3 +120,120 @@ func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// One copy per device however many hints, after the definition: it serves all regions.
+// CHECK-LABEL: @once_per_device(%arg0: tensor<4xf32, {vdevice = "cpu:0"}>
+// CHECK-NEXT:    %0 = "relax.to_vdevice"(%arg0) {vdevice = "cuda:0"}
+// CHECK-NEXT:    %1 = "relax.to_vdevice"(%arg0) {vdevice = "cuda:1"}
+// CHECK-NEXT:    %2 = "relax.exp"(%arg0)
+// CHECK-NEXT:    %3 = "relax.to_vdevice"(%2) {vdevice = "cuda:0"}
+// CHECK-NEXT:    scf.if %arg1
+// CHECK-NEXT:      "relax.add"(%0, %3)
+// CHECK:         } else {
+// CHECK-NEXT:      "relax.exp"(%0)
+// CHECK:         return %{{.*}}, %1
+func.func @once_per_device(%x: tensor<4xf32, {vdevice = "cpu:0"}>, %c: i1) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = "relax.exp"(%x) : (tensor<4xf32, {vdevice = "cpu:0"}>) -> tensor<4xf32>
+  %1 = scf.if %c -> tensor<4xf32> {
+    %a = "relax.hint_on_device"(%x) {vdevice = "cuda:0"} : (tensor<4xf32, {vdevice = "cpu:0"}>) -> tensor<4xf32>
+    %b = "relax.hint_on_device"(%0) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
+    %s = "relax.add"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
+  } else {
+    %a = "relax.hint_on_device"(%x) {vdevice = "cuda:0"} : (tensor<4xf32, {vdevice = "cpu:0"}>) -> tensor<4xf32>
+    %e = "relax.exp"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  }
+  %2 = "relax.hint_on_device"(%x) {vdevice = "cuda:1"} : (tensor<4xf32, {vdevice = "cpu:0"}>) -> tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Copies of what one op returns, of a loop's argument, and of a copy.
+// CHECK-LABEL: @definitions(
+// CHECK:         %[[S:.*]]:2 = "relax.split"(%arg0)
+// CHECK-NEXT:    %[[A:.*]] = "relax.to_vdevice"(%[[S]]#1) {vdevice = "cuda:0"}
+// CHECK-NEXT:    %[[B:.*]] = "relax.to_vdevice"(%[[A]]) {vdevice = "cuda:1"}
+// CHECK:         scf.for {{.*}} iter_args(%[[L:.*]] = %[[S]]#0)
+// CHECK-NEXT:      %[[C:.*]] = "relax.to_vdevice"(%[[L]]) {vdevice = "cuda:1"}
+// CHECK-NEXT:      %[[D:.*]] = "relax.add"(%[[C]], %[[B]])
+// CHECK-NEXT:      %[[E:.*]] = "relax.to_vdevice"(%[[D]]) {vdevice = "cpu:0"}
+// CHECK-NEXT:      scf.yield %[[E]]
+func.func @definitions(%x: tensor<8xf32, {vdevice = "cpu:0"}>, %n: index) -> tensor<4xf32> {
+  %0:2 = "relax.split"(%x) {sections = 2 : i64} : (tensor<8xf32, {vdevice = "cpu:0"}>) -> (tensor<4xf32>, tensor<4xf32>)
+  %a = "relax.hint_on_device"(%0#1) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
+  %b = "relax.hint_on_device"(%a) {vdevice = "cuda:1"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = scf.for %i = %n to %n step %n iter_args(%l = %0#0) -> (tensor<4xf32>) {
+    %c = "relax.hint_on_device"(%l) {vdevice = "cuda:1"} : (tensor<4xf32>) -> tensor<4xf32>
+    %d = "relax.add"(%c, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %e = "relax.hint_on_device"(%d) {vdevice = "cpu:0"} : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %e : tensor<4xf32>
+  }
+  return %1 : tensor<4xf32>
+}
+
+// -----
+
+// Counters, conditions and sizes are on no device, whatever the tensors that they control are on; a loop may carry both.
+// CHECK-LABEL: @host(%arg0: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>, %arg1: tensor<i64>)
+// CHECK:         "relax.constant"() {value = dense<1> : tensor<i64>} : () -> tensor<i64>
+// CHECK:         scf.while {{.*}} : (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) -> (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>)
+// CHECK:           "relax.greater"({{.*}}) : (tensor<i64>, tensor<i64>) -> tensor<i1>
+// CHECK:           tensor.extract {{.*}} : tensor<i1>
+// CHECK:           "relax.subtract"({{.*}}) : (tensor<i64>, tensor<i64>) -> tensor<i64>
+func.func @host(%x: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>, %count: tensor<i64>) -> tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}> {
+  %one = "relax.constant"() {value = dense<1> : tensor<i64>} : () -> tensor<i64>
+  %0:2 = scf.while (%k = %count, %a = %x) : (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) -> (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) {
+    %more = "relax.greater"(%k, %one) : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    %flag = tensor.extract %more[] : tensor<i1>
+    scf.condition(%flag) %k, %a : tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
+  } do {
+  ^bb0(%k: tensor<i64>, %a: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>):
+    %less = "relax.subtract"(%k, %one) : (tensor<i64>, tensor<i64>) -> tensor<i64>
+    %e = "relax.exp"(%a) : (tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) -> tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
+    scf.yield %less, %e : tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
+  }
+  return %0#1 : tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
+}
+
+// -----
+
+// The ways through scf.index_switch and through blocks.
+// CHECK-LABEL: @switch(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK-LABEL: @blocks(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cpu:0"}>, %arg2: i1)
+// CHECK-SAME:    -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>)
+func.func @switch(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: index) -> tensor<4xf32> {
+  %0 = scf.index_switch %i -> tensor<4xf32>
+  case 2 {
+    scf.yield %x : tensor<4xf32>
+  }
+  default {
+    scf.yield %y : tensor<4xf32>
+  }
+  %1 = "relax.hint_on_device"(%0) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+func.func @blocks(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: i1) -> (tensor<4xf32>, tensor<4xf32>) {
+  cf.cond_br %c, ^a(%x, %y : tensor<4xf32>, tensor<4xf32>), ^b(%y : tensor<4xf32>)
+^a(%p: tensor<4xf32>, %q: tensor<4xf32>):
+  cf.br ^b(%q : tensor<4xf32>)
+^b(%r: tensor<4xf32>):
+  %0 = "relax.hint_on_device"(%r) {vdevice = "cpu:0"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relax.hint_on_device"(%x) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %0 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A constant of MLIR's own has no device in its type: one of ours takes its place.
+// CHECK-LABEL: @upstream_constant(
+// CHECK:         %[[C:.*]] = "relax.constant"() {value = dense<2.000000e+00> : tensor<4xf32>} : () -> tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK:         "relax.add"(%arg0, %[[C]])
+func.func @upstream_constant(%x: tensor<4xf32, {vdevice = "cuda:0"}>) -> tensor<4xf32, {vdevice = "cuda:0"}> {
+  %c = arith.constant dense<2.0> : tensor<4xf32>
+  %0 = "relax.add"(%x, %c) : (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>) -> tensor<4xf32, {vdevice = "cuda:0"}>
+  return %0 : tensor<4xf32, {vdevice = "cuda:0"}>
+}
