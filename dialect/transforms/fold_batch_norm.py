@@ -34,7 +34,7 @@ from ..pass_manager import Pass
 from ..struct_info import TensorInfo
 from ..traversal import nested_operations
 from .batch_norm_folding import Folding
-from .weight_values import weight_values
+from .weight_math import known_values
 
 __all__ = ["FoldBatchNorm"]
 
@@ -56,7 +56,7 @@ def _fold_in(function: func.FuncOp) -> None:
     found = [o.opview.result for o in nested_operations(function.operation) if o.name == BatchNorm.OPERATION_NAME]
     if not found:
         return
-    known = weight_values(function)
+    known = known_values(function)
     candidates = [v for v in found if _is_candidate(v.owner, known)]
     folding = Folding(known)
     remaining = [v for v in candidates if not folding.into_producer(v)]
