@@ -1,0 +1,250 @@
+"""Makes one matrix product of several that multiply one value with different weights; lifting prepares the combined weight.
+
+Before::
+
+    %q = "relax.matmul"(%x, %wq) : (tensor<?x64xf32, {sym = ["n"]}>, tensor<64x64xf32>) -> tensor<?x64xf32, {sym = ["n"]}>
+    %k = "relax.matmul"(%x, %wk) : (tensor<?x64xf32, {sym = ["n"]}>, tensor<64x32xf32>) -> tensor<?x32xf32, {sym = ["n"]}>
+
+after::
+
+    %w = "relax.concat"(%wq, %wk) {axis = 1 : i64} : (tensor<64x64xf32>, tensor<64x32xf32>) -> tensor<64x96xf32>
+    %y = "relax.matmul"(%x, %w) : (tensor<?x64xf32, {sym = ["n"]}>, tensor<64x96xf32>) -> tensor<?x96xf32, {sym = ["n"]}>
+    %q = "relax.strided_slice"(%y) {axes = array<i64: 1>, begin = [0], end = [64]}
+    %k = "relax.strided_slice"(%y) {axes = array<i64: 1>, begin = [64], end = [96]}
+
+Combined are products in one block, of one left side, one ``out_dtype``, and weights that differ in their columns alone, in
+program order. What follows all of them alike is done once: elementwise functions, and sums or products with a vector of
+weights, such as biases. A weight that inference reads elsewhere too is left alone: it would be stored twice. Each element is
+computed as before. Where the weights are transposed, see ``relax-reorder-permute-dims-after-concat``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..bindings import ir
+from ..errors import RelaxError
+from ..inference import normalize_axis
+from ..op import attrs_of, op_class
+from ..ops import Concat, MatMul, StridedSlice
+from ..pass_manager import Pass
+from ..struct_info import TensorInfo
+from ..symbolic import Dim
+from ..traversal import blocks_of, free_values, nested_operations, operations
+from .entries import entries_with_weights
+from .known_ahead import KnownAhead, KnownValues
+
+__all__ = ["CombineParallelMatmul"]
+
+_FUNCTIONS = frozenset(
+    f"relax.{name}"
+    for name in (
+        "abs", "clip", "cos", "erf", "exp", "gelu", "gelu_tanh", "hardswish", "leaky_relu", "negative", "reciprocal", "relu",
+        "rsqrt", "sigmoid", "silu", "sin", "softplus", "sqrt", "square", "tanh",
+    )
+)  # fmt: skip
+_WITH_VECTOR = frozenset(f"relax.{name}" for name in ("add", "divide", "maximum", "minimum", "multiply", "subtract"))
+
+
+@dataclass(frozen=True)
+class CombineParallelMatmul(Pass):
+    """Combines products of one value with several weights.
+
+    Attributes:
+        min_count: the least number of products to combine.
+        max_count: the greatest number of weights in one product; 0 is no limit.
+        functions: names of the functions to look at; all public ones with weights by default.
+    """
+
+    name: ClassVar[str] = "relax-combine-parallel-matmul"
+    min_count: int = 2
+    max_count: int = 0
+    functions: tuple[str, ...] = ()
+
+    def run(self, op: ir.Operation) -> None:
+        if self.min_count < 2:
+            raise RelaxError(f"expected min-count of 2 or more, got {self.min_count}")
+        if self.max_count and self.max_count < self.min_count:
+            raise RelaxError(f"expected max-count of 0, or min-count or more, got {self.max_count}")
+        entries = entries_with_weights(op, self.functions)
+        known = KnownAhead(op)
+        for function, inputs in entries:
+            values = known.of(function, inputs)
+            for block in _blocks(function.operation):
+                for group in _groups(block, values):
+                    for chunk in self._chunks(group):
+                        _combine(chunk, values)
+
+    def _chunks(self, group: Sequence[MatMul]) -> Iterator[list[MatMul]]:
+        """Products of a group that become one, in program order."""
+        chunk: list[MatMul] = []
+        parts = 0
+        for product in group:
+            count = _parts(product.rhs, self.max_count)
+            if self.max_count and parts + count > self.max_count:
+                yield from [chunk] if len(chunk) >= self.min_count else []
+                chunk, parts = [], 0
+            chunk.append(product)
+            parts += count
+        yield from [chunk] if len(chunk) >= self.min_count else []
+
+
+def _blocks(function: ir.Operation) -> Iterator[ir.Block]:
+    yield from blocks_of(function)
+    for op in nested_operations(function):
+        yield from blocks_of(op)
+
+
+def _parts(weight: ir.Value, limit: int) -> int:
+    """Of how many weights this is the concatenation by columns, as far as the limit: combining again must not exceed it."""
+    count, pending = 0, [weight]
+    while pending and count <= limit:
+        op = pending.pop().owner
+        if isinstance(op, Concat) and normalize_axis(op.axis, TensorInfo.of(op.lhs).rank) == TensorInfo.of(op.lhs).rank - 1:
+            pending += list(op.operands)
+        else:
+            count += 1
+    return count
+
+
+def _groups(block: ir.Block, values: KnownValues) -> list[list[MatMul]]:
+    """Products of a block by what they have in common, in program order."""
+    found: dict[object, dict[ir.Value, list[MatMul]]] = {}
+    for op in operations(block):
+        view = op.opview
+        if isinstance(view, MatMul) and view.lhs not in values.known and _is_candidate(view.rhs, values):
+            found.setdefault(_key(view), {}).setdefault(view.rhs, []).append(view)
+    return [_distinct(by_weight, values) for by_weight in found.values()]
+
+
+def _is_candidate(weight: ir.Value, values: KnownValues) -> bool:
+    return weight in values.derived and len(shape := TensorInfo.of(weight).shape) > 1 and shape[-1] is not None
+
+
+def _key(product: MatMul) -> object:
+    weight = TensorInfo.of(product.rhs)
+    return product.lhs, attrs_of(product)["out_dtype"], weight.shape[:-1], weight.vdevice
+
+
+def _distinct(by_weight: dict[ir.Value, list[MatMul]], values: KnownValues) -> list[MatMul]:
+    """Those whose weight inference reads nowhere else; equal ones are left to ``cse``."""
+    return [ops[0] for weight, ops in by_weight.items() if len(ops) == 1 and _readers(weight, values) == 1]
+
+
+def _readers(weight: ir.Value, values: KnownValues) -> int:
+    """How many operands of run-time ops a weight is, counted up to two."""
+    count = 0
+    for use in weight.uses:
+        results = list(use.owner.operation.results)
+        count += not results or results[0] not in values.known
+        if count > 1:
+            break
+    return count
+
+
+def _combine(products: Sequence[MatMul], values: KnownValues) -> None:
+    first = products[0]
+    weights = [p.rhs for p in products]
+    _move_before(weights, first.operation)
+    sizes = [TensorInfo.of(w).shape[-1] for w in weights]
+    ends: list[ir.Value] = [p.results[0] for p in products]
+    with ir.InsertionPoint(first), first.location:
+        weight = _concatenated(weights, values)
+        result = MatMul.create(first.lhs, weight, out_dtype=attrs_of(first)["out_dtype"]).results[0]
+    replaced = [[p.operation for p in products]]
+    while (step := _Step.of(ends, sizes, values)) is not None:
+        result = step.apply(result, first.operation, values)
+        ends = [op.results[0] for op in step.ops]
+        replaced.append(step.ops)
+    _slice(result, ends, sizes, first.operation)
+    for ops in reversed(replaced):
+        for op in ops:
+            op.erase()
+
+
+@dataclass
+class _Step:
+    """An elementwise op that follows each of the products.
+
+    Attributes:
+        ops: the op after each product.
+        position: which operand the product is.
+        vectors: the other operands, empty for a function of one.
+    """
+
+    ops: list[ir.Operation]
+    position: int
+    vectors: list[ir.Value]
+
+    @staticmethod
+    def of(ends: Sequence[ir.Value], sizes: Sequence[Dim], values: KnownValues) -> _Step | None:
+        """What reads each value, if that is one op each and it is the same for all."""
+        uses = [list(end.uses) if _is_read_once(end) else [] for end in ends]
+        if not all(uses):
+            return None
+        ops, positions = [u[0].owner.operation for u in uses], [u[0].operand_number for u in uses]
+        if len({(op.name, position) for op, position in zip(ops, positions, strict=True)}) > 1:
+            return None
+        kind = op_class(ops[0])
+        block = ends[0].owner.operation.block
+        if kind is None or any(op.block != block or attrs_of(op) != attrs_of(ops[0]) for op in ops):
+            return None
+        if ops[0].name in _FUNCTIONS:
+            return _Step(ops, 0, [])
+        vectors = [op.operands[1 - positions[0]] for op in ops] if ops[0].name in _WITH_VECTOR else []
+        fits = [v in values.derived and TensorInfo.of(v).shape == (n,) for v, n in zip(vectors, sizes, strict=False)]
+        return _Step(ops, positions[0], vectors) if vectors and all(fits) else None
+
+    def apply(self, value: ir.Value, where: ir.Operation, values: KnownValues) -> ir.Value:
+        """The op on the combined value, put before ``where``."""
+        kind: Any = op_class(self.ops[0])
+        _move_before(self.vectors, where)
+        with ir.InsertionPoint(where), self.ops[0].location:
+            operands = [value, *([_concatenated(self.vectors, values)] if self.vectors else [])]
+            return kind.create(*(operands[::-1] if self.position else operands), **_given(self.ops[0])).results[0]
+
+
+def _given(op: ir.Operation) -> dict[str, Any]:
+    return {key: value for key, value in attrs_of(op).items() if key in op.attributes}
+
+
+def _is_read_once(value: ir.Value) -> bool:
+    uses = iter(value.uses)
+    return next(uses, None) is not None and next(uses, None) is None
+
+
+def _concatenated(parts: Sequence[ir.Value], values: KnownValues) -> ir.Value:
+    """The parts one after the other along their last dimension; concat is binary, so a chain."""
+    axis = TensorInfo.of(parts[0]).rank - 1
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = values.enter(Concat.create(whole, part, axis=axis)).results[0]
+    return whole
+
+
+def _slice(whole: ir.Value, parts: Sequence[ir.Value], sizes: Sequence[Dim], where: ir.Operation) -> None:
+    """Puts slices of the last dimension in the place of the parts."""
+    axis, begin = TensorInfo.of(whole).rank - 1, 0
+    for part, size in zip(parts, sizes, strict=True):
+        end = begin + size
+        with ir.InsertionPoint(where), part.owner.location:
+            piece = StridedSlice.create(whole, axes=[axis], begin=[begin], end=[end], result_types=[part.type])
+        part.replace_all_uses_with(piece.results[0])
+        begin = end
+
+
+def _move_before(wanted: Iterable[ir.Value], where: ir.Operation) -> None:
+    """Moves weight math of the block to before an op of it, so that the values are there; producers go first."""
+    pending = [(v, False) for v in reversed(list(wanted))]
+    while pending:
+        value, ready = pending.pop()
+        op = value.owner
+        if isinstance(op, ir.Block) or op.operation.block != where.block or not where.is_before_in_block(op.operation):
+            continue
+        if ready:
+            op.operation.move_before(where)
+            continue
+        pending.append((value, True))
+        pending += [(v, False) for v in reversed(free_values(op.operation))]

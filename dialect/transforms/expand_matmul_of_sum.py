@@ -1,0 +1,171 @@
+"""Multiplies by the parts of a sum, where one of them is a product that is cheaper to multiply by in another order.
+
+Before::
+
+    %d = "relax.matmul"(%a, %b)     // of an adapter that comes with each request: 64x4, 4x64
+    %s = "relax.add"(%w, %d)        // %w is a weight: 64x64
+    %y = "relax.matmul"(%x, %s)
+
+after::
+
+    %d = "relax.matmul"(%a, %b)
+    %0 = "relax.matmul"(%x, %w)
+    %1 = "relax.matmul"(%x, %d)     // relax-adjust-matmul-order makes it (x @ a) @ b
+    %y = "relax.add"(%0, %1)
+
+A sum that is known ahead is left alone, lifting prepares it; of other sums the parts that are known are added up first. By
+default a sum is only taken apart when that is proven to take fewer operations for all sizes of the symbols in their ranges,
+the order of products being adjusted after. Rounding changes: the sum is of products, each rounded to the result's dtype.
+Integers agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..bindings import func, ir
+from ..op import attrs_of
+from ..ops import Add, MatMul
+from ..pass_manager import Pass
+from ..size_bounds import Ranges, is_at_most, symbol_ranges
+from ..struct_info import TensorInfo
+from ..traversal import nested_operations
+from ..work import Size, elements, product_flops
+from .entries import entries_with_weights
+from .known_ahead import KnownAhead, KnownValues
+from .matrix_products import Product, is_associative
+
+__all__ = ["ExpandMatmulOfSum"]
+
+
+@dataclass(frozen=True)
+class ExpandMatmulOfSum(Pass):
+    """Rewrites ``x @ (a + b)`` as ``x @ a + x @ b``.
+
+    Attributes:
+        always: also where it is not proven to leave less to do.
+        functions: names of the functions to look at; all public ones with weights by default.
+    """
+
+    name: ClassVar[str] = "relax-expand-matmul-of-sum"
+    always: bool = False
+    functions: tuple[str, ...] = ()
+
+    def run(self, op: ir.Operation) -> None:
+        entries = entries_with_weights(op, self.functions)
+        known = KnownAhead(op)
+        for function, inputs in entries:
+            self._expand_in(function, known.of(function, inputs))
+
+    def _expand_in(self, function: func.FuncOp, values: KnownValues) -> None:
+        for op in [o for o in nested_operations(function.operation) if o.name == MatMul.OPERATION_NAME]:
+            product = op.opview
+            if not isinstance(product, MatMul) or product.rhs in values.known or not is_associative(product):
+                continue
+            total = _Sum.of(product, values)
+            if total is not None and (self.always or total.pays(symbol_ranges(function))):
+                total.expand(values)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """The right-hand side of a product, as a sum.
+
+    Attributes:
+        product: the matmul.
+        adds: the additions, users before producers.
+        known: parts that are known ahead, in order.
+        others: the other parts, in order.
+    """
+
+    product: MatMul
+    adds: Sequence[ir.Operation]
+    known: Sequence[ir.Value]
+    others: Sequence[ir.Value]
+
+    @staticmethod
+    def of(product: MatMul, values: KnownValues) -> _Sum | None:
+        """What is summed up for this product alone, in its block; None when the right-hand side is no sum."""
+        adds: list[ir.Operation] = []
+        parts: list[ir.Value] = []
+        pending = [product.rhs]
+        while pending:
+            value = pending.pop()
+            if value not in values.known and _is_sum_for_one(value, product.operation.block):
+                adds.append(value.owner.operation)
+                pending += [value.owner.operands[1], value.owner.operands[0]]
+            else:
+                parts.append(value)
+        if not adds:
+            return None
+        return _Sum(product, adds, [p for p in parts if p in values.known], [p for p in parts if p not in values.known])
+
+    def pays(self, ranges: Ranges) -> bool:
+        """Whether taking the sum apart is proven to take fewer operations."""
+        costs = self._costs()
+        return costs is not None and costs[0] != costs[1] and is_at_most(costs[1], costs[0], ranges)
+
+    def _costs(self) -> tuple[Size, Size] | None:
+        """The operations before and after; None when a dimension is unknown."""
+        lhs, rhs, result = (TensorInfo.of(v) for v in (self.product.lhs, self.product.rhs, self.product.result))
+        whole, size, written = product_flops(lhs, rhs), elements(rhs), elements(result)
+        if whole is None or size is None or written is None:
+            return None
+        before, after = whole + size * len(self.adds), whole if self.known else 0
+        after += written * (len(self.others) - (0 if self.known else 1))
+        for part in self.others:
+            multiplied = _product_of_one(part)
+            costs = None if multiplied is None else (multiplied.flops, _reordered(lhs, multiplied))
+            if costs is None or costs[0] is None or costs[1] is None:
+                after += whole
+            else:
+                before, after = before + costs[0], after + costs[1]
+        return before, after
+
+    def expand(self, values: KnownValues) -> None:
+        product = self.product
+        type_, out_dtype = product.result.type, attrs_of(product)["out_dtype"]
+        with ir.InsertionPoint(product), self.adds[0].location:
+            known = list(self.known[:1])
+            for part in self.known[1:]:
+                known = [values.enter(Add.create(known[0], part)).results[0]]
+        with ir.InsertionPoint(product), product.location:
+            products = [MatMul.create(product.lhs, part, out_dtype=out_dtype) for part in (*known, *self.others)]
+            total = products[0].results[0]
+            for other in products[1:]:
+                total = Add.create(total, other, result_types=[type_]).results[0]
+        product.result.replace_all_uses_with(total)
+        for op in (product.operation, *self.adds):
+            op.erase()
+
+
+def _is_sum_for_one(value: ir.Value, block: ir.Block) -> bool:
+    """Whether a value adds two tensors of its own shape, for one reader in this block."""
+    add = value.owner
+    if not isinstance(add, Add) or add.operation.block != block or not _is_read_once(value):
+        return False
+    shapes = [TensorInfo.of(v).shape for v in (*add.operands, value)]
+    return len(shapes[0]) > 1 and None not in shapes[0] and shapes[0] == shapes[1] == shapes[2]
+
+
+def _product_of_one(value: ir.Value) -> Product | None:
+    """The product that makes a value, and is made for it alone."""
+    product = Product.of(value)
+    return product if product is not None and all(_is_read_once(op.results[0]) for op in product.ops) else None
+
+
+def _reordered(lhs: TensorInfo, product: Product) -> Size | None:
+    """The operations of ``(lhs @ a) @ b``, where that means the same as ``lhs @ (a @ b)``."""
+    infos = (lhs, product.lhs.info, product.rhs.info)
+    if min(i.rank for i in infos) < 2 and max(i.rank for i in infos) > 2:
+        return None
+    first = product_flops(lhs, infos[1])
+    second = product_flops(MatMul.infer([lhs, infos[1]], {"out_dtype": None}), infos[2])
+    return None if first is None or second is None else first + second
+
+
+def _is_read_once(value: ir.Value) -> bool:
+    uses = iter(value.uses)
+    return next(uses, None) is not None and next(uses, None) is None

@@ -1,0 +1,93 @@
+"""A module in, for each function what weights and constants alone determine; the rules are lifting's, nothing is changed."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from ..bindings import func, ir
+from ..call_graph import CallGraph
+from ..ops import MatchCast
+from ..symbol_uses import SymbolUses, bound_symbols
+from ..traversal import blocks_of, free_values, operations
+from .inlining import DEFINING_OPS
+from .lift_analysis import Lifting
+
+__all__ = ["KnownAhead", "KnownValues"]
+
+
+@dataclass
+class KnownValues:
+    """What of one function is known before it runs.
+
+    Attributes:
+        known: weights, constants, and what is computed from them and can be lifted.
+        derived: those that come from at least one weight. Lifting leaves to inference what comes from constants alone.
+    """
+
+    known: set[ir.Value]
+    derived: set[ir.Value]
+
+    def would_be_lifted(self, *operands: ir.Value) -> bool:
+        """Whether an op on these values, which cannot fail and mentions no new symbols, is done at preparation."""
+        return self.known.issuperset(operands) and not self.derived.isdisjoint(operands)
+
+    def enter(self, op: ir.Operation) -> ir.Operation:
+        """Takes note of a new op of that kind."""
+        read = free_values(op)
+        if self.known.issuperset(read):
+            self.known.update(op.results)
+            if not self.derived.isdisjoint(read):
+                self.derived.update(op.results)
+        return op
+
+
+class KnownAhead:
+    """Answers for the functions of one module."""
+
+    def __init__(self, module: ir.Operation):
+        self.uses = SymbolUses()
+        self.lifting = Lifting(CallGraph(module), self.uses)
+
+    def of(self, function: func.FuncOp, inputs: int) -> KnownValues:
+        """What is known of a function with that many run-time inputs; calls hide what they compute from weights."""
+        return _Search(self, function, inputs).run()
+
+
+class _Search:
+    """The work on one function: all ops in program order, also those in regions."""
+
+    def __init__(self, ahead: KnownAhead, function: func.FuncOp, inputs: int):
+        self.lifting, self.uses = ahead.lifting, ahead.uses
+        self.block: ir.Block = function.regions[0].blocks[0]
+        arguments: list[ir.Value] = list(self.block.arguments)
+        self.weights = arguments[inputs:]
+        self.values = KnownValues(set(self.weights), set(self.weights))
+        self.symbols = bound_symbols(w.type for w in self.weights)
+        self.runtime_symbols = set[str]().union(*(self.uses.of_type(a.type) for a in arguments[:inputs]))
+
+    def run(self) -> KnownValues:
+        pending = deque((op, False) for op in operations(self.block))
+        while pending:
+            op, nested = pending.popleft()
+            if self._is_known(op, nested):
+                self.values.enter(op)
+                continue
+            if op.name in DEFINING_OPS:
+                self.runtime_symbols |= self.uses.of_op(op) - self.symbols
+            if op.name.startswith("scf."):
+                pending.extendleft(reversed([(inner, True) for block in blocks_of(op) for inner in operations(block)]))
+        return self.values
+
+    def _is_known(self, op: ir.Operation, nested: bool) -> bool:
+        if not self.values.known.issuperset(free_values(op)) or not self.lifting.is_movable(op):
+            return False
+        return (not nested or self.lifting.purity.is_speculatable(op)) and self._knows_symbols(op)
+
+    def _knows_symbols(self, op: ir.Operation) -> bool:
+        """Whether weights determine the symbols that an op mentions; a cast of a weight may define some."""
+        unknown = self.uses.of_op(op) - self.symbols
+        if not unknown or op.name != MatchCast.OPERATION_NAME or not unknown.isdisjoint(self.runtime_symbols):
+            return not unknown
+        self.symbols |= bound_symbols([*(w.type for w in self.weights), op.results[0].type])
+        return unknown <= self.symbols
