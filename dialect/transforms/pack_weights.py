@@ -17,12 +17,13 @@ from typing import Any, ClassVar
 
 from ..bindings import func, ir
 from ..errors import RelaxError
-from ..functions import body_of, functions, num_input
+from ..functions import body_of, functions
 from ..inference import is_float
-from ..op import Op, attrs_of, op_class
-from ..ops import MatMul, PackedMatMul, PackWeight, StopLiftParams
+from ..op import attrs_of
+from ..ops import MatMul, PackedMatMul, PackWeight
 from ..pass_manager import Pass
 from ..struct_info import TensorInfo
+from .weight_values import WeightValues
 
 __all__ = ["PackWeights"]
 
@@ -45,15 +46,12 @@ class PackWeights(Pass):
             self._pack_in(function)
 
     def _pack_in(self, function: func.FuncOp) -> None:
-        block, inputs = body_of(function), num_input(function)
-        if block is None or inputs is None:
+        block, weights = body_of(function), WeightValues.of(function)
+        if block is None or weights is None:
             return
-        weights: set[ir.Value] = set(list(block.arguments)[inputs:])
         packed: dict[ir.Value, ir.Value] = {}
         for op in list(block.operations):
-            if _is_weight_math(op, weights):
-                weights.update(op.results)
-            elif isinstance(op, MatMul) and op.rhs in weights and _can_pack(op):
+            if not weights.enter(op) and isinstance(op, MatMul) and op.rhs in weights and _can_pack(op):
                 self._pack(op, packed)
 
     def _pack(self, op: MatMul, packed: dict[ir.Value, ir.Value]) -> None:
@@ -66,13 +64,6 @@ class PackWeights(Pass):
             product = PackedMatMul.create(op.lhs, packed[weight], result_types=[op.results[0].type], **attrs)
         op.results[0].replace_all_uses_with(product.result)
         op.operation.erase()
-
-
-def _is_weight_math(op: ir.OpView, weights: set[ir.Value]) -> bool:
-    cls = op_class(op)
-    if cls is None or not issubclass(cls, Op) or cls is StopLiftParams or not len(op.operands):
-        return False
-    return all(v in weights for v in op.operands)
 
 
 def _can_pack(op: MatMul) -> bool:
