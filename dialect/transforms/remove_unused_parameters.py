@@ -33,12 +33,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..bindings import func, ir
-from ..call_graph import CallGraph, callee_of, collect_symbols
-from ..functions import NUM_INPUT, body_of, functions, is_private, name_of, num_input, set_num_input
+from ..call_graph import CallGraph, callee_of
+from ..functions import NUM_INPUT, name_of, num_input, set_num_input
 from ..pass_manager import Pass
 from ..signature import erase_arguments
 from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import nested_operations
+from .private_signatures import changeable_functions, rebuilt_call
 
 __all__ = ["RemoveUnusedParameters"]
 
@@ -54,9 +55,7 @@ class RemoveUnusedParameters(Pass):
     def run(self, op: ir.Operation) -> None:
         graph = CallGraph(op)
         calls = graph.calls()
-        candidates = [f for f in functions(op) if _can_change(f)]
-        fixed = _referred_otherwise(op)
-        unused = _Usage([f for f in candidates if name_of(f) not in fixed]).unused()
+        unused = _Usage(changeable_functions(op)).unused()
         for name, positions in unused.items():
             for call in calls.get(name, ()):
                 _drop_operands(call, positions)
@@ -64,20 +63,6 @@ class RemoveUnusedParameters(Pass):
             function = graph.function(name)
             assert function is not None
             _drop_arguments(function, positions)
-
-
-def _can_change(function: func.FuncOp) -> bool:
-    return is_private(function) and body_of(function) is not None
-
-
-def _referred_otherwise(module: ir.Operation) -> set[str]:
-    """Symbols that anything but the callee of a call refers to."""
-    found: set[str] = set()
-    for op in nested_operations(module):
-        for key, attribute in op.attributes.items():
-            if not (op.name == "func.call" and key == "callee"):
-                collect_symbols(attribute, found)
-    return found
 
 
 class _Usage:
@@ -141,15 +126,8 @@ class _Usage:
 
 def _drop_operands(call: ir.Operation, positions: list[int]) -> None:
     gone = set(positions)
-    operands = [v for i, v in enumerate(call.operands) if i not in gone]
-    types = [r.type for r in call.results]
-    attributes = dict(call.attributes.items())
-    if "arg_attrs" in attributes:
-        kept = [a for i, a in enumerate(ir.ArrayAttr(attributes["arg_attrs"])) if i not in gone]
-        attributes["arg_attrs"] = ir.ArrayAttr.get(kept)
-    new = ir.Operation.create(
-        call.name, results=types, operands=operands, attributes=attributes, loc=call.location, ip=ir.InsertionPoint(call)
-    )
+    kept = [i for i in range(len(call.operands)) if i not in gone]
+    new = rebuilt_call(call, kept, range(len(call.results)))
     for old, result in zip(list(call.results), new.results, strict=True):
         old.replace_all_uses_with(result)
     call.erase()
