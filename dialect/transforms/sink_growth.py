@@ -28,7 +28,7 @@ from ..bindings import func, ir
 from ..functions import body_of, functions
 from ..inference import normalize_axis
 from ..op import attrs_of
-from ..ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight
+from ..ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight, Reshape
 from ..pass_manager import Pass
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
@@ -163,6 +163,8 @@ def _sunk(op: Any, grown: Sequence[_Growth]) -> list[ir.Value] | None:
     (growth,) = grown
     plans = [None if p.counts is None else MOVES[type(op)](op, p.counts) for p in growth.parameters]
     if any(plan is None and p.counts is not None for plan, p in zip(plans, growth.parameters, strict=True)):
+        return None
+    if growth.x is None and isinstance(op, Reshape):  # elements that were repeated need be no dimension of their own
         return None
     if isinstance(op, PackWeight) and not _pads_rightly(op, growth):
         return None

@@ -165,6 +165,8 @@ def test_random_chains_keep_every_element(start: int) -> None:
     for seed in range(start, start + 50):
         text = Chain(seed).text()
         try:
+            for pipeline in PIPELINES:
+                pass_manager.run(parse_module(text, "-", context), pipeline)  # refuses none
             compared += check_contracts(text, context, PIPELINES)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}\n{text}") from error
