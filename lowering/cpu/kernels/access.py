@@ -63,10 +63,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A memref as a flat array of its elements."""
+    """A memref as a flat array of its elements.
+
+    Floats of 16 bits are in memory as integers: on a processor without them LLVM would take bf16 through f32 to gather, mask or
+    shuffle it, and call functions to convert.
+    """
 
     flat: ir.Value
     element: ir.Type
+    stored: ir.Type
     strides: tuple[Size, ...]
     offset: Size
 
@@ -149,7 +154,8 @@ class Memory:
         key = value, tuple(shape)
         if key not in self._buffers:
             strides, offset = self._layout(value, kind, shape, owner)
-            self._buffers[key] = Buffer(self._flat(value, kind, shape, strides), kind.element_type, strides, offset)
+            flat, stored = self._as_stored(self._flat(value, kind, shape, strides))
+            self._buffers[key] = Buffer(flat, kind.element_type, stored, strides, offset)
         return self._buffers[key]
 
     def captured(self, value: ir.Value) -> Buffer:
@@ -195,6 +201,15 @@ class Memory:
         )
         sizes = [self.size(extent)] if static is None else []
         return em.op("memref.reinterpret_cast", [value, *sizes], flat, em.flat_view(len(sizes), static))
+
+    def _as_stored(self, flat: ir.Value) -> tuple[ir.Value, ir.Type]:
+        kind = ir.MemRefType(flat.type)
+        if not isinstance(kind.element_type, (ir.BF16Type, ir.F16Type)):
+            return flat, kind.element_type
+        em, bits = self.emitter, self.emitter.integer(16)
+        same = ir.MemRefType.get(kind.shape, bits, None, kind.memory_space, loc=em.location)
+        # Both become one pointer in the LLVM dialect, where this cast disappears.
+        return em.op("builtin.unrealized_conversion_cast", [flat], same), bits
 
     # -- addresses -------------------------------------------------------------------------------------------------
 
@@ -271,14 +286,22 @@ class Memory:
         """A scalar where all lanes read the same element, else a vector; lanes that are not active hold zero."""
         form, start = self.form(linear, point), self.index(linear, point)
         if form.uniform:
-            return self.emitter.op("memref.load", [buffer.flat, start], buffer.element)
+            return self.load_element(buffer, start)
         offsets = None if form.contiguous else self.lane_offsets(form, point)
         return self.load_lanes(buffer, start, offsets, point)
 
+    def load_element(self, buffer: Buffer, at: ir.Value) -> ir.Value:
+        """One element."""
+        return self.retyped(self.emitter.op("memref.load", [buffer.flat, at], buffer.stored), buffer.element)
+
     def load_lanes(self, buffer: Buffer, start: ir.Value, offsets: ir.Value | None, point: Point) -> ir.Value:
         """A vector from ``start`` on, of neighbours, or gathered at offsets."""
+        return self.retyped(self.load_stored(buffer, start, offsets, point), buffer.element)
+
+    def load_stored(self, buffer: Buffer, start: ir.Value, offsets: ir.Value | None, point: Point) -> ir.Value:
+        """The same as it is in memory."""
         em, mask = self.emitter, point.lanes.mask if point.lanes else None
-        kind = em.vector(point.width, buffer.element)
+        kind = em.vector(point.width, buffer.stored)
         if offsets is None and mask is None:
             return em.op("vector.load", [buffer.flat, start], kind)
         zero = em.constant(0, kind)
@@ -288,9 +311,16 @@ class Memory:
         mask = em.constant(True, em.vector(point.width, em.i1)) if mask is None else mask
         return em.op("vector.gather", [buffer.flat, start, offsets, mask, zero], kind)
 
+    def retyped(self, value: ir.Value, element: ir.Type) -> ir.Value:
+        """A scalar or vector with elements of another type of the same bits."""
+        kind = value.type
+        wanted = self.emitter.vector(kind.shape[0], element) if isinstance(kind, ir.VectorType) else element
+        return value if wanted == kind else self.emitter.op("arith.bitcast", [value], wanted)
+
     def store(self, value: ir.Value, buffer: Buffer, linear: Linear, point: Point) -> None:
         """Writes a scalar or a vector; only active lanes are written."""
         em, start = self.emitter, self.index(linear, point)
+        value = self.retyped(value, buffer.stored)
         if point.lanes is None:
             em.effect("memref.store", [value, buffer.flat, start])
             return

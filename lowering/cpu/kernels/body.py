@@ -224,7 +224,7 @@ class Body:
                 start = em.add(start, product)
         form = LaneForm(step, ())
         if vector is None and form.uniform:
-            return em.op("memref.load", [buffer.flat, start], buffer.element)
+            return memory.load_element(buffer, start)
         if vector is None:
             return memory.load_lanes(buffer, start, None if form.contiguous else memory.lane_offsets(form, point), point)
         if step.terms:

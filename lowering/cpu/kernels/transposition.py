@@ -12,7 +12,7 @@ After::
 from __future__ import annotations
 
 from ....dialect.bindings import ir
-from .access import Point
+from .access import Lanes, Point
 from .body import Environment
 from .index_math import Size
 from .loops import Loops
@@ -88,9 +88,9 @@ class TiledLoops(Loops):
         assert operand.buffer is not None
         assert self.plan.vector is not None
         start, stride = memory.index(operand.offset, corner), memory.size(operand.offset.factor(self.plan.vector))
-        kind = em.vector(width, operand.buffer.element)
+        whole = Point(lanes=Lanes(self.plan.vector, width, None))
         lines = list[ir.Value]()
         for lane in range(width):
             at = em.add(start, em.mul(stride, em.number(lane))) if lane else start
-            lines.append(em.op("vector.load", [operand.buffer.flat, at], kind))
-        return em.transpose(lines)
+            lines.append(memory.load_stored(operand.buffer, at, None, whole))
+        return [memory.retyped(row, operand.buffer.element) for row in em.transpose(lines)]
