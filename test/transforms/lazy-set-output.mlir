@@ -50,3 +50,66 @@ func.func @both(%p: !relax.param_provider) -> tensor<4xf32> attributes {relax.nu
   %0 = "relax.get_param"(%p) {index = 0 : i64, name = "w"} : (!relax.param_provider) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Results of branches and loops are handed over after them, before what uses them next; those of one op in order.
+// CHECK-LABEL: @control_flow(
+// CHECK-NEXT:    %[[I:.*]]:2 = scf.if
+// CHECK-NOT:       set_output
+// CHECK:         {{^ +}$}}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[I]]#0) {index = 1 : i64}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[I]]#1) {index = 0 : i64}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[I]]#1) {index = 2 : i64}
+// CHECK-NEXT:    arith.constant 0
+// CHECK-NEXT:    arith.constant 1
+// CHECK-NEXT:    %[[F:.*]] = scf.for
+// CHECK-NOT:       set_output
+// CHECK:         {{^ +}$}}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[F]]) {index = 3 : i64}
+// CHECK-NEXT:    return
+func.func @control_flow(%c: i1, %w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+  %0:2 = scf.if %c -> (tensor<4xf32>, tensor<4xf32>) {
+    %e = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %e, %w : tensor<4xf32>, tensor<4xf32>
+  } else {
+    scf.yield %w, %w : tensor<4xf32>, tensor<4xf32>
+  }
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %1 = scf.for %i = %i0 to %i1 step %i1 iter_args(%k = %0#0) -> (tensor<4xf32>) {
+    %n = "relax.exp"(%k) : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %n : tensor<4xf32>
+  }
+  return %0#1, %0#0, %0#1, %1 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// What is used after it is handed over stays as it is: a sink reads. An input that is returned is handed over, too.
+// CHECK-LABEL: @used_later(
+// CHECK-NEXT:    "relax.set_output"(%arg1, %arg0) {index = 2 : i64}
+// CHECK-NEXT:    %[[A:.*]] = "relax.exp"(%arg0)
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[A]]) {index = 0 : i64}
+// CHECK-NEXT:    %[[B:.*]] = "relax.exp"(%[[A]])
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[B]]) {index = 1 : i64}
+// CHECK-NEXT:    return
+func.func @used_later(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relax.exp"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1, %x : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Results with symbolic dimensions, and none at all: nothing to hand over changes nothing.
+// CHECK-LABEL: @symbolic(%arg0: tensor<?xf32, {sym = ["n"]}>, %arg1: !relax.output_sink)
+// CHECK:         "relax.set_output"(%arg1, %{{.*}}) {index = 0 : i64} : (!relax.output_sink, tensor<?xf32, {sym = ["n * 2"]}>) -> ()
+// CHECK-LABEL: @nothing(%arg0: tensor<4xf32>) attributes {relax.num_input = 0 : i64}
+func.func @symbolic(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n * 2"]}> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.concat"(%x, %x) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n * 2"]}>
+  return %0 : tensor<?xf32, {sym = ["n * 2"]}>
+}
+func.func @nothing(%w: tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
+  return
+}
