@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .dialect.errors import RelaxError
+from .dialect.report import collecting
 from .module import Module
 
 if TYPE_CHECKING:
@@ -41,5 +42,7 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None) ->
     text = DEFAULT_PIPELINE.format(tile=chosen.matmul_tile[1]) if pipeline is None else pipeline
     prepared = module.run(text)
     text = str(prepared)
-    compiled = compile_module(prepared.ir.operation, chosen)
-    return Executable(compiled.manifest, object_code=compiled.object_code, module_text=text)
+    with collecting() as told:
+        compiled = compile_module(prepared.ir.operation, chosen)
+    manifest = compiled.manifest | {"report": prepared.report.extended(told).as_json()}
+    return Executable(manifest, object_code=compiled.object_code, module_text=text)

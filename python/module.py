@@ -14,6 +14,7 @@ from .dialect.errors import RelaxError, from_mlir_error
 from .dialect.functions import argument_names, functions, is_private, name_of, num_input, result_names, transform_for
 from .dialect.parser import parse_module
 from .dialect.relax import new_context
+from .dialect.report import Report, collecting
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import Expr
 
@@ -71,11 +72,15 @@ class Module:
 
     No method changes a module; :meth:`run` returns a new one. Modules that come from one another share an MLIR context,
     which is not thread-safe: use them from one thread at a time.
+
+    Attributes:
+        report: what the passes that made it from a parsed or built module told; ``str()`` of it is readable.
     """
 
-    def __init__(self, module: ir.Module):
+    def __init__(self, module: ir.Module, report: Report | None = None):
         """Takes ownership of a module whose context has the dialect loaded."""
         self._module = module
+        self.report = Report() if report is None else report
 
     @staticmethod
     def parse(text: str | bytes, source_name: str = "-") -> Module:
@@ -125,13 +130,15 @@ class Module:
     def run(self, pipeline: str) -> Module:
         """A new module, made from this one by passes, e.g. ``"relax-lift-transform-params,canonicalize"``.
 
+        What the passes tell is added to this module's report, in the new module.
+
         Raises:
             RelaxError: the pipeline text is wrong, or a pass refuses the module (then a DiagnosticError with the place).
         """
         from .dialect import pass_manager
 
-        with self._active():
-            return Module(_as_module(pass_manager.run(self._module.operation, pipeline)))
+        with self._active(), collecting() as told:
+            return Module(_as_module(pass_manager.run(self._module.operation, pipeline)), self.report.extended(told))
 
     def verify(self) -> None:
         """Raises DiagnosticError when the module breaks a rule of MLIR, of an op or of our conventions."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..dialect.report import bytes_text, plural
 from ..runtime.manifest import EntrySpec, Manifest, total_bytes
-from .summary import bytes_text, lifted_groups, plural, symbol_text
+from .summary import lifted_groups, symbol_text
 
 __all__ = ["info_lines"]
 
@@ -14,7 +15,7 @@ _EXAMPLES = 2
 
 
 def info_lines(manifest: Manifest) -> Iterator[str]:
-    """Entries, symbols with ranges, weights before and after, what is lifted, and the memory that preparation needs."""
+    """Entries, symbols with ranges, weights before and after, what is lifted and what not, memory that preparation needs."""
     for entry in manifest.entries.values():
         yield from _entry(entry)
     raw, prepared = manifest.raw_weights, manifest.prepared_weights
@@ -24,6 +25,7 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
         examples = ", ".join(group.prepared[:_EXAMPLES]) + (", ..." if len(group.prepared) > _EXAMPLES else "")
         sizes = f"{bytes_text(group.raw_bytes)} -> {bytes_text(group.prepared_bytes)}"
         yield f"  {group.ops}: {len(group.raw)} -> {len(group.prepared)}, {sizes} ({examples})"
+    yield from manifest.report.summary()
     computed = sum(step.symbol is not None for step in manifest.steps)
     steps = plural(len(manifest.steps), "step")
     yield f"preparation: {steps}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..dialect.report import bytes_text
 from ..runtime.executable import Executable, load
 from ..runtime.manifest import total_bytes
 from ..weights import write_safetensors
-from .summary import bytes_text, lifted_groups
+from .summary import lifted_groups
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -45,6 +45,7 @@ class Options:
     show_dialects: bool = _flag(False, "list the dialects and exit")
     export_irdl: bool = _flag(False, "print the dialect as IRDL, for 'mlir-opt --irdl-file=', and exit")
     dump_pass_pipeline: bool = _flag(False, "print the pipeline that is run")
+    relax_report: str = _flag("", "tell on standard error what passes decided and why", "text|json", "text")
     emit: str = _flag("mlir", "form of the output; 'script' is for reading only", "mlir|script")
     mlir_print_ir_before_all: bool = _flag(False, "print the IR before each pass")
     mlir_print_ir_after_all: bool = _flag(False, "print the IR after each pass")
@@ -80,7 +81,7 @@ class Options:
 _FLAGS = {f.name.replace("_", "-"): f for f in dataclasses.fields(Options) if f.metadata}
 _SHORT = {"o": "output", "h": "help"}
 _BOOLEANS = {"": True, "true": True, "1": True, "false": False, "0": False}
-_CHOICES = {"verify-diagnostics": ("all", "only-expected"), "emit": ("mlir", "script")}
+_CHOICES = {"verify-diagnostics": ("all", "only-expected"), "emit": ("mlir", "script"), "relax-report": ("text", "json")}
 
 
 def flag_names() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import signal
@@ -69,6 +70,7 @@ def _inform(options: Options) -> bool:
 
 def _process_file(options: Options) -> int:
     from ..dialect.relax import new_context
+    from ..dialect.report import collecting
 
     sources = _pieces(_read(options.input), options.split_input_file)
     text = pipelines.reproducer_pipeline(sources[0].text) if options.run_reproducer else pipelines.pipeline_text(options)
@@ -78,11 +80,15 @@ def _process_file(options: Options) -> int:
         pipeline = pipelines.build(text, options, context) if text is not None else None
         if pipeline and options.dump_pass_pipeline:
             print(pipeline, file=sys.stderr)
-        results = [_process(source, Work(context, pipeline, text or "", options)) for source in sources]
+        with collecting() as report:
+            results = [_process(source, Work(context, pipeline, text or "", options)) for source in sources]
     failed = any(failed for _, failed in results)
     if not failed or options.output == "-":
         separator = f"\n{options.output_split_marker}\n"
         _write(options.output, separator.join(output for output, _ in results if output is not None))
+    if options.relax_report and not failed:
+        sys.stdout.flush()
+        print(json.dumps(report.as_json(), indent=2) if options.relax_report == "json" else report, file=sys.stderr)
     return int(failed)
 
 

@@ -8,9 +8,7 @@ from typing import Any
 
 from ..runtime.manifest import Manifest, WeightSpec
 
-__all__ = ["LiftedGroup", "bytes_text", "lifted_groups", "plural", "symbol_text"]
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+__all__ = ["LiftedGroup", "lifted_groups", "symbol_text"]
 
 
 @dataclass
@@ -44,19 +42,6 @@ def lifted_groups(manifest: Manifest) -> list[LiftedGroup]:
         group.raw_bytes = _bytes(manifest.raw_weights, group.raw)
         group.prepared_bytes = _bytes(manifest.prepared_weights, group.prepared)
     return sorted(groups.values(), key=lambda g: -g.prepared_bytes)
-
-
-def bytes_text(count: int) -> str:
-    """A size for people: ``81.0 MiB``."""
-    size, unit = float(count), 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{count} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
-
-
-def plural(count: int, noun: str) -> str:
-    """``1 weight``, ``2 weights``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def symbol_text(name: str, low: int | None, high: int | None) -> str:

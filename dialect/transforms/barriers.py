@@ -1,4 +1,7 @@
-"""Where ``relax.stop_lift_params`` is: an op that has one inside, or calls a function that does, is not lifted as a whole."""
+"""Where lifting ends: ``relax.stop_lift_params`` and ops that say ``relax.lift = "never"``.
+
+An op that has one inside, or calls a function that does, is not lifted as a whole.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from ..bindings import ir
 from ..call_graph import CallGraph, callee_of
 from ..ops import StopLiftParams
 from ..traversal import nested_operations
+from .lift_policy import NEVER, override_of
 
 __all__ = ["Barriers"]
 
@@ -24,6 +28,6 @@ class Barriers:
         return self._is_barrier(op) or (len(op.regions) > 0 and any(self._is_barrier(o) for o in nested_operations(op)))
 
     def _is_barrier(self, op: ir.Operation) -> bool:
-        if op.name == "func.call":
-            return callee_of(op) in self._functions
-        return op.name == StopLiftParams.OPERATION_NAME
+        if op.name == StopLiftParams.OPERATION_NAME or override_of(op.attributes) == NEVER:
+            return True
+        return op.name == "func.call" and callee_of(op) in self._functions

@@ -1,8 +1,10 @@
-"""A function in, what of it depends on weights alone out; decides, and changes nothing but calls that hide weight math.
+"""A function in, what of it is lifted out; decides, and changes nothing but calls that hide weight math.
 
 An op can be lifted when it is pure, reads only weights, constants and other liftable values, and mentions only symbols that
 weights determine. Ops inside of ``scf`` regions can be lifted out when computing them needlessly is harmless; a whole
 ``scf.if`` or loop can when all it reads can. ``relax.stop_lift_params`` ends it: its result is an ordinary run-time value.
+Of the liftable values that inference reads, :mod:`.lift_policy` says which are worth it; where one is not, inference computes
+it, and what it is computed from is judged in its place.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from dataclasses import dataclass, field
 
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of
+from ..errors import RelaxError
+from ..functions import argument_names
+from ..lift_report import NotLifted, Reason
 from ..ops import MatchCast
 from ..purity import Purity
 from ..struct_info import is_tensor
@@ -20,8 +25,9 @@ from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import blocks_of, free_values, operations
 from .barriers import Barriers
 from .inlining import DEFINING_OPS, CallInliner, defined_symbols
+from .lift_policy import NEVER, Policy, Refusal, override_of
 
-__all__ = ["LiftPlan", "Lifting"]
+__all__ = ["LiftPlan", "LiftPlanner", "Lifting"]
 
 _SCF = "scf."
 
@@ -36,7 +42,7 @@ class LiftPlan:
         derived: weights and values computed from them, as opposed to constants.
         kept_weights: weights that inference still reads as they are, in argument order.
         lifted: computed values that inference reads, in program order; all are tensors.
-        inlined: names of functions of which calls were inlined.
+        declined: liftable ops that inference runs, the last first, and why.
     """
 
     weights: list[ir.Value]
@@ -44,7 +50,7 @@ class LiftPlan:
     derived: set[ir.Value] = field(default_factory=set)
     kept_weights: list[ir.Value] = field(default_factory=list)
     lifted: list[ir.Value] = field(default_factory=list)
-    inlined: set[str] = field(default_factory=set)
+    declined: list[tuple[ir.Operation, Refusal]] = field(default_factory=list)
 
 
 class Lifting:
@@ -56,10 +62,6 @@ class Lifting:
         self.barriers = Barriers(graph)
         self.uses = uses
         self._reveals: dict[tuple[str, tuple[int, ...]], bool] = {}
-
-    def plan(self, function: func.FuncOp, inputs: int) -> LiftPlan:
-        """Decides what to lift out of a function with that many run-time inputs. Calls that hide weight math are inlined."""
-        return _Planner(self, function, inputs).plan()
 
     def is_movable(self, op: ir.Operation) -> bool:
         """Whether an op could be lifted, as far as that depends on the op alone."""
@@ -96,133 +98,212 @@ class Lifting:
         return False
 
 
-class _Planner:
-    """The work on one function."""
+class LiftPlanner:
+    """Goes through one function when it is made; then plans, under what the policy says at that time.
 
-    def __init__(self, lifting: Lifting, function: func.FuncOp, inputs: int):
-        self.lifting, self.function = lifting, function
-        self.block: ir.Block = function.regions[0].blocks[0]
-        arguments: list[ir.Value] = list(self.block.arguments)
-        self.inputs = arguments[:inputs]
-        self.result = LiftPlan(arguments[inputs:], derived=set(arguments[inputs:]))
-        self.liftable = set(self.result.weights)
-        self.symbols = bound_symbols(w.type for w in self.result.weights)
-        self.bound_before = bound_symbols(a.type for a in arguments)
-        self.runtime_symbols = self._mentioned(self.inputs)
-        self.cast_symbols: set[str] = set()
-        self.needed: set[ir.Value] = set()
-        self.needed_symbols: set[str] = set()
-        self.taken: set[str] | None = None
+    Attributes:
+        inlined: names of functions of which calls were inlined.
+        not_lifted: ops that read weights and cannot be lifted; kept only where ``notes`` was given.
+    """
+
+    def __init__(self, lifting: Lifting, policy: Policy, function: func.FuncOp, inputs: int, notes: bool = False):
+        self.lifting, self.policy, self.function, self.notes = lifting, policy, function, notes
+        self.inlined: set[str] = set()
+        self.not_lifted: list[NotLifted] = []
+        self._block: ir.Block = function.regions[0].blocks[0]
+        arguments: list[ir.Value] = list(self._block.arguments)
+        self._inputs, self._weights = arguments[:inputs], arguments[inputs:]
+        self._input_names = [n or f"argument{i}" for i, n in enumerate(argument_names(function)[:inputs])]
+        self._ops: list[ir.Operation] = []
+        self._derived = set(self._weights)
+        self._liftable = set(self._weights)
+        self._symbols = bound_symbols(w.type for w in self._weights)
+        self._bound_before = bound_symbols(a.type for a in arguments)
+        self._runtime_symbols = self._mentioned(self._inputs)
+        self._needs = _Needs()
+        self._taken: set[str] | None = None
+        self._visit()
 
     def plan(self) -> LiftPlan:
-        self._visit()
-        self._choose()
-        self._keep_symbols()
-        return self.result
+        """What to lift. Calls that hide weight math are inlined already."""
+        needs = self._needs.copy()
+        plan = LiftPlan(self._weights, self._ops, self._derived)
+        self._choose(plan, needs)
+        self._keep_symbols(plan, needs)
+        return plan
+
+    def stays(self, plan: LiftPlan) -> list[NotLifted]:
+        """All ops that read weights and are not lifted: those that cannot be, then those that are declined."""
+        declined = [_note(op, *refusal, self._sources(op)) for op, refusal in reversed(plan.declined)]
+        return self.not_lifted + declined
 
     def _visit(self) -> None:
         """Goes through all ops, also those in regions that stay, in program order."""
-        pending = deque((op, False) for op in operations(self.block))
+        pending = deque((op, False) for op in operations(self._block))
         while pending:
             op, nested = pending.popleft()
-            if self._lift(op, nested):
+            refusal = self._obstacle(op, nested)
+            if refusal is None:
+                self._lift(op)
                 continue
             callee = self._hiding(op)
             if callee is not None:
-                self.result.inlined.add(callee_of(op))
-                body = self.lifting.inliner.inline(op, callee, self._taken())
+                self.inlined.add(callee_of(op))
+                self.policy.close(op)
+                body = self.lifting.inliner.inline(op, callee, self._taken_symbols())
                 pending.extendleft((inner, nested) for inner in reversed(body))
                 continue
+            if self.notes and len(op.results):
+                self._note_obstacle(op, refusal)
             inner = self._stay(op)
             pending.extendleft((op, True) for op in reversed(inner))
 
-    def _lift(self, op: ir.Operation, nested: bool) -> bool:
+    def _obstacle(self, op: ir.Operation, nested: bool) -> Refusal | None:
+        """Why an op cannot be lifted, None when it can."""
+        lifting = self.lifting
         read = free_values(op)
-        if not self.liftable.issuperset(read) or not self.lifting.is_movable(op):
-            return False
-        if nested and not self.lifting.purity.is_speculatable(op):
-            return False
-        if not self._knows_symbols(op):
-            return False
-        self.liftable.update(op.results)
-        if not self.result.derived.isdisjoint(read):
-            self.result.derived.update(op.results)
-        self.result.ops.append(op)
-        return True
+        if not self._liftable.issuperset(read):
+            return Reason.RUN_TIME_VALUE, self._named(next(v for v in read if v not in self._liftable)) if self.notes else ""
+        if not lifting.is_movable(op):
+            return self._barrier(op)
+        if nested and not lifting.purity.is_speculatable(op):
+            return Reason.SPECULATION, "in a branch or loop that may not run"
+        unknown = self._unknown_symbols(op)
+        if unknown:
+            return Reason.RUN_TIME_SYMBOL, ", ".join(sorted(unknown))
+        return self.policy.why_opened(op)
 
-    def _knows_symbols(self, op: ir.Operation) -> bool:
-        unknown = self.lifting.uses.of_op(op) - self.symbols
-        if not unknown:
-            return True
-        if op.name != MatchCast.OPERATION_NAME or not unknown.isdisjoint(self.runtime_symbols):
-            return False
-        self.symbols |= bound_symbols([*(w.type for w in self.result.weights), op.results[0].type])
-        return unknown <= self.symbols
+    def _note_obstacle(self, op: ir.Operation, refusal: Refusal) -> None:
+        """Of a branch or loop that is gone through, what is inside is noted on its own."""
+        is_open = op.name.startswith(_SCF) and refusal[0] == Reason.RUN_TIME_VALUE
+        if not self._derived.isdisjoint(op.operands if is_open else free_values(op)):
+            self.not_lifted.append(_note(op, *refusal, self._sources(op)))
+
+    def _named(self, value: ir.Value) -> str:
+        """What people call a run-time value: the name of an input, else the op it comes from."""
+        if value in self._inputs:
+            return self._input_names[self._inputs.index(value)]
+        owner = value.owner
+        return f"an argument of {owner.owner.operation.name}" if isinstance(owner, ir.Block) else owner.operation.name
+
+    def _barrier(self, op: ir.Operation) -> Refusal:
+        if not self.lifting.barriers.contains(op):
+            return Reason.NOT_PURE, "may have effects besides its results"
+        if override_of(op.attributes) == NEVER:
+            return Reason.OVERRIDE, f'relax.lift = "{NEVER}"'
+        return Reason.BARRIER, "relax.stop_lift_params" if not len(op.regions) and op.name != "func.call" else "one is inside"
+
+    def _lift(self, op: ir.Operation) -> None:
+        self._liftable.update(op.results)
+        if not self._derived.isdisjoint(free_values(op)):
+            self._derived.update(op.results)
+        self._ops.append(op)
+        self.policy.add(op)
+
+    def _sources(self, op: ir.Operation) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for v in free_values(op) for name in self.policy.costs.sources(v)))
+
+    def _unknown_symbols(self, op: ir.Operation) -> set[str]:
+        """The symbols that an op mentions and that neither weights nor the casts lifted so far determine; one may do so."""
+        unknown = self.lifting.uses.of_op(op) - self._symbols
+        if not unknown or op.name != MatchCast.OPERATION_NAME or not unknown.isdisjoint(self._runtime_symbols):
+            return set(unknown)
+        self._symbols |= bound_symbols([*(w.type for w in self._weights), op.results[0].type])
+        return unknown - self._symbols
 
     def _hiding(self, op: ir.Operation) -> func.FuncOp | None:
         """The callee of a call that stays as a whole, when inlining it brings weight math to light."""
-        if op.name != "func.call" or self.result.derived.isdisjoint(op.operands):
+        if op.name != "func.call" or self._derived.isdisjoint(op.operands):
             return None
         callee = self.lifting.inliner.inlinable(op)
-        kinds = [(v in self.liftable) + (v in self.result.derived) for v in op.operands]
+        kinds = [(v in self._liftable) + (v in self._derived) for v in op.operands]
         return callee if callee is not None and self.lifting.reveals(op, callee, kinds) else None
 
     def _stay(self, op: ir.Operation) -> list[ir.Operation]:
         """Notes what a run-time op needs; returns the ops inside of it that are to be visited on their own."""
         if op.name in DEFINING_OPS:
-            self.cast_symbols |= self._mentioned(op.results) - self.bound_before
-            self.runtime_symbols |= self.cast_symbols
+            self._needs.cast_symbols |= self._defines(op)
+            self._runtime_symbols |= self._needs.cast_symbols
         if not op.name.startswith(_SCF):
-            self._need(op)
+            self._need(op, self._needs)
             return []
-        self.needed.update(self.liftable.intersection(op.operands))
-        self.needed_symbols |= self._mentioned(op.results)
-        self.needed_symbols |= self._mentioned(a for block in blocks_of(op) for a in block.arguments)
+        self._needs.values.update(self._liftable.intersection(op.operands))
+        self._needs.symbols |= self._mentioned(op.results)
+        self._needs.symbols |= self._mentioned(a for block in blocks_of(op) for a in block.arguments)
         return [inner for block in blocks_of(op) for inner in operations(block)]
 
-    def _need(self, op: ir.Operation) -> None:
-        self.needed.update(self.liftable.intersection(free_values(op)))
-        self.needed_symbols |= self.lifting.uses.of_op(op)
+    def _need(self, op: ir.Operation, needs: _Needs) -> None:
+        needs.values.update(self._liftable.intersection(free_values(op)))
+        needs.symbols |= self.lifting.uses.of_op(op)
 
-    def _choose(self) -> None:
+    def _choose(self, plan: LiftPlan, needs: _Needs) -> None:
         """Settles which values inference takes ready made; a value that is no tensor is computed there again."""
-        plan = self.result
         for op in reversed(plan.ops):
-            wanted = [r for r in op.results if r in self.needed]
+            wanted = [r for r in op.results if r in needs.values]
             if not wanted:
                 continue
-            if wanted[0] in plan.derived and all(is_tensor(r) for r in wanted):
+            derived = wanted[0] in plan.derived
+            refusal = self._refusal(op, wanted) if derived else None
+            if derived and refusal is None:
                 plan.lifted.extend(reversed(wanted))
-            else:
-                self._need(op)
+                continue
+            if refusal is not None:
+                plan.declined.append((op, refusal))
+            if op.name in DEFINING_OPS:
+                needs.cast_symbols |= self._defines(op)
+            self._need(op, needs)
         plan.lifted.reverse()
-        plan.kept_weights = [w for w in plan.weights if w in self.needed]
+        plan.kept_weights = [w for w in plan.weights if w in needs.values]
 
-    def _keep_symbols(self) -> None:
+    def _refusal(self, op: ir.Operation, wanted: list[ir.Value]) -> Refusal | None:
+        other = next((r for r in wanted if not is_tensor(r)), None)
+        return self.policy.refusal(op, wanted) if other is None else (Reason.NOT_TENSOR, str(other.type))
+
+    def _keep_symbols(self, plan: LiftPlan, needs: _Needs) -> None:
         """Where only a lifted value defined a symbol that inference mentions, some weight that defines it is kept as well."""
-        plan = self.result
-        kept = [v.type for v in (*self.inputs, *plan.kept_weights, *plan.lifted)]
-        missing = self.needed_symbols - bound_symbols(kept) - self.cast_symbols
+        kept = [v.type for v in (*self._inputs, *plan.kept_weights, *plan.lifted)]
+        missing = needs.symbols - bound_symbols(kept) - needs.cast_symbols
         if not missing:
             return
-        missing = self._keep_defining(plan.weights, plan.kept_weights, missing)
-        self._keep_defining([r for op in plan.ops for r in op.results if r in plan.derived], plan.lifted, missing)
+        missing = _keep_defining(plan.weights, plan.kept_weights, missing)
+        _keep_defining([r for op in plan.ops for r in op.results if r in plan.derived], plan.lifted, missing)
         order = {w: i for i, w in enumerate(plan.weights)}
         plan.kept_weights.sort(key=order.__getitem__)
 
-    def _keep_defining(self, values: Iterable[ir.Value], kept: list[ir.Value], missing: set[str]) -> set[str]:
-        """Keeps the first values that define missing symbols; returns the symbols still missing."""
-        for value in values:
-            defines = bound_symbols([value.type]) & missing
-            if defines:
-                kept.append(value)
-                missing = missing - defines
-        return missing
+    def _defines(self, cast: ir.Operation) -> set[str]:
+        """The symbols that a cast that stays defines."""
+        return self._mentioned(cast.results) - self._bound_before
 
     def _mentioned(self, values: Iterable[ir.Value]) -> set[str]:
         return set().union(*(self.lifting.uses.of_type(v.type) for v in values))
 
-    def _taken(self) -> set[str]:
-        if self.taken is None:
-            self.taken = defined_symbols(self.function, self.lifting.uses)
-        return self.taken
+    def _taken_symbols(self) -> set[str]:
+        if self._taken is None:
+            self._taken = defined_symbols(self.function, self.lifting.uses)
+        return self._taken
+
+
+@dataclass
+class _Needs:
+    """What inference reads or mentions: values that could be lifted, symbols, and the symbols that its own casts define."""
+
+    values: set[ir.Value] = field(default_factory=set)
+    symbols: set[str] = field(default_factory=set)
+    cast_symbols: set[str] = field(default_factory=set)
+
+    def copy(self) -> _Needs:
+        return _Needs(set(self.values), set(self.symbols), set(self.cast_symbols))
+
+
+def _keep_defining(values: Iterable[ir.Value], kept: list[ir.Value], missing: set[str]) -> set[str]:
+    """Keeps the first values that define missing symbols; returns the symbols still missing."""
+    for value in values:
+        defines = bound_symbols([value.type]) & missing
+        if defines:
+            kept.append(value)
+            missing = missing - defines
+    return missing
+
+
+def _note(op: ir.Operation, reason: Reason, detail: str, sources: tuple[str, ...]) -> NotLifted:
+    return NotLifted(op.name, RelaxError("", op.location).location or "", sources, str(reason), detail)

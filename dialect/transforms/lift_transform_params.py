@@ -28,7 +28,8 @@ after::
 Inference then takes its inputs, the raw weights it still reads, and the lifted values in program order; its transform
 function returns the weights in that order. Weights that nothing needs vanish from both. What comes from constants alone is
 computed on both sides. Calls of private functions are inlined where that brings weight math to light. A function lifted
-before gets its transform function extended. See :mod:`.lift_analysis` for what can be lifted.
+before gets its transform function extended. See :mod:`.lift_analysis` for what can be lifted, :mod:`.lift_policy` for what is
+worth it, and :mod:`..lift_report` for what the pass tells.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .. import report
 from ..bindings import func, ir
 from ..call_graph import CallGraph
 from ..errors import RelaxError
-from ..functions import name_of, transform_targets, update_type
+from ..functions import body_of, name_of, num_input, transform_targets, update_type
 from ..pass_manager import Pass
-from ..signature import argument_attributes, named, set_argument_attributes, tensor_name, weight_names, with_name
+from ..signature import argument_attributes, set_argument_attributes, tensor_name, weight_names, with_name
 from ..symbol_uses import SymbolUses
-from ..traversal import erase_unused, free_values
+from ..traversal import erase_unused, free_values, operations
 from .entries import (
     check_not_called,
     entries_with_weights,
@@ -53,10 +55,22 @@ from .entries import (
     transforms_by_target,
     unused_name,
 )
-from .lift_analysis import Lifting, LiftPlan
-from .transform_function import TransformFunction
+from .lift_account import Account
+from .lift_analysis import Lifting, LiftPlan, LiftPlanner
+from .lift_costs import Costs
+from .lift_policy import LIFT, Limits, Policy, Refusal, check_overrides, override_of
+from .transform_function import TransformFunction, prepared_values
 
 __all__ = ["LiftTransformParams"]
+
+
+#: Transposes, casts to narrower types and slices grow by nothing, packing by what fills the last panel: with 32 columns in one,
+#: at most 1.24x from 129 columns on, and narrower weights are within the slack. The next thing up is f16 to f32, 2x.
+MAX_GROWTH = 1.25
+#: Biases, norms, scales and small tables; IREE's hoisting has the same 1 MiB. 1,000 of them are 1 GiB, which the total limits.
+GROWTH_SLACK = 1 << 20
+#: Room for one transformed copy of each weight beside the raw one.
+MAX_TOTAL_GROWTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -67,20 +81,35 @@ class LiftTransformParams(Pass):
         shared: one transform function, ``@transform_params``, for all functions that have none yet. Weights of one name are
             one weight; what several functions compute alike is prepared once.
         functions: names of the functions to lift from; all public ones with ``relax.num_input`` by default.
+        max_growth: how many times larger than what it comes from a lifted value may be; 0 is no limit.
+        growth_slack: bytes of growth that are always allowed, to each value and to all together; 0 is none.
+        max_total_growth: how many times larger than raw weights all prepared weights may be; 0 is no limit.
+
+    Sizes that are not known are not limited; two symbolic ones are compared when their ratio is a number.
+    ``relax.lift = "always"`` or ``"never"``, on an op or on a weight, overrides the limits.
     """
 
     name: ClassVar[str] = "relax-lift-transform-params"
     shared: bool = False
     functions: tuple[str, ...] = ()
+    max_growth: float = MAX_GROWTH
+    growth_slack: int = GROWTH_SLACK
+    max_total_growth: float = MAX_TOTAL_GROWTH
 
     def run(self, op: ir.Operation) -> None:
+        limits = Limits.of(self.max_growth, self.growth_slack, self.max_total_growth)
         entries = [_Entry(*found) for found in entries_with_weights(op, self.functions)]
         transforms = transforms_by_target(op)
+        check_overrides(op)
         separate_called(op, [e.function for e in entries if name_of(e.function) not in transforms])
         lifting = Lifting(CallGraph(op), SymbolUses())
+        inlined: set[str] = set()
         for group in self._groups(entries, transforms):
-            _Lift(op, group, transforms.get(name_of(group[0].function)), lifting).run(self.shared)
-        erase_unreferenced(op, {name for e in entries for name in e.inlined})
+            lift = _Lift(op, group, transforms.get(name_of(group[0].function)), lifting)
+            lift.plan(limits)
+            lift.run(self.shared)
+            inlined |= lift.inlined
+        erase_unreferenced(op, inlined)
 
     def _groups(self, entries: Sequence[_Entry], transforms: Mapping[str, func.FuncOp]) -> list[list[_Entry]]:
         """The functions that have, or get, one transform function."""
@@ -94,37 +123,80 @@ class LiftTransformParams(Pass):
 
 
 class _Entry:
-    """A function to lift from, and what planning found."""
+    """A function to lift from."""
 
     def __init__(self, function: func.FuncOp, inputs: int):
         self.function, self.inputs = function, inputs
-        self.inlined: set[str] = set()
         self.names = weight_names(function, inputs)
-
-    def plan(self, lifting: Lifting) -> LiftPlan:
-        plan = lifting.plan(self.function, self.inputs)
-        self.inlined = plan.inlined
-        return plan
 
 
 class _Lift:
-    """Lifting from the functions of one group into their transform function."""
+    """Lifting from the functions of one group into their transform function.
+
+    Attributes:
+        inlined: names of functions of which calls were inlined.
+    """
 
     def __init__(self, module: ir.Operation, entries: list[_Entry], transform: func.FuncOp | None, lifting: Lifting):
-        self.module, self.entries, self.old, self.purity = module, entries, transform, lifting.purity
-        self.plans = [entry.plan(lifting) for entry in entries]
+        self.module, self.entries, self.old, self.lifting = module, entries, transform, lifting
+        self.inlined: set[str] = set()
+        self.plans: list[LiftPlan] = []
+        self.accounts: list[Account] = []
+
+    def plan(self, limits: Limits) -> None:
+        """Decides. What is inside of a branch or loop that is too large as a whole is only seen in another round."""
+        policy = Policy(limits, Costs())
+        while True:
+            policy = self._policy(limits, policy.opened)
+            planners = [LiftPlanner(self.lifting, policy, e.function, e.inputs, report.is_collecting()) for e in self.entries]
+            self.inlined.update(*(p.inlined for p in planners))
+            self.plans = [p.plan() for p in planners]
+            while policy.limit_total(self.plans):
+                self.plans = [p.plan() for p in planners]
+            if not policy.open(self.plans):
+                break
+        self.policy = policy
+        if report.is_collecting():
+            of_all = zip(self.entries, planners, self.plans, strict=True)
+            self.accounts = [Account.of(e.names, policy.costs, planner, plan) for e, planner, plan in of_all]
 
     def run(self, shared: bool) -> None:
         if self.old is not None and not any(p.lifted or p.kept_weights != p.weights for p in self.plans):
+            self._tell(self.old, [[] for _ in self.plans])
             return
         transform = self._open(shared)
         for entry in self.entries:
             given = [tensor_name(a) for a in argument_attributes(entry.function)[: entry.inputs]]
             transform.reserve(n for n in given if n is not None)
-        outputs: dict[str, ir.Value] = self._others(transform)
+        outputs, names = self._others(transform), list[list[str]]()
         for entry, plan in zip(self.entries, self.plans, strict=True):
-            outputs |= _rewrite(entry, plan, transform)
-        transform.finish(outputs, self._targets(), self.purity)
+            prepared, lifted = _rewrite(entry, plan, transform, self.policy)
+            outputs |= prepared
+            names.append(lifted)
+        transform.finish(outputs, self._targets(), self.lifting.purity)
+        self._tell(transform.function, names)
+
+    def _policy(self, limits: Limits, opened: dict[ir.Value, Refusal]) -> Policy:
+        """A policy that knows the transform function and the weights."""
+        costs, known = Costs(), dict[str, ir.Value]()
+        if self.old is not None:
+            known = _enter_transform(self.old, [n for e in self.entries for n in e.names], costs)
+        fixed = () if self._is_whole() else tuple(known.values())
+        policy = Policy(limits, costs, fixed, opened)
+        for entry in self.entries:
+            weights = list(entry.function.regions[0].blocks[0].arguments)[entry.inputs :]
+            attributes = argument_attributes(entry.function)[entry.inputs :]
+            for name, weight, given in zip(entry.names, weights, attributes, strict=True):
+                policy.add_weight(weight, override_of(given))
+                if name in known:
+                    costs.alias(weight, known[name])
+                else:
+                    costs.add_weight(weight, name)
+        return policy
+
+    def _tell(self, transform: func.FuncOp, lifted: list[list[str]]) -> None:
+        for entry, account, names in zip(self.entries, self.accounts, lifted, strict=False):
+            report.add(account.section(name_of(entry.function), name_of(transform), names))
 
     def _open(self, shared: bool) -> TransformFunction:
         first = self.entries[0].function
@@ -159,33 +231,57 @@ class _Lift:
 
     def _others(self, transform: TransformFunction) -> dict[str, ir.Value]:
         """What a shared transform function returns for functions that are not lifted from now."""
-        own = {name_of(e.function) for e in self.entries}
-        if self.old is None or own.issuperset(transform_targets(self.old)):
-            return {}
-        return dict(transform.prepared)
+        return {} if self._is_whole() else dict(transform.prepared)
+
+    def _is_whole(self) -> bool:
+        """Whether these are all functions of the transform function."""
+        return self.old is None or {name_of(e.function) for e in self.entries}.issuperset(transform_targets(self.old))
 
 
-def _rewrite(entry: _Entry, plan: LiftPlan, transform: TransformFunction) -> dict[str, ir.Value]:
-    """Makes inference take prepared weights; returns them by name as values of the transform function."""
+def _enter_transform(function: func.FuncOp, weights: list[str], costs: Costs) -> dict[str, ir.Value]:
+    """Enters a transform function; returns the prepared weights by name, as far as these are among its results."""
+    block = body_of(function)
+    if block is None or len(function.regions[0].blocks) != 1:
+        return {}
+    inputs = num_input(function) or 0
+    for weight, name in zip(list(block.arguments)[inputs:], weight_names(function, inputs), strict=True):
+        costs.add_weight(weight, name)
+    for op in operations(block):
+        if len(op.results):
+            costs.add(op)
+    return prepared_values(function, list(dict.fromkeys(weights)))
+
+
+def _rewrite(
+    entry: _Entry, plan: LiftPlan, transform: TransformFunction, policy: Policy
+) -> tuple[dict[str, ir.Value], list[str]]:
+    """Makes inference take prepared weights.
+
+    Returns:
+        The prepared weights by name, as values of the transform function, and the name of each lifted value.
+    """
     names = dict(zip(plan.weights, entry.names, strict=True))
     mapping = {w: transform.prepared[n] for w, n in names.items()}
     transform.add(_live(plan), mapping)
     outputs = {names[w]: mapping[w] for w in plan.kept_weights}
     arguments: dict[str, ir.Value] = {names[w]: w for w in plan.kept_weights}
     block = entry.function.regions[0].blocks[0]
-    for value in plan.lifted:
-        name = transform.output_name(mapping[value])
+    lifted = [transform.output_name(mapping[value]) for value in plan.lifted]
+    added: list[ir.DictAttr] = []
+    for value, name in zip(plan.lifted, lifted, strict=True):
         if name not in arguments:
             arguments[name] = block.add_argument(value.type, ir.Location.name(name, childLoc=value.location))
             outputs[name] = mapping[value]
+            said = policy.override(value)
+            added.append(ir.DictAttr.get({} if said is None else {LIFT: ir.StringAttr.get(said)}))
         value.replace_all_uses_with(arguments[name])
     erase_unused(plan.ops)
-    _update_arguments(entry, plan, list(outputs))
-    return outputs
+    _update_arguments(entry, plan, list(outputs), added)
+    return outputs, lifted
 
 
-def _update_arguments(entry: _Entry, plan: LiftPlan, names: list[str]) -> None:
-    """Drops the weights that inference reads no more; those it reads now have these names."""
+def _update_arguments(entry: _Entry, plan: LiftPlan, names: list[str], added: list[ir.DictAttr]) -> None:
+    """Drops the weights that inference reads no more; those it reads now have these names, and new ones these attributes."""
     kept = set(plan.kept_weights)
     is_kept = [True] * entry.inputs + [w in kept for w in plan.weights]
     attributes = [a for a, keep in zip(argument_attributes(entry.function), is_kept, strict=True) if keep]
@@ -193,7 +289,7 @@ def _update_arguments(entry: _Entry, plan: LiftPlan, names: list[str]) -> None:
     for position in reversed([i for i, keep in enumerate(is_kept) if not keep]):
         block.erase_argument(position)
     update_type(entry.function)
-    attributes += [named(None)] * (entry.inputs + len(names) - len(attributes))
+    attributes += added
     weights = [with_name(a, n) for a, n in zip(attributes[entry.inputs :], names, strict=True)]
     set_argument_attributes(entry.function, [*attributes[: entry.inputs], *weights])
 

@@ -16,7 +16,7 @@ from ..signature import erase_arguments, named, set_argument_attributes, set_res
 from ..traversal import clone_with, free_values, is_unused, operations
 from .prepared_names import distinct, result_names_of
 
-__all__ = ["TransformFunction"]
+__all__ = ["TransformFunction", "key_of", "prepared_values"]
 
 
 class TransformFunction:
@@ -67,10 +67,7 @@ class TransformFunction:
         if block is None or len(function.regions[0].blocks) != 1:
             message = f"'func.func' op expected one block in the transform function @{name_of(function)}, got several"
             raise RelaxError(message, function.location)
-        values, names = returned_values(function), result_names(function)
-        if None in names and len(names) == len(weights):
-            names = list(weights)
-        prepared = {n: v for n, v in zip(names, values, strict=True) if n is not None}
+        prepared = prepared_values(function, weights)
         missing = next((w for w in weights if w not in prepared), None)
         if missing is not None:
             raise RelaxError(
@@ -93,7 +90,7 @@ class TransformFunction:
         """
         where = ir.InsertionPoint(operations(self._block)[-1])
         for op in ops:
-            key = _key(op, mapping)
+            key = key_of(op, mapping)
             known = self._numbers.get(key) if key is not None else None
             if known is not None:
                 mapping.update(zip(op.results, known, strict=True))
@@ -126,7 +123,7 @@ class TransformFunction:
 
     def _enter(self, op: ir.Operation) -> None:
         """Numbers and names the results of an op that is here."""
-        key = _key(op, {})
+        key = key_of(op, {})
         if key is not None:
             self._numbers.setdefault(key, list(op.results))
         sources = [self._names[v] for v in free_values(op) if v in self._names]
@@ -134,7 +131,15 @@ class TransformFunction:
             self._names.update(zip(op.results, result_names_of(op, sources), strict=True))
 
 
-def _key(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> tuple[object, ...] | None:
+def prepared_values(function: func.FuncOp, weights: Sequence[str]) -> dict[str, ir.Value]:
+    """What a transform function of one block returns, by name: its results' names, or these weights', if as many."""
+    values, names = returned_values(function), result_names(function)
+    if None in names and len(names) == len(weights):
+        names = list(weights)
+    return {n: v for n, v in zip(names, values, strict=True) if n is not None}
+
+
+def key_of(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> tuple[object, ...] | None:
     """Equal for ops that compute the same, None for ops that are not compared: those with regions."""
     if len(op.regions) or not len(op.results):
         return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, overload
 
 from ..dialect.errors import RelaxError
+from ..dialect.report import Report
 from .artifact import read_artifact, write_artifact
 from .binding import prepared_arrays
 from .c_header import c_header
@@ -29,7 +31,7 @@ class Executable:
         manifest: what the executable consists of (:class:`Manifest`).
         module_text: MLIR text of the module it was compiled from.
         header: C header of its code.
-        report: what compilation decided; ``str()`` of it is readable.
+        report: what the manifest says and what compilation decided; ``str()`` of it is readable.
     """
 
     def __init__(
@@ -41,7 +43,6 @@ class Executable:
         shared_code: bytes | None = None,
         module_text: str = "",
         header: str | None = None,
-        report: object = None,
     ):
         """Makes an executable from compiled code.
 
@@ -52,7 +53,6 @@ class Executable:
             shared_code: content of a shared library, kept for :meth:`save` where there is no object code.
             module_text: MLIR text, for :meth:`save`.
             header: C header; made from the manifest when not given.
-            report: see the class; a summary of the manifest when not given.
 
         Raises:
             RelaxError: the manifest is malformed, or the code lacks one of its symbols.
@@ -73,7 +73,7 @@ class Executable:
         }
         self.module_text = module_text
         self.header = c_header(self.manifest) if header is None else header
-        self.report = _Summary(self.manifest) if report is None else report
+        self.report: Report = _ExecutableReport(self.manifest.report.sections, self.manifest)
 
     @property
     def entries(self) -> Mapping[str, EntrySpec]:
@@ -212,22 +212,25 @@ def load(path: str | os.PathLike[str]) -> Executable:
     )
 
 
-class _Summary:
-    """What a manifest says, for people."""
+@dataclass
+class _ExecutableReport(Report):
+    """The compiler's sections, after a summary of the manifest."""
 
-    def __init__(self, manifest: Manifest):
-        self._manifest = manifest
+    manifest: Manifest | None = None
 
     def __str__(self) -> str:
-        manifest = self._manifest
-        raw, prepared = total_bytes(manifest.raw_weights), total_bytes(manifest.prepared_weights)
-        computed = sum(s.symbol is not None for s in manifest.steps)
         return "\n".join(
-            [
-                *(f"entry {e}" for e in manifest.entries.values()),
-                f"raw weights: {len(manifest.raw_weights)}, {raw} bytes",
-                f"prepared weights: {len(manifest.prepared_weights)}, {prepared} bytes",
-                f"preparation: {len(manifest.steps)} steps, {computed} computed, peak {manifest.peak_bytes} bytes",
-                f"target: {manifest.target.triple} {manifest.target.cpu}",
-            ]
+            [*(_manifest_lines(self.manifest) if self.manifest else ()), *(s for t in self.sections for s in t.lines())]
         )
+
+
+def _manifest_lines(manifest: Manifest) -> list[str]:
+    raw, prepared = total_bytes(manifest.raw_weights), total_bytes(manifest.prepared_weights)
+    computed = sum(s.symbol is not None for s in manifest.steps)
+    return [
+        *(f"entry {e}" for e in manifest.entries.values()),
+        f"raw weights: {len(manifest.raw_weights)}, {raw} bytes",
+        f"prepared weights: {len(manifest.prepared_weights)}, {prepared} bytes",
+        f"preparation: {len(manifest.steps)} steps, {computed} computed, peak {manifest.peak_bytes} bytes",
+        f"target: {manifest.target.triple} {manifest.target.cpu}",
+    ]

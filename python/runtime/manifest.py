@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError
+from ..dialect.report import Report
 from ..dialect.symbolic import Expr, parse
 from ..weights.arrays import ArraySpec, dtype_text
 
@@ -116,6 +117,7 @@ class Manifest:
         entries, raw_weights, prepared_weights: by name, in order.
         steps: the preparation, in order.
         peak_bytes: most memory a step needs at once: its inputs, outputs and arena.
+        report: what the compiler decided; empty in manifests from before there were reports.
     """
 
     data: Mapping[str, Any]
@@ -126,6 +128,7 @@ class Manifest:
     prepared_weights: Mapping[str, WeightSpec]
     steps: tuple[StepSpec, ...]
     peak_bytes: int
+    report: Report
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -160,6 +163,7 @@ class Manifest:
             prepared_weights=_by_name(reader.records("prepared_weights", _weight), f"{where}.prepared_weights"),
             steps=tuple(reader.records("steps", _step)),
             peak_bytes=reader.size("peak_bytes"),
+            report=Report.of_json(reader.data["report"], f"{where}.report") if "report" in reader.data else Report(),
         )
         _check_entry_weights(manifest, where)
         _check_steps(manifest, where)
