@@ -23,6 +23,7 @@ from .arguments import entry_arguments, entry_names
 from .control_flow import CONTROL_FLOW, Frame, Invoke, RunRegion
 from .io import OnceSink, call_declared
 from .liveness import BlockPlan, Step, plan_of
+from .memory import HeldValues, MemoryTracker
 from .numeric import Array
 from .scalars import SCALAR_OPS, compute_scalar
 from .scope import Scope
@@ -40,6 +41,7 @@ def evaluate(
     weights: Mapping[str, ArrayLike] | None = None,
     provider: Callable[[int, str | None], ArrayLike] | None = None,
     sink: Callable[[int, str | None, Array], None] | None = None,
+    memory: MemoryTracker | None = None,
 ) -> tuple[Array, ...]:
     """Runs ``@function``.
 
@@ -52,6 +54,7 @@ def evaluate(
             the function declared with ``relax.callback = "get_param"``.
         sink: what is called with index, name and array of a result, once each; the value of ``!relax.output_sink`` arguments,
             and the function declared with ``relax.callback = "set_output"``.
+        memory: counts the bytes that are held while the function runs.
 
     Returns:
         The results, as arrays of their own.
@@ -67,7 +70,7 @@ def evaluate(
         arguments = entry_arguments(target, inputs, weights or {}, provider, callbacks[WRITE])
         given = {id(a) for a in arguments}
         try:
-            results = _Interpreter(module, callbacks).run(target, arguments)
+            results = _Interpreter(module, callbacks, memory).run(target, arguments)
         except RecursionError:
             raise RelaxError(f"expected less deeply nested regions in @{function}", target.location) from None
     return tuple(_unshared(results, given))
@@ -84,22 +87,26 @@ def _unshared(results: Sequence[Any], given: set[int]) -> list[Array]:
 
 @dataclass
 class _Environment:
-    """One run of a block: the values of its function's call, and the symbols known in it."""
+    """One run of a block: the values of its function's call, the symbols known in it, and what counts the values' bytes."""
 
     values: dict[ir.Value, Any]
     scope: Scope
+    held: HeldValues | None
 
 
 class _Interpreter:
-    def __init__(self, module: ir.Operation, callbacks: Mapping[str, Callable[..., Any] | None]):
+    def __init__(self, module: ir.Operation, callbacks: Mapping[str, Callable[..., Any] | None], memory: MemoryTracker | None):
         self._functions = {name_of(f): f for f in functions(module)}
         self._declared = {name: f for name, f in self._functions.items() if callback_of(f) is not None}
-        self._callbacks = callbacks
+        self._callbacks, self._memory = callbacks, memory
         self._plans: dict[ir.Block, BlockPlan] = {}
 
     def run(self, function: func.FuncOp, arguments: list[Any]) -> list[Any]:
         """Runs a function and everything it calls. Lists of values are emptied by whoever takes them, to keep none alive."""
-        environment = _call_environment(function, arguments)
+        environment = self._environment(function, arguments)
+        if environment.held is not None:
+            environment.held.hold(_body(function).arguments, arguments)
+            environment.held.sizes.clear()  # they are the caller's: nothing releases them
         stack = [(self._block(_body(function), arguments, environment), environment, True)]
         depth, answer = 1, None
         while stack:
@@ -120,13 +127,23 @@ class _Interpreter:
 
     def _open(self, request: Invoke | RunRegion, outer: _Environment) -> tuple[Frame, _Environment, bool]:
         if isinstance(request, RunRegion):
-            environment = _Environment(outer.values, Scope(outer.scope))
+            environment = _Environment(outer.values, Scope(outer.scope), outer.held)
+            if outer.held is not None:
+                outer.held.hold(plan_of(request.block, self._plans).arguments, request.arguments)
             return self._block(request.block, request.arguments, environment), environment, False
         callee = self._functions.get(request.callee)
         if callee is None:
             raise RelaxError(f"'func.call' op expected a function of the module, got @{request.callee}", request.op.location)
-        environment = _call_environment(callee, request.arguments)
+        environment = self._environment(callee, request.arguments)
         return self._block(_body(callee), request.arguments, environment), environment, True
+
+    def _environment(self, function: func.FuncOp, arguments: Sequence[Any]) -> _Environment:
+        """That of a call: a new scope of symbols, bound by the arguments' sizes."""
+        scope, names = Scope(), entry_names(function)
+        for name, value, array in zip(names, _body(function).arguments, arguments, strict=True):
+            if is_tensor(value):
+                scope.bind(TensorInfo.of(value).shape, array.shape, f"argument '{name}' of @{name_of(function)}")
+        return _Environment({}, scope, None if self._memory is None else HeldValues(self._memory))
 
     def _block(self, block: ir.Block, arguments: list[Any], environment: _Environment) -> Frame:
         """Runs the ops of a block; the answer is what its terminator hands on."""
@@ -134,6 +151,8 @@ class _Interpreter:
         _store(plan.arguments, arguments, values)
         for step in plan.steps:
             if step.terminator:
+                if environment.held is not None:
+                    environment.held.release(step.dead)
                 return step.take(values)
             if step.name == "func.call" and step.op.callee.value in self._declared:
                 declared = self._declared[step.op.callee.value]
@@ -146,6 +165,10 @@ class _Interpreter:
                 step.drop(values)
             else:
                 results = _compute(step, step.take(values), environment.scope)
+            if environment.held is not None:
+                environment.held.hold(step.op.results, results)
+                unused = [r for r, kept in zip(step.op.results, step.results, strict=True) if kept is None]
+                environment.held.release([*step.dead, *unused])
             _store(step.results, results, values)
         raise RelaxError("expected a block with a terminator", block.owner.location)
 
@@ -163,15 +186,6 @@ def _body(function: func.FuncOp) -> ir.Block:
     if len(function.regions[0].blocks) > 1:
         raise RelaxError(f"expected a function of one block, got several in @{name_of(function)}", function.location)
     return block
-
-
-def _call_environment(function: func.FuncOp, arguments: Sequence[Any]) -> _Environment:
-    """A new scope of symbols, bound by the arguments' sizes."""
-    scope, names = Scope(), entry_names(function)
-    for name, value, array in zip(names, _body(function).arguments, arguments, strict=True):
-        if is_tensor(value):
-            scope.bind(TensorInfo.of(value).shape, array.shape, f"argument '{name}' of @{name_of(function)}")
-    return _Environment({}, scope)
 
 
 def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
