@@ -117,10 +117,12 @@ def callback_problems(function: func.FuncOp) -> Iterator[str]:
         yield f"expected a {NAME} for every argument of a callback, got one without"
         return
     leading = [INDEX] * (INDEX in arguments) + [VALUE] * (kind == WRITE)
-    if list(arguments)[: len(leading)] != leading or (VALUE in arguments and not is_tensor(arguments[VALUE])):
+    if list(arguments)[: len(leading)] != leading:
         yield f"expected the arguments of '{kind}' to start with {' and '.join(leading)}, got {', '.join(map(str, arguments))}"
     if INDEX in arguments and not isinstance(arguments[INDEX], ir.IndexType):
         yield f"expected type index for the argument '{INDEX}' of a callback, got {arguments[INDEX]}"
+    if VALUE in arguments and not is_tensor(arguments[VALUE]):
+        yield f"expected a tensor for the argument '{VALUE}' of a callback, got {arguments[VALUE]}"
     if [is_tensor(r) for r in signature.results] != [True] * (kind == READ):
         wanted = "one tensor" if kind == READ else "nothing"
         yield f"expected '{kind}' to return {wanted}, got ({', '.join(map(str, signature.results))})"
