@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialect.bindings import ir
-from ...dialect.inference import normalize_axis
+from ...dialect.inference import is_float, normalize_axis
 from ...dialect.symbolic import Dim, same
 from .builder import ZERO, Builder, Exprs, Input, Tensor
 from .conversion import convert, load, store
@@ -29,8 +29,9 @@ class _Parameters:
         step = load(elements[0], self.scale.dtype)
         if splat is not None:
             return step, constant(dtype, splat)
-        offset = convert(load(elements[1], self.zero_point.dtype), self.zero_point.dtype, dtype)
-        return step, Scalar(offset)
+        if is_float(dtype):
+            return step, Scalar(convert(load(elements[1], self.zero_point.dtype), self.zero_point.dtype, dtype))
+        return step, _as_integer(elements[1], self.zero_point.dtype, dtype)
 
 
 def _exprs(parameter: Tensor, x: Tensor, axis: int) -> Exprs:
@@ -92,12 +93,20 @@ def _lower_dequantize(b: Builder, source: Source) -> ir.Value:
 
     def body(value: ir.Value, *others: ir.Value) -> ir.Value:
         step, offset = parameters.read(list(others), integer)
-        distance = Scalar(convert(load(value, x.dtype), x.dtype, integer)) - offset
+        distance = _as_integer(value, x.dtype, integer) - offset
         real = Scalar(emit("arith.sitofp", wide, distance.value)) * step
         return store(real, source.result.dtype)
 
     inputs: list[Input] = [(x.value, range(x.rank)), *parameters.inputs]
     return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(source.result.dtype)), body)
+
+
+def _as_integer(value: ir.Value, dtype: ir.Type, wide: ir.Type) -> Scalar:
+    """A stored integer in a wider type. Four bits are cut out there: processors do not shift vectors of bytes."""
+    if _width(dtype) != 4:
+        return Scalar(convert(load(value, dtype), dtype, wide))
+    extended = Scalar(emit("arith.extui", wide, value))
+    return extended & 15 if is_unsigned(dtype) else (extended << wide.width - 4) >> wide.width - 4
 
 
 def _width(dtype: ir.Type) -> int:
