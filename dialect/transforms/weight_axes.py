@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..bindings import ir
-from ..ops import Conv2D, MatMul, Repeat, Reshape
+from ..ops import Conv2D, MatMul, PermuteDims, Repeat, Reshape
 from ..struct_info import TensorInfo
 from .weight_math import spread
 
@@ -13,7 +13,7 @@ __all__ = ["input_axis", "output_axis", "per_input_channel", "weight_axis"]
 def weight_axis(op: ir.OpView, axis: int) -> tuple[int, int] | None:
     """An operand and a dimension of it such that scaling along it scales the result along ``axis``; None when there is none."""
     if isinstance(op, Conv2D):
-        return (1, 0) if axis == 1 else None
+        return (1, op.kernel_layout.index("O")) if axis == output_axis(op) else None
     if not isinstance(op, MatMul):
         return None
     left, right, rank = (TensorInfo.of(v).rank for v in (op.lhs, op.rhs, op.results[0]))
@@ -26,7 +26,7 @@ def weight_axis(op: ir.OpView, axis: int) -> tuple[int, int] | None:
 
 def output_axis(op: Conv2D | MatMul) -> int:
     """The dimension of the result that the second operand's output channels are."""
-    return 1 if isinstance(op, Conv2D) else TensorInfo.of(op.results[0]).rank - 1
+    return op.data_layout.index("C") if isinstance(op, Conv2D) else TensorInfo.of(op.results[0]).rank - 1
 
 
 def input_axis(op: ir.OpView) -> int | None:
@@ -35,7 +35,7 @@ def input_axis(op: ir.OpView) -> int | None:
     Around an image that is padded channels are 0 and not what they are elsewhere.
     """
     if isinstance(op, Conv2D):
-        return 1 if not any(op.padding) else None
+        return op.data_layout.index("C") if not any(op.padding) else None
     if isinstance(op, MatMul) and TensorInfo.of(op.rhs).rank == 2:
         return TensorInfo.of(op.lhs).rank - 1
     return None
@@ -45,10 +45,14 @@ def per_input_channel(op: Conv2D | MatMul, vector: ir.Value) -> ir.Value:
     """One number per channel that an op reads, in a shape that broadcasts to its weight."""
     if isinstance(op, MatMul):
         return spread(vector, [0], 2)
-    info, weight, groups = TensorInfo.of(vector), TensorInfo.of(op.weight), op.groups
-    outputs, inputs = weight.shape[0], weight.shape[1]
-    assert isinstance(outputs, int)
+    layout, groups = op.kernel_layout, op.groups
     if groups == 1:
-        return spread(vector, [1], 4)
-    table = Reshape.create(vector, result_types=[info.with_(shape=[groups, inputs]).type]).result
-    return spread(Repeat.create(table, repeats=outputs // groups, axis=0).result, [0, 1], 4)
+        return spread(vector, [layout.index("I")], 4)
+    sizes = dict(zip(layout, TensorInfo.of(op.weight).shape, strict=True))
+    assert isinstance(sizes["O"], int)
+    shape = TensorInfo.of(vector).with_(shape=[groups, sizes["I"]])
+    table = Reshape.create(vector, result_types=[shape.type]).result
+    table = Repeat.create(table, repeats=sizes["O"] // groups, axis=0).result
+    if layout.index("I") < layout.index("O"):
+        table = PermuteDims.create(table).result
+    return spread(table, sorted((layout.index("I"), layout.index("O"))), 4)

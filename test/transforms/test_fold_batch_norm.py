@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import relaxir as rx
 from relaxir.dialect.functions import body_of, find_function, num_input
 from relaxir.dialect.struct_info import TensorInfo
 from support import models
+from support.op_counts import counts
 
 MODULE = Path(__file__).with_name("fold-batch-norm.mlir")
 FOLD = "relax-fold-batch-norm"
@@ -64,10 +64,16 @@ def test_in_f32_results_differ_by_rounding(name):
         assert np.abs(a - b).max() <= (3 + 36 + 10) * 2**-24 * 64 * np.abs(a).max()
 
 
-def counts(module: rx.Module, name: str = "main") -> Counter[str]:
-    """How often each relax op occurs in a function."""
-    text = find_function(module.ir.operation, name).operation.get_asm(use_local_scope=True)
-    return Counter(re.findall(r'"relax\.(\w+)"', text))
+@pytest.mark.parametrize("name", ["conv", "bias", "in_front"])
+def test_in_nhwc_as_in_nchw(name):
+    module = rx.Module.parse(MODULE.read_text().replace("xf32", "xf64").replace("tensor<f32>", "tensor<f64>"))
+    moved = module.run("relax-convert-layout,relax-canonicalize")
+    folded = moved.run(FOLD)
+    assert "NHWC" in str(folded)
+    assert counts(folded, name)["batch_norm"] == 0
+    arrays = arrays_for(module, name, np.float64)
+    for a, b in zip(evaluated(module, name, arrays), evaluated(folded, name, arrays), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-12 * np.abs(a).max())
 
 
 def test_resnet_has_no_batch_norm_left_and_a_bias_add_for_each_at_run_time():

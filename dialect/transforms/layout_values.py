@@ -1,0 +1,128 @@
+"""The values of a function under a change of layout: which have been reordered, and copies made where the order must differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..bindings import ir
+from ..layouts import permutation
+from ..op import op_class
+from ..op_kinds import is_elementwise
+from ..ops import Conv2D, ExpandDims, PermuteDims, Reshape
+from ..struct_info import TensorInfo
+
+__all__ = ["Reordering"]
+
+_RANK = 4
+_KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO"}
+
+
+class Reordering:
+    """What has become of the values of one function.
+
+    Attributes:
+        reordered: new values, in the target's order, by the ones they stand for.
+    """
+
+    def __init__(self, source: str, target: str):
+        self._source, self._target = source, target
+        self.reordered: dict[ir.Value, ir.Value] = {}
+        self._copies: dict[ir.Value, ir.Value] = {}
+        self._restored: dict[ir.Value, ir.Value] = {}
+
+    def rebuild(self, op: ir.Operation, attributes: Mapping[str, Any]) -> None:
+        """Puts an op that reads and gives reordered images in front of one, which nothing needs any more in the end."""
+        operands = [self._fitting(op, i, value) for i, value in enumerate(op.operands)]
+        new, cls = op.clone(ip=ir.InsertionPoint(op)).operation, op_class(op)
+        assert cls is not None
+        for position, value in enumerate(operands):
+            new.operands[position] = value
+        for key, value in attributes.items():
+            new.attributes[key] = cls.attrs[key].write(key, value)
+        for old, result in zip(op.results, new.results, strict=True):
+            info = TensorInfo.of(old)
+            if info.rank == _RANK:
+                result.set_type(_moved_info(info, permutation(self._source, self._target)).type)
+                self.reordered[old] = result
+            else:  # a reduction that drops dimensions and leaves the others in order
+                old.replace_all_uses_with(result)
+
+    def restore_operands(self, op: ir.Operation) -> None:
+        """Makes an op read values in the order that they had."""
+        for position, value in enumerate(op.operands):
+            if value in self.reordered:
+                op.operands[position] = self._original(value)
+
+    def _original(self, value: ir.Value) -> ir.Value:
+        if value not in self._restored:
+            order = permutation(self._target, self._source)
+            self._restored[value] = _moved(self.reordered[value], order, value.type)
+        return self._restored[value]
+
+    def _fitting(self, op: ir.Operation, position: int, value: ir.Value) -> ir.Value:
+        """An operand as the op wants it when its images are reordered."""
+        if value in self.reordered:
+            return self.reordered[value]
+        view = op.opview
+        if isinstance(view, Conv2D) and position == 1:
+            return self._kernel(view)
+        rank = TensorInfo.of(value).rank
+        if rank != _RANK and not (is_elementwise(op) and rank):
+            return value
+        if value not in self._copies:
+            self._copies[value] = self._aligned(value)
+        return self._copies[value]
+
+    def _kernel(self, op: Conv2D) -> ir.Value:
+        source, target = op.kernel_layout, _KERNELS[self._target]
+        if source == target:
+            return op.weight
+        info, order = TensorInfo.of(op.weight), permutation(source, target)
+        return _moved(op.weight, order, _moved_info(info, order).type)
+
+    def _aligned(self, value: ir.Value) -> ir.Value:
+        """A value that broadcasts to the image in the source's order, made to broadcast to it in the target's.
+
+        It has the image's last dimensions. Of those of the target that come after the first of them, the others are inserted
+        with size one: a bias ``[c]`` of NHWC is ``[c, 1, 1]`` in NCHW.
+        """
+        info = TensorInfo.of(value)
+        letters = self._source[_RANK - info.rank :]
+        kept = [letter for letter in self._target if letter in letters]
+        order = [letters.index(letter) for letter in kept]
+        moved = _moved(value, order, _moved_info(info, order).type)
+        last = self._target[self._target.index(kept[0]) :]
+        inserted = [i for i, letter in enumerate(last) if letter not in letters]
+        if not inserted:
+            return moved
+        with _after(moved), _location(moved):
+            return ExpandDims.create(moved, axis=inserted).results[0]
+
+
+def _moved_info(info: TensorInfo, order: list[int]) -> TensorInfo:
+    return info.with_(shape=[info.shape[i] for i in order])
+
+
+def _moved(value: ir.Value, order: list[int], type_: ir.Type) -> ir.Value:
+    """The value with its dimensions in another order, right behind where it is made."""
+    if order == sorted(order):
+        return value
+    shape = TensorInfo.of(value).shape
+    long = [i for i in order if shape[i] != 1]
+    free = long == sorted(long) and None not in shape and None not in TensorInfo.of(type_).shape
+    with _after(value), _location(value):
+        op = (
+            Reshape.create(value, result_types=[type_]) if free else PermuteDims.create(value, result_types=[type_], axes=order)
+        )
+    return op.results[0]
+
+
+def _after(value: ir.Value) -> ir.InsertionPoint:
+    owner = value.owner
+    return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
+
+
+def _location(value: ir.Value) -> ir.Location:
+    owner = value.owner
+    return value.location if isinstance(owner, ir.Block) else owner.location
