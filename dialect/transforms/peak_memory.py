@@ -18,7 +18,7 @@ from ..functions import body_of, name_of
 from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import Dim, Expr, evaluate
 from ..traversal import blocks_of, free_values, nested_operations, operations
-from .io_schedule import Graph, Task, peak_of
+from .io_schedule import Graph, Task, lower_bound, peak_of
 
 __all__ = ["PeakMemory"]
 
@@ -33,7 +33,7 @@ _NOMINAL_ITEM = 8
 
 
 class PeakMemory:
-    """Sizes and peaks in one module. What is inside of an op must be final before the block around it is asked for."""
+    """Sizes and peaks in one module, and which order the blocks inside of ops have."""
 
     def __init__(self) -> None:
         self._sizes: dict[ir.Type, _Known] = {}
@@ -53,6 +53,12 @@ class PeakMemory:
         inside, known = self._of_region([block])
         return sum(s for s, _ in arguments) + inside if known and all(k for _, k in arguments) else None
 
+    def bound_of_function(self, function: func.FuncOp) -> int:
+        """What no order of the ops of a function takes less than."""
+        block = body_of(function)
+        assert block is not None
+        return sum(self._size(a.type)[0] for a in block.arguments) + lower_bound(self.graph(block))
+
     def graph(self, block: ir.Block, after: Mapping[int, Sequence[int]] | None = None) -> Graph:
         """The ops of a block without its terminator as tasks.
 
@@ -71,6 +77,10 @@ class PeakMemory:
         kept = frozenset(number[v] for v in last.operands if v in number)
         return Graph(tuple(tasks), tuple(self._size(v.type)[0] for v in own), kept)
 
+    def settle(self, block: ir.Block) -> None:
+        """Takes the order of a block for final, those inside of its ops were before: the ops around it count with that."""
+        self._blocks[block] = self._of_one(block)
+
     def _of_region(self, blocks: Sequence[ir.Block]) -> _Known:
         found = [self._of_block(block) for block in blocks]
         # Values that go from block to block are not followed.
@@ -78,7 +88,7 @@ class PeakMemory:
 
     def _of_block(self, block: ir.Block) -> _Known:
         for inner in reversed([b for op in operations(block) for b in _blocks_inside(op)]):
-            self._blocks[inner] = self._of_one(inner)
+            self.settle(inner)
         return self._of_one(block)
 
     def _of_one(self, block: ir.Block) -> _Known:

@@ -22,7 +22,8 @@ after::
 
 :mod:`.io_schedule` finds the order, :mod:`.peak_memory` says what counts. Blocks in regions are ordered, too. Reads may change
 places, writes of different results as well; any other op with effects keeps its place among its kind and the writes. What
-defines a symbol stays before what mentions it. ``relax.peak_bytes`` is there when all sizes are static.
+defines a symbol stays before what mentions it. ``relax.peak_bytes`` is there when all sizes are static; a report then says what
+it was before, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from .. import report
 from ..bindings import func, ir
 from ..call_graph import CallGraph
 from ..errors import RelaxError
@@ -38,7 +40,8 @@ from ..functions import body_of, functions, name_of
 from ..lazy_calls import LazyCalls
 from ..pass_manager import Pass
 from ..purity import Purity
-from ..symbol_uses import SymbolUses, bound_symbols
+from ..schedule_report import ScheduledIo
+from ..symbol_uses import SymbolUses, bound_symbols, substitute_type
 from ..traversal import blocks_of, nested_operations, operations
 from .io_schedule import schedule
 from .peak_memory import PeakMemory
@@ -88,11 +91,15 @@ class ScheduleLazyIo(Pass):
     def _schedule(self, function: func.FuncOp, peaks: PeakMemory, order: _Order) -> None:
         block = body_of(function)
         assert block is not None
+        before = peaks.of_function(function) if report.is_collecting() else None
         inner = [b for op in nested_operations(function.operation) for b in blocks_of(op)]
         for each in (*reversed(inner), block):
             found = schedule(peaks.graph(each, order.edges(each)), self.effort)
             _rearrange(each, found)
+            peaks.settle(each)
         peak = peaks.of_function(function)
+        if before is not None and peak is not None:
+            report.add(ScheduledIo(name_of(function), before, peak, peaks.bound_of_function(function)))
         if peak is not None:
             function.attributes[PEAK_BYTES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), peak)
         elif PEAK_BYTES in function.attributes:
@@ -150,16 +157,43 @@ class _Order:
 
     def _symbols(self, ops: Sequence[ir.Operation], block: ir.Block) -> dict[int, set[int]]:
         """Ops that mention a symbol after those that give it a value, unless an argument does."""
-        settled = bound_symbols(a.type for a in block.arguments)
         found: dict[int, set[int]] = {}
-        definer: dict[str, int] = {}
+        definers = _Definers(self.uses, bound_symbols(a.type for a in block.arguments))
         for i, op in enumerate(ops):
-            mentioned = self.uses.of_op(op)
-            found[i] = {definer[s] for s in mentioned if s in definer}
+            found[i] = {definers.last[s] for s in self.uses.of_op(op) if s in definers.last}
             if self._defines(op):
-                definer.update(dict.fromkeys(mentioned - settled, i))
-                settled |= bound_symbols(r.type for r in op.results)
+                found[i] |= definers.add(i, op.results[0].type)
         return found
 
     def _defines(self, op: ir.Operation) -> bool:
         return op.name in ("relax.match_cast", "tensor.cast") or self.lazy.is_read(op)
+
+
+class _Definers:
+    """Which ops of a block give symbols their values.
+
+    Attributes:
+        settled: the symbols that have one.
+        last: the op after which a symbol has all the value that it gets so far.
+    """
+
+    def __init__(self, uses: SymbolUses, settled: set[str]):
+        self.settled, self.last = settled, dict[str, int]()
+        self._uses = uses
+        self._open: dict[ir.Type, int] = {}
+
+    def add(self, i: int, type_: ir.Type) -> set[int]:
+        """Enters an op whose result has a type; returns the ops without which that settles less: ``k + m`` and ``k``."""
+        new = self._uses.of_type(type_) - self.settled
+        if not new or type_ in self._open:
+            return set()
+        self._open[type_] = i
+        settled = bound_symbols(self._without_settled(t) for t in self._open)
+        before = set(self._open.values()) - {i} if settled else set[int]()
+        self.settled |= settled
+        self.last.update(dict.fromkeys(new | settled, i))
+        self._open = {t: j for t, j in self._open.items() if not self._uses.of_type(t) <= self.settled}
+        return before
+
+    def _without_settled(self, type_: ir.Type) -> ir.Type:
+        return substitute_type(type_, dict.fromkeys(self._uses.of_type(type_) & self.settled, 1))

@@ -136,6 +136,25 @@ func.func @symbolic(%p: !relax.param_provider, %s: !relax.output_sink) attribute
 
 // -----
 
+// Two reads that together define a symbol both stay before its use.
+// CHECK-LABEL: @joint
+// CHECK:         "relax.get_param"(%arg0) {index = 0 : i64}
+// CHECK:         "relax.get_param"(%arg0) {index = 1 : i64}
+// CHECK:         %[[M:.*]] = "relax.shape_value"() {value = ["m"]}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[M]]) {index = 0 : i64}
+func.func @joint(%p: !relax.param_provider, %s: !relax.output_sink) attributes {relax.num_input = 2 : i64} {
+  %sum = "relax.get_param"(%p) {index = 0 : i64} : (!relax.param_provider) -> tensor<?xf32, {sym = ["k + m"]}>
+  %one = "relax.get_param"(%p) {index = 1 : i64} : (!relax.param_provider) -> tensor<?xf32, {sym = ["k"]}>
+  %m = "relax.shape_value"() {value = ["m"]} : () -> tensor<i64>
+  %e = "relax.exp"(%one) : (tensor<?xf32, {sym = ["k"]}>) -> tensor<?xf32, {sym = ["k"]}>
+  "relax.set_output"(%s, %m) {index = 0 : i64} : (!relax.output_sink, tensor<i64>) -> ()
+  "relax.set_output"(%s, %sum) {index = 1 : i64} : (!relax.output_sink, tensor<?xf32, {sym = ["k + m"]}>) -> ()
+  "relax.set_output"(%s, %e) {index = 2 : i64} : (!relax.output_sink, tensor<?xf32, {sym = ["k"]}>) -> ()
+  return
+}
+
+// -----
+
 // Reads alone, or writes alone: arguments and what is returned count to the end. A call counts what it holds inside.
 // CHECK-LABEL: @reads_only(%arg0: tensor<16xf32>, %arg1: !relax.param_provider)
 // CHECK-SAME:    relax.peak_bytes = 320 : i64

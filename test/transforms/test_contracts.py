@@ -31,6 +31,7 @@ PIPELINES = [
     "relax-lift-transform-params{shared=true}",
     "relax-lift-transform-params,relax-lazy-transform-params",
     "relax-lift-transform-params,relax-lazy-get-input,relax-lazy-set-output",
+    "relax-lift-transform-params,relax-lazy-transform-params,relax-schedule-lazy-io",
     "relax-lift-transform-params{shared=true},relax-lazy-transform-params,relax-lift-transform-params",
     "relax-inline-private-functions,relax-canonicalize,relax-lift-transform-params,canonicalize,cse,relax-lift-transform-params",
     "relax-remove-unused-parameters,canonicalize,relax-lift-transform-params,relax-remove-unused-parameters,symbol-dce",

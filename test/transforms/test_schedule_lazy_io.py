@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relaxir.dialect import pass_manager
+from relaxir.dialect import pass_manager, report
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
@@ -150,3 +150,10 @@ def test_locations_and_names_move_with_their_ops() -> None:
     (function,) = functions(module)
     moved = [op for op in function.regions[0].blocks[0].operations if op.operation.name == "relax.permute_dims"]
     assert [str(op.location) for op in moved] == ['loc("t")', 'loc("t")']
+
+
+def test_report_says_what_it_was_before() -> None:
+    with report.collecting() as found:
+        pass_manager.run(parse_module(casts_then_transposes(4, 4, 8), "-", new_context()), PASS)
+    assert str(found) == "@main: holds 192 B at most, 576 B before; no order takes less than 192 B"
+    assert str(report.Report.of_json(found.as_json())) == str(found)
