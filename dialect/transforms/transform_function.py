@@ -13,6 +13,7 @@ from ..errors import RelaxError
 from ..functions import TRANSFORM_FOR, body_of, name_of, num_input, result_names, returned_values, set_num_input, update_type
 from ..purity import Purity
 from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, weight_names
+from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import clone_with, free_values, is_unused, operations
 from .prepared_names import distinct, result_names_of
 
@@ -115,11 +116,26 @@ class TransformFunction:
             if is_unused(op) and purity.is_pure(op):
                 op.erase()
         update_type(self.function)
-        unused = [i for i, a in enumerate(self._block.arguments) if i >= self._inputs and next(iter(a.uses), None) is None]
-        erase_arguments(self.function, unused)
+        erase_arguments(self.function, self._unneeded())
         set_result_attributes(self.function, [named(n) for n in outputs])
         references = [ir.FlatSymbolRefAttr.get(t) for t in targets]
         self.function.attributes[TRANSFORM_FOR] = references[0] if len(references) == 1 else ir.ArrayAttr.get(references)
+
+    def _unneeded(self) -> list[int]:
+        """Positions of the weights that nothing reads, but for one that alone tells a size that some op mentions."""
+        arguments = list[ir.Value](self._block.arguments)
+        unused = {i for i, a in enumerate(arguments) if i >= self._inputs and next(iter(a.uses), None) is None}
+        known = bound_symbols(a.type for i, a in enumerate(arguments) if i not in unused)
+        uses = SymbolUses()
+        mentioned = set[str]().union(*(uses.of_op(op) for op in operations(self._block)))
+        unneeded: list[int] = []
+        for position in sorted(unused):
+            told = bound_symbols([arguments[position].type], known) - known
+            if told.isdisjoint(mentioned):
+                unneeded.append(position)
+            else:
+                known |= told
+        return unneeded
 
     def _enter(self, op: ir.Operation) -> None:
         """Numbers and names the results of an op that is here."""

@@ -1,0 +1,14 @@
+// RUN: relax-opt %s --relax-lift-transform-params | filecheck %s
+
+// A weight that only tells a size stays an argument of the transform function; one that tells what another tells does not.
+// CHECK-LABEL: @main_transform_params(%arg0: tensor<?xf32, {sym = ["n"]}> {relax.name = "w"}, %arg1: tensor<f32> {relax.name = "s"})
+// CHECK-NEXT:    "relax.full"
+// CHECK-NEXT:    "relax.multiply"
+// CHECK-NEXT:    return
+// CHECK-LABEL: @main(%arg0: tensor<?xf32, {sym = ["n"]}>, %arg1: tensor<?xf32, {sym = ["n"]}> {relax.name = "s.multiply"})
+func.func @main(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor<?xf32, {sym = ["n"]}> {relax.name = "w"}, %v: tensor<?xf32, {sym = ["n"]}> {relax.name = "v"},
+    %s: tensor<f32> {relax.name = "s"}) -> tensor<?xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.full"() {value = 2.0 : f64} : () -> tensor<?xf32, {sym = ["n"]}>
+  %1 = "relax.multiply"(%0, %s) : (tensor<?xf32, {sym = ["n"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["n"]}>
+  return %1 : tensor<?xf32, {sym = ["n"]}>
+}
