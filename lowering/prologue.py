@@ -24,12 +24,13 @@ from math import prod
 from ..dialect.bindings import func, ir
 from ..dialect.functions import body_of, num_input
 from ..dialect.traversal import clone_with, free_values, is_unused, nested_operations
-from .generics import CONTRACTION, callee_of, captured, index_maps, is_parallel, is_scalar_constant
+from .generics import CONTRACTION, callee_of, captured, index_maps, is_parallel, is_scalar_constant, owner_name
 
 __all__ = ["fuse_prologues"]
 
 # An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8.
 _CHEAP = 24
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def fuse_prologues(
@@ -60,11 +61,11 @@ def fuse_prologues(
 
 
 class _Weights:
-    """Which values of a function come from weights alone, and which ops that widen them have been moved."""
+    """Which values of a function come from weights alone, and which values that widen them have been moved."""
 
     def __init__(self, function: func.FuncOp):
         block, inputs = body_of(function), num_input(function)
-        self._moved: list[ir.Operation] = []
+        self._moved: list[ir.Value] = []
         self._derived: set[ir.Value] = set()
         if block is None or inputs is None:
             return
@@ -73,18 +74,62 @@ class _Weights:
             if len(op.results) and self._derived.issuperset(free_values(op)):
                 self._derived.update(op.results)
 
-    def growth_of(self, value: ir.Value) -> ir.Operation | None:
-        """The op that widens a weight to this value, when it can be moved."""
-        if value not in self._derived or isinstance(value, ir.BlockArgument) or not _is_growth(value.owner.operation):
+    def growth_of(self, value: ir.Value) -> _Growth | None:
+        """What widens a weight to this value, or to another shape of it, when it can be moved."""
+        type_ = value.type
+        if value not in self._derived or not isinstance(type_, ir.RankedTensorType):
             return None
-        self._moved.append(value.owner.operation)
-        return self._moved[-1]
+        view, passed = ir.AffineMap.get_identity(type_.rank), [value]
+        while owner_name(passed[-1]) in _RESHAPES:
+            reshape = passed[-1].owner.operation
+            if not all(ir.RankedTensorType(v.type).has_static_shape for v in (passed[-1], reshape.operands[0])):
+                return None
+            view = _composed(_source_of(reshape), view)
+            passed.append(reshape.operands[0])
+        if isinstance(passed[-1], ir.BlockArgument) or not _is_growth(passed[-1].owner.operation):
+            return None
+        self._moved.extend(reversed(passed))
+        return _Growth(passed[-1].owner.operation, view)
 
     def erase_unused(self) -> None:
         """Erases the ops that nothing reads any more."""
-        for value in dict.fromkeys(op.results[0] for op in self._moved):
+        for value in reversed(list(dict.fromkeys(self._moved))):
             if is_unused(value.owner.operation):
                 value.owner.operation.erase()
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """A ``linalg.generic`` that widens; ``view`` says which of its elements is at an index of the value that is read."""
+
+    op: ir.Operation
+    view: ir.AffineMap
+
+    @property
+    def inputs(self) -> list[ir.Value]:
+        return list(self.op.operands)[:-1]
+
+    def maps(self, outer: ir.AffineMap) -> list[ir.AffineMap]:
+        """Where its inputs are read, when its value is read at ``outer``."""
+        return [_composed(_composed(m, self.view), outer) for m in index_maps(self.op)[:-1]]
+
+
+def _source_of(reshape: ir.Operation) -> ir.AffineMap:
+    """Index of the result to index of the source, of a reshape of static shapes."""
+    collapse = reshape.name == "tensor.collapse_shape"
+    many = ir.RankedTensorType((reshape.operands[0] if collapse else reshape.results[0]).type).shape
+    groups = [[ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(reshape.attributes["reassociation"])]
+    exprs: list[ir.AffineExpr] = []
+    for i, group in enumerate(groups):
+        strides = [prod(many[d + 1 : group[-1] + 1]) for d in group]
+        parts = [ir.AffineExpr.get_dim(i if collapse else d) for d in group]
+        if collapse:
+            within = parts[:1] + [p % (s * many[d]) for d, p, s in list(zip(group, parts, strides, strict=True))[1:]]
+            exprs += [ir.AffineExpr.get_floor_div(p, s) for p, s in zip(within, strides, strict=True)]
+        else:
+            terms = [p * s for p, s in zip(parts, strides, strict=True)]
+            exprs.append(sum(terms[1:], terms[0]))
+    return ir.AffineMap.get(len(groups) if collapse else len(many), 0, exprs)
 
 
 def _contraction(kernel: func.FuncOp) -> ir.Operation | None:
@@ -127,7 +172,7 @@ def _bits(value: ir.Value) -> int:
     return prod(type_.shape) * width
 
 
-def _replace(call: ir.Operation, name: str, producers: Mapping[int, ir.Operation]) -> None:
+def _replace(call: ir.Operation, name: str, producers: Mapping[int, _Growth]) -> None:
     operands = _operands(list(call.operands), producers)
     with ir.InsertionPoint(call), call.location:
         new = func.CallOp([r.type for r in call.results], ir.FlatSymbolRefAttr.get(name), operands)
@@ -136,11 +181,11 @@ def _replace(call: ir.Operation, name: str, producers: Mapping[int, ir.Operation
     call.erase()
 
 
-def _operands(values: Sequence[ir.Value], producers: Mapping[int, ir.Operation]) -> list[ir.Value]:
+def _operands(values: Sequence[ir.Value], producers: Mapping[int, _Growth]) -> list[ir.Value]:
     """The values, with the inputs of its producer in place of each that has one."""
     found: list[ir.Value] = []
     for i, value in enumerate(values):
-        found += list(producers[i].operands)[:-1] if i in producers else [value]
+        found += producers[i].inputs if i in producers else [value]
     return found
 
 
@@ -150,12 +195,12 @@ class _Kernel:
 
     kernel: func.FuncOp
     contraction: ir.Operation
-    producers: Mapping[int, ir.Operation]
+    producers: Mapping[int, _Growth]
 
     def build(self) -> func.FuncOp:
         """The function at the end of the module, not yet named."""
         old = list(self.kernel.regions[0].blocks[0].arguments)
-        taken = [list(self.producers[i].operands)[:-1] if i in self.producers else [v] for i, v in enumerate(old)]
+        taken = [self.producers[i].inputs if i in self.producers else [v] for i, v in enumerate(old)]
         types = [v.type for values in taken for v in values]
         results = ir.FunctionType(ir.TypeAttr(self.kernel.attributes["function_type"]).value).results
         module = self.kernel.operation.parent
@@ -198,7 +243,7 @@ class _Kernel:
         for value, map_ in zip(self.contraction.operands, index_maps(self.contraction), strict=True):
             producer = by_argument.get(value)
             operands += [values[value]] if producer is None else inputs[value]
-            maps += [map_] if producer is None else [_composed(m, map_) for m in index_maps(producer)[:-1]]
+            maps += [map_] if producer is None else producer.maps(map_)
         attributes = {name: self.contraction.attributes[name] for name in _attribute_names(self.contraction)}
         attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(operands) - 1, 1])
@@ -208,9 +253,7 @@ class _Kernel:
         self._fuse_bodies(fused, operands, by_argument)
         return fused
 
-    def _fuse_bodies(
-        self, fused: ir.Operation, operands: Sequence[ir.Value], by_argument: Mapping[ir.Value, ir.Operation]
-    ) -> None:
+    def _fuse_bodies(self, fused: ir.Operation, operands: Sequence[ir.Value], by_argument: Mapping[ir.Value, _Growth]) -> None:
         types = [ir.RankedTensorType(v.type).element_type for v in operands]
         block = ir.Block.create_at_start(fused.regions[0], types, [ir.Location.unknown()] * len(types))
         elements = iter(block.arguments)
@@ -218,7 +261,7 @@ class _Kernel:
         inner: dict[ir.Value, ir.Value] = {}
         for value, argument in zip(self.contraction.operands, source.arguments, strict=True):
             producer = by_argument.get(value)
-            inner[argument] = next(elements) if producer is None else _computed(producer, elements, fused, block)
+            inner[argument] = next(elements) if producer is None else _computed(producer.op, elements, fused, block)
         with ir.InsertionPoint(block):
             for op in source.operations:
                 clone_with(op.operation, inner, ir.InsertionPoint.current)

@@ -168,3 +168,61 @@ def test_the_epilogue_moves_in_too() -> None:
     text = text.replace("return %y", f'%r = "relax.relu"(%y) : ({y}) -> {y}\n  return %r')
     assert len(re.findall(r"call @\w+", outlined(text))) == 1
     check(text, weights, [3])
+
+
+def convolution(groups: int, kernel: int, outputs: int, inputs: int, image: int) -> tuple[str, dict[str, np.ndarray]]:
+    """A convolution with int8 filters, a scale per filter."""
+    shape = (outputs, inputs // groups, kernel, kernel)
+    q, w, x = tensor(shape, "i8"), tensor(shape, "f32"), tensor((2, inputs, image, image), "f32")
+    y = tensor((2, outputs, image + 1 - kernel, image + 1 - kernel), "f32")
+    s = tensor((outputs,), "f32")
+    text = f"""
+func.func @main(%x: {x} {{relax.name = "x"}}, %q: {q} {{relax.name = "q"}}, %s: {s} {{relax.name = "s"}}) -> {y}
+    attributes {{relax.num_input = 1 : i64}} {{
+  %z = "relax.full"() {{value = 5 : i64}} : () -> tensor<i8>
+  %w = "relax.dequantize"(%q, %s, %z) {{axis = 0 : i64}} : ({q}, {s}, tensor<i8>) -> {w}
+  %y = "relax.conv2d"(%x, %w) {{groups = {groups} : i64}} : ({x}, {w}) -> {y}
+  return %y : {y}
+}}"""
+    rng = np.random.default_rng(2)
+    return text, {
+        "q": rng.integers(-128, 128, shape).astype(np.int8),
+        "s": rng.uniform(0.1, 1, outputs).astype(np.float32),
+    }
+
+
+@pytest.mark.parametrize(("groups", "kernel"), [(1, 3), (1, 1), (2, 3), (2, 2)])
+def test_filters_of_convolutions(groups: int, kernel: int) -> None:
+    text, weights = convolution(groups, kernel, 20, 8, 9)
+    module = rx.Module.parse(text)
+    executable = rx.compile(module, pipeline=AS_IS)
+    executable.bind(weights)
+    x = np.random.default_rng(3).normal(size=(2, 8, 9, 9)).astype(np.float32)
+    (want,) = rx.evaluate(module, "main", x, weights=weights)
+    np.testing.assert_allclose(executable(x), want, rtol=0, atol=2e-6 * np.abs(want).max())
+
+
+def test_no_wide_filters_are_in_memory() -> None:
+    text, _ = convolution(1, 3, 256, 64, 4)
+    assert arena_bytes(text) < 200 * 1024  # the filters in f32 have 576 KiB
+
+
+def test_a_weight_on_the_left() -> None:
+    text = """
+func.func @main(%x: tensor<40x?xf32, {sym = ["n"]}> {relax.name = "x"}, %w: tensor<2x300x20xf16> {relax.name = "w"})
+    -> tensor<600x?xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.astype"(%w) {dtype = f32} : (tensor<2x300x20xf16>) -> tensor<2x300x20xf32>
+  %1 = "relax.reshape"(%0) : (tensor<2x300x20xf32>) -> tensor<300x40xf32>
+  %2 = "relax.concat"(%1, %1) : (tensor<300x40xf32>, tensor<300x40xf32>) -> tensor<600x40xf32>
+  %y = "relax.matmul"(%2, %x) : (tensor<600x40xf32>, tensor<40x?xf32, {sym = ["n"]}>) -> tensor<600x?xf32, {sym = ["n"]}>
+  return %y : tensor<600x?xf32, {sym = ["n"]}>
+}"""
+    module = rx.Module.parse(text)
+    weights = {"w": np.random.default_rng(4).normal(size=(2, 300, 20)).astype(np.float16)}
+    executable = rx.compile(module, pipeline="relax-sink-growth")
+    executable.bind(weights)
+    for n in (1, 31, 40):
+        x = np.random.default_rng(n).normal(size=(40, n)).astype(np.float32)
+        (want,) = rx.evaluate(module, "main", x, weights=weights)
+        np.testing.assert_allclose(executable(x), want, rtol=0, atol=2e-6 * np.abs(want).max())
+    assert arena_bytes(str(module.run("relax-sink-growth"))) < 60 * 1024  # the weight in f32 has 94 KiB
