@@ -37,6 +37,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-compute-shape-values": _ours("compute_shape_values", "ComputeShapeValues"),
     "relax-convert-layout": _ours("convert_layout", "ConvertLayout"),
     "relax-fold-batch-norm": _ours("fold_batch_norm", "FoldBatchNorm"),
+    "relax-fold-dequantize": _ours("fold_dequantize", "FoldDequantize"),
     "relax-inline": _ours("inline", "Inline"),
     "relax-inline-private-functions": _ours("inline_private_functions", "InlinePrivateFunctions"),
     "relax-lazy-get-input": _ours("lazy_get_input", "LazyGetInput"),
