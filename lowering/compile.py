@@ -26,6 +26,7 @@ from ..dialect.functions import (
 from .cpu.loops import check_carried_shapes
 from .cpu.pipeline import compile_linalg
 from .linalg.convert import relax_to_linalg
+from .linalg.io import refuse_lazy_io
 from .partition import partition_transform
 from .signature import Signature, TensorSpec
 from .target import Target
@@ -92,6 +93,7 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         RelaxError: a function cannot be compiled, with the location of the op that is to blame.
     """
     with module.context, ir.Location.unknown():
+        refuse_lazy_io(module)
         public = [f for f in functions(module) if body_of(f) is not None and not is_private(f)]
         transforms = {name: f for f in public for name in transform_targets(f)}
         entries = [f for f in public if not transform_targets(f)]

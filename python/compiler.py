@@ -33,12 +33,14 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None) ->
         RelaxError: the target or a pass is unknown, a pass fails, or an op cannot be lowered; with the op's location.
     """
     from .lowering.compile import compile_module
+    from .lowering.linalg.io import refuse_lazy_io
     from .lowering.target import Target
     from .runtime.executable import Executable
 
     if not isinstance(module, Module):
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
     chosen = Target.parse(target)
+    refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     text = DEFAULT_PIPELINE.format(tile=chosen.matmul_tile[1]) if pipeline is None else pipeline
     prepared = module.run(text)
     text = str(prepared)

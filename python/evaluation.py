@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,12 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
-    module: Module, function: str, *inputs: ArrayLike, weights: Mapping[str, ArrayLike] | None = None
+    module: Module,
+    function: str,
+    *inputs: ArrayLike,
+    weights: Mapping[str, ArrayLike] | None = None,
+    provider: Callable[..., ArrayLike] | None = None,
+    sink: Callable[..., None] | None = None,
 ) -> tuple[np.ndarray[Any, Any], ...]:
     """Runs a function slowly and plainly: the executable specification that passes and lowering are tested against.
 
@@ -24,6 +29,8 @@ def evaluate(
         function: name of the function, without ``@``.
         inputs: the run-time inputs, in order.
         weights: every other argument by name.
+        provider: what a function with lazy IO reads weights from: called with index and name, returns an array.
+        sink: what it hands results to: called with index, name and array, which it must not write to.
 
     Returns:
         The results as arrays, always in a tuple.
@@ -36,4 +43,4 @@ def evaluate(
 
     if not isinstance(module, Module):
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
-    return interpreter.evaluate(module.ir.operation, function, inputs, weights=weights)
+    return interpreter.evaluate(module.ir.operation, function, inputs, weights, provider, sink)
