@@ -8,8 +8,8 @@ import pytest
 import relaxir as rx
 
 MODULE = rx.Module.parse("""
-func.func @main(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<3x4xf32> {relax.name = "a"}, %b: tensor<3xf32> {relax.name = "b"})
-    -> tensor<2x3xf32> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<3x4xf32> {relax.name = "a"},
+    %b: tensor<3xf32> {relax.name = "b"}) -> tensor<2x3xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.permute_dims"(%a) : (tensor<3x4xf32>) -> tensor<4x3xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
   %2 = "relax.add"(%1, %b) : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
