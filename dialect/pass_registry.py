@@ -31,6 +31,7 @@ def _ours(module: str, name: str) -> Loader:
 
 _LOADERS: dict[str, Loader] = {
     "relax-adjust-matmul-order": _ours("adjust_matmul_order", "AdjustMatmulOrder"),
+    "relax-bundle-model-params": _ours("bundle_model_params", "BundleModelParams"),
     "relax-canonicalize": _ours("canonicalize", "Canonicalize"),
     "relax-combine-parallel-matmul": _ours("combine_parallel_matmul", "CombineParallelMatmul"),
     "relax-expand-matmul-of-sum": _ours("expand_matmul_of_sum", "ExpandMatmulOfSum"),
@@ -38,6 +39,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-convert-layout": _ours("convert_layout", "ConvertLayout"),
     "relax-fold-batch-norm": _ours("fold_batch_norm", "FoldBatchNorm"),
     "relax-fold-dequantize": _ours("fold_dequantize", "FoldDequantize"),
+    "relax-expand-tuple-arguments": _ours("expand_tuple_arguments", "ExpandTupleArguments"),
     "relax-inline": _ours("inline", "Inline"),
     "relax-inline-private-functions": _ours("inline_private_functions", "InlinePrivateFunctions"),
     "relax-lazy-get-input": _ours("lazy_get_input", "LazyGetInput"),
@@ -52,6 +54,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-remove-unused-parameters": _ours("remove_unused_parameters", "RemoveUnusedParameters"),
     "relax-sink-growth": _ours("sink_growth", "SinkGrowth"),
     "relax-schedule-lazy-io": _ours("schedule_lazy_io", "ScheduleLazyIo"),
+    "relax-to-mixed-precision": _ours("to_mixed_precision", "ToMixedPrecision"),
     "relax-update-vdevice": _ours("update_vdevice", "UpdateVDevice"),
 }
 

@@ -15,7 +15,8 @@ __all__ = ["DEFAULT_PIPELINE", "compile"]
 
 #: What happens to a module before it is lowered; ``{tile}`` is the width of the target's matmul kernel.
 DEFAULT_PIPELINE = (
-    "relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,relax-pack-weights{{tile={tile}}},"
+    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
+    "relax-pack-weights{{tile={tile}}},"
     "relax-sink-growth,relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,15 @@ from ..dtypes import dtype_name, numpy_dtype
 from ..errors import RelaxError
 from ..functions import argument_names, body_of, name_of, num_input
 from ..relax import Object, OutputSink, ParamProvider
+from ..signature import argument_attributes, tensor_name
 from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import dim_text
+from ..tuples import bundled_attributes, element_types, leaf_paths, leaf_types
 from .numeric import Array
 from .scalars import scalar, scalar_dtype
+from .tuples import nested
 
-__all__ = ["check_array", "entry_arguments", "entry_names"]
+__all__ = ["check_array", "entry_arguments", "entry_names", "entry_weights"]
 
 #: How many names a message lists.
 _LISTED = 5
@@ -28,6 +31,18 @@ def entry_names(function: func.FuncOp) -> list[str]:
     inputs = num_input(function)
     given = argument_names(function)
     return [n or f"{'input' if inputs is None or i < inputs else 'weight'}{i}" for i, n in enumerate(given)]
+
+
+def entry_weights(function: func.FuncOp) -> dict[str, ir.Type]:
+    """The types of the weights by name; those of a tuple by the names that they had as arguments, see :func:`_leaf_names`."""
+    names, types, split = _leaf_names(function), _types(function), num_input(function)
+    start = len(types) if split is None else split
+    found: dict[str, ir.Type] = {}
+    for own, type_ in zip(names[start:], types[start:], strict=True):
+        if isinstance(type_, ParamProvider | OutputSink):
+            continue
+        found.update(zip(own, leaf_types(type_), strict=True))
+    return found
 
 
 def entry_arguments(
@@ -50,20 +65,43 @@ def entry_arguments(
     names = entry_names(function)
     split = num_input(function)
     arguments = list(block.arguments)
+    leaves = _leaf_names(function)
     tensors = [i for i, a in enumerate(arguments) if not isinstance(a.type, tuple(callables))]
     weight_indices = [i for i in tensors if split is not None and i >= split]
     input_indices = tensors[: len(tensors) - len(weight_indices)]
     if len(inputs) != len(input_indices):
         raise RelaxError(f"expected {len(input_indices)} inputs for @{name_of(function)}, got {len(inputs)}")
-    _check_weight_names(function, [names[i] for i in weight_indices], weights)
-    given = dict(zip(input_indices, inputs, strict=True)) | {i: weights[names[i]] for i in weight_indices}
+    _check_weight_names(function, [n for i in weight_indices for n in leaves[i]], weights)
+    given = dict(zip(input_indices, inputs, strict=True))
+    given |= {i: nested(arguments[i].type, iter([weights[n] for n in leaves[i]])) for i in weight_indices}
     values: list[Any] = []
     for i, argument in enumerate(arguments):
         if i not in given:
             values.append(_callable(argument.type, callables, names[i]))
             continue
-        values.append(_argument(given[i], argument.type, f"{'weight' if i in weight_indices else 'input'} '{names[i]}'"))
+        kind = "weight" if i in weight_indices else "input"
+        values.append(_argument(given[i], argument.type, iter([f"{kind} '{n}'" for n in leaves[i]])))
     return values
+
+
+def _types(function: func.FuncOp) -> list[ir.Type]:
+    return list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
+
+
+def _leaf_names(function: func.FuncOp) -> list[list[str]]:
+    """The name of each argument; of a tuple those of what is in it, as arguments or else with their positions: ``p.0``."""
+    found: list[list[str]] = []
+    before = 0
+    with function.context:
+        given = argument_attributes(function)
+    for type_, name, attributes in zip(_types(function), entry_names(function), given, strict=True):
+        own = [name + path for path, _ in leaf_paths(type_)]
+        bundled = bundled_attributes(type_, attributes) if isinstance(type_, ir.TupleType) else None
+        if bundled is not None:
+            own = [tensor_name(a) or f"weight{before + i}" for i, a in enumerate(bundled)]
+        before += len(own)
+        found.append(own)
+    return found
 
 
 def _check_weight_names(function: func.FuncOp, expected: Sequence[str], weights: Mapping[str, Any]) -> None:
@@ -90,7 +128,15 @@ def _callable(type_: ir.Type, callables: Mapping[type, tuple[str, Any]], name: s
     return value
 
 
-def _argument(value: Any, type_: ir.Type, what: str) -> Any:
+def _argument(value: Any, type_: ir.Type, names: Iterator[str]) -> Any:
+    """A value as its type wants it; ``names`` has what messages call it, one for each leaf of a tuple."""
+    if isinstance(type_, ir.TupleType):
+        types = element_types(type_)
+        if not isinstance(value, list | tuple) or len(value) != len(types):
+            got = f"{len(value)}" if isinstance(value, list | tuple) else type(value).__name__
+            raise RelaxError(f"expected a tuple of {len(types)} values for {next(names, 'an empty tuple')}, got {got}")
+        return tuple(_argument(v, t, names) for v, t in zip(value, types, strict=True))
+    what = next(names)
     if isinstance(type_, Object):
         return value
     array = np.asarray(value)

@@ -17,7 +17,8 @@ from ..bindings import func, ir
 from ..errors import RelaxError
 from ..functions import body_of, find_function, functions, name_of
 from ..lazy_calls import READ, WRITE, callback_of
-from ..struct_info import TensorInfo, is_tensor
+from ..struct_info import TensorInfo
+from ..tuples import CAST
 from .apply import PREFIX, apply_op
 from .arguments import entry_arguments, entry_names
 from .control_flow import CONTROL_FLOW, Frame, Invoke, RunRegion
@@ -27,6 +28,7 @@ from .memory import HeldValues, MemoryTracker
 from .numeric import Array
 from .scalars import SCALAR_OPS, compute_scalar
 from .scope import Scope
+from .tuples import convert, leaves, tensors_in, unshared
 
 __all__ = ["MAX_CALL_DEPTH", "evaluate"]
 
@@ -68,7 +70,7 @@ def evaluate(
         target = find_function(module, function)
         callbacks = {READ: provider, WRITE: None if sink is None else OnceSink(sink)}
         arguments = entry_arguments(target, inputs, weights or {}, provider, callbacks[WRITE])
-        given = {id(a) for a in arguments}
+        given = {id(leaf) for a in arguments for leaf in leaves(a)}
         try:
             results = _Interpreter(module, callbacks, memory).run(target, arguments)
         except RecursionError:
@@ -78,11 +80,8 @@ def evaluate(
 
 def _unshared(results: Sequence[Any], given: set[int]) -> list[Array]:
     """Results that the caller may write to: none is an argument, none is there twice."""
-    seen, own = set(given), []
-    for result in results:
-        own.append(np.array(result, order="C") if id(result) in seen or not isinstance(result, np.ndarray) else result)
-        seen.add(id(result))
-    return own
+    seen = set(given)
+    return [unshared(result, seen) for result in results]
 
 
 @dataclass
@@ -141,8 +140,8 @@ class _Interpreter:
         """That of a call: a new scope of symbols, bound by the arguments' sizes."""
         scope, names = Scope(), entry_names(function)
         for name, value, array in zip(names, _body(function).arguments, arguments, strict=True):
-            if is_tensor(value):
-                scope.bind(TensorInfo.of(value).shape, array.shape, f"argument '{name}' of @{name_of(function)}")
+            for info, tensor in tensors_in(value.type, array):
+                scope.bind(info.shape, tensor.shape, f"argument '{name}' of @{name_of(function)}")
         return _Environment({}, scope, None if self._memory is None else HeldValues(self._memory))
 
     def _block(self, block: ir.Block, arguments: list[Any], environment: _Environment) -> Frame:
@@ -192,6 +191,8 @@ def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
     op = step.op
     if step.name.startswith(PREFIX):
         return apply_op(op, operands, scope)
+    if step.name == CAST:
+        return convert(op.operation, operands)
     try:
         if step.name == "tensor.cast":
             info = TensorInfo.of(op.results[0])

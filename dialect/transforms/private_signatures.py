@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..bindings import func, ir
 from ..call_graph import collect_symbols
-from ..functions import body_of, functions, is_private, name_of, terminator
+from ..functions import TRANSFORM_FOR, body_of, functions, is_private, name_of, terminator
 from ..traversal import nested_operations
 
 __all__ = ["changeable_functions", "rebuilt_call", "set_returned_values"]
@@ -14,14 +14,20 @@ __all__ = ["changeable_functions", "rebuilt_call", "set_returned_values"]
 _ATTRIBUTES = ("arg_attrs", "res_attrs")
 
 
-def changeable_functions(module: ir.Operation) -> list[func.FuncOp]:
-    """Private functions with a body of which this module shows every use: nothing refers to them but calls."""
+def changeable_functions(module: ir.Operation, public: bool = False) -> list[func.FuncOp]:
+    """Private functions with a body of which this module shows every use: nothing refers to them but calls.
+
+    Args:
+        module: the module.
+        public: public functions as well; ``relax.transform_for`` may refer to those.
+    """
     named: set[str] = set()
     for op in nested_operations(module):
         for key, attribute in op.attributes.items():
-            if not (op.name == "func.call" and key == "callee"):
+            if not ((op.name == "func.call" and key == "callee") or (public and key == TRANSFORM_FOR)):
                 collect_symbols(attribute, named)
-    return [f for f in functions(module) if is_private(f) and body_of(f) is not None and name_of(f) not in named]
+    found = [f for f in functions(module) if body_of(f) is not None and name_of(f) not in named]
+    return [f for f in found if public or is_private(f)]
 
 
 def rebuilt_call(call: ir.Operation, operands: Sequence[int | ir.Value], results: Sequence[int | ir.Type]) -> ir.Operation:

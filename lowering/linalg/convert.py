@@ -156,6 +156,7 @@ class _Converter:
             value.set_type(type_)
 
     def _stored(self, type_: ir.Type, op: ir.Operation) -> ir.Type:
+        _check_no_tuple(type_, op)
         try:
             return storage_type(type_)
         except RelaxError as error:
@@ -226,6 +227,7 @@ class _Converter:
                     op.operands[i] = new
         self._regions(op)
         for result in op.results:
+            _check_no_tuple(result.type, op)
             self._retype(result, self._stored(result.type, op) if carrier else without_encoding(result.type))
 
     def _regions(self, op: ir.Operation) -> None:
@@ -280,3 +282,9 @@ class _Converter:
         stored = emit("tensor.extract", value_type(tensor.value).element_type, tensor.value, *indices)
         op.results[0].replace_all_uses_with(Scalar(stored).compare("ne", 0).value)
         self.lowered.append(op)
+
+
+def _check_no_tuple(type_: ir.Type, op: ir.Operation) -> None:
+    if isinstance(type_, ir.TupleType):
+        message = f"expected tensors and scalars, got {type_}: relax-expand-tuple-arguments takes tuples away where it can"
+        raise RelaxError(f"'{op.name}' op {message}", op.location)

@@ -16,12 +16,14 @@ from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import body_of, functions, is_private, name_of, num_input, result_names, transform_targets
 from relaxir.dialect.lazy_calls import LazyCalls
-from relaxir.dialect.reference.arguments import entry_names
+from relaxir.dialect.reference.arguments import entry_weights
 from relaxir.dialect.reference.interpreter import evaluate
+from relaxir.dialect.reference.tuples import leaves, nested
 from relaxir.dialect.struct_info import TensorInfo, is_tensor
 from relaxir.dialect.symbolic import Dim, Expr
 from relaxir.dialect.symbolic import evaluate as evaluate_dim
 from relaxir.dialect.traversal import nested_operations
+from relaxir.dialect.tuples import element_types
 
 __all__ = ["arguments_for", "entry_functions", "prepare", "raw_weights", "run_entry"]
 
@@ -42,10 +44,7 @@ def raw_weights(module: ir.Operation, name: str, rng: np.random.Generator) -> di
     found: dict[str, np.ndarray] = {}
     for function in sorted(entry_functions(module), key=lambda f: name_of(f) == name):
         source = _transform_of(module, name_of(function)) or function
-        split = num_input(source)
-        arguments = list(body_of(source).arguments)
-        weights = list(zip(entry_names(source), arguments, strict=True))[len(arguments) if split is None else split :]
-        found |= {n: _random(a.type, rng) for n, a in weights}
+        found |= {n: _random(t, rng) for n, t in entry_weights(source).items()}
     return found
 
 
@@ -83,12 +82,22 @@ def _run(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], wei
         assert index not in handed
         handed[index] = np.array(value)
 
-    split = num_input(function)
-    names = entry_names(function)
-    wanted = names[len(names) if split is None else split :]
-    given = [*inputs, *_added_inputs(function, len(inputs))]
-    results = evaluate(module, name_of(function), given, {n: weights[n] for n in wanted}, provider, sink)
-    return results or tuple(handed[i] for i in sorted(handed))
+    wanted = {n: weights[n] for n in entry_weights(function)}
+    results = evaluate(module, name_of(function), _inputs(function, inputs), wanted, provider, sink)
+    return tuple(leaf for r in results for leaf in leaves(r)) or tuple(handed[i] for i in sorted(handed))
+
+
+def _inputs(function: func.FuncOp, inputs: Sequence[Any]) -> list[Any]:
+    """Inputs as the function takes them: passes may make several of a tuple, or one of several."""
+    flat = iter([leaf for i in inputs for leaf in leaves(i)])
+    arguments = list(body_of(function).arguments)[: num_input(function)]
+    given: list[Any] = []
+    for type_ in (a.type for a in arguments if not _is_callable(a)):
+        try:
+            given.append(nested(type_, flat))
+        except StopIteration:
+            break
+    return [*given, *_added_inputs(function, len(given))]
 
 
 def _added_inputs(function: func.FuncOp, given: int) -> list[Any]:
@@ -122,6 +131,8 @@ def _is_callable(value: ir.Value) -> bool:
 
 def _random(type_: ir.Type, rng: np.random.Generator) -> Any:
     """Small integers, as whatever dtype: sums and products of them are exact."""
+    if isinstance(type_, ir.TupleType):
+        return tuple(_random(t, rng) for t in element_types(type_))
     if not is_tensor(type_):
         return rng.integers(0, 2) if "i" in str(type_) else float(rng.integers(0, 3))
     info = TensorInfo.of(type_)

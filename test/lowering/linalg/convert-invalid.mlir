@@ -40,3 +40,20 @@ func.func @main(%q: tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, %k: tensor<2x?x3x?x
   %0 = "relax.attention"(%q, %k, %k) : (tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, tensor<2x?x3x?xf32, {sym = ["h", "d"]}>) -> tensor<2x?x3x?xf32, {sym = ["h", "d"]}>
   return %0 : tensor<2x?x3x?xf32, {sym = ["h", "d"]}>
 }
+
+// -----
+
+// expected-error@+1 {{'func.func' op expected tensors and scalars, got tuple<tensor<4xf32>>: relax-expand-tuple-arguments takes tuples away where it can}}
+func.func @main(%p: tuple<tensor<4xf32>>) -> tensor<4xf32> {
+  %0 = builtin.unrealized_conversion_cast %p : tuple<tensor<4xf32>> to tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{'builtin.unrealized_conversion_cast' op expected tensors and scalars, got tuple<tensor<4xf32>>: relax-expand-tuple-arguments takes tuples away where it can}}
+  %0 = builtin.unrealized_conversion_cast %x : tensor<4xf32> to tuple<tensor<4xf32>>
+  %1 = builtin.unrealized_conversion_cast %0 : tuple<tensor<4xf32>> to tensor<4xf32>
+  return %1 : tensor<4xf32>
+}

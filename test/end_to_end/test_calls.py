@@ -1,0 +1,86 @@
+"""What functions pass to one another through the whole compiler: tuples at the edges, recursion that stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir.dialect.errors import RelaxWarning
+
+MODEL = """
+func.func @main(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<3x4xf32> {relax.name = "fc.weight"},
+                %b: tensor<3xf32> {relax.name = "fc.bias"}) -> tensor<2x3xf32> attributes {relax.num_input = 1 : i64} {
+  %t = "relax.permute_dims"(%a) : (tensor<3x4xf32>) -> tensor<4x3xf32>
+  %0 = "relax.matmul"(%x, %t) : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  %1 = "relax.add"(%0, %b) : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+}"""
+
+RECURSION = """
+func.func private @f(%x: tensor<4xf32>, %k: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %y = "relax.square"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %s = "relax.sum"(%y) {axis = array<i64: 0>, keepdims = true} : (tensor<4xf32>) -> tensor<1xf32>
+  %c = arith.cmpi sgt, %k, %c0 : index
+  %0 = scf.if %c -> tensor<4xf32> {
+    %k1 = arith.subi %k, %c1 : index
+    %1 = func.call @f(%y, %k1) : (tensor<4xf32>, index) -> tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  } else {
+    scf.yield %y : tensor<4xf32>
+  }
+  %r = "relax.add"(%0, %s) : (tensor<4xf32>, tensor<1xf32>) -> tensor<4xf32>
+  %p = "relax.multiply"(%r, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %p : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32> {relax.name = "x"}) -> tensor<4xf32> {
+  %k = arith.constant 2 : index
+  %0 = func.call @f(%x, %k) : (tensor<4xf32>, index) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+
+
+def test_bundled_weights_are_prepared_and_bound_by_their_names():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 4)).astype(np.float32)
+    weights = {"fc.weight": rng.standard_normal((3, 4)).astype(np.float32), "fc.bias": np.ones(3, np.float32)}
+    bundled = rx.Module.parse(MODEL).run("relax-bundle-model-params")
+    (want,) = rx.evaluate(bundled, "main", x, weights=weights)
+    np.testing.assert_allclose(want, x @ weights["fc.weight"].T + 1, rtol=1e-5)
+    exe = rx.compile(bundled)
+    assert {s.name for s in bundled.functions["main"].weights} == {"model_params"}
+    exe.bind(exe.prepare(weights))
+    np.testing.assert_allclose(exe(x), want, rtol=1e-5)
+
+
+def test_tuples_that_cannot_be_expanded_are_refused():
+    text = """
+    func.func @main(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+      %0 = scf.if %c -> tuple<tensor<4xf32>> {
+        %2 = builtin.unrealized_conversion_cast %x : tensor<4xf32> to tuple<tensor<4xf32>>
+        scf.yield %2 : tuple<tensor<4xf32>>
+      } else {
+        %2 = builtin.unrealized_conversion_cast %x : tensor<4xf32> to tuple<tensor<4xf32>>
+        scf.yield %2 : tuple<tensor<4xf32>>
+      }
+      %1 = builtin.unrealized_conversion_cast %0 : tuple<tensor<4xf32>> to tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }"""
+    with pytest.raises(rx.RelaxError, match=r"expected tensors at the boundary of @main, got 'input1' of type i1"):
+        rx.compile(rx.Module.parse(text))
+    constant = text.replace(", %c: i1", "").replace("%0 = scf", "%c = arith.constant true\n%0 = scf")
+    with pytest.raises(
+        rx.RelaxError,
+        match=r"-:5:\d+: '.*cast' op expected tensors and scalars, got tuple<tensor<4xf32>>",
+    ):
+        rx.compile(rx.Module.parse(constant), pipeline="relax-expand-tuple-arguments")
+
+
+def test_recursion_stays_and_runs():
+    module = rx.Module.parse(RECURSION)
+    x = np.array([1, 2, 0, 1], np.float32) / 2
+    with pytest.warns(RelaxWarning, match=r"^-:2:1: 'func.func' op is recursive, calls of @f are not inlined"):
+        exe = rx.compile(module)
+    np.testing.assert_allclose(exe(x), rx.evaluate(module, "main", x)[0], rtol=1e-6)
