@@ -23,6 +23,7 @@ from ..dialect.functions import (
     set_names,
     transform_targets,
 )
+from .cpu.arena import ALIGNMENT
 from .cpu.loops import check_carried_shapes
 from .cpu.pipeline import compile_linalg
 from .linalg.convert import relax_to_linalg
@@ -250,9 +251,12 @@ def _entry(signature: Signature, checks: list[str]) -> dict[str, Any]:
 
 
 def _step_bytes(preparation: _Preparation, step: Mapping[str, Any]) -> int:
-    """What is live while a step runs: its weights, its results and its scratch memory."""
-    specs = [preparation.raw[n] for n in step["gets"]] + [preparation.prepared[n] for n in step["sets"]]
-    return int(step["arena_bytes"]) + sum(_bytes(s) for s in specs)
+    """What is live while a step runs: its weights, its scratch memory and its results, each aligned; a copy has no others."""
+    weights = sum(_bytes(preparation.raw[n]) for n in step["gets"])
+    if step["symbol"] is None:
+        return weights
+    results = (_bytes(preparation.prepared[n]) for n in step["sets"])
+    return weights + int(step["arena_bytes"]) + sum(-(-r // ALIGNMENT) * ALIGNMENT for r in results)
 
 
 def _bytes(spec: TensorSpec) -> int:

@@ -1,25 +1,33 @@
-"""Splits a transform function into steps that share no weight, so that each can run, be skipped, or be repeated alone.
+"""Splits a transform function into independent steps, so that each can run, be skipped, or be repeated alone.
 
 Before::
 
-    func.func @main_transform_params(%a {relax.name = "a"}, %b {relax.name = "b"}, %c {relax.name = "c"})
-        -> (tensor<..> {relax.name = "a.permute_dims"}, tensor<..> {relax.name = "b+c.concat"}, tensor<..> {relax.name = "a"})
+    func.func @main_transform_params(%a {relax.name = "a"}, %b {relax.name = "b"}, %s {relax.name = "scale"})
+        -> (tensor<..> {relax.name = "a.multiply"}, tensor<..> {relax.name = "b.multiply"}, tensor<..> {relax.name = "a"})
 
 after::
 
-    func.func @main_transform_params.step0(%a {relax.name = "a"}) -> (tensor<..> {relax.name = "a.permute_dims"})
-    func.func @main_transform_params.step1(%b ..., %c ...) -> (tensor<..> {relax.name = "b+c.concat"})
+    func.func @main_transform_params.step0(%a {relax.name = "a"}, %s ...) -> (tensor<..> {relax.name = "a.multiply"})
+    func.func @main_transform_params.step1(%b {relax.name = "b"}, %s ...) -> (tensor<..> {relax.name = "b.multiply"})
 
-A weight that is a result as it is takes no step: whoever prepares copies it. What comes from constants alone is repeated in
-every step that needs it. Steps are in the order of their first result, and independent, so their order costs no memory.
+A step holds all its weights, results and intermediate values at once, so steps are as small as sharing allows:
+
+- a raw weight joins nothing, every step that needs it reads it again;
+- a computed value joins the steps that need it, unless it is cheap to compute in each of them: a few ops that read and make
+  little. Where the steps are small themselves, they are joined all the same: there are fewer functions to compile;
+- what comes from constants alone is repeated in every step that needs it;
+- a weight that is a result as it is takes no step: whoever prepares copies it.
+
+Ops within a step are in the order that holds the fewest bytes. Steps are in the order of their first result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from ..dialect.bindings import func, ir
+from ..dialect.call_graph import CallGraph
 from ..dialect.functions import (
     argument_names,
     body_of,
@@ -28,96 +36,165 @@ from ..dialect.functions import (
     returned_values,
     set_names,
     set_num_input,
-)  # fmt: skip
+)
+from ..dialect.lazy_calls import LazyCalls
+from ..dialect.purity import Purity
+from ..dialect.transforms.io_schedule import schedule
+from ..dialect.transforms.op_order import OpOrder, rearrange
+from ..dialect.transforms.peak_memory import PeakMemory
 from ..dialect.traversal import clone_with, free_values, operations
 
-__all__ = ["partition_transform"]
+__all__ = ["CHEAP_BYTES", "CHEAP_OPS", "partition_transform"]
 
-
-@dataclass
-class _Step:
-    """Positions of the arguments and results of one step, and its ops in order."""
-
-    arguments: list[int] = field(default_factory=list)
-    results: list[int] = field(default_factory=list)
-    ops: list[ir.Operation] = field(default_factory=list)
+#: What may be computed once per step: so many bytes read and made, by so many ops. Reading 1 MiB takes 0.1 ms.
+CHEAP_BYTES, CHEAP_OPS = 1 << 20, 16
 
 
 def partition_transform(function: func.FuncOp) -> list[func.FuncOp]:
     """Builds the steps after the transform function, which stays; linear in the number of ops."""
     block = body_of(function)
     assert block is not None
-    arguments = list(block.arguments)
+    module = function.operation.parent
     values, names, results = returned_values(function), argument_names(function), result_names(function)
+    dependencies = _Dependencies(block, values)
+    order = OpOrder(Purity(CallGraph(module)), LazyCalls(module))
     made: list[func.FuncOp] = []
-    for step in _assign(block, values):
-        build = _Builder(function, [arguments[i] for i in step.arguments], [values[i] for i in step.results])
-        made.append(build.function(len(made), step.ops))
-        set_names(made[-1], [names[i] for i in step.arguments], [results[i] for i in step.results])
+    for positions in _steps(dependencies, values):
+        outputs = [values[i] for i in positions]
+        ops, inputs = dependencies.of(outputs)
+        build = _Builder(function, [block.arguments[i] for i in inputs], outputs)
+        made.append(build.function(len(made), ops))
+        set_names(made[-1], [names[i] for i in inputs], [results[i] for i in positions])
+        _schedule(made[-1], order)
     return made
 
 
-def _assign(block: ir.Block, values: Sequence[ir.Value]) -> list[_Step]:
-    groups = _Groups(block)
-    by_group: dict[int | None, _Step] = {}
-    constants = _Step()
-    for position, argument in enumerate(block.arguments):
-        by_group.setdefault(groups.find(argument), _Step()).arguments.append(position)
-    for op in operations(block)[:-1]:
-        group = next((g for v in op.results if (g := groups.find(v)) is not None), None)
-        (constants if group is None else by_group[group]).ops.append(op)
-    steps: list[_Step] = []
+def _steps(dependencies: _Dependencies, values: Sequence[ir.Value]) -> list[list[int]]:
+    """The positions of the results of each step."""
+    groups = _Groups(dependencies)
+    steps: dict[int, list[int]] = {}
     for position, value in enumerate(values):
-        if isinstance(value, ir.BlockArgument):
-            continue
-        group = groups.find(value)
-        step = _Step() if group is None else by_group[group]
-        if not step.results:
-            steps.append(step)
-        step.results.append(position)
-    for step in steps:
-        wanted = [v for op in step.ops for v in free_values(op)] + [values[i] for i in step.results]
-        step.ops = [*_constants_for(wanted, constants.ops), *step.ops]
-    return steps
+        if value in dependencies.producer:
+            steps.setdefault(groups.find(dependencies.producer[value]), []).append(position)
+    return list(steps.values())
 
 
-def _constants_for(values: Iterable[ir.Value], constants: Sequence[ir.Operation]) -> list[ir.Operation]:
-    """The constant ops that values come from, in order."""
-    if not constants:
-        return []
-    owner = {r: i for i, op in enumerate(constants) for r in op.results}
-    found: set[int] = set()
-    pending = [v for v in values if v in owner]
-    while pending:
-        position = owner[pending.pop()]
-        if position not in found:
-            found.add(position)
-            pending += [v for v in free_values(constants[position]) if v in owner]
-    return [constants[i] for i in sorted(found)]
+def _schedule(step: func.FuncOp, order: OpOrder) -> None:
+    """Orders the ops of a step; results are the caller's memory, whenever they are made."""
+    block = body_of(step)
+    assert block is not None
+    graph = PeakMemory().graph(block, order.edges(block))
+    sizes = [0 if v in graph.kept else s for v, s in enumerate(graph.sizes)]
+    rearrange(block, schedule(replace(graph, sizes=tuple(sizes))))
+
+
+class _Dependencies:
+    """The ops of a block that some values need, by position, and what each reads.
+
+    Attributes:
+        ops: all ops but the terminator.
+        producer: the op that makes a value.
+        reads: the ops, and the block's arguments, that each needed op reads; None for an op that is not needed.
+        sizes: bytes of the results of each op, and of each argument.
+    """
+
+    def __init__(self, block: ir.Block, values: Iterable[ir.Value]):
+        self.ops = operations(block)[:-1]
+        self.producer = {r: i for i, op in enumerate(self.ops) for r in op.results}
+        self._argument = {a: i for i, a in enumerate(block.arguments)}
+        self.reads: list[tuple[list[int], list[int]] | None] = [None] * len(self.ops)
+        for i in self._closure(values):
+            self.reads[i] = self._read(i)
+        peaks = PeakMemory()
+        self.sizes = [sum(map(peaks.size_of, op.results)) for op in self.ops]
+        self.argument_sizes = [peaks.size_of(a) for a in block.arguments]
+
+    def of(self, values: Iterable[ir.Value]) -> tuple[list[ir.Operation], list[int]]:
+        """The ops that values need, in order, and the positions of the arguments."""
+        found = self._closure(values)
+        arguments = {a for i in found for a in self._read(i)[1]}
+        return [self.ops[i] for i in found], sorted(arguments)
+
+    def _closure(self, values: Iterable[ir.Value]) -> list[int]:
+        pending = [self.producer[v] for v in values if v in self.producer]
+        found = set(pending)
+        while pending:
+            new = set(self._read(pending.pop())[0]) - found
+            found |= new
+            pending += new
+        return sorted(found)
+
+    def _read(self, i: int) -> tuple[list[int], list[int]]:
+        known = self.reads[i]
+        if known is not None:
+            return known
+        values = dict.fromkeys(free_values(self.ops[i]))
+        makers = dict.fromkeys(self.producer[v] for v in values if v in self.producer)
+        return list(makers), [self._argument[v] for v in values if v in self._argument]
+
+
+@dataclass(frozen=True)
+class _Cone:
+    """What a value takes to compute: ops, by position, and arguments."""
+
+    ops: frozenset[int]
+    arguments: frozenset[int]
 
 
 class _Groups:
-    """Union-find over a block's weights: an op joins all the weights that its operands come from."""
+    """Union-find over the needed ops: those that one step computes."""
 
-    def __init__(self, block: ir.Block):
-        self._parent = list(range(len(list(block.arguments))))
-        self._group: dict[ir.Value, int] = {a: i for i, a in enumerate(block.arguments)}
-        for op in operations(block)[:-1]:
-            roots = [g for v in free_values(op) if (g := self.find(v)) is not None]
-            for other in roots[1:]:
-                self._parent[self._root(other)] = self._root(roots[0])
-            if roots:
-                self._group.update(dict.fromkeys(op.results, roots[0]))
+    def __init__(self, dependencies: _Dependencies):
+        self._dependencies = dependencies
+        self._parent = list(range(len(dependencies.ops)))
+        needed = [(i, r) for i, r in enumerate(dependencies.reads) if r is not None]
+        self._bytes = [s + sum(dependencies.argument_sizes[a] for a in r[1]) if r is not None else 0
+                       for s, r in zip(dependencies.sizes, dependencies.reads, strict=True)]  # fmt: skip
+        cones = self._cones(needed)
+        for i, (makers, _) in needed:
+            for maker in makers:
+                if cones[maker] is None:
+                    self._join(maker, i)
+        for i, (makers, _) in needed:
+            for maker in makers:
+                cone = cones[maker]
+                small = self._bytes[self.find(maker)] + self._bytes[self.find(i)] <= CHEAP_BYTES
+                if cone is not None and cone.arguments and small:
+                    self._join(maker, i)
 
-    def find(self, value: ir.Value) -> int | None:
-        """The group of a value, None when it comes from constants alone."""
-        return self._root(self._group[value]) if value in self._group else None
+    def find(self, i: int) -> int:
+        """The group of an op."""
+        while self._parent[i] != i:
+            self._parent[i] = self._parent[self._parent[i]]
+            i = self._parent[i]
+        return i
 
-    def _root(self, group: int) -> int:
-        while self._parent[group] != group:
-            self._parent[group] = self._parent[self._parent[group]]
-            group = self._parent[group]
-        return group
+    def _join(self, left: int, right: int) -> None:
+        left, right = self.find(left), self.find(right)
+        if left != right:
+            self._parent[right] = left
+            self._bytes[left] += self._bytes[right]
+
+    def _cones(self, needed: Sequence[tuple[int, tuple[list[int], list[int]]]]) -> dict[int, _Cone | None]:
+        """The cones of ops whose results may be computed several times; None for the others."""
+        found: dict[int, _Cone | None] = {}
+        for i, (makers, arguments) in needed:
+            below = [found[m] for m in makers]
+            known = [c for c in below if c is not None]
+            read = frozenset(arguments).union(*(c.arguments for c in known))
+            # What comes from constants alone may be long, and is never counted.
+            cone = _Cone(frozenset({i}).union(*(c.ops for c in known)) if read else frozenset(), read)
+            found[i] = cone if len(known) == len(below) and self._is_cheap(cone, i) else None
+        return found
+
+    def _is_cheap(self, cone: _Cone, i: int) -> bool:
+        if not cone.arguments:
+            return True
+        op = self._dependencies.ops[i]
+        if len(cone.ops) > CHEAP_OPS or len(op.regions) or op.name == "func.call":
+            return False
+        read = sum(self._dependencies.argument_sizes[a] for a in cone.arguments)
+        return read + sum(self._dependencies.sizes[o] for o in cone.ops) <= CHEAP_BYTES
 
 
 @dataclass

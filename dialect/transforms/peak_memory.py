@@ -45,6 +45,10 @@ class PeakMemory:
         blocks = function.regions[0].blocks
         self._functions[name_of(function)] = (0, True) if not len(blocks) else self._of_region(list(blocks))
 
+    def size_of(self, value: ir.Value) -> int:
+        """The bytes of a tensor, estimated where dimensions are not known; 0 for anything else."""
+        return self._size(value.type)[0]
+
     def of_function(self, function: func.FuncOp) -> int | None:
         """The peak of a function of one block, None when it depends on sizes or recursions that are not known."""
         block = body_of(function)

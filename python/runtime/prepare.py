@@ -2,7 +2,7 @@
 
 A step gets its raw weights as views of the mapped file, runs compiled code into a buffer that all steps share, puts the results
 into the output file, and gives the pages of weights that no later step needs back to the system. So memory stays at the largest
-step, whatever the size of the checkpoint.
+step, whatever the size of the checkpoint: what a large step leaves in the buffers goes before a step that needs more elsewhere.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class PrepareReport:
         seconds: wall time.
         steps_run, steps_skipped: skipped ones were done by an interrupted run before.
         predicted_peak_bytes: memory for weights at once, by the manifest: largest step times jobs.
+        peak_bytes: what it was: raw weights of running steps, and results and scratch memory as far as they were used.
         extra_weights: names in the source that the model does not use.
     """
 
@@ -63,6 +64,7 @@ class PrepareReport:
     steps_run: int
     steps_skipped: int
     predicted_peak_bytes: int
+    peak_bytes: int
     extra_weights: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -91,7 +93,8 @@ def prepare_to_file(
     metadata = {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": _version()}
     with StreamWriter(path, specs, metadata, resume_key=source.identity) as writer:
         todo = [s for s in manifest.steps if not writer.done.issuperset(s.sets)]
-        _Stream(manifest, functions, source, _FileSink(writer), todo, progress).run(jobs)
+        stream = _Stream(manifest, functions, source, _FileSink(writer), todo, progress)
+        stream.run(jobs)
     return PrepareReport(
         path,
         total_bytes(manifest.raw_weights),
@@ -100,6 +103,7 @@ def prepare_to_file(
         len(todo),
         len(manifest.steps) - len(todo),
         manifest.peak_bytes * jobs,
+        stream.peak_bytes,
         tuple(n for n in source if n not in manifest.raw_weights),
     )
 
@@ -143,6 +147,7 @@ def _version() -> str:
 class _Sink(Protocol):
     """Where results go: memory for a step's outputs, a way to keep one, and a way to keep a raw weight as it is."""
 
+    def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int: ...
     def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]: ...
     def put(self, name: str, array: Array) -> None: ...
     def copy(self, name: str, array: Array) -> None: ...
@@ -154,12 +159,21 @@ class _FileSink:
     def __init__(self, writer: StreamWriter):
         self.put = self.copy = writer.put
 
+    def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
+        return _offsets(specs)[-1]
+
     def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
-        offsets = [0]
-        for spec in specs:
-            offsets.append(offsets[-1] + -(-spec.nbytes // ALIGNMENT) * ALIGNMENT)
+        offsets = _offsets(specs)
         buffer.grow(max(offsets[-1], 1))
         return [buffer.view(offset, s.dtype, s.shape) for offset, s in zip(offsets, specs, strict=False)]
+
+
+def _offsets(specs: Sequence[ArraySpec]) -> list[int]:
+    """Where each array begins in a buffer, and where the last one ends."""
+    offsets = [0]
+    for spec in specs:
+        offsets.append(offsets[-1] + -(-spec.nbytes // ALIGNMENT) * ALIGNMENT)
+    return offsets
 
 
 class _MemorySink:
@@ -167,6 +181,9 @@ class _MemorySink:
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
+
+    def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
+        return 0
 
     def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
         return [aligned_empty(s.dtype, s.shape) for s in specs]
@@ -179,8 +196,39 @@ class _MemorySink:
         self.arrays[name][...] = array
 
 
+class _Buffers:
+    """The memory that the steps of one thread share: one buffer to work in, one for results.
+
+    Attributes:
+        used: bytes of each that steps have used; no others take memory.
+    """
+
+    def __init__(self, limit: int):
+        self.arena, self.results = Scratch(), Scratch()
+        self.used = (0, 0)
+        self._limit = limit
+
+    def make_room(self, weights: int, arena: int, results: int) -> int:
+        """Readies for a step that needs so many bytes; what larger steps left goes where all would exceed the limit.
+
+        Returns:
+            The bytes that the buffers then take.
+        """
+        wanted, used = (arena, results), [max(self.used[0], arena), max(self.used[1], results)]
+        for i, buffer in enumerate((self.arena, self.results)):
+            if used[i] > wanted[i] and weights + sum(used) > self._limit:
+                buffer.free()
+                used[i] = wanted[i]
+        self.used = (used[0], used[1])
+        return sum(used)
+
+
 class _Stream:
-    """Runs steps in order on a number of threads."""
+    """Runs steps in order on a number of threads.
+
+    Attributes:
+        peak_bytes: the most bytes of raw weights, results and scratch memory that all threads held so far.
+    """
 
     def __init__(
         self, manifest: Manifest, functions: Functions, source: WeightSource, sink: _Sink, steps: Sequence[StepSpec],
@@ -197,7 +245,9 @@ class _Stream:
         self._asked = 0
         self._ahead_bytes = 0
         self._done = PrepareProgress(0, len(steps), 0, sum(self._bytes(manifest.prepared_weights, s.sets) for s in steps))
-        self._uses = Counter(n for s in steps for n in set(s.gets))
+        self._reading = Counter[str]()
+        self._held: dict[int, int] = {}
+        self.peak_bytes = 0
         self._stopped = False
 
     def run(self, jobs: int) -> None:
@@ -214,10 +264,16 @@ class _Stream:
                 raise
 
     def _work(self) -> None:
-        arena, buffer = Scratch(), Scratch()
+        buffers = _Buffers(self._manifest.peak_bytes)
+        try:
+            self._run_steps(buffers)
+        finally:
+            self._hold(0)
+
+    def _run_steps(self, buffers: _Buffers) -> None:
         while (step := self._take()) is not None:
             try:
-                self._run_step(step, arena, buffer)
+                self._run_step(step, buffers)
                 self._finish(step)
             except BaseException:
                 self._stopped = True
@@ -229,6 +285,7 @@ class _Stream:
                 return None
             step = self._steps[self._next]
             self._next += 1
+            self._reading.update(set(step.gets))
             self._read_ahead(step)
             return step
 
@@ -242,23 +299,34 @@ class _Stream:
             self._asked += 1
             self._ahead_bytes += self._bytes(self._manifest.raw_weights, step.gets)
 
-    def _run_step(self, step: StepSpec, arena: Scratch, buffer: Scratch) -> None:
+    def _run_step(self, step: StepSpec, buffers: _Buffers) -> None:
+        specs = [self._manifest.prepared_weights[n].array for n in step.sets if step.symbol is not None]
+        weights, results = self._bytes(self._manifest.raw_weights, step.gets), self._sink.buffer_bytes(specs)
+        self._hold(weights + buffers.make_room(weights, step.arena_bytes, results))
         inputs = [as_argument(self._source.get(name)) for name in step.gets]
         if step.symbol is None:
             for name, array in zip(step.sets, inputs, strict=True):
                 self._sink.copy(name, array)
             return
-        outputs = self._sink.outputs([self._manifest.prepared_weights[n].array for n in step.sets], buffer)
+        outputs = self._sink.outputs(specs, buffers.results)
         tensors = pointer_array([address(a) for a in (*inputs, *outputs)])
-        invoke(self._functions(step.symbol), tensors, _NO_SYMBOLS, arena, f"preparation of {', '.join(step.sets)}")
+        invoke(self._functions(step.symbol), tensors, _NO_SYMBOLS, buffers.arena, f"preparation of {', '.join(step.sets)}")
         for name, array in zip(step.sets, outputs, strict=True):
             self._sink.put(name, array)
 
-    def _finish(self, step: StepSpec) -> None:
+    def _hold(self, count: int) -> None:
+        """Enters what this thread holds while its next step runs."""
         with self._lock:
-            for name in set(step.gets):
-                self._uses[name] -= 1
-                if not self._uses[name]:
+            self._held[threading.get_ident()] = count
+            self.peak_bytes = max(self.peak_bytes, sum(self._held.values()))
+
+    def _finish(self, step: StepSpec) -> None:
+        """Lets go of weights that no running step and not the next one reads; a later one reads them again."""
+        with self._lock:
+            self._reading.subtract(set(step.gets))
+            following = self._steps[self._next].gets if self._next < len(self._steps) else ()
+            for name in set(step.gets) - set(following):
+                if not self._reading[name]:
                     self._source.release(name)
             done = self._done
             size = self._bytes(self._manifest.prepared_weights, step.sets)

@@ -43,7 +43,7 @@ class Scratch:
         if size <= self.size:
             return
         size = max(size, self.size + self.size // 2)
-        self._block, self.address, self.size = None, None, 0  # freed first: old and new together would double the peak
+        self.free()  # first: old and new together would double the peak
         try:
             block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except (OSError, OverflowError, ValueError):
@@ -52,6 +52,10 @@ class Scratch:
             block.madvise(mmap.MADV_HUGEPAGE)
         self._block = block
         self.address, self.size = address(self.view(0, np.dtype(np.uint8), (1,))), size
+
+    def free(self) -> None:
+        """Gives its memory back, as soon as no array looks at it any more."""
+        self._block, self.address, self.size = None, None, 0
 
     def view(self, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
         """An array inside the buffer, which must be large enough."""
