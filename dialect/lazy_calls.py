@@ -131,4 +131,4 @@ def callback_problems(function: func.FuncOp) -> Iterator[str]:
 def _constant(value: ir.Value) -> int | None:
     owner = value.owner
     view = owner.opview if isinstance(owner, ir.Operation) else owner
-    return view.literal_value if isinstance(view, arith.ConstantOp) else None
+    return int(view.literal_value) if isinstance(view, arith.ConstantOp) else None

@@ -11,6 +11,7 @@ from .op import op_class
 from .struct_info import TensorInfo
 from .symbolic import Dim, Expr
 from .traversal import blocks_of, nested_operations
+from .tuples import element_types, leaf_types
 
 __all__ = ["SymbolUses", "bound_symbols", "substitute_symbols", "substitute_type"]
 
@@ -24,7 +25,9 @@ class SymbolUses:
         self._types: dict[ir.Type, frozenset[str]] = {}
 
     def of_type(self, type_: ir.Type) -> frozenset[str]:
-        """The symbols of a tensor type; none of any other type."""
+        """The symbols of a tensor type, or of the tensors in a tuple; none of any other type."""
+        if isinstance(type_, ir.TupleType):
+            return _NONE.union(*(self.of_type(t) for t in leaf_types(type_)))
         if not isinstance(type_, ir.RankedTensorType) or type_.encoding is None:
             return _NONE
         found = self._types.get(type_)
@@ -50,18 +53,19 @@ class SymbolUses:
         return found
 
 
-def bound_symbols(types: Iterable[ir.Type], before: Iterable[str] = ()) -> set[str]:
+def bound_symbols(types: Iterable[ir.Type], given: Iterable[str] = ()) -> set[str]:
     """The symbols that values of these types determine: a dimension that is the symbol, or is linear in it.
 
     A dimension of several symbols determines the one that the others leave open.
 
     Args:
         types: those of the values.
-        before: symbols that are known without them; they are in the answer, too.
+        given: symbols that are known without them; they are in the answer, too.
     """
-    shapes = [TensorInfo.of(t).shape for t in types if isinstance(t, ir.RankedTensorType) and t.encoding is not None]
+    leaves = [leaf for t in types for leaf in leaf_types(t)]
+    shapes = [TensorInfo.of(t).shape for t in leaves if isinstance(t, ir.RankedTensorType) and t.encoding is not None]
     waiting = [dim for shape in shapes for dim in shape if isinstance(dim, Expr)]
-    known = set(before)
+    known = set(given)
     progress = True
     while progress:
         before = len(waiting)
@@ -99,7 +103,9 @@ def substitute_symbols(op: ir.Operation, values: Mapping[str, int | Expr]) -> No
 
 
 def substitute_type(type_: ir.Type, values: Mapping[str, int | Expr]) -> ir.Type:
-    """A tensor type with symbols replaced; any other type as it is."""
+    """A tensor type, or a tuple of such, with symbols replaced; any other type as it is."""
+    if isinstance(type_, ir.TupleType):
+        return ir.TupleType.get_tuple([substitute_type(t, values) for t in element_types(type_)])
     if not isinstance(type_, ir.RankedTensorType) or type_.encoding is None:
         return type_
     info = TensorInfo.of(type_)

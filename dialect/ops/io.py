@@ -11,6 +11,7 @@ from ..relax import OutputSink, ParamProvider
 
 __all__ = ["BindArgument", "GetParam", "SetOutput"]
 
+# To IRDL one variable means one type; to Python's type checkers one in a class that is not generic means nothing.
 _Callback = TypeVar("_Callback", bound=ParamProvider | OutputSink)
 
 
@@ -51,9 +52,9 @@ class BindArgument(Op, name="bind_argument"):
     Variadic operands of an IRDL op are of one type, so what a callback gets besides index and name is bound one by one.
     """
 
-    callback: Operand[_Callback]
+    callback: Operand[_Callback]  # pyright: ignore[reportGeneralTypeIssues]
     value: Operand[Any]
-    result: Result[_Callback]
+    result: Result[_Callback]  # pyright: ignore[reportGeneralTypeIssues]
     attrs = {"name": attributes.string()}
 
     @staticmethod

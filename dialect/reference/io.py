@@ -74,16 +74,16 @@ def call_declared(op: ir.OpView, callee: func.FuncOp, operands: list[Any], callb
     given = {n or f"argument{i}": v for i, (n, v) in enumerate(zip(argument_names(callee), operands, strict=True))}
     operands.clear()
     index = given.pop(INDEX, None)
-    address = {"index": None if index is None else int(index), "name": _name(op)}
+    index, name = None if index is None else int(index), _name(op)
     try:
         if callbacks.get(kind) is None:
             raise RelaxError(f"expected a {'provider' if kind == READ else 'sink'} for @{name_of(callee)}, got none")
         value = given.pop(VALUE, None)
         bound = functools.partial(callbacks[kind], **given)
         if kind != READ:
-            return list(set_output(bound, value, **address))
-        weight = get_param(bound, **address)
-        check_array(weight, TensorInfo.of(op.results[0]), weight_text(**address))
+            return list(set_output(bound, value, index=index, name=name))
+        weight = get_param(bound, index=index, name=name)
+        check_array(weight, TensorInfo.of(op.results[0]), weight_text(index, name))
         return [weight]
     except RelaxError as error:
         raise RelaxError(f"'func.call' op {error.args[0]}", op.location) from None

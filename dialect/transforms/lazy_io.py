@@ -149,7 +149,7 @@ def _add_inputs(function: func.FuncOp, items: Sequence[tuple[str | None, ir.Type
     for item, name in zip(argument_attributes(function)[inputs:], weight_names(function, inputs), strict=True):
         attributes.append(item if tensor_name(item) == name else named(name))
     old = list(block.arguments)[inputs:]
-    added = [block.add_argument(type_, function.location) for _, type_ in items if type_ is not None]
+    added: list[ir.Value] = [block.add_argument(type_, function.location) for _, type_ in items if type_ is not None]
     for weight in old:
         weight.replace_all_uses_with(block.add_argument(weight.type, weight.location))
     for position in reversed(range(inputs, inputs + len(old))):

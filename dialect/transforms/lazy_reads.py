@@ -62,7 +62,7 @@ class _Needs:
         self.paths: dict[ir.Value, _Path] = {}
         self._order = {w: i for i, w in enumerate(weights)}
         self._uses = SymbolUses()
-        self._definers = _definers(list(entry_block(function).arguments)[: num_input(function) or 0], weights)
+        self._definers = _definers(list[ir.Value](entry_block(function).arguments)[: num_input(function) or 0], weights)
         for path in _paths(entry_block(function)):
             for weight in self._wanted(path[-1][1]):
                 self._note(weight, path)
