@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from .bindings import ir
 
 __all__ = [
-    "blocks_of", "clone_with", "erase_unused", "free_values", "is_unused", "nested_operations", "operations", "substitute",
+    "blocks_of", "clone_with", "erase_unused", "free_values", "is_read_once", "is_unused", "nested_operations", "operations",
+    "substitute",
 ]  # fmt: skip
 
 
@@ -54,6 +55,12 @@ def _block_of(value: ir.Value) -> ir.Block:
 def is_unused(op: ir.Operation) -> bool:
     """Whether nothing reads any result of an op."""
     return all(next(iter(result.uses), None) is None for result in op.results)
+
+
+def is_read_once(value: ir.Value) -> bool:
+    """Whether a value is one operand of one op."""
+    uses = iter(value.uses)
+    return next(uses, None) is not None and next(uses, None) is None
 
 
 def clone_with(op: ir.Operation, mapping: dict[ir.Value, ir.Value], where: ir.InsertionPoint) -> ir.Operation:

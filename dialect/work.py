@@ -92,7 +92,7 @@ class Work:
 
 
 def work(function: func.FuncOp) -> Work:
-    """The work of a function with a body, calls included; symbols that a called function defines itself keep their names.
+    """The work of a function, calls included: a call has the types of what it calls, so symbols are the same on both sides.
 
     Bodies of loops count once and all branches of an ``scf.if`` count; :attr:`Work.notes` says so where there are any.
     """
@@ -161,19 +161,7 @@ class _Counter:
             return Work(notes=(f"call of @{name} not counted",))
         if name not in self._functions:
             self._functions[name] = self._of_block(block)
-        return self._functions[name].at(_bindings(block.arguments, call.operands))
-
-
-def _bindings(parameters: Sequence[ir.Value], operands: Sequence[ir.Value]) -> dict[str, int | Expr]:
-    """What a call makes of the symbols that are dimensions of parameters."""
-    found: dict[str, int | Expr] = {}
-    for parameter, operand in zip(parameters, operands, strict=True):
-        if not is_tensor(parameter) or not is_tensor(operand):
-            continue
-        for inner, outer in zip(TensorInfo.of(parameter).shape, TensorInfo.of(operand).shape, strict=True):
-            if isinstance(inner, Expr) and inner.text.isidentifier() and outer is not None:
-                found.setdefault(inner.text, outer)
-    return found
+        return self._functions[name]
 
 
 def _of_relax_op(op: ir.Operation) -> Work:

@@ -32,7 +32,7 @@ from ..ops import Concat, MatMul, StridedSlice
 from ..pass_manager import Pass
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
-from ..traversal import blocks_of, free_values, nested_operations, operations
+from ..traversal import blocks_of, free_values, is_read_once, is_unused, nested_operations, operations
 from .entries import entries_with_weights
 from .known_ahead import KnownAhead, KnownValues
 
@@ -114,7 +114,9 @@ def _groups(block: ir.Block, values: KnownValues) -> list[list[MatMul]]:
     found: dict[object, dict[ir.Value, list[MatMul]]] = {}
     for op in operations(block):
         view = op.opview
-        if isinstance(view, MatMul) and view.lhs not in values.known and _is_candidate(view.rhs, values):
+        if not isinstance(view, MatMul) or is_unused(op) or view.lhs in values.known:
+            continue
+        if _is_candidate(view.rhs, values):
             found.setdefault(_key(view), {}).setdefault(view.rhs, []).append(view)
     return [_distinct(by_weight, values) for by_weight in found.values()]
 
@@ -181,7 +183,7 @@ class _Step:
     @staticmethod
     def of(ends: Sequence[ir.Value], sizes: Sequence[Dim], values: KnownValues) -> _Step | None:
         """What reads each value, if that is one op each and it is the same for all."""
-        uses = [list(end.uses) if _is_read_once(end) else [] for end in ends]
+        uses = [list(end.uses) if is_read_once(end) else [] for end in ends]
         if not all(uses):
             return None
         ops, positions = [u[0].owner.operation for u in uses], [u[0].operand_number for u in uses]
@@ -208,11 +210,6 @@ class _Step:
 
 def _given(op: ir.Operation) -> dict[str, Any]:
     return {key: value for key, value in attrs_of(op).items() if key in op.attributes}
-
-
-def _is_read_once(value: ir.Value) -> bool:
-    uses = iter(value.uses)
-    return next(uses, None) is not None and next(uses, None) is None
 
 
 def _concatenated(parts: Sequence[ir.Value], values: KnownValues) -> ir.Value:

@@ -31,7 +31,7 @@ from ..ops import Add, MatMul
 from ..pass_manager import Pass
 from ..size_bounds import Ranges, is_at_most, symbol_ranges
 from ..struct_info import TensorInfo
-from ..traversal import nested_operations
+from ..traversal import is_read_once, nested_operations
 from ..work import Size, elements, product_flops
 from .entries import entries_with_weights
 from .known_ahead import KnownAhead, KnownValues
@@ -144,7 +144,7 @@ class _Sum:
 def _is_sum_for_one(value: ir.Value, block: ir.Block) -> bool:
     """Whether a value adds two tensors of its own shape, for one reader in this block."""
     add = value.owner
-    if not isinstance(add, Add) or add.operation.block != block or not _is_read_once(value):
+    if not isinstance(add, Add) or add.operation.block != block or not is_read_once(value):
         return False
     shapes = [TensorInfo.of(v).shape for v in (*add.operands, value)]
     return len(shapes[0]) > 1 and None not in shapes[0] and shapes[0] == shapes[1] == shapes[2]
@@ -153,7 +153,7 @@ def _is_sum_for_one(value: ir.Value, block: ir.Block) -> bool:
 def _product_of_one(value: ir.Value) -> Product | None:
     """The product that makes a value, and is made for it alone."""
     product = Product.of(value)
-    return product if product is not None and all(_is_read_once(op.results[0]) for op in product.ops) else None
+    return product if product is not None and all(is_read_once(op.results[0]) for op in product.ops) else None
 
 
 def _reordered(lhs: TensorInfo, product: Product) -> Size | None:
@@ -164,8 +164,3 @@ def _reordered(lhs: TensorInfo, product: Product) -> Size | None:
     first = product_flops(lhs, infos[1])
     second = product_flops(MatMul.infer([lhs, infos[1]], {"out_dtype": None}), infos[2])
     return None if first is None or second is None else first + second
-
-
-def _is_read_once(value: ir.Value) -> bool:
-    uses = iter(value.uses)
-    return next(uses, None) is not None and next(uses, None) is None

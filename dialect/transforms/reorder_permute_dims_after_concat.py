@@ -23,7 +23,7 @@ from ..bindings import ir
 from ..inference import normalize_axis
 from ..ops import Concat, PermuteDims
 from ..pass_manager import Pass
-from ..traversal import nested_operations
+from ..traversal import is_read_once, nested_operations
 from .matrix_products import permutation
 
 __all__ = ["ReorderPermuteDimsAfterConcat"]
@@ -49,19 +49,17 @@ def _reorder(concat: Concat) -> None:
     if not isinstance(first, PermuteDims) or not isinstance(second, PermuteDims):
         return
     axes = permutation(first)
-    if permutation(second) != axes or not all(_is_only_read_by(p, concat.operation) for p in (first, second)):
+    if permutation(second) != axes or not all(_is_only_read_here(p, concat) for p in (first, second)):
         return
     axis = axes[normalize_axis(concat.axis, len(axes))]
-    permutes = [first] if concat.lhs == concat.rhs else [first, second]
     with ir.InsertionPoint(concat):
         whole = Concat.create(first.x, second.x, axis=axis, loc=concat.location)
         result = PermuteDims.create(whole, axes=axes, result_types=[concat.result.type], loc=first.location)
     concat.result.replace_all_uses_with(result.results[0])
     concat.operation.erase()
-    for permute in permutes:
-        permute.operation.erase()
+    first.operation.erase()
+    second.operation.erase()
 
 
-def _is_only_read_by(permute: PermuteDims, reader: ir.Operation) -> bool:
-    here = permute.operation.block == reader.block
-    return here and all(use.owner.operation == reader for use in permute.result.uses)
+def _is_only_read_here(permute: PermuteDims, concat: Concat) -> bool:
+    return permute.operation.block == concat.operation.block and is_read_once(permute.result)

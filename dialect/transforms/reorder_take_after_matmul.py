@@ -31,7 +31,7 @@ from ..pass_manager import Pass
 from ..size_bounds import Ranges, is_at_most, symbol_ranges
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
-from ..traversal import nested_operations
+from ..traversal import is_read_once, nested_operations
 from .entries import entries_with_weights
 from .known_ahead import KnownAhead, KnownValues
 
@@ -84,7 +84,7 @@ class _Match:
         take = product.rhs.owner
         if not isinstance(take, Take) or take.x not in values.derived or take.indices in values.known:
             return None
-        if take.operation.block != product.operation.block or not _is_read_once(take.result):
+        if take.operation.block != product.operation.block or not is_read_once(take.result):
             return None
         rank, picked = TensorInfo.of(take.x).rank, TensorInfo.of(take.indices).rank
         axis = normalize_axis(take.axis, rank)
@@ -151,8 +151,3 @@ class _Match:
         indices = TensorInfo.of(self.take.indices)
         places = Reshape.create(self.take.indices, result_types=[indices.with_(shape=[batch, 1]).type])
         return GatherND.create(sorted_, places, batch_dims=1, result_types=[self.product.result.type])
-
-
-def _is_read_once(value: ir.Value) -> bool:
-    uses = iter(value.uses)
-    return next(uses, None) is not None and next(uses, None) is None

@@ -28,15 +28,16 @@ func.func @three(%a: tensor<6x4xf32>, %b: tensor<2x4xf32>) -> tensor<4x14xf32> {
   return %4 : tensor<4x14xf32>
 }
 
-// Any permutation, and the axis with it; one tensor twice; symbols.
+// Any permutation, and the axis with it; symbols.
 // CHECK-LABEL: @other_axes(
 // CHECK-NEXT:    %0 = "relax.concat"(%arg0, %arg0) {axis = 0 : i64} : ({{.*}}) -> tensor<?x3x4xf32
 // CHECK-NEXT:    %1 = "relax.permute_dims"(%0) {axes = array<i64: 2, 0, 1>}
 // CHECK-NEXT:    return %1
 func.func @other_axes(%a: tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n * 2"]}> {
   %0 = "relax.permute_dims"(%a) {axes = array<i64: 2, 0, 1>} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n"]}>
-  %1 = "relax.concat"(%0, %0) {axis = 1 : i64} : (tensor<4x?x3xf32, {sym = ["n"]}>, tensor<4x?x3xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n * 2"]}>
-  return %1 : tensor<4x?x3xf32, {sym = ["n * 2"]}>
+  %1 = "relax.permute_dims"(%a) {axes = array<i64: -1, 0, 1>} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n"]}>
+  %2 = "relax.concat"(%0, %1) {axis = 1 : i64} : (tensor<4x?x3xf32, {sym = ["n"]}>, tensor<4x?x3xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n * 2"]}>
+  return %2 : tensor<4x?x3xf32, {sym = ["n * 2"]}>
 }
 
 // Left alone: permuted differently.
@@ -52,7 +53,7 @@ func.func @differ(%a: tensor<4x4x4xf32>) -> tensor<8x4x4xf32> {
   return %2 : tensor<8x4x4xf32>
 }
 
-// Left alone: one is not permuted, one is read elsewhere, one is before a loop.
+// Left alone: one is not permuted, one is read elsewhere, or twice here, two are before a loop.
 // CHECK-LABEL: @stay(
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
 // CHECK-NEXT:    %c1 = arith.constant 1 : index
@@ -62,12 +63,15 @@ func.func @differ(%a: tensor<4x4x4xf32>) -> tensor<8x4x4xf32> {
 // CHECK-NEXT:    %3 = "relax.permute_dims"(%arg0)
 // CHECK-NEXT:    %4 = "relax.concat"(%3, %1) : ({{.*}}) -> tensor<8x4xf32
 // CHECK-NEXT:    %5 = "relax.permute_dims"(%arg0)
-// CHECK-NEXT:    %6 = scf.for %arg2 = %c0 to %c1 step %c1 iter_args(%arg3 = %2) -> (tensor<8x4xf32>) {
-// CHECK-NEXT:    %7 = "relax.concat"(%5, %5) : ({{.*}}) -> tensor<8x4xf32
-// CHECK-NEXT:    scf.yield %7 : tensor<8x4xf32>
+// CHECK-NEXT:    %6 = "relax.permute_dims"(%arg0)
+// CHECK-NEXT:    %7 = "relax.permute_dims"(%arg0)
+// CHECK-NEXT:    %8 = "relax.concat"(%7, %7) : ({{.*}}) -> tensor<8x4xf32
+// CHECK-NEXT:    %9 = scf.for %arg2 = %c0 to %c1 step %c1 iter_args(%arg3 = %8) -> (tensor<8x4xf32>) {
+// CHECK-NEXT:    %10 = "relax.concat"(%5, %6) : ({{.*}}) -> tensor<8x4xf32
+// CHECK-NEXT:    scf.yield %10 : tensor<8x4xf32>
 // CHECK-NEXT:    }
-// CHECK-NEXT:    return %6, %4, %1
-func.func @stay(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>) {
+// CHECK-NEXT:    return %9, %2, %4, %1
+func.func @stay(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %0 = "relax.permute_dims"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -76,9 +80,12 @@ func.func @stay(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> (tensor<8x4xf32>, t
   %3 = "relax.permute_dims"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %4 = "relax.concat"(%3, %1) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %5 = "relax.permute_dims"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  %6 = scf.for %i = %c0 to %c1 step %c1 iter_args(%c = %2) -> (tensor<8x4xf32>) {
-    %7 = "relax.concat"(%5, %5) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %8 = "relax.permute_dims"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %9 = "relax.permute_dims"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %10 = "relax.concat"(%9, %9) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %6 = scf.for %i = %c0 to %c1 step %c1 iter_args(%c = %10) -> (tensor<8x4xf32>) {
+    %7 = "relax.concat"(%5, %8) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
     scf.yield %7 : tensor<8x4xf32>
   }
-  return %6, %4, %1 : tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>
+  return %6, %2, %4, %1 : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>
 }

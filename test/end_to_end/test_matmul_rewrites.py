@@ -1,0 +1,39 @@
+"""A Llama with its query, key and value products combined, compiled, against eager torch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import relaxir
+from relaxir.compiler import DEFAULT_PIPELINE
+from relaxir.dialect.functions import find_function
+from relaxir.dialect.work import work
+from support import models
+
+COMBINE = "relax-combine-parallel-matmul,relax-reorder-permute-dims-after-concat"
+
+
+def test_llama_has_one_product_for_query_key_and_value():
+    model = models.llama()
+    program = model.export()
+    module = relaxir.from_torch(program)
+    lifted, combined = (module.run(f"{p},relax-lift-transform-params,cse") for p in ("relax-canonicalize", COMBINE))
+    # In two layers q, k, v are one, and gate, up are one.
+    assert [str(m).count('"relax.matmul"') for m in (module, lifted, combined)] == [15, 15, 9]
+    before, after = (work(find_function(m.ir, "main")) for m in (lifted, combined))
+    assert before.flops == after.flops
+    assert all(after.at(s).bytes < before.at(s).bytes for s in ({"batch": 1, "seq": 1}, {"batch": 8, "seq": 64}))
+
+
+def test_llama_with_combined_products_computes_what_torch_does():
+    model = models.llama()
+    program = model.export()
+    module = relaxir.from_torch(program).run(COMBINE)
+    executable = relaxir.compile(module)
+    assert "packed_matmul" in str(module.run(DEFAULT_PIPELINE.format(tile=8)))
+    executable.bind(executable.prepare(models.weights_of(program, module)))
+    for batch, length in ((2, 16), (1, 5)):
+        inputs = model.inputs(batch, length)
+        found = executable(**inputs)
+        for got, wanted in zip(found if isinstance(found, tuple) else (found,), model.eager(inputs), strict=True):
+            np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())
