@@ -1,6 +1,6 @@
-"""Puts what is on one virtual device on another one.
+"""Puts what is on one virtual device on another one, here with ``from=cuda:0 to=cuda:1``.
 
-Before, with ``from=cuda:0 to=cuda:1``::
+Before::
 
     module attributes {relax.vdevices = ["cpu:0", "cuda:0"]} {
       func.func @main(%x: tensor<4xf32, {vdevice = "cpu:0"}>) -> tensor<4xf32, {vdevice = "cuda:0"}> {
