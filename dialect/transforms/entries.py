@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of, calls_in, unreferenced_private_functions
 from ..errors import RelaxError
-from ..functions import NUM_INPUT, body_of, functions, is_private, name_of, num_input, transform_targets
+from ..functions import NUM_INPUT, TRANSFORM_FOR, body_of, functions, is_private, name_of, num_input, transform_targets
 
 __all__ = [
     "check_not_called", "entries_with_weights", "erase_unreferenced", "separate_called", "transforms_by_target", "unused_name",
@@ -63,7 +63,9 @@ def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> Non
         copy = function.operation.clone(ip=ir.InsertionPoint.after(function)).operation
         copy.attributes["sym_name"] = ir.StringAttr.get(name)
         copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        del copy.attributes[NUM_INPUT]
+        for key in (NUM_INPUT, TRANSFORM_FOR):
+            if key in copy.attributes:
+                del copy.attributes[key]
         for call in (*calls[name_of(function)], *(c for c in calls_in(copy) if callee_of(c) == name_of(function))):
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(name)
 

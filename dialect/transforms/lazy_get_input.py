@@ -20,7 +20,9 @@ after::
 
 The provider comes after the run-time inputs and is one of them from then on. A weight is read once: before the first op that
 uses it or a symbol that it alone defines, in a branch if that branch alone does, and before a loop. One that nothing uses is
-never read. With ``callback=functions`` there is no provider, and the weights come from functions that the module declares::
+never read. Functions that call a changed one call a private copy of it as it was.
+
+With ``callback=functions`` there is no provider, and the weights come from functions that the module declares::
 
     func.func private @get_param_4x8xf32(index {relax.name = "index"}) -> tensor<4x8xf32>
         attributes {relax.callback = "get_param"}

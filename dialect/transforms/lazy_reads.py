@@ -15,7 +15,7 @@ from ..functions import num_input
 from ..signature import erase_arguments, weight_names
 from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import free_values, operations
-from .entries import check_not_called
+from .entries import separate_called
 from .lazy_emit import Declarations
 from .lazy_io import LazyIO, entry_block, tensor_weights
 from .lazy_options import CallStyle
@@ -29,9 +29,9 @@ _BRANCH = "scf.if"
 
 
 def read_weights_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], style: CallStyle) -> None:
-    """Replaces the weights of functions by reads."""
+    """Replaces the weights of functions by reads. What calls such a function then calls a private copy of it as it was."""
     changing = [f for f in targets if tensor_weights(f)]
-    check_not_called(module, changing)
+    separate_called(module, changing)
     io = LazyIO(Declarations(module), style)
     for function in changing:
         _insert(function, io)

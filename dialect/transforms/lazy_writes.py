@@ -10,7 +10,7 @@ from ..functions import name_of, returned_values, update_type
 from ..signature import result_attributes, set_result_attributes, tensor_name
 from ..struct_info import is_tensor
 from ..traversal import operations
-from .entries import check_not_called
+from .entries import separate_called
 from .lazy_emit import Declarations, Emitter
 from .lazy_io import LazyIO, entry_block
 from .lazy_options import CallStyle
@@ -19,9 +19,12 @@ __all__ = ["write_results_lazily"]
 
 
 def write_results_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], style: CallStyle) -> None:
-    """Replaces the results of functions by writes: at the start for arguments, else right after the definition."""
+    """Replaces the results of functions by writes: at the start for arguments, else right after the definition.
+
+    What calls such a function then calls a private copy of it as it was.
+    """
     changing = [f for f in targets if len(result_attributes(f))]
-    check_not_called(module, changing)
+    separate_called(module, changing)
     io = LazyIO(Declarations(module), style)
     for function in changing:
         names = _result_names(function, style)

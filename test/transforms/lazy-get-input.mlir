@@ -243,3 +243,27 @@ func.func private @pair(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "relax.add"(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Who calls a function whose signature changes, itself included, calls a private copy of it from then on.
+// CHECK-LABEL: func.func @called(%arg0: i1, %arg1: !relax.param_provider)
+// CHECK:         "relax.get_param"
+// CHECK:         call @called_called(%arg0, %{{.*}})
+// CHECK-LABEL: func.func private @called_called(%arg0: i1, %arg1: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> {
+// CHECK:         call @called_called(%arg0, %arg1)
+// CHECK-LABEL: func.func @caller(%arg0: i1, %arg1: tensor<4xf32>)
+// CHECK-NEXT:    call @called_called(%arg0, %arg1)
+func.func @called(%c: i1, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+  %0 = scf.if %c -> tensor<4xf32> {
+    %1 = func.call @called(%c, %w) : (i1, tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  } else {
+    scf.yield %w : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+func.func @caller(%c: i1, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = func.call @called(%c, %w) : (i1, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

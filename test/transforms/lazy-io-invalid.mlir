@@ -1,16 +1,5 @@
 // RUN: relax-opt %s --split-input-file --verify-diagnostics --relax-lazy-get-input --relax-lazy-set-output
 
-func.func @called(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
-  return %w : tensor<4xf32>
-}
-func.func @caller(%w: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{'func.call' op expected no call of @called, whose signature changes}}
-  %0 = func.call @called(%w) : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-
-// -----
-
 // expected-error@+1 {{'func.func' op expected only tensors as weights of @scalar_weight, got index}}
 func.func @scalar_weight(%w: index) attributes {relax.num_input = 0 : i64} {
   return
