@@ -17,6 +17,7 @@ from ..struct_info import TensorInfo, is_tensor
 from ..symbol_uses import SymbolUses, substitute_symbols, substitute_type
 from ..symbolic import Expr, symbol
 from ..traversal import clone_with, nested_operations, operations
+from ..tuples import CAST, element_types
 
 __all__ = ["DEFINING_OPS", "NO_INLINE", "CallInliner", "defined_symbols"]
 
@@ -29,7 +30,7 @@ DEFINING_OPS = (MatchCast.OPERATION_NAME, GetParam.OPERATION_NAME)
 # Casts that say something about a tensor's sizes and change nothing.
 _CASTS = (MatchCast.OPERATION_NAME, "tensor.cast")
 # Ops whose types may change together with those of their operands; of ops of other dialects, those without tensor results.
-_FOLLOWING = ("relax.", "scf.")
+_FOLLOWING = ("relax.", "scf.", CAST)
 
 
 @dataclass
@@ -189,6 +190,8 @@ def _place(op: ir.Operation, call: ir.Location) -> None:
 
 def _as_type(value: ir.Value, type_: ir.Type, call: ir.Operation, made: list[ir.Operation]) -> ir.Value:
     """The value under another type of the same tensor; a symbol renamed inside is matched with its name outside."""
+    if isinstance(type_, ir.TupleType) and value.type != type_:
+        return _tuple_as_type(value, type_, call, made)
     if value.type == type_ or not is_tensor(type_):
         return value
     vdevice = TensorInfo.of(type_).vdevice
@@ -196,3 +199,12 @@ def _as_type(value: ir.Value, type_: ir.Type, call: ir.Operation, made: list[ir.
     cast = MatchCast.create(value, result_types=[type_], loc=call.location, ip=ir.InsertionPoint(call))
     made.append(cast)
     return cast.results[0]
+
+
+def _tuple_as_type(value: ir.Value, type_: ir.TupleType, call: ir.Operation, made: list[ir.Operation]) -> ir.Value:
+    where = ir.InsertionPoint(call)
+    made.append(ir.Operation.create(CAST, element_types(value.type), [value], loc=call.location, ip=where))
+    elements = list(made[-1].results)
+    wanted = [_as_type(e, t, call, made) for e, t in zip(elements, element_types(type_), strict=True)]
+    made.append(ir.Operation.create(CAST, [type_], wanted, loc=call.location, ip=where))
+    return made[-1].result

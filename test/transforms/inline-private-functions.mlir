@@ -197,3 +197,27 @@ func.func private @relying(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {
 func.func private @marked(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}> attributes {no_inline} {
   return %x : tensor<?xf32, {sym = ["n"]}>
 }
+
+// -----
+
+// Tuples: symbols are replaced in them as well, and a result is what the caller's users know.
+// CHECK-LABEL: @tuples
+// CHECK:         builtin.unrealized_conversion_cast %arg0, %{{.*}} : tensor<4xf32>, tensor<?xf32, {sym = ["k"]}> to tuple
+// CHECK:         %[[P:.*]] = builtin.unrealized_conversion_cast %arg0, %{{.*}} : tensor<4xf32>, tensor<?xf32, {sym = ["k_1"]}> to tuple<tensor<4xf32>, tensor<?xf32, {sym = ["k_1"]}>>
+// CHECK-NEXT:    %[[E:.*]]:2 = builtin.unrealized_conversion_cast %[[P]]
+// CHECK-NEXT:    %[[N:.*]] = "relax.match_cast"(%[[E]]#0) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
+// CHECK-NEXT:    %[[K:.*]] = "relax.match_cast"(%[[E]]#1) : (tensor<?xf32, {sym = ["k_1"]}>) -> tensor<?xf32, {sym = ["k"]}>
+// CHECK-NEXT:    %[[R:.*]] = builtin.unrealized_conversion_cast %[[N]], %[[K]]
+// CHECK-NEXT:    return %{{.*}}, %[[R]]
+!pair = tuple<tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["k"]}>>
+func.func @tuples(%x: tensor<4xf32>, %y: tensor<?xf32>) -> (!pair, !pair) {
+  %0 = "relax.match_cast"(%x) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
+  %1 = call @pair(%0, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32>) -> !pair
+  %2 = call @pair(%0, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32>) -> !pair
+  return %1, %2 : !pair, !pair
+}
+func.func private @pair(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32>) -> !pair {
+  %0 = "relax.match_cast"(%y) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k"]}>
+  %1 = builtin.unrealized_conversion_cast %x, %0 : tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["k"]}> to !pair
+  return %1 : !pair
+}

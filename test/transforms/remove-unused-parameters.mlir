@@ -93,3 +93,17 @@ func.func private @inputs(%u: tensor<4xf32>, %x: tensor<4xf32>, %v: tensor<4xf32
   %0 = "relax.add"(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// A tuple defines the symbols of what is in it.
+// CHECK-LABEL: @tuple
+// CHECK:       @of_tuple(%arg0: tuple<tensor<?xf32, {sym = ["n"]}>>)
+func.func @tuple(%p: tuple<tensor<?xf32, {sym = ["n"]}>>, %q: tuple<tensor<?xf32, {sym = ["n"]}>>) -> index {
+  %0 = call @of_tuple(%p, %q) : (tuple<tensor<?xf32, {sym = ["n"]}>>, tuple<tensor<?xf32, {sym = ["n"]}>>) -> index
+  return %0 : index
+}
+func.func private @of_tuple(%p: tuple<tensor<?xf32, {sym = ["n"]}>>, %q: tuple<tensor<?xf32, {sym = ["n"]}>>) -> index {
+  %0 = "relax.prim_value"() {value = ["n"]} : () -> index
+  return %0 : index
+}

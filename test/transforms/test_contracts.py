@@ -40,6 +40,9 @@ PIPELINES = [
     "relax-inline-private-functions,relax-canonicalize,relax-lift-transform-params,canonicalize,cse,relax-lift-transform-params",
     "relax-remove-unused-parameters,canonicalize,relax-lift-transform-params,relax-remove-unused-parameters,symbol-dce",
     "relax-lift-transform-params,relax-realize-vdevice,relax-canonicalize,relax-lift-transform-params",
+    "relax-expand-tuple-arguments{public=true}",
+    "relax-bundle-model-params,relax-expand-tuple-arguments{public=true},relax-compute-shape-values,cse",
+    "relax-remove-unused-outputs,relax-canonicalize,relax-remove-unused-parameters,relax-bundle-model-params",
     "relax-update-vdevice{from=cuda:0 to=cpu:0}",
     "relax-realize-vdevice,relax-lift-transform-params{shared=true},relax-update-vdevice{from=cpu:1 to=cpu:0}",
 ]
