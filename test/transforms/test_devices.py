@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import name_of
+from relaxir.dialect.op import op_class
+from relaxir.dialect.struct_info import is_tensor, vdevice_of
+from relaxir.dialect.traversal import nested_operations
 from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
+from support.module_generator import random_module
 
 TWO_CPUS = """
 module attributes {relax.vdevices = ["cpu:0", "cpu:1"]} {
@@ -105,3 +110,23 @@ def test_lifting_and_placing_commute():
     assert [str(a.type) for a in first.ir.body.operations[1].arguments] == [
         str(a.type) for a in second.ir.body.operations[1].arguments
     ]
+
+
+def check_one_device_per_op(module: ir.Operation) -> None:
+    for op in nested_operations(module):
+        cls = op_class(op)
+        if cls is not None and cls.same_vdevice:
+            devices = {vdevice_of(v) for v in (*op.operands, *op.results) if is_tensor(v)}
+            assert len(devices) < 2, f"expected one device, got {devices} in {op}"
+
+
+@pytest.mark.parametrize("start", range(0, 60, 30))
+def test_each_op_of_random_modules_is_on_one_device(start):
+    placed = 0
+    for text in map(random_module, range(start, start + 30)):
+        if "vdevice" in text:
+            after = rx.Module.parse(text).run(REALIZE)
+            check_one_device_per_op(after.ir.operation)
+            assert '"relax.hint_on_device"' not in str(after)
+            placed += 1
+    assert placed > 5
