@@ -151,6 +151,14 @@ class Emitter:
         """An index constant."""
         return self._constant((value, self.index), self.index, lambda: ir.IntegerAttr.get(self.index, value))
 
+    def scratch(self, count: int, element: ir.Type) -> ir.Value:
+        """Elements on the stack, for as long as the function runs."""
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, self.context), 64)
+        segments = ir.DenseI32ArrayAttr.get([0, 0], self.context)
+        attributes = {"alignment": alignment, "operandSegmentSizes": segments}
+        kind = ir.MemRefType.get([count], element, loc=self.location)
+        return self._create("memref.alloca", [], [kind], attributes, 0, self._constant_point).results[0]
+
     # -- index arithmetic ------------------------------------------------------------------------------------------
 
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:

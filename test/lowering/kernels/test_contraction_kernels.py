@@ -237,3 +237,33 @@ def test_two_contractions_in_one_function():
     text = function(types, f"%z = arith.constant 0.0 : f32\n{fills}{first}\n{second}")
     Compiled(text)(a, packed(b), packed(c), middle, out)
     np.testing.assert_allclose(out, a @ b @ c, atol=1e-3)
+
+
+GROUPED = """
+  %a = arith.extui %x1 : i8 to i32
+  %b = arith.shli %a, %c28 : i32
+  %c = arith.shrsi %b, %c28 : i32
+  %d = arith.sitofp %c : i32 to f32
+  %e = arith.mulf %d, %x2 : f32
+  %p = arith.mulf %x0, %e : f32
+  %q = arith.addf %x3, %p : f32
+  linalg.yield %q : f32"""
+
+
+@pytest.mark.parametrize("bits", [128, 256, None])
+@pytest.mark.parametrize("m", [5, 9, "?"])
+def test_a_factor_of_many_operations(bits, m):
+    """Int4 with a scale per two rows: computed per tile for few rows, per panel for many."""
+    n, k, target = 65, 6, narrower(bits) if bits else None
+    q = np.random.default_rng(1).integers(-8, 8, (k, n)).astype(np.int8)
+    s = random((k // 2, n), seed=2)
+    maps = [*PACKED[:2], "(m, n, k) -> (n floordiv 32, k floordiv 2, n mod 32)", PACKED[2]]
+    weights = [memref(packed(q).shape).replace("f32", "i8"), memref(packed(s).shape)]
+    types = [f"memref<{m}x{k}xf32>", *weights, f"memref<{m}x{n}xf32>"]
+    fill = f"%z = arith.constant 0.0 : f32\nlinalg.fill ins(%z : f32) outs(%a3 : {types[3]})\n"
+    body = "%c28 = arith.constant 28 : i32\n" + fill + generic(maps, "ppr", types, GROUPED, MARK)
+    compiled = Compiled(function(types, body), target)
+    for rows in [m] if m != "?" else (0, 1, 8, 9, 33):
+        a, c = random((rows, k)), np.full((rows, n), 9, np.float32)
+        compiled(a, packed(q & 15), packed(s), c)
+        np.testing.assert_allclose(c, a @ (q * s.repeat(2, 0)), atol=1e-3)
