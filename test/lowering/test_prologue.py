@@ -226,3 +226,41 @@ func.func @main(%x: tensor<40x?xf32, {sym = ["n"]}> {relax.name = "x"}, %w: tens
         (want,) = rx.evaluate(module, "main", x, weights=weights)
         np.testing.assert_allclose(executable(x), want, rtol=0, atol=2e-6 * np.abs(want).max())
     assert arena_bytes(str(module.run("relax-sink-growth"))) < 60 * 1024  # the weight in f32 has 94 KiB
+
+
+def test_matrices_of_a_batch_are_read_as_they_are() -> None:
+    """They are packed at run time, which the product takes in with what widens them."""
+    text = """
+func.func @main(%x: tensor<6x?x64xf32, {sym = ["n"]}> {relax.name = "x"}, %q: tensor<6x64x96xi8> {relax.name = "q"},
+    %s: tensor<6x2x96xf32> {relax.name = "s"}) -> tensor<6x?x96xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+  %z = "relax.full"() {value = 3 : i64} : () -> tensor<i8>
+  %w = "relax.dequantize"(%q, %s, %z) : (tensor<6x64x96xi8>, tensor<6x2x96xf32>, tensor<i8>) -> tensor<6x64x96xf32>
+  %y = "relax.matmul"(%x, %w) : (tensor<6x?x64xf32, {sym = ["n"]}>, tensor<6x64x96xf32>) -> tensor<6x?x96xf32, {sym = ["n"]}>
+  return %y : tensor<6x?x96xf32, {sym = ["n"]}>
+}"""
+    module = rx.Module.parse(text)
+    rng = np.random.default_rng(4)
+    weights = {
+        "q": rng.integers(-128, 128, (6, 64, 96)).astype(np.int8),
+        "s": rng.uniform(0.1, 1, (6, 2, 96)).astype(np.float32),
+    }
+    executable = rx.compile(module, pipeline=AS_IS)
+    executable.bind(weights)
+    for n in (1, 7, 33):
+        x = np.random.default_rng(n).normal(size=(6, n, 64)).astype(np.float32)
+        (want,) = rx.evaluate(module, "main", x, weights=weights)
+        np.testing.assert_allclose(executable(x), want, rtol=0, atol=4e-6 * np.abs(want).max())
+    assert arena_bytes(text) < 16 * 1024  # the weight in f32 has 144 KiB
+
+
+def test_a_broadcast_moves_into_the_addition_that_reads_it() -> None:
+    x, y = tensor((256, 64), "f32"), tensor((256, 96), "f32")
+    text = f"""
+func.func @main(%x: {x} {{relax.name = "x"}}, %w: tensor<6x64x16xf32> {{relax.name = "w"}}, %b: tensor<96xf32> {{relax.name = "b"}})
+    -> {y} attributes {{relax.num_input = 1 : i64}} {{
+  %0 = "relax.broadcast_to"(%b) : (tensor<96xf32>) -> {y}
+  %1 = "relax.packed_matmul"(%x, %w) {{n = 96 : i64}} : ({x}, tensor<6x64x16xf32>) -> {y}
+  %2 = "relax.add"(%1, %0) : ({y}, {y}) -> {y}
+  return %2 : {y}
+}}"""  # noqa: E501
+    assert arena_bytes(text) == 0
