@@ -37,7 +37,7 @@ from typing import ClassVar
 from ..bindings import ir
 from ..ops import Constant, ToVDevice
 from ..pass_manager import Pass
-from ..struct_info import is_tensor, vdevice_of, with_vdevice
+from ..struct_info import vdevice_of, with_vdevice
 from ..traversal import nested_operations
 from .device_constraints import Body, Constraints, Use, gather, signature_places, tensors_in
 from .device_groups import DeviceGroups
@@ -205,4 +205,4 @@ def _set_device(value: ir.Value, device: str | None) -> None:
 
 
 def _placed(type_: ir.Type, device: str | None) -> ir.Type:
-    return with_vdevice(type_, device) if device is not None and is_tensor(type_) else type_
+    return with_vdevice(type_, device) if device is not None and isinstance(type_, ir.RankedTensorType) else type_

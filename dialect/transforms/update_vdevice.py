@@ -103,4 +103,4 @@ def _update(function: func.FuncOp, old: str, new: str) -> None:
 
 
 def _on(types: Iterable[ir.Type], old: str, new: str) -> list[ir.Type]:
-    return [with_vdevice(t, new) if vdevice_of(t) == old else t for t in types]
+    return [with_vdevice(t, new) if isinstance(t, ir.RankedTensorType) and vdevice_of(t) == old else t for t in types]
