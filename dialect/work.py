@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from .bindings import func, ir
 from .call_graph import CallGraph, callee_of
 from .functions import body_of
+from .layouts import reordered
 from .op import Op, attrs_of
 from .ops import (
     AdaptiveAvgPool2D,
@@ -185,7 +186,7 @@ def _flops(op: ir.Operation, inputs: Sequence[TensorInfo], results: Sequence[Ten
     if isinstance(view, MatMul | PackedMatMul):
         return 2 * size * _known(inputs[0].shape[-1])
     if isinstance(view, Conv2D):
-        return 2 * size * _product(inputs[1].shape[1:])
+        return 2 * size * _product(reordered(inputs[1].shape, view.kernel_layout, "OIHW")[1:])
     if isinstance(view, Attention):
         scores = _product([*results[0].shape[:-1], inputs[1].shape[-2]])
         return scores * (2 * _known(inputs[0].shape[-1]) + 2 * _known(inputs[2].shape[-1]) + _SOFTMAX)

@@ -165,9 +165,9 @@ class Attention(Op, name="attention"):
     """``softmax(q @ k^T * scale + mask) @ v`` for ``q[..., h, s, d]``, ``k[..., g, t, d]``, ``v[..., g, t, e]``.
 
     ``h`` is a multiple of ``g``: query head ``i`` reads key head ``i // (h / g)`` (grouped queries). The mask broadcasts to
-    ``[..., h, s, t]``; a boolean one keeps where true. ``causal`` lets query ``i`` see keys ``0 ... i`` (top-left aligned, as
-    PyTorch's ``is_causal``). The default scale is ``1 / sqrt(d)``. Scores are computed in f32 for narrower floats. A query that
-    sees no key gives NaN.
+    ``[..., h, s, t]``; a boolean one keeps where true, another is of the query's dtype, or f32 for narrower floats. ``causal``
+    lets query ``i`` see keys ``0 ... i`` (top-left aligned, as PyTorch's ``is_causal``). The default scale is ``1 / sqrt(d)``.
+    Scores are computed in f32 for narrower floats. A query that sees no key gives NaN.
 
     Source: Vaswani et al., Attention Is All You Need, arXiv:1706.03762; Ainslie et al., GQA, arXiv:2305.13245.
     """
@@ -203,7 +203,8 @@ def _check_heads(q: TensorInfo, k: TensorInfo, v: TensorInfo) -> None:
 
 
 def _check_mask(mask: TensorInfo, q: TensorInfo, scores: list[Dim]) -> None:
-    if mask.dtype != boolean():
+    wider = isinstance(mask.dtype, ir.F32Type) and q.dtype.width < mask.dtype.width
+    if mask.dtype != boolean() and not wider:
         require_same_dtype(q, mask)
     shape = broadcast_shapes(mask.shape, scores)
     if len(shape) != len(scores) or not all(same(a, b) for a, b in zip(shape, scores, strict=True)):

@@ -230,3 +230,10 @@ func.func @adaptive_avg_pool2d_nhwc(%x: tensor<?x8x8x4xf32, {sym = ["n"]}>) {
   %0 = "relax.adaptive_avg_pool2d"(%x) {layout = "NHWC", output_size = array<i64: 3, 2>} : (tensor<?x8x8x4xf32, {sym = ["n"]}>) -> tensor<?x3x2x4xf32, {sym = ["n"]}>
   return
 }
+
+// CHECK-LABEL: func.func @attention_wide_mask(
+// CHECK: "relax.attention"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x5x8xbf16>, tensor<4x6x8xbf16>, tensor<4x6x8xbf16>, tensor<5x6xf32>) -> tensor<4x5x8xbf16>
+func.func @attention_wide_mask(%x: tensor<4x5x8xbf16>, %y: tensor<4x6x8xbf16>, %z: tensor<4x6x8xbf16>, %a: tensor<5x6xf32>) {
+  %0 = "relax.attention"(%x, %y, %z, %a) : (tensor<4x5x8xbf16>, tensor<4x6x8xbf16>, tensor<4x6x8xbf16>, tensor<5x6xf32>) -> tensor<4x5x8xbf16>
+  return
+}

@@ -13,6 +13,7 @@ from torch import nn
 import relaxir as rx
 from relaxir.dialect.functions import body_of, find_function, num_input
 from relaxir.dialect.struct_info import TensorInfo
+from relaxir.dialect.work import work
 from support import models
 from support.op_counts import counts
 
@@ -80,10 +81,12 @@ def test_resnet_has_no_batch_norm_left_and_a_bias_add_for_each_at_run_time():
     model = models.resnet18()
     program = model.export()
     module = rx.from_torch(program)
-    before, folded = counts(module), module.run(FOLD)
-    after = counts(folded.run("relax-lift-transform-params"))
+    before, (folded, plain) = counts(module), (module.run(f"{first}relax-lift-transform-params") for first in (f"{FOLD},", ""))
+    after = counts(folded)
     assert before["batch_norm"] == 20
     assert before + Counter(add=20) - Counter(batch_norm=20, permute_dims=1) == after
+    flops = [work(find_function(m.ir.operation, "main")).at({"batch": 2}).flops for m in (folded, plain)]
+    assert flops[0] < flops[1]
     inputs = model.inputs()
     executable = rx.compile(module, pipeline=COMPILE)
     executable.bind(executable.prepare(models.weights_of(program, module)))
