@@ -13,7 +13,7 @@ from .symbolic import Dim, Expr
 from .traversal import blocks_of, nested_operations
 from .tuples import element_types, leaf_types
 
-__all__ = ["SymbolUses", "bound_symbols", "substitute_symbols", "substitute_type"]
+__all__ = ["SymbolUses", "bound_symbols", "definers", "substitute_symbols", "substitute_type"]
 
 _NONE: frozenset[str] = frozenset()
 
@@ -72,6 +72,30 @@ def bound_symbols(types: Iterable[ir.Type], given: Iterable[str] = ()) -> set[st
         waiting = [dim for dim in waiting if not _solved(dim, known)]
         progress = len(waiting) < before
     return known
+
+
+def definers(values: Iterable[ir.Value], known: Iterable[str] = ()) -> dict[str, list[ir.Value]]:
+    """The values that have to be there for a symbol to be determined, first ones first, for symbols that are not known already.
+
+    A value of shape ``[n + m]`` determines ``n`` once another one has determined ``m``: then both are needed.
+    """
+    uses, determined = SymbolUses(), set(known)
+    found: dict[str, list[ir.Value]] = {}
+    waiting = [v for v in values if not uses.of_type(v.type) <= determined]
+    progress = True
+    while progress:
+        progress, later = False, []
+        for value in waiting:
+            mentioned = uses.of_type(value.type)
+            new = bound_symbols([value.type], determined) - determined
+            others = [v for s in sorted(mentioned & found.keys()) for v in found[s]] if new else []
+            found.update((symbol, list(dict.fromkeys([*others, value]))) for symbol in sorted(new))
+            determined |= new
+            if not mentioned <= determined:
+                later.append(value)
+            progress = progress or bool(new)
+        waiting = later
+    return found
 
 
 def _solved(dim: Expr, known: set[str]) -> bool:

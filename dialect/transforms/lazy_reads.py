@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ..bindings import func, ir
 from ..functions import num_input
 from ..signature import erase_arguments, weight_names
-from ..symbol_uses import SymbolUses, bound_symbols
+from ..symbol_uses import SymbolUses, bound_symbols, definers
 from ..traversal import free_values, operations
 from .entries import separate_called
 from .lazy_emit import Declarations
@@ -62,7 +62,8 @@ class _Needs:
         self.paths: dict[ir.Value, _Path] = {}
         self._order = {w: i for i, w in enumerate(weights)}
         self._uses = SymbolUses()
-        self._definers = _definers(list[ir.Value](entry_block(function).arguments)[: num_input(function) or 0], weights)
+        inputs = list(entry_block(function).arguments)[: num_input(function) or 0]
+        self._definers = definers(weights, bound_symbols(v.type for v in inputs))
         for path in _paths(entry_block(function)):
             for weight in self._wanted(path[-1][1]):
                 self._note(weight, path)
@@ -101,27 +102,3 @@ def _common(first: _Path, second: _Path) -> _Path:
         if op != other:
             return first[: i + 1]
     return min(first, second, key=len)
-
-
-def _definers(inputs: list[ir.Value], weights: list[ir.Value]) -> dict[str, list[ir.Value]]:
-    """The weights that have to be read for a symbol to be known, for symbols that no input defines.
-
-    A weight of shape ``[n + m]`` defines ``n`` once another one has defined ``m``: then both are needed.
-    """
-    uses = SymbolUses()
-    known = bound_symbols(v.type for v in inputs)
-    found: dict[str, list[ir.Value]] = {}
-    waiting = [w for w in weights if uses.of_type(w.type) - known]
-    progress = True
-    while progress and waiting:
-        progress, later = False, []
-        for weight in waiting:
-            new = bound_symbols([weight.type], known) - known
-            others = [w for s in sorted(uses.of_type(weight.type) & found.keys()) for w in found[s]]
-            found.update((symbol, list(dict.fromkeys([*others, weight]))) for symbol in sorted(new))
-            known |= new
-            progress |= bool(new)
-            if uses.of_type(weight.type) - known:
-                later.append(weight)
-        waiting = later
-    return found

@@ -21,7 +21,7 @@ from ..lift_report import NotLifted, Reason
 from ..ops import MatchCast
 from ..purity import Purity
 from ..struct_info import is_tensor
-from ..symbol_uses import SymbolUses, bound_symbols
+from ..symbol_uses import SymbolUses, bound_symbols, definers
 from ..traversal import blocks_of, free_values, operations
 from .barriers import Barriers
 from .inlining import DEFINING_OPS, CallInliner, defined_symbols
@@ -262,11 +262,12 @@ class LiftPlanner:
     def _keep_symbols(self, plan: LiftPlan, needs: _Needs) -> None:
         """Where only a lifted value defined a symbol that inference mentions, some weight that defines it is kept as well."""
         kept = [v.type for v in (*self._inputs, *plan.kept_weights, *plan.lifted)]
-        missing = needs.symbols - bound_symbols(kept) - needs.cast_symbols
+        known = bound_symbols(kept)
+        missing = needs.symbols - known - needs.cast_symbols
         if not missing:
             return
-        missing = _keep_defining(plan.weights, plan.kept_weights, missing)
-        _keep_defining([r for op in plan.ops for r in op.results if r in plan.derived], plan.lifted, missing)
+        missing = _keep_defining(plan.weights, plan.kept_weights, missing, known)
+        _keep_defining([r for op in plan.ops for r in op.results if r in plan.derived], plan.lifted, missing, known)
         order = {w: i for i, w in enumerate(plan.weights)}
         plan.kept_weights.sort(key=order.__getitem__)
 
@@ -295,14 +296,12 @@ class _Needs:
         return _Needs(set(self.values), set(self.symbols), set(self.cast_symbols))
 
 
-def _keep_defining(values: Iterable[ir.Value], kept: list[ir.Value], missing: set[str]) -> set[str]:
-    """Keeps the first values that define missing symbols; returns the symbols still missing."""
-    for value in values:
-        defines = bound_symbols([value.type]) & missing
-        if defines:
-            kept.append(value)
-            missing = missing - defines
-    return missing
+def _keep_defining(values: list[ir.Value], kept: list[ir.Value], missing: set[str], known: set[str]) -> set[str]:
+    """Keeps the first values that define missing symbols, and what that takes besides; returns the symbols still missing."""
+    found = definers(values, known)
+    needed = {v for symbol in missing & found.keys() for v in found[symbol]}.difference(kept)
+    kept.extend(v for v in values if v in needed)
+    return missing - found.keys()
 
 
 def _note(op: ir.Operation, reason: Reason, detail: str, sources: tuple[str, ...]) -> NotLifted:

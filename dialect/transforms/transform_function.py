@@ -13,7 +13,7 @@ from ..errors import RelaxError
 from ..functions import TRANSFORM_FOR, body_of, name_of, num_input, result_names, returned_values, set_num_input, update_type
 from ..purity import Purity
 from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, weight_names
-from ..symbol_uses import SymbolUses, bound_symbols
+from ..symbol_uses import SymbolUses, bound_symbols, definers
 from ..traversal import clone_with, free_values, is_unused, operations
 from .prepared_names import distinct, result_names_of
 
@@ -126,16 +126,11 @@ class TransformFunction:
         arguments = list[ir.Value](self._block.arguments)
         unused = {i for i, a in enumerate(arguments) if i >= self._inputs and next(iter(a.uses), None) is None}
         known = bound_symbols(a.type for i, a in enumerate(arguments) if i not in unused)
+        found = definers([arguments[i] for i in sorted(unused)], known)
         uses = SymbolUses()
         mentioned = set[str]().union(*(uses.of_op(op) for op in operations(self._block)))
-        unneeded: list[int] = []
-        for position in sorted(unused):
-            told = bound_symbols([arguments[position].type], known) - known
-            if told.isdisjoint(mentioned):
-                unneeded.append(position)
-            else:
-                known |= told
-        return unneeded
+        needed = {v for symbol in mentioned for v in found.get(symbol, ())}
+        return [i for i in sorted(unused) if arguments[i] not in needed]
 
     def _enter(self, op: ir.Operation) -> None:
         """Numbers and names the results of an op that is here."""

@@ -138,14 +138,14 @@ func.func @another(%w: tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
 
 // A transform function that is called stays there for its callers, as a private function that is none.
 // CHECK-LABEL: func.func @main_transform_params(%arg0: !relax.param_provider, %arg1: !relax.output_sink)
-// CHECK-LABEL: func.func private @main_transform_params_called(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+// CHECK-LABEL: func.func private @main_transform_params_called(%arg0: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "w"}) {
 // CHECK-LABEL: func.func @all(
 // CHECK:         call @main_transform_params_called
-func.func @main_transform_params(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.transform_for = @main} {
+func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "w"}) attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
   %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
-func.func @main(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
+func.func @main(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
   return %w : tensor<4xf32>
 }
 func.func @all(%w: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,4 +1,4 @@
-// RUN: relax-opt %s --relax-lift-transform-params | filecheck %s
+// RUN: relax-opt %s --split-input-file --relax-lift-transform-params | filecheck %s
 
 // A weight that only tells a size stays an argument of the transform function; one that tells what another tells does not.
 // CHECK-LABEL: @main_transform_params(%arg0: tensor<?xf32, {sym = ["n"]}> {relax.name = "w"}, %arg1: tensor<f32> {relax.name = "s"})
@@ -11,4 +11,15 @@ func.func @main(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor<?xf32, {sym = ["n"]
   %0 = "relax.full"() {value = 2.0 : f64} : () -> tensor<?xf32, {sym = ["n"]}>
   %1 = "relax.multiply"(%0, %s) : (tensor<?xf32, {sym = ["n"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["n"]}>
   return %1 : tensor<?xf32, {sym = ["n"]}>
+}
+
+// -----
+
+// Where it takes two weights to tell a size, both are kept.
+// CHECK-LABEL: @main(%arg0: tensor<?xf32, {sym = ["k + m"]}> {relax.name = "sum"}, %arg1: tensor<?xf32, {sym = ["k"]}> {relax.name = "one"})
+// CHECK-NEXT:    "relax.shape_value"() {value = ["m"]}
+func.func @main(%sum: tensor<?xf32, {sym = ["k + m"]}> {relax.name = "sum"}, %one: tensor<?xf32, {sym = ["k"]}> {relax.name = "one"}) -> tensor<i64>
+    attributes {relax.num_input = 0 : i64} {
+  %0 = "relax.shape_value"() {value = ["m"]} : () -> tensor<i64>
+  return %0 : tensor<i64>
 }
