@@ -37,7 +37,8 @@ def test_masks() -> None:
     shapes = ("2, 4, 5, 8", "2, 2, 7, 8", "2, 2, 7, 8", "2, 4, 5, 8")
     masks = ["2, 4, 5, 7", "5, 7", "2, 1, 1, 7", "7", "1, 1, 5, 7"]
     cases = [attention(*shapes, mask=f"{mask}:{dtype}") for mask in masks for dtype in ("f32", "i1")]
-    check(*cases, attention(*shapes, "causal = true", "5, 7:f32"))
+    wide = attention(*shapes, mask="5, 7:f32", dtype="bf16")
+    check(*cases, wide, attention(*shapes, "causal = true", "5, 7:f32"))
 
 
 def test_a_query_that_sees_no_key_is_nan() -> None:
