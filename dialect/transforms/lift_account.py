@@ -59,7 +59,7 @@ class Account:
 
 def _lifted(value: ir.Value, name: str, costs: Costs) -> LiftedValue:
     known = costs.same(value)
-    before, total = costs.before([known])
+    before, total = costs.before(known)
     size, ratio = costs.size(known), growth(total, before)
     place = RelaxError("", known.owner.location).location or ""
     factor = None if ratio is None else float(ratio)

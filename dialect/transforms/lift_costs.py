@@ -1,17 +1,18 @@
-"""Sizes of values computed from weights, and of the cheapest values above each; equal computations count as one.
+"""What values computed from weights cost: bytes that inference takes anyway, whether a value is lifted or what it comes from.
 
-Lifting is judged against what inference would read instead. For a raw weight that is the weight. For any other value it is
-the value, where it is smaller than the cheapest cut through what it is computed from, and otherwise that cut. So a chain
-of ops that each grow a little counts with all of its growth, and a cast of a small slice does not count the whole weight.
-Constants cost nothing.
+The cost of a raw weight is its size. That of any other value is its size, or the cost of what its op reads, whichever is
+less. So a chain of ops that each grow a little is judged by all of its growth, and the cast of a small slice is not excused
+by the whole weight. What an op with several results reads is divided among these by size. Constants cost nothing; equal
+computations are one.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from ..bindings import ir
 from ..dtypes import numpy_dtype
@@ -26,11 +27,13 @@ __all__ = ["Costs", "Size", "growth", "share"]
 #: Bytes: a number, an expression for a symbolic shape, None when unknown.
 Size = int | Expr | None
 
+_T = TypeVar("_T")
+
 #: What is no tensor is an index, a flag or a number.
 _SCALAR = 8
-#: Values in one cut; where there would be more, the value below takes their place at their cost. Joint projections have up to
-#: eight, a sum of all layers' scales as many as layers.
-_MEMBERS = 64
+#: Origins of one value; where there would be more, it is its own. Joint projections have up to eight, a sum of all layers'
+#: scales as many as layers.
+_ORIGINS = 64
 #: Ops told of the way from raw weights to a value.
 _WAY = 16
 
@@ -48,12 +51,13 @@ def growth(after: Size, before: Size) -> Fraction | None:
 
 @dataclass(frozen=True)
 class _Made:
-    """Where a value comes from: the op's name, its place in the order of entering, what it reads, and its other results."""
+    """Where a value comes from: the op's name, its place in the order of entering, what it reads, makes, and costs."""
 
     op: str
     order: int
     reads: tuple[ir.Value, ...]
     results: tuple[ir.Value, ...]
+    cost: Size
 
 
 class Costs:
@@ -62,8 +66,8 @@ class Costs:
     def __init__(self) -> None:
         self._sizes: dict[ir.Type, Size] = {}
         self._same: dict[ir.Value, ir.Value] = {}
-        self._cuts: dict[ir.Value, tuple[ir.Value, ...]] = {}
         self._costs: dict[ir.Value, Size] = {}
+        self._origins: dict[ir.Value, tuple[ir.Value, ...]] = {}
         self._sources: dict[ir.Value, tuple[str, ...]] = {}
         self._raw: dict[str, ir.Value] = {}
         self._made: dict[ir.Value, _Made] = {}
@@ -75,7 +79,7 @@ class Costs:
         if known is not value:
             self.alias(value, known)
             return
-        self._cuts[value], self._costs[value], self._sources[value] = (value,), self.size(value), (name,)
+        self._costs[value], self._origins[value], self._sources[value] = self.size(value), (value,), (name,)
 
     def alias(self, value: ir.Value, known: ir.Value) -> None:
         """Enters a value that is the same as another one."""
@@ -92,11 +96,14 @@ class Costs:
         if key is not None:
             self._numbers[key] = results
         reads = tuple(dict.fromkeys(self.same(v) for v in free_values(op)))
-        made = _Made(op.name, len(self._made), reads, tuple(results))
-        sources = self._union(self._sources.get(v, ()) for v in reads)
+        made = _Made(op.name, len(self._made), reads, tuple(results), _sum(self._costs.get(v, 0) for v in reads))
+        sources, origins = _union(self._sources.get(v, ()) for v in reads), _union(self.origins(v) for v in reads)
+        total = self.total(results)
         for result in results:
             self._made[result], self._sources[result] = made, sources
-        self._cut(made)
+            self._costs[result] = _least(self.size(result), total, made.cost) if sources else 0
+            is_less = _less(self._costs[result], made.cost) or len(origins) > _ORIGINS
+            self._origins[result] = (result,) if sources and is_less else origins
 
     def same(self, value: ir.Value) -> ir.Value:
         """The value that stands for all that are equal to this one."""
@@ -113,19 +120,22 @@ class Costs:
         """Bytes of several values."""
         return _sum(self.size(v) for v in values)
 
-    def inputs(self, value: ir.Value) -> tuple[ir.Value, ...]:
-        """The cheapest values above what computes a value; of a raw weight, itself."""
-        made = self._made.get(self.same(value))
-        return self._cuts.get(self.same(value), ()) if made is None else self._union(self._cuts.get(v, ()) for v in made.reads)
+    def cost(self, value: ir.Value) -> Size:
+        """Bytes of the cheapest values that this one can be computed from, itself included."""
+        return self._costs.get(self.same(value), 0)
 
-    def cost(self, member: ir.Value) -> Size:
-        """Bytes of a value of a cut."""
-        return self._costs[member]
+    def origins(self, value: ir.Value) -> tuple[ir.Value, ...]:
+        """The raw weights, and the values that are less than what they come from, of which a value is computed."""
+        return self._origins.get(self.same(value), ())
 
-    def before(self, results: Sequence[ir.Value]) -> tuple[Size, Size]:
-        """What the cheapest values above an op cost, and the bytes of all its results; given any results of the op."""
-        made = self._made[self.same(results[0])]
-        return _sum(self._costs[m] for m in self.inputs(results[0])), self.total(made.results)
+    def origins_above(self, value: ir.Value) -> tuple[ir.Value, ...]:
+        """The same of what the value's op reads."""
+        return _union(self.origins(v) for v in self._made[self.same(value)].reads)
+
+    def before(self, value: ir.Value) -> tuple[Size, Size]:
+        """What the op that computes a value reads costs, and the bytes of all its results."""
+        made = self._made[self.same(value)]
+        return made.cost, self.total(made.results)
 
     def sources(self, value: ir.Value) -> tuple[str, ...]:
         """Names of the raw weights a value comes from."""
@@ -162,29 +172,16 @@ class Costs:
         made = {m.order: m for v in values if self.sources(v) and (m := self._made.get(self.same(v))) is not None}
         return [(-order, m) for order, m in sorted(made.items(), reverse=True)]
 
-    def _cut(self, made: _Made) -> None:
-        """Settles the cheapest cut for the results of an op."""
-        above = self._union(self._cuts.get(v, ()) for v in made.reads)
-        cost, total = _sum(self._costs[m] for m in above), self.total(made.results)
-        if not above:
-            self._cuts.update(dict.fromkeys(made.results, ()))
-            return
-        if len(made.results) == 1 and len(above) <= _MEMBERS and not _less(total, cost):
-            self._cuts[made.results[0]] = above
-            return
-        for result in made.results:
-            self._cuts[result], self._costs[result] = (result,), _least(self.size(result), total, cost)
 
-    @staticmethod
-    def _union(groups: Iterable[tuple[ir.Value, ...]] | Iterable[tuple[str, ...]]) -> tuple:
-        """All items once, in order. Where one group has them all it is that one, so long chains share it."""
-        result: tuple = ()
-        for group in groups:
-            if not result:
-                result = group
-            elif group and group is not result:
-                result = tuple(dict.fromkeys([*result, *group]))
-        return result
+def _union(groups: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
+    """All items once, in order. Where one group has them all it is that one, so that long chains share it."""
+    result: tuple[_T, ...] = ()
+    for group in groups:
+        if not result:
+            result = group
+        elif group and group is not result:
+            result = tuple(dict.fromkeys([*result, *group]))
+    return result
 
 
 def share(size: Size, total: Size, cost: Size) -> Size:
@@ -195,9 +192,9 @@ def share(size: Size, total: Size, cost: Size) -> Size:
 
 
 def _least(size: Size, total: Size, cost: Size) -> Size:
-    """The cheaper one of a result and its share of what is above its op."""
+    """The cheaper one of a result and its share of what its op reads; its size where the two do not compare."""
     ratio = growth(total, cost)
-    return size if ratio is not None and ratio <= 1 else share(size, total, cost)
+    return size if ratio is None or ratio <= 1 else share(size, total, cost)
 
 
 def _less(left: Size, right: Size) -> bool:

@@ -164,7 +164,7 @@ class Policy:
         return self._growth_refusal(wanted)
 
     def _growth_refusal(self, wanted: Sequence[ir.Value]) -> Refusal | None:
-        before, total = self.costs.before(wanted)
+        before, total = self.costs.before(wanted[0])
         ratio, limit = growth(total, before), self.limits.growth
         if limit is None or (ratio is not None and ratio <= limit):
             return None
@@ -226,13 +226,13 @@ class _Additions:
         self._taken_raw = {name for v in taken if costs.is_raw(v) for name in costs.sources(v)}
         self._readers: dict[ir.Value, int] = {}
         for value in taken:
-            for member in () if costs.is_raw(value) else costs.inputs(value):
+            for member in () if costs.is_raw(value) else costs.origins_above(value):
                 self._readers[member] = self._readers.get(member, 0) + _number(costs.size(value))
 
     def of(self, value: ir.Value) -> Fraction:
         size = _number(self._costs.size(value))
         instead = Fraction(0)
-        for member in self._costs.inputs(value):
+        for member in self._costs.origins_above(value):
             if not self._taken_raw.issuperset(self._costs.sources(member)):
                 instead += Fraction(_number(self._costs.cost(member)) * size, self._readers[member] or 1)
         return size - instead

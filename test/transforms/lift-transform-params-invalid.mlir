@@ -75,3 +75,25 @@ func.func @missing_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (te
 func.func @elsewhere(%w: tensor<4xf32> {relax.name = "v"}) attributes {relax.num_input = 0 : i64} {
   return
 }
+
+// -----
+
+func.func @bad_override(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
+  // expected-error@+1 {{'relax.exp' op expected "always" or "never" for relax.lift, got "sometimes"}}
+  %0 = "relax.exp"(%w) {relax.lift = "sometimes"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expected "always" or "never" for relax.lift, got true}}
+func.func @bad_weight_override(%w: tensor<4xf32> {relax.lift = true}) attributes {relax.num_input = 0 : i64} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expected relax.lift on a weight, got it on argument 0}}
+func.func @override_of_an_input(%x: tensor<4xf32> {relax.lift = "always"}, %w: tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+  return
+}

@@ -1,0 +1,51 @@
+// RUN: relax-opt %s --split-input-file --relax-lift-transform-params='growth-slack=0 max-total-growth=1.5' | filecheck %s
+// RUN: relax-opt %s --split-input-file --relax-lift-transform-params='growth-slack=0 max-total-growth=1.5' --relax-lift-transform-params='growth-slack=0 max-total-growth=1.5' | filecheck %s
+
+// A weight that is used as it is and transformed is kept twice, as long as all together stays within the limit: here the small one.
+// CHECK-LABEL: @raw_and_transformed_transform_params
+// CHECK-SAME:    "small.exp"
+// CHECK-NOT:     "large.exp"
+// CHECK:       @raw_and_transformed(
+// CHECK:         "relax.exp"
+// CHECK-NOT:     "relax.exp"
+func.func @raw_and_transformed(%x: tensor<8xf32>, %w: tensor<8xf32> {relax.name = "large"}, %v: tensor<4xf32> {relax.name = "small"})
+    -> (tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.add"(%x, %w) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %1 = "relax.exp"(%w) : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = "relax.exp"(%v) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1, %2, %v : tensor<8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Three layouts of one weight are three times its size; inference makes them. What is equal counts once.
+// CHECK-LABEL: @layouts_transform_params
+// CHECK-SAME:    -> (tensor<2x8xf32> {relax.name = "w"})
+// CHECK:       @layouts(
+// CHECK-COUNT-3: relax.reshape
+func.func @layouts(%w: tensor<2x8xf32> {relax.name = "w"}) -> (tensor<16xf32>, tensor<8x2xf32>, tensor<4x4xf32>) attributes {relax.num_input = 0 : i64} {
+  %0 = "relax.reshape"(%w) : (tensor<2x8xf32>) -> tensor<16xf32>
+  %1 = "relax.reshape"(%w) : (tensor<2x8xf32>) -> tensor<8x2xf32>
+  %2 = "relax.reshape"(%w) : (tensor<2x8xf32>) -> tensor<4x4xf32>
+  return %0, %1, %2 : tensor<16xf32>, tensor<8x2xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @equal_transform_params
+// CHECK-SAME:    -> (tensor<16xf32> {relax.name = "w.reshape"})
+func.func @equal(%w: tensor<2x8xf32> {relax.name = "w"}) -> (tensor<16xf32>, tensor<16xf32>) attributes {relax.num_input = 0 : i64} {
+  %0 = "relax.reshape"(%w) : (tensor<2x8xf32>) -> tensor<16xf32>
+  %1 = "relax.reshape"(%w) : (tensor<2x8xf32>) -> tensor<16xf32>
+  return %0, %1 : tensor<16xf32>, tensor<16xf32>
+}
+
+// -----
+
+// A weight that nothing reads, and what is not lifted anyway, make no room.
+// CHECK-LABEL: @unused_transform_params
+// CHECK-SAME:    -> (tensor<4xf32> {relax.name = "w"})
+func.func @unused(%w: tensor<4xf32> {relax.name = "w"}, %u: tensor<100xf32> {relax.name = "u"}) -> (tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
+  %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %w : tensor<4xf32>, tensor<4xf32>
+}
