@@ -10,7 +10,7 @@ from .access import Memory
 from .contraction import CONTRACTION, find_group
 from .emitter import Emitter
 from .loops import Loops
-from .narrow_floats import expand_truncations
+from .narrow_floats import expand_bf16
 from .nest import collapse, read_nest
 from .plan import make_plan
 from .register_tile import lower_group
@@ -32,7 +32,7 @@ def lower_kernels(module: ir.Operation, target: Target) -> None:
     for function in functions(module):
         _lower_function(function, target)
     expand_math(module)
-    expand_truncations(module, target)
+    expand_bf16(module, target)
 
 
 def _lower_function(function: func.FuncOp, target: Target) -> None:
