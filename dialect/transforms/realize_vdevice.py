@@ -39,9 +39,10 @@ from ..ops import Constant, ToVDevice
 from ..pass_manager import Pass
 from ..struct_info import vdevice_of, with_vdevice
 from ..traversal import nested_operations
-from .device_constraints import Body, Constraints, Use, gather, signature_places, tensors_in
+from .device_constraints import Constraints, gather
 from .device_groups import DeviceGroups
 from .device_list import listed_devices
+from .device_places import Body, Use, signature_of, signature_places, tensors_in
 
 __all__ = ["RealizeVDevice"]
 
@@ -145,7 +146,7 @@ class _Version:
         _set_device(value, own)
 
     def _place_signature(self) -> None:
-        type_ = ir.FunctionType(ir.TypeAttr(self.function.attributes["function_type"]).value)
+        type_ = signature_of(self.function)
         count, types = len(type_.inputs), [*type_.inputs, *type_.results]
         places = signature_places(self.body.function)
         placed = [_placed(t, self.resolve(p)) for t, p in zip(types, places, strict=True)]

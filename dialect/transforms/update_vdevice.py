@@ -37,8 +37,8 @@ from ..ops.vdevice import check_device
 from ..pass_manager import Pass
 from ..struct_info import vdevice_of, with_vdevice
 from ..traversal import nested_operations
-from .device_constraints import tensors_in
 from .device_list import listed_devices, set_listed_devices
+from .device_places import signature_of, tensors_in
 
 __all__ = ["UpdateVDevice"]
 
@@ -85,7 +85,7 @@ def _update(function: func.FuncOp, old: str, new: str) -> None:
     for value in tensors_in(function.operation, ops):
         if vdevice_of(value) == old:
             value.set_type(with_vdevice(value.type, new))
-    type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    type_ = signature_of(function)
     updated = ir.FunctionType.get(_on(type_.inputs, old, new), _on(type_.results, old, new))
     if updated != type_:
         function.attributes["function_type"] = ir.TypeAttr.get(updated)
