@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..bindings import func, ir
+from ..dtypes import numpy_dtype
 from ..errors import RelaxError
 from ..functions import body_of, find_function, functions, name_of
 from ..lazy_calls import READ, WRITE, callback_of
-from ..struct_info import TensorInfo
+from ..struct_info import TensorInfo, is_tensor
 from ..tuples import CAST
 from .apply import PREFIX, apply_op
 from .arguments import entry_arguments, entry_names
@@ -26,7 +27,7 @@ from .io import OnceSink, call_declared
 from .liveness import BlockPlan, Step, plan_of
 from .memory import HeldValues, MemoryTracker
 from .numeric import Array
-from .scalars import SCALAR_OPS, compute_scalar
+from .scalars import SCALAR_OPS, compute_scalar, scalar
 from .scope import Scope
 from .tuples import convert, leaves, tensors_in, unshared
 
@@ -200,6 +201,16 @@ def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
             return operands
         if step.name in SCALAR_OPS:
             return [compute_scalar(op, operands)]
+        if step.name == "ub.poison":
+            return [_anything(op.results[0].type, scope)]
     except RelaxError as error:
         raise RelaxError(f"'{step.name}' op {error.args[0]}", op.location) from None
     raise RelaxError(f"expected an op with reference semantics, got '{step.name}'", op.location)
+
+
+def _anything(type_: ir.Type, scope: Scope) -> Any:
+    """A value where any will do: upstream leaves ``ub.poison`` where it has found that what is computed does not matter."""
+    if not is_tensor(type_):
+        return scalar(0, type_)
+    info = TensorInfo.of(type_)
+    return np.zeros([scope.try_resolve(d) or 0 for d in info.shape], numpy_dtype(info.dtype))

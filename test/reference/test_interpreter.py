@@ -386,6 +386,17 @@ def test_many_results_and_split() -> None:
     assert first.tolist() == [0, 1]
 
 
+def test_poison_is_some_value_of_its_type() -> None:
+    module = parse("""func.func @f(%x: tensor<?xf32, {sym = ["n"]}>) -> (tensor<?xf32, {sym = ["n"]}>, tensor<?x2xi8>, index) {
+      %0 = ub.poison : tensor<?xf32, {sym = ["n"]}>
+      %1 = ub.poison : tensor<?x2xi8>
+      %2 = ub.poison : index
+      return %0, %1, %2 : tensor<?xf32, {sym = ["n"]}>, tensor<?x2xi8>, index
+    }""")
+    found = evaluate(module, "f", [f32(1, 2, 3)])
+    assert [(v.shape, str(v.dtype)) for v in found] == [((3,), "float32"), ((0, 2), "int8"), ((), "int64")]
+
+
 # Modules that nobody verified, and very deep ones
 
 
