@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..bindings import ir
 from ..errors import RelaxError
@@ -59,6 +59,11 @@ class CallStyle:
         if repeated is not None:
             raise RelaxError(f"expected distinct names for option '{option}', got '{repeated}' twice")
         return CallStyle(callback == "functions", addressing != "name", addressing != "index", found)
+
+    def knowing(self, other: CallStyle) -> CallStyle:
+        """The same, with the types that another one gives to extras of its own."""
+        types = {e.name: e.type for e in other.extras}
+        return replace(self, extras=tuple(Extra(e.name, e.type or types.get(e.name)) for e in self.extras))
 
 
 def _check(option: str, value: str, known: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ class LazyTransformParams(Pass):
 
     def run(self, op: ir.Operation) -> None:
         reads = CallStyle.of(self.callback, self.addressing, "extra-get", self.extra_get)
-        writes = CallStyle.of(self.callback, self.addressing, "extra-set", self.extra_set)
+        writes = CallStyle.of(self.callback, self.addressing, "extra-set", self.extra_set).knowing(reads)
         transforms = lazy_targets(op, self.functions, transforms=True)
         read_weights_lazily(op, transforms, reads)
         write_results_lazily(op, transforms, writes)

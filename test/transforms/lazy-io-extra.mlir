@@ -2,6 +2,7 @@
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-transform-params{callback=functions extra-get=loader:!relax.object,rank:i64 extra-set=rank})' | filecheck %s --check-prefix=CALL
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main extra-get=devices:tensor<?xi64, {sym = ["d"]}>,x})' | filecheck %s --check-prefix=THERE
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{functions=main extra-set=x})' | filecheck %s --check-prefix=OUT
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main_transform_params})' | filecheck %s --check-prefix=GET-ONLY
 
 // What callbacks get besides index and name are inputs: bound to the callback, or passed by each call. An input of that name is
 // used, if there is one; constants and duplicates are results like others.
@@ -33,6 +34,16 @@
 // OUT-NEXT:    %[[S:.*]] = "relax.bind_argument"(%arg1, %arg0) {name = "x"}
 // OUT-NEXT:    %[[A:.*]] = "relax.add"(%arg2, %arg3)
 // OUT-NEXT:    "relax.set_output"(%[[S]], %[[A]]) {index = 0 : i64}
+
+// A transform function without weights has only writes to pass the input on to.
+// BIND-LABEL: @constant_transform_params(%arg0: !relax.output_sink, %arg1: i64 {relax.name = "rank"})
+// BIND-NEXT:    %[[S:.*]] = "relax.bind_argument"(%arg0, %arg1) {name = "rank"}
+// BIND-NEXT:    %[[C:.*]] = "relax.constant"
+// BIND-NEXT:    "relax.set_output"(%[[S]], %[[C]]) {index = 0 : i64}
+
+// Reads alone: results are returned.
+// GET-ONLY-LABEL: @main_transform_params(%arg0: !relax.param_provider) -> (tensor<4xf32> {relax.name = "e"}, tensor<4xf32> {relax.name = "c"}, tensor<4xf32> {relax.name = "again"})
+// GET-ONLY:         return %[[E:.*]], %{{.*}}, %[[E]]
 func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "e"}, tensor<4xf32> {relax.name = "c"}, tensor<4xf32> {relax.name = "again"})
     attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
   %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
@@ -42,4 +53,11 @@ func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tenso
 func.func @main(%x: tensor<4xf32> {relax.name = "x"}, %e: tensor<4xf32> {relax.name = "e"}, %c: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.add"(%e, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+func.func @constant_transform_params() -> tensor<4xf32> attributes {relax.num_input = 0 : i64, relax.transform_for = @constant} {
+  %0 = "relax.constant"() {value = dense<1.0> : tensor<4xf32>} : () -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @constant(%x: tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
+  return
 }
