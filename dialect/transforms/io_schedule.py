@@ -70,8 +70,8 @@ class Graph:
 
 def peak_of(graph: Graph, order: Iterable[int] | None = None) -> int:
     """The most bytes that are live at once, in the given order of the tasks or their own."""
-    profile = profile_of(graph, order)
-    return max(profile, default=_Problem(graph).start)
+    problem = _Problem(graph)
+    return max(problem.profile(range(problem.count) if order is None else order), default=problem.start)
 
 
 def profile_of(graph: Graph, order: Iterable[int] | None = None) -> list[int]:

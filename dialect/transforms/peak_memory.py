@@ -81,24 +81,28 @@ class PeakMemory:
         kept = frozenset(number[v] for v in last.operands if v in number)
         return Graph(tuple(tasks), tuple(self._size(v.type)[0] for v in own), kept)
 
-    def settle(self, block: ir.Block) -> None:
-        """Takes the order of a block for final, those inside of its ops were before: the ops around it count with that."""
-        self._blocks[block] = self._of_one(block)
+    def settle(self, block: ir.Block, peak: int) -> None:
+        """Says which peak a block has in its final order, for what is around it; those inside of its ops come first."""
+        self._blocks[block] = (peak, self._is_known(block))
 
     def _of_region(self, blocks: Sequence[ir.Block]) -> _Known:
-        found = [self._of_block(block) for block in blocks]
+        found = [self._blocks[b] if b in self._blocks else self._of_block(b) for b in blocks]
         # Values that go from block to block are not followed.
         return max((peak for peak, _ in found), default=0), len(blocks) < 2 and all(known for _, known in found)
 
     def _of_block(self, block: ir.Block) -> _Known:
         for inner in reversed([b for op in operations(block) for b in _blocks_inside(op)]):
-            self.settle(inner)
+            self._blocks[inner] = self._of_one(inner)
         return self._of_one(block)
 
     def _of_one(self, block: ir.Block) -> _Known:
         """The peak of a block; those inside of its ops are known already, so nesting takes no stack."""
+        return peak_of(self.graph(block)), self._is_known(block)
+
+    def _is_known(self, block: ir.Block) -> bool:
+        """Whether all sizes in a block are."""
         known = all(self._inside(op)[1] and all(self._size(r.type)[1] for r in op.results) for op in operations(block))
-        return peak_of(self.graph(block)), known and all(self._size(a.type)[1] for a in block.arguments)
+        return known and all(self._size(a.type)[1] for a in block.arguments)
 
     def _inside(self, op: ir.Operation) -> _Known:
         """What an op holds besides operands and results."""

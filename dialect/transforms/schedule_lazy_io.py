@@ -41,7 +41,7 @@ from ..pass_manager import Pass
 from ..purity import Purity
 from ..schedule_report import ScheduledIo
 from ..traversal import blocks_of, nested_operations
-from .io_schedule import schedule
+from .io_schedule import peak_of, schedule
 from .op_order import OpOrder, rearrange
 from .peak_memory import PeakMemory
 
@@ -93,9 +93,10 @@ class ScheduleLazyIo(Pass):
         before = peaks.of_function(function) if report.is_collecting() else None
         inner = [b for op in nested_operations(function.operation) for b in blocks_of(op)]
         for each in (*reversed(inner), block):
-            found = schedule(peaks.graph(each, order.edges(each)), self.effort)
+            graph = peaks.graph(each, order.edges(each))
+            found = schedule(graph, self.effort)
             rearrange(each, found)
-            peaks.settle(each)
+            peaks.settle(each, peak_of(graph, found))
         peak = peaks.of_function(function)
         if before is not None and peak is not None:
             report.add(ScheduledIo(name_of(function), before, peak, peaks.bound_of_function(function)))
