@@ -1,12 +1,13 @@
-"""Expands what makes bf16 into integer arithmetic, for processors that have no instruction for it.
+"""Expands conversions from and to bf16 into integer arithmetic, for processors that have no instruction for it.
 
 Before::
 
-    %y = arith.truncf %x : vector<16xf32> to vector<16xbf16>
+    %x = arith.extf %b : vector<16xbf16> to vector<16xf32>
+    %y = arith.truncf %z : vector<16xf32> to vector<16xbf16>
 
-After: the upper half of ``bits(x) + 0x7FFF + (bit 16 of x)``, halves to even; a NaN keeps its upper half and becomes quiet.
-LLVM would call ``__truncsfbf2`` once per element instead, a function that not every C runtime has. The same happens to integers
-that become bf16, which go through f32 here, and to selections, which are of integers here.
+After: ``%x`` has the bits of ``%b`` as its upper half, and ``%y`` is the upper half of ``bits(z) + 0x7FFF + (bit 16 of z)``; a
+NaN keeps its upper half and becomes quiet. LLVM would call ``__truncsfbf2`` once per element, a function that some C runtimes
+lack: also to select, and even to compare what was extended, because it prefers the narrow type. Integers go through f32.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ def _found(function: ir.Operation) -> list[ir.Operation]:
     found = list[ir.Operation]()
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name in _EXPANSIONS and isinstance(_element(operation.results[0].type), ir.BF16Type):
-            source = _element(operation.operands[0].type)
-            if operation.name != "arith.truncf" or isinstance(source, ir.F32Type):
+        if operation.name in _EXPANSIONS:
+            source, result = (_element(v.type) for v in (operation.operands[0], operation.results[0]))
+            narrow, wide = (source, result) if operation.name == "arith.extf" else (result, source)
+            known = operation.name != "arith.truncf" or isinstance(wide, ir.F32Type)
+            if known and isinstance(narrow, ir.BF16Type):
                 found.append(operation)
         return ir.WalkResult.ADVANCE
 
@@ -60,6 +63,14 @@ def _element(kind: ir.Type) -> ir.Type:
 def _like(em: Emitter, kind: ir.Type, element: ir.Type) -> ir.Type:
     """A type of that element and the other's shape."""
     return ir.VectorType.get(kind.shape, element, loc=em.location) if isinstance(kind, ir.VectorType) else element
+
+
+def _extended(em: Emitter, operation: ir.Operation) -> ir.Value:
+    x, result = operation.operands[0], operation.results[0].type
+    i32, i16, f32 = (_like(em, result, t) for t in (em.i32, em.integer(16), em.f32))
+    bits = em.op("arith.extui", [em.op("arith.bitcast", [x], i16)], i32)
+    wide = em.op("arith.bitcast", [em.op("arith.shli", [bits, em.constant(16, i32)], i32)], f32)
+    return wide if result == f32 else em.op("arith.extf", [wide], result)
 
 
 def _truncated(em: Emitter, operation: ir.Operation) -> ir.Value:
@@ -95,6 +106,7 @@ def _rounded(em: Emitter, x: ir.Value, result: ir.Type) -> ir.Value:
 
 
 _EXPANSIONS: dict[str, Callable[[Emitter, ir.Operation], ir.Value]] = {
+    "arith.extf": _extended,
     "arith.truncf": _truncated,
     "arith.sitofp": _converted,
     "arith.uitofp": _converted,
