@@ -22,7 +22,7 @@ from ..ops import MatchCast
 from ..purity import Purity
 from ..struct_info import is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols, definers
-from ..traversal import blocks_of, free_values, operations
+from ..traversal import blocks_of, free_values, is_unused, nested_operations, operations
 from .barriers import Barriers
 from .inlining import DEFINING_OPS, CallInliner, defined_symbols
 from .lift_policy import NEVER, Policy, Refusal, override_of
@@ -142,6 +142,8 @@ class LiftPlanner:
         pending = deque((op, False) for op in operations(self._block))
         while pending:
             op, nested = pending.popleft()
+            if len(op.regions):
+                self._erase_dead(op)
             refusal = self._obstacle(op, nested)
             if refusal is None:
                 self._lift(op)
@@ -157,6 +159,12 @@ class LiftPlanner:
                 self._note_obstacle(op, refusal)
             inner = self._stay(op)
             pending.extendleft((op, True) for op in reversed(inner))
+
+    def _erase_dead(self, op: ir.Operation) -> None:
+        """Erases what nothing reads inside of a branch or loop: it would count as read by the whole, and be gone next time."""
+        for inner in reversed(list(nested_operations(op))):
+            if len(inner.results) and is_unused(inner) and self.lifting.purity.is_pure(inner):
+                inner.erase()
 
     def _obstacle(self, op: ir.Operation, nested: bool) -> Refusal | None:
         """Why an op cannot be lifted, None when it can."""

@@ -60,6 +60,10 @@ def test_first_example_and_commands():
     assert "symbols: n >= 1" in outputs[1]
     assert outputs[3] == "y: [16, 256] float32\nwrote out.npz\n"
     assert "@main_transform_params" in outputs[4]
+    (command, *shown) = blocks("text")[0].splitlines()
+    name, *arguments = shlex.split(command.removeprefix("$ "))
+    told = subprocess.run([Path(sys.executable).parent / name, *arguments], capture_output=True, text=True, check=True).stderr
+    assert told.splitlines() == shown
 
 
 def test_pytorch_example():

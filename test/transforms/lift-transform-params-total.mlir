@@ -49,3 +49,24 @@ func.func @unused(%w: tensor<4xf32> {relax.name = "w"}, %u: tensor<100xf32> {rel
   %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %w : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// What nothing reads inside of a loop does not make the loop one of weight math.
+// CHECK-LABEL: @dead_inside_transform_params
+// CHECK-SAME:    -> (tensor<4xf32> {relax.name = "w.exp"})
+// CHECK:       @dead_inside(
+// CHECK:         scf.for
+// CHECK-NOT:       "relax.abs"
+func.func @dead_inside(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
+  %i0 = arith.constant 0 : index
+  %i1 = arith.constant 1 : index
+  %c = "relax.full"() {value = 1.0 : f64} : () -> tensor<4xf32>
+  %0 = scf.for %i = %i0 to %i1 step %i1 iter_args(%a = %c) -> (tensor<4xf32>) {
+    %dead = "relax.abs"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+    %n = "relax.negative"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %n : tensor<4xf32>
+  }
+  %1 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
