@@ -13,8 +13,8 @@ after::
     %k = "relax.strided_slice"(%y) {axes = array<i64: 1>, begin = [64], end = [96]}
 
 Combined are products in one block, of one left side, one ``out_dtype``, and weights that differ in their columns alone, in
-program order. What follows all of them alike is done once: elementwise functions, and sums or products with a vector of
-weights, such as biases. A weight that inference reads elsewhere too is left alone: it would be stored twice. Each element is
+program order. What follows all of them alike is done once: elementwise functions, and elementwise ops with a vector of weights,
+such as biases. A weight that inference reads elsewhere too is left alone: it would be stored twice. Each element is
 computed as before. Where the weights are transposed, see ``relax-reorder-permute-dims-after-concat``.
 """
 
@@ -28,24 +28,16 @@ from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import normalize_axis
 from ..op import attrs_of, op_class
+from ..op_kinds import is_elementwise
 from ..ops import Concat, MatMul, StridedSlice
 from ..pass_manager import Pass
 from ..struct_info import TensorInfo
-from ..symbolic import Dim
 from ..traversal import blocks_of, free_values, is_read_once, is_unused, nested_operations, operations
+from ..work import Size
 from .entries import entries_with_weights
 from .known_ahead import KnownAhead, KnownValues
 
 __all__ = ["CombineParallelMatmul"]
-
-_FUNCTIONS = frozenset(
-    f"relax.{name}"
-    for name in (
-        "abs", "clip", "cos", "erf", "exp", "gelu", "gelu_tanh", "hardswish", "leaky_relu", "negative", "reciprocal", "relu",
-        "rsqrt", "sigmoid", "silu", "sin", "softplus", "sqrt", "square", "tanh",
-    )
-)  # fmt: skip
-_WITH_VECTOR = frozenset(f"relax.{name}" for name in ("add", "divide", "maximum", "minimum", "multiply", "subtract"))
 
 
 @dataclass(frozen=True)
@@ -73,9 +65,10 @@ class CombineParallelMatmul(Pass):
         for function, inputs in entries:
             values = known.of(function, inputs)
             for block in _blocks(function.operation):
+                order = _Order(block)
                 for group in _groups(block, values):
                     for chunk in self._chunks(group):
-                        _combine(chunk, values)
+                        _combine(chunk, values, order)
 
     def _chunks(self, group: Sequence[MatMul]) -> Iterator[list[MatMul]]:
         """Products of a group that become one, in program order."""
@@ -125,6 +118,12 @@ def _is_candidate(weight: ir.Value, values: KnownValues) -> bool:
     return weight in values.derived and len(shape := TensorInfo.of(weight).shape) > 1 and shape[-1] is not None
 
 
+def _columns(weight: ir.Value) -> Size:
+    size = TensorInfo.of(weight).shape[-1]
+    assert size is not None
+    return size
+
+
 def _key(product: MatMul) -> object:
     weight = TensorInfo.of(product.rhs)
     return product.lhs, attrs_of(product)["out_dtype"], weight.shape[:-1], weight.vdevice
@@ -146,24 +145,54 @@ def _readers(weight: ir.Value, values: KnownValues) -> int:
     return count
 
 
-def _combine(products: Sequence[MatMul], values: KnownValues) -> None:
+class _Order:
+    """Where in a block values are made. MLIR renumbers a block when ops are squeezed in, which is not linear any more."""
+
+    def __init__(self, block: ir.Block):
+        self._positions = {r: i for i, op in enumerate(operations(block)) for r in op.results}
+
+    def move_before(self, wanted: Iterable[ir.Value], where: ir.Operation) -> None:
+        """Moves weight math of the block to before an op of it, so that the values are there; producers go first."""
+        limit = self._positions[where.results[0]]
+        pending = [(v, False) for v in reversed(list(wanted))]
+        while pending:
+            value, ready = pending.pop()
+            if self._positions.get(value, limit) <= limit:
+                continue
+            op = value.owner.operation
+            if ready:
+                op.move_before(where)
+                self._positions.update(dict.fromkeys(op.results, limit))
+                continue
+            pending.append((value, True))
+            pending += [(v, False) for v in reversed(free_values(op))]
+
+    def erase(self, ops: Iterable[ir.Operation]) -> None:
+        """Erases ops that nothing reads."""
+        for op in ops:
+            for result in op.results:
+                del self._positions[result]
+            op.erase()
+
+
+def _combine(products: Sequence[MatMul], values: KnownValues, order: _Order) -> None:
     first = products[0]
     weights = [p.rhs for p in products]
-    _move_before(weights, first.operation)
-    sizes = [TensorInfo.of(w).shape[-1] for w in weights]
+    order.move_before(weights, first.operation)
+    sizes = [_columns(w) for w in weights]
     ends: list[ir.Value] = [p.results[0] for p in products]
     with ir.InsertionPoint(first), first.location:
         weight = _concatenated(weights, values)
         result = MatMul.create(first.lhs, weight, out_dtype=attrs_of(first)["out_dtype"]).results[0]
     replaced = [[p.operation for p in products]]
     while (step := _Step.of(ends, sizes, values)) is not None:
+        order.move_before(step.vectors, first.operation)
         result = step.apply(result, first.operation, values)
         ends = [op.results[0] for op in step.ops]
         replaced.append(step.ops)
     _slice(result, ends, sizes, first.operation)
     for ops in reversed(replaced):
-        for op in ops:
-            op.erase()
+        order.erase(ops)
 
 
 @dataclass
@@ -181,7 +210,7 @@ class _Step:
     vectors: list[ir.Value]
 
     @staticmethod
-    def of(ends: Sequence[ir.Value], sizes: Sequence[Dim], values: KnownValues) -> _Step | None:
+    def of(ends: Sequence[ir.Value], sizes: Sequence[Size], values: KnownValues) -> _Step | None:
         """What reads each value, if that is one op each and it is the same for all."""
         uses = [list(end.uses) if is_read_once(end) else [] for end in ends]
         if not all(uses):
@@ -193,16 +222,17 @@ class _Step:
         block = ends[0].owner.operation.block
         if kind is None or any(op.block != block or attrs_of(op) != attrs_of(ops[0]) for op in ops):
             return None
-        if ops[0].name in _FUNCTIONS:
+        if not is_elementwise(ops[0]) or len(ops[0].operands) > 2:
+            return None
+        if len(ops[0].operands) == 1:
             return _Step(ops, 0, [])
-        vectors = [op.operands[1 - positions[0]] for op in ops] if ops[0].name in _WITH_VECTOR else []
-        fits = [v in values.derived and TensorInfo.of(v).shape == (n,) for v, n in zip(vectors, sizes, strict=False)]
-        return _Step(ops, positions[0], vectors) if vectors and all(fits) else None
+        vectors = [op.operands[1 - positions[0]] for op in ops]
+        fits = [v in values.derived and TensorInfo.of(v).shape == (n,) for v, n in zip(vectors, sizes, strict=True)]
+        return _Step(ops, positions[0], vectors) if all(fits) else None
 
     def apply(self, value: ir.Value, where: ir.Operation, values: KnownValues) -> ir.Value:
         """The op on the combined value, put before ``where``."""
         kind: Any = op_class(self.ops[0])
-        _move_before(self.vectors, where)
         with ir.InsertionPoint(where), self.ops[0].location:
             operands = [value, *([_concatenated(self.vectors, values)] if self.vectors else [])]
             return kind.create(*(operands[::-1] if self.position else operands), **_given(self.ops[0])).results[0]
@@ -221,27 +251,13 @@ def _concatenated(parts: Sequence[ir.Value], values: KnownValues) -> ir.Value:
     return whole
 
 
-def _slice(whole: ir.Value, parts: Sequence[ir.Value], sizes: Sequence[Dim], where: ir.Operation) -> None:
+def _slice(whole: ir.Value, parts: Sequence[ir.Value], sizes: Sequence[Size], where: ir.Operation) -> None:
     """Puts slices of the last dimension in the place of the parts."""
-    axis, begin = TensorInfo.of(whole).rank - 1, 0
+    axis = TensorInfo.of(whole).rank - 1
+    begin: Size = 0
     for part, size in zip(parts, sizes, strict=True):
         end = begin + size
         with ir.InsertionPoint(where), part.owner.location:
             piece = StridedSlice.create(whole, axes=[axis], begin=[begin], end=[end], result_types=[part.type])
         part.replace_all_uses_with(piece.results[0])
         begin = end
-
-
-def _move_before(wanted: Iterable[ir.Value], where: ir.Operation) -> None:
-    """Moves weight math of the block to before an op of it, so that the values are there; producers go first."""
-    pending = [(v, False) for v in reversed(list(wanted))]
-    while pending:
-        value, ready = pending.pop()
-        op = value.owner
-        if isinstance(op, ir.Block) or op.operation.block != where.block or not where.is_before_in_block(op.operation):
-            continue
-        if ready:
-            op.operation.move_before(where)
-            continue
-        pending.append((value, True))
-        pending += [(v, False) for v in reversed(free_values(op.operation))]
