@@ -20,7 +20,16 @@ from ..signature import weight_names
 from ..struct_info import vdevice_of
 from ..traversal import nested_operations
 from .device_groups import DeviceGroups
-from .device_places import Body, argument_place, prepared_place, result_place, signature_of, signature_places, tensors_in
+from .device_places import (
+    Body,
+    argument_place,
+    leaves,
+    prepared_place,
+    result_place,
+    signature_of,
+    signature_places,
+    tensors_in,
+)
 from .device_uses import BodyReader
 
 __all__ = ["Constraints", "gather"]
@@ -74,7 +83,7 @@ class _Gatherer:
         return Constraints(self.groups, {name: self.bodies[name] for name in reversed(order)})
 
     def _copied(self, module: ir.Operation) -> frozenset[str]:
-        """Private functions that only calls refer to, and that are not recursive."""
+        """Private functions that only calls refer to, that are not recursive and that neither take nor return a tuple."""
         named: set[str] = set()
         for body in self.bodies.values():
             for op in (body.function.operation, *body.ops):
@@ -87,7 +96,8 @@ class _Gatherer:
             collect_symbols(attribute, named)
         bodies = self.bodies.items()
         private = {name for name, body in bodies if is_private(body.function) and body_of(body.function) is not None}
-        return frozenset(private - named - self.graph.recursive)
+        tupled = {name for name in private if _has_tuple(signature_of(self.bodies[name].function))}
+        return frozenset(private - named - tupled - self.graph.recursive)
 
     def _place(self, where: Hashable, device: str | None, at: ir.Location) -> None:
         if device is None:
@@ -98,25 +108,32 @@ class _Gatherer:
             raise RelaxError(f"expected a device of {VDEVICES} ({known}), got '{device}'", at)
         self.groups.place(where, device, at)
 
+    def _place_all(self, where: Hashable, type_: ir.Type, at: ir.Location) -> None:
+        for place, tensor in leaves(where, type_):
+            self._place(place, vdevice_of(tensor), at)
+
     def _read_signature(self, name: str, body: Body) -> None:
         block, type_ = body_of(body.function), signature_of(body.function)
+        places = signature_places(body.function)
         arguments: list[ir.Value] = [] if block is None else list(block.arguments)
-        for argument, place in zip(arguments, signature_places(body.function), strict=False):
-            self.groups.join(argument, place, body.function.operation)
-            self._place(argument, vdevice_of(argument), argument.location)
-        for place, tensor in zip(signature_places(body.function), [*type_.inputs, *type_.results], strict=True):
-            self._place(place, vdevice_of(tensor), body.function.location)
-            if name not in self.copied:
-                self.groups.keep_common(place)
+        for argument, place in zip(arguments, places, strict=False):
+            for (inside, _), (outside, _) in zip(leaves(argument, argument.type), leaves(place, argument.type), strict=True):
+                self.groups.join(inside, outside, body.function.operation)
+            self._place_all(argument, argument.type, argument.location)
+        for place, tensor in zip(places, [*type_.inputs, *type_.results], strict=True):
+            self._place_all(place, tensor, body.function.location)
+            for leaf, _ in leaves(place, tensor) if name not in self.copied else ():
+                self.groups.keep_common(leaf)
 
     def _read_definitions(self, body: Body) -> None:
         for value in body.values:
             op = None if isinstance(value.owner, ir.Block) else value.owner.operation
-            wanted = op.opview.vdevice if op is not None and isinstance(op.opview, HintOnDevice | ToVDevice) else None
-            if op is not None and wanted is None and _is_constant(op):
+            if op is not None and _is_constant(op):
                 body.constants[value] = []
+            elif op is not None and isinstance(op.opview, HintOnDevice | ToVDevice):
+                self._place(value, op.opview.vdevice, value.location)
             else:
-                self._place(value, wanted or vdevice_of(value), value.location)
+                self._place_all(value, value.type, value.location)
 
     def _read_prepared(self) -> None:
         """What a transform function returns is where the function that it prepares takes it; either may be lazy."""
@@ -138,6 +155,10 @@ class _Gatherer:
     def _join_prepared(self, where: Hashable, target: str, name: str | None, op: ir.Operation) -> None:
         if name is not None:
             self.groups.join(prepared_place(target, name), where, op)
+
+
+def _has_tuple(type_: ir.FunctionType) -> bool:
+    return any(isinstance(t, ir.TupleType) for t in (*type_.inputs, *type_.results))
 
 
 def _is_constant(op: ir.Operation) -> bool:

@@ -13,7 +13,7 @@ from ..functions import name_of, transform_targets
 from ..struct_info import is_tensor
 from ..traversal import blocks_of
 from .device_groups import DeviceGroups
-from .device_places import Body, Call, Use, argument_place, prepared_place, result_place
+from .device_places import Body, Call, Use, argument_place, element_place, leaves, prepared_place, result_place
 
 __all__ = ["BodyReader"]
 
@@ -108,6 +108,17 @@ class BodyReader:
         """The operand may be anywhere."""
         self._link(op, 0, None)
 
+    def read_cast(self, op: ir.Operation) -> None:
+        """Packing and unpacking a tuple: its elements are the other side's values; any other cast is an ordinary op."""
+        tuples = [v for v in (*op.operands, *op.results) if isinstance(v.type, ir.TupleType)]
+        if len(tuples) != 1:
+            self._read_plain(op)
+        elif len(op.results) == 1 and op.results[0] == tuples[0]:
+            self._link_all(op, 0, [element_place(tuples[0], i) for i in range(len(op.operands))])
+        else:
+            for i, result in enumerate(op.results):
+                self._join(result, element_place(tuples[0], i), op)
+
     def read_nothing(self, op: ir.Operation) -> None:
         """The yields of branches say what there is to say."""
 
@@ -140,11 +151,14 @@ class BodyReader:
             self._join(value, partner, op)
 
     def _join(self, value: ir.Value, partner: Hashable, op: ir.Operation) -> None:
-        if is_tensor(value) and partner is not None:
-            self.groups.join(value, partner, op)
+        if partner is None:
+            return
+        for (mine, _), (other, _) in zip(leaves(value, value.type), leaves(partner, value.type), strict=True):
+            self.groups.join(mine, other, op)
 
 
 _SPECIAL = {
+    "builtin.unrealized_conversion_cast": BodyReader.read_cast,
     "func.call": BodyReader.read_call,
     "func.return": BodyReader.read_return,
     "relax.hint_on_device": BodyReader.read_hint,

@@ -42,7 +42,7 @@ from ..traversal import nested_operations
 from .device_constraints import Constraints, gather
 from .device_groups import DeviceGroups
 from .device_list import listed_devices
-from .device_places import Body, Use, signature_of, signature_places, tensors_in
+from .device_places import Body, Use, element_place, signature_of, signature_places, tensors_in
 
 __all__ = ["RealizeVDevice"]
 
@@ -119,7 +119,7 @@ class _Version:
         """Changes the function; it then has this symbol and calls these versions of others."""
         for place, value in self.values.items():
             if place not in self.body.constants:
-                _set_device(value, self.resolve(place))
+                self._set_type(value, place)
         for constant, uses in self.body.constants.items():
             self._place_constant(self.values[constant], uses)
         copies = _Copies()
@@ -130,6 +130,18 @@ class _Version:
             self.ops[call.op].attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)
         self._place_signature()
         self.function.attributes["sym_name"] = ir.StringAttr.get(symbol)
+
+    def _set_type(self, value: ir.Value, place: Hashable) -> None:
+        type_ = self._placed(value.type, place)
+        if type_ != value.type:
+            value.set_type(type_)
+
+    def _placed(self, type_: ir.Type, place: Hashable) -> ir.Type:
+        if isinstance(type_, ir.TupleType):
+            elements = [(type_.get_type(i), element_place(place, i)) for i in range(type_.num_types)]
+            return ir.TupleType.get_tuple([self._placed(t, p) for t, p in elements])
+        device = self.resolve(place) if isinstance(type_, ir.RankedTensorType) else None
+        return type_ if device is None or vdevice_of(type_) == device else with_vdevice(ir.RankedTensorType(type_), device)
 
     def _place_constant(self, value: ir.Value, uses: list[Use]) -> None:
         """The constant itself serves the uses on no device, if any, else those on the first one; copies serve the others."""
@@ -149,7 +161,7 @@ class _Version:
         type_ = signature_of(self.function)
         count, types = len(type_.inputs), [*type_.inputs, *type_.results]
         places = signature_places(self.body.function)
-        placed = [_placed(t, self.resolve(p)) for t, p in zip(types, places, strict=True)]
+        placed = [self._placed(t, p) for t, p in zip(types, places, strict=True)]
         if placed != types:
             self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(placed[:count], placed[count:]))
 
@@ -203,7 +215,3 @@ def _constant_on(constant: ir.Value, device: str | None) -> ir.Value:
 def _set_device(value: ir.Value, device: str | None) -> None:
     if device is not None and vdevice_of(value) != device:
         value.set_type(with_vdevice(value.type, device))
-
-
-def _placed(type_: ir.Type, device: str | None) -> ir.Type:
-    return with_vdevice(type_, device) if device is not None and isinstance(type_, ir.RankedTensorType) else type_

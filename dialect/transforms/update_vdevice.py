@@ -24,7 +24,6 @@ between the two vanish. A device that nothing is on is no error, so that a secon
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -83,10 +82,10 @@ class UpdateVDevice(Pass):
 def _update(function: func.FuncOp, old: str, new: str) -> None:
     ops = list(nested_operations(function.operation))
     for value in tensors_in(function.operation, ops):
-        if vdevice_of(value) == old:
-            value.set_type(with_vdevice(value.type, new))
+        value.set_type(_updated(value.type, old, new))
     type_ = signature_of(function)
-    updated = ir.FunctionType.get(_on(type_.inputs, old, new), _on(type_.results, old, new))
+    inputs, results = ([_updated(t, old, new) for t in types] for types in (type_.inputs, type_.results))
+    updated = ir.FunctionType.get(inputs, results)
     if updated != type_:
         function.attributes["function_type"] = ir.TypeAttr.get(updated)
     for op in ops:
@@ -102,5 +101,7 @@ def _update(function: func.FuncOp, old: str, new: str) -> None:
             op.erase()
 
 
-def _on(types: Iterable[ir.Type], old: str, new: str) -> list[ir.Type]:
-    return [with_vdevice(t, new) if isinstance(t, ir.RankedTensorType) and vdevice_of(t) == old else t for t in types]
+def _updated(type_: ir.Type, old: str, new: str) -> ir.Type:
+    if isinstance(type_, ir.TupleType):
+        return ir.TupleType.get_tuple([_updated(type_.get_type(i), old, new) for i in range(type_.num_types)])
+    return with_vdevice(type_, new) if isinstance(type_, ir.RankedTensorType) and vdevice_of(type_) == old else type_

@@ -125,3 +125,26 @@ module attributes {relax.vdevices = ["cpu:0", "cpu:1", "cuda:0", "cuda:1", "cuda
     return %2 : tensor<2x5xf32>
   }
 }
+
+// -----
+
+// Each element of a tuple has its own device, in arguments, results and calls; TVM leaves parameters that are tuples alone.
+// CHECK-LABEL: @tuple_params(%arg0: tuple<tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>>)
+// CHECK-SAME:    -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32, {vdevice = "cuda:0"}>>
+// CHECK-NEXT:    %0:2 = builtin.unrealized_conversion_cast %arg0 : tuple<tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>> to tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>
+// CHECK-NEXT:    %1 = "relax.exp"(%0#0) : {{.*}} -> tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK-NEXT:    %2 = builtin.unrealized_conversion_cast %0#1, %1
+// CHECK-NEXT:    %3 = call @swapped(%2)
+// CHECK-NEXT:    return %3
+// CHECK-LABEL: @swapped(%arg0: tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32, {vdevice = "cuda:0"}>>)
+func.func @tuple_params(%t: tuple<tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>>) -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>> {
+  %0:2 = builtin.unrealized_conversion_cast %t : tuple<tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>> to tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>
+  %1 = "relax.hint_on_device"(%0#0) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = "relax.exp"(%1) : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = builtin.unrealized_conversion_cast %0#1, %2 : tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32> to tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
+  %4 = call @swapped(%3) : (tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>) -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
+  return %4 : tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
+}
+func.func private @swapped(%t: tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>) -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>> {
+  return %t : tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
+}

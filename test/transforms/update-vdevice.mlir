@@ -42,3 +42,14 @@ module attributes {relax.vdevices = ["cpu:0", "cuda:0", "cuda:1"]} {
     return %2 : tensor<4xf32, {vdevice = "cuda:0"}>
   }
 }
+
+// -----
+
+// CHECK-LABEL: @tuple(%arg0: tuple<tensor<4xf32, {vdevice = "cuda:1"}>, tensor<4xf32>>) -> tensor<4xf32, {vdevice = "cuda:1"}>
+// CHECK-NEXT:    builtin.unrealized_conversion_cast %arg0 : tuple<tensor<4xf32, {vdevice = "cuda:1"}>, tensor<4xf32>>
+module attributes {relax.vdevices = ["cpu:0", "cuda:0"]} {
+  func.func @tuple(%t: tuple<tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>>) -> tensor<4xf32, {vdevice = "cuda:0"}> {
+    %0:2 = builtin.unrealized_conversion_cast %t : tuple<tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>> to tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>
+    return %0#0 : tensor<4xf32, {vdevice = "cuda:0"}>
+  }
+}
