@@ -229,7 +229,7 @@ def _manifest(
         "version": 1,
         "relaxir": version("relaxir"),
         "fingerprint": _fingerprint(preparation, steps),
-        "target": {"triple": target.triple, "cpu": target.cpu, "features": target.features},
+        "target": {"triple": target.triple, "cpu": target.cpu, "features": target.features, "openmp": target.openmp},
         "entries": [_entry(s, checks) for s in signatures],
         "raw_weights": [spec.as_json() for spec in preparation.raw.values()],
         "prepared_weights": prepared,

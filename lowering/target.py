@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..dialect.errors import RelaxError
 
@@ -19,6 +19,7 @@ class Target:
         features: LLVM feature string, e.g. ``"+avx2,+fma"``.
         vector_bits: width of a vector register.
         vector_registers: how many there are.
+        openmp: whether loops are shared by threads, by calls of LLVM's OpenMP runtime.
     """
 
     triple: str
@@ -26,13 +27,14 @@ class Target:
     features: str
     vector_bits: int
     vector_registers: int
+    openmp: bool = False
 
     @staticmethod
-    def parse(name: str) -> Target:
-        """``"cpu"`` is the machine this runs on. Raises RelaxError for other names."""
+    def parse(name: str, openmp: bool = False) -> Target:
+        """``"cpu"`` is the machine this runs on, with or without an OpenMP runtime. Raises RelaxError for other names."""
         if name != "cpu":
             raise RelaxError(f"expected target 'cpu', got '{name}'")
-        return Target.host()
+        return replace(Target.host(), openmp=openmp)
 
     @staticmethod
     def host() -> Target:

@@ -37,10 +37,11 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None) ->
     from .lowering.linalg.io import refuse_lazy_io
     from .lowering.target import Target
     from .runtime.executable import Executable
+    from .runtime.threads import find_runtime
 
     if not isinstance(module, Module):
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
-    chosen = Target.parse(target)
+    chosen = Target.parse(target, openmp=find_runtime() is not None)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     text = DEFAULT_PIPELINE.format(tile=chosen.matmul_tile[1]) if pipeline is None else pipeline
     prepared = module.run(text)

@@ -29,7 +29,7 @@ _FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonic
 _TO_CF = "builtin.module(fold-memref-alias-ops,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf)"
 _TO_LLVM = (
     "builtin.module(convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{reassociate-fp-reductions=true},"
-    "finalize-memref-to-llvm{use-aligned-alloc=true},convert-func-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,"
+    "finalize-memref-to-llvm{use-aligned-alloc=true},convert-openmp-to-llvm,convert-func-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,"
     "convert-cf-to-llvm,convert-index-to-llvm,canonicalize,cse,reconcile-unrealized-casts)"
 )
 
@@ -88,7 +88,7 @@ def _check_translatable(module: ir.Operation) -> None:
     """Raises RelaxError at an op that is not in the LLVM dialect: translating it would crash the process."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if not op.name.startswith(("llvm.", "builtin.module")):
+        if not op.name.startswith(("llvm.", "omp.", "builtin.module")):
             left.append((op.name, str(op.location)))
             return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE

@@ -99,8 +99,11 @@ def read_artifact(path: str) -> Artifact:
     check_target(manifest.target, f"'{path}'")
     name, code = _checked_code(path, manifest.data)
     is_shared = name == SHARED
-    symbols = manifest.symbols
-    library = Library.open(os.path.join(path, name), symbols) if is_shared else Library.from_object(code, symbols)
+    symbols, openmp = manifest.symbols, manifest.target.openmp
+    if is_shared:
+        library = Library.open(os.path.join(path, name), symbols, openmp)
+    else:
+        library = Library.from_object(code, symbols, openmp)
     texts = [_decoded(_read(path, f), os.path.join(path, f)) for f in (MODULE, HEADER)]
     return Artifact(manifest.data, library, texts[0], texts[1], code, is_shared)
 

@@ -47,6 +47,7 @@ def invoke(
     Raises:
         RelaxError: a run-time check failed, or there is no memory for the arena.
     """
+    function.library.team.gather()
     status = function(tensors, symbols, scratch.address, scratch.size)
     if status > 0:
         scratch.grow(status)

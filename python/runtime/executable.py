@@ -61,7 +61,7 @@ class Executable:
         if library is None:
             if object_code is None:
                 raise RelaxError("expected a library or object code for an executable, got neither")
-            library = Library.from_object(object_code, self.manifest.symbols)
+            library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
         self._library = library
         self._object_code = object_code
         self._shared_code = shared_code
@@ -79,6 +79,17 @@ class Executable:
     def entries(self) -> Mapping[str, EntrySpec]:
         """The functions that can be called, by name: inputs, weights, outputs, symbols."""
         return self.manifest.entries
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads a call uses; None leaves it to ``RELAXIR_NUM_THREADS`` or OpenMP. Results do not depend on it."""
+        return self._library.team.count
+
+    @threads.setter
+    def threads(self, count: int | None) -> None:
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise RelaxError(f"expected a number of threads from 1 on, got {count!r}")
+        self._library.team.count = count
 
     @property
     def fingerprint(self) -> str:
@@ -232,5 +243,6 @@ def _manifest_lines(manifest: Manifest) -> list[str]:
         f"raw weights: {len(manifest.raw_weights)}, {raw} bytes",
         f"prepared weights: {len(manifest.prepared_weights)}, {prepared} bytes",
         f"preparation: {len(manifest.steps)} steps, {computed} computed, peak {manifest.peak_bytes} bytes",
-        f"target: {manifest.target.triple} {manifest.target.cpu}",
+        f"target: {manifest.target.triple} {manifest.target.cpu}, "
+        + ("threads by OpenMP" if manifest.target.openmp else "sequential: no OpenMP runtime when it was compiled"),
     ]

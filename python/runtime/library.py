@@ -11,16 +11,27 @@ import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, cast
 
 from ..dialect.errors import RelaxError
 from ..weights.files import os_errors
+from .threads import Team, load_runtime
 
 __all__ = ["EntryFunction", "Library", "llvm_binding"]
 
-#: Takes tensors, symbols (ctypes arrays), the arena's address or None, and its bytes; returns the status.
-EntryFunction = Callable[[Any, Any, int | None, int], int]
+
+class EntryFunction(Protocol):
+    """Takes tensors, symbols (ctypes arrays), the arena's address or None, and its bytes; returns the status.
+
+    Attributes:
+        library: where it is from.
+    """
+
+    library: Library
+
+    def __call__(self, tensors: Any, symbols: Any, arena: int | None, arena_bytes: int, /) -> int: ...
+
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
@@ -31,9 +42,9 @@ class Library:
     The code stays loaded as long as the library or any of its functions lives.
     """
 
-    def __init__(self, addresses: Mapping[str, int], keep_alive: object, name: str):
-        """Takes addresses by symbol; ``keep_alive`` owns the code."""
-        self.name = name
+    def __init__(self, addresses: Mapping[str, int], keep_alive: object, name: str, team: Team):
+        """Takes addresses by symbol; ``keep_alive`` owns the code, ``team`` runs it."""
+        self.name, self.team = name, team
         self._addresses = dict(addresses)
         self._keep_alive = keep_alive
 
@@ -44,11 +55,12 @@ class Library:
             raise RelaxError(f"{self.name}: expected the symbol '{symbol}', got code without it")
         function = _PROTOTYPE(address)
         function.library = self  # type: ignore[attr-defined]
-        return function
+        return cast("EntryFunction", function)
 
     @staticmethod
-    def open(path: str, symbols: Iterable[str]) -> Library:
-        """Loads a shared library. Raises RelaxError when the system refuses it or a symbol is missing."""
+    def open(path: str, symbols: Iterable[str], openmp: bool = False) -> Library:
+        """Loads a shared library, which may need OpenMP. Raises RelaxError when that fails or a symbol is missing."""
+        team = Team(load_runtime() if openmp else None)
         handle = _dlopen(path)
         addresses: dict[str, int] = {}
         for symbol in symbols:
@@ -56,18 +68,19 @@ class Library:
                 addresses[symbol] = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value or 0
             except AttributeError:
                 raise RelaxError(f"'{path}': expected the symbol '{symbol}', got a library without it") from None
-        return Library(addresses, handle, f"'{path}'")
+        return Library(addresses, handle, f"'{path}'", team)
 
     @staticmethod
-    def from_object(code: bytes, symbols: Iterable[str]) -> Library:
-        """Links object code into this process; needs no C compiler.
+    def from_object(code: bytes, symbols: Iterable[str], openmp: bool = False) -> Library:
+        """Links object code, which may need OpenMP, into this process; needs no C compiler.
 
         Raises:
             RelaxError: it is no object code of this machine, needs a function that this process lacks, or lacks a symbol.
         """
+        team = Team(load_runtime() if openmp else None)
         wanted = list(symbols)
         addresses, tracker = _orc_link(code, wanted)
-        return Library(addresses, tracker, "object code")
+        return Library(addresses, tracker, "object code", team)
 
 
 def _dlopen(path: str) -> ctypes.CDLL:

@@ -100,11 +100,12 @@ class StepSpec:
 
 @dataclass(frozen=True)
 class TargetSpec:
-    """The processor that the code was made for, as LLVM names it."""
+    """The processor that the code was made for, as LLVM names it, and whether the code calls the OpenMP runtime."""
 
     triple: str
     cpu: str
     features: str
+    openmp: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Manifest:
         manifest = Manifest(
             data=cast("Mapping[str, Any]", data),
             fingerprint=reader.text("fingerprint"),
-            target=TargetSpec(target.text("triple"), target.text("cpu"), target.text("features")),
+            target=TargetSpec(target.text("triple"), target.text("cpu"), target.text("features"), target.flag("openmp")),
             entries=_by_name(reader.records("entries", _entry), f"{where}.entries"),
             raw_weights=_by_name(reader.records("raw_weights", _weight), f"{where}.raw_weights"),
             prepared_weights=_by_name(reader.records("prepared_weights", _weight), f"{where}.prepared_weights"),
@@ -206,6 +207,13 @@ class _Reader:
         value = self.data.get(key)
         if value is not None and type(value) is not int:
             raise RelaxError(f"{self.where}.{key}: expected a number or null, got {value!r}")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """A truth value, false where the field is missing: version 1 had none at first."""
+        value = self.data.get(key, False)
+        if type(value) is not bool:
+            raise RelaxError(f"{self.where}.{key}: expected true or false, got {value!r}")
         return value
 
     def items(self, key: str) -> list[Any]:

@@ -24,6 +24,7 @@ from .library import EntryFunction
 from .manifest import Manifest, StepSpec, total_bytes
 from .scratch import Scratch
 from .sources import FINGERPRINT, CheckpointSource, PreparedWeights, WeightSource, open_source, problems_text, weight_problems
+from .threads import work_alone
 
 __all__ = ["PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
 
@@ -254,7 +255,7 @@ class _Stream:
         """All steps; the first error of any thread ends the others after their step and is raised."""
         if jobs == 1:
             return self._work()
-        with ThreadPoolExecutor(jobs) as pool:
+        with ThreadPoolExecutor(jobs, initializer=work_alone) as pool:
             workers = [pool.submit(self._work) for _ in range(jobs)]
             try:
                 for worker in workers:

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from ....dialect.bindings import ir
 
-__all__ = ["Emitter"]
+__all__ = ["Emitter", "Work"]
+
+# Element operations from which on a team of threads pays: starting one takes 1 to 2 us (facts/cpu.md 5), in which one core
+# does some ten thousand.
+ENOUGH_WORK = 1 << 15
 
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "uno": 14}
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 
 LoopBody = Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """How many element operations a loop does: ``amount`` times the product of ``sizes``, which are index values."""
+
+    amount: int
+    sizes: tuple[ir.Value, ...] = ()
 
 
 class Emitter:
@@ -23,8 +36,13 @@ class Emitter:
     Operations are built with ``Operation.create`` (1-2 us); the generated builders cost 3 to 150 us each.
     """
 
-    def __init__(self, entry: ir.Block):
-        """Args: entry: the function's entry block, where constants go."""
+    def __init__(self, entry: ir.Block, threads: bool = False):
+        """Starts without a place to build at.
+
+        Args:
+            entry: the function's entry block, where constants go.
+            threads: whether :meth:`shared` loops may be shared.
+        """
         self.context = entry.owner.context
         self.location = entry.owner.location
         with self.context:
@@ -42,6 +60,7 @@ class Emitter:
         self._constant_point = ir.InsertionPoint(first)
         self._constants[(0, self.index)] = first.results[0]
         self._point: ir.InsertionPoint = at
+        self._threads = threads
 
     @property
     def block(self) -> ir.Block:
@@ -229,6 +248,37 @@ class Emitter:
         self._fill(block, lambda: body(arguments[0], arguments[1:]))
         return list(op.results)
 
+    def shared(self, lower: ir.Value, upper: ir.Value, step: int, body: Callable[[ir.Value], None], work: Work) -> None:
+        """A loop whose iterations are independent: threads share it when there is enough work, and no loop around it is."""
+        if lower == upper:
+            return
+        enough = self._threads and self._enough(work)
+        if enough is False:
+            self.each(lower, upper, step, body)
+            return
+        conditions = [] if enough is True else [enough]
+        segments = ir.DenseI32ArrayAttr.get([0, 0, len(conditions), 0, 0, 0], self.context)
+        team = self._create("omp.parallel", conditions, [], {"operandSegmentSizes": segments}, 1, self._point)
+        outer = team.regions[0].blocks.append()
+        none = ir.DenseI32ArrayAttr.get([0] * 7, self.context)
+        wrapper = self._create("omp.wsloop", [], [], {"operandSegmentSizes": none}, 1, ir.InsertionPoint(outer))
+        self._create("omp.terminator", [], [], None, 0, ir.InsertionPoint(outer))
+        at = ir.InsertionPoint(wrapper.regions[0].blocks.append())
+        nest = self._create("omp.loop_nest", [lower, upper, self.number(step)], [], None, 1, at)
+        block = nest.regions[0].blocks.append(self.index, arg_locs=[self.location])
+        self._threads = False
+        self._fill(block, lambda: (body(block.arguments[0]), ())[1], "omp.yield")
+        self._threads = True
+
+    def _enough(self, work: Work) -> bool | ir.Value:
+        """Whether work is worth a team of threads; a condition when sizes decide."""
+        if not work.sizes:
+            return work.amount >= ENOUGH_WORK
+        total = work.sizes[0]
+        for size in work.sizes[1:]:
+            total = self.mul(total, size)
+        return self.compare("sge", total, self.number(-(-ENOUGH_WORK // max(1, work.amount))))
+
     def each(self, lower: ir.Value, upper: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
         """A loop that carries nothing; none when the bounds are known to be equal."""
         if lower != upper:
@@ -248,11 +298,11 @@ class Emitter:
             self._fill(op.regions[1].blocks.append(), otherwise)
         return list(op.results)
 
-    def _fill(self, block: ir.Block, body: Callable[[], Sequence[ir.Value]]) -> None:
+    def _fill(self, block: ir.Block, body: Callable[[], Sequence[ir.Value]], end: str = "scf.yield") -> None:
         saved = self._point
         self._point = ir.InsertionPoint(block)
         results = body()
-        self._create("scf.yield", list(results), [], None, 0, self._point)
+        self._create(end, list(results), [], None, 0, self._point)
         self._point = saved
 
 

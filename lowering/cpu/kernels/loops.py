@@ -13,12 +13,13 @@ Every value is computed in the outermost loop that knows its inputs; loads too, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
 from .access import Lanes, Memory, Point
 from .body import Body, Environment
-from .emitter import Emitter
+from .emitter import Emitter, Work
 from .index_math import Size
 from .lane_math import constant_of
 from .nest import Nest, Operand
@@ -31,6 +32,9 @@ _PINNED = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ce
 
 # So many whole vectors are built one after another: what they compute that no loop changes then leaves the loops around.
 _STRAIGHT = 2
+
+# A loop of fewer iterations is not shared by threads: one inside of it may be.
+_SHARED_AT_LEAST = 4
 
 Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.Value]]
 
@@ -130,9 +134,7 @@ class Loops:
         """A loop over one parallel dimension; over the vector dimension in chunks."""
         extent = self.nest.extents[dim]
         if dim != self.plan.vector:
-            self.emitter.loop(
-                self.emitter.number(0), self.memory.size(extent), 1, lambda i, _: (build(point.at(dim, i)), ())[1]
-            )
+            self._each(extent, self.memory.size(extent), 1, lambda i: build(point.at(dim, i)))
             return
 
         def chunk(start: ir.Value, width: int, active: ir.Value | None, carried: list[ir.Value]) -> Sequence[ir.Value]:
@@ -140,6 +142,18 @@ class Loops:
             return ()
 
         self._chunks(extent, chunk, [])
+
+    def _each(self, extent: Size, end: ir.Value, step: int, build: Callable[[ir.Value], None]) -> None:
+        """A loop over a parallel dimension, shared by threads when it is long enough to be."""
+        if extent.static is not None and extent.static < _SHARED_AT_LEAST * step:
+            self.emitter.each(self.emitter.number(0), end, step, build)
+        else:
+            self.emitter.shared(self.emitter.number(0), end, step, build, self._work())
+
+    def _work(self) -> Work:
+        extents = self.nest.extents.values()
+        amount = math.prod(e.static for e in extents if e.static is not None) * max(1, len(self.operations))
+        return Work(amount, tuple(self.memory.size(e) for e in extents if e.static is None))
 
     def _finish(self, depth: int, environment: Environment, point: Point) -> None:
         """Computes and writes the results of one point (or vector) of the parallel loops."""
@@ -253,7 +267,9 @@ class Loops:
             return self._dynamic_chunks(self.memory.size(extent), chunk, carried)
         em, wide, width = self.emitter, self.plan.wide, self.plan.width
         main = static // wide * wide
-        if main // wide > _STRAIGHT:
+        if main // wide > _STRAIGHT and not carried:
+            self._each(extent, em.number(main), wide, lambda i: (chunk(i, wide, None, []), None)[1])
+        elif main // wide > _STRAIGHT:
             carried = em.loop(em.number(0), em.number(main), wide, lambda i, c: chunk(i, wide, None, c), carried)
         else:
             for start in range(0, main, wide):
@@ -267,7 +283,10 @@ class Loops:
         em, begin = self.emitter, self.emitter.number(0)
         for width in sorted({self.plan.wide, self.plan.width}, reverse=True):
             end = em.op("arith.andi", [extent, em.number(-width)], em.index)  # rounded down: widths are powers of two
-            carried = em.loop(begin, end, width, lambda i, c, w=width: chunk(i, w, None, c), carried)
+            if carried or begin != em.number(0):
+                carried = em.loop(begin, end, width, lambda i, c, w=width: chunk(i, w, None, c), carried)
+            else:
+                em.shared(begin, end, width, lambda i, w=width: (chunk(i, w, None, []), None)[1], self._work())
             begin = end
         rest = em.sub(extent, begin)
         return em.when(

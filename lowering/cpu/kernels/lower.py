@@ -43,7 +43,7 @@ def _lower_function(function: func.FuncOp, target: Target) -> None:
     for operation in found:
         if operation.name != "linalg.generic":
             raise RelaxError(f"'{operation.name}' op has no kernel template", operation.location)
-    emitter = Emitter(block)
+    emitter = Emitter(block, target.openmp)
     for operation in _lower_contractions(found, emitter, target):
         _lower_generic(operation, emitter, target)
 

@@ -18,6 +18,7 @@ once per panel for all tiles.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import mul
@@ -27,8 +28,9 @@ from ...target import Target
 from .access import Lanes, Memory, Point
 from .body import Body, Environment
 from .contraction import Contraction, Factor, Group, match_contraction, plain_dims
-from .emitter import Emitter
+from .emitter import Emitter, Work
 from .index_math import Size
+from .lane_math import constant_of
 from .nest import Nest, Operand, read_nest
 from .plan import element_bits
 
@@ -42,6 +44,10 @@ _IN_FLIGHT = 8
 _LONG_FACTOR = 5
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
+# A loop of fewer iterations is not shared by threads: one inside of it may be.
+_SHARED_AT_LEAST = 4
+# Multiplications that count as one element operation of work.
+_PER_STEP = 4
 
 Columns = list[tuple[ir.Value, ir.Value | None]]
 """The first column of each vector of a tile, and the mask of the columns that exist when not all do."""
@@ -117,7 +123,16 @@ class Kernel:
 
     def _range(self, begin: int, end: Size | ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
         last = self.memory.size(end) if isinstance(end, Size) else end
-        self.emitter.loop(self.emitter.number(begin), last, step, lambda i, _: (inner(i), ())[1])
+        static = end.static if isinstance(end, Size) else constant_of(end)
+        if static is not None and static - begin < _SHARED_AT_LEAST * step:
+            self.emitter.each(self.emitter.number(begin), last, step, inner)
+        else:
+            self.emitter.shared(self.emitter.number(begin), last, step, inner, self._work())
+
+    def _work(self) -> Work:
+        extents = self.extents.values()
+        amount = math.prod(e.static for e in extents if e.static is not None)
+        return Work(max(1, amount // _PER_STEP), tuple(self.memory.size(e) for e in extents if e.static is None))
 
     def _panels(self, point: Point) -> None:
         """Column panels: whole ones in a loop, then the one that is cut off."""

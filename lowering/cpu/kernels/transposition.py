@@ -53,7 +53,7 @@ class TiledLoops(Loops):
             em.each(em.number(0), whole_columns, width, lambda j: self._tile(depth, environment, point, first, j))
             rest_of_rows(first)
 
-        em.each(em.number(0), whole_rows, width, tiles)
+        self._each(self.nest.extents[tile], whole_rows, width, tiles)
         em.each(whole_rows, rows, 1, lambda i: em.each(em.number(0), columns, width, lambda j: row(i, j, em.sub(columns, j))))
 
     def _whole(self, extent: Size) -> ir.Value:

@@ -1,0 +1,101 @@
+"""How many threads compiled code uses: the OpenMP runtime, found, loaded and told.
+
+Code that is compiled for threads calls LLVM's OpenMP runtime: ``libiomp5`` of PyPI's ``intel-openmp`` on x86, ``libomp`` of the
+system elsewhere. The number of threads of a call is, first found: :attr:`Executable.threads`, ``RELAXIR_NUM_THREADS``, what
+OpenMP itself decides (``OMP_NUM_THREADS``, or all cores that the process may use). Results do not depend on it: threads share
+loops whose iterations write different elements.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+import sys
+import threading
+from importlib.metadata import PackageNotFoundError, files
+from typing import Any
+
+from ..dialect.errors import RelaxError
+
+__all__ = ["Team", "find_runtime", "load_runtime", "work_alone"]
+
+ENVIRONMENT = "RELAXIR_NUM_THREADS"
+
+# Milliseconds that an idle worker spins before it sleeps. Intel's default of 200 takes the core from whatever runs between two
+# calls, torch's threads for example; loops of one call follow each other within microseconds.
+_SPIN_MS = 1
+
+_state = threading.local()
+
+
+@functools.cache
+def find_runtime() -> str | None:
+    """The OpenMP runtime's path or name, None where there is none."""
+    try:
+        for file in files("intel-openmp") or ():
+            if file.name in ("libiomp5.so", "libiomp5.dylib", "libiomp5md.dll") and os.path.exists(file.locate()):
+                return os.path.realpath(file.locate())
+    except PackageNotFoundError:
+        pass
+    return ctypes.util.find_library("omp") or ctypes.util.find_library("omp5") or ctypes.util.find_library("iomp5")
+
+
+@functools.cache
+def load_runtime() -> Any:
+    """The runtime, its symbols visible to code that is loaded later. Raises RelaxError when there is none."""
+    path = find_runtime()
+    if path is None:
+        raise RelaxError("expected an OpenMP runtime for code with threads (pip install intel-openmp), got none")
+    try:
+        runtime = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        runtime.omp_set_num_threads.argtypes = (ctypes.c_int,)
+        if hasattr(runtime, "kmp_set_blocktime"):
+            runtime.kmp_set_blocktime(_SPIN_MS)
+    except (OSError, AttributeError) as error:
+        raise RelaxError(f"cannot load the OpenMP runtime '{path}': {error}") from None
+    return runtime
+
+
+class Team:
+    """The threads of one executable's calls.
+
+    Attributes:
+        count: how many; None leaves it to the environment.
+    """
+
+    def __init__(self, runtime: Any = None):
+        """Args: runtime: from :func:`load_runtime`; None for code without threads."""
+        self._runtime = runtime
+        self.count = _from_environment() if runtime is not None else None
+
+    def gather(self) -> None:
+        """Makes the calling thread's next call use that many. OpenMP keeps the number per calling thread."""
+        count = 1 if getattr(_state, "alone", False) else self.count
+        if self._runtime is None or count == getattr(_state, "count", None):
+            return
+        self._runtime.omp_set_num_threads(count or default_threads())
+        _state.count = count
+
+
+def work_alone() -> None:
+    """Makes calls from this thread use no other threads, because several threads like it run at once."""
+    _state.alone = True
+
+
+def default_threads() -> int:
+    """What OpenMP would use: ``OMP_NUM_THREADS`` where it is set, else the cores that the process may use."""
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _from_environment() -> int | None:
+    text = os.environ.get(ENVIRONMENT)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise RelaxError(f"expected a number of threads from 1 on in {ENVIRONMENT}, got '{text}'")
+    return int(text)
