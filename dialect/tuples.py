@@ -90,8 +90,8 @@ def bundled_attributes(type_: ir.Type, attributes: ir.DictAttr) -> Sequence[ir.D
     if BUNDLED not in attributes:
         return None
     found = attributes[BUNDLED]
-    items = list(found) if isinstance(found, ir.ArrayAttr) else []
     count = len(leaf_types(type_))
-    if not isinstance(found, ir.ArrayAttr) or len(items) != count or not all(isinstance(i, ir.DictAttr) for i in items):
+    items = [i for i in found if isinstance(i, ir.DictAttr)] if isinstance(found, ir.ArrayAttr) else []
+    if not isinstance(found, ir.ArrayAttr) or not len(items) == len(found) == count:
         raise RelaxError(f"expected {count} dictionaries for {BUNDLED}, got {found}")
     return items

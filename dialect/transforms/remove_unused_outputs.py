@@ -128,11 +128,12 @@ def _equal_results(values: list[ir.Value], kept: set[int]) -> list[int | None]:
 
 def _origin(value: ir.Value, sources: dict[str, list[int | None]]) -> ir.Value:
     """The first result of a call that is the same as this one; the value itself where it is no result of a known function."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "func.call":
+    if not isinstance(value, ir.OpResult) or value.owner.operation.name != "func.call":
         return value
-    source = sources.get(callee_of(owner.operation), {value.result_number: None})[value.result_number]
-    return value if source is None else owner.operation.results[source]
+    call = value.owner.operation
+    known = sources.get(callee_of(call))
+    source = None if known is None else known[value.result_number]
+    return value if source is None else call.results[source]
 
 
 def _drop_results(function: func.FuncOp, sources: list[int | None]) -> None:
