@@ -8,6 +8,7 @@ The extras live in a dictionary encoding, present only when needed::
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -47,16 +48,7 @@ class TensorInfo:
     @staticmethod
     def of(value: ir.Value | ir.Type) -> TensorInfo:
         """Reads a ranked tensor type, or the type of a value. Raises RelaxError for anything else or a broken encoding."""
-        type_ = value if isinstance(value, ir.Type) else value.type
-        if not isinstance(type_, ir.RankedTensorType):
-            raise RelaxError(f"expected a ranked tensor, got {type_}")
-        sizes = list(type_.shape)
-        encoding = type_.encoding
-        if encoding is None:
-            return TensorInfo(tuple(None if s == DYNAMIC else s for s in sizes), type_.element_type)
-        symbols, vdevice = _read_encoding(type_, sizes.count(DYNAMIC))
-        exprs = iter(symbols)
-        return TensorInfo(tuple(next(exprs) if s == DYNAMIC else s for s in sizes), type_.element_type, vdevice)
+        return _info_of(value if isinstance(value, ir.Type) else value.type)
 
     @property
     def rank(self) -> int:
@@ -123,6 +115,21 @@ def without_encoding(type_: ir.Type) -> ir.Type:
     if not isinstance(type_, ir.RankedTensorType) or type_.encoding is None:
         return type_
     return ir.RankedTensorType.get(list(type_.shape), type_.element_type)
+
+
+# A model has a few dozen types. Reading one takes 10 to 40 us, and verifying an op reads several each time. What is remembered
+# keeps its context alive, so it is not much.
+@functools.lru_cache(512)
+def _info_of(type_: ir.Type) -> TensorInfo:
+    if not isinstance(type_, ir.RankedTensorType):
+        raise RelaxError(f"expected a ranked tensor, got {type_}")
+    sizes = list(type_.shape)
+    encoding = type_.encoding
+    if encoding is None:
+        return TensorInfo(tuple(None if s == DYNAMIC else s for s in sizes), type_.element_type)
+    symbols, vdevice = _read_encoding(type_, sizes.count(DYNAMIC))
+    exprs = iter(symbols)
+    return TensorInfo(tuple(next(exprs) if s == DYNAMIC else s for s in sizes), type_.element_type, vdevice)
 
 
 def check_type(type_: ir.Type) -> None:
