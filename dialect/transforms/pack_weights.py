@@ -23,6 +23,7 @@ from ..op import attrs_of
 from ..ops import MatMul, PackedMatMul, PackWeight
 from ..pass_manager import Pass
 from ..struct_info import TensorInfo
+from ..traversal import nested_operations
 from .weight_values import WeightValues
 
 __all__ = ["PackWeights"]
@@ -51,19 +52,29 @@ class PackWeights(Pass):
             return
         packed: dict[ir.Value, ir.Value] = {}
         for op in list(block.operations):
-            if not weights.enter(op) and isinstance(op, MatMul) and op.rhs in weights and _can_pack(op):
-                self._pack(op, packed)
+            if weights.enter(op):
+                continue
+            for product in _products(op):
+                if product.rhs in weights and _can_pack(product):
+                    self._pack(product, op, packed)
 
-    def _pack(self, op: MatMul, packed: dict[ir.Value, ir.Value]) -> None:
-        """A weight that several products read is packed once, at the first of them."""
+    def _pack(self, op: MatMul, outer: ir.OpView, packed: dict[ir.Value, ir.Value]) -> None:
+        """A weight that several products read is packed once, before the first of them, and outside of loops."""
         weight = op.rhs
-        with ir.InsertionPoint(op), op.location:
-            if weight not in packed:
+        if weight not in packed:
+            with ir.InsertionPoint(outer), op.location:
                 packed[weight] = PackWeight.create(weight, tile=self.tile).result
-            attrs: dict[str, Any] = {"n": TensorInfo.of(weight).shape[1], "out_dtype": attrs_of(op)["out_dtype"]}
+        attrs: dict[str, Any] = {"n": TensorInfo.of(weight).shape[1], "out_dtype": attrs_of(op)["out_dtype"]}
+        with ir.InsertionPoint(op), op.location:
             product = PackedMatMul.create(op.lhs, packed[weight], result_types=[op.results[0].type], **attrs)
         op.results[0].replace_all_uses_with(product.result)
         op.operation.erase()
+
+
+def _products(op: ir.OpView) -> list[MatMul]:
+    """An op that is a matrix product, or those in its regions."""
+    found = [op, *(inner.opview for inner in nested_operations(op.operation))] if len(op.regions) else [op]
+    return [view for view in found if isinstance(view, MatMul)]
 
 
 def _can_pack(op: MatMul) -> bool:

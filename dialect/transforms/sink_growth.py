@@ -28,11 +28,11 @@ from ..bindings import func, ir
 from ..functions import body_of, functions
 from ..inference import normalize_axis
 from ..op import attrs_of
-from ..ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight, Reshape
+from ..ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight, Reshape, Take
 from ..pass_manager import Pass
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
-from ..traversal import is_unused
+from ..traversal import is_unused, nested_operations
 from .block_movement import MOVES, reshaped, spread
 from .weight_values import WeightValues
 
@@ -57,15 +57,23 @@ def _sweep(function: func.FuncOp) -> bool:
     changed = False
     if block is None or weights is None:
         return changed
-    for op in list(block.operations):
-        weights.enter(op)
-        grown = _growths(op, weights)
-        with ir.InsertionPoint(op), op.location:
-            made = _sunk(op, grown) if grown else None
-        if made is not None:
-            _replace(op, made, grown, weights)
-            changed = True
+    for outer in list(block.operations):
+        weights.enter(outer)
+        for op in _movements(outer):
+            grown = _growths(op, weights)
+            with ir.InsertionPoint(op), op.location:
+                made = _sunk(op, grown) if grown else None
+            if made is not None:
+                _replace(op, made, grown, weights)
+                changed = True
     return changed
+
+
+def _movements(op: ir.OpView) -> list[ir.OpView]:
+    """An op, or the look-ups in its regions: in a loop, anything else would grow again and again."""
+    if not len(op.regions):
+        return [op]
+    return [inner.opview for inner in nested_operations(op.operation) if inner.name == Take.OPERATION_NAME]
 
 
 def _replace(op: ir.OpView, made: Sequence[ir.Value], grown: Sequence[_Growth], weights: WeightValues) -> None:

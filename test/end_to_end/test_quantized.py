@@ -98,3 +98,41 @@ def test_layers_keep_their_packed_form_in_inference() -> None:
     assert main.count('"relax.packed_matmul"') == 3
     assert '"relax.permute_dims"' not in main
     assert "tensor<50x64xf32>" not in main
+
+
+def test_a_loop_reads_narrow_weights() -> None:
+    """A product and a look-up in each iteration: nothing grows before the loop, nor is packed in it."""
+    text = """
+func.func @main(%x: tensor<8x64xf32> {relax.name = "x"}, %ids: tensor<8xi64> {relax.name = "ids"},
+    %e: tensor<100x64xf16> {relax.name = "e"}, %q: tensor<64x64xi8> {relax.name = "q"}, %s: tensor<64xf32> {relax.name = "s"})
+    -> tensor<8x64xf32> attributes {relax.num_input = 2 : i64} {
+  %z = "relax.full"() {value = 1 : i64} : () -> tensor<i8>
+  %w = "relax.dequantize"(%q, %s, %z) : (tensor<64x64xi8>, tensor<64xf32>, tensor<i8>) -> tensor<64x64xf32>
+  %t = "relax.astype"(%e) {dtype = f32} : (tensor<100x64xf16>) -> tensor<100x64xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %x) -> (tensor<8x64xf32>) {
+    %0 = "relax.matmul"(%a, %w) : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+    %1 = "relax.take"(%t, %ids) : (tensor<100x64xf32>, tensor<8xi64>) -> tensor<8x64xf32>
+    %2 = "relax.add"(%0, %1) : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+    scf.yield %2 : tensor<8x64xf32>
+  }
+  return %r : tensor<8x64xf32>
+}"""
+    module = rx.Module.parse(text)
+    lifted = str(module.run(STRICT))
+    main = lifted[lifted.index("func.func @main(") :]
+    assert '"relax.pack_weight"' not in main
+    assert "tensor<100x64xf32>" not in main
+    rng = np.random.default_rng(1)
+    raw = {
+        "e": rng.normal(size=(100, 64)).astype(np.float16),
+        "q": rng.integers(-128, 128, (64, 64)).astype(np.int8),
+        "s": rng.uniform(0.001, 0.002, 64).astype(np.float32),
+    }
+    x, ids = rng.normal(size=(8, 64)).astype(np.float32), rng.integers(0, 100, 8)
+    executable = rx.compile(module, pipeline=STRICT)
+    executable.bind(executable.prepare(raw))
+    (want,) = rx.evaluate(module, "main", x, ids, weights=raw)
+    np.testing.assert_allclose(executable(x, ids), want, rtol=0, atol=1e-5 * np.abs(want).max())

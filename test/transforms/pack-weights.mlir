@@ -31,3 +31,24 @@ func.func @leaves(%x: tensor<4x4xf32>, %i: tensor<4x4xi8>, %w: tensor<4x4xf32> {
   %4 = "relax.matmul"(%x, %s) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0, %1, %2, %3, %4 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4x4xf32>, tensor<4x4xi8>, tensor<4x4xf32>
 }
+
+// What a product in a loop reads is packed before the loop, once; a constant zero point does not hide a weight.
+// CHECK-LABEL: @loops
+// CHECK:         %[[W:.*]] = "relax.dequantize"
+// CHECK:         %[[P:.*]] = "relax.pack_weight"(%[[W]]) {tile = 8 : i64} : (tensor<4x4xf32>) -> tensor<1x4x8xf32>
+// CHECK-NEXT:    scf.for
+// CHECK-NEXT:      "relax.packed_matmul"(%{{.*}}, %[[P]])
+// CHECK-NEXT:      "relax.packed_matmul"(%{{.*}}, %[[P]])
+func.func @loops(%x: tensor<2x4xf32>, %q: tensor<4x4xi8> {relax.name = "lq"}, %s: tensor<f32> {relax.name = "ls"}) -> tensor<2x4xf32> attributes {relax.num_input = 1 : i64} {
+  %z = "relax.full"() {value = 1 : i64} : () -> tensor<i8>
+  %w = "relax.dequantize"(%q, %s, %z) : (tensor<4x4xi8>, tensor<f32>, tensor<i8>) -> tensor<4x4xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %x) -> (tensor<2x4xf32>) {
+    %0 = "relax.matmul"(%a, %w) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %1 = "relax.matmul"(%0, %w) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    scf.yield %1 : tensor<2x4xf32>
+  }
+  return %r : tensor<2x4xf32>
+}

@@ -160,3 +160,27 @@ func.func @no_weights(%x: tensor<2x3xf16>) -> tensor<3x2xf32> {
   %1 = "relax.permute_dims"(%0) : (tensor<2x3xf32>) -> tensor<3x2xf32>
   return %1 : tensor<3x2xf32>
 }
+
+// -----
+
+// A look-up in a loop casts the rows that it finds; what is moved there as a whole has grown once, before.
+// CHECK-LABEL: @loops
+// CHECK:         "relax.astype"(%arg2)
+// CHECK:         scf.for
+// CHECK:           "relax.take"(%arg2, %arg1) {{.*}} -> tensor<2x4xf16>
+// CHECK-NEXT:      "relax.astype"({{.*}}) {dtype = f32} : (tensor<2x4xf16>)
+// CHECK:           "relax.permute_dims"({{.*}}) : (tensor<4x4xf32>)
+func.func @loops(%x: tensor<2x4xf32>, %ids: tensor<2xi64>, %w: tensor<4x4xf16> {relax.name = "w"}) -> tensor<2x4xf32> attributes {relax.num_input = 2 : i64} {
+  %w0 = "relax.astype"(%w) {dtype = f32} : (tensor<4x4xf16>) -> tensor<4x4xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%a = %x) -> (tensor<2x4xf32>) {
+    %0 = "relax.take"(%w0, %ids) : (tensor<4x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+    %1 = "relax.permute_dims"(%w0) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %2 = "relax.matmul"(%a, %1) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %3 = "relax.add"(%2, %0) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    scf.yield %3 : tensor<2x4xf32>
+  }
+  return %r : tensor<2x4xf32>
+}
