@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .dialect.errors import DiagnosticError, RelaxError
+from .dialect.errors import DiagnosticError, RelaxError, RelaxWarning
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -24,6 +24,7 @@ __all__ = [
     "Executable",
     "Module",
     "RelaxError",
+    "RelaxWarning",
     "compile",
     "evaluate",
     "from_torch",

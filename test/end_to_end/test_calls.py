@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.dialect.errors import RelaxWarning
 
 MODEL = """
 func.func @main(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<3x4xf32> {relax.name = "fc.weight"},
@@ -81,6 +80,6 @@ def test_tuples_that_cannot_be_expanded_are_refused():
 def test_recursion_stays_and_runs():
     module = rx.Module.parse(RECURSION)
     x = np.array([1, 2, 0, 1], np.float32) / 2
-    with pytest.warns(RelaxWarning, match=r"^-:2:1: 'func.func' op is recursive, calls of @f are not inlined"):
+    with pytest.warns(rx.RelaxWarning, match=r"^-:2:1: 'func.func' op is recursive, calls of @f are not inlined"):
         exe = rx.compile(module)
     np.testing.assert_allclose(exe(x), rx.evaluate(module, "main", x)[0], rtol=1e-6)
