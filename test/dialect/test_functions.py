@@ -31,6 +31,14 @@ def find(module: ir.Module, name: str) -> func.FuncOp:
     return functions.find_function(module, name)
 
 
+def test_a_transform_is_for_functions(module: ir.Module) -> None:
+    function = find(module, "main_transform_params")
+    function.attributes["relax.transform_for"] = ir.StringAttr.get("main")
+    message = r"'func.func' op expected a function, or a list of them, for relax.transform_for, got \"main\""
+    with pytest.raises(RelaxError, match=message):
+        functions.transform_targets(function)
+
+
 def test_finding(module: ir.Module) -> None:
     for op in (module, module.operation):
         assert [functions.name_of(f) for f in functions.functions(op)] == ["main", "main_transform_params", "declared"]

@@ -151,3 +151,8 @@ def test_values_are_read_like_their_types() -> None:
     assert TensorInfo.of(x).shape == (symbol("n"),)
     assert struct_info.is_tensor(x)
     assert not struct_info.is_tensor(i)
+
+
+def test_a_size_that_no_type_can_hold() -> None:
+    with CONTEXT, pytest.raises(RelaxError, match=r"expected dimensions from 0 to 2\*\*63 - 1, got 9223372036854775808"):
+        _ = TensorInfo((2**63,), ir.F32Type.get()).type

@@ -135,7 +135,10 @@ def test_options(options, expected, module):
         ("canonicalise", "expected the name of a pass, got 'canonicalise', did you mean 'canonicalize'"),
         ("func.func(nope)", "expected the name of a pass, got 'nope'"),
         ("test-spy{conut=1}", "pass 'test-spy' has no option named 'conut', did you mean 'count'"),
-        ("relax-lazy-transform-params{x=1}", "pass 'relax-lazy-transform-params' has no option named 'x' (options: none)"),
+        (
+            "relax-inline-private-functions{x=1}",
+            "pass 'relax-inline-private-functions' has no option named 'x' (options: none)",
+        ),
         ("cse{x=1}", "pass 'cse' has no option named 'x'"),
         ("test-spy{count=many}", "expected an integer for option 'count' of pass 'test-spy', got 'many'"),
         ("test-spy{count}", "expected an integer for option 'count' of pass 'test-spy', got no value"),
@@ -153,6 +156,13 @@ def test_options(options, expected, module):
         ("test-spy{} cse", "expected ',' after 'test-spy{}', got 'cse'"),
         ("not.an_op(cse)", "expected an op to nest passes under, got 'not.an_op'"),
         ("func.func(relax-realize-vdevice)", "expected pass 'relax-realize-vdevice' directly under builtin.module, got it"),
+        ("cse\ud800", "expected a pipeline without surrogates, got 'cse\\ud800'"),
+        ("func.func(" * 1000, "expected a pipeline nested at most"),
+        ("symbol-dce(cse)", "expected an op to nest passes under, got 'symbol-dce'"),
+        (
+            "one-shot-bufferize{bufferize-function-boundaries=maybe}",
+            "expected a valid pass or pipeline, got 'one-shot-bufferize{",
+        ),
     ],
 )
 def test_mistakes(text, message):
@@ -231,6 +241,6 @@ def test_plugins_come_from_entry_points(monkeypatch, module):
 
 def test_plugin_that_does_not_load(monkeypatch):
     _plug_in(monkeypatch, "relaxir.nowhere:Nothing")
-    with pytest.raises(RelaxError, match=r"expected plug-in pass .test-plugin. at relaxir\.nowhere:Nothing, got"):
+    with pytest.raises(RelaxError, match=r"expected plug-in pass 'test-plugin' at relaxir\.nowhere:Nothing, got"):
         build("test-plugin")
     pass_registry._load_plugins.cache_clear()
