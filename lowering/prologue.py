@@ -278,7 +278,7 @@ def _computed(producer: ir.Operation, elements: Iterator[ir.Value], fused: ir.Op
     *body, last = list(source.operations)
     for op in body:
         clone_with(op.operation, inner, ir.InsertionPoint(block))
-    return inner.get(last.operands[0], last.operands[0])
+    return inner[last.operands[0]]
 
 
 def _composed(inner: ir.AffineMap, outer: ir.AffineMap) -> ir.AffineMap:

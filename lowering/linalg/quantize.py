@@ -44,8 +44,9 @@ def _exprs(parameter: Tensor, x: Tensor, axis: int) -> Exprs:
 def _block(loop: int, blocks: Dim, size: Dim) -> int | ir.AffineExpr:
     if blocks == 1:
         return ZERO
-    whole = not isinstance(blocks, int) or not isinstance(size, int) or blocks == size
-    return loop if whole else ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(loop), size // blocks)
+    if not isinstance(blocks, int) or not isinstance(size, int) or blocks == size:
+        return loop
+    return ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(loop), size // blocks)
 
 
 def _float_type(*tensors: Tensor) -> ir.Type:

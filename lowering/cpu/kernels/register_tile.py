@@ -190,16 +190,15 @@ class Kernel:
     def _stage(self, point: Point, columns: Columns, tiles: Callable[[], None]) -> None:
         em, depth, width = self.emitter, self.extents[self.contraction.k].static, self.width * self.vectors
         assert depth is not None
-        if self.scratch is None:
-            self.scratch = em.scratch(depth * width, self.output.argument.type)
+        scratch = em.scratch(depth * width, self.output.argument.type) if self.scratch is None else self.scratch
 
         def row(k: ir.Value) -> None:
             for j, column in enumerate(columns):
                 value = self._factor(self.contraction.right, self._column_point(point.at(self.contraction.k, k), column))
-                em.effect("vector.store", [value, self.scratch, self._scratch_index(k, j)])
+                em.effect("vector.store", [value, scratch, self._scratch_index(k, j)])
 
         em.each(em.number(0), em.number(depth), 1, row)
-        self.is_staged = True
+        self.scratch, self.is_staged = scratch, True
         tiles()
         self.is_staged = False
 
