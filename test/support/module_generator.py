@@ -7,9 +7,11 @@ exactly, in whatever order a pass has made of them. Bodies of functions are writ
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from support.random_body import ARGUMENT_BOUND, Body, Function, Shape, Style, Value, type_text
+from support.random_idioms import choose
 
 __all__ = ["random_module"]
 
@@ -43,7 +45,7 @@ class _Module:
     def private(self, name: str) -> str:
         shapes = [self.rng.choice(_SHAPES) for _ in range(self.rng.randrange(1, 4))]
         arguments = [Value(f"%a{i}", s, bound=ARGUMENT_BOUND) for i, s in enumerate(shapes)]
-        text, results = self._body(arguments, [], 5)
+        text, results = self._finished(self._new_body(arguments, []), list(arguments), 5)
         self.functions.append(Function(name, arguments, results))
         parameters = ", ".join(f"{a.text}: {a.type}" for a in arguments)
         return f"func.func private @{name}({parameters}) -> ({_types(results)}) {{\n{text}\n}}"
@@ -57,10 +59,17 @@ class _Module:
         symbols = _OTHER_SYMBOLS if rng.random() < 0.3 else {}
         shapes: list[Shape] = [("n", 3), *(rng.choice(_SHAPES) for _ in range(rng.randrange(3)))]
         inputs = [Value(f"%a{i}", _renamed(s, symbols), bound=ARGUMENT_BOUND) for i, s in enumerate(shapes)]
+        idiom = choose(rng)
+        more = [replace(v, text=f"%i{i}") for i, v in enumerate(idiom.inputs)] if idiom is not None else []
+        own = [replace(v, text=f"%w{i}") for i, v in enumerate(idiom.weights)] if idiom is not None else []
         weights, quantized, parameters = self._weights(len(inputs), symbols)
-        text, results = self._body([*inputs, *weights], quantized, rng.randrange(4, 16))
-        if not quantized and rng.random() < 0.3:
+        parameters += [f'{v.text}: {v.type} {{relax.name = "{name}.{v.text[1:]}"}}' for v in own]
+        body = self._new_body([*inputs, *weights], quantized)
+        found = idiom.write(body, inputs[0], more, own) if idiom is not None else []
+        text, results = self._finished(body, [*inputs, *weights, *found], rng.randrange(4, 16), found)
+        if not quantized and idiom is None and rng.random() < 0.3:
             self.functions.append(Function(name, [*inputs, *weights], results))
+        inputs += more
         given = [f'{a.text}: {a.type} {{relax.name = "x{i}"}}' for i, a in enumerate(inputs)]
         attributes = f"attributes {{relax.num_input = {len(inputs)} : i64}}"
         return f"func.func @{name}({', '.join([*given, *parameters])}) -> ({_types(results)}) {attributes} {{\n{text}\n}}"
@@ -83,16 +92,19 @@ class _Module:
         floats = [w for w in weights.values() if w.dtype == "f32"]
         return floats, [w for w in weights.values() if w.dtype != "f32"], parameters
 
-    def _body(self, arguments: list[Value], quantized: list[Value], size: int) -> tuple[str, list[Value]]:
-        rng = self.rng
+    def _new_body(self, arguments: list[Value], quantized: list[Value]) -> Body:
         symbols = frozenset(d for a in arguments for d in a.shape if isinstance(d, str))
         shapes = [s for s in _SHAPES if symbols.issuperset(d for d in s if isinstance(d, str))]
-        body = Body(rng, self.style, self.functions, quantized, shapes, {s: s for s in symbols})
-        values = list(arguments)
+        return Body(self.rng, self.style, self.functions, quantized, shapes, {s: s for s in symbols})
+
+    def _finished(self, body: Body, values: list[Value], size: int, wanted: Sequence[Value] = ()) -> tuple[str, list[Value]]:
+        """The text, and the results, of a body that goes on with so many steps; wanted values are among the results."""
+        rng = self.rng
         for _ in range(size):
             values += body.step(values)
         # Arguments, duplicates and values used elsewhere are all returned now and then; late values more often.
         results = [rng.choice(values[-8:] if rng.random() < 0.7 else values) for _ in range(rng.randrange(1, 5))]
+        results += wanted
         body.lines.append(f"return {', '.join(v.text for v in results)} : {_types(results)}")
         return "\n".join("  " + line for line in body.lines), results
 

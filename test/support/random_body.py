@@ -115,7 +115,7 @@ class Body:
         self.count += 1
         return f"%v{self.count}"
 
-    def _emit(self, op: str, operands: Sequence[Value], results: Sequence[Value], attributes: str = "") -> list[Value]:
+    def emit(self, op: str, operands: Sequence[Value], results: Sequence[Value], attributes: str = "") -> list[Value]:
         """Writes an op; returns the results under their names. A bound is limited by taking the sign."""
         name, several = self._name(), len(results) != 1
         if self.style.policy and op[0] != "@" and self.rng.random() < 0.05:
@@ -131,13 +131,13 @@ class Body:
         made = [replace(r, text=f"{name}#{i}" if several else name, place=r.place or place) for i, r in enumerate(results)]
         return [self._limited(v, _LIMIT) for v in made]
 
-    def _one(self, op: str, operands: Sequence[Value], shape: Shape, bound: int, attributes: str = "") -> list[Value]:
+    def one(self, op: str, operands: Sequence[Value], shape: Shape, bound: int, attributes: str = "") -> list[Value]:
         """An op with one result, of its first operand's dtype and device."""
         first = operands[0]
-        return self._emit(op, operands, [Value("", shape, first.dtype, first.device, bound=bound)], attributes)
+        return self.emit(op, operands, [Value("", shape, first.dtype, first.device, bound=bound)], attributes)
 
     def _limited(self, value: Value, bound: int) -> Value:
-        return value if value.bound <= bound else self._one("sign", [value], value.shape, 1)[0]
+        return value if value.bound <= bound else self.one("sign", [value], value.shape, 1)[0]
 
     def _alike(self, x: Value, values: Sequence[Value]) -> Value:
         """A value of the same type, hinted to the same place where it was hinted to another one."""
@@ -151,7 +151,7 @@ class Body:
 
     def _unary(self, values: Sequence[Value]) -> list[Value]:
         x, op = self.rng.choice(values), self.rng.choice(_UNARY)
-        return self._one(op, [x], x.shape, 1 if op == "sign" else x.bound)
+        return self.one(op, [x], x.shape, 1 if op == "sign" else x.bound)
 
     def _binary(self, values: Sequence[Value]) -> list[Value]:
         x, op = self.rng.choice(values), self.rng.choice(_BINARY)
@@ -159,40 +159,40 @@ class Body:
         if op == "multiply" and x.bound * y.bound > _LIMIT:
             op = "maximum"
         bounds = {"multiply": x.bound * y.bound, "maximum": max(x.bound, y.bound), "minimum": max(x.bound, y.bound)}
-        return self._one(op, [x, y], x.shape, bounds.get(op, x.bound + y.bound))
+        return self.one(op, [x, y], x.shape, bounds.get(op, x.bound + y.bound))
 
     def _constant(self, values: Sequence[Value]) -> list[Value]:
         if self.rng.random() < 0.5:
-            return self._full(self.rng.choice(self.shapes), self.rng.randrange(4))
+            return self.full(self.rng.choice(self.shapes), self.rng.randrange(4))
         shape = self.rng.choice(_STATIC)
         numbers = iter([self.rng.randrange(-3, 4) for _ in range(6)])
         text = _nested(shape, numbers)
-        return self._emit("constant", [], [Value("", shape)], f"{{value = dense<{text}> : {type_text(shape)}}}")
+        return self.emit("constant", [], [Value("", shape)], f"{{value = dense<{text}> : {type_text(shape)}}}")
 
-    def _full(self, shape: Shape, value: int, dtype: str = "f32") -> list[Value]:
-        return self._emit("full", [], [Value("", shape, dtype, bound=abs(value))], f"{{value = {value}.0 : f64}}")
+    def full(self, shape: Shape, value: int, dtype: str = "f32") -> list[Value]:
+        return self.emit("full", [], [Value("", shape, dtype, bound=abs(value))], f"{{value = {value}.0 : f64}}")
 
     def _sum(self, values: Sequence[Value]) -> list[Value]:
         x = self.rng.choice(values)
         axis = self.rng.randrange(len(x.shape))
         shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-        (total,) = self._one("sum", [x], shape, 24 * x.bound, f"{{axis = array<i64: {axis}>, keepdims = true}}")
-        return [total, *self._one("subtract", [x, total], x.shape, x.bound + total.bound)]
+        (total,) = self.one("sum", [x], shape, 24 * x.bound, f"{{axis = array<i64: {axis}>, keepdims = true}}")
+        return [total, *self.one("subtract", [x, total], x.shape, x.bound + total.bound)]
 
     def _dequantize(self, values: Sequence[Value]) -> list[Value]:
         if not self.quantized:
             return self._unary(values)
         x = self.rng.choice(self.quantized)
-        scale, zero = self._full((), 2)[0], self._full((), 1, "i8")[0]
+        scale, zero = self.full((), 2)[0], self.full((), 1, "i8")[0]
         wide = Value("", x.shape, "f32", x.device, bound=2 * (x.bound + 1))
-        return self._emit("dequantize", [x, scale, zero], [wide])
+        return self.emit("dequantize", [x, scale, zero], [wide])
 
     def _match_cast(self, values: Sequence[Value]) -> list[Value]:
         """To a symbol that is new, an op there, and back."""
         x, symbol = self.rng.choice(values), f"k{self.count}"
-        (cast,) = self._one("match_cast", [x], (symbol, *x.shape[1:]), x.bound)
-        (inner,) = self._one("negative", [cast], cast.shape, x.bound)
-        return self._one("match_cast", [inner], x.shape, x.bound)
+        (cast,) = self.one("match_cast", [x], (symbol, *x.shape[1:]), x.bound)
+        (inner,) = self.one("negative", [cast], cast.shape, x.bound)
+        return self.one("match_cast", [inner], x.shape, x.bound)
 
     # Products.
 
@@ -203,7 +203,7 @@ class Body:
 
     def _product(self, x: Value, y: Value) -> Value:
         bound = 8 * x.bound * y.bound
-        return self._one("matmul", [x, y], (x.shape[0], y.shape[1]), bound)[0]
+        return self.one("matmul", [x, y], (x.shape[0], y.shape[1]), bound)[0]
 
     def _matmul(self, values: Sequence[Value]) -> list[Value]:
         return self._several_products(values, 1)
@@ -231,7 +231,7 @@ class Body:
         last = self._matrices(values, a.shape[1], x)
         if not last or self.rng.random() < 0.4:
             b = self.rng.choice([m for m in middle if m.type == a.type])
-            (total,) = self._one("add", [a, b], a.shape, a.bound + b.bound)
+            (total,) = self.one("add", [a, b], a.shape, a.bound + b.bound)
             return [self._product(x, total)]
         b = self.rng.choice(last)
         if self.rng.random() < 0.5:
@@ -248,32 +248,32 @@ class Body:
         return self.rng.choice(kinds)(x)
 
     def _permute(self, x: Value) -> list[Value]:
-        return self._one("permute_dims", [x], x.shape[::-1], x.bound)
+        return self.one("permute_dims", [x], x.shape[::-1], x.bound)
 
     def _cast(self, x: Value) -> list[Value]:
         dtype = self.rng.choice([d for d, bound in _CASTS.items() if x.bound <= bound])
-        (other,) = self._emit("astype", [x], [replace(x, dtype=dtype)], f"{{dtype = {dtype}}}")
-        return self._emit("astype", [other], [replace(x, text="")], "{dtype = f32}")
+        (other,) = self.emit("astype", [x], [replace(x, dtype=dtype)], f"{{dtype = {dtype}}}")
+        return self.emit("astype", [other], [replace(x, text="")], "{dtype = f32}")
 
     def _expand(self, x: Value) -> list[Value]:
         axis = self.rng.randrange(len(x.shape) + 1)
         attributes = f"{{axis = array<i64: {axis}>}}"
-        (wide,) = self._one("expand_dims", [x], (*x.shape[:axis], 1, *x.shape[axis:]), x.bound, attributes)
-        return self._one("squeeze", [wide], x.shape, x.bound, attributes)
+        (wide,) = self.one("expand_dims", [x], (*x.shape[:axis], 1, *x.shape[axis:]), x.bound, attributes)
+        return self.one("squeeze", [wide], x.shape, x.bound, attributes)
 
     def _concat(self, x: Value) -> list[Value]:
         if not isinstance(x.shape[0], int) or x.shape[0] > 12:
             return [x]
-        return self._one("concat", [x, x], (2 * x.shape[0], *x.shape[1:]), x.bound)
+        return self.one("concat", [x, x], (2 * x.shape[0], *x.shape[1:]), x.bound)
 
     def _split(self, x: Value) -> list[Value]:
         if not isinstance(x.shape[0], int) or x.shape[0] % 2:
             return [x]
         half = replace(x, shape=(x.shape[0] // 2, *x.shape[1:]))
-        return self._emit("split", [x], [half, half], "{sections = 2 : i64}")
+        return self.emit("split", [x], [half, half], "{sections = 2 : i64}")
 
     def _reshape(self, x: Value) -> list[Value]:
-        return self._one("reshape", [x], self.rng.choice(_STATIC), x.bound)
+        return self.one("reshape", [x], self.rng.choice(_STATIC), x.bound)
 
     # Devices.
 
@@ -284,16 +284,16 @@ class Body:
 
     def _hinted(self, x: Value, place: str) -> Value:
         result = replace(x, device=None, place=place)
-        return self._emit("hint_on_device", [x], [result], f'{{vdevice = "{place}"}}')[0]
+        return self.emit("hint_on_device", [x], [result], f'{{vdevice = "{place}"}}')[0]
 
     def _copy(self, values: Sequence[Value]) -> list[Value]:
         x, device = self.rng.choice(values), self.rng.choice(self.style.devices)
-        return self._emit("to_vdevice", [x], [replace(x, device=device, place=device)], f'{{vdevice = "{device}"}}')
+        return self.emit("to_vdevice", [x], [replace(x, device=device, place=device)], f'{{vdevice = "{device}"}}')
 
     def _unplace(self, values: Sequence[Value]) -> list[Value]:
         """A result whose type does not say where it is."""
         x = self.rng.choice(values)
-        return self._emit("negative", [x], [replace(x, device=None)])
+        return self.emit("negative", [x], [replace(x, device=None)])
 
     # Calls.
 
@@ -311,18 +311,18 @@ class Body:
         self.symbols = symbols
         operands = [self._passed(v, wanted) for v, wanted in zip(operands, callee.arguments, strict=True)]
         results = [replace(r, text="", place=None) for r in callee.results]
-        return [self._returned(r) for r in self._emit(f"@{callee.name}", operands, results)]
+        return [self._returned(r) for r in self.emit(f"@{callee.name}", operands, results)]
 
     def _passed(self, value: Value, wanted: Value) -> Value:
         value = self._limited(value, wanted.bound)
         if value.shape == wanted.shape:
             return value
-        return self._one("match_cast", [value], wanted.shape, value.bound)[0]
+        return self.one("match_cast", [value], wanted.shape, value.bound)[0]
 
     def _returned(self, result: Value) -> Value:
         """A result whose dimensions go by the caller's names again."""
         shape = tuple(self.symbols.get(d, d) if isinstance(d, str) else d for d in result.shape)
-        return result if shape == result.shape else self._one("match_cast", [result], shape, result.bound)[0]
+        return result if shape == result.shape else self.one("match_cast", [result], shape, result.bound)[0]
 
     # Control flow.
 
