@@ -101,7 +101,7 @@ class _Dependencies:
     def __init__(self, block: ir.Block, values: Iterable[ir.Value]):
         self.ops = operations(block)[:-1]
         self.producer = {r: i for i, op in enumerate(self.ops) for r in op.results}
-        self._argument = {a: i for i, a in enumerate(block.arguments)}
+        self._argument: dict[ir.Value, int] = {a: i for i, a in enumerate(block.arguments)}
         self.reads: list[tuple[list[int], list[int]] | None] = [None] * len(self.ops)
         for i in self._closure(values):
             self.reads[i] = self._read(i)

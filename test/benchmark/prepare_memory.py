@@ -1,8 +1,9 @@
 """Peak memory of ``Executable.prepare`` on a checkpoint larger than it may hold: a bound in largest tensors, measured.
 
-``python test/benchmark/prepare_memory.py [--gib 2] [--tensors 128]`` writes a synthetic f32 checkpoint of equal matrices,
-compiles a module that multiplies by each of them (so each is transposed and packed), prepares in a fresh process, and prints
-that process's peak resident memory above its base, in units of the largest tensor, beside what was predicted.
+``python test/benchmark/prepare_memory.py [--gib 2] [--tensors 128] [--shared]`` writes a synthetic f32 checkpoint of equal
+matrices, compiles a module that multiplies by each of them (so each is transposed and packed; with ``--shared`` also scaled by
+one row that all share), prepares in a fresh process, and prints that process's peak resident memory above its base, in units
+of the largest tensor, beside what was predicted.
 """
 
 from __future__ import annotations
@@ -26,18 +27,21 @@ def build_checkpoint(path: Path, tensors: int, side: int) -> None:
     from relaxir.weights import write_safetensors
 
     block = np.random.default_rng(0).standard_normal((side, side), dtype=np.float32)
-    write_safetensors(path, {f"layer{i}.weight": block for i in range(tensors)})
+    write_safetensors(path, {f"layer{i}.weight": block for i in range(tensors)} | {"scale": block[0]})
 
 
-def build_artifact(path: Path, tensors: int, side: int) -> None:
-    """An executable whose every weight is transposed and packed at preparation."""
+def build_artifact(path: Path, tensors: int, side: int, shared: bool) -> None:
+    """An executable whose every weight is transposed and packed at preparation, and scaled by one that all share."""
     import relaxir as rx
 
     builder = rx.Builder()
     with builder.function("main"):
         x = builder.input("x", ("n", side), "f32")
+        scale = builder.weight("scale", (side,), "f32")
         for i in range(tensors):
             weight = builder.weight(f"layer{i}.weight", (side, side), "f32")
+            if shared:
+                weight = builder.multiply(weight, scale)
             x = builder.matmul(x, builder.permute_dims(weight, axes=[1, 0]))
         builder.output(x)
     rx.compile(builder.build()).save(path)
@@ -66,13 +70,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=2.0, help="size of the checkpoint")
     parser.add_argument("--tensors", type=int, default=128)
+    parser.add_argument("--shared", action="store_true", help="one weight that goes into all others")
     options = parser.parse_args()
     side = int((options.gib * 2**30 / 4 / options.tensors) ** 0.5) // 32 * 32
     with tempfile.TemporaryDirectory() as folder:
         raw, artifact, prepared = (Path(folder) / n for n in ("raw.safetensors", "model.relax", "prepared.safetensors"))
         build_checkpoint(raw, options.tensors, side)
         start = time.perf_counter()
-        build_artifact(artifact, options.tensors, side)
+        build_artifact(artifact, options.tensors, side, options.shared)
         compiled = time.perf_counter() - start
         command = [sys.executable, "-c", _MEASURE, str(artifact), str(raw), str(prepared)]
         measured = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
