@@ -30,7 +30,7 @@ def _sources(op: ir.OpView) -> list[int | None]:
     """For each dimension of the result the operand's."""
     shape = TensorInfo.of(op.operands[0]).shape
     if isinstance(op, PermuteDims):
-        return list(range(len(shape)))[::-1] if op.axes is None else [normalize_axis(a, len(shape)) for a in op.axes]
+        return [normalize_axis(a, len(shape)) for a in op.axes or range(len(shape))[::-1]]
     if isinstance(op, Squeeze):
         dropped = [i for i, d in enumerate(shape) if d == 1] if op.axis is None else normalize_axes(op.axis, len(shape))
         return [i for i in range(len(shape)) if i not in dropped]

@@ -231,8 +231,8 @@ def _sum_of_inputs(op: ir.OpView, shift: ir.Value) -> ir.Value:
     if isinstance(op, MatMul):
         return MatMul.create(shift, wide).result
     products = Multiply.create(wide, per_input_channel(op, shift)).result
-    (_, output) = weight_axis(op, output_axis(op))
-    return Sum.create(products, axis=[i for i in range(4) if i != output]).result
+    outputs = op.kernel_layout.index("O")
+    return Sum.create(products, axis=[i for i in range(4) if i != outputs]).result
 
 
 def _erase(ops: list[ir.OpView]) -> None:

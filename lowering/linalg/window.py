@@ -45,7 +45,7 @@ def with_spatial(items: Sequence[Size], layout: str, spatial: Sequence[Size]) ->
 
 def window_exprs(axes: Sequence[Axis], layout: str) -> list[ir.AffineExpr]:
     """The element of a padded image at loops over the result's dimensions, in its layout, and then over the window's two."""
-    loops = [ir.AffineExpr.get_dim(i) for i in range(6)]
+    loops: list[ir.AffineExpr] = [ir.AffineExpr.get_dim(i) for i in range(6)]
     where = loops[:4]
     for i, (axis, place) in enumerate(zip(axes, spatial_axes(layout), strict=True)):
         where[place] = loops[place] * axis.stride + loops[4 + i] * axis.dilation
