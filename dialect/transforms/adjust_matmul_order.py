@@ -84,6 +84,10 @@ class _Change:
     other: Factor
     inner_left: bool
 
+    def may_be_free(self, values: KnownValues) -> bool:
+        """Whether the new inner product may be one that lifting prepares."""
+        return values.may_be_lifted(*(f.value for f in self.inner))
+
     @property
     def costs(self) -> tuple[Size, Size] | None:
         """Operations of the new inner and of the new outer product."""
@@ -123,7 +127,7 @@ class _Order:
         result = product.results[0]
         if not isinstance(outer, MatMul) or result in self.dead or result in self.values.known or not is_associative(outer):
             return None
-        return next((c for c in self._changes(outer) if self._is_cheaper(c)), None)
+        return next((c for c in self._changes(outer) if self._is_cheaper(c, c.may_be_free(self.values))), None)
 
     def _changes(self, outer: MatMul) -> Iterator[_Change]:
         """The orders that are one step away."""
@@ -135,7 +139,7 @@ class _Order:
 
     def _is_open(self, product: Product, outer: MatMul) -> bool:
         """Whether a product can be taken apart: nothing else needs it and no loop is between, or it is known ahead."""
-        if product.ops[0].results[0] in self.values.known:
+        if self.values.is_ready(product.ops[0].results[0]):
             return True
         block = outer.operation.block
         return all(op.block == block and not self._has_other_uses(op.results[0]) for op in product.ops)
@@ -149,21 +153,28 @@ class _Order:
                 return True
         return False
 
-    def _is_cheaper(self, change: _Change) -> bool:
+    def _is_cheaper(self, change: _Change, inner_is_free: bool) -> bool:
         costs, outer = change.costs, product_flops(TensorInfo.of(change.outer.lhs), TensorInfo.of(change.outer.rhs))
         inner = change.old.flops
         if costs is None or outer is None or inner is None:
             return False
-        before = outer + (0 if change.old.ops[0].results[0] in self.values.known else inner)
-        after = costs[1] + (0 if self.values.would_be_lifted(*(f.value for f in change.inner)) else costs[0])
+        before = outer + (0 if self.values.is_ready(change.old.ops[0].results[0]) else inner)
+        after = costs[1] + (0 if inner_is_free else costs[0])
         return after != before and is_at_most(after, before, self.ranges)
 
     def _apply(self, change: _Change) -> list[ir.Operation]:
-        """Writes the new order; returns the products that are new, and those that read the result."""
+        """Writes the new order; returns the products that are new, and those that read the result.
+
+        Nothing is replaced when lifting would leave the new inner product to inference after all, and that is not cheaper.
+        """
         outer, old = change.outer.operation, change.old.ops[-1]
         with ir.InsertionPoint(outer), old.location:
             factors = [f.write(self.values) for f in change.inner]
             inner = self.values.enter(MatMul.create(*factors))
+            if not self._is_cheaper(change, self.values.is_ready(inner.results[0])):
+                for op in (inner, *(v.owner.operation for f, v in zip(change.inner, factors, strict=True) if f.transposed)):
+                    self._kill_if_unused(op)
+                return []
             other = change.other.write(self.values)
         operands = (inner.results[0], other) if change.inner_left else (other, inner.results[0])
         with ir.InsertionPoint(outer), outer.location:

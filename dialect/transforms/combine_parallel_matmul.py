@@ -64,11 +64,13 @@ class CombineParallelMatmul(Pass):
         known = KnownAhead(op)
         for function, inputs in entries:
             values = known.of(function, inputs)
+            unused: list[ir.Value] = []
             for block in _blocks(function.operation):
                 order = _Order(block)
                 for group in _groups(block, values):
                     for chunk in self._chunks(group):
-                        _combine(chunk, values, order)
+                        unused += _combine(chunk, values, order)
+            _erase_chains(unused)  # last, so that no new value is where one of these was: they are known values
 
     def _chunks(self, group: Sequence[MatMul]) -> Iterator[list[MatMul]]:
         """Products of a group that become one, in program order."""
@@ -115,7 +117,7 @@ def _groups(block: ir.Block, values: KnownValues) -> list[list[MatMul]]:
 
 
 def _is_candidate(weight: ir.Value, values: KnownValues) -> bool:
-    return weight in values.derived and len(shape := TensorInfo.of(weight).shape) > 1 and shape[-1] is not None
+    return values.is_ready(weight) and len(shape := TensorInfo.of(weight).shape) > 1 and shape[-1] is not None
 
 
 def _columns(weight: ir.Value) -> Size:
@@ -139,7 +141,7 @@ def _readers(weight: ir.Value, values: KnownValues) -> int:
     count = 0
     for use in weight.uses:
         results = list(use.owner.operation.results)
-        count += not results or results[0] not in values.known
+        count += not results or not values.is_ready(results[0])
         if count > 1:
             break
     return count
@@ -175,7 +177,18 @@ class _Order:
             op.erase()
 
 
-def _combine(products: Sequence[MatMul], values: KnownValues, order: _Order) -> None:
+def _erase_chains(concats: Iterable[ir.Value]) -> None:
+    """Erases concatenations that nothing reads, and those that only they read."""
+    for value in concats:
+        op = value.owner
+        while isinstance(op, Concat) and is_unused(op.operation):
+            lhs = op.lhs.owner
+            op.operation.erase()
+            op = lhs
+
+
+def _combine(products: Sequence[MatMul], values: KnownValues, order: _Order) -> list[ir.Value]:
+    """Makes one product of several; returns a combined weight that is of no use, because lifting would not prepare it."""
     first = products[0]
     weights = [p.rhs for p in products]
     order.move_before(weights, first.operation)
@@ -183,6 +196,8 @@ def _combine(products: Sequence[MatMul], values: KnownValues, order: _Order) -> 
     ends: list[ir.Value] = [p.results[0] for p in products]
     with ir.InsertionPoint(first), first.location:
         weight = _concatenated(weights, values)
+        if not values.is_ready(weight):  # each is, but they grow too much together
+            return [weight]
         result = MatMul.create(first.lhs, weight, out_dtype=attrs_of(first)["out_dtype"]).results[0]
     replaced = [[p.operation for p in products]]
     while (step := _Step.of(ends, sizes, values)) is not None:
@@ -193,6 +208,7 @@ def _combine(products: Sequence[MatMul], values: KnownValues, order: _Order) -> 
     _slice(result, ends, sizes, first.operation)
     for ops in reversed(replaced):
         order.erase(ops)
+    return []
 
 
 @dataclass
@@ -227,7 +243,7 @@ class _Step:
         if len(ops[0].operands) == 1:
             return _Step(ops, 0, [])
         vectors = [op.operands[1 - positions[0]] for op in ops]
-        fits = [v in values.derived and TensorInfo.of(v).shape == (n,) for v, n in zip(vectors, sizes, strict=True)]
+        fits = [values.is_ready(v) and TensorInfo.of(v).shape == (n,) for v, n in zip(vectors, sizes, strict=True)]
         return _Step(ops, positions[0], vectors) if all(fits) else None
 
     def apply(self, value: ir.Value, where: ir.Operation, values: KnownValues) -> ir.Value:

@@ -76,7 +76,7 @@ class _Sum:
     Attributes:
         product: the matmul.
         adds: the additions, users before producers.
-        known: parts that are known ahead, in order.
+        known: parts that lifting prepares, in order.
         others: the other parts, in order.
     """
 
@@ -100,7 +100,7 @@ class _Sum:
                 parts.append(value)
         if not adds:
             return None
-        return _Sum(product, adds, [p for p in parts if p in values.known], [p for p in parts if p not in values.known])
+        return _Sum(product, adds, [p for p in parts if values.is_ready(p)], [p for p in parts if not values.is_ready(p)])
 
     def pays(self, ranges: Ranges) -> bool:
         """Whether taking the sum apart is proven to take fewer operations."""

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from ..bindings import func, ir
 from ..call_graph import CallGraph
 from ..ops import MatchCast
+from ..signature import argument_attributes, weight_names
 from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import blocks_of, free_values, operations
 from .inlining import DEFINING_OPS
 from .lift_analysis import Lifting
+from .lift_costs import Costs
+from .lift_policy import Limits, Policy, check_overrides, override_of
+from .lift_transform_params import LiftTransformParams
 
 __all__ = ["KnownAhead", "KnownValues"]
 
@@ -23,13 +27,22 @@ class KnownValues:
     Attributes:
         known: weights, constants, and what is computed from them and can be lifted.
         derived: those that come from at least one weight. Lifting leaves to inference what comes from constants alone.
+        policy: what lifting, by its default limits, leaves to inference although it is derived.
     """
 
     known: set[ir.Value]
     derived: set[ir.Value]
+    policy: Policy
 
-    def would_be_lifted(self, *operands: ir.Value) -> bool:
-        """Whether an op on these values, which cannot fail and mentions no new symbols, is done at preparation."""
+    def is_ready(self, value: ir.Value) -> bool:
+        """Whether inference takes a value ready made once weights are lifted: a weight, or what is worth lifting."""
+        if value not in self.derived:
+            return False
+        owner = value.owner
+        return isinstance(owner, ir.Block) or self.policy.refusal(owner.operation, [value]) is None
+
+    def may_be_lifted(self, *operands: ir.Value) -> bool:
+        """Whether an op on these values that cannot fail and mentions no new symbols is derived, and so perhaps lifted."""
         return self.known.issuperset(operands) and not self.derived.isdisjoint(operands)
 
     def enter(self, op: ir.Operation) -> ir.Operation:
@@ -39,15 +52,19 @@ class KnownValues:
             self.known.update(op.results)
             if not self.derived.isdisjoint(read):
                 self.derived.update(op.results)
+                self.policy.add(op)
         return op
 
 
 class KnownAhead:
-    """Answers for the functions of one module."""
+    """Answers for the functions of one module. Raises RelaxError where a ``relax.lift`` is wrong."""
 
     def __init__(self, module: ir.Operation):
+        check_overrides(module)
         self.uses = SymbolUses()
         self.lifting = Lifting(CallGraph(module), self.uses)
+        default = LiftTransformParams()
+        self.limits = Limits.of(default.max_growth, default.growth_slack, default.max_total_growth)
 
     def of(self, function: func.FuncOp, inputs: int) -> KnownValues:
         """What is known of a function with that many run-time inputs; calls hide what they compute from weights."""
@@ -62,7 +79,11 @@ class _Search:
         self.block: ir.Block = function.regions[0].blocks[0]
         arguments: list[ir.Value] = list(self.block.arguments)
         self.weights = arguments[inputs:]
-        self.values = KnownValues(set(self.weights), set(self.weights))
+        self.values = KnownValues(set(self.weights), set(self.weights), Policy(ahead.limits, Costs()))
+        attributes = argument_attributes(function)[inputs:]
+        for weight, name, given in zip(self.weights, weight_names(function, inputs), attributes, strict=True):
+            self.values.policy.costs.add_weight(weight, name)
+            self.values.policy.add_weight(weight, override_of(given))
         self.symbols = bound_symbols(w.type for w in self.weights)
         self.runtime_symbols = set[str]().union(*(self.uses.of_type(a.type) for a in arguments[:inputs]))
 

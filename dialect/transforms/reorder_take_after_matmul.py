@@ -82,7 +82,7 @@ class _Match:
     @staticmethod
     def of(product: Any, values: KnownValues) -> _Match | None:
         take = product.rhs.owner
-        if not isinstance(take, Take) or take.x not in values.derived or take.indices in values.known:
+        if not isinstance(take, Take) or not values.is_ready(take.x) or take.indices in values.known:
             return None
         if take.operation.block != product.operation.block or not is_read_once(take.result):
             return None

@@ -35,6 +35,17 @@ func.func @square_weights(%x: tensor<2x8xf32> {relax.name = "x"}, %a: tensor<8x8
   return %2 : tensor<2x8xf32>
 }
 
+// A product of weights that lifting leaves to inference costs what it costs there.
+// CHECK-LABEL: @not_lifted(
+// CHECK-NEXT:    %0 = "relax.matmul"(%arg0, %arg1) : ({{.*}}) -> tensor<?x64xf32
+// CHECK-NEXT:    %1 = "relax.matmul"(%0, %arg2) : ({{.*}}) -> tensor<?x64xf32
+// CHECK-NEXT:    return %1
+func.func @not_lifted(%x: tensor<?x64xf32, {sym = ["n"]}> {relax.name = "x"}, %a: tensor<64x64xf32> {relax.name = "a", relax.lift = "never"}, %b: tensor<64x64xf32> {relax.name = "b"}) -> tensor<?x64xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64, relax.symbol_ranges = {n = [1, 32]}} {
+  %0 = "relax.matmul"(%a, %b) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = "relax.matmul"(%x, %0) : (tensor<?x64xf32, {sym = ["n"]}>, tensor<64x64xf32>) -> tensor<?x64xf32, {sym = ["n"]}>
+  return %1 : tensor<?x64xf32, {sym = ["n"]}>
+}
+
 // Weights on the left as well.
 // CHECK-LABEL: @weights_on_the_left(
 // CHECK-NEXT:    %0 = "relax.matmul"(%arg2, %arg0) : ({{.*}}) -> tensor<4x2xf32

@@ -138,6 +138,44 @@ func.func @read_elsewhere(%x: tensor<4x4xf32> {relax.name = "x"}, %a: tensor<4x4
   return %0, %b, %2, %3 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
 
+// Left alone: what lifting leaves to inference would be put together each time: for its growth, or because the user says so.
+// CHECK-LABEL: @not_lifted(
+// CHECK-NEXT:    %0 = "relax.astype"(%arg1) {dtype = f32}
+// CHECK-NEXT:    %1 = "relax.astype"(%arg2) {dtype = f32}
+// CHECK-NEXT:    %2 = "relax.negative"(%arg3)
+// CHECK-NEXT:    %3 = "relax.negative"(%arg4)
+// CHECK-NEXT:    %4 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<1x512xf32
+// CHECK-NEXT:    %5 = "relax.matmul"(%arg0, %1) : ({{.*}}) -> tensor<1x512xf32
+// CHECK-NEXT:    %6 = "relax.matmul"(%arg0, %2) : ({{.*}}) -> tensor<1x2xf32
+// CHECK-NEXT:    %7 = "relax.matmul"(%arg0, %3) : ({{.*}}) -> tensor<1x2xf32
+// CHECK-NEXT:    return %4, %5, %6, %7
+func.func @not_lifted(%x: tensor<1x1024xf32> {relax.name = "x"}, %a: tensor<1024x512xi8> {relax.name = "a"}, %b: tensor<1024x512xi8> {relax.name = "b"}, %c: tensor<1024x2xf32> {relax.name = "c", relax.lift = "never"}, %d: tensor<1024x2xf32> {relax.name = "d", relax.lift = "never"}) -> (tensor<1x512xf32>, tensor<1x512xf32>, tensor<1x2xf32>, tensor<1x2xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.astype"(%a) {dtype = f32} : (tensor<1024x512xi8>) -> tensor<1024x512xf32>
+  %1 = "relax.astype"(%b) {dtype = f32} : (tensor<1024x512xi8>) -> tensor<1024x512xf32>
+  %2 = "relax.negative"(%c) : (tensor<1024x2xf32>) -> tensor<1024x2xf32>
+  %3 = "relax.negative"(%d) : (tensor<1024x2xf32>) -> tensor<1024x2xf32>
+  %4 = "relax.matmul"(%x, %0) : (tensor<1x1024xf32>, tensor<1024x512xf32>) -> tensor<1x512xf32>
+  %5 = "relax.matmul"(%x, %1) : (tensor<1x1024xf32>, tensor<1024x512xf32>) -> tensor<1x512xf32>
+  %6 = "relax.matmul"(%x, %2) : (tensor<1x1024xf32>, tensor<1024x2xf32>) -> tensor<1x2xf32>
+  %7 = "relax.matmul"(%x, %3) : (tensor<1x1024xf32>, tensor<1024x2xf32>) -> tensor<1x2xf32>
+  return %4, %5, %6, %7 : tensor<1x512xf32>, tensor<1x512xf32>, tensor<1x2xf32>, tensor<1x2xf32>
+}
+
+// Left alone: each weight may grow that little, both together may not.
+// CHECK-LABEL: @grow_together(
+// CHECK-NEXT:    %0 = "relax.astype"(%arg1) {dtype = f32}
+// CHECK-NEXT:    %1 = "relax.astype"(%arg2) {dtype = f32}
+// CHECK-NEXT:    %2 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<1x512xf32
+// CHECK-NEXT:    %3 = "relax.matmul"(%arg0, %1) : ({{.*}}) -> tensor<1x512xf32
+// CHECK-NEXT:    return %2, %3
+func.func @grow_together(%x: tensor<1x512xf32> {relax.name = "x"}, %a: tensor<512x512xi8> {relax.name = "a"}, %b: tensor<512x512xi8> {relax.name = "b"}) -> (tensor<1x512xf32>, tensor<1x512xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.astype"(%a) {dtype = f32} : (tensor<512x512xi8>) -> tensor<512x512xf32>
+  %1 = "relax.astype"(%b) {dtype = f32} : (tensor<512x512xi8>) -> tensor<512x512xf32>
+  %2 = "relax.matmul"(%x, %0) : (tensor<1x512xf32>, tensor<512x512xf32>) -> tensor<1x512xf32>
+  %3 = "relax.matmul"(%x, %1) : (tensor<1x512xf32>, tensor<512x512xf32>) -> tensor<1x512xf32>
+  return %2, %3 : tensor<1x512xf32>, tensor<1x512xf32>
+}
+
 // Groups that follow each other: the slice of one is the left side of the next.
 // CHECK-LABEL: @one_after_the_other(
 // CHECK-NEXT:    %0 = "relax.concat"(%arg1, %arg2) {axis = 1 : i64} : ({{.*}}) -> tensor<4x8xf32

@@ -16,3 +16,18 @@ func.func @blocks(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_inpu
 ^bb1:
   return %w : tensor<4xf32>
 }
+
+// -----
+
+func.func @override(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+  // expected-error@+1 {{'relax.exp' op expected "always" or "never" for relax.lift, got 3 : i64}}
+  %0 = "relax.exp"(%w) {relax.lift = 3 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op expected relax.lift on a weight, got it on argument 0}}
+func.func @input(%x: tensor<4xf32> {relax.lift = "never"}, %w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+  return %x : tensor<4xf32>
+}
