@@ -164,6 +164,7 @@ class LiftPlanner:
         """Erases what nothing reads inside of a branch or loop: it would count as read by the whole, and be gone next time."""
         for inner in reversed(list(nested_operations(op))):
             if len(inner.results) and is_unused(inner) and self.lifting.purity.is_pure(inner):
+                self.policy.close(inner)
                 inner.erase()
 
     def _obstacle(self, op: ir.Operation, nested: bool) -> Refusal | None:

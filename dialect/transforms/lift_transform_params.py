@@ -144,7 +144,7 @@ class _Lift:
         self.accounts: list[Account] = []
 
     def plan(self, limits: Limits) -> None:
-        """Decides. What is inside of a branch or loop that is too large as a whole is only seen in another round."""
+        """Decides; once more after calls were inlined, or what is too large as a whole opened, as the next run would."""
         policy = Policy(limits, Costs())
         while True:
             policy = self._policy(limits, policy.opened)
@@ -153,7 +153,7 @@ class _Lift:
             self.plans = [p.plan() for p in planners]
             while policy.limit_total(self.plans):
                 self.plans = [p.plan() for p in planners]
-            if not policy.open(self.plans):
+            if not policy.open(self.plans) and not any(p.inlined for p in planners):
                 break
         self.policy = policy
         if report.is_collecting():

@@ -70,3 +70,25 @@ func.func @dead_inside(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, 
   %1 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// What nothing reads in a function that is inlined does not count either, nor what only that reads.
+// CHECK-LABEL: @dead_inlined_transform_params
+// CHECK-SAME:    -> (tensor<4xf32> {relax.name = "w.if"})
+func.func @dead_inlined(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+  %true = arith.constant true
+  %0 = scf.if %true -> tensor<4xf32> {
+    %n = "relax.negative"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %c = func.call @ignores(%n, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %c : tensor<4xf32>
+  } else {
+    scf.yield %w : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+func.func private @ignores(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %dead = "relax.abs"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
