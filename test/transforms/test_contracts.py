@@ -29,6 +29,7 @@ PASSES = [n for n, cls in pass_manager.registered().items() if cls.__module__.st
 PIPELINES = [
     *PASSES,
     "relax-lift-transform-params{shared=true}",
+    "relax-lift-transform-params{growth-slack=0 max-total-growth=1.2}",
     "relax-lift-transform-params,relax-lazy-transform-params",
     "relax-lift-transform-params,relax-lazy-get-input,relax-lazy-set-output",
     "relax-lift-transform-params,relax-lazy-transform-params,relax-schedule-lazy-io",
