@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,9 @@ if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises the
     from .bindings import ir
 
 __all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "warn"]
+
+# `callsite(a at b)`, where a and b may have one level of parentheses: the innermost one of several.
+_CALL_SITE = re.compile(r"callsite\(((?:[^()]|\([^()]*\))*) at ((?:[^()]|\([^()]*\))*)\)")
 
 
 class RelaxError(Exception):
@@ -78,9 +82,17 @@ def from_mlir_error(error: ir.MLIRError) -> DiagnosticError:
 
 
 def _location_text(location: object) -> str:
-    """``loc("f.mlir":3:5)`` as ``f.mlir:3:5``; an unknown location as the empty string."""
+    """``loc("f.mlir":3:5)`` as ``f.mlir:3:5``, that of an inlined op as ``f.mlir:3:5 (called at f.mlir:9:3)``.
+
+    An unknown location is the empty string.
+    """
     text = str(location)
     if not text.startswith("loc(") or not text.endswith(")"):
         return text
     inner = text[4:-1]
-    return "" if inner == "unknown" else inner.replace('"', "")
+    if inner == "unknown":
+        return ""
+    inner, count = inner.replace('"', ""), 1
+    while count:
+        inner, count = _CALL_SITE.subn(r"\1 (called at \2)", inner)
+    return inner

@@ -83,3 +83,29 @@ def test_recursion_stays_and_runs():
     with pytest.warns(rx.RelaxWarning, match=r"^-:2:1: 'func.func' op is recursive, calls of @f are not inlined"):
         exe = rx.compile(module)
     np.testing.assert_allclose(exe(x), rx.evaluate(module, "main", x)[0], rtol=1e-6)
+
+
+CHECKED = """func.func private @f(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = "relax.match_cast"(%x) : (tensor<?xf32>) -> tensor<4xf32>
+  %1 = "relax.match_cast"(%0) : (tensor<4xf32>) -> tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
+func.func private @g(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = call @f(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @main(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}> {
+  %0 = "relax.match_cast"(%x) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32>
+  %1 = call @g(%0) : (tensor<?xf32>) -> tensor<?xf32>
+  %2 = "relax.match_cast"(%1) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["n"]}>
+  return %2 : tensor<?xf32, {sym = ["n"]}>
+}"""
+
+
+def test_an_inlined_check_that_fails_tells_its_place_and_its_callers():
+    module, x = rx.Module.parse(CHECKED, "model.mlir"), np.zeros(5, np.float32)
+    place = r"model.mlir:2:8 \(called at model.mlir:7:8\) \(called at model.mlir:12:8\): "
+    with pytest.raises(rx.RelaxError, match=place + "expected dimension 0 to be 4"):
+        rx.compile(module)(x)
+    with pytest.raises(rx.RelaxError, match=place + "'relax.match_cast' op expected"):
+        rx.evaluate(module.run("relax-inline-private-functions"), "main", x)
