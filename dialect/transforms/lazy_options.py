@@ -79,9 +79,12 @@ def _extra(option: str, text: str) -> Extra:
     if not colon:
         return Extra(name, None)
     try:
-        type_ = ir.Type.parse(type_text)
+        # MLIR crashes on text that is empty.
+        type_ = ir.Type.parse(type_text) if type_text else None
     except ir.MLIRError:
-        raise RelaxError(f"expected the type of '{name}' for option '{option}', got '{type_text}'") from None
+        type_ = None
+    if type_ is None:
+        raise RelaxError(f"expected the type of '{name}' for option '{option}', got '{type_text}'")
     if not (is_tensor(type_) or isinstance(type_, ir.IndexType | ir.IntegerType | ir.FloatType | Object)):
         raise RelaxError(f"expected a tensor, a number or !relax.object as '{name}' for option '{option}', got {type_}")
     check_type(type_)

@@ -7,6 +7,7 @@
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{extra-get=index:i64})' 2>&1 | filecheck %s --check-prefix=RESERVED
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{extra-get=rank:i64,rank:index})' 2>&1 | filecheck %s --check-prefix=TWICE
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{extra-set=rank:number})' 2>&1 | filecheck %s --check-prefix=TYPE
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{extra-set=rank:})' 2>&1 | filecheck %s --check-prefix=EMPTY
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{extra-set=m:memref<4xf32>})' 2>&1 | filecheck %s --check-prefix=MEMREF
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main extra-get=rank})' 2>&1 | filecheck %s --check-prefix=ABSENT
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main extra-get=w})' 2>&1 | filecheck %s --check-prefix=WEIGHT
@@ -21,6 +22,7 @@
 // RESERVED:   error: expected identifiers other than index, name and value for option 'extra-get', got 'index'
 // TWICE:      error: expected distinct names for option 'extra-get', got 'rank' twice
 // TYPE:       error: expected the type of 'rank' for option 'extra-set', got 'number'
+// EMPTY:      error: expected the type of 'rank' for option 'extra-set', got ''
 // MEMREF:     error: expected a tensor, a number or !relax.object as 'm' for option 'extra-set', got memref<4xf32>
 // ABSENT:     error: 'func.func' op expected an input of @main named 'rank', got none
 // WEIGHT:     error: 'func.func' op expected 'w' to be an input of @main, got a weight
