@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..bindings import func, ir
-from ..call_graph import CallGraph, callee_of, calls_in, unreferenced_private_functions
+from ..call_graph import CallGraph, callee_of, calls_in, referenced_symbols, unreferenced_private_functions
 from ..errors import RelaxError
 from ..functions import NUM_INPUT, TRANSFORM_FOR, body_of, functions, is_private, name_of, num_input, transform_targets
 
@@ -79,10 +79,13 @@ def check_not_called(module: ir.Operation, changing: Iterable[func.FuncOp]) -> N
 
 
 def erase_unreferenced(module: ir.Operation, names: set[str]) -> None:
-    """Erases those of some private functions that nothing refers to any more."""
-    for function in unreferenced_private_functions(module) if names else ():
-        if name_of(function) in names:
-            function.operation.erase()
+    """Erases those of some private functions that nothing refers to any more, not even another one that stays."""
+    dead = {name_of(f): f for f in unreferenced_private_functions(module)} if names else {}
+    kept = [name for name in dead if name not in names]
+    for name in kept:
+        kept += [n for n in sorted(referenced_symbols(dead[name].operation)) if n in dead and n not in kept]
+    for name in dead.keys() - set(kept):
+        dead[name].operation.erase()
 
 
 def unused_name(module: ir.Operation, name: str) -> str:
