@@ -73,7 +73,7 @@ class Folding:
             if is_axis_move(step):
                 clone_with(step.operation, mapping, here)
             else:  # a bias, which the shift has
-                mapping[step.results[0]] = next(mapping[v] for v in step.operands if v in mapping)
+                mapping[step.results[0]] = next(mapping[v] for v in step.operands if v not in self.known)
         self._replace(norm, mapping[norm.x], bias, mapping[weight])
         _erase([norm, *producer.path, op])
         return True

@@ -135,6 +135,19 @@ func.func @region(%x: tensor<3x4xf32>, %flag: i1, %w: tensor<4x2xf32> {relax.nam
   return %1 : tensor<3x2xf32>
 }
 
+// A weight that is also the bias is scaled as the one and shifted as the other.
+// CHECK-LABEL: @weight_as_bias
+// CHECK:         %[[W:.*]] = "relax.multiply"(%arg1,
+// CHECK:         %[[Y:.*]] = "relax.matmul"(%arg0, %[[W]])
+// CHECK-NEXT:    %[[Z:.*]] = "relax.add"(%[[Y]], %{{.*}}) : (tensor<3x8xf32>, tensor<8xf32>)
+// CHECK-NEXT:    return %[[Z]]
+func.func @weight_as_bias(%x: tensor<3x1xf32>, %w: tensor<1x8xf32> {relax.name = "w"}, %p: tensor<8xf32> {relax.name = "p"}) -> tensor<3x8xf32> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.matmul"(%x, %w) : (tensor<3x1xf32>, tensor<1x8xf32>) -> tensor<3x8xf32>
+  %1 = "relax.add"(%w, %0) : (tensor<1x8xf32>, tensor<3x8xf32>) -> tensor<3x8xf32>
+  %2 = "relax.batch_norm"(%1, %p, %p, %p, %p) : (tensor<3x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<3x8xf32>
+  return %2 : tensor<3x8xf32>
+}
+
 // Left alone: a result that something else reads, another dimension than the output channels, an activation in between.
 // CHECK-LABEL: @leaves
 // CHECK-COUNT-3: "relax.batch_norm"

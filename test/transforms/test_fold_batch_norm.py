@@ -22,7 +22,7 @@ FOLD = "relax-fold-batch-norm"
 COMPILE = (
     f"relax-inline-private-functions,{FOLD},relax-canonicalize,relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
 )
-FUNCTIONS = ["conv", "bias", "one_dimension", "linear", "in_front", "in_front_of_linear", "narrow", "region"]
+FUNCTIONS = ["conv", "bias", "one_dimension", "linear", "in_front", "in_front_of_linear", "narrow", "region", "weight_as_bias"]
 SIZES = {"n": 2}
 
 
