@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +158,60 @@ def test_report_says_what_it_was_before() -> None:
         pass_manager.run(parse_module(casts_then_transposes(4, 4, 8), "-", new_context()), PASS)
     assert str(found) == "@main: holds 192 B at most, 576 B before; no order takes less than 192 B"
     assert str(report.Report.of_json(found.as_json())) == str(found)
+
+
+def test_the_stated_peak_is_what_numpy_allocates() -> None:
+    module = pass_manager.run(parse_module(casts_then_transposes(8, 512, 512), "-", new_context()), PASS)
+    (function,) = functions(module)
+    weight = np.ones((512, 512), np.float32)
+
+    def run() -> None:
+        evaluate(module, "main", [], provider=lambda index, name: weight.copy(), sink=lambda index, name, value: None)
+
+    run()  # imports what it needs
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        run()
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    stated = peak_bytes(function)
+    assert stated == 3 << 19
+    assert stated <= peak < stated + (256 << 10)  # Python objects
+
+
+HELD = "tensor<4xf32>"
+
+
+def nested(depth: int) -> str:
+    """Branches in branches; each has a value of its own, used after the branch inside."""
+    lines = ["%c = arith.constant true"]
+    lines.append(f'%w = "relax.get_param"(%p) {{index = 0 : i64}} : (!relax.param_provider) -> {HELD}')
+    for i in range(depth):
+        lines += [f"%r{i} = scf.if %c -> {HELD} {{", f'%n{i} = "relax.negative"(%w) : ({HELD}) -> {HELD}']
+    lines += [f'%e = "relax.exp"(%w) : ({HELD}) -> {HELD}', f"scf.yield %e : {HELD}"]
+    for i in reversed(range(depth)):
+        lines += ["} else {", f"scf.yield %w : {HELD}", "}"]
+        if i:
+            lines.append(f'%m{i} = "relax.add"(%r{i}, %n{i - 1}) : ({HELD}, {HELD}) -> {HELD}')
+            lines.append(f"scf.yield %m{i} : {HELD}")
+    lines.append(f'"relax.set_output"(%s, %r0) {{index = 0 : i64}} : (!relax.output_sink, {HELD}) -> ()')
+    body = "\n".join(lines)
+    return f"func.func @main(%p: !relax.param_provider, %s: !relax.output_sink) {{\n{body}\nreturn\n}}"
+
+
+def called(depth: int) -> str:
+    """Functions that call functions; the last one calls itself where the depth is 0."""
+    texts = [f'{{ %y = "relax.exp"(%x) : ({HELD}) -> {HELD}\n return %y : {HELD} }}']
+    texts += [f"{{ %y = call @f{i}(%x) : ({HELD}) -> {HELD}\n return %y : {HELD} }}" for i in range(depth or 1)]
+    functions = [f"func.func private @f{i}(%x: {HELD}) -> {HELD} {text}" for i, text in enumerate(texts[depth == 0 :])]
+    read = f'%x = "relax.get_param"(%p) {{index = 0 : i64}} : (!relax.param_provider) -> {HELD}'
+    last = f"func.func @main(%p: !relax.param_provider) -> {HELD} {{\n{read}\n%y = call @f{depth}(%x) : ({HELD}) -> {HELD}"
+    return "\n".join([*functions, last, f"return %y : {HELD}\n}}"])
+
+
+@pytest.mark.parametrize(("text", "peak"), [(nested(80), 64), (called(1500), 32), (called(0), None)])
+def test_nesting_and_calls_of_any_depth(text: str, peak: int | None) -> None:
+    module = pass_manager.run(parse_module(text, "-", new_context()), PASS)
+    assert peak_bytes(functions(module)[-1]) == peak
