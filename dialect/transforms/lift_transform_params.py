@@ -43,9 +43,10 @@ from ..bindings import func, ir
 from ..call_graph import CallGraph
 from ..errors import RelaxError
 from ..functions import body_of, name_of, num_input, transform_targets, update_type
+from ..op import DefiningOp
 from ..pass_manager import Pass
 from ..signature import argument_attributes, set_argument_attributes, tensor_name, weight_names, with_name
-from ..symbol_uses import SymbolUses
+from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import erase_unused, free_values, operations
 from .entries import (
     check_not_called,
@@ -295,10 +296,14 @@ def _update_arguments(entry: _Entry, plan: LiftPlan, names: list[str], added: li
 
 
 def _live(plan: LiftPlan) -> list[ir.Operation]:
-    """The ops that lifted values come from, in program order."""
-    wanted, live = set(plan.lifted), []
+    """The ops that lifted values come from, in program order, and those that define symbols that these mention."""
+    uses, bound = SymbolUses(), bound_symbols(w.type for w in plan.weights)
+    wanted, mentioned, live = set(plan.lifted), set[str](), list[ir.Operation]()
     for op in reversed(plan.ops):
-        if any(r in wanted for r in op.results):
+        symbols = uses.of_op(op) - bound
+        defines = isinstance(op.opview, DefiningOp) and not mentioned.isdisjoint(symbols)
+        if defines or any(r in wanted for r in op.results):
             wanted.update(free_values(op))
+            mentioned |= symbols
             live.append(op)
     return live[::-1]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..bindings import func, ir
 from ..errors import RelaxError
 from ..functions import TRANSFORM_FOR, body_of, name_of, num_input, result_names, returned_values, set_num_input, update_type
+from ..op import DefiningOp
 from ..purity import Purity
 from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, weight_names
 from ..symbol_uses import SymbolUses, bound_symbols, definers
@@ -112,9 +113,13 @@ class TransformFunction:
         with last.location, ir.InsertionPoint(last):
             func.ReturnOp(list(outputs.values()))
         last.erase()
+        uses, mentioned = SymbolUses(), set[str]()
         for op in reversed(operations(self._block)[:-1]):
-            if is_unused(op) and purity.is_pure(op):
+            defines = isinstance(op.opview, DefiningOp) and not mentioned.isdisjoint(uses.of_op(op))
+            if is_unused(op) and purity.is_pure(op) and not defines:
                 op.erase()
+            else:
+                mentioned |= uses.of_op(op)
         update_type(self.function)
         erase_arguments(self.function, self._unneeded())
         set_result_attributes(self.function, [named(n) for n in outputs])

@@ -23,3 +23,19 @@ func.func @main(%sum: tensor<?xf32, {sym = ["k + m"]}> {relax.name = "sum"}, %on
   %0 = "relax.shape_value"() {value = ["m"]} : () -> tensor<i64>
   return %0 : tensor<i64>
 }
+
+// -----
+
+// What defines a size that lifted ops mention is lifted with them, though none of them reads it.
+// CHECK-LABEL: @main_transform_params(%arg0: tensor<?xf32> {relax.name = "w"}, %arg1: tensor<f32> {relax.name = "s"})
+// CHECK-NEXT:    "relax.match_cast"(%arg0)
+// CHECK-NEXT:    %[[F:.*]] = "relax.full"
+// CHECK-NEXT:    %[[M:.*]] = "relax.multiply"(%[[F]], %arg1)
+// CHECK-NEXT:    return %[[M]]
+// CHECK-LABEL: @main(%arg0: tensor<?xf32, {sym = ["m"]}> {relax.name = "s.multiply"})
+func.func @main(%w: tensor<?xf32> {relax.name = "w"}, %s: tensor<f32> {relax.name = "s"}) -> tensor<?xf32, {sym = ["m"]}> attributes {relax.num_input = 0 : i64} {
+  %c = "relax.match_cast"(%w) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["m"]}>
+  %0 = "relax.full"() {value = 2.0 : f64} : () -> tensor<?xf32, {sym = ["m"]}>
+  %1 = "relax.multiply"(%0, %s) : (tensor<?xf32, {sym = ["m"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["m"]}>
+  return %1 : tensor<?xf32, {sym = ["m"]}>
+}
