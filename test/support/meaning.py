@@ -40,8 +40,13 @@ def entry_functions(module: ir.Operation) -> list[func.FuncOp]:
 
 
 def raw_weights(module: ir.Operation, name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Random raw weights, by name: those of all functions, because a shared transform function wants all; own ones win."""
-    found: dict[str, np.ndarray] = {}
+    """Random raw weights, by name: those of all functions, because a shared transform function wants all; own ones win.
+
+    What functions read by themselves is among them, too.
+    """
+    lazy = LazyCalls(module)
+    reads = [lazy.describe(op) for op in nested_operations(module) if lazy.is_read(op)]
+    found = {r.name or f"weight{r.index}": _random(r.value.type, rng) for r in reads}
     for function in sorted(entry_functions(module), key=lambda f: name_of(f) == name):
         source = _transform_of(module, name_of(function)) or function
         found |= {n: _random(t, rng) for n, t in entry_weights(source).items()}
