@@ -72,6 +72,29 @@ def test_calls_from_several_threads_at_once(executable, inputs):
     assert not failures
 
 
+@pytest.mark.parametrize("columns", [3 * D, 3 * D + 5])
+def test_panels_that_are_widened_on_the_stack_are_each_thread_s_own(inputs, columns):
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", D), "f32")
+        w = b.weight("w", (D, columns), "i8")
+        scale, zero = b.weight("s", (D // 32, columns), "f32"), b.weight("z", (D // 32, columns), "i8")
+        b.output(b.matmul(x, b.stop_lift_params(b.dequantize(w, scale, zero, axis=0))))
+    made = rx.compile(b.build())
+    rng = np.random.default_rng(0)
+    weights = {
+        "w": rng.integers(-8, 8, (D, columns), np.int8),
+        "s": rng.random((D // 32, columns), np.float32),
+        "z": rng.integers(-3, 3, (D // 32, columns), np.int8),
+    }
+    made.bind(made.prepare(weights))
+    made.threads = 1
+    want = made(inputs)
+    for _ in range(20):
+        made.threads = 3
+        np.testing.assert_array_equal(made(inputs), want)
+
+
 @pytest.mark.parametrize("count", [0, -1, "2", 1.5])
 def test_a_wrong_number_is_refused(executable, count):
     with pytest.raises(rx.RelaxError, match="expected a number of threads from 1 on"):

@@ -57,7 +57,7 @@ class Emitter:
         # Every later constant goes in front of this one: it is never erased, unlike the operations being lowered.
         at = ir.InsertionPoint.at_block_begin(entry)
         first = self._create("arith.constant", [], [self.index], {"value": zero}, 0, at)
-        self._constant_point = ir.InsertionPoint(first)
+        self._constant_point = self._stack_point = ir.InsertionPoint(first)
         self._constants[(0, self.index)] = first.results[0]
         self._point: ir.InsertionPoint = at
         self._threads = threads
@@ -171,12 +171,12 @@ class Emitter:
         return self._constant((value, self.index), self.index, lambda: ir.IntegerAttr.get(self.index, value))
 
     def scratch(self, count: int, element: ir.Type) -> ir.Value:
-        """Elements on the stack, for as long as the function runs."""
+        """Elements on the stack, for as long as the function runs; of each thread's own in a shared loop."""
         alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, self.context), 64)
         segments = ir.DenseI32ArrayAttr.get([0, 0], self.context)
         attributes = {"alignment": alignment, "operandSegmentSizes": segments}
         kind = ir.MemRefType.get([count], element, loc=self.location)
-        return self._create("memref.alloca", [], [kind], attributes, 0, self._constant_point).results[0]
+        return self._create("memref.alloca", [], [kind], attributes, 0, self._stack_point).results[0]
 
     # -- index arithmetic ------------------------------------------------------------------------------------------
 
@@ -266,9 +266,9 @@ class Emitter:
         at = ir.InsertionPoint(wrapper.regions[0].blocks.append())
         nest = self._create("omp.loop_nest", [lower, upper, self.number(step)], [], None, 1, at)
         block = nest.regions[0].blocks.append(self.index, arg_locs=[self.location])
-        self._threads = False
+        self._threads, self._stack_point = False, ir.InsertionPoint(wrapper)
         self._fill(block, lambda: (body(block.arguments[0]), ())[1], "omp.yield")
-        self._threads = True
+        self._threads, self._stack_point = True, self._constant_point
 
     def _enough(self, work: Work) -> bool | ir.Value:
         """Whether work is worth a team of threads; a condition when sizes decide."""

@@ -41,7 +41,7 @@ _IN_FLIGHT = 8
 
 # A factor of that many operations is computed once per panel, when rows fill more than a tile: 64 rows of int4 with zero points
 # (9 operations) take 1.7 times as long as f32 when each of 11 tiles computes them, int8 per channel (4) 1.05 times.
-_LONG_FACTOR = 5
+_LONG_FACTOR = 3
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
 # A loop of fewer iterations is not shared by threads: one inside of it may be.
@@ -190,7 +190,7 @@ class Kernel:
     def _stage(self, point: Point, columns: Columns, tiles: Callable[[], None]) -> None:
         em, depth, width = self.emitter, self.extents[self.contraction.k].static, self.width * self.vectors
         assert depth is not None
-        scratch = em.scratch(depth * width, self.output.argument.type) if self.scratch is None else self.scratch
+        scratch = em.scratch(depth * width, self.output.argument.type)
 
         def row(k: ir.Value) -> None:
             for j, column in enumerate(columns):
