@@ -29,7 +29,7 @@ Size = int | Expr | None
 
 _T = TypeVar("_T")
 
-#: What is no tensor is an index, a flag or a number.
+#: What is neither tensor nor tuple is an index, a flag or a number.
 _SCALAR = 8
 #: Origins of one value; where there would be more, it is its own. Joint projections have up to eight, a sum of all layers'
 #: scales as many as layers.
@@ -213,6 +213,8 @@ def _sum(sizes: Iterable[Size]) -> Size:
 
 
 def _size(type_: ir.Type) -> Size:
+    if isinstance(type_, ir.TupleType):
+        return _sum(_size(type_.get_type(i)) for i in range(type_.num_types))
     if not is_tensor(type_):
         return _SCALAR
     info = TensorInfo.of(type_)

@@ -210,3 +210,16 @@ func.func @deep_and_wide(%a: tensor<1x4xf32> {relax.name = "a"}, %b: tensor<1x4x
   %6 = "relax.sum"(%5) {axis = array<i64: 0>} : (tensor<16x4xf32>) -> tensor<4xf32>
   return %6 : tensor<4xf32>
 }
+
+// -----
+
+// Weights that come as one tuple: its size is that of its elements, which grow by nothing.
+// CHECK-LABEL: @bundle_transform_params
+// CHECK-SAME:    tensor<4xf32> {relax.name
+// CHECK-SAME:    tensor<8xf16> {relax.name
+// CHECK:       @bundle(%arg0: tensor<4xf32>
+// CHECK-NEXT:    return %arg0, %arg1
+func.func @bundle(%p: tuple<tensor<4xf32>, tensor<8xf16>> {relax.name = "params"}) -> (tensor<4xf32>, tensor<8xf16>) attributes {relax.num_input = 0 : i64} {
+  %e:2 = builtin.unrealized_conversion_cast %p : tuple<tensor<4xf32>, tensor<8xf16>> to tensor<4xf32>, tensor<8xf16>
+  return %e#0, %e#1 : tensor<4xf32>, tensor<8xf16>
+}
