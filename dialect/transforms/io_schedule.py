@@ -129,7 +129,7 @@ class _Problem:
         tasks, sizes = graph.tasks, graph.sizes
         self.graph, self.count, self.sizes = graph, len(tasks), sizes
         self.readers: list[list[int]] = [[] for _ in sizes]
-        self.producer = producer = [-1] * len(sizes)
+        producer = [-1] * len(sizes)
         for i, task in enumerate(tasks):
             for value in task.operands:
                 self.readers[value].append(i)
@@ -217,19 +217,15 @@ def _parts(problem: _Problem, order: Sequence[int]) -> list[list[int]]:
             i = root[i]
         return i
 
-    first: dict[int, int] = {}
-    for i, task in enumerate(problem.graph.tasks):
-        for other in problem.preds[i]:
+    for i, preds in enumerate(problem.preds):
+        for other in preds:
             if not is_cut[other]:
                 root[find(other)] = find(i)
-        # What is live from the start connects its readers: the last one frees it.
-        for value in task.operands:
-            if problem.producer[value] < 0:
-                root[find(first.setdefault(value, i))] = find(i)
     parts: dict[int, list[int]] = {}
     for i in order:
         if not is_cut[i]:
-            parts.setdefault(find(i), []).append(i)
+            # What is live from the start weighs on everything until it is read: then nothing is apart.
+            parts.setdefault(0 if problem.start else find(i), []).append(i)
     return list(parts.values())
 
 

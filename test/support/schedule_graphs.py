@@ -12,10 +12,13 @@ _SIZES = (0, 1, 2, 3, 5, 8, 13, 20, 40)
 
 
 def random_graph(seed: int, most: int) -> Graph:
-    """A graph with chains, trees and sharing in random proportions; some values are kept, some tasks hold more inside."""
+    """A graph with chains, trees and sharing in random proportions.
+
+    Some values are there from the start, some are kept, some tasks hold more inside.
+    """
     rng = random.Random(seed)
     tasks: list[Task] = []
-    sizes: list[int] = []
+    sizes = [rng.choice(_SIZES) for _ in range(3)] if seed % 4 == 1 else []
     sharing, count = rng.random(), rng.randrange(2, most + 1)
     for i in range(count):
         is_source = not sizes or rng.random() < 0.3
@@ -43,7 +46,7 @@ def predecessors(graph: Graph) -> list[set[int]]:
 def optimum(graph: Graph) -> int:
     """The lowest peak of all orders, by sets of tasks done."""
     before = [sum(1 << p for p in preds) for preds in predecessors(graph)]
-    best = {0: 0}
+    best = {0: live(graph, 0)}
     for _ in graph.tasks:
         following: dict[int, int] = {}
         for done, peak in best.items():
@@ -61,9 +64,10 @@ def running(graph: Graph, i: int) -> int:
 
 
 def live(graph: Graph, done: int) -> int:
-    """Bytes of values made and wanted later, after a set of tasks."""
+    """Bytes of values made, or there from the start, and wanted later, after a set of tasks."""
     wanted = {v for i, t in enumerate(graph.tasks) if not done >> i & 1 for v in t.operands} | graph.kept
-    return sum(graph.sizes[v] for i, t in enumerate(graph.tasks) if done >> i & 1 for v in t.results if v in wanted)
+    missing = {v for i, t in enumerate(graph.tasks) if not done >> i & 1 for v in t.results}
+    return sum(graph.sizes[v] for v in wanted - missing)
 
 
 def breadth_first(weights: int, read: int, cast: int, shared: int = 0) -> Graph:
