@@ -60,11 +60,12 @@ def terminator(block: ir.Block) -> ir.Operation:
 
 
 def returned_values(function: func.FuncOp) -> list[ir.Value]:
-    """The operands of the function's return."""
+    """The operands of the function's return; of several blocks, the first that returns."""
     block = body_of(function)
     if block is None:
         raise RelaxError(f"expected a function with a body, got the declaration @{name_of(function)}", function.location)
-    return list(terminator(block).operands)
+    ends = [terminator(b) for b in function.regions[0].blocks]
+    return list(next((end for end in ends if end.name == "func.return"), ends[0]).operands)
 
 
 def num_input(function: func.FuncOp) -> int | None:
