@@ -113,7 +113,8 @@ class LiftPlanner:
         self._block: ir.Block = function.regions[0].blocks[0]
         arguments: list[ir.Value] = list(self._block.arguments)
         self._inputs, self._weights = arguments[:inputs], arguments[inputs:]
-        self._input_names = [n or f"argument{i}" for i, n in enumerate(argument_names(function)[:inputs])]
+        names = [n or f"argument{i}" for i, n in enumerate(argument_names(function)[:inputs])]
+        self._input_names = dict(zip(self._inputs, names, strict=True))
         self._ops: list[ir.Operation] = []
         self._derived = set(self._weights)
         self._liftable = set(self._weights)
@@ -163,7 +164,8 @@ class LiftPlanner:
     def _erase_dead(self, op: ir.Operation) -> None:
         """Erases what nothing reads inside of a branch or loop: it would count as read by the whole, and be gone next time."""
         for inner in reversed(list(nested_operations(op))):
-            if len(inner.results) and is_unused(inner) and self.lifting.purity.is_pure(inner):
+            is_dead = len(inner.results) > 0 and is_unused(inner) and inner.name not in DEFINING_OPS
+            if is_dead and self.lifting.purity.is_pure(inner):
                 self.policy.close(inner)
                 inner.erase()
 
@@ -190,8 +192,8 @@ class LiftPlanner:
 
     def _named(self, value: ir.Value) -> str:
         """What people call a run-time value: the name of an input, else the op it comes from."""
-        if value in self._inputs:
-            return self._input_names[self._inputs.index(value)]
+        if value in self._input_names:
+            return self._input_names[value]
         owner = value.owner
         return f"an argument of {owner.owner.operation.name}" if isinstance(owner, ir.Block) else owner.operation.name
 

@@ -92,3 +92,22 @@ func.func private @ignores(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32
   %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// A cast that nothing reads may define a size: it stays.
+// CHECK-LABEL: @dead_cast_transform_params
+// CHECK:       @dead_cast(
+// CHECK:         scf.if
+// CHECK-NEXT:      "relax.match_cast"
+// CHECK-NEXT:      "relax.shape_value"
+func.func @dead_cast(%x: tensor<?xf32>, %flag: i1, %w: tensor<i64> {relax.name = "w"}) -> tensor<i64> attributes {relax.num_input = 2 : i64} {
+  %0 = scf.if %flag -> tensor<i64> {
+    %c = "relax.match_cast"(%x) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k"]}>
+    %s = "relax.shape_value"() {value = ["k"]} : () -> tensor<i64>
+    scf.yield %s : tensor<i64>
+  } else {
+    scf.yield %w : tensor<i64>
+  }
+  return %0 : tensor<i64>
+}
