@@ -107,7 +107,8 @@ def _run(module: ir.Module, pipeline: str) -> ir.Operation | None:
     """The result, None for a module that the pipeline refuses. The pass manager verifies after each pass."""
     try:
         return pass_manager.run(module, pipeline)
-    except RelaxError:
+    except RelaxError as error:
+        assert error.__cause__ is not None, f"{pipeline} left invalid IR: {error}"  # a pass that refuses raises the cause
         return None
 
 
