@@ -68,8 +68,9 @@ def _bundled_from(function: func.FuncOp) -> int | None:
     inputs = num_input(function)
     if is_private(function) or block is None or inputs is None:
         return None
-    weights = [a.type for a in list(block.arguments)[inputs:]]
-    return None if has_tuple(weights) or any(isinstance(t, ParamProvider | OutputSink) for t in weights) else inputs
+    types = [a.type for a in block.arguments]
+    lazy = any(isinstance(t, ParamProvider) for t in types) or any(isinstance(t, OutputSink) for t in types[inputs:])
+    return None if lazy or has_tuple(types[inputs:]) else inputs
 
 
 def _bundle(function: func.FuncOp, inputs: int, name: str) -> ir.TupleType:

@@ -1,6 +1,6 @@
 """Replaces every call of the functions that option ``functions`` names by their bodies; private ones among them then go.
 
-Before, for ``functions=layer``::
+With ``functions=layer``. Before::
 
     func.func @main(%x, %w) {
       %0 = call @layer(%x, %w)

@@ -72,7 +72,20 @@ func.func @bundled(%p: tuple<tensor<4xf32>> {relax.name = "mine"}) -> tensor<4xf
   %0 = builtin.unrealized_conversion_cast %p : tuple<tensor<4xf32>> to tensor<4xf32>
   return %0 : tensor<4xf32>
 }
-func.func @lazy(%p: !relax.param_provider) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
+func.func @lazy(%p: !relax.param_provider) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.get_param"(%p) {index = 0 : i64, name = "w"} : (!relax.param_provider) -> tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+
+// -----
+
+// A function of several blocks.
+// CHECK-LABEL: @blocks
+// CHECK-SAME:      tuple<tensor<4xf32>>
+// CHECK-SAME:      -> (tensor<4xf32> {relax.name = "y"})
+// UNDO-LABEL:  @blocks(%arg0: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "y"})
+func.func @blocks(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "y"}) attributes {relax.num_input = 0 : i64} {
+  cf.br ^end
+^end:
+  return %w : tensor<4xf32>
 }

@@ -96,6 +96,22 @@ func.func private @inputs(%u: tensor<4xf32>, %x: tensor<4xf32>, %v: tensor<4xf32
 
 // -----
 
+// A function of several blocks.
+// CHECK-LABEL: @blocks
+// CHECK-NEXT:    call @several(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK:       @several(%arg0: tensor<4xf32>) -> tensor<4xf32>
+func.func @blocks(%x: tensor<4xf32>, %y: tensor<2xf32>) -> tensor<4xf32> {
+  %0 = call @several(%y, %x) : (tensor<2xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @several(%u: tensor<2xf32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  cf.br ^end
+^end:
+  return %x : tensor<4xf32>
+}
+
+// -----
+
 // A tuple defines the symbols of what is in it.
 // CHECK-LABEL: @tuple
 // CHECK:       @of_tuple(%arg0: tuple<tensor<?xf32, {sym = ["n"]}>>)
