@@ -42,20 +42,20 @@ func.func @main(%x: {x} {{relax.name = "x"}}{taken}) -> {y} attributes {{relax.n
 
 
 def quantized(
-    m: int | str, k: int, n: int, dtype: str, scale: tuple[int, ...], zero: tuple[int, ...], axis: int = -1, tile: int = 32
+    m: int | str, k: int, n: int, dtype: str, scale: tuple[int, ...], zero: tuple[int, ...], axis: int = -1, to: str = "f32"
 ) -> tuple[str, dict[str, np.ndarray]]:  # fmt: skip
-    shape = (-(-n // tile), k, tile)
-    weights = [tensor(shape, dtype), tensor(scale, "f32"), tensor(zero, dtype)]
-    wide = tensor(shape, "f32")
+    shape = (-(-n // 32), k, 32)
+    weights = [tensor(shape, dtype), tensor(scale, to), tensor(zero, dtype)]
+    wide = tensor(shape, to)
     body = f'%w = "relax.dequantize"(%w0, %w1, %w2) {{axis = {axis} : i64}} : ({", ".join(weights)}) -> {wide}'
     rng = np.random.default_rng(1)
     low, high = RANGES[dtype]
     arrays = {
         "w0": rng.integers(low, high, shape).astype(numpy_dtype(dtype)),
-        "w1": rng.uniform(0.1, 1, scale).astype(np.float32),
+        "w1": rng.uniform(0.1, 1, scale).astype(numpy_dtype(to)),
         "w2": rng.integers(low, high, zero).astype(numpy_dtype(dtype)),
     }
-    return product(m, k, n, weights, wide, body), arrays
+    return product(m, k, n, weights, wide, body, to), arrays
 
 
 def cast(m: int | str, k: int, n: int, dtype: str, to: str = "f32", tile: int = 32) -> tuple[str, dict[str, np.ndarray]]:
@@ -120,6 +120,14 @@ def test_dequantization(dtype: str, scale: tuple[int, ...], zero: tuple[int, ...
     zero = (4, 2, 32) if scale == (64,) and zero else zero
     text, weights = quantized("n", k, 101, dtype, scale, zero, axis)
     check(text, weights, [1, 2, 7, 8, 33], rtol=4e-6)
+
+
+@pytest.mark.parametrize(("to", "rtol"), [("f16", 1e-3), ("bf16", 8e-3)])
+@pytest.mark.parametrize("dtype", ["i8", "i4"])
+def test_dequantization_to_narrow_floats(dtype: str, to: str, rtol: float) -> None:
+    """The weight is rounded to them before it is multiplied."""
+    text, weights = quantized("n", 96, 70, dtype, (3, 3, 32), (), to=to)
+    check(text, weights, [1, 9], rtol=rtol)
 
 
 @pytest.mark.parametrize("m", [1, 2, 7, 8, 33])

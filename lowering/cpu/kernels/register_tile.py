@@ -39,9 +39,10 @@ __all__ = ["lower_group"]
 # Accumulators in flight that hide the latency of a fused multiply-add (4 cycles, 2 per cycle).
 _IN_FLIGHT = 8
 
-# A factor of that many operations is computed once per panel, when rows fill more than a tile: 64 rows of int4 with zero points
-# (9 operations) take 1.7 times as long as f32 when each of 11 tiles computes them, int8 per channel (4) 1.05 times.
-_LONG_FACTOR = 3
+# A factor of that many operations is computed once per panel, when rows fill more than a tile. 64 rows of 4096 x 4096 on Zen 3,
+# in times of f32: int4 with zero points 1.7 when each of 11 tiles computes it and 1.0 so, int8 per channel (2 operations) 1.1
+# and 1.0; a cast, which is one operation, takes 0.9.
+_LONG_FACTOR = 2
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
 # A loop of fewer iterations is not shared by threads: one inside of it may be.
