@@ -64,6 +64,7 @@ def demands(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
             found[symbol] = function(tensors, symbols, None, 0)
             return function(tensors, symbols, arena, size)
 
+        call.library = self  # type: ignore[attr-defined]
         return call
 
     monkeypatch.setattr(Library, "function", asking)
