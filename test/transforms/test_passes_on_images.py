@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import relaxir as rx
 from relaxir.dialect import pass_manager
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.reference.interpreter import evaluate
@@ -21,17 +23,26 @@ EXACT = [
     "relax-convert-layout,relax-canonicalize,relax-fold-batch-norm,relax-convert-layout{layout=NCHW},relax-canonicalize",
     "relax-fold-batch-norm,relax-convert-layout,relax-canonicalize",
 ]
+COMPILED = (
+    "relax-canonicalize,relax-fold-batch-norm,relax-convert-layout,relax-canonicalize,relax-lift-transform-params,"
+    "relax-canonicalize,cse,symbol-dce"
+)
 NARROW = ["relax-to-mixed-precision{dtype=f16}", "relax-convert-layout,relax-to-mixed-precision{dtype=f16 out-dtype=f16}"]
 
 
-def results(module: ir.Operation) -> list[np.ndarray]:
-    """Of arguments from 0.5 to 1.5, so that a variance is one and nothing grows."""
+def arguments(module: ir.Operation) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """An image and weights from 0.5 to 1.5, so that a variance is one and little grows."""
     rng = np.random.default_rng(0)
-    arguments = list(find_function(module, "main").regions[0].blocks[0].arguments)
-    shapes = [[d if isinstance(d, int) else 2 for d in TensorInfo.of(a).shape] for a in arguments]
-    dtype = np.float64 if "f64" in str(arguments[0].type) else np.float32
-    x, *weights = (rng.uniform(0.5, 1.5, s).astype(dtype) for s in shapes)
-    return [r.astype(np.float64) for r in evaluate(module, "main", [x], {f"w{i}": w for i, w in enumerate(weights)})]
+    infos = [TensorInfo.of(a) for a in find_function(module, "main").regions[0].blocks[0].arguments]
+    shapes = [[d if isinstance(d, int) else 2 for d in info.shape] for info in infos]
+    x, *weights = (rng.uniform(0.5, 1.5, s).astype(numpy_dtype(infos[0].dtype)) for s in shapes)
+    return x, {f"w{i}": w for i, w in enumerate(weights)}
+
+
+def results(module: ir.Operation) -> list[np.ndarray]:
+    """What the reference semantics make of those."""
+    x, weights = arguments(module)
+    return [r.astype(np.float64) for r in evaluate(module, "main", [x], weights)]
 
 
 def check(text: str, pipelines: list[str], tolerance: float) -> None:
@@ -54,6 +65,18 @@ def test_in_f16_results_are_near():
     """Some ten roundings of 2 ** -11 each, with what is subtracted amplifying some."""
     for seed in range(20):
         check(image_module(seed, "f32"), NARROW, 40 * 2.0**-11)
+
+
+def test_compiled_in_nhwc():
+    for seed in range(8):
+        module = rx.Module.parse(image_module(seed, "f32"))
+        x, weights = arguments(module.ir.operation)
+        executable = rx.compile(module, pipeline=COMPILED)
+        executable.bind(executable.prepare(weights))
+        found = executable(x)
+        want = rx.evaluate(module, "main", x, weights=weights)
+        for a, b in zip(want, found if isinstance(found, tuple) else (found,), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-4 * np.abs(a).max(initial=0), err_msg=f"seed {seed}")
 
 
 def test_models_are_of_all_kinds():
