@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of
 from ..errors import RelaxError
-from ..functions import argument_names
+from ..functions import argument_names, name_of
 from ..lift_report import NotLifted, Reason
 from ..ops import MatchCast
 from ..purity import Purity
@@ -62,10 +62,28 @@ class Lifting:
         self.barriers = Barriers(graph)
         self.uses = uses
         self._reveals: dict[tuple[str, tuple[int, ...]], bool] = {}
+        self._own_symbols: dict[str, bool] = {}
 
     def is_movable(self, op: ir.Operation) -> bool:
         """Whether an op could be lifted, as far as that depends on the op alone."""
         return len(op.results) > 0 and self.purity.is_pure(op) and not self.barriers.contains(op)
+
+    def inlinable(self, call: ir.Operation) -> func.FuncOp | None:
+        """The function called, when its body can take the call's place whatever symbols the caller knows."""
+        callee = self.inliner.inlinable(call)
+        return None if callee is None or self._calls_by_own_symbols(callee) else callee
+
+    def _calls_by_own_symbols(self, function: func.FuncOp) -> bool:
+        """Whether a call mentions symbols that the function around it defines: inlining may rename them, but not in its callee."""
+        name = name_of(function)
+        if name not in self._own_symbols:
+            body = list(nested_operations(function.operation))
+            defined = {s for op in body if op.name in DEFINING_OPS for s in self.uses.of_type(op.results[0].type)}
+            defined -= {s for a in function.regions[0].blocks[0].arguments for s in self.uses.of_type(a.type)}
+            calls = [op for op in body if op.name == "func.call"] if defined else []
+            values = [v for op in calls for v in (*op.operands, *op.results)]
+            self._own_symbols[name] = any(not defined.isdisjoint(self.uses.of_type(v.type)) for v in values)
+        return self._own_symbols[name]
 
     def reveals(self, call: ir.Operation, callee: func.FuncOp, kinds: Iterable[int]) -> bool:
         """Whether the body of the called function holds weight math.
@@ -91,7 +109,7 @@ class Lifting:
                 if not derived.isdisjoint(read):
                     return True
                 known.update(op.results)
-            elif op.name == "func.call" and not derived.isdisjoint(read) and self.inliner.inlinable(op) is not None:
+            elif op.name == "func.call" and not derived.isdisjoint(read) and self.inlinable(op) is not None:
                 return True  # or perhaps not: what that call hides is looked at when it is inlined
             elif op.name.startswith(_SCF):
                 pending.extendleft(reversed([inner for block in blocks_of(op) for inner in operations(block)]))
@@ -220,13 +238,13 @@ class LiftPlanner:
         if not unknown or op.name != MatchCast.OPERATION_NAME or not unknown.isdisjoint(self._runtime_symbols):
             return set(unknown)
         self._symbols |= bound_symbols([*(w.type for w in self._weights), op.results[0].type])
-        return unknown - self._symbols
+        return set(unknown - self._symbols)
 
     def _hiding(self, op: ir.Operation) -> func.FuncOp | None:
         """The callee of a call that stays as a whole, when inlining it brings weight math to light."""
         if op.name != "func.call" or self._derived.isdisjoint(op.operands):
             return None
-        callee = self.lifting.inliner.inlinable(op)
+        callee = self.lifting.inlinable(op)
         kinds = [(v in self._liftable) + (v in self._derived) for v in op.operands]
         return callee if callee is not None and self.lifting.reveals(op, callee, kinds) else None
 

@@ -103,3 +103,25 @@ func.func @product_of_symbols(%x: tensor<?x?xf32, {sym = ["m", "n"]}>, %w: tenso
   %0 = "relax.exp"(%w) : (tensor<?xf32, {sym = ["m * n"]}>) -> tensor<?xf32, {sym = ["m * n"]}>
   return %0 : tensor<?xf32, {sym = ["m * n"]}>
 }
+
+// -----
+
+// A callee that calls another one by a size of its own is not inlined: the caller has another size of that name.
+// CHECK-LABEL: @own_size_transform_params
+// CHECK:       @own_size(
+// CHECK-NEXT:    call @casts
+func.func @own_size(%x: tensor<?xf32, {sym = ["m"]}>, %v: tensor<?xf32> {relax.name = "v"}, %w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<?xf32, {sym = ["m"]}>) attributes {relax.num_input = 1 : i64} {
+  %0 = call @casts(%v, %w) : (tensor<?xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0, %x : tensor<4xf32>, tensor<?xf32, {sym = ["m"]}>
+}
+func.func private @casts(%v: tensor<?xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %c = "relax.match_cast"(%v) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["m"]}>
+  %e = "relax.stop_lift_params"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  %s = call @summed(%c) : (tensor<?xf32, {sym = ["m"]}>) -> tensor<f32>
+  %y = "relax.add"(%e, %s) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func private @summed(%v: tensor<?xf32, {sym = ["m"]}>) -> tensor<f32> attributes {no_inline} {
+  %0 = "relax.sum"(%v) : (tensor<?xf32, {sym = ["m"]}>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
