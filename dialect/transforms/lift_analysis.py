@@ -74,7 +74,7 @@ class Lifting:
         return None if callee is None or self._calls_by_own_symbols(callee) else callee
 
     def _calls_by_own_symbols(self, function: func.FuncOp) -> bool:
-        """Whether a call mentions symbols that the function around it defines: inlining may rename them, but not in its callee."""
+        """Whether a call mentions symbols that the function around it defines: inlining may rename them, callees do not."""
         name = name_of(function)
         if name not in self._own_symbols:
             body = list(nested_operations(function.operation))
