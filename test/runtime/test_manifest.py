@@ -56,6 +56,7 @@ FIELDS = {
     "entries.0.weights.0.name": ("v", r"weight 'v' of entry 'main': expected a prepared weight f32\[4\], got none"),
     "entries.0.weights.0.dtype": ("f16", r"weight 'w' of entry 'main': expected a prepared weight f16\[4\], got f32\[4\]"),
     "raw_weights.1.name": ("w", "manifest.raw_weights: expected names that differ, got 'w' twice"),
+    "report": ([], "manifest.report.sections: expected a list, got None"),
     "peak_bytes": (-1, "manifest.peak_bytes: expected a number of 0 or more, got -1"),
     "steps.0.arena_bytes": (True, r"manifest.steps\[0\].arena_bytes: expected a number of 0 or more, got True"),
     "steps.0.symbol": (3, r"manifest.steps\[0\].symbol: expected a string, got 3"),

@@ -14,6 +14,7 @@ import relaxir
 from relaxir.dialect import report
 from relaxir.dialect.lift_report import KeptWeight, LiftedValue, LiftSection, NotLifted, Reason
 from relaxir.dialect.report import OtherSection, Report, Section
+from relaxir.tools.cli_info import info_lines
 
 TEXT = """
 func.func @main(%x: tensor<2x4xf32> {relax.name = "x"}, %w: tensor<8x4xf32> {relax.name = "w"},
@@ -123,6 +124,9 @@ def test_executables_carry_the_report(tmp_path):
     assert str(loaded.report) == str(executable.report)
     assert "entry main(" in str(loaded.report)
     assert "permute_dims, pack_weight of w" in str(loaded.report)
+    told = "\n".join(info_lines(loaded.manifest))
+    assert "\nlifted from main: 1 value, 1 weight kept as they are, 160 B -> " in told
+    assert "\n  ops on weights that stay: run-time-value 2\n" in told
 
 
 def test_artifacts_from_before_there_were_reports_load(tmp_path):
