@@ -59,6 +59,8 @@ def restore_destinations(module: ir.Operation) -> None:
         block = body_of(function)
         if KERNEL not in function.attributes or block is None:
             continue
+        for insertion in _insertions(function):
+            _write_in_place(insertion)
         results = returned_values(function)
         outs = list(block.arguments)[len(list(block.arguments)) - len(results) :]
         for value, out in zip(results, outs, strict=True):
@@ -76,6 +78,35 @@ def _restore(value: ir.Value, out: ir.Value) -> None:
         destination = op.operands[position]
     if _is_empty(destination) and destination.type == out.type:
         op.operands[position] = out
+
+
+def _insertions(function: func.FuncOp) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "tensor.insert_slice":
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.operation.walk(visit)
+    return found
+
+
+def _write_in_place(insertion: ir.Operation) -> None:
+    """What is made to be inserted into a tensor is made in that part of it."""
+    value, whole, *ranges = insertion.operands
+    destination = value.owner.operands[len(value.owner.operands) - 1] if owner_name(value).startswith("linalg.") else None
+    if destination is None or not _is_empty(destination) or sum(1 for _ in destination.uses) != 1:
+        return
+    names = ("static_offsets", "static_sizes", "static_strides")
+    attributes = {name: insertion.attributes[name] for name in names}
+    dynamic = list(ir.DenseI32ArrayAttr(insertion.attributes["operandSegmentSizes"]))[2:]
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, *dynamic])
+    at = ir.InsertionPoint(value.owner)
+    part = ir.Operation.create(
+        "tensor.extract_slice", [destination.type], [whole, *ranges], attributes, loc=insertion.location, ip=at
+    )
+    value.owner.operands[len(value.owner.operands) - 1] = part.result
 
 
 class _Kernels:

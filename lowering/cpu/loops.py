@@ -24,7 +24,9 @@ from collections.abc import Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
+from ...dialect.functions import functions
 from ...dialect.struct_info import TensorInfo, is_tensor
+from ..linalg.kernel import KERNEL
 from ..tensors import empty_like
 
 __all__ = ["carry_in_place", "check_carried_shapes"]
@@ -42,8 +44,12 @@ def check_carried_shapes(module: ir.Operation) -> None:
 
 
 def carry_in_place(module: ir.Operation) -> None:
-    """Inserts the copies in every ``scf.for`` and ``scf.while`` on plain tensors; in place."""
-    for loop in _loops(module):
+    """Inserts the copies in every ``scf.for`` and ``scf.while`` on plain tensors; in place.
+
+    The loops of kernels write into what they carry already.
+    """
+    loops = [loop for f in functions(module) if KERNEL not in f.attributes for loop in _loops(f.operation)]
+    for loop in loops:
         arguments = _carried(loop)
         for terminator in _ends(loop):
             offset = 1 if terminator.name == "scf.condition" else 0

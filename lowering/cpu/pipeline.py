@@ -67,6 +67,7 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         for signature in signatures:
             add_destinations(find_function(module, signature.name))
         arenas = bufferize(module, {s.name: s for s in signatures})
+        _check_kernels_allocate_nothing(module)
         lower_kernels(module, target)
         _mark_internal(module, signatures)
         _run(module, _TO_CF)
@@ -82,6 +83,19 @@ def _run(module: ir.Operation, pipeline: str) -> None:
         passmanager.PassManager.parse(pipeline, module.context).run(module)
     except ir.MLIRError as error:
         raise from_mlir_error(error) from error
+
+
+def _check_kernels_allocate_nothing(module: ir.Operation) -> None:
+    """Raises RelaxError when bufferization had to copy inside of a kernel: nothing would free that memory."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "memref.alloc":
+            raise RelaxError("expected a kernel without memory of its own, got a copy", op.location)
+        return ir.WalkResult.ADVANCE
+
+    for function in functions(module):
+        if KERNEL in function.attributes:
+            function.operation.walk(visit)
 
 
 def _check_translatable(module: ir.Operation) -> None:
