@@ -67,8 +67,8 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         for signature in signatures:
             add_destinations(find_function(module, signature.name))
         arenas = bufferize(module, {s.name: s for s in signatures})
-        _check_kernels_allocate_nothing(module)
         lower_kernels(module, target)
+        _check_kernels_allocate_nothing(module)
         _mark_internal(module, signatures)
         _run(module, _TO_CF)
         lower_checks(module)
@@ -86,7 +86,7 @@ def _run(module: ir.Operation, pipeline: str) -> None:
 
 
 def _check_kernels_allocate_nothing(module: ir.Operation) -> None:
-    """Raises RelaxError when bufferization had to copy inside of a kernel: nothing would free that memory."""
+    """Raises RelaxError when a kernel has memory of its own after lowering, a copy for example: nothing would free it."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "memref.alloc":
