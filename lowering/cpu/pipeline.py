@@ -88,14 +88,18 @@ def _run(module: ir.Operation, pipeline: str) -> None:
 def _check_kernels_allocate_nothing(module: ir.Operation) -> None:
     """Raises RelaxError when a kernel has memory of its own after lowering, a copy for example: nothing would free it."""
 
+    places: list[ir.Location] = []
+
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "memref.alloc":
-            raise RelaxError("expected a kernel without memory of its own, got a copy", op.location)
+            places.append(op.location)
         return ir.WalkResult.ADVANCE
 
     for function in functions(module):
         if KERNEL in function.attributes:
             function.operation.walk(visit)
+    for place in places:
+        raise RelaxError("expected a kernel without memory of its own, got a copy", place)
 
 
 def _check_translatable(module: ir.Operation) -> None:
