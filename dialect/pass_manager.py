@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from . import report
 from .bindings import ir, passmanager
 from .errors import DiagnosticError, RelaxError, from_mlir_error
 from .pass_options import parse_options
 from .pass_registry import is_registered, register, registered, registered_pass, suggestion
 from .pipeline_text import Element, parse_pipeline
+
+if TYPE_CHECKING:
+    from .work import Work
 
 __all__ = ["MODULE", "Pass", "Pipeline", "build", "register", "registered", "run", "run_in_place"]
 
@@ -80,11 +84,15 @@ class Pipeline(passmanager.PassManager):
     def run(self, operation: ir.Operation | ir.OpView | ir.Module) -> None:
         """Runs on an op in place. Raises DiagnosticError when a pass fails or leaves invalid IR."""
         self.failures.clear()
+        told = self.anchor == MODULE and report.is_collecting()
+        before = _run_time_work(operation.operation) if told else {}
         try:
             super().run(operation.operation)
         except ir.MLIRError as error:
             cause = self.failures[0] if self.failures else None
             raise _diagnostic(error, self.failures) from cause
+        if told:
+            _tell_work(before, operation.operation)
 
     def enable_ir_printing(self, *args: Any, **kwargs: Any) -> None:
         for pipeline in (super(), *self._nested):
@@ -141,6 +149,20 @@ def run(op: ir.Operation | ir.Module, text: str) -> ir.Operation:
     clone = operation.clone(ip=False).operation
     pipeline.run(clone)
     return clone
+
+
+def _run_time_work(module: ir.Operation) -> dict[str, Work]:
+    from .work import run_time_work  # here: only a report needs what it imports
+
+    with module.context:
+        return run_time_work(module)
+
+
+def _tell_work(before: Mapping[str, Work], module: ir.Operation) -> None:
+    from .work import tell_work
+
+    with module.context:
+        tell_work(before, module)
 
 
 def _filled(pipeline: Pipeline, elements: list[Element]) -> Pipeline:

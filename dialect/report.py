@@ -27,7 +27,7 @@ __all__ = ["OtherSection", "Report", "Section", "add", "aligned", "bytes_text", 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _KINDS: dict[str, type[Section]] = {}
 #: Modules of this package that define sections without importing MLIR, by kind; they are imported when one is read.
-_MODULES = {"lift": "lift_report", "schedule-lazy-io": "schedule_report"}
+_MODULES = {"lift": "lift_report", "schedule-lazy-io": "schedule_report", "work": "work_report"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Section(ABC):
     @abstractmethod
     def subject(self) -> str:
         """What it is about: a later section of this kind about the same replaces this one."""
+
+    def following(self, earlier: Section) -> Section:
+        """This section where an earlier one of its kind about the same subject goes; itself, unless a subclass merges them."""
+        del earlier
+        return self
 
     @abstractmethod
     def summary(self) -> list[str]:
@@ -96,6 +101,9 @@ class Report:
     def add(self, section: Section) -> None:
         """Appends a section. One of the same kind about the same subject goes."""
         key = (section.kind, section.subject)
+        for earlier in self.sections:
+            if (earlier.kind, earlier.subject) == key:
+                section = section.following(earlier)
         self.sections[:] = [s for s in self.sections if (s.kind, s.subject) != key]
         self.sections.append(section)
 

@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from . import report
 from .bindings import func, ir
 from .call_graph import CallGraph, callee_of
-from .functions import body_of
+from .functions import body_of, functions, is_private, name_of, transform_targets
 from .layouts import reordered
 from .op import Op, attrs_of
 from .ops import (
@@ -36,8 +37,9 @@ from .ops import (
 from .struct_info import TensorInfo, is_tensor
 from .symbolic import Dim, Expr, dim_text, substitute
 from .traversal import blocks_of, operations
+from .work_report import WorkSection
 
-__all__ = ["Size", "Work", "elements", "product_flops", "work"]
+__all__ = ["Size", "Work", "elements", "product_flops", "run_time_work", "tell_work", "work"]
 
 #: A number that may depend on symbols.
 Size = int | Expr
@@ -98,6 +100,22 @@ def work(function: func.FuncOp) -> Work:
     Bodies of loops count once and all branches of an ``scf.if`` count; :attr:`Work.notes` says so where there are any.
     """
     return _Counter(function.operation.parent.operation).of_function(function)
+
+
+def run_time_work(module: ir.Operation) -> dict[str, Work]:
+    """The work of each public function with a body that prepares no weights, by name."""
+    counter = _Counter(module)
+    found = [f for f in functions(module) if not is_private(f) and body_of(f) is not None and not transform_targets(f)]
+    return {name_of(f): counter.of_function(f) for f in found}
+
+
+def tell_work(before: Mapping[str, Work], module: ir.Operation) -> None:
+    """Reports the functions whose work is another one than it was."""
+    for name, after in run_time_work(module).items():
+        was = before.get(name, after)
+        if (was.flops, was.bytes) != (after.flops, after.bytes):
+            texts = (dim_text(d) for d in (was.flops, after.flops, was.bytes, after.bytes))
+            report.add(WorkSection(name, *texts))
 
 
 def product_flops(lhs: TensorInfo, rhs: TensorInfo) -> Size | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+import relaxir
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.relax import new_context
+from relaxir.dialect.report import Report
 from relaxir.dialect.size_bounds import is_at_most, symbol_ranges
 from relaxir.dialect.struct_info import TensorInfo, tensor_type
 from relaxir.dialect.symbolic import parse
 from relaxir.dialect.work import Work, elements, product_flops, work
+from relaxir.dialect.work_report import WorkSection
 
 
 def work_of(text: str, name: str = "f") -> Work:
@@ -153,3 +156,21 @@ def test_ranges_of_symbols():
     module = parse_module(f"{text} func.func @g() {{ return }}", "-", new_context())
     assert symbol_ranges(find_function(module, "f")) == {"n": (1, 8), "m": (0, None), "k": (2, None)}
     assert symbol_ranges(find_function(module, "g")) == {}
+
+
+def test_pipelines_report_the_run_time_work_they_change():
+    text = """func.func @main(%x: tensor<?x4xf32, {sym = ["n"]}>, %a: tensor<4x8xf32>, %b: tensor<8x4xf32>)
+        -> tensor<?x4xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+      %0 = "relax.matmul"(%a, %b) : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+      %1 = "relax.matmul"(%x, %0) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
+      return %1 : tensor<?x4xf32, {sym = ["n"]}>
+    }"""
+    module = relaxir.Module.parse(text).run("cse")
+    assert not any(isinstance(s, WorkSection) for s in module.report.sections)
+    lifted = module.run("relax-lift-transform-params").run("relax-pack-weights{tile=8}").run("cse")
+    (section,) = (s for s in lifted.report.sections if isinstance(s, WorkSection))
+    assert (section.function, section.flops_before, section.flops_after) == ("main", "n * 32 + 256", "n * 32")
+    bytes_of_packing = 4 * 4 * 4 + 4 * 8 * 4
+    assert section.bytes_after == f"n * 32 + {bytes_of_packing + 4 * 8 * 4}"
+    assert "n * 32 operations instead of n * 32 + 256" in str(lifted.report)
+    assert Report.of_json(lifted.report.as_json()).sections == lifted.report.sections

@@ -50,8 +50,7 @@ class Number(Section):
 
 
 def lift_section(module: relaxir.Module) -> LiftSection:
-    (section,) = module.report.sections
-    assert isinstance(section, LiftSection)
+    (section,) = (s for s in module.report.sections if isinstance(s, LiftSection))
     return section
 
 
@@ -115,8 +114,7 @@ def test_shared_transform_tells_about_each_function():
 
 def test_executables_carry_the_report(tmp_path):
     executable = relaxir.compile(relaxir.Module.parse(TEXT))
-    (section,) = executable.report.sections
-    assert isinstance(section, LiftSection)
+    (section,) = (s for s in executable.report.sections if isinstance(s, LiftSection))
     assert [v.ops for v in section.lifted] == [("permute_dims", "pack_weight")]
     executable.save(tmp_path / "m.relax")
     loaded = relaxir.load(tmp_path / "m.relax")
