@@ -24,7 +24,7 @@ alone needs no segment sizes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from .attributes import REQUIRED, Attr
@@ -33,7 +33,9 @@ from .errors import RelaxError
 from .relax import Relax
 from .struct_info import TensorInfo, same_info, with_vdevice
 
-__all__ = ["VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "Tensor", "attrs_of", "op_class"]
+__all__ = [
+    "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of", "op_class",
+]  # fmt: skip
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
 Attrs: TypeAlias = Mapping[str, Any]
@@ -161,9 +163,40 @@ class DefiningOp(Op, traits=[_DefinesSymbols]):
     """Base of pure ops whose result's type may define symbols; upstream then leaves them where they are, used or not."""
 
 
-def _symbols_of(value: ir.Value) -> ir.Attribute | None:
+class _ReadsSymbols:
+    """What upstream is told of ops that name symbols which no operand brings: they read what others define.
+
+    Such an op then stays in a loop, where the symbol may be defined, and is still merged with equal ones, and goes unused.
+    """
+
+    class Effects(ir.MemoryEffectsOpInterface):
+        @staticmethod
+        def get_effects(op: ir.OpView, effects: Any) -> None:
+            brought = {d for o in op.operands for d in _symbols_of(o) or ()}
+            if any(isinstance(d, ir.StringAttr) and d not in brought for d in _named(op)):
+                effects.append(ir.MemoryEffect.Read)
+
+    @staticmethod
+    def attach(name: str) -> None:
+        _ReadsSymbols.Effects.attach(name)
+
+
+class SymbolicOp(Op, traits=[_ReadsSymbols]):
+    """Base of pure ops whose result's type, or attributes, may name symbols that no operand's type does."""
+
+
+def _named(op: ir.OpView) -> Iterator[ir.Attribute]:
+    """The dimensions that an op's results and symbolic attributes name."""
+    for result in op.results:
+        yield from _symbols_of(result) or ()
+    for key, spec in type(op).attrs.items() if isinstance(op, EffectOp) else ():
+        if spec.symbolic and key in op.attributes:
+            yield from ir.ArrayAttr(op.attributes[key])
+
+
+def _symbols_of(value: ir.Value) -> ir.ArrayAttr | None:
     encoding = value.type.encoding if isinstance(value.type, ir.RankedTensorType) else None
-    return encoding["sym"] if isinstance(encoding, ir.DictAttr) and "sym" in encoding else None
+    return ir.ArrayAttr(encoding["sym"]) if isinstance(encoding, ir.DictAttr) and "sym" in encoding else None
 
 
 def op_class(op: ir.Operation | ir.OpView) -> type[EffectOp] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import attributes
 from ..bindings import ir
 from ..errors import RelaxError
-from ..op import Attrs, DefiningOp, Op, Operand, Result, Tensor
+from ..op import Attrs, DefiningOp, Operand, Result, SymbolicOp, Tensor
 from ..struct_info import TensorInfo, same_info
 from .creation import _one
 from .unary import _Unary
@@ -31,7 +31,7 @@ class MatchCast(DefiningOp, name="match_cast"):
             raise RelaxError(f"expected a type that tensor<{x}> can have, got tensor<{result}>")
 
 
-class PrimValue(Op, name="prim_value"):
+class PrimValue(SymbolicOp, name="prim_value"):
     """The value of a symbolic expression as an ``index``, for the bounds of loops and, compared, for conditions."""
 
     result: Result[ir.IndexType]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import attributes
 from ..errors import RelaxError
 from ..inference import require_held, require_known, require_number, require_rank
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Expr, same
 
@@ -23,7 +23,7 @@ class Constant(Op, name="constant"):
         return TensorInfo.of(attrs["value"].type)
 
 
-class Full(Op, name="full"):
+class Full(SymbolicOp, name="full"):
     """A tensor of the result's type, every element ``value``."""
 
     result: Result[Tensor]
@@ -35,7 +35,7 @@ class Full(Op, name="full"):
         require_held(attrs["value"], results[0].dtype)
 
 
-class Arange(Op, name="arange"):
+class Arange(SymbolicOp, name="arange"):
     """``start, start + step, ...`` before ``end``: each an integer or symbolic expression, a symbolic step is positive.
 
     The result type gives length and dtype. Values are computed in i64 and converted as :class:`AsType` does.
@@ -62,7 +62,7 @@ def _steps(distance: int | Expr, step: int | Expr) -> int | Expr:
     return max(length, 0) if isinstance(length, int) else length
 
 
-class ShapeValue(Op, name="shape_value"):
+class ShapeValue(SymbolicOp, name="shape_value"):
     """A scalar tensor with the value of a symbolic expression; the result type gives the dtype."""
 
     result: Result[Tensor]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .. import attributes
 from ..errors import RelaxError
 from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype, shape_text
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr, same
 
@@ -36,7 +36,7 @@ class PermuteDims(Op, name="permute_dims"):
         return x.with_(shape=[x.shape[a] for a in axes])
 
 
-class Reshape(Op, name="reshape"):
+class Reshape(SymbolicOp, name="reshape"):
     """The elements in row-major order under the result's shape, of which one dimension may be unknown."""
 
     x: Operand[Tensor]
@@ -62,7 +62,7 @@ def _count(shape: Sequence[Dim]) -> Dim:
     return total
 
 
-class BroadcastTo(Op, name="broadcast_to"):
+class BroadcastTo(SymbolicOp, name="broadcast_to"):
     """The operand repeated to the result's shape by NumPy's broadcasting rule."""
 
     x: Operand[Tensor]
