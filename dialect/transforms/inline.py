@@ -1,4 +1,4 @@
-"""Replaces every call of the functions that option ``functions`` names by their bodies; private ones among them then go.
+"""Replaces every call of the functions that option ``functions`` names by their bodies.
 
 With ``functions=layer``. Before::
 
@@ -24,8 +24,8 @@ after::
       return %y
     }
 
-A public function stays, and a private one that something still refers to. What cannot be inlined is refused: declarations,
-functions of several blocks, recursive ones and ones marked ``no_inline``.
+The functions stay: ``symbol-dce`` erases private ones that nothing refers to, and a second run finds those that it names. What
+cannot be inlined is refused: declarations, functions of several blocks, recursive ones and ones marked ``no_inline``.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..bindings import func, ir
-from ..call_graph import CallGraph, unreferenced_private_functions
+from ..call_graph import CallGraph
 from ..errors import RelaxError
-from ..functions import name_of
 from ..pass_manager import Pass
 from ..symbol_uses import SymbolUses
 from .inlining import NO_INLINE, CallInliner
@@ -64,9 +63,6 @@ class Inline(Pass):
         inliner = CallInliner(graph, SymbolUses(), frozenset(self.functions))
         for _, function in graph.callees_first():
             inliner.inline_calls(function)
-        for function in unreferenced_private_functions(op):
-            if name_of(function) in self.functions:
-                function.operation.erase()
 
 
 def _check(graph: CallGraph, name: str, times: int) -> None:
