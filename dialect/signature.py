@@ -9,7 +9,7 @@ from .functions import NAME, body_of, update_type
 
 __all__ = [
     "argument_attributes", "erase_arguments", "named", "result_attributes", "set_argument_attributes", "set_result_attributes",
-    "tensor_name", "weight_names", "with_name",
+    "tensor_name", "weight_names", "with_name", "without",
 ]  # fmt: skip
 
 
@@ -43,6 +43,11 @@ def with_name(attributes: ir.DictAttr, name: str | None) -> ir.DictAttr:
     if name is None or tensor_name(attributes) == name:
         return attributes
     return ir.DictAttr.get({item.name: item.attr for item in attributes} | {NAME: ir.StringAttr.get(name)})
+
+
+def without(attributes: ir.DictAttr, name: str) -> ir.DictAttr:
+    """The attributes of an argument or result but one."""
+    return ir.DictAttr.get({item.name: item.attr for item in attributes if item.name != name})
 
 
 def tensor_name(attributes: ir.DictAttr) -> str | None:

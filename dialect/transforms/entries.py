@@ -8,6 +8,8 @@ from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of, calls_in, referenced_symbols, unreferenced_private_functions
 from ..errors import RelaxError
 from ..functions import NUM_INPUT, TRANSFORM_FOR, body_of, functions, is_private, name_of, num_input, transform_targets
+from ..signature import argument_attributes, set_argument_attributes, without
+from .lift_policy import LIFT
 
 __all__ = [
     "check_not_called", "entries_with_weights", "erase_unreferenced", "separate_called", "transforms_by_target", "unused_name",
@@ -53,7 +55,10 @@ def transforms_by_target(module: ir.Operation) -> dict[str, func.FuncOp]:
 
 
 def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> None:
-    """Gives callers of entry functions a private copy to call, because the entry's own signature is about to change."""
+    """Gives callers of entry functions a private copy to call, because the entry's own signature is about to change.
+
+    The copy has no weights: what it says of them goes.
+    """
     graph = CallGraph(module)
     calls = graph.calls()
     for function in entries:
@@ -66,6 +71,7 @@ def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> Non
         for key in (NUM_INPUT, TRANSFORM_FOR):
             if key in copy.attributes:
                 del copy.attributes[key]
+        set_argument_attributes(copy.opview, [without(a, LIFT) for a in argument_attributes(copy.opview)])
         for call in (*calls[name_of(function)], *(c for c in calls_in(copy) if callee_of(c) == name_of(function))):
             call.attributes["callee"] = ir.FlatSymbolRefAttr.get(name)
 

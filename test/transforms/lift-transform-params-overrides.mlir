@@ -67,3 +67,22 @@ func.func private @never(%w: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "relax.exp"(%w) {relax.lift = "never"} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// A function that another one calls is copied for it. The copy takes no weights, so that nothing is said of them.
+// CHECK-LABEL: func.func @called(
+// CHECK-SAME:    {relax.lift = "never", relax.name = "w"}
+// CHECK:       func.func private @called_called(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: tensor<4xf32> {relax.name = "w"})
+// CHECK:       func.func @caller
+// CHECK:         call @called_called
+func.func @called(%x: tensor<4xf32> {relax.name = "x"}, %w: tensor<4xf32> {relax.lift = "never", relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relax.add"(%x, %0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+func.func @caller(%x: tensor<4xf32> {relax.name = "x"}, %v: tensor<4xf32> {relax.name = "v"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+  %0 = call @called(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relax.add"(%0, %v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
