@@ -142,7 +142,7 @@ def _run(pipeline: Pipeline, module: ir.Module, text: str, options: Options) -> 
         pipeline.run(module)
         if options.verify_each:
             check_module(module)
-    except RelaxError as error:
+    except Exception as error:  # a bug in a pass, too: that is what reproducers are for
         if saved:
             error.add_note(f"reproducer generated at '{saved}'")
         raise
