@@ -192,7 +192,15 @@ class Body:
         x, symbol = self.rng.choice(values), f"k{self.count}"
         (cast,) = self.one("match_cast", [x], (symbol, *x.shape[1:]), x.bound)
         (inner,) = self.one("negative", [cast], cast.shape, x.bound)
-        return self.one("match_cast", [inner], x.shape, x.bound)
+        if x.device is None and x.place is None and self.rng.random() < 0.4:
+            (inner,) = self.one("add", [inner, *self._of_shape(cast.shape)], cast.shape, x.bound + 2)
+        return self.one("match_cast", [inner], x.shape, inner.bound)
+
+    def _of_shape(self, shape: Shape) -> list[Value]:
+        """A value that only its type gives that shape."""
+        if self.rng.random() < 0.5:
+            return self.full(shape, 2)
+        return self.one("broadcast_to", self.full((1,) * len(shape), 2), shape, 2)
 
     # Products.
 

@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from transforms.test_contracts import check_contracts
 
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.relax import new_context
+from support.contracts import check_contracts
 
 RANGES = {"i4": (-8, 8), "ui4": (0, 16), "i8": (-128, 128), "ui8": (0, 256)}
 

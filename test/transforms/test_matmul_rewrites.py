@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from transforms.test_contracts import check_contracts
 
 import relaxir
 from relaxir.dialect import pass_manager
@@ -17,6 +16,7 @@ from relaxir.dialect.parser import parse_module
 from relaxir.dialect.relax import new_context
 from relaxir.dialect.size_bounds import symbol_ranges
 from relaxir.dialect.work import Work, work
+from support.contracts import check_contracts
 from support.matmul_generator import random_matmul_module
 
 HERE = Path(__file__).resolve().parent

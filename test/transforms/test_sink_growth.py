@@ -6,11 +6,11 @@ import math
 import random
 
 import pytest
-from transforms.test_contracts import check_contracts
 
 from relaxir.dialect import pass_manager
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.relax import new_context
+from support.contracts import check_contracts
 
 PIPELINES = [
     "relax-sink-growth",

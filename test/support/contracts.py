@@ -1,0 +1,176 @@
+"""The contracts of passes (docs: design, section 3), checked on one module at a time; what does not hold is an AssertionError.
+
+    python test/support/contracts.py START COUNT [ROUNDS]     random modules from a seed on: all passes, and random orders
+
+prints a line per failure and leaves the reduced module in the current folder, named by what it fails.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from relaxir.dialect import pass_manager
+from relaxir.dialect.bindings import ir
+from relaxir.dialect.conventions import check_module
+from relaxir.dialect.errors import RelaxError
+from relaxir.dialect.functions import name_of
+from relaxir.dialect.parser import parse_module
+from relaxir.dialect.pass_registry import is_registered
+from relaxir.dialect.pipeline_text import parse_pipeline
+from relaxir.dialect.reference.numeric import is_float
+from relaxir.dialect.relax import new_context
+from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
+from support.module_generator import random_module
+from support.random_pipelines import PASSES, random_pipeline
+from support.reduce_module import reduced
+
+__all__ = ["check_contracts", "failure"]
+
+#: Passes that change rounding, as their docstrings say, and by how much, relative to the largest result.
+TOLERANCES = {"relax-fold-batch-norm": 1e-5, "relax-to-mixed-precision": 2e-2}
+
+#: Inputs, weights and results of entry functions, by name.
+Expected = Mapping[str, tuple[list[np.ndarray], dict[str, np.ndarray], tuple[np.ndarray, ...]]]
+
+
+def check_contracts(text: str, context: ir.Context, pipelines: Sequence[str], refusals: Counter[str] | None = None) -> int:
+    """Checks pipelines on one module; returns how many times results of functions were compared.
+
+    ``refusals`` counts why modules were refused.
+    """
+    try:
+        module = parse_module(text, "-", context)
+    except RelaxError:  # meant to be wrong
+        return 0
+    before, expected, compared = _text(module.operation), _evaluated(module.operation), 0
+    for pipeline in pipelines:
+        after = _run(module.operation, pipeline, refusals)
+        assert _text(module.operation) == before, f"{pipeline} changed its input"
+        if after is not None:
+            _check_result(after, pipeline, expected)
+            compared += len(expected)
+    return compared
+
+
+def failure(text: str, pipeline: str, context: ir.Context) -> str | None:
+    """The first line of what does not hold for a pipeline on a module, None when all does."""
+    try:
+        check_contracts(text, context, [pipeline])
+    except Exception as error:  # whatever a pass raises is wrong, unless it is a refusal
+        return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return None
+
+
+def _check_result(after: ir.Operation, pipeline: str, expected: Expected) -> None:
+    check_module(after)
+    _check_idempotent(after, pipeline)
+    for name, (inputs, weights, wanted) in expected.items():
+        got = run_entry(after, name, inputs, weights)
+        tolerance = max((t for pass_, t in TOLERANCES.items() if pass_ in pipeline), default=0.0)
+        same = [_equal(a, b, tolerance) for a, b in zip(wanted, got, strict=True)]
+        assert all(same), f"{pipeline} changed what @{name} computes"
+
+
+def _check_idempotent(after: ir.Operation, pipeline: str) -> None:
+    """Running the last pass again changes nothing."""
+    last = parse_pipeline(pipeline)[-1]
+    if last.nested is not None or not is_registered(last.name):
+        return
+    try:
+        again = pass_manager.run(after, last.text)
+    except RelaxError as error:
+        raise AssertionError(f"{last.text} refuses its own result: {error.args[0]}") from error
+    assert _text(again) == _text(after), f"{last.text} is not idempotent"
+
+
+def _text(operation: ir.Operation) -> str:
+    return operation.get_asm(use_local_scope=True)
+
+
+def _equal(want: np.ndarray, got: np.ndarray, tolerance: float) -> bool:
+    if want.dtype != got.dtype or want.shape != got.shape:
+        return False
+    if not tolerance or not is_float(want.dtype):
+        return np.array_equal(want, got, equal_nan=want.dtype.kind == "f")
+    tolerance = max(tolerance, 8 * float(ml_dtypes.finfo(want.dtype).eps))
+    want, got = want.astype(np.float64), got.astype(np.float64)
+    largest = np.abs(want).max(initial=0, where=np.isfinite(want))
+    return np.allclose(got, want, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
+
+
+def _run(module: ir.Operation, pipeline: str, refusals: Counter[str] | None) -> ir.Operation | None:
+    """The result, None for a module that the pipeline refuses. The pass manager verifies after each pass."""
+    try:
+        return pass_manager.run(module, pipeline)
+    except RelaxError as error:
+        if error.__cause__ is None:  # a pass that refuses raises the cause
+            raise AssertionError(f"{pipeline} left invalid IR: {error}") from error
+        if refusals is not None:
+            refusals[str(error.args[0]).splitlines()[0]] += 1
+        return None
+
+
+def _evaluated(module: ir.Operation) -> Expected:
+    """What entry functions that can be run compute; some call declarations, or want other sizes."""
+    found: dict[str, tuple[list[np.ndarray], dict[str, np.ndarray], tuple[np.ndarray, ...]]] = {}
+    for function in entry_functions(module):
+        name, rng = name_of(function), np.random.default_rng(7)
+        try:
+            inputs, weights = arguments_for(module, name, rng), raw_weights(module, name, rng)
+            found[name] = (inputs, weights, run_entry(module, name, inputs, weights))
+        except (RelaxError, KeyError):
+            continue
+    return found
+
+
+def _shorter(text: str, pipeline: str, fails: Callable[[str, str], bool]) -> str:
+    """A pipeline without the passes that the failure does not need."""
+    elements = [e.text for e in parse_pipeline(pipeline)]
+    for i in reversed(range(len(elements))):
+        rest = elements[:i] + elements[i + 1 :]
+        if rest and fails(text, ",".join(rest)):
+            elements = rest
+    return ",".join(elements)
+
+
+def _reported(seed: int, pipeline: str, problem: str, context: ir.Context) -> None:
+    kind = problem.partition(":")[0]
+
+    def fails(text: str, passes: str) -> bool:
+        return (failure(text, passes, context) or "").partition(":")[0] == kind
+
+    text = random_module(seed)
+    passes = _shorter(text, pipeline, fails)
+    small = reduced(text, lambda t: fails(t, passes), context)
+    path = Path(f"failure-{seed}-{abs(hash(passes)) % 1000}.mlir")
+    path.write_text(f"// {passes}\n// {failure(small, passes, context)}\n// module seed {seed}\n{small}\n")
+    print(f"seed {seed}: {passes}: {problem[:200]} ({path})", flush=True)
+
+
+def main(start: int, count: int, rounds: int = 4) -> int:
+    """Checks modules of seeds; returns how many failures there were."""
+    failures, ran, refusals = 0, 0, Counter[str]()
+    for seed in range(start, start + count):
+        rng, context = random.Random(seed), new_context()
+        for pipeline in [*PASSES, *(random_pipeline(rng) for _ in range(rounds))]:
+            ran += 1
+            try:
+                check_contracts(random_module(seed), context, [pipeline], refusals)
+            except Exception as error:
+                failures += 1
+                _reported(seed, pipeline, f"{type(error).__name__}: {error}", context)
+    print(f"{count} modules, {ran} pipelines, {failures} failures, {sum(refusals.values())} refusals")
+    for reason, times in refusals.most_common(40):
+        print(f"{times:6} {reason}")
+    return failures
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(*map(int, sys.argv[1:])), 1))
