@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from . import report
 from .bindings import ir, passmanager
 from .errors import DiagnosticError, RelaxError, from_mlir_error
+from .op import verifying_once
 from .pass_options import parse_options
 from .pass_registry import is_registered, register, registered, registered_pass, suggestion
 from .pipeline_text import Element, parse_pipeline
@@ -87,7 +88,8 @@ class Pipeline(passmanager.PassManager):
         told = self.anchor == MODULE and report.is_collecting()
         before = _run_time_work(operation.operation) if told else {}
         try:
-            super().run(operation.operation)
+            with verifying_once():
+                super().run(operation.operation)
         except ir.MLIRError as error:
             cause = self.failures[0] if self.failures else None
             raise _diagnostic(error, self.failures) from cause
