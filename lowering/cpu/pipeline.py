@@ -17,6 +17,7 @@ from .checks import lower_checks
 from .codegen import llvm_ir, object_code
 from .kernels import lower_kernels
 from .loops import carry_in_place
+from .shared_loops import share_loops
 from .wrapper import body_name, entry_point
 
 __all__ = ["CompiledCode", "compile_linalg"]
@@ -67,6 +68,7 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         for signature in signatures:
             add_destinations(find_function(module, signature.name))
         arenas = bufferize(module, {s.name: s for s in signatures})
+        share_loops(module, target)
         lower_kernels(module, target)
         _check_kernels_allocate_nothing(module)
         _mark_internal(module, signatures)

@@ -122,11 +122,19 @@ def _body(b: Builder, left: Matrix, right: Matrix, arguments: Sequence[ir.Value]
 
 
 def sum_products(
-    b: Builder, left: Matrix, right: Matrix, start: ir.Value, source: ir.Type, *, packed: bool = True
-) -> ir.Value:  # fmt: skip
+    b: Builder,
+    left: Matrix,
+    right: Matrix,
+    start: ir.Value,
+    source: ir.Type,
+    *,
+    packed: bool = True,
+    turned: bool = False,
+) -> ir.Value:
     """The contraction itself: adds the products to ``start``, in the type that ``source`` is summed in.
 
     Where ``packed`` is false, the right-hand side is ``[batch..., k, n]``: for one that is read only a few times.
+    Where ``turned`` is true, the left-hand side is ``[batch..., k, m]``.
     """
     rank = value_type(start).rank
     m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
@@ -136,7 +144,7 @@ def sum_products(
     def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
         return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
 
-    inputs = [(left.value, [*left.batch, m, k]), (right.value, [*right.batch, *matrix])]
+    inputs = [(left.value, [*left.batch, *([k, m] if turned else [m, k])]), (right.value, [*right.batch, *matrix])]
     mark = {_CONTRACTION: ir.UnitAttr.get()}
     return b.generic("p" * rank + "r", inputs, start, body, range(rank), mark)
 

@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
-from .builder import Builder, Size
+from .builder import Builder, Size, tensor_type
+from .scalar import emit
 
-__all__ = ["KERNEL", "WRITABLE", "call_kernel", "loop"]
+__all__ = ["KERNEL", "SHARED", "WRITABLE", "call_kernel", "choose", "flat_loop", "local", "loop"]
 
 #: Marks a function that later passes take as one kernel.
 KERNEL = "relax.kernel"
+#: On a kernel whose outermost loops have independent iterations, which threads may share: pairs of an argument and one of its
+#: dimensions, whose product is the work of all iterations together, in multiplications.
+SHARED = "relax.shared"
 WRITABLE = "bufferization.writable"
 
 
@@ -23,6 +27,7 @@ def call_kernel(
     key: tuple[str, ...],
     body: Callable[[Sequence[ir.Value]], ir.Value],
     scratch: Sequence[ir.Value] = (),
+    shared: Sequence[tuple[int, int]] = (),
 ) -> ir.Value:
     """Calls the function ``stem_N`` of inputs, scratch and destination; defines it when there is none with this key.
 
@@ -34,18 +39,24 @@ def call_kernel(
         key: what tells the function apart besides its name and types.
         body: given the function's arguments, emits its body and returns its result.
         scratch: tensors that it works in; a kernel allocates nothing.
+        shared: what :data:`SHARED` says of it, if anything.
     """
     types = [v.type for v in (*inputs, *scratch, out)]
     full_key = (stem, *map(str, types), *key)
     name = b.private_functions.get(full_key)
     if name is None:
         name = b.private_functions[full_key] = _unused_name(b, stem)
-        _define(b, name, types, len(inputs), body)
+        _define(b, name, types, len(inputs), body, shared)
     return func.CallOp([out.type], ir.FlatSymbolRefAttr.get(name), [*inputs, *scratch, out]).results[0]
 
 
 def _define(
-    b: Builder, name: str, types: Sequence[ir.Type], inputs: int, body: Callable[[Sequence[ir.Value]], ir.Value]
+    b: Builder,
+    name: str,
+    types: Sequence[ir.Type],
+    inputs: int,
+    body: Callable[[Sequence[ir.Value]], ir.Value],
+    shared: Sequence[tuple[int, int]],
 ) -> None:
     with ir.InsertionPoint(b.module.regions[0].blocks[0]):
         function = func.FuncOp(name, (types, [types[-1]]), visibility="private")
@@ -53,6 +64,8 @@ def _define(
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([plain] * inputs + [writable] * (len(types) - inputs))
     function.attributes["no_inline"] = ir.UnitAttr.get()
     function.attributes[KERNEL] = ir.UnitAttr.get()
+    if shared:
+        function.attributes[SHARED] = ir.DenseI64ArrayAttr.get([n for pair in shared for n in pair])
     block = function.add_entry_block(arg_locs=[function.location] * len(types))
     with ir.InsertionPoint(block), b.symbols.function():
         func.ReturnOp([body(list(block.arguments))])
@@ -79,3 +92,41 @@ def loop(
     with ir.InsertionPoint(block), b.symbols.scope():
         ir.Operation.create("scf.yield", [], list(body(*block.arguments)))
     return list(op.results)
+
+
+def flat_loop(
+    b: Builder, sizes: Sequence[Size], carried: ir.Value, body: Callable[[list[Size], ir.Value], ir.Value]
+) -> ir.Value:  # fmt: skip
+    """One loop over all indices below the sizes, the last one fastest: few iterations of each still are many together."""
+
+    def indices(number: ir.Value) -> list[Size]:
+        found: list[Size] = []
+        rest: Size = number
+        outermost = next((i for i, size in enumerate(sizes) if size != 1), 0)
+        for axis in range(len(sizes) - 1, -1, -1):
+            if sizes[axis] == 1 or axis <= outermost:
+                found.append(rest if axis == outermost else 0)
+                continue
+            quotient = b.arith("divsi", rest, sizes[axis])
+            found.append(b.arith("subi", rest, b.arith("muli", quotient, sizes[axis])))
+            rest = quotient
+        return found[::-1]
+
+    return loop(b, b.product(sizes), [carried], lambda i, value: [body(indices(i), value)])[0]
+
+
+def choose(
+    b: Builder, condition: ir.Value, type_: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
+) -> ir.Value:  # fmt: skip
+    """``scf.if`` with one result of that type."""
+    op = ir.Operation.create("scf.if", [type_], [condition], regions=2)
+    for region, branch in zip(op.regions, (then, otherwise), strict=True):
+        with ir.InsertionPoint(ir.Block.create_at_start(region, [])), b.symbols.scope():
+            ir.Operation.create("scf.yield", [], [branch()])
+    return op.results[0]
+
+
+def local(sizes: Sequence[int], element: ir.Type) -> ir.Value:
+    """A tensor for one iteration of a kernel's loop: on the stack of the thread that runs it."""
+    segments = ir.DenseI32ArrayAttr.get([0, 0, 0])
+    return emit("bufferization.alloc_tensor", tensor_type(sizes, element), operandSegmentSizes=segments)

@@ -128,13 +128,16 @@ class Emitter:
 
     @contextmanager
     def before(self, operation: ir.Operation) -> Generator[None]:
-        """Builds in front of an operation, with its location."""
-        saved = self._point, self.location
+        """Builds in front of an operation, with its location; of one in a loop that threads share, for one thread."""
+        saved = self._point, self.location, self._threads, self._stack_point
         self._point, self.location = ir.InsertionPoint(operation), operation.location
+        team = _enclosing(operation, "omp.wsloop")
+        if team is not None:
+            self._threads, self._stack_point = False, ir.InsertionPoint(team)
         try:
             yield
         finally:
-            self._point, self.location = saved
+            self._point, self.location, self._threads, self._stack_point = saved
 
     # -- constants and types ---------------------------------------------------------------------------------------
 
@@ -172,10 +175,13 @@ class Emitter:
 
     def scratch(self, count: int, element: ir.Type) -> ir.Value:
         """Elements on the stack, for as long as the function runs; of each thread's own in a shared loop."""
+        return self.on_stack(ir.MemRefType.get([count], element, loc=self.location))
+
+    def on_stack(self, kind: ir.Type) -> ir.Value:
+        """A buffer of constant size, like :meth:`scratch`."""
         alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, self.context), 64)
         segments = ir.DenseI32ArrayAttr.get([0, 0], self.context)
         attributes = {"alignment": alignment, "operandSegmentSizes": segments}
-        kind = ir.MemRefType.get([count], element, loc=self.location)
         return self._create("memref.alloca", [], [kind], attributes, 0, self._stack_point).results[0]
 
     # -- index arithmetic ------------------------------------------------------------------------------------------
@@ -304,6 +310,14 @@ class Emitter:
         results = body()
         self._create(end, list(results), [], None, 0, self._point)
         self._point = saved
+
+
+def _enclosing(operation: ir.Operation, name: str) -> ir.Operation | None:
+    """The nearest operation of that name around one."""
+    around = operation.parent
+    while around is not None and around.operation.name != name:
+        around = around.operation.parent
+    return None if around is None else around.operation
 
 
 def _attribute(value: float | bool, kind: ir.Type) -> ir.Attribute:

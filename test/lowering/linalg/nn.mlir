@@ -23,35 +23,36 @@ func.func @softmax(%x: tensor<?x48xf16, {sym = ["n"]}>) -> tensor<?x48xf16, {sym
 
 // -----
 
-// Attention is one kernel, but for packing the keys: loops over heads and blocks of rows, whose scores stay in a small scratch.
-// Query head h reads key head h / 3, and causality is a comparison of indices.
-func.func @attention(%q: tensor<2x6x?x8xf32, {sym = ["s"]}>, %k: tensor<2x2x?x8xf32, {sym = ["s"]}>, %v: tensor<2x2x?x8xf32, {sym = ["s"]}>)
-    -> tensor<2x6x?x8xf32, {sym = ["s"]}> {
-  %0 = "relax.attention"(%q, %k, %v) {causal = true} : (tensor<2x6x?x8xf32, {sym = ["s"]}>, tensor<2x2x?x8xf32, {sym = ["s"]}>,
-    tensor<2x2x?x8xf32, {sym = ["s"]}>) -> tensor<2x6x?x8xf32, {sym = ["s"]}>
-  return %0 : tensor<2x6x?x8xf32, {sym = ["s"]}>
+// Attention is one kernel: one loop over heads and blocks of rows, which threads share, and in it one over blocks of keys, whose
+// scores stay in a small scratch. Query head h reads key head h / 3, and causality is a comparison of indices.
+func.func @attention(%q: tensor<2x6x1000x8xf32>, %k: tensor<2x2x1000x8xf32>, %v: tensor<2x2x1000x8xf32>) -> tensor<2x6x1000x8xf32> {
+  %0 = "relax.attention"(%q, %k, %v) {causal = true} : (tensor<2x6x1000x8xf32>, tensor<2x2x1000x8xf32>, tensor<2x2x1000x8xf32>)
+    -> tensor<2x6x1000x8xf32>
+  return %0 : tensor<2x6x1000x8xf32>
 }
 
-// CHECK-DAG: #[[PACKED:.*]] = affine_map<(d0, d1, d2) -> (d1 floordiv 16, d2, d1 mod 16)>
-// CHECK-DAG: #[[PLAIN:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG: #[[LEFT:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[TURNED:.*]] = affine_map<(d0, d1, d2) -> (d2, d0)>
+// CHECK-DAG: #[[RIGHT:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
 // CHECK-LABEL: func.func @attention(
-// CHECK: %[[SCORES:.*]] = tensor.empty(%{{.*}}, %{{.*}}) : tensor<?x?xf32>
-// CHECK: %[[KEYS:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<2x2x?x8x16xf32>)
-// CHECK: call @attention_0(%{{.*}}, %[[KEYS]], %{{.*}}, %[[SCORES]], %{{.*}}, %{{.*}}, %{{.*}}) : {{.*}} -> tensor<2x6x?x8xf32>
-// CHECK: func.func private @attention_0({{.*}} attributes {no_inline, relax.kernel}
-// CHECK: scf.for %[[B:.*]] = %{{.*}} to
-// CHECK: scf.for %[[GROUP:.*]] = %{{.*}} to
-// CHECK: scf.for %[[NUMBER:.*]] = %{{.*}} to
-// CHECK: %[[FIRST:.*]] = arith.muli %[[GROUP]], %{{.*}}
-// CHECK: %[[HEAD:.*]] = arith.addi %[[FIRST]], %[[NUMBER]]
-// CHECK: scf.for %[[ROW:.*]] = %{{.*}} to %{{.*}} step %{{.*}}
-// CHECK: tensor.extract_slice %{{.*}}[%[[B]], %[[HEAD]], %[[ROW]], 0]
-// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[PACKED]], #{{.*}}], {{.*}} attrs = {relax.contraction}
+// CHECK: call @attention_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : {{.*}} -> tensor<2x6x1000x8xf32>
+// CHECK: func.func private @attention_0({{.*}} attributes {no_inline, relax.kernel, relax.shared = array<i64: 0, 0, 0, 1, 0, 2, 0, 3, 1, 2>}
+// CHECK: %[[ALL:.*]] = arith.constant 384 : index
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[ALL]]
+// CHECK: %[[HEAD:.*]] = arith.addi %{{.*}}, %{{.*}}
+// CHECK: tensor.extract_slice %{{.*}}[%[[B:.*]], %[[HEAD]], %[[ROW:.*]], 0]
+// CHECK: scf.for %[[KEY:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[RESULT:.*]] = %{{.*}}, %[[MOST:.*]] = %{{.*}}, %[[SUMS:.*]] = %{{.*}})
+// CHECK: tensor.extract_slice %{{.*}}[%[[B]], %{{.*}}, %[[KEY]], 0]
+// CHECK: linalg.generic {indexing_maps = [#[[LEFT]], #[[RIGHT]], #{{.*}}], {{.*}} attrs = {relax.contraction}
 // CHECK: arith.cmpi sle
 // CHECK: arith.select
 // CHECK: arith.maximumf
+// CHECK: %[[OLD:.*]] = linalg.generic
 // CHECK: math.exp
-// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[PLAIN]], #{{.*}}], {{.*}} attrs = {relax.contraction}
+// CHECK: linalg.generic {{.*}} outs(%[[SUMS]] :
+// CHECK: linalg.generic {{.*}} outs(%[[RESULT]] :
+// CHECK: math.exp
+// CHECK: linalg.generic {indexing_maps = [#[[TURNED]], #[[RIGHT]], #{{.*}}], {{.*}} attrs = {relax.contraction}
 // CHECK: arith.divf
 // CHECK: tensor.insert_slice %{{.*}} into %{{.*}}[%[[B]], %[[HEAD]], %[[ROW]], 0]
 

@@ -1,0 +1,269 @@
+"""Rows of one attention head: softmax of scores that are only known block by block, applied to values.
+
+::
+
+    turned = transpose(q[rows]) * scale; most = lowest; sums = 0; result = 0
+    for each block of keys that the rows may see:
+      scores = k[keys] * turned + mask            // one column per row: statistics are vectors
+      largest = max(most, max(scores));  old = exp(most - largest);  powers = exp(scores - largest)
+      sums = sums * old + sum(powers);   result = result * old + transpose(powers) * v[keys];   most = largest
+    out[rows] = result / sums
+
+No key is packed: a product reads them as its left-hand side, element by element. The largest score so far starts at the lowest
+finite number, so that what is not seen (-inf) is a power of 0 whatever was seen before, and a row that sees nothing is 0 / 0.
+
+Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018); Dao et al., "FlashAttention" (2022).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...dialect.bindings import ir
+from .builder import ZERO, Builder, Input, Size, index, value_type
+from .contraction import Matrix, factor, sum_products
+from .conversion import load, store
+from .dtypes import accumulator_type, is_boolean
+from .kernel import local, loop
+from .reduction import TOTAL, Reduction
+from .scalar import Scalar, maximum, select
+from .scalar import math as math_op
+from .slicing import extract_slice, insert_slice
+
+__all__ = ["Attention", "Place", "Rows"]
+
+_LOWEST_F32 = -3.4028234663852886e38
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What is computed.
+
+    Attributes:
+        dtype: of query, key and value.
+        mask: the dtype of the mask, if there is one.
+        mask_exprs: where the mask is read, by the dimensions of the scores.
+        scale: what scores are multiplied by.
+        causal: whether row i sees the keys up to i only.
+        keys: how many of them are a block.
+        single: whether one block holds all.
+    """
+
+    dtype: ir.Type
+    mask: ir.Type | None
+    mask_exprs: tuple[int, ...]
+    scale: float
+    causal: bool
+    keys: int
+    single: bool
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells kernels apart."""
+        return tuple(map(str, (self.dtype, self.mask, self.mask_exprs, repr(self.scale), self.causal, self.keys, self.single)))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which rows: where query, key and value are in their batches and heads, where the result is, the first row, how many."""
+
+    query: Sequence[Size]
+    key: Sequence[Size]
+    value: Sequence[Size]
+    result: Sequence[Size]
+    first: Size
+    count: Size
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """A block of keys: the first one, and how many there are."""
+
+    first: Size
+    count: Size
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Computes up to ``size`` rows. ``operands`` are query, key, value and perhaps a mask.
+
+    ``given`` are tensors to work in where sizes are not constant: the turned query and the result before it is divided.
+    """
+
+    b: Builder
+    attention: Attention
+    operands: Sequence[ir.Value]
+    size: int
+    given: Sequence[ir.Value] = ()
+
+    @property
+    def _wide(self) -> ir.Type:
+        return accumulator_type(self.attention.dtype)
+
+    def build(self, place: Place, result: ir.Value) -> ir.Value:
+        """The result with these rows in it."""
+        b, lowest = self.b, -sys.float_info.max if self._wide == ir.F64Type.get() else _LOWEST_F32
+        seen = b.dim(self.operands[2], value_type(self.operands[2]).rank - 2)
+        if self.attention.causal:
+            seen = b.arith("minsi", b.arith("addi", place.first, place.count), seen)
+        turned = self._turned_query(place)
+        scratch = self.given[1] if self.given else local([self.size, value_type(self.operands[2]).shape[-1]], self._wide)
+        start = [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
+        if self.attention.single:
+            return self._finish(place, self._block(place, turned, _Keys(0, seen), start), result)
+
+        def block(first: ir.Value, *state: ir.Value) -> list[ir.Value]:
+            left = b.arith("subi", seen, first)
+            whole = isinstance(seen, int) and seen % self.attention.keys == 0
+            keys = _Keys(first, self.attention.keys if whole else b.arith("minsi", left, self.attention.keys))
+            return self._block(place, turned, keys, state)
+
+        return self._finish(place, loop(b, seen, start, block, self.attention.keys), result)
+
+    # -- query -----------------------------------------------------------------------------------------------------
+
+    def _turned_query(self, place: Place) -> ir.Value:
+        """``[depth, rows]``, times the scale; rows that do not exist are 0."""
+        b, query = self.b, self.operands[0]
+        depth = b.dim(query, value_type(query).rank - 1)
+        part = extract_slice(query, [*place.query, place.first, 0], [*_ones(place.query), place.count, depth], 2)
+        turned = self.given[0] if self.given else local([_static(depth), self.size], self._wide)
+
+        def scaled(x: ir.Value, _: ir.Value) -> ir.Value:
+            return (load(x, self.attention.dtype) * self.attention.scale).value
+
+        if place.count == self.size:
+            return _stored(b.generic("pp", [(part, [1, 0])], turned, scaled))
+        turned, extents = b.fill(turned, 0), [depth, place.count]
+        rows = b.generic("pp", [(part, [1, 0])], extract_slice(turned, [0, 0], extents, 2), scaled)
+        return insert_slice(b, rows, turned, [0, 0], extents)
+
+    # -- a block of keys -------------------------------------------------------------------------------------------
+
+    def _block(self, place: Place, turned: ir.Value, keys: _Keys, state: Sequence[ir.Value]) -> list[ir.Value]:
+        """Result, largest scores and sums with these keys taken in."""
+        b, (total, most, sums) = self.b, state
+        scores = self._scores(turned, place, keys)
+        scores = self._causal(scores, place, keys) if self.attention.causal else scores
+        scores = self._masked(scores, place, keys) if self.attention.mask is not None else scores
+        if not self.attention.single:  # kept apart as a number of its own: the largest score is updated in place
+            negative = local([self.size], self._wide)
+            negative = b.generic("p", [(most, [0])], negative, lambda m, _: (-Scalar(m)).value)
+        most = self._reduced(scores, most, Reduction(maximum, 0))
+        if not self.attention.single:
+            old = b.generic("p", [(most, [0])], negative, lambda m, n: math_op("exp", -(Scalar(n) + Scalar(m))).value)
+            sums = b.generic("p", [(old, [0])], sums, _times)
+            total = b.generic("pp", [(old, [0])], total, _times)
+        powers = b.generic("pp", [(most, [1])], scores, lambda m, x: math_op("exp", Scalar(x) - Scalar(m)).value)
+        sums = self._reduced(powers, sums, TOTAL)
+        factors = Matrix(powers, self._wide, ()), Matrix(self._rows_of(2, place.value, keys), self.attention.dtype, ())
+        total = sum_products(b, *factors, total, self.attention.dtype, packed=False, turned=True)
+        return [total, most, sums]
+
+    def _rows_of(self, operand: int, lead: Sequence[Size], keys: _Keys) -> ir.Value:
+        value = self.operands[operand]
+        columns = self.b.dim(value, value_type(value).rank - 1)
+        return extract_slice(value, [*lead, keys.first, 0], [*_ones(lead), keys.count, columns], 2)
+
+    def _scores(self, turned: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+        """``[keys, rows]``."""
+        b, dtype = self.b, self.attention.dtype
+        scratch = local([self.attention.keys, self.size], self._wide)
+        start = b.fill(extract_slice(scratch, [0, 0], [keys.count, self.size], 2), 0)
+        key = self._rows_of(1, place.key, keys)
+        if self.size > 1:
+            return sum_products(b, Matrix(key, dtype, ()), Matrix(turned, self._wide, ()), start, dtype, packed=False)
+
+        def add(x: ir.Value, y: ir.Value, sum_: ir.Value) -> ir.Value:
+            return (Scalar(sum_) + factor(x, dtype, dtype) * Scalar(y)).value
+
+        # Not a contraction for the matrix template: the key's own elements are the vector of a dot product.
+        return b.generic("ppr", [(key, [0, 2]), (turned, [2, 1])], start, add, [0, 1])
+
+    def _causal(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+        """-inf where a key comes after the row. Keys up to the first row are seen by all: they stay as they are."""
+        b = self.b
+        common = b.arith("subi", b.arith("addi", place.first, 1), keys.first)
+        skipped = b.arith("minsi", b.arith("maxsi", common, 0), keys.count)
+        ranges: tuple[list[Size], list[Size]] = [skipped, 0], [b.arith("subi", keys.count, skipped), self.size]
+        shift = Scalar(b.as_index(b.arith("subi", b.arith("addi", keys.first, skipped), place.first)))
+
+        def limited(x: ir.Value) -> ir.Value:
+            return select((index(0) + shift).compare("le", index(1)), Scalar(x), -math.inf).value
+
+        part = b.generic("pp", [], extract_slice(scores, *ranges, 2), limited)
+        return insert_slice(b, part, scores, *ranges)
+
+    def _masked(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+        """With the mask applied to the rows that exist."""
+        b, exprs, dtype = self.b, self.attention.mask_exprs, self.attention.mask
+        assert dtype is not None
+        row, column = len(place.result), len(place.result) + 1
+        starts = {ZERO: 0, row: place.first, column: keys.first}
+        sizes = {row: place.count, column: keys.count}
+        offsets: list[Size] = [starts[e] if e in starts else place.result[e] for e in exprs]
+        rank = min(2, len(exprs))
+        part = extract_slice(self.operands[3], offsets, [sizes.get(e, 1) for e in exprs], rank)
+        where = [1 if e == row else 0 if e == column else ZERO for e in exprs[len(exprs) - rank :]]
+
+        def apply(m: ir.Value, x: ir.Value) -> ir.Value:
+            score, mask = Scalar(x), load(m, dtype)
+            return (select(mask, score, -math.inf) if is_boolean(dtype) else score + mask).value
+
+        ranges: tuple[list[Size], list[Size]] = [0, 0], [keys.count, place.count]
+        seen = b.generic("pp", [(part, where)], extract_slice(scores, *ranges, 2), apply)
+        return insert_slice(b, seen, scores, *ranges)
+
+    def _reduced(self, scores: ir.Value, start: ir.Value, reduction: Reduction) -> ir.Value:
+        """Each column combined with what is there."""
+        return self.b.generic(
+            "rp", [(scores, [0, 1])], start, lambda x, t: reduction.combine(Scalar(t), Scalar(x)).value, [1]
+        )  # fmt: skip
+
+    # -- result ----------------------------------------------------------------------------------------------------
+
+    def _finish(self, place: Place, state: Sequence[ir.Value], result: ir.Value) -> ir.Value:
+        b, (total, _, sums) = self.b, state
+        width = b.dim(total, 1)
+        ranges: tuple[list[Size], list[Size]] = (
+            [*place.result, place.first, 0],
+            [*_ones(place.result), place.count, width],
+        )
+        inputs: list[Input] = [
+            (extract_slice(total, [0, 0], [place.count, width], 2), [0, 1]),
+            (extract_slice(sums, [0], [place.count], 1), [0]),
+        ]
+
+        def share(x: ir.Value, s: ir.Value, _: ir.Value) -> ir.Value:
+            return store(Scalar(x) / Scalar(s), self.attention.dtype)
+
+        out = b.generic("pp", inputs, extract_slice(result, *ranges, 2), share)
+        return insert_slice(b, out, result, *ranges)
+
+
+def _stored(value: ir.Value) -> ir.Value:
+    """The tensor as ``linalg.copy`` gives it: upstream fusion takes no named op, where it would compute elements for each use."""
+    type_ = value_type(value)
+    segments = ir.DenseI32ArrayAttr.get([1, 1])
+    into = local(list(type_.shape), type_.element_type)
+    op = ir.Operation.create("linalg.copy", [type_], [value, into], {"operandSegmentSizes": segments}, regions=1)
+    block = ir.Block.create_at_start(op.regions[0], [type_.element_type] * 2, [op.location] * 2)
+    with ir.InsertionPoint(block):
+        ir.Operation.create("linalg.yield", [], [block.arguments[0]])
+    return op.results[0]
+
+
+def _times(factor_: ir.Value, x: ir.Value) -> ir.Value:
+    return (Scalar(x) * Scalar(factor_)).value
+
+
+def _ones(lead: Sequence[Size]) -> list[Size]:
+    return [1] * len(lead)
+
+
+def _static(size: Size) -> int:
+    assert isinstance(size, int)
+    return size

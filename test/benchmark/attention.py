@@ -1,0 +1,102 @@
+"""Attention of f32 against PyTorch's ``scaled_dot_product_attention`` with the same number of threads.
+
+``python test/benchmark/attention.py [--threads 1 2] [--rounds 15] [--only decode]`` prints per case the ratio of PyTorch's time
+to ours (above 1: faster than PyTorch), of the medians and of the best of alternating calls, and the most that results differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+import relaxir as rx
+
+
+@dataclass(frozen=True)
+class Case:
+    """Sizes; ``symbolic`` leaves the numbers of rows and keys to the call."""
+
+    heads: int
+    groups: int
+    rows: int
+    keys: int
+    width: int
+    causal: bool = False
+    symbolic: bool = False
+
+    @property
+    def name(self) -> str:
+        heads = str(self.heads) if self.heads == self.groups else f"{self.heads}/{self.groups}"
+        marks = " causal" * self.causal + " symbolic" * self.symbolic
+        return f"{'decode ' * (self.rows == 1)}{heads} x {self.rows} x {self.keys} x {self.width}{marks}"
+
+    def compile(self) -> rx.Executable:
+        rows, keys = ("rows", "keys") if self.symbolic else (self.rows, self.keys)
+        b = rx.Builder()
+        with b.function("main"):
+            q = b.input("q", (1, self.heads, rows, self.width), "f32")
+            k, v = (b.input(name, (1, self.groups, keys, self.width), "f32") for name in "kv")
+            b.output(b.attention(q, k, v, causal=self.causal))
+        return rx.compile(b.build())
+
+
+CASES = [
+    *(Case(12, 12, n, n, 64, causal) for n in (128, 512, 2048) for causal in (False, True)),
+    Case(12, 12, 512, 512, 64, symbolic=True),
+    *(Case(32, 8, 1, n, 64, symbolic=symbolic) for n in (512, 4096) for symbolic in (False, True)),
+]
+
+
+def run(case: Case, threads: int, rounds: int) -> None:
+    """One case: prints a line."""
+    rng = np.random.default_rng(0)
+    shapes = [(1, case.heads, case.rows, case.width), *[(1, case.groups, case.keys, case.width)] * 2]
+    arrays = [rng.standard_normal(shape, dtype=np.float32) for shape in shapes]
+    q, k, v = (torch.from_numpy(a) for a in arrays)
+    executable = case.compile()
+    executable.threads = threads
+    torch.set_num_threads(threads)
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def theirs() -> np.ndarray:
+        with torch.inference_mode():
+            return attention(q, k, v, is_causal=case.causal, enable_gqa=case.heads != case.groups).numpy()
+
+    calls: dict[str, Callable[[], np.ndarray]] = {"theirs": theirs, "ours": lambda: executable(*arrays)}
+    difference = float(np.abs(calls["theirs"]() - calls["ours"]()).max())
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    repeat = max(1, int(2e8 / (case.heads * case.rows * case.keys * case.width * 4)))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            for _ in range(repeat):
+                call()
+            times[name].append((time.perf_counter() - start) / repeat)
+    medians, best = ({n: f(t) for n, t in times.items()} for f in (statistics.median, min))
+    print(
+        f"{case.name:40s} {threads} threads  PyTorch / this {medians['theirs'] / medians['ours']:5.2f}  "
+        f"best {best['theirs'] / best['ours']:5.2f}  differ by {difference:.1e}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", help="cases whose name has this text")
+    options = parser.parse_args()
+    for threads in options.threads:
+        for case in CASES:
+            if options.only in case.name:
+                run(case, threads, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
