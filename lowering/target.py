@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["Target"]
+__all__ = ["TARGETS", "Target"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Target:
         features: LLVM feature string, e.g. ``"+avx2,+fma"``.
         vector_bits: width of a vector register.
         vector_registers: how many there are.
+        tile_rows: rows of the matmul microkernel.
+        tile_vectors: vectors in each of them.
         openmp: whether loops are shared by threads, by calls of LLVM's OpenMP runtime.
     """
 
@@ -27,27 +29,54 @@ class Target:
     features: str
     vector_bits: int
     vector_registers: int
+    tile_rows: int = 6
+    tile_vectors: int = 2
     openmp: bool = False
 
     @staticmethod
     def parse(name: str, openmp: bool = False) -> Target:
-        """``"cpu"`` is the machine this runs on, with or without an OpenMP runtime. Raises RelaxError for other names."""
-        if name != "cpu":
+        """The target of a name, with or without an OpenMP runtime.
+
+        ``"cpu"`` is the machine this runs on; ``"cpu:<processor>"`` is one of ``TARGETS``, for this machine's system where the
+        instruction set is this machine's. Raises RelaxError for other names.
+        """
+        if name == "cpu":
+            return replace(Target.host(), openmp=openmp)
+        kind, _, processor = name.partition(":")
+        if kind != "cpu":
             raise RelaxError(f"expected target 'cpu', got '{name}'")
-        return replace(Target.host(), openmp=openmp)
+        if processor not in TARGETS:
+            raise RelaxError(f"expected target 'cpu', or 'cpu:' and one of {', '.join(TARGETS)}, got '{name}'")
+        return TARGETS[processor].target(processor, openmp)
 
     @staticmethod
     def host() -> Target:
         """The processor this runs on, as LLVM sees it."""
         import llvmlite.binding as llvm
 
-        features = dict(llvm.get_host_cpu_features())
-        wide = bool(features.get("avx512f"))
-        bits = 512 if wide else 256 if features.get("avx2") else 128
-        registers = 32 if wide or llvm.get_default_triple().startswith(("aarch64", "arm64")) else 16
-        return Target(
-            llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), bits, registers
-        )
+        triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features()
+        has = {name for name, there in features.items() if there}
+        registers = next(r for r in _REGISTERS if r.architecture == _architecture(triple) and has.issuperset(r.needs))
+        return registers.target(triple, llvm.get_host_cpu_name(), features.flatten())
+
+    def has(self, *features: str) -> bool:
+        """Whether the processor has any of the features."""
+        return not {f"+{f}" for f in features}.isdisjoint(self.features.split(","))
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether a multiplication and an addition are one instruction; where not, LLVM would call ``fmaf`` for each lane."""
+        return _architecture(self.triple) == "aarch64" or self.has("fma")
+
+    @property
+    def has_f16(self) -> bool:
+        """Whether f16 is converted by instructions; where not, LLVM would call functions that some C runtimes lack."""
+        return _architecture(self.triple) == "aarch64" or self.has("f16c")
+
+    @property
+    def has_bf16(self) -> bool:
+        """The same for bf16."""
+        return self.has("avx512bf16", "avxneconvert", "bf16")
 
     def lanes(self, bits: int = 32) -> int:
         """How many elements of that width a vector register holds."""
@@ -55,8 +84,84 @@ class Target:
 
     @property
     def matmul_tile(self) -> tuple[int, int]:
-        """Rows and columns of the f32 matmul microkernel: its accumulators and operands fit the registers.
+        """Rows and columns of the f32 matmul microkernel: its accumulators and operands fit the registers."""
+        return self.tile_rows, self.tile_vectors * self.lanes()
 
-        Measured (facts/cpu.md 2.1): 8x32 within 6 % of the AVX-512 peak from 512 to 4096; 16 registers take 6x16.
-        """
-        return (8, 2 * self.lanes()) if self.vector_registers >= 32 else (6, 2 * self.lanes())
+
+def _architecture(triple: str) -> str:
+    """The instruction set of a triple, ``"aarch64"`` by either of its names."""
+    name = triple.partition("-")[0]
+    return "aarch64" if name == "arm64" else name
+
+
+@dataclass(frozen=True)
+class _Registers:
+    """Vector registers that processors have in common, and the microkernel that fills them.
+
+    Attributes:
+        architecture: the instruction set they belong to.
+        needs: the features that say a processor has them.
+        bits, count: their width and number.
+        rows, vectors: the microkernel: ``rows * vectors`` accumulators, ``vectors`` of the right operand, a row's factor.
+    """
+
+    architecture: str
+    needs: tuple[str, ...]
+    bits: int
+    count: int
+    rows: int
+    vectors: int
+
+    def target(self, triple: str, cpu: str, features: str, openmp: bool = False) -> Target:
+        return Target(triple, cpu, features, self.bits, self.count, self.rows, self.vectors, openmp)
+
+
+# 8x32 of AVX-512 is within 6 % of the peak from 512 to 4096 (facts/cpu.md 2.1). NEON takes 4 vectors: 10 loads for 24
+# multiply-adds, where 8x8 needs 10 for 16.
+_AVX512 = _Registers("x86_64", ("avx512f", "avx512vl", "avx512bw", "avx512dq"), 512, 32, 8, 2)
+_AVX2 = _Registers("x86_64", ("avx2",), 256, 16, 6, 2)
+_SSE = _Registers("x86_64", (), 128, 16, 6, 2)
+_NEON = _Registers("aarch64", (), 128, 32, 6, 4)
+# The host has the first that it meets the needs of.
+_REGISTERS = (_AVX512, _AVX2, _SSE, _NEON)
+
+_V2 = "+cx16,+popcnt,+sse3,+ssse3,+sse4.1,+sse4.2"
+_V3 = f"{_V2},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"
+_V4 = f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+_ZEN4 = f"{_V4},+avx512bf16,+avx512bitalg,+avx512ifma,+avx512vbmi,+avx512vbmi2,+avx512vnni,+avx512vpopcntdq,+gfni"
+
+
+@dataclass(frozen=True)
+class _Processor:
+    """A processor by name: its registers, LLVM's features, and the triple it has when this machine's is of another kind."""
+
+    registers: _Registers
+    features: str
+    triple: str
+
+    def target(self, cpu: str, openmp: bool) -> Target:
+        import llvmlite.binding as llvm
+
+        here: str = llvm.get_process_triple()
+        same = _architecture(here) == self.registers.architecture
+        return self.registers.target(here if same else self.triple, _LLVM_NAMES.get(cpu, cpu), self.features, openmp)
+
+
+_X86_LINUX, _ARM_LINUX, _ARM_MACOS = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx11.0.0"
+
+#: Processors that code can be generated for on any machine.
+TARGETS = {
+    "x86-64": _Processor(_SSE, "", _X86_LINUX),
+    "x86-64-v2": _Processor(_SSE, _V2, _X86_LINUX),
+    "x86-64-v3": _Processor(_AVX2, _V3, _X86_LINUX),
+    "x86-64-v4": _Processor(_AVX512, _V4, _X86_LINUX),
+    "znver3": _Processor(_AVX2, f"{_V3},+vaes,+vpclmulqdq", _X86_LINUX),
+    "znver4": _Processor(_AVX512, _ZEN4, _X86_LINUX),
+    "znver5": _Processor(_AVX512, f"{_ZEN4},+avxvnni", _X86_LINUX),
+    "sapphirerapids": _Processor(_AVX512, f"{_ZEN4},+avxvnni,+avx512fp16", _X86_LINUX),
+    "aarch64": _Processor(_NEON, "+neon", _ARM_LINUX),
+    "neoverse-n1": _Processor(_NEON, "+neon,+fullfp16,+dotprod", _ARM_LINUX),
+    "neoverse-v1": _Processor(_NEON, "+neon,+fullfp16,+dotprod,+bf16,+i8mm", _ARM_LINUX),
+    "apple-m1": _Processor(_NEON, "+neon,+fullfp16,+dotprod", _ARM_MACOS),
+}
+_LLVM_NAMES = {"aarch64": "generic"}

@@ -14,7 +14,7 @@ from ...dialect.bindings import dialect_module, ir
 from ...dialect.errors import RelaxError
 from ..target import Target
 
-__all__ = ["llvm_ir", "object_code"]
+__all__ = ["assembly", "llvm_ir", "object_code"]
 
 # llvmlite's LLVM 22 does not read the float literals of the bindings' LLVM (`f0x3F800000`, `+inf`, `-qnan`, rounded decimals).
 _LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
@@ -38,6 +38,17 @@ def llvm_ir(module: ir.Operation) -> str:
 
 def object_code(text: str, target: Target) -> bytes:
     """Optimised, position-independent object code. Raises RelaxError when LLVM refuses the text or the target."""
+    module, machine = _optimised(text, target)
+    return machine.emit_object(module)
+
+
+def assembly(text: str, target: Target) -> str:
+    """The same code to read."""
+    module, machine = _optimised(text, target)
+    return machine.emit_assembly(module)
+
+
+def _optimised(text: str, target: Target) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     try:
@@ -53,7 +64,7 @@ def object_code(text: str, target: Target) -> bytes:
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return machine.emit_object(module)
+    return module, machine
 
 
 def _older_literals(line: str) -> str:

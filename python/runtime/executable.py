@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from ..dialect.errors import RelaxError
 from ..dialect.report import Report
-from .artifact import read_artifact, write_artifact
+from .artifact import check_target, read_artifact, write_artifact
 from .binding import prepared_arrays
 from .c_header import c_header
 from .entry import BoundEntry
@@ -64,6 +64,7 @@ class Executable:
             library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
         self._library = library
         self._object_code = object_code
+            check_target(self.manifest.target, "executable")
         self._shared_code = shared_code
         self._scratch = ScratchPool()
         self._bound = {

@@ -185,8 +185,8 @@ def module_of(cases: list[Case], dtype: str, static: int | None) -> rx.Module:
     return builder.build()
 
 
-def check(module: rx.Module, cases: list[Case], dtype: str, rows: list[int]) -> None:
-    executable = rx.compile(module)
+def check(module: rx.Module, cases: list[Case], dtype: str, rows: list[int], target: str = "cpu") -> None:
+    executable = rx.compile(module, target=target)
     rng = np.random.default_rng(0)
     failures: list[str] = []
     for number, case in enumerate(cases):

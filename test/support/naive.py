@@ -12,7 +12,7 @@ from relaxir.dialect.bindings import extras_module, ir, passmanager
 from relaxir.dialect.functions import find_function, functions, name_of
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.relax import new_context
-from relaxir.lowering.cpu.kernels.narrow_floats import expand_bf16
+from relaxir.lowering.cpu.kernels.narrow_floats import expand_narrow_floats
 from relaxir.lowering.cpu.loops import carry_in_place
 from relaxir.lowering.linalg.convert import relax_to_linalg
 from relaxir.lowering.target import Target
@@ -89,7 +89,7 @@ def run_linalg(module: ir.Module, inputs: Sequence[Array], name: str = "main") -
         carry_in_place(module.operation)
         passmanager.PassManager.parse(_BUFFERIZE.replace("\n", "")).run(module.operation)
         _copies_to_generic(module)
-        expand_bf16(module.operation, Target.host())
+        expand_narrow_floats(module.operation, Target.host())
         passmanager.PassManager.parse(_TO_LLVM.replace("\n", "")).run(module.operation)
     engine = engine_module.ExecutionEngine(module, opt_level=0)
     failed: list[int] = []

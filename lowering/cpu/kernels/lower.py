@@ -10,7 +10,8 @@ from .access import Memory
 from .contraction import CONTRACTION, find_group
 from .emitter import Emitter
 from .loops import Loops
-from .narrow_floats import expand_bf16
+from .missing_fma import expand_fma
+from .narrow_floats import expand_narrow_floats
 from .nest import collapse, read_nest
 from .plan import make_plan
 from .register_tile import lower_group
@@ -32,7 +33,8 @@ def lower_kernels(module: ir.Operation, target: Target) -> None:
     for function in functions(module):
         _lower_function(function, target)
     expand_math(module)
-    expand_bf16(module, target)
+    expand_fma(module, target)
+    expand_narrow_floats(module, target)
 
 
 def _lower_function(function: func.FuncOp, target: Target) -> None:
