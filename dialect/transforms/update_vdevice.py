@@ -48,7 +48,8 @@ class UpdateVDevice(Pass):
 
     Attributes:
         from_: the device to replace.
-        index: the device to replace, by its place in the module's list; instead of ``from``.
+        index: the device to replace, by its place in the module's list; instead of ``from``. Where it becomes one with another
+            device of the list, places change, and ``from`` has to name it.
         to: the device that takes its place.
     """
 
@@ -75,6 +76,9 @@ class UpdateVDevice(Pass):
         if devices is None or not 0 <= self.index < len(devices):
             known = "no list" if devices is None else f"{len(devices)} devices"
             raise RelaxError(f"expected option 'index' to be of a device in {VDEVICES}, got {self.index} of {known}",
+                             module.location)  # fmt: skip
+        if self.to in devices and self.to != devices[self.index]:
+            raise RelaxError(f"expected option 'from' where two devices become one, got 'index' of '{devices[self.index]}'",
                              module.location)  # fmt: skip
         return devices[self.index]
 

@@ -68,7 +68,7 @@ def test_input_module_is_unmodified():
     assert str(module) == before
 
 
-@pytest.mark.parametrize("pipeline", [REALIZE, f"{REALIZE},{LIFT}", f"{REALIZE},relax-update-vdevice{{index=1 to=cpu:0}}"])
+@pytest.mark.parametrize("pipeline", [REALIZE, f"{REALIZE},{LIFT}", f"{REALIZE},relax-update-vdevice{{from=cpu:1 to=cpu:0}}"])
 def test_several_cpus_compute_what_one_does(pipeline):
     module = rx.Module.parse(TWO_CPUS)
     after = module.run(pipeline)
