@@ -1,6 +1,5 @@
 // RUN: relax-opt %s --split-input-file --relax-update-vdevice="from=cuda:0 to=cuda:1" | filecheck %s
 // RUN: relax-opt %s --split-input-file --relax-update-vdevice="from=cuda:0 to=cuda:1" --relax-update-vdevice="from=cuda:0 to=cuda:1" | filecheck %s
-// RUN: relax-opt %s --split-input-file --relax-update-vdevice="index=1 to=cuda:1" | filecheck %s
 
 // TVM's update_vdevice: one device is replaced everywhere: in the list, types, hints and copies.
 // CHECK:       module attributes {relax.vdevices = ["cpu:0", "cuda:1"]}
