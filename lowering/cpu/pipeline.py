@@ -15,6 +15,7 @@ from .arena import Arena
 from .bufferize import add_destinations, bufferize
 from .checks import lower_checks
 from .codegen import llvm_ir, object_code
+from .copies import share_copies
 from .kernels import lower_kernels
 from .loops import carry_in_place
 from .shared_loops import share_loops
@@ -30,8 +31,8 @@ _FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonic
 _TO_CF = "builtin.module(fold-memref-alias-ops,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf)"
 _TO_LLVM = (
     "builtin.module(convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{reassociate-fp-reductions=true},"
-    "finalize-memref-to-llvm{use-aligned-alloc=true},convert-openmp-to-llvm,convert-func-to-llvm,convert-arith-to-llvm,convert-ub-to-llvm,"
-    "convert-cf-to-llvm,convert-index-to-llvm,canonicalize,cse,reconcile-unrealized-casts)"
+    "finalize-memref-to-llvm{use-aligned-alloc=true},convert-openmp-to-llvm,convert-to-llvm,canonicalize,cse,"
+    "reconcile-unrealized-casts)"
 )
 
 
@@ -66,8 +67,9 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         restore_destinations(module)
         carry_in_place(module)
         for signature in signatures:
-            add_destinations(find_function(module, signature.name))
+            add_destinations(find_function(module, signature.name), {s.result: s.argument for s in signature.state})
         arenas = bufferize(module, {s.name: s for s in signatures})
+        share_copies(module)
         share_loops(module, target)
         lower_kernels(module, target)
         _check_kernels_allocate_nothing(module)
@@ -127,7 +129,7 @@ def _mark_internal(module: ir.Operation, signatures: Sequence[Signature]) -> Non
             continue
         function.attributes["llvm.linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
         if KERNEL in function.attributes:
-            function.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
+            function.attributes["llvm.no_inline"] = ir.UnitAttr.get()
             del function.attributes[KERNEL]
         if name_of(function) in bodies:
             function.attributes["sym_name"] = ir.StringAttr.get(bodies[name_of(function)])

@@ -1,0 +1,66 @@
+"""What a layer adds to the code of a model: calls of functions that its first layers have already, and no function."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import relaxir as rx
+from relaxir.dialect.bindings import ir
+from relaxir.dialect.parser import parse_module
+from relaxir.dialect.relax import new_context
+from relaxir.lowering.cpu import pipeline
+from relaxir.lowering.cpu.copies import share_copies
+from relaxir.tools.llama import LlamaConfig, build_llama
+
+COPIES = """
+func.func @main(%a: memref<4x8xf32>, %b: memref<4x8xf32>, %c: memref<4x8xi8>, %d: memref<4x8xi8>,
+                %s: memref<f32>, %t: memref<f32>) {
+  memref.copy %a, %b : memref<4x8xf32> to memref<4x8xf32>
+  memref.copy %c, %d : memref<4x8xi8> to memref<4x8xi8>
+  memref.copy %b, %a : memref<4x8xf32> to memref<4x8xf32>
+  memref.copy %s, %t : memref<f32> to memref<f32>
+  return
+}
+func.func private @copy_0()
+"""
+
+
+@pytest.fixture
+def texts(monkeypatch) -> list[str]:
+    """The LLVM IR of every compilation."""
+    seen: list[str] = []
+    assemble = pipeline.object_code
+    monkeypatch.setattr(pipeline, "object_code", lambda text, target: (seen.append(text), assemble(text, target))[1])
+    return seen
+
+
+def test_a_layer_adds_no_function(texts):
+    for layers in (2, 4):
+        rx.compile(build_llama(LlamaConfig(64, 32, layers, 2, 1, 48)))
+    few, many = (len(re.findall(r"^define ", text, re.M)) for text in texts)
+    assert few == many
+
+
+def test_kernels_are_not_inlined(texts):
+    rx.compile(build_llama(LlamaConfig(64, 32, 1, 2, 1, 48)))
+    (text,) = texts
+    (attributes,) = set(re.findall(r"^define internal void @kernel_\d+\(.*\) (#\d+) {$", text, re.M))
+    assert re.search(rf"^attributes {attributes} = {{ noinline }}$", text, re.M)
+
+
+def test_copies_of_one_type_share_a_kernel():
+    module = parse_module(COPIES, "-", new_context())
+    with module.context, ir.Location.unknown():
+        share_copies(module.operation)
+        assert module.operation.verify()
+        text = str(module)
+    main = text[: text.index("func.func private")]
+    assert re.findall(r"call @(\w+)\(%arg(\d), %arg(\d)\)", main) == [
+        ("copy_1", "0", "1"),
+        ("copy_2", "2", "3"),
+        ("copy_1", "1", "0"),
+    ]
+    assert main.count("memref.copy") == 1  # rank 0: cheaper than a call
+    assert len(re.findall(r"func.func private @copy_[12]\(.*relax.kernel", text)) == 2
