@@ -19,7 +19,7 @@ _PURE_DIALECTS = frozenset({"arith", "complex", "index", "linalg", "math", "scf"
 _PURE_OPS = frozenset({"builtin.unrealized_conversion_cast", "func.constant"})
 
 # Their outcome is undefined, or an error, for some operands; a branch may have kept those away.
-_MAY_FAIL = frozenset({"relax.match_cast", "relax.take", "relax.gather_elements", "relax.gather_nd"})
+_MAY_FAIL = frozenset({"relax.match_cast", "relax.take", "relax.gather_elements", "relax.gather_nd", "relax.index_copy"})
 # ... and these for integers, on a divisor of zero or a shift beyond the width.
 _MAY_FAIL_ON_INTEGERS = frozenset(
     {"relax.divide", "relax.floor_divide", "relax.mod", "relax.power", "relax.left_shift", "relax.right_shift"}

@@ -53,7 +53,8 @@ _VIEWS = frozenset(
 _MOVES = frozenset(
     f"relax.{name}"
     for name in (
-        "arange", "astype", "broadcast_to", "concat", "constant", "flip", "full", "gather_elements", "gather_nd", "pack_weight",
+        "arange", "astype", "broadcast_to", "concat", "constant", "flip", "full", "gather_elements", "gather_nd", "index_copy",
+        "pack_weight",
         "pad", "permute_dims", "repeat", "shape_value", "strided_slice", "take", "tile", "to_vdevice", "tril", "triu",
     )
 )  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 from .. import attributes
 from ..errors import RelaxError
 from ..inference import normalize_axis, require_integer, shape_text
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
 
-__all__ = ["GatherElements", "GatherND", "StridedSlice", "Take"]
+__all__ = ["GatherElements", "GatherND", "IndexCopy", "StridedSlice", "Take"]
 
 
 class Take(Op, name="take"):
@@ -84,7 +84,35 @@ class GatherND(Op, name="gather_nd"):
         return x.with_(shape=[*indices.shape[:-1], *x.shape[batch + depth :]])
 
 
-class StridedSlice(Op, name="strided_slice"):
+class IndexCopy(Op, name="index_copy"):
+    """``x`` with ``values`` at the positions ``indices`` of the dimension ``axis``: what :class:`Take` would read there.
+
+    Of several values for one position the last stays. Indices are as in :class:`Take`. Where nothing reads ``x`` after it, as
+    with a cache that a function updates, compiled code writes into the memory of ``x``.
+    """
+
+    x: Operand[Tensor]
+    indices: Operand[Tensor]
+    values: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=0)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, indices, values = operands
+        require_integer(indices, "index tensor")
+        axis = normalize_axis(attrs["axis"], x.rank)
+        if indices.rank != 1:
+            raise RelaxError(f"expected indices of one dimension, got {shape_text(indices.shape)}")
+        shape = [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]]
+        if values.dtype != x.dtype:
+            raise RelaxError(f"expected values of dtype {x.dtype}, got {values.dtype}")
+        if values.rank != x.rank or not all(map(same, values.shape, shape)):
+            raise RelaxError(f"expected values of shape {shape_text(shape)}, got {shape_text(values.shape)}")
+        return x
+
+
+class StridedSlice(SymbolicOp, name="strided_slice"):
     """``x[begin:end:step]`` along the listed axes. Begin and end may be symbolic; a negative one counts from the end.
 
     Bounds outside of the dimension are limited to it, as in Python. Steps are positive integers.

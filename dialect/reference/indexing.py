@@ -48,6 +48,15 @@ def gather_nd(x: Array, indices: Array, *, batch_dims: int) -> Array:
 
 
 @reference
+def index_copy(x: Array, indices: Array, values: Array, *, axis: int) -> Array:
+    result = fresh(x)
+    rows = np.moveaxis(result, axis, 0)
+    for position, value in zip(_positions(indices, x.shape[axis]), np.moveaxis(values, axis, 0), strict=True):
+        rows[position] = value
+    return result
+
+
+@reference
 def strided_slice(x: Array, *, axes: list[int], begin: list[int], end: list[int], strides: list[int] | None) -> Array:
     parts = [slice(None)] * x.ndim
     for axis, first, last, step in zip(axes, begin, end, strides or [1] * len(axes), strict=True):

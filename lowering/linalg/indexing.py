@@ -7,6 +7,7 @@ all the same, because a reader may have been fused and moved before the check.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
@@ -14,8 +15,10 @@ from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Dim
 from .builder import Builder, Input, Size, Tensor, read, value_type
 from .conversion import load
+from .kernel import call_kernel, loop
 from .registry import Source, lowering
 from .scalar import Scalar, emit, maximum, minimum, select
+from .slicing import extract_slice, insert_slice
 
 __all__: list[str] = []
 
@@ -71,6 +74,36 @@ def _lower_gather_nd(b: Builder, source: Source) -> ir.Value:
     inputs: list[Input] = [(indices.value, [*range(outer), ir.AffineExpr.get_constant(i)]) for i in range(depth)]
     shape = [*b.sizes(indices)[:-1], *sizes[batch + depth :]]
     return b.gather(shape, value_type(x.value).element_type, element, *inputs)
+
+
+@lowering("relax.index_copy")
+def _lower_index_copy(b: Builder, source: Source) -> ir.Value:
+    """One kernel that writes the values into ``x`` itself; bufferization copies ``x`` first where something still reads it."""
+    x, indices, values = source.operands
+    axis = normalize_axis(source.attrs["axis"], x.rank)
+    _check_range(b, indices, b.size(x, axis))
+    for i in range(x.rank):
+        wanted = b.size(indices, 0) if i == axis else b.size(x, i)
+        if values.shape[i] is None or (x.shape[i] if i != axis else indices.shape[0]) is None:
+            b.check_equal(b.size(values, i), wanted, "expected values that fit the indices and the tensor")
+
+    def body(arguments: Sequence[ir.Value]) -> ir.Value:
+        given, where, out = arguments
+        sizes = b.value_sizes(out)
+        bound = _Bound(b, sizes[axis])
+        extent = [1 if i == axis else size for i, size in enumerate(sizes)]
+
+        def at(position: Size) -> list[Size]:
+            return [position if i == axis else 0 for i in range(x.rank)]
+
+        def write(i: ir.Value, into: ir.Value) -> list[ir.Value]:
+            position = bound.position(load(read(where, [Scalar(i)]), indices.dtype))
+            return [insert_slice(b, extract_slice(given, at(i), extent, x.rank), into, at(position.value), extent)]
+
+        return loop(b, b.dim(where, 0), [out], write)[0]
+
+    key = (str(axis), str(indices.dtype))
+    return call_kernel(b, "index_copy", [values.value, indices.value], x.value, key, body)
 
 
 class _Bound:

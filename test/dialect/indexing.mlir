@@ -28,6 +28,20 @@ func.func @gather_nd(%x: tensor<4x5x6xf32>, %y: tensor<4x7x1xi64>) {
   return
 }
 
+// CHECK-LABEL: func.func @index_copy(
+// CHECK: "relax.index_copy"(%{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x5xf32>, tensor<?xi64, {sym = ["n"]}>, tensor<?x5xf32, {sym = ["n"]}>) -> tensor<4x5xf32>
+func.func @index_copy(%x: tensor<4x5xf32>, %y: tensor<?xi64, {sym = ["n"]}>, %z: tensor<?x5xf32, {sym = ["n"]}>) {
+  %0 = "relax.index_copy"(%x, %y, %z) : (tensor<4x5xf32>, tensor<?xi64, {sym = ["n"]}>, tensor<?x5xf32, {sym = ["n"]}>) -> tensor<4x5xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @index_copy_2(
+// CHECK: "relax.index_copy"(%{{.*}}, %{{.*}}, %{{.*}}) {axis = -1 : i64} : (tensor<2x4xi8>, tensor<1xi32>, tensor<2x1xi8>) -> tensor<2x4xi8>
+func.func @index_copy_2(%x: tensor<2x4xi8>, %y: tensor<1xi32>, %z: tensor<2x1xi8>) {
+  %0 = "relax.index_copy"(%x, %y, %z) {axis = -1 : i64} : (tensor<2x4xi8>, tensor<1xi32>, tensor<2x1xi8>) -> tensor<2x4xi8>
+  return
+}
+
 // CHECK-LABEL: func.func @strided_slice(
 // CHECK: "relax.strided_slice"(%{{.*}}) {axes = array<i64: 0>, begin = [1], end = [-1], strides = array<i64: 2>} : (tensor<10x5xf32>) -> tensor<4x5xf32>
 func.func @strided_slice(%x: tensor<10x5xf32>) {

@@ -165,3 +165,43 @@ func.func @slice_symbolic_result(%x: tensor<?xf32, {sym = ["n"]}>) {
   %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [1], end = ["n"]} : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
   return
 }
+
+// -----
+
+func.func @index_copy_by_floats(%x: tensor<4x5xf32>, %y: tensor<2xf32>, %z: tensor<2x5xf32>) {
+  // expected-error @+1 {{'relax.index_copy' op expected an integer index tensor, got f32}}
+  %0 = "relax.index_copy"(%x, %y, %z) : (tensor<4x5xf32>, tensor<2xf32>, tensor<2x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @index_copy_axis(%x: tensor<4x5xf32>, %y: tensor<2xi64>, %z: tensor<2x5xf32>) {
+  // expected-error @+1 {{'relax.index_copy' op expected axis in [-2, 2), got 2}}
+  %0 = "relax.index_copy"(%x, %y, %z) {axis = 2 : i64} : (tensor<4x5xf32>, tensor<2xi64>, tensor<2x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @index_copy_rank(%x: tensor<4x5xf32>, %y: tensor<2x1xi64>, %z: tensor<2x5xf32>) {
+  // expected-error @+1 {{'relax.index_copy' op expected indices of one dimension, got [2, 1]}}
+  %0 = "relax.index_copy"(%x, %y, %z) : (tensor<4x5xf32>, tensor<2x1xi64>, tensor<2x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @index_copy_dtype(%x: tensor<4x5xf32>, %y: tensor<2xi64>, %z: tensor<2x5xf16>) {
+  // expected-error @+1 {{'relax.index_copy' op expected values of dtype f32, got f16}}
+  %0 = "relax.index_copy"(%x, %y, %z) : (tensor<4x5xf32>, tensor<2xi64>, tensor<2x5xf16>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @index_copy_shape(%x: tensor<4x5xf32>, %y: tensor<2xi64>, %z: tensor<3x5xf32>) {
+  // expected-error @+1 {{'relax.index_copy' op expected values of shape [2, 5], got [3, 5]}}
+  %0 = "relax.index_copy"(%x, %y, %z) : (tensor<4x5xf32>, tensor<2xi64>, tensor<3x5xf32>) -> tensor<4x5xf32>
+  return
+}

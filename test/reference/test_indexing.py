@@ -48,6 +48,26 @@ def test_take_out_of_range(index: int) -> None:
         reference_of("gather_nd").function(filled((4, 3)), np.array([[0, 0], [index, 0]]), batch_dims=0)
 
 
+@pytest.mark.parametrize(("dtype", "index_dtype"), [("f32", "i64"), ("bf16", "i32"), ("i1", "ui8")])
+def test_index_copy(dtype: str, index_dtype: str) -> None:
+    x, indices = filled((4, 3, 2), dtype), np.array([1, 0]).astype(numpy_dtype(index_dtype))
+    for axis in range(-3, 3):
+        values = (filled((4, 3, 2), dtype)[::-1].take([0, 1], axis)).copy()
+        got = reference_of("index_copy").function(x, indices, values, axis=axis)
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got.take(indices, axis), values)
+        rest = [i for i in range(x.shape[axis]) if i > 1]
+        np.testing.assert_array_equal(got.take(rest, axis), x.take(rest, axis))
+        assert not np.shares_memory(got, x)
+
+
+def test_index_copy_of_several_values_for_one_position_keeps_the_last() -> None:
+    got = reference_of("index_copy").function(filled((3,)), np.array([1, -2, 1]), np.array([7, 8, 9]), axis=0)
+    np.testing.assert_array_equal(got, [0, 9, 2])
+    with pytest.raises(RelaxError, match=r"expected indices in \[-3, 3\), got 3"):
+        reference_of("index_copy").function(filled((3,)), np.array([3]), np.array([7]), axis=0)
+
+
 def test_take_from_an_empty_dimension() -> None:
     empty = np.zeros((0, 3), np.float32)
     assert reference_of("take").function(empty, np.zeros((0,), np.int64), axis=0).shape == (0, 3)

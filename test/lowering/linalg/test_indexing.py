@@ -72,6 +72,28 @@ def test_gather_nd() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["f32", "i1", "bf16"])
+def test_index_copy(dtype: str) -> None:
+    given = {1: np.array([2, -3])}
+    check(
+        Case("index_copy", [f"3, 5:{dtype}", "2:i64", f"2, 5:{dtype}"], f"3, 5:{dtype}", values=given),
+        Case("index_copy", [f"2, 3, 4:{dtype}", "2:i32", f"2, 2, 4:{dtype}"], f"2, 3, 4:{dtype}", "axis = 1 : i64",
+             {1: np.array([2, -3], np.int32)}),
+        Case("index_copy", [f"5, 3:{dtype}", "2:i64", f"5, 2:{dtype}"], f"5, 3:{dtype}", "axis = -1 : i64", given),
+        Case("index_copy", [f"m, 5:{dtype}", "n:i64", f"n, 5:{dtype}"], f"m, 5:{dtype}", values=given),
+        Case("index_copy", [f"3, 2:{dtype}", "2:i64", f"2, 2:{dtype}"], f"3, 2:{dtype}", values={1: np.array([1, 1])}),
+        Case("index_copy", [f"3, 2:{dtype}", "0:i64", f"0, 2:{dtype}"], f"3, 2:{dtype}"),
+        n=2, m=3,
+    )  # fmt: skip
+
+
+def test_index_copy_checks_its_positions() -> None:
+    text = module_of([Case("index_copy", ["3, 5:f32", "2:i64", "2, 5:f32"], "3, 5:f32")])
+    x, values = np.ones((3, 5), np.float32), np.ones((2, 5), np.float32)
+    for indices, failed in (([0, 2], []), ([0, 3], [0]), ([-4, 0], [0])):
+        assert run_linalg(lowered(text), [x, np.array(indices, np.int64), values]).failed == failed
+
+
 END = "9223372036854775807"
 
 
