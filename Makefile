@@ -7,6 +7,8 @@ BIN = $(VENV)/bin
 TORCH ?= torch==2.13.0
 # Set to run the tests one after another: make test JOBS=0
 JOBS ?= 2
+# The interpreter that has the benchmark's peers: test/benchmark/README.md.
+PEERS ?= $(BIN)/python
 
 .PHONY: bench clean demo lint lit pytest test types
 
@@ -34,7 +36,7 @@ pytest: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -q -n $(JOBS)
 
 bench: $(VENV)/.stamp-test
-	for file in test/benchmark/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	$(BIN)/python test/benchmark/suite.py --quick --peers-python $(PEERS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info

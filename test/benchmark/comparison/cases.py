@@ -1,0 +1,131 @@
+"""What is timed: every case is a torch module with inputs, made from a seed, under a name that says its shape."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import networks
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+__all__ = ["CASES", "Built", "Case", "select"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A module in evaluation mode with its inputs by name."""
+
+    module: nn.Module
+    inputs: dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Attributes:
+        name: what ``--cases`` selects by.
+        make: builds module and inputs; imports torch.
+        weights: dtype of the weights; peers take a path of their own for other than f32.
+        gguf: whether the module is a Llama that llama.cpp can run.
+        tolerance: largest difference from torch, relative to the largest output.
+        quick: whether ``--quick`` runs it.
+        gib: memory of the weights, at least; a peer is not started on a machine without room for it.
+    """
+
+    name: str
+    make: Callable[[], Built]
+    weights: str = "f32"
+    gguf: bool = False
+    tolerance: float = 1e-3
+    quick: bool = False
+    gib: float = 0.1
+
+
+def _module(make: Callable[[], tuple[nn.Module, dict[str, torch.Tensor]]]) -> Callable[[], Built]:
+    def build() -> Built:
+        import torch
+
+        torch.manual_seed(0)
+        module, inputs = make()
+        return Built(module.eval(), inputs)
+
+    return build
+
+
+def _matmul(m: int, n: int, k: int, quick: bool = False) -> Case:
+    name = f"matmul-{m}" if m == n == k else f"matmul-{m}x{n}x{k}"
+    return Case(name, _module(lambda: networks.linear(m, n, k)), quick=quick)
+
+
+def _narrow(weights: str, m: int, layers: int, quick: bool = False) -> Case:
+    """Several layers at one row, so that the weights come from memory and not from a cache."""
+    tolerance = {"bf16": 2e-2, "int8": 2e-2, "int4": 3e-2}[weights]
+    make = _module(lambda: networks.narrow(weights, m, 4096, layers))
+    return Case(f"linear-{weights}-{m}x4096x4096", make, weights, tolerance=tolerance, quick=quick, gib=0.4)
+
+
+def _row(name: str, quick: bool = False) -> Case:
+    return Case(f"{name}-1024x1024", _module(lambda: networks.rows(name, 1024)), quick=quick)
+
+
+def _llama(hidden: int, layers: int, length: int, quick: bool = False) -> list[Case]:
+    """Prefill of ``length`` tokens, or decoding one behind 128 when ``length`` is 1."""
+    name = f"llama-{hidden}x{layers}-" + ("decode" if length == 1 else f"prefill-{length}")
+    gib = {2048: 1.1, 4096: 1.8}[hidden]
+    return [Case(name, _module(lambda: networks.llama(hidden, layers, length)), gguf=True, quick=quick, gib=gib)]
+
+
+CASES: dict[str, Case] = {
+    case.name: case
+    for case in [
+        _matmul(512, 512, 512),
+        _matmul(1024, 1024, 1024, quick=True),
+        _matmul(128, 4096, 4096, quick=True),
+        _matmul(8, 4096, 4096),
+        _matmul(1, 4096, 4096, quick=True),
+        _narrow("bf16", 1, 4),
+        _narrow("bf16", 64, 1),
+        _narrow("int8", 1, 6),
+        _narrow("int8", 64, 1),
+        _narrow("int4", 1, 12, quick=True),
+        _narrow("int4", 64, 1),
+        _row("softmax", quick=True),
+        _row("layer_norm"),
+        _row("gelu"),
+        Case("attention-12x512x64", _module(lambda: networks.attention(12, 512, 64, False)), quick=True),
+        Case("attention-causal-12x1024x64", _module(lambda: networks.attention(12, 1024, 64, True))),
+        Case("mlp-b1", _module(lambda: networks.mlp(1)), quick=True),
+        Case("mlp-b128", _module(lambda: networks.mlp(128))),
+        Case("bert-base-b1-s128", _module(lambda: networks.bert(1)), quick=True, gib=0.5),
+        Case("bert-base-b8-s128", _module(lambda: networks.bert(8)), gib=0.6),
+        Case("gpt2-prefill-128", _module(lambda: networks.gpt2(128)), gib=0.6),
+        Case("gpt2-decode", _module(lambda: networks.gpt2(1)), quick=True, gib=0.6),
+        *_llama(2048, 4, 128),
+        *_llama(2048, 4, 512),
+        *_llama(2048, 4, 1, quick=True),
+        *_llama(4096, 2, 128),
+        *_llama(4096, 2, 512),
+        *_llama(4096, 2, 1),
+        Case("resnet50-b1", _module(networks.resnet50), quick=True, gib=0.2),
+        Case("vit-base-b1", _module(networks.vit), gib=0.4),
+        Case("whisper-encoder-small", _module(networks.whisper), gib=0.5),
+    ]
+}
+
+
+def select(patterns: list[str], quick: bool) -> list[Case]:
+    """Cases whose names match any of the patterns, all of them without patterns; of those that ``--quick`` runs, or of all.
+
+    Raises ValueError for a pattern that matches nothing.
+    """
+    chosen = [case for case in CASES.values() if case.quick or not quick or patterns]
+    for pattern in patterns:
+        if not fnmatch.filter(CASES, pattern):
+            raise ValueError(f"expected cases to match {pattern!r}, got {', '.join(CASES)}")
+    return [case for case in chosen if not patterns or any(fnmatch.fnmatch(case.name, p) for p in patterns)]

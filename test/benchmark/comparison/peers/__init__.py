@@ -1,0 +1,95 @@
+"""Who is compared: each peer is a module here with ``load(case, folder, threads)``, imported only in a process of its own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..cases import Case
+
+__all__ = ["OURS", "PEERS", "Loaded", "NotApplicableError", "Peer", "inputs_of"]
+
+OURS = "relaxir"
+
+
+class NotApplicableError(Exception):
+    """The peer has nothing of its own for this case; the text says why."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A case, ready to run.
+
+    Attributes:
+        call: runs it once; what is timed.
+        arrays: a call's result as arrays, as many of the reference's outputs, in order, as the peer gives.
+        note: what is special about how the peer runs it.
+    """
+
+    call: Callable[[], Any]
+    arrays: Callable[[Any], list[np.ndarray]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One who is compared.
+
+    Attributes:
+        name: what ``--peers`` selects by.
+        module: where its ``load`` is.
+        needs: packages that must be importable.
+        version_of: the distribution whose version is told.
+        formats: files of the reference that it reads.
+        copies: how many times it holds the weights, about.
+    """
+
+    name: str
+    module: str
+    needs: tuple[str, ...]
+    version_of: str
+    formats: tuple[str, ...] = ()
+    copies: float = 2.0
+
+    def missing(self) -> list[str]:
+        """The packages that are not there."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+
+    def version(self) -> str:
+        return importlib.metadata.version(self.version_of)
+
+    def load(self, case: Case, folder: Path, threads: int) -> Loaded:
+        """Builds the case. Raises NotApplicableError, or whatever goes wrong."""
+        for name in self.formats:
+            error = folder / f"{name}.error"
+            if error.exists() and name != "nbits":
+                raise RuntimeError(error.read_text())
+        return importlib.import_module(f"{__name__}.{self.module}").load(case, folder, threads)
+
+
+PEERS: dict[str, Peer] = {
+    peer.name: peer
+    for peer in [
+        Peer(OURS, "relaxir", ("relaxir", "torch"), "relaxir", copies=1),
+        Peer("torch", "torch_eager", ("torch",), "torch", copies=1),
+        Peer("torch-compile", "torch_compiled", ("torch",), "torch", copies=2),
+        Peer("onednn", "onednn", ("torch",), "torch", copies=1),
+        Peer("onnxruntime", "onnx_runtime", ("onnxruntime",), "onnxruntime", ("onnx", "nbits")),
+        Peer("iree", "iree_cpu", ("iree.compiler", "iree.runtime", "onnx"), "iree-base-runtime", ("onnx",)),
+        Peer("tvm", "tvm_cpu", ("tvm", "onnx"), "apache-tvm", ("onnx",)),
+        Peer("llama.cpp", "llama_cpp_python", ("llama_cpp",), "llama-cpp-python", ("gguf",), copies=1),
+    ]
+}
+
+
+def inputs_of(folder: Path) -> dict[str, np.ndarray]:
+    """The case's inputs by name."""
+    with np.load(folder / "inputs.npz") as file:
+        return dict(file)

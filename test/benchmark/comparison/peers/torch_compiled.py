@@ -1,0 +1,25 @@
+"""``torch.compile`` with frozen weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from ..cases import Case
+from . import Loaded, NotApplicableError
+from .torch_eager import arrays, start
+
+__all__ = ["load"]
+
+
+def load(case: Case, folder: Path, threads: int) -> Loaded:
+    if case.weights != "f32":
+        raise NotApplicableError("compiles nothing for narrow weights beyond what eager torch has")
+    start(threads)
+    torch._inductor.config.freezing = True
+    torch._dynamo.reset()
+    built = case.make()
+    compiled = torch.compile(built.module)
+    compiled(**built.inputs)
+    return Loaded(lambda: compiled(**built.inputs), arrays)

@@ -1,0 +1,64 @@
+"""What a case's peers share: its inputs, torch's outputs, and the model as ONNX and GGUF, written once to the run's folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from . import gguf_file, nbits_file
+from .cases import Built, Case
+
+__all__ = ["write"]
+
+
+def write(case: Case, folder: Path, formats: list[str]) -> dict[str, Any]:
+    """Writes the files and returns the case's work: FLOPs, and bytes of weights, inputs and outputs.
+
+    A format that fails leaves ``<format>.error`` with the reason, for the peers that read it.
+    """
+    facts = folder / "facts.json"
+    if facts.exists():
+        return json.loads(facts.read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    built = case.make()
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        outputs = tree_leaves(built.module(**built.inputs))
+    np.savez(folder / "inputs.npz", **{name: value.numpy() for name, value in built.inputs.items()})
+    np.savez(folder / "expected.npz", *[value.numpy() for value in outputs])
+    for name in formats:
+        _write_format(name, case, built, folder)
+    tensors = [*built.module.parameters(), *built.module.buffers(), *built.inputs.values(), *outputs]
+    work = {"flops": counter.get_total_flops(), "size": sum(_bytes(case, t) for t in tensors)}
+    facts.write_text(json.dumps(work))
+    return work
+
+
+def _bytes(case: Case, tensor: torch.Tensor) -> int:
+    """What has to be read or written of a tensor; int4 weights are held as int8."""
+    size = tensor.nelement() * tensor.element_size()
+    return size // 2 if case.weights == "int4" and tensor.dtype == torch.int8 else size
+
+
+def _write_format(name: str, case: Case, built: Built, folder: Path) -> None:
+    writers = {"onnx": _write_onnx, "nbits": nbits_file.write, "gguf": gguf_file.write}
+    try:
+        writers[name](case, built, folder)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".strip()
+        (folder / f"{name}.error").write_text(f"no {name} file: {text}")
+
+
+def _write_onnx(case: Case, built: Built, folder: Path) -> None:
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with torch.no_grad(), warnings.catch_warnings(action="ignore"):
+        program = torch.export.export(built.module, (), built.inputs)
+        exported = torch.onnx.export(program, kwargs=built.inputs, input_names=list(built.inputs), verbose=False)
+        exported.save(str(folder / "model.onnx"), external_data=True)

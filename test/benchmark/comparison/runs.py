@@ -1,0 +1,242 @@
+"""Runs cases: every peer in its own process, in alternating turns, with the machine's limits measured in between."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .cases import Case
+from .limits import Meter
+from .peers import OURS, PEERS, Peer
+from .process import FailureError, Process
+
+__all__ = ["Options", "Outcome", "Row", "Runner"]
+
+#: GiB of weights that the peers of one batch may hold together.
+_BATCH_GIB = 8.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long and with whom.
+
+    Attributes:
+        python: the interpreter of ours.
+        peers_python: the interpreter of all others.
+        rounds: turns of each peer, at most.
+        case_seconds: no further round starts after that many (but three are run).
+        load_seconds: what a peer may take to build a case.
+        folder: for models, as large as they are; emptied after each case.
+    """
+
+    python: str
+    peers_python: str
+    rounds: int
+    case_seconds: float
+    load_seconds: float
+    folder: Path
+
+
+@dataclass
+class Outcome:
+    """One peer on one case.
+
+    Attributes:
+        seconds: a median per turn.
+        ratio: its median to that of ours in the same rounds.
+        status: ``"timed"``, ``"failed"``, ``"not installed"`` or ``"not applicable"``; ``text`` says more.
+        facts: what the peer told when it loaded the case: difference from torch, seconds to load, a note.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    ratio: float | None = None
+    status: str = "timed"
+    text: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float | None:
+        return statistics.median(self.seconds) if self.seconds else None
+
+
+@dataclass
+class Row:
+    """One case with a number of threads.
+
+    Attributes:
+        work: FLOPs and bytes of one call, as ``flops`` and ``size``.
+        limit: the least seconds for it on this machine; None where none was found, as for data that stay in caches.
+        bound: ``"compute"`` or ``"memory"``, whichever limits.
+    """
+
+    case: Case
+    threads: int
+    outcomes: dict[str, Outcome]
+    work: dict[str, int] = field(default_factory=dict)
+    limit: float | None = None
+    bound: str = ""
+
+    def share(self, name: str) -> float | None:
+        """How much of the machine's limit a peer reaches."""
+        median = self.outcomes[name].median
+        return self.limit / median if self.limit and median else None
+
+
+class Runner:
+    """Holds the processes; use it as a context."""
+
+    def __init__(self, options: Options, peers: list[str], threads: list[int]):
+        self._options, self._threads = options, threads
+        self._peers = [PEERS[OURS], *(PEERS[name] for name in peers if name != OURS)]
+        self._reference = Process(options.peers_python, "torch", max(threads), options.folder)
+        self._processes = {
+            (p.name, t): Process(self._python(p), p.name, t, options.folder) for p in self._peers for t in threads
+        }
+        self._meters = {t: Meter(t) for t in threads}
+        self.versions: dict[str, str] = {}
+        self._absent: dict[str, Outcome] = {}
+
+    def __enter__(self) -> Runner:
+        for peer in self._peers:
+            try:
+                told = self._processes[peer.name, self._threads[0]].ask("hello", 120)
+            except FailureError as error:
+                told = {"missing": [str(error)]}
+            if "missing" in told:
+                self._absent[peer.name] = Outcome(status="not installed", text=f"no {', '.join(told['missing'])}")
+            else:
+                self.versions[peer.name] = told["version"]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in [self._reference, *self._processes.values()]:
+            process.close()
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Peers that are not installed, and what is missing."""
+        return {name: outcome.text for name, outcome in self._absent.items()}
+
+    @property
+    def limits(self) -> dict[int, dict[str, float]]:
+        """FLOP/s and bytes per second by number of threads, as measured so far."""
+        return {t: {"flops": m.limits.flops, "bandwidth": m.limits.bandwidth} for t, m in self._meters.items()}
+
+    def run(self, case: Case, tell: Callable[[str], None]) -> Iterator[Row]:
+        """One case, a row per number of threads. ``tell`` is told what is under way."""
+        try:
+            tell(f"{case.name}: torch's results, files")
+            work = self._reference.ask("reference", 4 * self._options.load_seconds, case=case.name, formats=self._formats(case))
+            for threads in self._threads:
+                yield self._row(case, threads, work, tell)
+        except FailureError as error:
+            outcome = Outcome(status="failed", text=f"torch's results: {error}")
+            yield from (Row(case, t, {p.name: outcome for p in self._peers}) for t in self._threads)
+        finally:
+            shutil.rmtree(self._options.folder / case.name, ignore_errors=True)
+
+    def skipped(self, case: Case, text: str) -> Iterator[Row]:
+        """Rows of a case that is not run."""
+        outcome = Outcome(status="not run", text=text)
+        yield from (Row(case, t, {p.name: outcome for p in self._peers}) for t in self._threads)
+
+    def _python(self, peer: Peer) -> str:
+        return self._options.python if peer.name == OURS else self._options.peers_python
+
+    def _formats(self, case: Case) -> list[str]:
+        wanted = {f for p in self._peers if p.name not in self._absent for f in p.formats}
+        unfit = {"gguf"} if not case.gguf else set()
+        return sorted(wanted - unfit - (set() if case.weights in ("int8", "int4") else {"nbits"}))
+
+    def _row(self, case: Case, threads: int, work: dict[str, int], tell: Callable[[str], None]) -> Row:
+        row = Row(case, threads, dict(self._absent), work)
+        ours, others = self._peers[0], [p for p in self._peers[1:] if p.name not in self._absent]
+        with_ours = ours.name not in self._absent and self._load(row, ours, tell)
+        for batch in _batches(case, ours, others):
+            ready = [peer for peer in batch if self._load(row, peer, tell)]
+            if ready:
+                self._rounds(row, [ours, *ready] if with_ours else ready, tell)
+            self._drop(row, ready)
+        if with_ours and not row.outcomes[ours.name].seconds:
+            self._rounds(row, [ours], tell)
+        self._drop(row, [ours])
+        row.outcomes = {p.name: row.outcomes[p.name] for p in self._peers}
+        if any(o.seconds for o in row.outcomes.values()) and (found := self._meters[threads].limits.bound(**work)):
+            row.limit, row.bound = found
+        return row
+
+    def _load(self, row: Row, peer: Peer, tell: Callable[[str], None]) -> bool:
+        """Whether the peer is ready to be timed; if not, the row says why."""
+        tell(f"{row.case.name}: {peer.name} builds")
+        outcome = row.outcomes[peer.name] = Outcome()
+        try:
+            _check_memory(row.case, peer)
+            process = self._processes[peer.name, row.threads]
+            outcome.facts = process.ask("load", self._options.load_seconds, case=row.case.name)
+        except FailureError as error:
+            outcome.status, outcome.text = "failed" if error.applicable else "not applicable", str(error)
+        return outcome.status == "timed"
+
+    def _rounds(self, row: Row, peers: list[Peer], tell: Callable[[str], None]) -> None:
+        """Turns of all; each round starts with the next one."""
+        end = time.monotonic() + self._options.case_seconds
+        times: dict[str, list[float]] = {p.name: [] for p in peers}
+        for i in range(self._options.rounds):
+            if i >= 3 and time.monotonic() > end:
+                break
+            tell(f"{row.case.name}: round {i + 1}")
+            self._meters[row.threads].turn()
+            for peer in peers[i % len(peers) :] + peers[: i % len(peers)]:
+                self._turn(row, peer, times)
+        for peer in peers:
+            row.outcomes[peer.name].seconds += times[peer.name]
+        ours = times.get(OURS)
+        for name, values in times.items():
+            if ours and values and row.outcomes[name].status == "timed":
+                row.outcomes[name].ratio = statistics.median(values) / statistics.median(ours)
+
+    def _turn(self, row: Row, peer: Peer, times: dict[str, list[float]]) -> None:
+        outcome = row.outcomes[peer.name]
+        if outcome.status != "timed":
+            return
+        try:
+            told = self._processes[peer.name, row.threads].ask("turn", self._options.load_seconds)
+            times[peer.name].append(statistics.median(told["times"]))
+        except FailureError as error:
+            outcome.status, outcome.text = "failed", str(error)
+            times[peer.name].clear()
+
+    def _drop(self, row: Row, peers: list[Peer]) -> None:
+        for peer in peers:
+            try:
+                if peer.name not in self._absent:
+                    self._processes[peer.name, row.threads].ask("drop", 60)
+            except FailureError:
+                self._processes[peer.name, row.threads].close()
+
+
+def _batches(case: Case, ours: Peer, others: list[Peer]) -> list[list[Peer]]:
+    """Peers that are loaded at the same time, all of them where the weights are small; ours is loaded beside each batch."""
+    batches: list[list[Peer]] = [[]]
+    for peer in others:
+        if batches[-1] and case.gib * (ours.copies + sum(p.copies for p in batches[-1]) + peer.copies) > _BATCH_GIB:
+            batches.append([])
+        batches[-1].append(peer)
+    return batches
+
+
+def _check_memory(case: Case, peer: Peer) -> None:
+    """Raises FailureError when the peer could not build the case in what is free; building takes about twice what it keeps."""
+    needed = case.gib * (2 * peer.copies + 1)
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return
+    free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / (1 << 20)
+    if free < needed:
+        raise FailureError(f"needs about {needed:.1f} GiB, {free:.1f} GiB are free")

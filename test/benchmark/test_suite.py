@@ -1,0 +1,117 @@
+"""The benchmark's own behaviour: what it writes, and that a peer that is missing, crashes or hangs costs one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from benchmark.comparison import chart, tables
+from benchmark.comparison.cases import CASES, select
+from benchmark.comparison.limits import Limits
+from benchmark.comparison.peers import OURS, PEERS
+from benchmark.comparison.process import FailureError, Process
+from benchmark.comparison.runs import Outcome, Row, _batches
+
+_SUITE = Path(__file__).with_name("suite.py")
+
+
+def test_run(tmp_path: Path) -> None:
+    options = ["--cases", "softmax*", "--peers", "onednn", "--threads", "1", "--rounds", "1"]
+    done = subprocess.run([sys.executable, _SUITE, *options, "--output", tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "onednn         not applicable: no linear layer" in done.stdout
+    (row,) = json.loads((tmp_path / "results.json").read_text())["rows"]
+    statuses = {name: found["status"] for name, found in row["peers"].items()}
+    assert statuses == {OURS: "timed", "onednn": "not applicable"}
+    assert row["peers"][OURS]["ratio"] == 1
+    assert row["peers"][OURS]["error"] < 1e-5
+    ElementTree.parse(tmp_path / "chart.svg")
+
+
+def _script(folder: Path, body: str) -> str:
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("echo no memory >&2; exit 3", "process ended by exit code 3: no memory"),
+        ("kill -SEGV $$", "process ended by SIGSEGV: "),
+        ("sleep 60", "no result within 1 s"),
+        ("""read line; echo '{"failed": "ValueError: a\\\\nb"}'; sleep 60""", "ValueError: a b"),
+    ],
+)
+def test_failures(tmp_path: Path, body: str, text: str) -> None:
+    process = Process(_script(tmp_path, body), "torch", 1, tmp_path)
+    for _ in range(2):  # the process is started again
+        with pytest.raises(FailureError) as error:
+            process.ask("hello", 1)
+        assert str(error.value).startswith(text.strip())
+        process.close()
+
+
+def test_not_applicable(tmp_path: Path) -> None:
+    process = Process(_script(tmp_path, """read line; echo '{"not_applicable": "why"}'"""), "torch", 1, tmp_path)
+    with pytest.raises(FailureError, match="why") as error:
+        process.ask("hello", 10)
+    assert not error.value.applicable
+    process.close()
+
+
+def _rows() -> list[Row]:
+    case = CASES["matmul-512"]
+    facts = {"error": 1e-6, "load_s": 1.0, "note": ""}
+    outcomes = {
+        OURS: Outcome([1e-3, 2e-3, 3e-3], 1.0, facts=facts),
+        "torch": Outcome([4e-3], 2.0, facts=facts),
+        "iree": Outcome(status="failed", text="process ended by SIGSEGV"),
+        "tvm": Outcome(status="not installed", text="no tvm"),
+    }
+    return [Row(case, threads, outcomes, {"flops": 1, "size": 1}, 1e-3, "compute") for threads in (1, 2)]
+
+
+def test_tables() -> None:
+    text = tables.row_text(_rows()[0])
+    assert "iree           failed: process ended by SIGSEGV" in text
+    assert "tvm            not installed: no tvm" in text
+    assert "50.0% of limit" in text
+    assert "geometric mean of best peer / relaxir 2.00 over 1 cases" in tables.summary(_rows())
+    (row, _) = tables.as_json(_rows(), {})["rows"]
+    assert row["peers"]["torch"]["median_s"] == 4e-3
+    assert row["peers"]["iree"]["text"] == "process ended by SIGSEGV"
+
+
+def test_chart() -> None:
+    marks = [e.tag.rsplit("}")[-1] for e in ElementTree.fromstring(chart.svg(_rows(), "a < b")).iter()]
+    assert marks.count("circle") == 1 + 2
+    assert marks.count("polygon") == len(PEERS) - 1 + 2
+
+
+def test_select() -> None:
+    assert [case.name for case in select(["matmul-512", "llama-4*decode"], quick=True)] == ["matmul-512", "llama-4096x2-decode"]
+    assert all(case.quick for case in select([], quick=True))
+    assert len(select([], quick=False)) == len(CASES)
+    with pytest.raises(ValueError, match="expected cases to match 'bort'"):
+        select(["bort"], quick=False)
+
+
+def test_limits() -> None:
+    limits = Limits(flops=1e9, bandwidth=1e9)
+    assert limits.bound(10**12, 8) == (1000.0, "compute")
+    assert limits.bound(10**9, 10**12) == (1000.0, "memory")
+    assert limits.bound(0, 8) is None or limits.bound(0, 8) == (8e-9, "memory")
+
+
+def test_batches_fit_memory() -> None:
+    ours, *others = PEERS.values()
+    assert _batches(CASES["matmul-512"], ours, others) == [others]
+    batches = _batches(CASES["llama-4096x2-decode"], ours, others)
+    assert [peer for batch in batches for peer in batch] == others
+    assert len(batches) > 1
