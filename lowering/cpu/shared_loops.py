@@ -1,11 +1,12 @@
-"""Kernels' own loops: threads share those with independent iterations, and what an iteration works in is on the stack.
+"""Kernels' own loops and tensors: threads share loops with independent iterations, and what these work in is on the stack.
 
 Before::
 
-    func.func private @attention_0(...) attributes {relax.kernel, relax.shared = [...]} {
+    func.func private @attention_0(...) attributes {relax.kernel, relax.stack} {
       scf.for %i = %c0 to %n step %c1 {
         %scores = memref.alloc() : memref<384x32xf32>
         ...
+      } {relax.shared = [...]}
 
 after::
 
@@ -17,9 +18,11 @@ after::
 
 from __future__ import annotations
 
-from ...dialect.bindings import func, ir
+from collections.abc import Callable
+
+from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
-from ..linalg.kernel import KERNEL, SHARED
+from ..linalg.kernel import SHARED, STACK
 from ..target import Target
 from .kernels.emitter import Emitter, Work
 
@@ -30,31 +33,34 @@ _PER_STEP = 4
 
 
 def share_loops(module: ir.Operation, target: Target) -> None:
-    """Rewrites the outermost loops of every kernel on buffers, in place."""
+    """Rewrites loops and allocations of every kernel on buffers that has tensors on the stack; in place.
+
+    A loop that was simplified away, as it has one iteration, is not missed: its work is that of inner loops then.
+    """
     for function in functions(module):
         block = body_of(function)
-        loops = _outermost_loops(function) if KERNEL in function.attributes and block is not None else []
-        if not loops or block is None:
+        if STACK not in function.attributes or block is None:
             continue
-        emitter = Emitter(block, target.openmp and SHARED in function.attributes)
-        for loop in loops:
-            _rebuild(loop, emitter, function)
+        emitter = Emitter(block, target.openmp)
+        for loop in _found(function.operation, lambda op: op.name == "scf.for" and SHARED in op.attributes):
+            _share(loop, emitter, _work(loop, block, emitter))
+        _to_stack(function.operation, emitter)
+        del function.attributes[STACK]
 
 
-def _outermost_loops(function: func.FuncOp) -> list[ir.Operation]:
+def _found(root: ir.Operation, wanted: Callable[[ir.Operation], bool]) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name != "scf.for":
-            return ir.WalkResult.ADVANCE
-        found.append(op)
-        return ir.WalkResult.SKIP
+        if wanted(op):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
 
-    function.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 
-def _rebuild(loop: ir.Operation, emitter: Emitter, function: func.FuncOp) -> None:
+def _share(loop: ir.Operation, emitter: Emitter, work: Work) -> None:
     lower, upper, _ = loop.operands
     inside = loop.regions[0].blocks[0]
 
@@ -65,38 +71,27 @@ def _rebuild(loop: ir.Operation, emitter: Emitter, function: func.FuncOp) -> Non
             emitter.block.append(op)
 
     with emitter.before(loop):
-        if SHARED in function.attributes:
-            emitter.shared(lower, upper, 1, body, _work(function, emitter))
-        else:
-            emitter.each(lower, upper, 1, body)
+        emitter.shared(lower, upper, 1, body, work)
     loop.erase()
 
 
-def _to_stack(loop: ir.Operation, emitter: Emitter) -> None:
-    """Buffers of constant size that the loop allocates; others are left, and refused later."""
-    allocations: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "memref.alloc" and not len(op.operands):
-            allocations.append(op)
-        return ir.WalkResult.ADVANCE
-
-    loop.walk(visit)
-    for op in allocations:
+def _to_stack(root: ir.Operation, emitter: Emitter) -> None:
+    """Moves buffers of constant size; others are left, and refused later."""
+    for op in _found(root, lambda op: op.name == "memref.alloc" and not len(op.operands)):
         op.results[0].replace_all_uses_with(emitter.on_stack(op.results[0].type))
         op.erase()
 
 
-def _work(function: func.FuncOp, emitter: Emitter) -> Work:
-    numbers = list(ir.DenseI64ArrayAttr(function.attributes[SHARED]))
-    block = body_of(function)
-    assert block is not None
+def _work(loop: ir.Operation, block: ir.Block, emitter: Emitter) -> Work:
+    """What the loop's attribute says of the function's arguments."""
+    numbers = list(ir.DenseI64ArrayAttr(loop.attributes[SHARED]))
     amount, sizes = 1, list[ir.Value]()
     for argument, axis in zip(numbers[::2], numbers[1::2], strict=True):
         buffer = block.arguments[argument]
         type_ = ir.MemRefType(buffer.type)
         if type_.is_dynamic_dim(axis):
-            sizes.append(emitter.op("memref.dim", [buffer, emitter.number(axis)], emitter.index))
+            with emitter.before(loop):
+                sizes.append(emitter.op("memref.dim", [buffer, emitter.number(axis)], emitter.index))
         else:
             amount *= type_.shape[axis]
     return Work(max(1, amount // _PER_STEP), tuple(sizes))

@@ -36,8 +36,8 @@ _KEYS = 384
 _SINGLE = 512
 #: From so many rows on they share what is read of a key.
 _FEW = 8
-#: Elements of a query and of a result that a thread works in on its stack.
-_ON_STACK = 1 << 15
+#: Bytes of a query and of a result that a thread works in on its stack; with the scores and a copy it takes twice that.
+_ON_STACK = 1 << 17
 
 
 @lowering("relax.attention")
@@ -64,8 +64,7 @@ def _lower_attention(b: Builder, source: Source) -> ir.Value:
     kernel = _Kernel(b, attention, where, _rows_at_once(sizes[-2]))
     inputs = [t.value for t in source.operands]
     scratch = kernel.scratch(b.size(q, q.rank - 1), sizes[-1])
-    shared = [] if scratch else [*((0, axis) for axis in range(q.rank)), (1, k.rank - 2)]
-    return call_kernel(b, "attention", inputs, out, kernel.key, lambda a: kernel.build(a, len(inputs)), scratch, shared)
+    return call_kernel(b, "attention", inputs, out, kernel.key, lambda a: kernel.build(a, len(inputs)), scratch, stack=True)
 
 
 def _rows_at_once(rows: Size) -> int:
@@ -130,9 +129,10 @@ class _Kernel:
 
     def scratch(self, depth: Size, width: Size) -> list[ir.Value]:
         """What is too large for the stack, or may be: one tensor for all iterations, which threads cannot share then."""
-        if isinstance(depth, int) and isinstance(width, int) and self.rows * (depth + width) <= _ON_STACK:
-            return []
         wide = accumulator_type(self.attention.dtype)
+        assert isinstance(wide, ir.FloatType)
+        if isinstance(depth, int) and isinstance(width, int) and self.rows * (depth + width) * wide.width // 8 <= _ON_STACK:
+            return []
         return [self.b.empty([depth, self.rows], wide), self.b.empty([self.rows, width], wide)]
 
     def build(self, arguments: Sequence[ir.Value], inputs: int) -> ir.Value:
@@ -161,7 +161,10 @@ class _Kernel:
             lead = [[*self._batch(i, outer), group if i else head] for i in range(3)]
             return kernel.build(Place(*lead, [*outer, head], first, count), result)
 
-        return flat_loop(b, [*batch, groups, ratio, b.arith("ceildivsi", rows, at_once)], out, block)
+        sizes = [*batch, groups, ratio, b.arith("ceildivsi", rows, at_once)]
+        query, key = (value_type(v).rank for v in operands[:2])
+        shared = [] if scratch else [*((0, axis) for axis in range(query)), (1, key - 2)]
+        return flat_loop(b, sizes, out, block, shared)
 
     def _batch(self, operand: int, indices: Sequence[Size]) -> list[Size]:
         return [0 if e == ZERO else indices[e] for e in self.where[operand]]

@@ -9,12 +9,14 @@ from ...dialect.functions import functions, name_of
 from .builder import Builder, Size, tensor_type
 from .scalar import emit
 
-__all__ = ["KERNEL", "SHARED", "WRITABLE", "call_kernel", "choose", "flat_loop", "local", "loop"]
+__all__ = ["KERNEL", "SHARED", "STACK", "WRITABLE", "call_kernel", "choose", "flat_loop", "local", "loop"]
 
 #: Marks a function that later passes take as one kernel.
 KERNEL = "relax.kernel"
-#: On a kernel whose outermost loops have independent iterations, which threads may share: pairs of an argument and one of its
-#: dimensions, whose product is the work of all iterations together, in multiplications.
+#: On a kernel whose buffers of constant size are on the stack, see :func:`local`.
+STACK = "relax.stack"
+#: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
+#: whose product is the work of all iterations together, in multiplications.
 SHARED = "relax.shared"
 WRITABLE = "bufferization.writable"
 
@@ -27,7 +29,7 @@ def call_kernel(
     key: tuple[str, ...],
     body: Callable[[Sequence[ir.Value]], ir.Value],
     scratch: Sequence[ir.Value] = (),
-    shared: Sequence[tuple[int, int]] = (),
+    stack: bool = False,
 ) -> ir.Value:
     """Calls the function ``stem_N`` of inputs, scratch and destination; defines it when there is none with this key.
 
@@ -39,14 +41,14 @@ def call_kernel(
         key: what tells the function apart besides its name and types.
         body: given the function's arguments, emits its body and returns its result.
         scratch: tensors that it works in; a kernel allocates nothing.
-        shared: what :data:`SHARED` says of it, if anything.
+        stack: whether the body has tensors that are :func:`local`.
     """
     types = [v.type for v in (*inputs, *scratch, out)]
     full_key = (stem, *map(str, types), *key)
     name = b.private_functions.get(full_key)
     if name is None:
         name = b.private_functions[full_key] = _unused_name(b, stem)
-        _define(b, name, types, len(inputs), body, shared)
+        _define(b, name, types, len(inputs), body, stack)
     return func.CallOp([out.type], ir.FlatSymbolRefAttr.get(name), [*inputs, *scratch, out]).results[0]
 
 
@@ -56,7 +58,7 @@ def _define(
     types: Sequence[ir.Type],
     inputs: int,
     body: Callable[[Sequence[ir.Value]], ir.Value],
-    shared: Sequence[tuple[int, int]],
+    stack: bool,
 ) -> None:
     with ir.InsertionPoint(b.module.regions[0].blocks[0]):
         function = func.FuncOp(name, (types, [types[-1]]), visibility="private")
@@ -64,8 +66,8 @@ def _define(
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([plain] * inputs + [writable] * (len(types) - inputs))
     function.attributes["no_inline"] = ir.UnitAttr.get()
     function.attributes[KERNEL] = ir.UnitAttr.get()
-    if shared:
-        function.attributes[SHARED] = ir.DenseI64ArrayAttr.get([n for pair in shared for n in pair])
+    if stack:
+        function.attributes[STACK] = ir.UnitAttr.get()
     block = function.add_entry_block(arg_locs=[function.location] * len(types))
     with ir.InsertionPoint(block), b.symbols.function():
         func.ReturnOp([body(list(block.arguments))])
@@ -95,9 +97,16 @@ def loop(
 
 
 def flat_loop(
-    b: Builder, sizes: Sequence[Size], carried: ir.Value, body: Callable[[list[Size], ir.Value], ir.Value]
-) -> ir.Value:  # fmt: skip
-    """One loop over all indices below the sizes, the last one fastest: few iterations of each still are many together."""
+    b: Builder,
+    sizes: Sequence[Size],
+    carried: ir.Value,
+    body: Callable[[list[Size], ir.Value], ir.Value],
+    shared: Sequence[tuple[int, int]] = (),
+) -> ir.Value:
+    """One loop over all indices below the sizes, the last one fastest: few iterations of each still are many together.
+
+    ``shared`` is what :data:`SHARED` says of it, if anything.
+    """
 
     def indices(number: ir.Value) -> list[Size]:
         found: list[Size] = []
@@ -112,7 +121,10 @@ def flat_loop(
             rest = quotient
         return found[::-1]
 
-    return loop(b, b.product(sizes), [carried], lambda i, value: [body(indices(i), value)])[0]
+    (result,) = loop(b, b.product(sizes), [carried], lambda i, value: [body(indices(i), value)])
+    if shared:
+        result.owner.attributes[SHARED] = ir.DenseI64ArrayAttr.get([n for pair in shared for n in pair])
+    return result
 
 
 def choose(
@@ -127,6 +139,6 @@ def choose(
 
 
 def local(sizes: Sequence[int], element: ir.Type) -> ir.Value:
-    """A tensor for one iteration of a kernel's loop: on the stack of the thread that runs it."""
+    """A tensor for one iteration of a kernel's loop, on the stack of the thread that runs it."""
     segments = ir.DenseI32ArrayAttr.get([0, 0, 0])
     return emit("bufferization.alloc_tensor", tensor_type(sizes, element), operandSegmentSizes=segments)

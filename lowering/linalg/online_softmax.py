@@ -112,8 +112,8 @@ class Rows:
         turned = self._turned_query(place)
         scratch = self.given[1] if self.given else local([self.size, value_type(self.operands[2]).shape[-1]], self._wide)
         start = [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
-        if self.attention.single:
-            return self._finish(place, self._block(place, turned, _Keys(0, seen), start), result)
+        if self.attention.single or (isinstance(seen, int) and 0 < seen <= self.attention.keys):
+            return self._finish(place, self._block(place, turned, _Keys(0, seen), start, alone=True), result)
 
         def block(first: ir.Value, *state: ir.Value) -> list[ir.Value]:
             left = b.arith("subi", seen, first)
@@ -143,18 +143,18 @@ class Rows:
 
     # -- a block of keys -------------------------------------------------------------------------------------------
 
-    def _block(self, place: Place, turned: ir.Value, keys: _Keys, state: Sequence[ir.Value]) -> list[ir.Value]:
-        """Result, largest scores and sums with these keys taken in."""
+    def _block(
+        self, place: Place, turned: ir.Value, keys: _Keys, state: Sequence[ir.Value], alone: bool = False
+    ) -> list[ir.Value]:
+        """Result, largest scores and sums with these keys taken in; ``alone`` there are no others."""
         b, (total, most, sums) = self.b, state
         scores = self._scores(turned, place, keys)
         scores = self._causal(scores, place, keys) if self.attention.causal else scores
         scores = self._masked(scores, place, keys) if self.attention.mask is not None else scores
-        if not self.attention.single:  # kept apart as a number of its own: the largest score is updated in place
-            negative = local([self.size], self._wide)
-            negative = b.generic("p", [(most, [0])], negative, lambda m, _: (-Scalar(m)).value)
+        before = None if alone else self._negative(most)
         most = self._reduced(scores, most, Reduction(maximum, 0))
-        if not self.attention.single:
-            old = b.generic("p", [(most, [0])], negative, lambda m, n: math_op("exp", -(Scalar(n) + Scalar(m))).value)
+        if before is not None:
+            old = b.generic("p", [(most, [0])], before, lambda m, n: math_op("exp", -(Scalar(n) + Scalar(m))).value)
             sums = b.generic("p", [(old, [0])], sums, _times)
             total = b.generic("pp", [(old, [0])], total, _times)
         powers = b.generic("pp", [(most, [1])], scores, lambda m, x: math_op("exp", Scalar(x) - Scalar(m)).value)
@@ -162,6 +162,11 @@ class Rows:
         factors = Matrix(powers, self._wide, ()), Matrix(self._rows_of(2, place.value, keys), self.attention.dtype, ())
         total = sum_products(b, *factors, total, self.attention.dtype, packed=False, turned=True)
         return [total, most, sums]
+
+    def _negative(self, most: ir.Value) -> ir.Value:
+        """What outlives the update in place, as a computation: a copy is what upstream simplification takes for needless."""
+        negative = local([self.size], self._wide)
+        return self.b.generic("p", [(most, [0])], negative, lambda m, _: (-Scalar(m)).value)
 
     def _rows_of(self, operand: int, lead: Sequence[Size], keys: _Keys) -> ir.Value:
         value = self.operands[operand]
@@ -184,10 +189,10 @@ class Rows:
         return b.generic("ppr", [(key, [0, 2]), (turned, [2, 1])], start, add, [0, 1])
 
     def _causal(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
-        """-inf where a key comes after the row. Keys up to the first row are seen by all: they stay as they are."""
+        """-inf where a key comes after the row. All see the keys up to the first row: those, but for one, are left."""
         b = self.b
         common = b.arith("subi", b.arith("addi", place.first, 1), keys.first)
-        skipped = b.arith("minsi", b.arith("maxsi", common, 0), keys.count)
+        skipped = b.arith("minsi", b.arith("maxsi", common, 0), b.arith("subi", keys.count, 1))
         ranges: tuple[list[Size], list[Size]] = [skipped, 0], [b.arith("subi", keys.count, skipped), self.size]
         shift = Scalar(b.as_index(b.arith("subi", b.arith("addi", keys.first, skipped), place.first)))
 
@@ -245,7 +250,7 @@ class Rows:
 
 
 def _stored(value: ir.Value) -> ir.Value:
-    """The tensor as ``linalg.copy`` gives it: upstream fusion takes no named op, where it would compute elements for each use."""
+    """The tensor as ``linalg.copy`` gives it: upstream fusion takes no named op, and would compute elements for each use."""
     type_ = value_type(value)
     segments = ir.DenseI32ArrayAttr.get([1, 1])
     into = local(list(type_.shape), type_.element_type)

@@ -36,7 +36,7 @@ func.func @attention(%q: tensor<2x6x1000x8xf32>, %k: tensor<2x2x1000x8xf32>, %v:
 // CHECK-DAG: #[[RIGHT:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
 // CHECK-LABEL: func.func @attention(
 // CHECK: call @attention_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : {{.*}} -> tensor<2x6x1000x8xf32>
-// CHECK: func.func private @attention_0({{.*}} attributes {no_inline, relax.kernel, relax.shared = array<i64: 0, 0, 0, 1, 0, 2, 0, 3, 1, 2>}
+// CHECK: func.func private @attention_0({{.*}} attributes {no_inline, relax.kernel, relax.stack}
 // CHECK: %[[ALL:.*]] = arith.constant 384 : index
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[ALL]]
 // CHECK: %[[HEAD:.*]] = arith.addi %{{.*}}, %{{.*}}
@@ -55,6 +55,7 @@ func.func @attention(%q: tensor<2x6x1000x8xf32>, %k: tensor<2x2x1000x8xf32>, %v:
 // CHECK: linalg.generic {indexing_maps = [#[[TURNED]], #[[RIGHT]], #{{.*}}], {{.*}} attrs = {relax.contraction}
 // CHECK: arith.divf
 // CHECK: tensor.insert_slice %{{.*}} into %{{.*}}[%[[B]], %[[HEAD]], %[[ROW]], 0]
+// CHECK: } {relax.shared = array<i64: 0, 0, 0, 1, 0, 2, 0, 3, 1, 2>}
 
 // -----
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
-from support.naive import Case, check
+import relaxir as rx
+from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.lowering.linalg import attention as lowering
+from support.naive import Case, assert_close, check
 
 
 def attention(q: str, k: str, v: str, result: str, attributes: str = "", mask: str | None = None, dtype: str = "f32") -> Case:
@@ -52,3 +57,129 @@ def test_a_query_that_sees_no_key_is_nan() -> None:
 
 def test_other_tiles() -> None:
     check(attention("2, 4, 5, 8", "2, 2, 17, 8", "2, 2, 17, 12", "2, 4, 5, 12"), tile=16)
+
+
+def sized(rows: int | str, keys: int | str, attributes: str = "", mask: str | None = None, dtype: str = "f32") -> Case:
+    """Grouped queries over that many rows and keys."""
+    q, k = f"1, 2, {rows}, 4", f"1, 1, {keys}, 4"
+    return attention(q, k, k, q, attributes, mask, dtype)
+
+
+@pytest.mark.parametrize("keys", [1, 7, 8, 9, 29])
+def test_edges_of_blocks(monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
+    monkeypatch.setattr(lowering, "_KEYS", 8)
+    monkeypatch.setattr(lowering, "_SINGLE", 8)
+    for rows in (1, 31, 32, 33):
+        given = [sized(rows, keys), sized(rows, keys, "causal = true"), sized(rows, keys, mask=f"{rows}, {keys}:f32")]
+        open_ = [sized("n", "m"), sized("n", "m", "causal = true"), sized("n", "m", "causal = true", "n, m:i1")]
+        check(*given, *open_, n=rows, m=keys)
+
+
+@pytest.mark.parametrize("keys", [383, 384, 385, 511, 512, 513, 3 * 384 + 5])
+def test_edges_of_blocks_as_they_are(keys: int) -> None:
+    check(sized(33, keys), sized(7, keys, "causal = true"), sized("n", "m", "causal = true"), n=8, m=keys)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f16", "bf16"])
+def test_dtypes_over_several_blocks(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    monkeypatch.setattr(lowering, "_KEYS", 8)
+    monkeypatch.setattr(lowering, "_SINGLE", 8)
+    check(sized(5, 29, dtype=dtype), sized("n", "m", "causal = true", f"n, m:{dtype}", dtype), n=5, m=29)
+
+
+def test_sizes_that_are_not_known() -> None:
+    shapes = ("1, 2, n, d", "1, 2, m, d", "1, 2, m, w", "1, 2, n, w")
+    check(attention(*shapes, "scale = 0.5 : f64"), attention(*shapes, "scale = 0.5 : f64, causal = true"), n=35, m=9, d=5, w=3)
+
+
+def test_rows_too_long_for_the_stack() -> None:
+    check(attention("1, 1, 33, 2000", "1, 1, 9, 2000", "1, 1, 9, 3", "1, 1, 33, 3"))
+
+
+@pytest.mark.parametrize("low", [-np.inf, np.finfo(np.float32).min])
+def test_keys_that_are_seen_late(monkeypatch: pytest.MonkeyPatch, low: float) -> None:
+    """Whole blocks of keys that a row does not see, before those that it sees."""
+    monkeypatch.setattr(lowering, "_KEYS", 8)
+    monkeypatch.setattr(lowering, "_SINGLE", 8)
+    mask = np.zeros((5, 29), np.float32)
+    mask[0, :20] = mask[1, 8:24] = mask[2, :28] = mask[3] = low
+    case = sized(5, 29, mask="5, 29:f32")
+    (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}))
+    assert np.isfinite(result[0, 0, [0, 1, 2, 4]]).all()
+
+
+def test_a_score_that_is_nan_or_infinite_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowering, "_KEYS", 8)
+    monkeypatch.setattr(lowering, "_SINGLE", 8)
+    mask = np.zeros((5, 29), np.float32)
+    mask[0, 3], mask[1, 25], mask[2, 12] = np.nan, np.nan, np.inf
+    case = sized(5, 29, mask="5, 29:f32")
+    with np.errstate(invalid="ignore"):
+        (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}))
+    assert np.isnan(result[0, 0, :3]).all()
+    assert np.isfinite(result[0, 0, 3:]).all()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Attention to compile: the sizes, which the types leave open where ``symbolic``."""
+
+    batch: int
+    heads: int
+    groups: int
+    rows: int
+    keys: int
+    causal: bool = False
+    mask: bool = False
+    symbolic: bool = False
+    dtype: str = "f32"
+    width: int = 8
+
+    def module(self) -> rx.Module:
+        b = rx.Builder()
+        rows, keys = ("rows", "keys") if self.symbolic else (self.rows, self.keys)
+        with b.function("main"):
+            q = b.input("q", (self.batch, self.heads, rows, self.width), self.dtype)
+            k, v = (b.input(name, (self.batch, self.groups, keys, self.width), self.dtype) for name in "kv")
+            mask = [b.input("mask", (1, self.heads, rows, keys), "f32")] if self.mask else []
+            b.output(b.attention(q, k, v, *mask, causal=self.causal))
+        return b.build()
+
+    def inputs(self) -> list[np.ndarray]:
+        rng = np.random.default_rng(0)
+        mask = [(self.heads, self.rows, self.keys)] if self.mask else []
+        shapes = [(self.heads, self.rows, self.width), *[(self.groups, self.keys, self.width)] * 2]
+        arrays = [rng.standard_normal((self.batch, *s)).astype(numpy_dtype(self.dtype)) for s in shapes]
+        return [*arrays, *(rng.standard_normal((1, *s), np.float32) for s in mask)]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Compiled(1, 1, 1, 1, 1, causal=True),
+        Compiled(1, 1, 1, 1, 9, mask=True),
+        Compiled(1, 1, 1, 1, 600, causal=True, mask=True),
+        Compiled(2, 4, 2, 1, 1000),
+        Compiled(2, 4, 2, 1, 70, mask=True),
+        Compiled(1, 4, 2, 6, 1000, causal=True),
+        Compiled(1, 1, 1, 32, 600, causal=True),
+        Compiled(1, 3, 3, 100, 100, causal=True, width=64),
+        Compiled(2, 4, 2, 40, 900, causal=True, mask=True, symbolic=True),
+        Compiled(2, 4, 2, 3, 900, mask=True, symbolic=True),
+        Compiled(2, 4, 2, 40, 900, mask=True, symbolic=True, dtype="bf16"),
+        Compiled(1, 2, 1, 40, 900, dtype="f16"),
+        Compiled(1, 2, 1, 40, 900, causal=True, dtype="f64"),
+        Compiled(1, 2, 1, 40, 64, width=600),
+    ],
+    ids=str,
+)
+def test_compiled_for_any_number_of_threads(case: Compiled) -> None:
+    module, inputs = case.module(), case.inputs()
+    (want,) = rx.evaluate(module, "main", *inputs)
+    executable = rx.compile(module)
+    executable.threads = 1
+    got = executable(*inputs)
+    assert_close(got, want)
+    for threads in (2, 3, 7):
+        executable.threads = threads
+        np.testing.assert_array_equal(executable(*inputs), got)
