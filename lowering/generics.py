@@ -6,7 +6,8 @@ from ..dialect.bindings import ir
 from ..dialect.traversal import free_values
 
 __all__ = [
-    "CONTRACTION", "callee_of", "captured", "captures_tensors", "index_maps", "is_parallel", "is_scalar_constant", "owner_name",
+    "CONTRACTION", "callee_of", "captured", "captures_tensors", "destinations", "index_maps", "is_empty", "is_fill",
+    "is_parallel", "is_scalar_constant", "owner_name",
 ]  # fmt: skip
 
 #: Marks the sum of products inside of a kernel.
@@ -46,3 +47,18 @@ def owner_name(value: ir.Value) -> str:
 def is_scalar_constant(value: ir.Value) -> bool:
     """Whether a value is an ``arith.constant`` that kernels repeat instead of taking it as an argument."""
     return owner_name(value) == "arith.constant" and not isinstance(value.type, ir.RankedTensorType)
+
+
+def destinations(op: ir.Operation) -> list[ir.Value]:
+    """The operands that a linalg op writes its results to."""
+    return list(op.operands)[len(op.operands) - len(op.results) :]
+
+
+def is_empty(value: ir.Value) -> bool:
+    """Whether a value is a ``tensor.empty``."""
+    return owner_name(value) == "tensor.empty"
+
+
+def is_fill(value: ir.Value) -> bool:
+    """Whether a value is a ``linalg.fill`` with a constant."""
+    return owner_name(value) == "linalg.fill" and owner_name(value.owner.operands[0]) == "arith.constant"

@@ -27,12 +27,16 @@ from .generics import (
     callee_of,
     captured,
     captures_tensors,
+    destinations,
     index_maps,
+    is_empty,
+    is_fill,
     is_parallel,
     is_scalar_constant,
     owner_name,
 )
 from .prologue import fuse_prologues
+from .rows import RowGroup, find_row_groups
 from .tensors import empty_like
 
 __all__ = ["KERNEL", "outline_kernels", "restore_destinations"]
@@ -48,8 +52,7 @@ def outline_kernels(module: ir.Operation) -> None:
         if KERNEL in function.attributes or body_of(function) is None:
             continue
         fuse_prologues(function, kernels.by_name, kernels.add)
-        for op in _linalg_ops(function):
-            _outline(op, kernels)
+        _outline_all(_linalg_ops(function), kernels)
     _drop_unused_kernels(module)
 
 
@@ -73,10 +76,10 @@ def _restore(value: ir.Value, out: ir.Value) -> None:
     op = value.owner.operation
     position = len(op.operands) - len(op.results) + list(op.results).index(value)
     destination = op.operands[position]
-    if _is_fill(destination):
+    if is_fill(destination):
         op, position = destination.owner.operation, 1
         destination = op.operands[position]
-    if _is_empty(destination) and destination.type == out.type:
+    if is_empty(destination) and destination.type == out.type:
         op.operands[position] = out
 
 
@@ -96,7 +99,7 @@ def _write_in_place(insertion: ir.Operation) -> None:
     """What is made to be inserted into a tensor is made in that part of it."""
     value, whole, *ranges = insertion.operands
     destination = value.owner.operands[len(value.owner.operands) - 1] if owner_name(value).startswith("linalg.") else None
-    if destination is None or not _is_empty(destination) or sum(1 for _ in destination.uses) != 1:
+    if destination is None or not is_empty(destination) or sum(1 for _ in destination.uses) != 1:
         return
     names = ("static_offsets", "static_sizes", "static_strides")
     attributes = {name: insertion.attributes[name] for name in names}
@@ -149,6 +152,38 @@ def _linalg_ops(function: func.FuncOp) -> list[ir.Operation]:
     return found
 
 
+def _outline_all(ops: list[ir.Operation], kernels: _Kernels) -> None:
+    groups = find_row_groups(ops, lambda op: _epilogue_producer(op, kernels) is not None)
+    by_last = {group.last.results[0]: group for group in groups}
+    members = {op.results[0] for group in groups for op in group.ops}
+    for op in ops:
+        result = op.results[0] if len(op.results) else None
+        if result in by_last:
+            _outline_rows(by_last[result], kernels)
+        elif result not in members:
+            _outline(op, kernels)
+
+
+def _outline_rows(group: RowGroup, kernels: _Kernels) -> None:
+    operands, function = group.operands(), group.build(kernels.module)
+    _mark(function, operands, 1)
+    name, last = kernels.add(function), group.last
+    with ir.InsertionPoint(last), last.location:
+        call = func.CallOp([last.results[0].type], ir.FlatSymbolRefAttr.get(name), operands)
+    last.results[0].replace_all_uses_with(call.results[0])
+    for op in reversed(group.ops):
+        _erase(op)
+
+
+def _erase(op: ir.Operation) -> None:
+    """Erases an op, and the fills of its destinations that nothing else uses."""
+    fills = [v.owner.operation for v in destinations(op) if is_fill(v)]
+    op.erase()
+    for fill in fills:
+        if not any(True for _ in fill.results[0].uses):
+            fill.erase()
+
+
 def _outline(op: ir.Operation, kernels: _Kernels) -> None:
     producer = _epilogue_producer(op, kernels)
     group = _Group(op, kernels.by_name[callee_of(producer)] if producer is not None else None, producer)
@@ -157,13 +192,9 @@ def _outline(op: ir.Operation, kernels: _Kernels) -> None:
         call = func.CallOp([r.type for r in op.results], ir.FlatSymbolRefAttr.get(name), group.operands)
     for old, new in zip(op.results, call.results, strict=True):
         old.replace_all_uses_with(new)
-    fills = [v.owner.operation for v in _destinations(op) if _is_fill(v)]
-    op.erase()
+    _erase(op)
     if producer is not None:
         producer.erase()
-    for fill in fills:
-        if not any(True for _ in fill.results[0].uses):
-            fill.erase()
 
 
 class _Group:
@@ -172,7 +203,7 @@ class _Group:
     def __init__(self, op: ir.Operation, producer_kernel: func.FuncOp | None, producer: ir.Operation | None):
         self.op, self.producer_kernel, self.producer = op, producer_kernel, producer
         self.results = list(op.results)
-        self.outs = [_unfilled(v) for v in _destinations(op)]
+        self.outs = [_unfilled(v) for v in destinations(op)]
         self.operands = [*self._inputs(), *self.outs]
 
     def _inputs(self) -> list[ir.Value]:
@@ -181,7 +212,7 @@ class _Group:
         made = set(self.producer.results) if self.producer is not None else set()
         if self.producer is not None:
             seen |= dict.fromkeys(list(self.producer.operands)[:-1])
-        outs = len(_destinations(self.op))
+        outs = len(destinations(self.op))
         for value in [*list(self.op.operands)[:-outs], *captured(self.op)]:
             if value not in made and not is_scalar_constant(value):
                 seen[value] = None
@@ -199,7 +230,7 @@ class _Group:
             if self.producer_kernel is not None:
                 self._clone_producer(values)
             self._clone_op(values, outs)
-        self._mark(function, len(types) - len(outs))
+        _mark(function, self.operands, len(outs))
         return function
 
     def _clone_producer(self, values: dict[ir.Value, ir.Value]) -> None:
@@ -222,16 +253,16 @@ class _Group:
         for value in [*self.op.operands, *captured(self.op)]:
             if value not in values and is_scalar_constant(value):
                 values[value] = value.owner.clone().results[0]
-        destinations = [self._filled(v, out, values) for v, out in zip(_destinations(self.op), outs, strict=True)]
+        filled = [self._filled(v, out, values) for v, out in zip(destinations(self.op), outs, strict=True)]
         clone = clone_with(self.op, values, ir.InsertionPoint.current)
         first = len(self.op.operands) - len(outs)
-        for i, destination in enumerate(destinations):
+        for i, destination in enumerate(filled):
             clone.operands[first + i] = destination
         func.ReturnOp(list(clone.results))
 
     def _filled(self, destination: ir.Value, out: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
         """The kernel's output, filled first when the op's destination was."""
-        if not _is_fill(destination):
+        if not is_fill(destination):
             return out
         fill = destination.owner.operation
         scalar = fill.operands[0]
@@ -240,12 +271,15 @@ class _Group:
         mapping = {scalar: values[scalar], fill.operands[1]: out}
         return clone_with(fill, mapping, ir.InsertionPoint.current).results[0]
 
-    def _mark(self, function: func.FuncOp, inputs: int) -> None:
-        writable = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(True)})
-        plain = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(False)})
-        kinds = [plain if isinstance(v.type, ir.RankedTensorType) else ir.DictAttr.get({}) for v in self.operands[:inputs]]
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*kinds, *[writable] * len(self.outs)])
-        function.attributes[KERNEL] = ir.UnitAttr.get()
+
+def _mark(function: func.FuncOp, operands: list[ir.Value], outs: int) -> None:
+    """A function as a kernel that writes to its last arguments."""
+    writable = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(True)})
+    plain = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(False)})
+    inputs = operands[: len(operands) - outs]
+    kinds = [plain if isinstance(v.type, ir.RankedTensorType) else ir.DictAttr.get({}) for v in inputs]
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([*kinds, *[writable] * outs])
+    function.attributes[KERNEL] = ir.UnitAttr.get()
 
 
 def _epilogue_producer(op: ir.Operation, kernels: _Kernels) -> ir.Operation | None:
@@ -271,23 +305,11 @@ def _is_contraction(op: ir.Operation, kernels: _Kernels) -> bool:
         return False
     block = body_of(kernel)
     inner = [op.operation for op in block.operations] if block is not None else []
-    return any(CONTRACTION in o.attributes for o in inner) and _is_empty(op.operands[len(op.operands) - 1])
-
-
-def _destinations(op: ir.Operation) -> list[ir.Value]:
-    return list(op.operands)[len(op.operands) - len(op.results) :]
-
-
-def _is_empty(value: ir.Value) -> bool:
-    return owner_name(value) == "tensor.empty"
-
-
-def _is_fill(value: ir.Value) -> bool:
-    return owner_name(value) == "linalg.fill" and owner_name(value.owner.operands[0]) == "arith.constant"
+    return any(CONTRACTION in o.attributes for o in inner) and is_empty(op.operands[len(op.operands) - 1])
 
 
 def _unfilled(value: ir.Value) -> ir.Value:
-    return value.owner.operands[1] if _is_fill(value) else value
+    return value.owner.operands[1] if is_fill(value) else value
 
 
 def _drop_unused_kernels(module: ir.Operation) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
-from .builder import Builder, Input, Size, Tensor, index
+from .builder import ZERO, Builder, Input, Size, Tensor, index
 from .conversion import load, store
 from .dtypes import accumulator_type, integer_range, is_boolean, is_unsigned, storage_dtype
 from .scalar import Number, Scalar, emit, maximum, minimum
@@ -51,9 +51,9 @@ def accumulated(value: ir.Value, dtype: ir.Type) -> Scalar:
     return Scalar(value, unsigned=True) if is_boolean(dtype) else load(value, dtype)
 
 
-def reduce(b: Builder, x: Tensor, axes: Sequence[int], reduction: Reduction) -> ir.Value:
-    """Reduces the elements of ``x``; the axes are not in the result."""
-    return reduce_elements(b, x, axes, reduction, lambda e: accumulated(e, x.dtype))
+def reduce(b: Builder, x: Tensor, axes: Sequence[int], reduction: Reduction, keep: bool = False) -> ir.Value:
+    """Reduces the elements of ``x``; the axes are of size one in the result, or not in it."""
+    return reduce_elements(b, x, axes, reduction, lambda e: accumulated(e, x.dtype), keep=keep)
 
 
 def reduce_elements(
@@ -63,11 +63,15 @@ def reduce_elements(
     reduction: Reduction,
     element: Callable[..., Scalar],
     *others: Input,
+    keep: bool = False,
 ) -> ir.Value:
-    """Reduces a function of the stored elements of ``x`` (and of other tensors, at the loops of ``x``)."""
-    kept = [i for i in range(x.rank) if i not in axes]
+    """Reduces a function of the stored elements of ``x`` (and of other tensors, at the loops of ``x``).
+
+    Axes that are kept are constants in the index map: a reshape would stand between this and what reads it.
+    """
+    kept = [ZERO if i in axes else i for i in range(x.rank) if keep or i not in axes]
     unsigned = is_unsigned(x.dtype)
-    sizes: list[Size] = [b.size(x, i) for i in kept]
+    sizes: list[Size] = [1 if i == ZERO else b.size(x, i) for i in kept]
     start = b.filled(sizes, accumulator_type(x.dtype), reduction.initial, unsigned)
 
     def body(*elements: ir.Value) -> ir.Value:

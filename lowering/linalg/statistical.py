@@ -10,7 +10,6 @@ from .dtypes import accumulator_type, is_unsigned, storage_dtype
 from .kernel import call_kernel, loop
 from .reduction import PRODUCT, TOTAL, accumulated, count, extreme, finish, reduce, reduce_elements
 from .registry import Source, lowering
-from .reshaping import restore_axes
 from .scalar import Scalar, constant, emit
 
 __all__ = ["divided", "mean_of", "squared_distances"]
@@ -20,16 +19,12 @@ def _axes(source: Source) -> list[int]:
     return normalize_axes(source.attrs["axis"], source.operands[0].rank)
 
 
-def _shaped(b: Builder, source: Source, value: ir.Value) -> ir.Value:
-    return restore_axes(b, value, _axes(source)) if source.attrs["keepdims"] else value
-
-
 @lowering("relax.sum", "relax.prod", "relax.max", "relax.min")
 def _lower_reduction(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     name = source.op.operation.name.removeprefix("relax.")
     kind = {"sum": TOTAL, "prod": PRODUCT}.get(name) or extreme(x.dtype, name)
-    return _shaped(b, source, finish(b, reduce(b, x, _axes(source), kind), x.dtype))
+    return finish(b, reduce(b, x, _axes(source), kind, source.attrs["keepdims"]), x.dtype)
 
 
 @lowering("relax.mean")
@@ -37,8 +32,8 @@ def _lower_mean(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axes = _axes(source)
     number = count(b, x, axes)
-    summed = reduce(b, x, axes, TOTAL)
-    return _shaped(b, source, finish(b, summed, x.dtype, lambda s: s / number(s.type)))
+    summed = reduce(b, x, axes, TOTAL, source.attrs["keepdims"])
+    return finish(b, summed, x.dtype, lambda s: s / number(s.type))
 
 
 @lowering("relax.variance")
@@ -46,8 +41,8 @@ def _lower_variance(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axes = _axes(source)
     number = count(b, x, axes)
-    squares = squared_distances(b, x, axes, mean_of(b, x, axes))
-    return _shaped(b, source, finish(b, squares, x.dtype, lambda s: s / number(s.type)))
+    squares = squared_distances(b, x, axes, mean_of(b, x, axes), source.attrs["keepdims"])
+    return finish(b, squares, x.dtype, lambda s: s / number(s.type))
 
 
 def mean_of(b: Builder, x: Tensor, axes: list[int]) -> ir.Value:
@@ -55,7 +50,7 @@ def mean_of(b: Builder, x: Tensor, axes: list[int]) -> ir.Value:
     return divided(b, reduce(b, x, axes, TOTAL), x, axes)
 
 
-def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value) -> ir.Value:
+def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value, keep: bool = False) -> ir.Value:
     """The sum of squared distances from the mean along axes, in the type that is accumulated in."""
     kept = [i for i in range(x.rank) if i not in axes]
 
@@ -63,7 +58,7 @@ def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value) ->
         distance = accumulated(element, x.dtype) - Scalar(center)
         return distance * distance
 
-    return reduce_elements(b, x, axes, TOTAL, square, (mean, kept))
+    return reduce_elements(b, x, axes, TOTAL, square, (mean, kept), keep=keep)
 
 
 def divided(b: Builder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Value:

@@ -84,10 +84,14 @@ class Buffer:
 
 
 class Memory:
-    """The buffers and run-time sizes of one kernel, and the code that accesses them."""
+    """The buffers and run-time sizes of one kernel, and the code that accesses them.
 
-    def __init__(self, emitter: Emitter):
+    ``row_buffers`` are memrefs of which one row exists at a time: where it is, and how many first dimensions are rows.
+    """
+
+    def __init__(self, emitter: Emitter, row_buffers: Mapping[ir.Value, tuple[ir.Value, int]] | None = None):
         self.emitter = emitter
+        self._row_buffers = row_buffers or {}
         self._symbols: dict[Symbol, ir.Value] = {}
         self._sizes: dict[Size, ir.Value] = {}
         self._buffers: dict[tuple[ir.Value, tuple[Size, ...]], Buffer] = {}
@@ -152,6 +156,10 @@ class Memory:
             raise RelaxError("expected booleans in memory as i8, got a memref of i1", self.emitter.location)
         shape = shape or [self.extent(value, i, (owner, i)) for i in range(kind.rank)]
         key = value, tuple(shape)
+        if value in self._row_buffers:
+            flat, rows = self._row_buffers[value]
+            flat, stored = self._as_stored(flat)
+            return Buffer(flat, kind.element_type, stored, (ZERO,) * rows + _row_major(shape[rows:]), ZERO)
         if key not in self._buffers:
             strides, offset = self._layout(value, kind, shape, owner)
             flat, stored = self._as_stored(self._flat(value, kind, shape, strides))

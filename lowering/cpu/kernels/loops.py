@@ -25,7 +25,7 @@ from .lane_math import constant_of
 from .nest import Nest, Operand
 from .plan import COMBINERS, Plan, combiners
 
-__all__ = ["Loops"]
+__all__ = ["SHARED_AT_LEAST", "Loops"]
 
 # These trap on 0 when run where the loop around them would not have: unless by a constant they stay in the innermost loop.
 _PINNED = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi", "arith.ceildivui"}
@@ -34,7 +34,7 @@ _PINNED = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ce
 _STRAIGHT = 2
 
 # A loop of fewer iterations is not shared by threads: one inside of it may be.
-_SHARED_AT_LEAST = 4
+SHARED_AT_LEAST = 4
 
 Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.Value]]
 
@@ -60,6 +60,15 @@ class Loops:
             self._parallel(0, {}, Point())
         else:
             self.emitter.when(guard, lambda: (self._parallel(0, {}, Point()), ())[1])
+
+    def build_row(self, point: Point) -> None:
+        """Only the loops inside of those whose variables the point has; these are the first of the plan."""
+        self.memory.prepare(self.nest.sizes())
+        depth = sum(1 for d in self.plan.order if d in point.variables)
+        environment = self._scalars()
+        for outer in range(depth):
+            self._stage(outer, environment, point)
+        self._parallel(depth, environment, point)
 
     def _any_iteration(self) -> ir.Value | None:
         """Whether the nest has an iteration at all, None when types say so.
@@ -145,7 +154,7 @@ class Loops:
 
     def _each(self, extent: Size, end: ir.Value, step: int, build: Callable[[ir.Value], None]) -> None:
         """A loop over a parallel dimension, shared by threads when it is long enough to be."""
-        if extent.static is not None and extent.static < _SHARED_AT_LEAST * step:
+        if extent.static is not None and extent.static < SHARED_AT_LEAST * step:
             self.emitter.each(self.emitter.number(0), end, step, build)
         else:
             self.emitter.shared(self.emitter.number(0), end, step, build, self._work())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import RelaxError, from_mlir_error
 from ....dialect.functions import body_of, functions
+from ...rows import ROWS
 from ...target import Target
 from .access import Memory
 from .contraction import CONTRACTION, find_group
@@ -15,6 +16,7 @@ from .narrow_floats import expand_narrow_floats
 from .nest import collapse, read_nest
 from .plan import make_plan
 from .register_tile import lower_group
+from .rows import lower_rows
 from .transposition import TiledLoops
 from .vector_math import expand_math
 
@@ -46,6 +48,9 @@ def _lower_function(function: func.FuncOp, target: Target) -> None:
         if operation.name != "linalg.generic":
             raise RelaxError(f"'{operation.name}' op has no kernel template", operation.location)
     emitter = Emitter(block, target.openmp)
+    if ROWS in function.attributes:
+        lower_rows(found, ir.IntegerAttr(function.attributes[ROWS]).value, emitter, target)
+        return
     for operation in _lower_contractions(found, emitter, target):
         _lower_generic(operation, emitter, target)
 

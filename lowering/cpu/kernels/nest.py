@@ -89,9 +89,12 @@ def read_nest(operation: ir.Operation, memory: Memory) -> Nest:
     return _without(nest, {d for d, size in extents.items() if size.static == 1}, {})
 
 
-def collapse(nest: Nest) -> Nest:
-    """Merges neighbouring loops over which every operand is contiguous (or constant), so that vectors get longer."""
-    indexed = _indexed_dims(nest)
+def collapse(nest: Nest, rows: int = 0) -> Nest:
+    """Merges neighbouring loops over which every operand is contiguous (or constant), so that vectors get longer.
+
+    The loops over dimensions below ``rows`` stay.
+    """
+    indexed = _indexed_dims(nest) | set(range(rows))
     merged = True
     while merged:
         merged = False

@@ -78,13 +78,16 @@ class Plan:
     tile: int | None = None
 
 
-def make_plan(nest: Nest, target: Target) -> Plan:
-    """The cheapest way to run the nest by counting accesses per element."""
+def make_plan(nest: Nest, target: Target, rows: int = 0) -> Plan:
+    """The cheapest way to run the nest by counting accesses per element.
+
+    The loops over dimensions below ``rows`` are the outermost, one iteration at a time.
+    """
     parallel = [d for d in nest.extents if d not in nest.reductions]
     reductions = [d for d in nest.extents if d in nest.reductions]
     lanes = lanes_for(nest, target)
     splittable = combiners(nest) is not None
-    candidates = [*reversed(parallel), *(reversed(reductions) if splittable else ())]
+    candidates = [*(d for d in reversed(parallel) if d >= rows), *(reversed(reductions) if splittable else ())]
     if not candidates:
         return Plan((*parallel, *reductions), None, 0, 0, False)
     vector = min(candidates, key=lambda d: _cost(nest, d, lanes))
@@ -92,7 +95,7 @@ def make_plan(nest: Nest, target: Target) -> Plan:
     if vector in nest.reductions:
         rest = [d for d in reductions if d != vector]
         return Plan((*parallel, *rest, vector), vector, width, wide, True)
-    tile = _tile_loop(nest, vector, lanes)
+    tile = None if rows else _tile_loop(nest, vector, lanes)
     rest = [d for d in parallel if d not in (vector, tile)]
     if tile is not None:
         width = min(lanes, _TILE_LANES)
