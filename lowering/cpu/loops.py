@@ -16,16 +16,20 @@ after (upstream bufferization wants each yielded buffer to be the iteration argu
       scf.yield %c0, %c1
 
 Two copies, because what is yielded may be another iteration argument. One that is yielded as it is needs none.
+
+What the deciding region of ``scf.while`` passes on has to be its own arguments, too. Anything else is computed where it is
+read: at the start of the other region, and behind the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import functions
 from ...dialect.struct_info import TensorInfo, is_tensor
+from ...dialect.traversal import clone_with, free_values, operations
 from ..linalg.kernel import KERNEL
 from ..tensors import empty_like
 
@@ -35,8 +39,8 @@ __all__ = ["carry_in_place", "check_carried_shapes"]
 def check_carried_shapes(module: ir.Operation) -> None:
     """Raises RelaxError where a loop carries a tensor of unknown shape: its buffer could not be of one size."""
 
-    for loop in _loops(module):
-        for value in _carried(loop):
+    for loop in _found(module, "scf.for", "scf.while"):
+        for value in _carried(loop, loop.regions[0].blocks[0]):
             if is_tensor(value) and None in TensorInfo.of(value).shape:
                 raise RelaxError(
                     f"'{loop.name}' op expected loop-carried tensors of known shape, got {value.type}", loop.location
@@ -48,50 +52,108 @@ def carry_in_place(module: ir.Operation) -> None:
 
     The loops of kernels write into what they carry already.
     """
-    loops = [loop for f in functions(module) if KERNEL not in f.attributes for loop in _loops(f.operation)]
-    for loop in loops:
-        arguments = _carried(loop)
-        for terminator in _ends(loop):
-            offset = 1 if terminator.name == "scf.condition" else 0
-            _copy_into(arguments, terminator, offset)
+    outer = [f.operation for f in functions(module) if KERNEL not in f.attributes]
+    for loop in [loop for f in outer for loop in _found(f, "scf.while")]:
+        _pass_arguments_on(loop)
+    for loop in [loop for f in outer for loop in _found(f, "scf.for", "scf.while")]:
+        for select in _found(loop, "arith.select"):
+            _copy_selected(select)
+        _copy_into(loop)
 
 
-def _loops(module: ir.Operation) -> list[ir.Operation]:
+def _found(root: ir.Operation, *names: str) -> list[ir.Operation]:
+    """The ops of these names inside of an op, inner ones first."""
     found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in ("scf.for", "scf.while"):
+        if op.name in names:
             found.append(op)
         return ir.WalkResult.ADVANCE
 
-    module.walk(visit)
+    root.walk(visit)
     return found
 
 
-def _carried(loop: ir.Operation) -> list[ir.Value]:
-    """The region arguments that hold a loop's state: those after the counter, or of the part that decides."""
-    arguments = list(loop.regions[0].blocks[0].arguments)
+def _carried(loop: ir.Operation, block: ir.Block) -> list[ir.Value]:
+    """The arguments of a region that hold a loop's state: those after the counter."""
+    arguments = list(block.arguments)
     return arguments[1:] if loop.name == "scf.for" else arguments
 
 
-def _ends(loop: ir.Operation) -> list[ir.Operation]:
-    """The terminators of a loop's regions."""
-    return [list(region.blocks[0].operations)[-1].operation for region in loop.regions]
+def _pass_arguments_on(loop: ir.Operation) -> None:
+    """Makes the deciding region of ``scf.while`` pass on its arguments, all of them and in order."""
+    before, after = (region.blocks[0] for region in loop.regions)
+    arguments, (*body, condition) = list(before.arguments), operations(before)
+    flag, *passed = condition.operands
+    if passed == arguments:
+        return
+    types = [a.type for a in arguments]
+    with loop.location:
+        new = ir.Operation.create("scf.while", types, list(loop.operands), regions=2, ip=ir.InsertionPoint(loop))
+        ir.Operation.create("scf.condition", [], [flag, *arguments], ip=ir.InsertionPoint(condition))
+    condition.erase()
+    needed = _slice(body, passed)
+    taken = list(after.arguments)
+    mapping: dict[ir.Value, ir.Value] = {a: after.add_argument(a.type, loop.location) for a in arguments}
+    _replace(taken, passed, needed, mapping, ir.InsertionPoint.at_block_begin(after))
+    for position in reversed(range(len(taken))):
+        after.erase_argument(position)
+    mapping = dict(zip(arguments, new.results, strict=True))
+    _replace(list(loop.results), passed, needed, mapping, ir.InsertionPoint(loop))
+    before.append_to(new.regions[0])
+    after.append_to(new.regions[1])
+    loop.erase()
 
 
-def _copy_into(arguments: Sequence[ir.Value], terminator: ir.Operation, offset: int) -> None:
-    """Copies what a terminator passes on to the arguments that take it. Only the region of the arguments can name them."""
-    inside = terminator.block == arguments[0].owner if arguments else False
-    targets = arguments if inside else list(terminator.block.arguments)
+def _slice(body: Sequence[ir.Operation], values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """The ops of a body that values come from, in order."""
+    wanted, found = set(values), list[ir.Operation]()
+    for op in reversed(body):
+        if any(r in wanted for r in op.results):
+            wanted.update(free_values(op))
+            found.append(op)
+    return found[::-1]
+
+
+def _replace(
+    old: Sequence[ir.Value], new: Sequence[ir.Value], ops: Sequence[ir.Operation], mapping: dict[ir.Value, ir.Value],
+    where: ir.InsertionPoint,
+) -> None:  # fmt: skip
+    """Uses of some values read others, which copies of ops compute from mapped values at a place."""
+    for op in ops:
+        clone_with(op, mapping, where)
+    for value, other in zip(old, new, strict=True):
+        value.replace_all_uses_with(mapping.get(other, other))
+
+
+def _copy_selected(select: ir.Operation) -> None:
+    """A copy of one of two tensors instead of either: bufferization takes that for both, and lets nobody write to them."""
+    if not is_tensor(select.result):
+        return
+    flag, *choices = select.operands
+    with ir.InsertionPoint(select), select.location:
+        into = empty_like(choices[0])
+        chosen = ir.Operation.create("scf.if", [select.result.type], [flag], regions=2)
+        for region, value in zip(chosen.regions, choices, strict=True):
+            with ir.InsertionPoint(region.blocks.append()):
+                ir.Operation.create("scf.yield", [], [_copy(value, into)])
+    select.result.replace_all_uses_with(chosen.result)
+    select.erase()
+
+
+def _copy_into(loop: ir.Operation) -> None:
+    """Copies what the last region yields to the arguments that take it."""
+    block = loop.regions[len(loop.regions) - 1].blocks[0]
+    arguments, end = _carried(loop, block), operations(block)[-1]
     pairs = [
-        (i + offset, value, target)
-        for i, (value, target) in enumerate(zip(list(terminator.operands)[offset:], targets, strict=False))
-        if is_tensor(value) and value.type == target.type and value != target
+        (i, value, target)
+        for i, (value, target) in enumerate(zip(end.operands, arguments, strict=True))
+        if is_tensor(value) and value != target
     ]
-    with ir.InsertionPoint(terminator), terminator.location:
+    with ir.InsertionPoint(end), end.location:
         copies = [(i, _copy(value, empty_like(target)), target) for i, value, target in pairs]
         for i, value, target in copies:
-            terminator.operands[i] = _copy(value, target)
+            end.operands[i] = _copy(value, target)
 
 
 def _copy(value: ir.Value, into: ir.Value) -> ir.Value:

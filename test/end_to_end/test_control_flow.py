@@ -55,6 +55,52 @@ func.func @main(%x: {T}, %y: {T}) -> ({T}, {T}) attributes {{relax.num_input = 2
   return %r#0, %r#1 : {T}, {T}
 }}"""
 
+# Canonicalization makes a tensor select of the branch, which may be either what the loop carries or what it does not.
+SELECT = f"""
+func.func @main(%x: {T}, %y: {T}) -> ({T}, {T}) attributes {{relax.num_input = 2 : i64}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %r:3 = scf.while (%i = %c0, %a = %x, %b = %y) : (index, {T}, {T}) -> (index, {T}, {T}) {{
+    %more = arith.cmpi ult, %i, %c3 : index
+    %e = tensor.extract %y[%c0, %c0] : {T}
+    %p = arith.cmpf ogt, %e, %zero : f32
+    %s = scf.if %p -> ({T}) {{
+      scf.yield %a : {T}
+    }} else {{
+      scf.yield %y : {T}
+    }}
+    scf.condition(%more) %i, %s, %b : index, {T}, {T}
+  }} do {{
+  ^bb0(%i: index, %a: {T}, %b: {T}):
+    %j = arith.addi %i, %c1 : index
+    %s = "relax.add"(%a, %b) : ({T}, {T}) -> {T}
+    scf.yield %j, %s, %a : index, {T}, {T}
+  }}
+  return %r#1, %r#2 : {T}, {T}
+}}"""
+
+# What the loop passes on comes from outside of it, so that canonicalization drops what it carries.
+OUTSIDE = f"""
+func.func @main(%x: {T}, %y: {T}) -> ({T}, {T}) attributes {{relax.num_input = 2 : i64}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r:3 = scf.while (%i = %c0, %a = %x, %b = %y) : (index, {T}, {T}) -> (index, {T}, {T}) {{
+    %more = arith.cmpi ult, %i, %c3 : index
+    %e = "relax.abs"(%x) : ({T}) -> {T}
+    %f = "relax.subtract"(%b, %e) : ({T}, {T}) -> {T}
+    scf.condition(%more) %i, %e, %f : index, {T}, {T}
+  }} do {{
+  ^bb0(%i: index, %a: {T}, %b: {T}):
+    %j = arith.addi %i, %c1 : index
+    %s = "relax.multiply"(%b, %y) : ({T}, {T}) -> {T}
+    scf.yield %j, %x, %s : index, {T}, {T}
+  }}
+  return %r#1, %r#2 : {T}, {T}
+}}"""
+
 NESTED = f"""
 func.func private @step(%a: {T}, %b: {T}) -> {T} {{
   %c0 = arith.constant 0 : index
@@ -86,7 +132,9 @@ func.func @main(%x: {T}, %y: {T}) -> ({T}, {T}) attributes {{relax.num_input = 2
 
 
 @pytest.mark.parametrize(
-    "text", [SWAP, UNCHANGED, WHILE, BRANCH, NESTED], ids=["swap", "unchanged", "while", "branch", "nested"]
+    "text",
+    [SWAP, UNCHANGED, WHILE, BRANCH, SELECT, OUTSIDE, NESTED],
+    ids=["swap", "unchanged", "while", "branch", "select", "outside", "nested"],
 )
 def test_control_flow_means_what_the_reference_says(text: str) -> None:
     module = rx.Module.parse(text)

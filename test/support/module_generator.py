@@ -109,11 +109,11 @@ class _Module:
         return "\n".join("  " + line for line in body.lines), results
 
 
-def random_module(seed: int, whiles: bool = True) -> str:
-    """The text of a module; equal seeds give equal modules. Without ``whiles`` it has no ``scf.while`` loops."""
+def random_module(seed: int) -> str:
+    """The text of a module; equal seeds give equal modules."""
     rng = random.Random(seed)
     devices = rng.choice(_DEVICES) if rng.random() < 0.4 else ()
-    return _Module(rng, Style(devices, rng.random() < 0.2, whiles)).text()
+    return _Module(rng, Style(devices, rng.random() < 0.2)).text()
 
 
 def _types(values: list[Value]) -> str:

@@ -31,12 +31,10 @@ class Style:
     Attributes:
         devices: its virtual devices.
         policy: whether ops and weights say ``relax.lift`` now and then.
-        whiles: whether there are ``scf.while`` loops.
     """
 
     devices: tuple[str, ...] = ()
     policy: bool = False
-    whiles: bool = True
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Body:
             self._call, self._matmul, self._products, self._chain, self._sum, self._match_cast, self._dequantize,
         ]  # fmt: skip
         if self.depth < 2:
-            kinds += [self._branch, self._loop, self._while if self.style.whiles else self._loop]
+            kinds += [self._branch, self._loop, self._while]
         if self.style.devices:
             kinds += [self._hint, self._hint, self._copy, self._unplace]
         return self.rng.choice(kinds)(values)
