@@ -6,9 +6,21 @@ from collections.abc import Iterator
 
 from .bindings import func, ir
 from .errors import DiagnosticError, RelaxError
-from .functions import NAME, TRANSFORM_FOR, argument_names, functions, name_of, num_input, result_names, transform_targets
+from .functions import (
+    NAME,
+    STATE,
+    TRANSFORM_FOR,
+    argument_names,
+    functions,
+    initial_state,
+    is_private,
+    name_of,
+    num_input,
+    result_names,
+    transform_targets,
+)
 from .lazy_calls import callback_problems
-from .struct_info import check_type
+from .struct_info import check_type, without_encoding
 
 __all__ = ["SYMBOL_RANGES", "check_module"]
 
@@ -41,6 +53,7 @@ def _problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:
         except RelaxError as error:
             yield str(error)
     yield from _name_problems(function)
+    yield from _state_problems(function)
     yield from _range_problems(function)
     yield from _reference_problems(function, names)
     yield from callback_problems(function)
@@ -61,6 +74,31 @@ def _name_problems(function: func.FuncOp) -> Iterator[str]:
     repeated = next((n for n in given if given.count(n) > 1), None) if len(set(given)) < len(given) else None
     if repeated is not None:
         yield f"expected distinct argument names, got '{repeated}' twice"
+
+
+def _state_problems(function: func.FuncOp) -> Iterator[str]:
+    """Each state is the name of one input and one result of one static type, which is that of its first value, too."""
+    try:
+        found = initial_state(function)
+        inputs = argument_names(function)[: num_input(function)]
+        results = result_names(function)
+    except RelaxError as error:
+        if STATE in function.attributes and STATE in error.args[0]:
+            yield error.args[0].removeprefix("'func.func' op ")
+        return
+    except (TypeError, ValueError):  # told by _name_problems
+        return
+    if found and is_private(function):
+        yield f"expected {STATE} of public functions only"
+    signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    for name, first in found.items():
+        if inputs.count(name) != 1 or results.count(name) != 1:
+            yield f"expected one input and one result named '{name}' for {STATE}"
+            continue
+        taken, given = signature.inputs[inputs.index(name)], signature.results[results.index(name)]
+        if taken != given or without_encoding(taken) != first.type:
+            got = f"{taken}, {given} and {first.type}"
+            yield f"expected one type for the argument, the result and the first value of state '{name}', got {got}"
 
 
 def _range_problems(function: func.FuncOp) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Reading and changing ``func.func`` under our conventions.
 
 A public function with ``relax.num_input = k`` takes ``k`` run-time inputs, then weights. Arguments and results are named by
-the attribute ``relax.name``. ``relax.transform_for = @main`` marks the function that prepares the weights of ``@main``; a list
-of functions, one that prepares the weights of all of them.
+the attribute ``relax.name``. ``relax.state = {cache = dense<0.0> : tensor<..>}`` names inputs that are state, with their
+first values: the result of the same name is the next value. ``relax.transform_for = @main`` marks the function that prepares
+the weights of ``@main``; a list of functions, one that prepares the weights of all of them.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from .bindings import func, ir
 from .errors import RelaxError
 
 __all__ = [
-    "NAME", "NUM_INPUT", "TRANSFORM_FOR", "argument_names", "body_of", "find_function", "functions", "is_private", "name_of",
-    "num_input", "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for",
-    "transform_targets", "update_type",
+    "NAME", "NUM_INPUT", "STATE", "TRANSFORM_FOR", "argument_names", "body_of", "find_function", "functions", "initial_state",
+    "is_private", "name_of", "num_input", "result_names", "returned_values", "set_names", "set_num_input", "terminator",
+    "transform_for", "transform_targets", "update_type",
 ]  # fmt: skip
 
 NUM_INPUT = "relax.num_input"
 NAME = "relax.name"
+STATE = "relax.state"
 TRANSFORM_FOR = "relax.transform_for"
 
 
@@ -87,6 +89,22 @@ def num_input(function: func.FuncOp) -> int | None:
 def set_num_input(function: func.FuncOp, count: int) -> None:
     """Says that the first ``count`` arguments are run-time inputs, the others weights."""
     function.attributes[NUM_INPUT] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count)
+
+
+def initial_state(function: func.FuncOp) -> dict[str, ir.DenseElementsAttr]:
+    """The function's state by the name of argument and result, each with its first value; empty when it has none.
+
+    Raises:
+        RelaxError: ``relax.state`` is no dictionary of dense tensors.
+    """
+    if STATE not in function.attributes:
+        return {}
+    attribute = function.attributes[STATE]
+    found = {item.name: item.attr for item in attribute} if isinstance(attribute, ir.DictAttr) else {"": attribute}
+    if not all(isinstance(value, ir.DenseElementsAttr) for value in found.values()):
+        raise RelaxError(f"'func.func' op expected {STATE} such as {{cache = dense<0.0> : tensor<8xf32>}}, got {attribute}",
+                         function.location)  # fmt: skip
+    return found
 
 
 def transform_for(function: func.FuncOp) -> str | None:

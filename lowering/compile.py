@@ -102,6 +102,7 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
             raise RelaxError("expected a public function to compile, got none")
         preparation = _prepare(entries, transforms)
         signatures = [Signature.of(f) for f in entries]
+        _check_state(signatures)
         _check_symbols([*signatures, *preparation.computations.values()])
         check_carried_shapes(module)
         relax_to_linalg(module, tile=target.matmul_tile[1])
@@ -127,6 +128,19 @@ def _prepare(entries: list[func.FuncOp], transforms: Mapping[str, func.FuncOp]) 
         _add_transform(preparation, targets, transform)
         transform.operation.erase()
     return preparation
+
+
+def _check_state(signatures: list[Signature]) -> None:
+    """Raises RelaxError when two functions have different state of one name."""
+    known: dict[str, tuple[TensorSpec, bytes, str]] = {}
+    for signature in signatures:
+        for state in signature.state:
+            found = (signature.inputs[state.argument], state.first, signature.name)
+            other = known.setdefault(state.name, found)
+            if other[:2] != found[:2]:
+                raise RelaxError(
+                    f"expected one type and first value for state '{state.name}', got others in @{other[2]} and @{found[2]}"
+                )
 
 
 def _check_symbols(signatures: list[Signature]) -> None:
@@ -239,11 +253,13 @@ def _manifest(
 
 
 def _entry(signature: Signature, checks: list[str]) -> dict[str, Any]:
+    state = {s.argument for s in signature.state}
     return {
         "name": signature.name,
         "symbol": signature.symbol_name,
         "symbols": [{"name": n, "min": low, "max": high} for n, (low, high) in signature.symbols.items()],
-        "inputs": [s.as_json() for s in signature.inputs],
+        "inputs": [s.as_json() for i, s in enumerate(signature.inputs) if i not in state],
+        "state": [signature.inputs[s.argument].as_json() | s.as_json() for s in signature.state],
         "weights": [s.as_json() for s in signature.weights],
         "outputs": [s.as_json() for s in signature.outputs],
         "checks": checks,

@@ -1,17 +1,19 @@
-"""The callable side of a compiled function: its tensors by name and its symbolic dimensions."""
+"""The callable side of a compiled function: its tensors by name, its state and its symbolic dimensions."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass, field
 
 from ..dialect import symbolic
 from ..dialect.bindings import func, ir
+from ..dialect.elements import to_numpy
 from ..dialect.errors import RelaxError
-from ..dialect.functions import argument_names, body_of, name_of, num_input, result_names, returned_values
+from ..dialect.functions import argument_names, body_of, initial_state, name_of, num_input, result_names, returned_values
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Expr
 
-__all__ = ["Signature", "TensorSpec"]
+__all__ = ["Signature", "StateSpec", "TensorSpec"]
 
 _RANGES = "relax.symbol_ranges"
 
@@ -28,13 +30,33 @@ class TensorSpec:
         return {"name": self.name, "shape": [d if isinstance(d, int) else str(d) for d in self.shape], "dtype": self.dtype}
 
 
+@dataclass(frozen=True)
+class StateSpec:
+    """A tensor that a function reads and updates in place.
+
+    Attributes:
+        name: its name; functions of a module share state of one name.
+        argument, result: positions in the relax function.
+        first: bytes of the first value, or of its one element where all are equal.
+    """
+
+    name: str
+    argument: int
+    result: int
+    first: bytes
+
+    def as_json(self) -> dict[str, object]:
+        return {"argument": self.argument, "first": b64encode(self.first).decode()}
+
+
 @dataclass
 class Signature:
     """What a caller passes and gets, in order.
 
     Attributes:
         name: the function's name in the module.
-        inputs, weights, outputs: the tensors.
+        inputs, weights, outputs: the tensors. State is among the inputs, and not among the outputs.
+        state: which inputs are state.
         symbols: symbolic dimensions with their least and greatest value (None: no limit), in manifest order.
     """
 
@@ -42,6 +64,7 @@ class Signature:
     inputs: list[TensorSpec]
     weights: list[TensorSpec]
     outputs: list[TensorSpec]
+    state: list[StateSpec] = field(default_factory=list)
     symbols: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     @property
@@ -74,12 +97,29 @@ class Signature:
         split = len(specs) if inputs is None else inputs
         symbols = dict.fromkeys(n for s in specs for d in s.shape if isinstance(d, Expr) for n in sorted(d.names))
         results = result_names(function)
+        state = _state(function)
         outputs = [
             _spec(value, results[i] or f"output{i}", function, set(symbols))
             for i, value in enumerate(returned_values(function))
+            if all(s.result != i for s in state)
         ]
         ranges = _symbol_ranges(function)
-        return Signature(name, specs[:split], specs[split:], outputs, {n: ranges.get(n, (1, None)) for n in symbols})
+        return Signature(name, specs[:split], specs[split:], outputs, state, {n: ranges.get(n, (1, None)) for n in symbols})
+
+
+def _state(function: func.FuncOp) -> list[StateSpec]:
+    arguments, results = argument_names(function), result_names(function)
+    found = [
+        StateSpec(name, arguments.index(name), results.index(name), _first_bytes(value))
+        for name, value in initial_state(function).items()
+    ]
+    return sorted(found, key=lambda s: s.argument)
+
+
+def _first_bytes(value: ir.DenseElementsAttr) -> bytes:
+    if value.is_splat:
+        value = ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get([], value.type.element_type), value.get_splat_value())
+    return to_numpy(value).tobytes()
 
 
 def _spec(value: ir.Value, name: str, function: func.FuncOp, bound: set[str] | None = None) -> TensorSpec:

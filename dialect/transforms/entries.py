@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of, calls_in, referenced_symbols, unreferenced_private_functions
 from ..errors import RelaxError
-from ..functions import NUM_INPUT, TRANSFORM_FOR, body_of, functions, is_private, name_of, num_input, transform_targets
+from ..functions import (
+    NUM_INPUT,
+    STATE,
+    TRANSFORM_FOR,
+    body_of,
+    functions,
+    is_private,
+    name_of,
+    num_input,
+    transform_targets,
+)
 from ..signature import argument_attributes, set_argument_attributes, without
 from .lift_policy import LIFT
 
@@ -57,7 +67,7 @@ def transforms_by_target(module: ir.Operation) -> dict[str, func.FuncOp]:
 def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> None:
     """Gives callers of entry functions a private copy to call, because the entry's own signature is about to change.
 
-    The copy has no weights: what it says of them goes.
+    The copy has no weights and no state: what it says of them goes.
     """
     graph = CallGraph(module)
     calls = graph.calls()
@@ -68,7 +78,7 @@ def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> Non
         copy = function.operation.clone(ip=ir.InsertionPoint.after(function)).operation
         copy.attributes["sym_name"] = ir.StringAttr.get(name)
         copy.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        for key in (NUM_INPUT, TRANSFORM_FOR):
+        for key in (NUM_INPUT, STATE, TRANSFORM_FOR):
             if key in copy.attributes:
                 del copy.attributes[key]
         set_argument_attributes(copy.opview, [without(a, LIFT) for a in argument_attributes(copy.opview)])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..bindings import func, ir
 from ..errors import RelaxError
-from ..functions import name_of, returned_values, update_type
+from ..functions import STATE, name_of, returned_values, update_type
 from ..signature import result_attributes, set_result_attributes, tensor_name
 from ..struct_info import is_tensor
 from ..traversal import operations
@@ -68,6 +68,8 @@ def _insert(function: func.FuncOp, names: Sequence[str | None], emitter: Emitter
     last.erase()
     update_type(function)
     set_result_attributes(function, [])
+    if STATE in function.attributes:  # there is no result any more that would be its next value
+        del function.attributes[STATE]
 
 
 def _start(block: ir.Block) -> ir.InsertionPoint:

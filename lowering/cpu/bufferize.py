@@ -17,6 +17,8 @@ after::
       call @kernel_1(%h, %out)
       return %c0_i64
     }
+
+A result that is the next value of a state goes into the argument that has the last one: it is updated in place.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...dialect.bindings import func, ir, passmanager
-from ...dialect.errors import from_mlir_error
+from ...dialect.errors import RelaxError, from_mlir_error
 from ...dialect.functions import body_of, find_function, name_of, terminator, update_type
 from ..signature import Signature
+from ..tensors import empty_like
 from .arena import Arena, plan_arena
 
 __all__ = ["add_destinations", "bufferize"]
@@ -36,31 +39,89 @@ _BUFFERIZE = (
     "canonicalize,cse,drop-equivalent-buffer-results{modify-public-functions=1},canonicalize,cse)"
 )
 _WRITABLE = "bufferization.writable"
+#: Ops whose result is in the memory of an operand, and of which one.
+_SAME_MEMORY = {"tensor.cast": 0, "tensor.collapse_shape": 0, "tensor.expand_shape": 0, "tensor.insert_slice": 1}
 
 
-def add_destinations(function: func.FuncOp) -> None:
-    """Gives a function on tensors one writable argument per result and makes each result that argument."""
+def add_destinations(function: func.FuncOp, state: Mapping[int, int] | None = None) -> None:
+    """Gives a function on tensors one writable argument per result and makes each result that argument.
+
+    Args:
+        function: the function.
+        state: results that go into an argument there is, by position: of each result, that of the argument.
+    """
     block = body_of(function)
     assert block is not None
+    kept = dict(state or {})
     returned = terminator(block)
     values = list(returned.operands)
-    inputs = len(list(block.arguments))
+    flags = [i in kept.values() for i in range(len(list(block.arguments)))]
+    for position in kept.values():
+        _shield_regions(block.arguments[position])
     with ir.InsertionPoint(returned), function.location:
         written: dict[ir.Value, ir.Value] = {}
         for i, value in enumerate(values):
+            if i in kept:
+                continue
             out = block.add_argument(value.type, function.location)
             if value not in written:
                 _write_directly(value, out)
             # A value returned twice is copied from the output that has it: its own buffer is that output.
             current: ir.Value = returned.operands[i]
             source = written.get(value, current)
-            copy = ir.Operation.create("bufferization.materialize_in_destination", [value.type], [source, out])
-            returned.operands[i] = written[value] = copy.result
+            returned.operands[i] = written[value] = _materialized(source, out)
+        # All that comes from another state is read before the first one changes.
+        sources = {i: _apart(written.get(values[i], values[i]), block.arguments[kept[i]]) for i in kept}
+        for i, source in sources.items():
+            if source != block.arguments[kept[i]]:
+                returned.operands[i] = _materialized(source, block.arguments[kept[i]])
     update_type(function)
-    flags = [False] * inputs + [True] * len(values)
+    flags += [True] * (len(list(block.arguments)) - len(flags))
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(f)}) for f in flags])
     if "res_attrs" in function.attributes:
         del function.attributes["res_attrs"]
+
+
+def _shield_regions(state: ir.Value) -> None:
+    """Gives control flow copies of a state, and each branch that yields it one of its own.
+
+    Upstream's analysis takes all that the branches yield for one buffer, and refuses to let one of them write to it.
+    """
+    block = state.owner
+    inside = [(u.owner.operation, u.operand_number) for u in state.uses if u.owner.operation.block != block or _is_scf(u.owner)]
+    if not inside:
+        return
+    with ir.InsertionPoint.at_block_begin(block), state.location:
+        copy = _materialized(state, empty_like(state))
+    for user, position in inside:
+        user.operands[position] = copy
+        if user.name == "scf.yield":
+            with ir.InsertionPoint(user), user.location:
+                user.operands[position] = _materialized(copy, empty_like(copy))
+
+
+def _is_scf(op: ir.OpView) -> bool:
+    return op.operation.name.startswith("scf.")
+
+
+def _materialized(source: ir.Value, into: ir.Value) -> ir.Value:
+    return ir.Operation.create("bufferization.materialize_in_destination", [source.type], [source, into]).result
+
+
+def _apart(source: ir.Value, state: ir.Value) -> ir.Value:
+    """The new value of a state: as it is where it is made in that state's memory or in new memory, else a copy of it."""
+    root = source
+    while not isinstance(root, ir.BlockArgument):
+        owner = root.owner.operation
+        if owner.name == "func.call":
+            root = owner.operands[len(owner.operands) - len(owner.results) + root.result_number]
+        elif owner.name in _SAME_MEMORY:
+            root = owner.operands[_SAME_MEMORY[owner.name]]
+        else:
+            break
+    if root == state or (not isinstance(root, ir.BlockArgument) and root.owner.name == "tensor.empty"):
+        return source
+    return _materialized(source, empty_like(source))
 
 
 def _write_directly(value: ir.Value, out: ir.Value) -> None:
@@ -123,6 +184,8 @@ def _finish_entry(function: func.FuncOp, signature: Signature) -> Arena:
         outputs = tensors[len(tensors) - len(signature.outputs) :]
         arena = plan_arena(function, shapes, outputs, buffer, symbols)
         returned = terminator(block)
+        if len(returned.operands):
+            raise RelaxError(f"expected the results of @{name_of(function)} in memory of the caller, got one in its own")
         with ir.InsertionPoint(returned):
             zero = ir.Operation.create("arith.constant", [i64], attributes={"value": ir.IntegerAttr.get(i64, 0)})
             func.ReturnOp([zero.result])

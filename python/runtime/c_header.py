@@ -11,13 +11,14 @@ _ABI = """\
  *
  *   int64_t f(void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes)
  *
- * tensors:  data pointers of inputs, then prepared weights, then outputs; contiguous, row-major, each element at its
+ * tensors:  data pointers of inputs and state, then prepared weights, then outputs; contiguous, row-major, each element at its
  *           natural alignment; a boolean is one byte, 0 or 1.
  * symbols:  values of the symbolic dimensions, in the order below.
  * arena:    scratch memory, 64-byte aligned; may be NULL with arena_bytes 0.
  * returns:  0 when done; n > 0: nothing was done, call again with an arena of n bytes; -(i + 1): check i below failed.
  *
- * The functions keep no state and may run in several threads at once. Prepared weights come from
+ * State is read and updated in place; the caller gives it its first value. The functions keep nothing themselves and may run in
+ * several threads at once, with a state each. Prepared weights come from
  * relaxir's `prepare` (a safetensors file whose metadata key relaxir.fingerprint must be the one below).
  */
 """
@@ -45,7 +46,9 @@ def _declaration(entry: EntrySpec) -> list[str]:
     for i, symbol in enumerate(entry.symbols):
         high = "any" if symbol.max is None else symbol.max
         lines.append(f" *   symbols[{i}]: {symbol.name}, from {symbol.min or 0} to {high}")
-    rows = [("input", s.name, str(s)) for s in entry.inputs]
+    taken = [(i, "input", s.name, str(s)) for i, s in zip(entry.input_positions, entry.inputs, strict=True)]
+    taken += [(s.argument, "state", s.name, str(s.array)) for s in entry.state]
+    rows = [row[1:] for row in sorted(taken)]
     rows += [("weight", w.name, str(w.array)) for w in entry.weights]
     rows += [("output", s.name, str(s)) for s in entry.outputs]
     lines += [f" *   tensors[{i}]: {kind} {_comment(name)}: {type_}" for i, (kind, name, type_) in enumerate(rows)]

@@ -16,6 +16,7 @@ from .library import EntryFunction
 from .manifest import EntrySpec
 from .scratch import ScratchPool
 from .shapes import Shape, ShapeSolver
+from .state import State
 
 __all__ = ["BoundEntry"]
 
@@ -33,7 +34,7 @@ class _Plan:
 
 
 class BoundEntry:
-    """Calls one entry. Thread-safe: calls share nothing but read-only data and a pool of scratch buffers."""
+    """Calls one entry. Thread-safe: calls share nothing but read-only data, a pool of scratch buffers and a state's lock."""
 
     def __init__(self, spec: EntrySpec, function: EntryFunction, weights: Sequence[Array], scratch: ScratchPool):
         """Prepares what all calls have in common.
@@ -52,17 +53,20 @@ class BoundEntry:
         self._scratch = scratch
         self._what = f"entry '{spec.name}'"
         self._weights = [as_argument(w) for w in weights]
-        self._first_output = len(spec.inputs) + len(weights)
-        template = pointer_array([0] * len(spec.inputs) + [address(w) for w in self._weights] + [0] * len(spec.outputs))
+        first_weight = len(spec.inputs) + len(spec.state)
+        self._first_output = first_weight + len(weights)
+        self._positions = spec.input_positions
+        template = pointer_array([0] * first_weight + [address(w) for w in self._weights] + [0] * len(spec.outputs))
         self._pointers: Any = type(template)
         self._template = bytes(template)
         self._solver = ShapeSolver(spec)
         self._plan = functools.lru_cache(_SHAPES_KEPT)(self._planned)
 
-    def __call__(self, *inputs: object, **named: object) -> Any:
+    def __call__(self, *inputs: object, state: State | None = None, **named: object) -> Any:
         """Runs the entry.
 
         Args:
+            state: what an entry with state updates.
             inputs: NumPy arrays, torch tensors, or anything with ``__dlpack__`` or ``__array_interface__``, in order.
                 Contiguous ones are passed as they are, others are copied.
             named: the same by name.
@@ -79,17 +83,33 @@ class BoundEntry:
         arrays = [self._checked(i, value) for i, value in enumerate(inputs)]
         plan = self._plan(tuple([a.shape for a in arrays]))
         outputs = [aligned_empty(o.dtype, shape) for o, shape in zip(spec.outputs, plan.outputs, strict=True)]
-        self._run(arrays, outputs, plan)
+        self._run(arrays, outputs, plan, state)
         if any(is_torch(value) for value in inputs):
             outputs = [to_torch(a, f"output '{o.name}'") for o, a in zip(spec.outputs, outputs, strict=True)]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _run(self, inputs: list[Array], outputs: list[Array], plan: _Plan) -> None:
+    def _run(self, inputs: list[Array], outputs: list[Array], plan: _Plan, state: State | None) -> None:
         pointers = self._pointers.from_buffer_copy(self._template)
-        for i, array in enumerate(inputs):
+        for i, array in zip(self._positions, inputs, strict=True):
             pointers[i] = address(array)
         for i, array in enumerate(outputs, self._first_output):
             pointers[i] = address(array)
+        if not self.spec.state:
+            self._invoke(pointers, plan)
+            return
+        if state is None:
+            raise RelaxError(f"{self._what}: expected a state, got none")
+        with state.lock:
+            state.check()
+            for spec in self.spec.state:
+                pointers[spec.argument] = state.address(spec.name)
+            try:
+                self._invoke(pointers, plan)
+            except RelaxError as error:
+                state.fail(str(error))
+                raise
+
+    def _invoke(self, pointers: Any, plan: _Plan) -> None:
         scratch = self._scratch.take()
         try:
             invoke(self._function, pointers, plan.symbols, scratch, self._what, self.spec.checks, plan.values)

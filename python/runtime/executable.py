@@ -18,14 +18,17 @@ from .manifest import EntrySpec, Manifest, total_bytes
 from .prepare import PrepareReport, ProgressHook, prepare_in_memory, prepare_to_file
 from .scratch import ScratchPool
 from .sources import PreparedWeights
+from .state import State
 
-__all__ = ["Executable", "PreparedWeights", "load"]
+__all__ = ["Executable", "PreparedWeights", "State", "load"]
 
 
 class Executable:
     """Compiled entries, the preparation of their weights, and the weights bound to them.
 
-    Calls are thread-safe. :meth:`bind` may replace the weights while calls run: each call uses one set of them.
+    Calls are thread-safe. :meth:`bind` may replace the weights while calls run: each call uses one set of them. What an entry
+    updates, such as a cache, is in a :class:`State`; of calls with the same one, each waits for the last. Several sequences
+    that share the weights take a state each, from :meth:`new_state`.
 
     Attributes:
         manifest: what the executable consists of (:class:`Manifest`).
@@ -61,12 +64,13 @@ class Executable:
         if library is None:
             if object_code is None:
                 raise RelaxError("expected a library or object code for an executable, got neither")
+            check_target(self.manifest.target, "executable")
             library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
         self._library = library
         self._object_code = object_code
-            check_target(self.manifest.target, "executable")
         self._shared_code = shared_code
         self._scratch = ScratchPool()
+        self._state = State(self.manifest.state)
         self._bound = {
             name: BoundEntry(e, library.function(e.symbol), (), self._scratch)
             for name, e in self.manifest.entries.items()
@@ -158,22 +162,46 @@ class Executable:
         self._bound = bound
         return self
 
-    def __call__(self, *inputs: object, entry: str | None = None, **named: object) -> Any:
+    @property
+    def state(self) -> State:
+        """What calls update that are given no other state; empty where no entry updates anything."""
+        return self._state
+
+    def new_state(self, arrays: Mapping[str, object] | None = None) -> State:
+        """Another state, for another sequence.
+
+        Args:
+            arrays: memory to use for it, by name: NumPy, torch or DLPack; calls update it in place.
+
+        Raises:
+            RelaxError: an array has no such name, shape or dtype, or cannot be written in place.
+        """
+        return State(self.manifest.state, arrays)
+
+    def reset_state(self) -> None:
+        """Gives :attr:`state` its first values again."""
+        self._state.reset()
+
+    def __call__(self, *inputs: object, entry: str | None = None, state: State | None = None, **named: object) -> Any:
         """Calls an entry; see :class:`BoundEntry`.
 
         Args:
             inputs: in order.
             entry: which one; not needed when there is only one, or one named ``main``.
-            named: inputs by name (one that is itself named ``entry`` goes by position).
+            state: what it updates; by default :attr:`state`.
+            named: inputs by name (one that is itself named ``entry`` or ``state`` goes by position).
 
         Raises:
-            RelaxError: there is no such entry, it has no weights yet, or an input is wrong.
+            RelaxError: there is no such entry, it has no weights yet, an input is wrong, or a call that failed before left the
+                state half updated.
         """
+        if state is not None and not isinstance(state, State):
+            raise RelaxError(f"expected a state that new_state made, got {type(state).__name__}")
         name = self._entry_name() if entry is None else entry
         bound = self._bound.get(name)
         if bound is None:
             raise self._unbound(name)
-        return bound(*inputs, **named)
+        return bound(*inputs, state=self._state if state is None else state, **named)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the artifact directory that :func:`load` reads; one that exists there is replaced.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -17,6 +18,7 @@ __all__ = [
     "VERSION",
     "EntrySpec",
     "Manifest",
+    "StateSpec",
     "StepSpec",
     "SymbolSpec",
     "TargetSpec",
@@ -53,6 +55,23 @@ class WeightSpec:
 
 
 @dataclass(frozen=True)
+class StateSpec:
+    """A tensor that calls update in place.
+
+    Attributes:
+        name: what users call it; entries share state of one name.
+        array: its dtype and static shape.
+        argument: its position among inputs and state in the ABI.
+        first: bytes of its first value, or of the one element that is everywhere.
+    """
+
+    name: str
+    array: ArraySpec
+    argument: int
+    first: bytes
+
+
+@dataclass(frozen=True)
 class SymbolSpec:
     """A symbolic dimension and the values it may take; None is no limit."""
 
@@ -70,6 +89,7 @@ class EntrySpec:
         symbol: its C symbol.
         symbols: symbolic dimensions in the order of the ABI.
         inputs, outputs: tensors that come with each call.
+        state: tensors that stay between calls.
         weights: tensors that are bound, static shapes.
         checks: texts of the run-time checks.
     """
@@ -81,11 +101,19 @@ class EntrySpec:
     weights: tuple[WeightSpec, ...]
     outputs: tuple[TensorSpec, ...]
     checks: tuple[str, ...]
+    state: tuple[StateSpec, ...] = ()
+
+    @property
+    def input_positions(self) -> tuple[int, ...]:
+        """Where the inputs are in the ABI, between the state."""
+        state = {s.argument for s in self.state}
+        return tuple(i for i in range(len(self.inputs) + len(state)) if i not in state)
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{s.name}: {s}" for s in self.inputs)
         outputs = ", ".join(f"{s.name}: {s}" for s in self.outputs)
-        return f"{self.name}({inputs}) -> ({outputs})"
+        state = ", ".join(f"{s.name}: {s.array}" for s in self.state)
+        return f"{self.name}({inputs}) -> ({outputs})" + (f" updates ({state})" if state else "")
 
 
 @dataclass(frozen=True)
@@ -138,6 +166,11 @@ class Manifest:
         return tuple(dict.fromkeys([*(e.symbol for e in self.entries.values()), *steps]))
 
     @property
+    def state(self) -> dict[str, StateSpec]:
+        """What all entries together update, by name."""
+        return {s.name: s for e in self.entries.values() for s in e.state}
+
+    @property
     def is_identity(self) -> bool:
         """Whether preparation changes nothing: then raw weights are prepared weights."""
         return all(s.symbol is None and s.gets == s.sets for s in self.steps)
@@ -167,6 +200,7 @@ class Manifest:
             report=Report.of_json(reader.data["report"], f"{where}.report") if "report" in reader.data else Report(),
         )
         _check_entry_weights(manifest, where)
+        _check_state(manifest, where)
         _check_steps(manifest, where)
         return manifest
 
@@ -244,6 +278,7 @@ def _entry(reader: _Reader) -> EntrySpec:
         tuple(reader.records("weights", _weight)),
         tuple(reader.records("outputs", _tensor)),
         reader.texts("checks"),
+        tuple(reader.records("state", _state)) if "state" in reader.data else (),
     )
 
 
@@ -263,6 +298,17 @@ def _weight(reader: _Reader) -> WeightSpec:
     if len(static) != len(shape):
         raise RelaxError(f"{reader.where}.shape: expected static dimensions for a weight, got [{', '.join(map(str, shape))}]")
     return WeightSpec(reader.text("name"), ArraySpec(_dtype(reader), static), reader.texts("sources"))
+
+
+def _state(reader: _Reader) -> StateSpec:
+    weight = _weight(reader)
+    try:
+        first = b64decode(reader.text("first"), validate=True)
+    except ValueError:
+        raise RelaxError(f"{reader.where}.first: expected base64, got {reader.text('first')!r}") from None
+    if len(first) not in (weight.array.dtype.itemsize, weight.array.nbytes):
+        raise RelaxError(f"{reader.where}.first: expected {weight.array.nbytes} bytes or one element, got {len(first)} bytes")
+    return StateSpec(weight.name, weight.array, reader.size("argument"), first)
 
 
 def _dtype(reader: _Reader) -> Any:
@@ -297,6 +343,17 @@ def _check_entry_weights(manifest: Manifest, where: str) -> None:
                     f"{where}: weight '{weight.name}' of entry '{entry.name}': expected a prepared weight {weight.array}, "
                     f"got {'none' if found is None else found.array}"
                 )
+
+
+def _check_state(manifest: Manifest, where: str) -> None:
+    for entry in manifest.entries.values():
+        positions = {s.argument for s in entry.state}
+        if len(positions) < len(entry.state) or not positions <= set(range(len(entry.inputs) + len(entry.state))):
+            raise RelaxError(f"{where}: entry '{entry.name}': expected a position of its own for each state, got {positions}")
+        for state in entry.state:
+            shared = manifest.state[state.name]
+            if (state.array, state.first) != (shared.array, shared.first):
+                raise RelaxError(f"{where}: state '{state.name}': expected {shared.array} in all entries, got {state.array}")
 
 
 def _check_steps(manifest: Manifest, where: str) -> None:

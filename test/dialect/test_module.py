@@ -169,6 +169,18 @@ def test_brackets_in_strings_and_comments_do_not_nest():
             "@f() attributes {relax.symbol_ranges = {n = [4, 2]}}",
             "expected relax.symbol_ranges such as {n = [1, 512], m = [0]}, got [4, 2]",
         ),
+        (
+            "@f() attributes {relax.state = 3}",
+            "expected relax.state such as {cache = dense<0.0> : tensor<8xf32>}, got 3 : i64",
+        ),
+        (
+            "@f() attributes {relax.state = {c = 1}}",
+            "expected relax.state such as {cache = dense<0.0> : tensor<8xf32>}, got {c = 1 : i64}",
+        ),
+        (
+            "@f() attributes {relax.state = {c = dense<0.0> : tensor<4xf32>}}",
+            "expected one input and one result named 'c' for relax.state",
+        ),
         ("@f() attributes {relax.transform_for = @g}", "expected a function of the module for relax.transform_for, got @g"),
         (
             "@f() attributes {relax.transform_for = 3}",
@@ -180,6 +192,39 @@ def test_broken_convention(function: str, message: str):
     with pytest.raises(rx.DiagnosticError) as error:
         rx.Module.parse(f"func.func {function} {{ return }}", "f.mlir")
     assert str(error.value) == f"f.mlir:1:1: 'func.func' op {message}"
+
+
+STATE = """
+func.func {visibility} @f(%c: tensor<4xf32> {{relax.name = "c"}}, %w: tensor<4xf32> {{relax.name = "w"}})
+    -> (tensor<4xf32> {{relax.name = "c"}}, tensor<4xf32> {{relax.name = "w"}})
+    attributes {{relax.num_input = 1 : i64, relax.state = {state}}} {{
+  return %c, %c : tensor<4xf32>, tensor<4xf32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("state", "visibility", "message"),
+    [
+        ("{c = dense<0.0> : tensor<4xf32>}", "", None),
+        ("{c = dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32>}", "", None),
+        ("{w = dense<0.0> : tensor<4xf32>}", "", "expected one input and one result named 'w' for relax.state"),
+        ("{c = dense<0.0> : tensor<4xf32>}", "private", "expected relax.state of public functions only"),
+        (
+            "{c = dense<0.0> : tensor<5xf32>}",
+            "",
+            "expected one type for the argument, the result and the first value of state 'c', "
+            "got tensor<4xf32>, tensor<4xf32> and tensor<5xf32>",
+        ),
+    ],
+)
+def test_state_is_an_input_and_a_result(state: str, visibility: str, message: str | None):
+    text = STATE.format(state=state, visibility=visibility)
+    if message is None:
+        assert "relax.state = {c" in str(rx.Module.parse(text))
+        return
+    with pytest.raises(rx.DiagnosticError) as error:
+        rx.Module.parse(text, "f.mlir")
+    assert str(error.value) == f"f.mlir:2:1: 'func.func' op {message}"
 
 
 @pytest.mark.parametrize("ranges", ["{}", "{n = [0]}", "{n = [1, 512], m = [2, -1]}"])

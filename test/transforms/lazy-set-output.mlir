@@ -113,3 +113,23 @@ func.func @symbolic(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["
 func.func @nothing(%w: tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
   return
 }
+
+// -----
+
+// What is handed over is no state any more; a caller's copy has none, either.
+// CHECK-LABEL: @updates(
+// CHECK-NOT:     relax.state
+// CHECK:         "relax.set_output"(%arg1, %0) {index = 0 : i64, name = "count"}
+// CHECK-LABEL: func.func private @updates_called(
+// CHECK-NOT:     relax.state
+// CHECK:         return
+func.func @updates(%c: tensor<4xf32> {relax.name = "count"}) -> (tensor<4xf32> {relax.name = "count"})
+    attributes {relax.num_input = 1 : i64, relax.state = {count = dense<0.0> : tensor<4xf32>}} {
+  %0 = "relax.exp"(%c) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+func.func @caller(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @updates(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

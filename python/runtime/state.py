@@ -1,0 +1,136 @@
+"""Tensors that calls update in place, a cache of keys and values for example: one :class:`State` for each sequence."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ..dialect.errors import RelaxError
+from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
+from .manifest import StateSpec
+
+__all__ = ["State"]
+
+
+class State(Mapping[str, Array]):
+    """Arrays by name, made with their first values when they are first needed.
+
+    ``state["keys"]`` is the memory that calls write to; ``state["keys"] = array`` copies into it. One call at a time: further
+    calls with the same state wait, calls with other states run beside it.
+
+    Attributes:
+        lock: held while a call uses the state.
+    """
+
+    def __init__(self, specs: Mapping[str, StateSpec], given: Mapping[str, object] | None = None):
+        """Makes the state of an executable.
+
+        Args:
+            specs: what there is, by name.
+            given: memory to use, by name: arrays of the right shape and dtype (NumPy, torch, DLPack), which calls then update.
+
+        Raises:
+            RelaxError: a given array has no such name, shape or dtype, or cannot be written in place.
+        """
+        self._specs = specs
+        self._arrays: dict[str, Array] = {}
+        self._addresses: dict[str, int] = {}
+        self._broken: str | None = None
+        self.lock = threading.Lock()
+        for name, value in (given or {}).items():
+            self._keep(name, self._usable(name, value))
+
+    def __getitem__(self, name: str) -> Array:
+        self._spec(name)
+        return self._array(name)
+
+    def __setitem__(self, name: str, value: object) -> None:
+        array = self._fitting(name, value)
+        np.copyto(self._array(name), array)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._specs
+
+    def reset(self) -> None:
+        """Gives every tensor its first value again."""
+        with self.lock:
+            for name, array in self._arrays.items():
+                _fill(array, self._specs[name])
+            self._broken = None
+
+    def copy(self) -> State:
+        """Another state with the same contents, to go on from here in two ways."""
+        with self.lock:
+            self.check()
+            other = State(self._specs)
+            for name, array in self._arrays.items():
+                np.copyto(other[name], array)
+            return other
+
+    def address(self, name: str) -> int:
+        """Where a tensor of the state lies."""
+        known = self._addresses.get(name)
+        if known is None:
+            self._array(name)
+            known = self._addresses[name]
+        return known
+
+    def check(self) -> None:
+        """Raises RelaxError when a failed call left the state half updated."""
+        if self._broken is not None:
+            raise RelaxError(
+                f"expected a whole state, got one that a failed call left half updated: call reset ({self._broken})"
+            )
+
+    def fail(self, reason: str) -> None:
+        """Notes that a call failed while it updated the state."""
+        self._broken = reason
+
+    def __repr__(self) -> str:
+        return f"<relaxir.State: {', '.join(f'{n}: {s.array}' for n, s in self._specs.items())}>"
+
+    def _spec(self, name: str) -> StateSpec:
+        found = self._specs.get(name)
+        if found is None:
+            raise RelaxError(f"expected state out of {', '.join(self._specs) or '(none)'}, got '{name}'")
+        return found
+
+    def _array(self, name: str) -> Array:
+        found = self._arrays.get(name)
+        if found is None:
+            spec = self._specs[name]
+            found = aligned_empty(spec.array.dtype, spec.array.shape)
+            _fill(found, spec)
+            self._keep(name, found)
+        return found
+
+    def _keep(self, name: str, array: Array) -> None:
+        self._arrays[name] = array
+        self._addresses[name] = address(array)
+
+    def _fitting(self, name: str, value: object) -> Array:
+        spec = self._spec(name)
+        array = to_numpy(value, f"state '{name}'")
+        if ArraySpec.of(array) != spec.array:
+            raise RelaxError(f"state '{name}': expected {spec.array}, got {ArraySpec.of(array)}")
+        return array
+
+    def _usable(self, name: str, value: object) -> Array:
+        array = self._fitting(name, value)
+        flags = array.flags
+        if not (flags.writeable and flags.c_contiguous and flags.aligned):
+            raise RelaxError(f"state '{name}': expected memory that is contiguous, aligned and writable")
+        return array
+
+
+def _fill(array: Array, spec: StateSpec) -> None:
+    first = np.frombuffer(spec.first, spec.array.dtype)
+    array[...] = first.reshape(array.shape) if first.size == array.size else first[0]
