@@ -38,7 +38,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="some cases, in less than 6 minutes")
     parser.add_argument("--case-seconds", type=float, help="no further round after (default 60; with --quick 4)")
     parser.add_argument("--load-seconds", type=float, help="for a peer to build a case (default 300; with --quick 40)")
-    parser.add_argument("--budget", type=float, help="no further case after that many seconds (with --quick 300)")
+    parser.add_argument(
+        "--budget", type=float, help="no further case after that many seconds, 30 more for the last (with --quick 310)"
+    )
     parser.add_argument("--peers-python", default=sys.executable, help="the interpreter that has the peers")
     parser.add_argument("--output", type=Path, default=Path("build/benchmark"), help="folder of results.json and chart.svg")
     parser.add_argument("--list", action="store_true", help="names of cases, and nothing else")
@@ -82,7 +84,7 @@ def main() -> int:
     quick = options.quick
     about: dict[str, object] = tables.machine() | {"command": sys.argv[1:]}
     start, rows = time.monotonic(), list[Row]()
-    budget = options.budget or (300 if quick else float("inf"))
+    budget = options.budget or (310 if quick else float("inf"))
     with tempfile.TemporaryDirectory(prefix="relaxir-benchmark-") as folder:
         chosen = Options(
             sys.executable,
@@ -90,6 +92,7 @@ def main() -> int:
             options.rounds or (5 if quick else 15),
             options.case_seconds or (4 if quick else 60),
             options.load_seconds or (40 if quick else 300),
+            start + budget + 30,
             Path(folder),
         )
         with Runner(chosen, options.peers, options.threads) as runner:

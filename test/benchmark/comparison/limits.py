@@ -17,7 +17,7 @@ import numpy as np
 __all__ = ["Limits", "Meter"]
 
 #: Larger than any cache here, for all threads together.
-_BYTES = 512 << 20
+_BYTES = 256 << 20
 
 #: Rounds of the loop in one turn: about 10 ms.
 _ROUNDS = 4_000_000

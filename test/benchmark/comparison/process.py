@@ -35,11 +35,13 @@ class FailureError(Exception):
 
     Attributes:
         applicable: False where the peer has nothing of its own for the case.
+        late: whether it took too long.
     """
 
-    def __init__(self, text: str, applicable: bool = True):
+    def __init__(self, text: str, applicable: bool = True, late: bool = False):
         super().__init__(text)
         self.applicable = applicable
+        self.late = late
 
 
 class Process:
@@ -107,7 +109,7 @@ class Process:
         while not text.endswith(b"\n"):
             if not select.select([child.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
                 self.close()
-                raise FailureError(f"no result within {seconds:.0f} s")
+                raise FailureError(f"no result within {seconds:.0f} s", late=True)
             part = os.read(child.stdout.fileno(), 1 << 16)
             if not part:
                 raise FailureError(self._crash(child))

@@ -31,6 +31,7 @@ class Options:
         rounds: turns of each peer, at most.
         case_seconds: no further round starts after that many (but three are run).
         load_seconds: what a peer may take to build a case.
+        end: when the run has to be over, on the monotonic clock; what is under way then is cut off.
         folder: for models, as large as they are; emptied after each case.
     """
 
@@ -39,7 +40,13 @@ class Options:
     rounds: int
     case_seconds: float
     load_seconds: float
+    end: float
     folder: Path
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a command may take now."""
+        return max(1.0, min(self.load_seconds, self.end - time.monotonic()))
 
 
 @dataclass
@@ -100,6 +107,7 @@ class Runner:
         self._meters = {t: Meter(t) for t in threads}
         self.versions: dict[str, str] = {}
         self._absent: dict[str, Outcome] = {}
+        self._late: dict[tuple[str, str], str] = {}  # by peer and case: not tried again with another number of threads
 
     def __enter__(self) -> Runner:
         for peer in self._peers:
@@ -131,7 +139,7 @@ class Runner:
         """One case, a row per number of threads. ``tell`` is told what is under way."""
         try:
             tell(f"{case.name}: torch's results, files")
-            work = self._reference.ask("reference", 4 * self._options.load_seconds, case=case.name, formats=self._formats(case))
+            work = self._reference.ask("reference", 2 * self._options.patience, case=case.name, formats=self._formats(case))
             for threads in self._threads:
                 yield self._row(case, threads, work, tell)
         except FailureError as error:
@@ -176,10 +184,14 @@ class Runner:
         outcome = row.outcomes[peer.name] = Outcome()
         try:
             _check_memory(row.case, peer)
+            if (peer.name, row.case.name) in self._late:
+                raise FailureError(self._late[peer.name, row.case.name])
             process = self._processes[peer.name, row.threads]
-            outcome.facts = process.ask("load", self._options.load_seconds, case=row.case.name)
+            outcome.facts = process.ask("load", self._options.patience, case=row.case.name)
         except FailureError as error:
             outcome.status, outcome.text = "failed" if error.applicable else "not applicable", str(error)
+            if error.late:
+                self._late[peer.name, row.case.name] = f"{error} with {row.threads} thread(s)"
         return outcome.status == "timed"
 
     def _rounds(self, row: Row, peers: list[Peer], tell: Callable[[str], None]) -> None:
@@ -205,7 +217,7 @@ class Runner:
         if outcome.status != "timed":
             return
         try:
-            told = self._processes[peer.name, row.threads].ask("turn", self._options.load_seconds)
+            told = self._processes[peer.name, row.threads].ask("turn", self._options.patience)
             times[peer.name].append(statistics.median(told["times"]))
         except FailureError as error:
             outcome.status, outcome.text = "failed", str(error)

@@ -84,7 +84,7 @@ PEERS: dict[str, Peer] = {
         Peer("onnxruntime", "onnx_runtime", ("onnxruntime",), "onnxruntime", ("onnx", "nbits")),
         Peer("iree", "iree_cpu", ("iree.compiler", "iree.runtime", "onnx"), "iree-base-runtime", ("onnx",)),
         Peer("tvm", "tvm_cpu", ("tvm", "onnx"), "apache-tvm", ("onnx",)),
-        Peer("llama.cpp", "llama_cpp_python", ("llama_cpp",), "llama-cpp-python", ("gguf",), copies=1),
+        Peer("llama.cpp", "llama_cpp_python", ("llama_cpp", "gguf"), "llama-cpp-python", ("gguf",), copies=1),
     ]
 }
 
