@@ -27,7 +27,7 @@ __all__ = ["OtherSection", "Report", "Section", "add", "aligned", "bytes_text", 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _KINDS: dict[str, type[Section]] = {}
 #: Modules of this package that define sections without importing MLIR, by kind; they are imported when one is read.
-_MODULES = {"lift": "lift_report", "schedule-lazy-io": "schedule_report", "work": "work_report"}
+_MODULES = {"cache": "cache_report", "lift": "lift_report", "schedule-lazy-io": "schedule_report", "work": "work_report"}
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import dialect, lowering
+from .dialect.bindings import DISTRIBUTION
+from .dialect.cache_report import CacheSection
 from .dialect.errors import RelaxError
+from .dialect.op import verifying_once
 from .dialect.report import collecting
 from .module import Module
+from .object_cache import Entry, ObjectCache, key_of
+from .runtime.environment import cache_bytes, cache_directory
 
 if TYPE_CHECKING:
+    from .lowering.target import Target
     from .runtime.executable import Executable
 
 __all__ = ["DEFAULT_PIPELINE", "compile"]
@@ -21,7 +33,7 @@ DEFAULT_PIPELINE = (
 )
 
 
-def compile(module: Module, target: str = "cpu", pipeline: str | None = None) -> Executable:
+def compile(module: Module, target: str = "cpu", pipeline: str | None = None, cache: bool = True) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
     Args:
@@ -29,14 +41,14 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None) ->
         target: ``"cpu"``, the machine this runs on.
         pipeline: the relax passes to run first instead of ``DEFAULT_PIPELINE``; without ``relax-lift-transform-params``
             nothing is prepared, and the executable computes on the weights as they are.
+        cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
+            With a pipeline of your own neither happens: its passes may be anything.
 
     Raises:
         RelaxError: the target or a pass is unknown, a pass fails, or an op cannot be lowered; with the op's location.
     """
-    from .lowering.compile import compile_module
     from .lowering.linalg.io import refuse_lazy_io
     from .lowering.target import Target
-    from .runtime.executable import Executable
     from .runtime.threads import find_runtime
 
     if not isinstance(module, Module):
@@ -44,9 +56,56 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None) ->
     chosen = Target.parse(target, openmp=find_runtime() is not None)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     text = DEFAULT_PIPELINE.format(tile=chosen.matmul_tile[1]) if pipeline is None else pipeline
-    prepared = module.run(text)
+    directory = cache_directory() if cache and pipeline is None else None
+    with verifying_once():
+        if directory is None:
+            return _executable(_compiled(module, chosen, text))
+        return _executable(_cached(module, chosen, text, ObjectCache(directory, cache_bytes())))
+
+
+def _executable(entry: Entry) -> Executable:
+    from .runtime.executable import Executable
+
+    return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text)
+
+
+def _compiled(module: Module, target: Target, pipeline: str) -> Entry:
+    from .lowering.compile import compile_module
+
+    prepared = module.run(pipeline)
     text = str(prepared)
     with collecting() as told:
-        compiled = compile_module(prepared.ir.operation, chosen)
+        compiled = compile_module(prepared.ir.operation, target)
     manifest = compiled.manifest | {"report": prepared.report.extended(told).as_json()}
-    return Executable(manifest, object_code=compiled.object_code, module_text=text)
+    return Entry(manifest, text, compiled.object_code)
+
+
+def _cached(module: Module, target: Target, pipeline: str, cache: ObjectCache) -> Entry:
+    """Out of the cache, or compiled and kept there."""
+    # Locations belong to the key: reports name them.
+    text = module.ir.operation.get_asm(enable_debug_info=True, assume_verified=True)
+    key = key_of(_compiler(), repr(target), pipeline, json.dumps(module.report.as_json()), text)
+    entry = cache.get(key)
+    if entry is not None:
+        return entry
+    entry = _compiled(module, target, pipeline)
+    try:
+        cache.put(key, entry)
+    except OSError as error:
+        section = CacheSection(str(cache.directory), error.strerror or str(error))
+        report = entry.manifest["report"]
+        report = report | {"sections": [*report["sections"], section.as_json()]}
+        return Entry(entry.manifest | {"report": report}, entry.module_text, entry.object_code)
+    return entry
+
+
+@functools.cache
+def _compiler() -> str:
+    """What compiles: versions, and the sources of the passes and of the code generator, which change between versions, too."""
+    digest = hashlib.sha256()
+    for package in (dialect, lowering):
+        (folder,) = package.__path__
+        for path in sorted(Path(folder).rglob("*.py")):
+            digest.update(path.read_bytes())
+    names = ("relaxir", DISTRIBUTION, "llvmlite")
+    return " ".join([*(f"{name} {version(name)}" for name in names), digest.hexdigest()])

@@ -20,3 +20,4 @@ config.test_exec_root = str(HERE.parent / "build" / "test")
 os.makedirs(config.test_exec_root, exist_ok=True)
 # The environment that lit itself runs in has relax-opt and filecheck: no activation, no site configuration.
 config.environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+config.environment["RELAXIR_CACHE_DIR"] = "off"

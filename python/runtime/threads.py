@@ -18,10 +18,9 @@ from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
 from ..dialect.errors import RelaxError
+from .environment import num_threads, openmp_threads
 
 __all__ = ["Team", "find_runtime", "load_runtime", "work_alone"]
-
-ENVIRONMENT = "RELAXIR_NUM_THREADS"
 
 # Milliseconds that an idle worker spins before it sleeps. Intel's default of 200 takes the core from whatever runs between two
 # calls, torch's threads for example; loops of one call follow each other within microseconds.
@@ -68,7 +67,7 @@ class Team:
     def __init__(self, runtime: Any = None):
         """Args: runtime: from :func:`load_runtime`; None for code without threads."""
         self._runtime = runtime
-        self.count = _from_environment() if runtime is not None else None
+        self.count = num_threads() if runtime is not None else None
 
     def gather(self) -> None:
         """Makes the calling thread's next call use that many. OpenMP keeps the number per calling thread."""
@@ -86,16 +85,7 @@ def work_alone() -> None:
 
 def default_threads() -> int:
     """What OpenMP would use: ``OMP_NUM_THREADS`` where it is set, else the cores that the process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if given.isdigit() and int(given) > 0:
-        return int(given)
+    given = openmp_threads()
+    if given is not None:
+        return given
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
-def _from_environment() -> int | None:
-    text = os.environ.get(ENVIRONMENT)
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise RelaxError(f"expected a number of threads from 1 on in {ENVIRONMENT}, got '{text}'")
-    return int(text)

@@ -1,0 +1,218 @@
+"""Compiled code on disk: found again as it was, by other processes too; damage, lack of room and of rights only cost time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir import compiler
+from relaxir.object_cache import Entry, ObjectCache, key_of
+from relaxir.runtime import environment
+
+ENTRY = Entry({"version": 1, "shapes": [[1, "n"]], "text": "ä\ud800"}, "module {}", bytes(range(256)))
+LIMIT = 10_000
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def compilations(monkeypatch) -> list[str]:
+    """The pipelines of the compilations that took place."""
+    seen: list[str] = []
+    compiled = compiler._compiled
+    monkeypatch.setattr(compiler, "_compiled", lambda m, t, pipeline: (seen.append(pipeline), compiled(m, t, pipeline))[1])
+    return seen
+
+
+def module(columns: int = 4) -> rx.Module:
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", columns), "f32")
+        b.output(y=b.relu(b.matmul(x, b.permute_dims(b.weight("w", (3, columns), "f32"), axes=[1, 0]))))
+    return b.build()
+
+
+def files(directory: Path) -> list[Path]:
+    return [p for p in directory.rglob("*") if p.is_file()]
+
+
+def test_a_hit_is_the_executable_that_was_compiled(directory, compilations):
+    first, second, third = rx.compile(module()), rx.compile(module()), rx.compile(module(), cache=False)
+    assert len(compilations) == 2
+    assert len(files(directory)) == 1
+    assert first.manifest.data == second.manifest.data == third.manifest.data
+    assert first.module_text == second.module_text == third.module_text
+    assert str(first.report) == str(second.report) == str(third.report)
+    assert first.header == second.header
+    assert first._object_code == second._object_code
+    x, w = np.ones((2, 4), np.float32), np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert np.array_equal(second.bind(second.prepare({"w": w}))(x), x @ w.T)
+
+
+@pytest.mark.parametrize("other", [lambda: rx.compile(module(8)), lambda: rx.compile(module().run("cse"))])
+def test_other_text_is_compiled(directory, compilations, other):
+    rx.compile(module())
+    before = len(compilations)
+    other()
+    assert len(compilations) == before + (other().manifest.entries["main"].inputs[0].shape[1] == 8)
+
+
+def test_a_pipeline_of_ones_own_is_not_kept(directory, compilations):
+    for _ in range(2):
+        rx.compile(module(), pipeline="relax-canonicalize")
+    assert len(compilations) == 2
+    assert not directory.exists()
+
+
+def test_what_passes_told_before_belongs_to_the_key(directory, compilations):
+    told = module().run("relax-lift-transform-params")
+    untold = rx.Module.parse(str(told))
+    assert str(rx.compile(told).report) == str(rx.compile(told, cache=False).report)
+    assert str(rx.compile(untold).report) == str(rx.compile(untold, cache=False).report)
+
+
+def test_a_failure_is_not_kept(directory):
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.relu(b.input("x", (2,), "f32")))
+    text = str(b.build()).replace("@main", '@"a b"').replace("}\n}", "}\n func.func @a_b() { return }\n}")
+    for _ in range(2):
+        with pytest.raises(rx.RelaxError, match="differ in C"):
+            rx.compile(rx.Module.parse(text))
+    assert not files(directory)
+
+
+def test_a_damaged_entry_is_replaced(directory, compilations):
+    rx.compile(module())
+    (path,) = files(directory)
+    whole = path.read_bytes()
+    for damaged in (b"", whole[:20], whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1]), b"\0" * 40):
+        path.write_bytes(damaged)
+        before = len(compilations)
+        rx.compile(module())
+        assert len(compilations) == before + 1
+        assert path.read_bytes() == whole
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    executable = rx.compile(module())
+    assert f"cache: compiled code was not kept in '{tmp_path}/file/cache': Not a directory" in str(executable.report)
+    executable.save(tmp_path / "artifact")
+    assert "was not kept" in str(rx.load(tmp_path / "artifact").report)
+
+
+def test_a_read_only_directory_serves_what_it_has(directory, compilations, monkeypatch):
+    rx.compile(module())
+
+    def refuse(*args: object, **named: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    assert "was not kept" not in str(rx.compile(module()).report)
+    assert len(compilations) == 1
+    assert "was not kept" in str(rx.compile(module(8)).report)
+
+
+def test_entries_come_back(tmp_path):
+    cache = ObjectCache(tmp_path, LIMIT)
+    assert cache.get(key_of("a")) is None
+    cache.put(key_of("a"), ENTRY)
+    assert cache.get(key_of("a")) == ENTRY
+    assert len({key_of("a", "b"), key_of("ab"), key_of("b", "a"), key_of("ab", ""), key_of()}) == 5
+
+
+def test_what_was_not_used_for_longest_goes(tmp_path):
+    cache = ObjectCache(tmp_path, LIMIT)
+    keys = [key_of(str(i)) for i in range(12)]
+    entry = Entry({}, "", bytes(900))
+    for age, key in enumerate(keys[:10]):
+        cache.put(key, entry)
+        os.utime(cache._path(key), (1000 + age, 1000 + age))
+    assert cache.get(keys[0]) == entry  # now the youngest
+    left_behind = tmp_path / "objects" / "00" / "left.behind"
+    left_behind.parent.mkdir(exist_ok=True)
+    left_behind.write_bytes(bytes(100))
+    os.utime(left_behind, (1, 1))
+    being_written = left_behind.with_name("being.written")
+    being_written.write_bytes(b"")
+    cache.put(keys[10], entry)
+    cache.put(keys[11], entry)
+    assert sum(p.stat().st_size for p in files(tmp_path)) <= LIMIT
+    assert not left_behind.exists()
+    assert being_written.exists()
+    assert [i for i, k in enumerate(keys) if cache.get(k) is None] == [1, 2]
+
+
+def test_what_is_larger_than_the_limit_is_not_kept(tmp_path):
+    cache = ObjectCache(tmp_path, LIMIT)
+    cache.put(key_of("small"), ENTRY)
+    cache.put(key_of("large"), Entry({}, "", bytes(LIMIT)))
+    assert cache.get(key_of("large")) is None
+    assert cache.get(key_of("small")) == ENTRY
+
+
+#: Reads and writes a few keys; each entry says which key it is of. Ends well when every entry found is whole.
+HAMMER = """
+import random, sys
+from pathlib import Path
+from relaxir.object_cache import Entry, ObjectCache, key_of
+
+cache = ObjectCache(Path(sys.argv[1]), 20_000)
+random.seed(sys.argv[2])
+for _ in range(200):
+    name = str(random.randrange(8))
+    entry = Entry({"key": name}, name, name.encode() * 4000)
+    if random.random() < 0.5:
+        cache.put(key_of(name), entry)
+    elif cache.get(key_of(name)) not in (None, entry):
+        sys.exit(f"damaged: {name}")
+"""
+
+
+def test_processes_share_a_directory(tmp_path):
+    writers = [subprocess.Popen([sys.executable, "-c", HAMMER, str(tmp_path), str(seed)]) for seed in range(4)]
+    assert [w.wait(timeout=120) for w in writers] == [0] * 4
+    assert all(len(p.name) == 64 for p in files(tmp_path))
+    assert any(ObjectCache(tmp_path, 20_000).get(p.name) for p in files(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"RELAXIR_CACHE_DIR": ""}, None),
+        ({"RELAXIR_CACHE_DIR": "off"}, None),
+        ({"RELAXIR_CACHE_DIR": "/x"}, Path("/x")),
+        ({"XDG_CACHE_HOME": "/c"}, Path("/c/relaxir")),
+        ({"XDG_CACHE_HOME": "c", "HOME": "/h"}, Path("/h/.cache/relaxir")),
+        ({"HOME": "/h"}, Path("/h/.cache/relaxir")),
+    ],
+)
+def test_where_the_cache_is(monkeypatch, variables, expected):
+    for name in ("RELAXIR_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert environment.cache_directory() == expected
+
+
+def test_how_much_is_kept(monkeypatch):
+    assert environment.cache_bytes() == 2**30
+    monkeypatch.setenv("RELAXIR_CACHE_BYTES", "5")
+    assert environment.cache_bytes() == 5
+    for wrong in ("", "0", "1G", "-1"):
+        monkeypatch.setenv("RELAXIR_CACHE_BYTES", wrong)
+        with pytest.raises(rx.RelaxError, match=f"expected a number of bytes from 1 on in RELAXIR_CACHE_BYTES, got '{wrong}'"):
+            environment.cache_bytes()
