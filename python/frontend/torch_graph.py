@@ -24,10 +24,11 @@ from torch.export.graph_signature import (
 
 from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.errors import RelaxError
-from ..dialect.functions import NAME
+from ..dialect.functions import NAME, STATE
 from . import torch_ops
 from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
+from .torch_weights import first_value
 
 __all__ = ["can_decompose", "decomposed", "import_graph", "is_plain", "operator_name"]
 
@@ -76,7 +77,8 @@ def is_plain(program: ExportedProgram) -> bool:
 def _is_plain(target: Any) -> bool:
     if isinstance(target, torch._ops.OpOverload):
         is_size = target in fx_importer.SYMBOLIC_TORCH_OPS
-        return is_size or (operator_name(target) in HANDLERS and target not in fx_importer.NODE_CANONICALIZE)
+        known = operator_name(target) in HANDLERS and target not in fx_importer.NODE_CANONICALIZE
+        return is_size or (known and not target._schema.is_mutable)
     return fx_importer.is_builtin_function_or_method(target)
 
 
@@ -86,14 +88,17 @@ def can_decompose(names: Collection[str]) -> set[str]:
     return {operator_name(op) for op in table} & set(names)
 
 
-def import_graph(exported: ExportedProgram, program: Program, names: dict[str, str], context: ir.Context) -> ir.Module:
-    """A module with one function ``main`` in the torch dialect.
+def import_graph(
+    exported: ExportedProgram, program: Program, names: dict[str, str], context: ir.Context, entry: str = "main"
+) -> ir.Module:
+    """A module with one function in the torch dialect.
 
     Args:
         exported: a program, decomposed or plain; it is not changed, and nothing of its weights is read.
         program: its signature. Arguments are in that order, results too.
         names: names for symbols of the graph.
         context: where the module is made; gets the torch dialect.
+        entry: the function's name.
 
     Raises:
         RelaxError: torch-mlir cannot import an input or output, for example for its dtype.
@@ -114,11 +119,14 @@ def import_graph(exported: ExportedProgram, program: Program, names: dict[str, s
     )
     with context:
         try:
-            function = importer.import_program(view, func_name="main", import_symbolic_shape_expressions=True)
+            function = importer.import_program(view, func_name=entry, import_symbolic_shape_expressions=True)
         except _IMPORT_ERRORS as error:
             raise RelaxError(f"torch-mlir cannot import the program: {_first_line(error)}") from error
         function.attributes["arg_attrs"] = _named((a.kind, a.name) for a in program.arguments)
         function.attributes["res_attrs"] = _named((r.kind, r.name) for r in program.results)
+        if program.state:
+            with function.location:
+                function.attributes[STATE] = ir.DictAttr.get({n: first_value(t) for n, t in program.state.items()})
     return importer.module
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from ..dialect.errors import RelaxError
 from ..dialect.relax import new_context
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["from_torch", "save_weights"]
 
 
-def from_torch(exported_program: ExportedProgram) -> Module:
+def from_torch(exported_program: ExportedProgram | Mapping[str, ExportedProgram]) -> Module:
     """Imports what ``torch.export.export(model.eval(), ...)`` returns.
 
     The module has one function ``main``. Its arguments are the model's inputs under their Python names, then buffers that the
@@ -23,31 +24,56 @@ def from_torch(exported_program: ExportedProgram) -> Module:
     ones once. ``relax.kind`` tells them apart. Dimensions exported with ``torch.export.Dim`` are symbolic, under the Dim's
     name where torch still knows it; their ranges are in ``relax.symbol_ranges``. Every op has the line of the user's Python.
 
+    Buffers that the model changes are state (``relax.state``), with the value that they have now as the first one; an
+    executable keeps them between calls. An input that the model changes comes back as an additional result.
+
+    A mapping of programs, of one model in several uses, gives one module with a function for each, under the mapping's names.
+    They share weights and state by name; a constant of one that another lacks goes by ``<function>/<name>``.
+
     An operator without a relax form becomes a private function ``@aten_<operator>_<number>`` that torch-mlir lowered to linalg.
     Such a module compiles; :func:`relaxir.evaluate` refuses it, as it knows relax ops only.
 
-    Nothing is read from the weights: a program exported on the ``meta`` device works as well.
+    Nothing is read from the weights: a program exported on the ``meta`` device works as well. State there starts from zero.
 
     Raises:
         RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have
             neither a relax form nor a lowering in torch-mlir (one error for all of them, with count, source lines and module
-            paths); a tensor holds complex numbers.
+            paths); a tensor holds complex numbers; programs have different weights of one name.
     """
-    torch_program, torch_graph = _torch_side(exported_program)
-    from .torch_report import UnsupportedError
-    from .torch_to_relax import convert_module
+    programs = _named_programs(exported_program)
+    from .torch_program import stored_together
+    from .torch_to_relax import convert_modules
 
-    names = torch_program.symbol_names(exported_program)
+    stored = stored_together(programs)
+    context = new_context()
+    found = [_imported(program, name, stored.names[name], context) for name, program in programs.items()]
+    return Module(found[0][1] if len(found) == 1 else convert_modules([graph for graph, _ in found]))
+
+
+def _imported(exported: ExportedProgram, entry: str, stored: Mapping[str, str], context: Any) -> tuple[Any, Any]:
+    """The program as a module in the torch dialect, and that one in relax.
+
+    Args:
+        exported: the program.
+        entry: the function's name.
+        stored: what each of its weights is called.
+        context: where the modules are made.
+    """
+    from . import torch_graph, torch_program
+    from .torch_report import UnsupportedError
+    from .torch_to_relax import convert_modules
+
+    names = torch_program.symbol_names(exported)
     first: UnsupportedError | None = None
     also: frozenset[str] = frozenset()
-    plain = torch_graph.is_plain(exported_program)
+    plain = torch_graph.is_plain(exported)
     while True:  # each round decomposes more operators than the last
-        prepared = exported_program if plain else torch_graph.decomposed(exported_program, also)
+        prepared = exported if plain else torch_graph.decomposed(exported, also)
         program = torch_program.read_program(prepared)
-        _check_stored(program, torch_program.stored_tensors(exported_program))
-        graph = torch_graph.import_graph(prepared, program, names, new_context())
+        _check_stored(program, stored)
+        graph = torch_graph.import_graph(prepared, program.renamed(stored), names, context, entry)
         try:
-            return Module(convert_module(graph))
+            return graph, convert_modules([graph])
         except UnsupportedError as error:
             first = first or error
             more = torch_graph.can_decompose(error.report.operators) - also
@@ -64,31 +90,37 @@ def _check_stored(program: Any, stored: Any) -> None:
         raise RelaxError(f"expected weights of the exported program only, got '{made[0]}' from a decomposition")
 
 
-def save_weights(exported_program: ExportedProgram, path: str | os.PathLike[str]) -> None:
+def save_weights(exported_program: ExportedProgram | Mapping[str, ExportedProgram], path: str | os.PathLike[str]) -> None:
     """Writes the model's weights as a safetensors file: parameters, persistent buffers, and the other buffers and constants
-    that it reads, under their fully qualified names, tied ones once, one after the other.
+    that it reads, under their fully qualified names, tied ones once, one after the other. State is no weight. Several programs
+    are as for :func:`from_torch`.
 
     Raises:
-        RelaxError: torch is not installed; it is no ExportedProgram; a weight is on the ``meta`` device; the file cannot be
-            written.
+        RelaxError: torch is not installed; it is no ExportedProgram; a weight is on the ``meta`` device; programs have
+            different weights of one name; the file cannot be written.
     """  # fmt: skip
-    torch_program, _ = _torch_side(exported_program)
+    programs = _named_programs(exported_program)
+    from .torch_program import stored_together
     from .torch_weights import write_tensors
 
-    write_tensors(torch_program.stored_tensors(exported_program), path)
+    write_tensors(stored_together(programs).tensors, path)
 
 
-def _torch_side(exported_program: Any) -> tuple[Any, Any]:
-    """The modules that import torch, once it is clear that there is something for them to do."""
+def _named_programs(given: Any) -> dict[str, ExportedProgram]:
+    """The programs by the name of their function, once it is clear that there is something for torch to do."""
     try:
         import torch.export
     except ImportError:
         raise RelaxError("expected torch to be installed; pip install relaxir[torch]") from None
-    if not isinstance(exported_program, torch.export.ExportedProgram):
-        raise RelaxError(
-            f"expected a torch.export.ExportedProgram, got {type(exported_program).__name__}; "
-            "call torch.export.export(model, example_inputs) first"
-        )
-    from . import torch_graph, torch_program
-
-    return torch_program, torch_graph
+    programs: dict[Any, Any] = dict(cast("Mapping[Any, Any]", given)) if isinstance(given, Mapping) else {"main": given}
+    for name, program in programs.items():
+        if not isinstance(program, torch.export.ExportedProgram):
+            raise RelaxError(
+                f"expected a torch.export.ExportedProgram, got {type(program).__name__}; "
+                "call torch.export.export(model, example_inputs) first"
+            )
+        if not isinstance(name, str) or not name:
+            raise RelaxError(f"expected names of functions for programs, got {name!r}")
+    if not programs:
+        raise RelaxError("expected at least one program, got none")
+    return programs

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["Argument", "Program", "Returned", "read_program", "stored_tensors", "symbol_names"]
+__all__ = ["Argument", "Program", "Returned", "Stored", "read_program", "stored_tensors", "stored_together", "symbol_names"]
 
 _WEIGHT_KINDS = {InputKind.PARAMETER: "param", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
 
@@ -60,13 +60,35 @@ class Program:
         arguments: inputs, then state, then weights.
         aliases: for a placeholder of a tied weight the one that stands for all of them.
         constants: placeholders that are Python constants, with their values.
-        results: user outputs, then new state.
+        results: user outputs, then inputs that the model changes, then new state.
+        state: the first value of each state.
     """
 
     arguments: list[Argument]
     aliases: dict[str, str]
     constants: dict[str, Any]
     results: list[Returned]
+    state: dict[str, torch.Tensor]
+
+    def renamed(self, names: Mapping[str, str]) -> Program:
+        """The program with other names for its weights."""
+        weights = ("param", "buffer", "constant")
+        return replace(
+            self, arguments=[replace(a, name=names.get(a.name, a.name)) if a.kind in weights else a for a in self.arguments]
+        )
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The weights of several programs.
+
+    Attributes:
+        tensors: all of them by name.
+        names: what the weights of each program are called among them.
+    """
+
+    tensors: dict[str, torch.Tensor]
+    names: dict[str, dict[str, str]]
 
 
 def read_program(program: ExportedProgram) -> Program:
@@ -81,6 +103,7 @@ def read_program(program: ExportedProgram) -> Program:
     first: dict[Any, str] = {}
     inputs: list[Argument] = []
     state: list[Argument] = []
+    first_values: dict[str, torch.Tensor] = {}
     weights: list[Argument] = []
     aliases: dict[str, str] = {}
     constants: dict[str, Any] = {}
@@ -93,6 +116,7 @@ def read_program(program: ExportedProgram) -> Program:
             raise RelaxError(f"expected inputs that are tensors, got '{spec.arg.name}' ({spec.kind.name.lower()})")
         elif spec.target in changed:
             state.append(Argument("state", _target(spec), _tensor_node(spec, _target(spec))))
+            first_values[_target(spec)] = _stored(program, spec)
         else:
             node, key = _tensor_node(spec, _target(spec)), _identity(_stored(program, spec))
             aliases[node] = first.setdefault(key, node)
@@ -102,24 +126,78 @@ def read_program(program: ExportedProgram) -> Program:
     for group in (inputs, state, weights):
         group.sort(key=lambda a: by_position[a.node])
     tied = {node: canonical for node, canonical in aliases.items() if node != canonical}
-    return Program([*inputs, *state, *weights], tied, constants, _results(program, names))
+    return Program([*inputs, *state, *weights], tied, constants, _results(program, names), first_values)
+
+
+def stored_together(programs: Mapping[str, ExportedProgram]) -> Stored:
+    """The weights of several programs under names that all of them can use.
+
+    Raises:
+        RelaxError: two programs have different parameters, or buffers, of one name: they are of different models.
+    """
+    stored = Stored({}, {})
+    for entry, program in programs.items():
+        names = stored.names[entry] = {}
+        constants = {s.target for s in program.graph_signature.input_specs if s.kind is InputKind.CONSTANT_TENSOR}
+        for name, tensor in stored_tensors(program).items():
+            known = stored.tensors.setdefault(name, tensor)
+            names[name] = name if _is_equal(known, tensor) else f"{entry}/{name}"
+            if names[name] == name:
+                continue
+            if name not in constants:
+                raise RelaxError(f"expected one tensor for '{name}' in all programs, got another one in '{entry}'")
+            stored.tensors[names[name]] = tensor
+    return stored
+
+
+def _is_equal(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left is right or _identity(left) == _identity(right):
+        return True
+    if left.shape != right.shape or left.dtype != right.dtype or left.device != right.device:
+        return False
+    return left.device.type == "meta" or torch.equal(left, right)
 
 
 def stored_tensors(program: ExportedProgram) -> dict[str, torch.Tensor]:
     """Every tensor that :func:`relaxir.save_weights` writes, by fully qualified name: parameters and persistent buffers, and
-    those other buffers and constants that the graph reads; of tied ones only the first.
+    those other buffers and constants that the graph reads; of tied ones only the first; none that it changes.
     """  # fmt: skip
+    changed = _changed_nodes(program)
     found: dict[str, torch.Tensor] = {}
     seen: set[Any] = set()
     used = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
     for spec in _in_storage_order(program):
-        if spec.kind not in _WEIGHT_KINDS or not isinstance(spec.arg, TensorArgument):
+        if spec.kind not in _WEIGHT_KINDS or not isinstance(spec.arg, TensorArgument) or spec.arg.name in changed:
             continue
         tensor = _stored(program, spec)
         kept = _target(spec) in program.state_dict or spec.arg.name in used
         if kept and _identity(tensor) not in seen:
             seen.add(_identity(tensor))
             found[_target(spec)] = tensor
+    return found
+
+
+def _changed_nodes(program: ExportedProgram) -> set[str]:
+    """Placeholders that the graph writes to: as its signature says, once decomposed, else by operators that work in place."""
+    mutated = {s.target for s in program.graph_signature.output_specs if s.kind is OutputKind.BUFFER_MUTATION}
+    found = {s.arg.name for s in program.graph_signature.input_specs if s.target in mutated}
+    for node in program.graph.nodes:
+        for written in _aliased(node, is_write=True):
+            while written.op != "placeholder" and (viewed := _aliased(written, is_write=False)):
+                written = viewed[0]
+            found.add(written.name)
+    return found
+
+
+def _aliased(node: torch.fx.Node, is_write: bool) -> list[torch.fx.Node]:
+    """The operands that an operator writes to, or those whose memory its result may be in."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return []
+    found: list[torch.fx.Node] = []
+    for argument, value in zip(node.target._schema.arguments, node.args, strict=False):
+        alias = argument.alias_info
+        if isinstance(value, torch.fx.Node) and alias is not None and (alias.is_write or not is_write):
+            found.append(value)
     return found
 
 
@@ -193,7 +271,8 @@ def _results(program: ExportedProgram, names: dict[str, str]) -> list[Returned]:
     user = [s for s in specs if s.kind is OutputKind.USER_OUTPUT]
     paths = _output_names(program, len(user))
     outputs = [_returned(s, name) for s, name in zip(user, paths, strict=True)]
-    return [o for o in outputs if o is not None] + [_new_state(s, names) for s in specs if s.kind is not OutputKind.USER_OUTPUT]
+    changed = [_changed(s, names) for s in specs if s.kind is not OutputKind.USER_OUTPUT]
+    return [o for o in outputs if o is not None] + sorted(changed, key=lambda r: r.kind)
 
 
 def _returned(spec: OutputSpec, name: str) -> Returned | None:
@@ -209,11 +288,12 @@ def _returned(spec: OutputSpec, name: str) -> Returned | None:
     return Returned("output", name, None, spec.arg.value)
 
 
-def _new_state(spec: OutputSpec, names: dict[str, str]) -> Returned:
+def _changed(spec: OutputSpec, names: dict[str, str]) -> Returned:
+    """A buffer's new value is state; an input's comes back as one more output."""
     if spec.kind is OutputKind.BUFFER_MUTATION:
         return Returned("state", str(spec.target), spec.arg.name)
     if spec.kind is OutputKind.USER_INPUT_MUTATION:
-        return Returned("state", names[str(spec.target)], spec.arg.name)
+        return Returned("output", names[str(spec.target)], spec.arg.name)
     raise RelaxError(f"expected an inference graph, got an output of kind {spec.kind.name.lower()}")
 
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from ..dialect.bindings import func, ir
 from ..dialect.call_graph import unreferenced_private_functions
 from ..dialect.errors import RelaxError
-from ..dialect.functions import NAME, NUM_INPUT, body_of, functions, name_of, set_num_input, update_type
+from ..dialect.functions import NAME, NUM_INPUT, STATE, body_of, functions, name_of, set_num_input, update_type
 from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
@@ -32,7 +32,7 @@ from .torch_outline import Outliner
 from .torch_report import Report
 from .torch_types import is_number, is_tensor_list
 
-__all__ = ["SYMBOL_RANGES", "convert_module"]
+__all__ = ["SYMBOL_RANGES", "convert_modules"]
 
 torch_ops.load()
 
@@ -43,8 +43,8 @@ _WEIGHTS = ("param", "buffer", "constant")
 _Bound = ir.Value | list[ir.Value | None] | None
 
 
-def convert_module(source: ir.Module) -> ir.Module:
-    """The functions of a torch-dialect module as a relax module in the same context.
+def convert_modules(sources: Sequence[ir.Module]) -> ir.Module:
+    """The functions of torch-dialect modules of one context as one relax module there.
 
     Argument attributes ``relax.name`` and ``relax.kind`` are kept; weights that nothing reads are left out.
 
@@ -53,10 +53,10 @@ def convert_module(source: ir.Module) -> ir.Module:
         RelaxError: an argument or result is no tensor of real numbers.
     """
     report = Report()
-    with source.context, source.operation.location:
+    with sources[0].context, sources[0].operation.location:
         result = ir.Module.create()
         outliner = Outliner(result)
-        for function in functions(source):
+        for function in (f for source in sources for f in functions(source)):
             with ir.InsertionPoint(result.body):
                 _Function(function, report, outliner).convert()
         report.raise_if_any()
@@ -219,6 +219,8 @@ class _Function:
         target.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in arguments])
         if "res_attrs" in self.source.attributes:
             target.attributes["res_attrs"] = self.source.attributes["res_attrs"]
+        if STATE in self.source.attributes:
+            target.attributes[STATE] = self.source.attributes[STATE]
         if NUM_INPUT in self.source.attributes or any(KIND in a for a in arguments):
             set_num_input(target, sum(not _is_weight(a) for a in arguments))
         ranges = self._ranges(target)

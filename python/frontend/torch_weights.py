@@ -1,17 +1,23 @@
-"""Torch tensors to a safetensors file, one at a time: a tensor on a device is in host memory only while it is written."""
+"""Torch tensors to a safetensors file, one at a time: a tensor on a device is in host memory only while it is written.
+Those that are a state's first value become attributes.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 
+from ..dialect.bindings import ir
+from ..dialect.dtypes import dtype_name
+from ..dialect.elements import from_numpy
 from ..dialect.errors import RelaxError
 from ..weights import ArraySpec, StreamWriter
 from ..weights.arrays import to_numpy
 
-__all__ = ["write_tensors"]
+__all__ = ["first_value", "write_tensors"]
 
 
 def write_tensors(tensors: Mapping[str, torch.Tensor], path: str | os.PathLike[str]) -> None:
@@ -32,3 +38,17 @@ def _spec(name: str, tensor: torch.Tensor) -> ArraySpec:
         raise RelaxError(f"expected weights with contents, got '{name}' on the meta device")
     example = to_numpy(torch.empty(0, dtype=tensor.dtype), f"weight '{name}'")
     return ArraySpec(example.dtype, tuple(tensor.shape))
+
+
+def first_value(tensor: torch.Tensor) -> ir.DenseElementsAttr:
+    """The tensor as a constant; without contents, on the ``meta`` device, it is zero. A cache, one number, takes no memory."""
+    unknown = tensor.device.type == "meta" or isinstance(tensor, torch._subclasses.FakeTensor)
+    known = torch.zeros((), dtype=tensor.dtype).expand(tensor.shape) if unknown else tensor.detach().cpu()
+    array = to_numpy(known, "state")
+    shape = list(array.shape)
+    type_ = ir.RankedTensorType.get(shape, ir.Type.parse(dtype_name(array.dtype)))
+    data = np.ascontiguousarray(array).view(np.uint8).reshape(array.size, -1)
+    if not array.size or not (data == data[0]).all():
+        return from_numpy(array, type_)
+    scalar = from_numpy(array.reshape(-1)[:1].reshape(()), ir.RankedTensorType.get([], type_.element_type))
+    return ir.DenseElementsAttr.get_splat(type_, scalar.get_splat_value())

@@ -13,7 +13,7 @@ import relaxir  # noqa: E402
 from relaxir.dialect.relax import new_context  # noqa: E402
 from relaxir.frontend import torch_graph, torch_program  # noqa: E402
 from relaxir.frontend.torch_op import HANDLERS, op_key  # noqa: E402
-from relaxir.frontend.torch_to_relax import convert_module  # noqa: E402
+from relaxir.frontend.torch_to_relax import convert_modules  # noqa: E402
 from support import models  # noqa: E402
 from support.torch_cases import CASES, Wrapped  # noqa: E402
 
@@ -60,7 +60,7 @@ RUNS = [(n, v) for n in CASES for v in ("whole" if n == "composites" else "expor
 @pytest.mark.parametrize(("name", "level"), RUNS)
 def test_equals_eager(name, level):
     inputs, wanted, program = exported(name)
-    module = relaxir.from_torch(program) if level == "whole" else relaxir.Module(convert_module(graph_of(name, level)))
+    module = relaxir.from_torch(program) if level == "whole" else relaxir.Module(convert_modules([graph_of(name, level)]))
     module.verify()
     arrays = [models.to_numpy(t, "input") for t in inputs]
     got = relaxir.evaluate(module, "main", *arrays, weights=models.weights_of(program, module))

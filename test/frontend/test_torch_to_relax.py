@@ -11,7 +11,7 @@ from relaxir.dialect.bindings import dialect_module, ir
 from relaxir.dialect.relax import new_context
 from relaxir.dialect.symbolic import parse
 from relaxir.frontend.ranges import at_least, at_most
-from relaxir.frontend.torch_to_relax import convert_module
+from relaxir.frontend.torch_to_relax import convert_modules
 
 LINEAR = """
     func.func @main(%x: !torch.vtensor<[?,4],f32> {relax.kind = "input", relax.name = "x"},
@@ -30,7 +30,7 @@ def converted(text):
     context = new_context()
     dialect_module("torch").register_dialect(context)
     with context:
-        module = convert_module(ir.Module.parse(textwrap.dedent(text)))
+        module = convert_modules([ir.Module.parse(textwrap.dedent(text))])
         assert module.operation.verify()
         return str(module)
 

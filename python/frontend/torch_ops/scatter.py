@@ -10,7 +10,7 @@ from ...dialect.symbolic import Dim
 from ..emit import cast, concat, emit, expand, info_of, integer, multiply_all, reshape, slice_axis, unsqueeze
 from ..torch_op import TorchOp, handles
 from .creation import sequence
-from .indexing import from_start, slice_bound
+from .indexing import slice_bound
 
 
 @handles("aten.slice_scatter")
@@ -35,7 +35,10 @@ def _select_scatter(op: TorchOp) -> ir.Value:
 
 
 def _replaced(x: ir.Value, source: ir.Value, axis: int, begin: Dim, end: Dim) -> ir.Value:
+    """Written in place, where that moves rows; along the last axis it would move single elements."""
     size = info_of(x).shape[axis]
+    if axis < info_of(x).rank - 1 and begin is not None and end is not None and (begin, end) != (0, size):
+        return _put_along(x, sequence(begin, end, 1, integer()), source, axis)
     parts = [slice_axis(x, axis, 0, begin)] if begin != 0 else []
     parts.append(source)
     if end != size:
@@ -58,7 +61,7 @@ def _index_put(op: TorchOp) -> ir.Value:
         return _put_where(x, index, values, axis)
     if info_of(index).rank != 1:
         raise RelaxError(f"expected index_put with an index of one dimension, got {info_of(index).rank}")
-    return _put_along(x, from_start(cast(index, integer()), info_of(x).shape[axis]), values, axis)
+    return _put_along(x, index, values, axis)
 
 
 def _put_where(x: ir.Value, mask: ir.Value, values: ir.Value, axis: int) -> ir.Value:
@@ -70,13 +73,6 @@ def _put_where(x: ir.Value, mask: ir.Value, values: ir.Value, axis: int) -> ir.V
 
 
 def _put_along(x: ir.Value, index: ir.Value, values: ir.Value, axis: int) -> ir.Value:
-    """Each place takes the first value that was meant for it, or stays. Of two values for one place torch takes any."""
     shape = info_of(x).shape
-    size, (count,) = shape[axis], info_of(index).shape
-    values = expand(values, [*shape[:axis], count, *shape[axis + 1 :]])
-    places = unsqueeze(sequence(0, size, 1, integer()), 1)
-    hit = cast(emit(ops.Equal, places, unsqueeze(index, 0)), integer(32))
-    source = emit(ops.ArgMax, hit, axis=1)
-    written = cast(emit(ops.Max, hit, axis=[1]), boolean())
-    written = unsqueeze(written, *range(1, len(shape) - axis))
-    return emit(ops.Where, written, emit(ops.Take, values, source, axis=axis), x)
+    values = expand(values, [*shape[:axis], *info_of(index).shape, *shape[axis + 1 :]])
+    return emit(ops.IndexCopy, x, index, values, axis=axis)
