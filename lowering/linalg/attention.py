@@ -5,8 +5,8 @@
     for each batch index, key head, query head of its group and block of rows of q:   // one loop, its iterations independent
       out[rows] = softmax(q[rows] * k + mask) * v                                     // see online_softmax.py
 
-A row that sees no key is NaN. Few rows, as when one token follows another, are taken one at a time: a score is a dot product of
-two rows then. Where types do not say how many rows there are, the kernel has both ways.
+A row that sees no key is NaN. Few rows, as when one token follows another, are computed for all heads that share keys at
+once, see online_softmax.py. Where types do not say how many rows there are, the kernel has both ways.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...dialect.symbolic import dim_text
 from .builder import ZERO, Builder, Size, Tensor, value_type
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel, choose, flat_loop
-from .online_softmax import Attention, Place, Rows
+from .online_softmax import FEW, Attention, Place, Rows
 from .registry import Source, lowering
 from .scalar import Scalar
 
@@ -34,8 +34,6 @@ _ROWS = 32
 _KEYS = 384
 #: So many keys are one block: nothing has to be scaled again.
 _SINGLE = 512
-#: From so many rows on they share what is read of a key.
-_FEW = 8
 #: Bytes of a query and of a result that a thread works in on its stack; with the scores and a copy it takes twice that.
 _ON_STACK = 1 << 17
 
@@ -128,42 +126,52 @@ class _Kernel:
         return (*self.attention.key, str(self.where), str(self.rows))
 
     def scratch(self, depth: Size, width: Size) -> list[ir.Value]:
-        """What is too large for the stack, or may be: one tensor for all iterations, which threads cannot share then."""
+        """What is too large for the stack, or may be: one tensor for all iterations, which threads cannot share then.
+
+        Its rows are more than there are: upstream would simplify writing all of it to writing something else.
+        """
         wide = accumulator_type(self.attention.dtype)
         assert isinstance(wide, ir.FloatType)
-        if isinstance(depth, int) and isinstance(width, int) and self.rows * (depth + width) * wide.width // 8 <= _ON_STACK:
+        if isinstance(depth, int) and isinstance(width, int) and _ROWS * (depth + width) * wide.width // 8 <= _ON_STACK:
             return []
-        return [self.b.empty([depth, self.rows], wide), self.b.empty([self.rows, width], wide)]
+        rows = self.rows + 1
+        return [self.b.empty([rows, depth] if rows < FEW else [depth, rows], wide), self.b.empty([rows, width], wide)]
 
     def build(self, arguments: Sequence[ir.Value], inputs: int) -> ir.Value:
         b, operands, scratch, out = self.b, arguments[:inputs], arguments[inputs:-1], arguments[-1]
-        rows = b.dim(out, value_type(out).rank - 2)
-        if scratch or isinstance(rows, int):
-            single = isinstance(rows, int) and rows < _FEW and not scratch
-            return self._all(operands, scratch, out, 1 if single else self.rows)
-        few = Scalar(rows).compare("lt", _FEW).value
-        ways = [lambda n=n: self._all(operands, (), out, n) for n in (1, self.rows)]
-        return choose(b, few, out.type, *ways)
+        heads, rows, groups = b.dim(out, value_type(out).rank - 3), b.dim(out, value_type(out).rank - 2), self._groups(operands)
+        if scratch:
+            return self._all(Rows(b, self.attention, operands, self.rows + 1, scratch), out)
+        shared = heads // groups if isinstance(heads, int) and isinstance(groups, int) and groups else 1
+        together = Rows(b, self.attention, operands, shared if shared <= _ROWS else 1, by_head=True)
+        many = Rows(b, self.attention, operands, self.rows)
+        if isinstance(rows, int):
+            return self._all(together if rows < FEW and (rows == 1 or shared > 1) else many, out)
+        few = Scalar(rows).compare("lt", FEW).value
+        return choose(b, few, out.type, lambda: self._all(together, out), lambda: self._all(many, out))
 
-    def _all(self, operands: Sequence[ir.Value], scratch: Sequence[ir.Value], out: ir.Value, at_once: int) -> ir.Value:
-        """All rows of all heads, so many at once."""
-        b, kernel = self.b, Rows(self.b, self.attention, operands, at_once, scratch)
+    def _groups(self, operands: Sequence[ir.Value]) -> Size:
+        return self.b.dim(operands[2], value_type(operands[2]).rank - 3)
+
+    def _all(self, kernel: Rows, out: ir.Value) -> ir.Value:
+        """All rows of all heads."""
+        b, groups = self.b, self._groups(kernel.operands)
         *batch, heads, rows, _ = b.value_sizes(out)
-        groups = b.dim(operands[2], value_type(operands[2]).rank - 3)
         ratio = b.arith("divsi", heads, b.arith("maxsi", groups, 1))
+        step, at_once = (kernel.size, 1) if kernel.by_head else (1, min(kernel.size, _ROWS))
 
         def block(indices: list[Size], result: ir.Value) -> ir.Value:
             *outer, group, number, which = indices
-            head = b.arith("addi", b.arith("muli", group, ratio), number)
+            head = b.arith("addi", b.arith("muli", group, ratio), b.arith("muli", number, step))
             first = b.arith("muli", which, at_once)
-            whole = isinstance(rows, int) and rows % at_once == 0
-            count = at_once if whole or at_once == 1 else b.arith("minsi", b.arith("subi", rows, first), at_once)
+            whole = at_once == 1 or (isinstance(rows, int) and rows % at_once == 0 and not kernel.given)
+            count = at_once if whole else b.arith("minsi", b.arith("subi", rows, first), at_once)
             lead = [[*self._batch(i, outer), group if i else head] for i in range(3)]
             return kernel.build(Place(*lead, [*outer, head], first, count), result)
 
-        sizes = [*batch, groups, ratio, b.arith("ceildivsi", rows, at_once)]
-        query, key = (value_type(v).rank for v in operands[:2])
-        shared = [] if scratch else [*((0, axis) for axis in range(query)), (1, key - 2)]
+        sizes = [*batch, groups, b.arith("divsi", ratio, step), b.arith("ceildivsi", rows, at_once)]
+        query, key = (value_type(v).rank for v in kernel.operands[:2])
+        shared = [] if kernel.given else [*((0, axis) for axis in range(query)), (1, key - 2)]
         return flat_loop(b, sizes, out, block, shared)
 
     def _batch(self, operand: int, indices: Sequence[Size]) -> list[Size]:

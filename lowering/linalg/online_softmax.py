@@ -1,4 +1,4 @@
-"""Rows of one attention head: softmax of scores that are only known block by block, applied to values.
+"""Rows of one attention head, or of a group of heads: softmax of scores known block by block, applied to values.
 
 ::
 
@@ -9,8 +9,10 @@
       sums = sums * old + sum(powers);   result = result * old + transpose(powers) * v[keys];   most = largest
     out[rows] = result / sums
 
-No key is packed: a product reads them as its left-hand side, element by element. The largest score so far starts at the lowest
-finite number, so that what is not seen (-inf) is a power of 0 whatever was seen before, and a row that sees nothing is 0 / 0.
+No key is packed: a product reads them as its left-hand side, element by element. Few rows would not fill its vectors: their
+scores are dot products with keys, ``[rows, keys]``, and nothing is transposed. Of heads that share keys, a row each may be what
+is computed together. The largest score so far starts at the lowest finite number, so that what is not seen (-inf) is a power
+of 0 whatever was seen before, and a row that sees nothing is 0 / 0.
 
 Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018); Dao et al., "FlashAttention" (2022).
 """
@@ -21,6 +23,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ...dialect.bindings import ir
 from .builder import ZERO, Builder, Input, Size, index, value_type
@@ -33,8 +36,12 @@ from .scalar import Scalar, maximum, select
 from .scalar import math as math_op
 from .slicing import extract_slice, insert_slice
 
-__all__ = ["Attention", "Place", "Rows"]
+__all__ = ["FEW", "Attention", "Place", "Rows"]
 
+#: From so many rows on a block's scores are a matrix product.
+FEW = 8
+
+_T = TypeVar("_T")
 _LOWEST_F32 = -3.4028234663852886e38
 
 
@@ -68,7 +75,10 @@ class Attention:
 
 @dataclass(frozen=True)
 class Place:
-    """Which rows: where query, key and value are in their batches and heads, where the result is, the first row, how many."""
+    """Which rows: where query, key and value are in their batches and heads, where the result is, the first row, how many.
+
+    Of several heads, query and result are at the first one, and there is one row of each.
+    """
 
     query: Sequence[Size]
     key: Sequence[Size]
@@ -90,7 +100,8 @@ class _Keys:
 class Rows:
     """Computes up to ``size`` rows. ``operands`` are query, key, value and perhaps a mask.
 
-    ``given`` are tensors to work in where sizes are not constant: the turned query and the result before it is divided.
+    ``given`` are tensors to work in where sizes are not constant: the query and the result before it is divided. There are more
+    rows in them then than are computed. With ``by_head``, the rows are one of each of ``size`` heads.
     """
 
     b: Builder
@@ -98,6 +109,21 @@ class Rows:
     operands: Sequence[ir.Value]
     size: int
     given: Sequence[ir.Value] = ()
+    by_head: bool = False
+
+    @property
+    def _few(self) -> bool:
+        return self.size < FEW
+
+    def _pair(self, key: _T, row: _T) -> list[_T]:
+        """What is said of keys and of rows, in the order of the scores' dimensions; of depth and rows in the query's."""
+        return [row, key] if self._few else [key, row]
+
+    def _ranges(self, lead: Sequence[Size], place: Place, columns: Size) -> tuple[list[Size], list[Size], list[int]]:
+        """Where the rows are in a query or result, and the dimensions that they have."""
+        rows = [self.size, 1] if self.by_head else [1, place.count]
+        axis = len(lead) - 1 if self.by_head else len(lead)
+        return [*lead, place.first, 0], [*_ones(lead[:-1]), *rows, columns], [axis, len(lead) + 1]
 
     @property
     def _wide(self) -> ir.Type:
@@ -108,48 +134,50 @@ class Rows:
         b, lowest = self.b, -sys.float_info.max if self._wide == ir.F64Type.get() else _LOWEST_F32
         seen = b.dim(self.operands[2], value_type(self.operands[2]).rank - 2)
         if self.attention.causal:
-            seen = b.arith("minsi", b.arith("addi", place.first, place.count), seen)
-        turned = self._turned_query(place)
+            seen = b.arith("minsi", b.arith("addi", place.first, 1 if self.by_head else place.count), seen)
+        query = self._query(place)
         scratch = self.given[1] if self.given else local([self.size, value_type(self.operands[2]).shape[-1]], self._wide)
         start = [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
         if self.attention.single or (isinstance(seen, int) and 0 < seen <= self.attention.keys):
-            return self._finish(place, self._block(place, turned, _Keys(0, seen), start, alone=True), result)
+            return self._finish(place, self._block(place, query, _Keys(0, seen), start, alone=True), result)
 
         def block(first: ir.Value, *state: ir.Value) -> list[ir.Value]:
             left = b.arith("subi", seen, first)
             whole = isinstance(seen, int) and seen % self.attention.keys == 0
             keys = _Keys(first, self.attention.keys if whole else b.arith("minsi", left, self.attention.keys))
-            return self._block(place, turned, keys, state)
+            return self._block(place, query, keys, state)
 
         return self._finish(place, loop(b, seen, start, block, self.attention.keys), result)
 
     # -- query -----------------------------------------------------------------------------------------------------
 
-    def _turned_query(self, place: Place) -> ir.Value:
-        """``[depth, rows]``, times the scale; rows that do not exist are 0."""
+    def _query(self, place: Place) -> ir.Value:
+        """``[depth, rows]``, few ``[rows, depth]``, times the scale; rows that do not exist are 0."""
         b, query = self.b, self.operands[0]
         depth = b.dim(query, value_type(query).rank - 1)
-        part = extract_slice(query, [*place.query, place.first, 0], [*_ones(place.query), place.count, depth], 2)
-        turned = self.given[0] if self.given else local([_static(depth), self.size], self._wide)
+        part = extract_slice(query, *self._ranges(place.query, place, depth))
+        made = self.given[0] if self.given else local(self._pair(_static(depth), self.size), self._wide)
+        where = [(part, self._pair(1, 0))]
 
         def scaled(x: ir.Value, _: ir.Value) -> ir.Value:
             return (load(x, self.attention.dtype) * self.attention.scale).value
 
-        if place.count == self.size:
-            return _stored(b.generic("pp", [(part, [1, 0])], turned, scaled))
-        turned, extents = b.fill(turned, 0), [depth, place.count]
-        rows = b.generic("pp", [(part, [1, 0])], extract_slice(turned, [0, 0], extents, 2), scaled)
-        return insert_slice(b, rows, turned, [0, 0], extents)
+        if self.by_head or place.count == self.size:
+            return _stored(b.generic("pp", where, made, scaled))
+        made, extents = b.fill(made, 0), self._pair(depth, place.count)
+        rows = b.generic("pp", where, extract_slice(made, [0, 0], extents, 2), scaled)
+        return insert_slice(b, rows, made, [0, 0], extents)
 
     # -- a block of keys -------------------------------------------------------------------------------------------
 
     def _block(
-        self, place: Place, turned: ir.Value, keys: _Keys, state: Sequence[ir.Value], alone: bool = False
+        self, place: Place, query: ir.Value, keys: _Keys, state: Sequence[ir.Value], alone: bool = False
     ) -> list[ir.Value]:
         """Result, largest scores and sums with these keys taken in; ``alone`` there are no others."""
         b, (total, most, sums) = self.b, state
-        scores = self._scores(turned, place, keys)
-        scores = self._causal(scores, place, keys) if self.attention.causal else scores
+        row = 0 if self._few else 1
+        scores = self._scores(query, place, keys)
+        scores = self._causal(scores, place, keys) if self.attention.causal and not self.by_head else scores
         scores = self._masked(scores, place, keys) if self.attention.mask is not None else scores
         before = None if alone else self._negative(most)
         most = self._reduced(scores, most, Reduction(maximum, 0))
@@ -157,10 +185,10 @@ class Rows:
             old = b.generic("p", [(most, [0])], before, lambda m, n: math_op("exp", -(Scalar(n) + Scalar(m))).value)
             sums = b.generic("p", [(old, [0])], sums, _times)
             total = b.generic("pp", [(old, [0])], total, _times)
-        powers = b.generic("pp", [(most, [1])], scores, lambda m, x: math_op("exp", Scalar(x) - Scalar(m)).value)
+        powers = b.generic("pp", [(most, [row])], scores, lambda m, x: math_op("exp", Scalar(x) - Scalar(m)).value)
         sums = self._reduced(powers, sums, TOTAL)
         factors = Matrix(powers, self._wide, ()), Matrix(self._rows_of(2, place.value, keys), self.attention.dtype, ())
-        total = sum_products(b, *factors, total, self.attention.dtype, packed=False, turned=True)
+        total = sum_products(b, *factors, total, self.attention.dtype, packed=False, turned=not self._few)
         return [total, most, sums]
 
     def _negative(self, most: ir.Value) -> ir.Value:
@@ -173,31 +201,33 @@ class Rows:
         columns = self.b.dim(value, value_type(value).rank - 1)
         return extract_slice(value, [*lead, keys.first, 0], [*_ones(lead), keys.count, columns], 2)
 
-    def _scores(self, turned: ir.Value, place: Place, keys: _Keys) -> ir.Value:
-        """``[keys, rows]``."""
+    def _scores(self, query: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+        """``[keys, rows]``, few ``[rows, keys]``."""
         b, dtype = self.b, self.attention.dtype
-        scratch = local([self.attention.keys, self.size], self._wide)
-        start = b.fill(extract_slice(scratch, [0, 0], [keys.count, self.size], 2), 0)
+        scratch = local(self._pair(self.attention.keys, self.size), self._wide)
+        start = b.fill(extract_slice(scratch, [0, 0], self._pair(keys.count, self.size), 2), 0)
         key = self._rows_of(1, place.key, keys)
-        if self.size > 1:
-            return sum_products(b, Matrix(key, dtype, ()), Matrix(turned, self._wide, ()), start, dtype, packed=False)
+        if not self._few:
+            return sum_products(b, Matrix(key, dtype, ()), Matrix(query, self._wide, ()), start, dtype, packed=False)
 
         def add(x: ir.Value, y: ir.Value, sum_: ir.Value) -> ir.Value:
             return (Scalar(sum_) + factor(x, dtype, dtype) * Scalar(y)).value
 
         # Not a contraction for the matrix template: the key's own elements are the vector of a dot product.
-        return b.generic("ppr", [(key, [0, 2]), (turned, [2, 1])], start, add, [0, 1])
+        return b.generic("ppr", [(key, [0, 2]), (query, [1, 2])], start, add, [1, 0])
 
     def _causal(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
         """-inf where a key comes after the row. All see the keys up to the first row: those, but for one, are left."""
         b = self.b
         common = b.arith("subi", b.arith("addi", place.first, 1), keys.first)
         skipped = b.arith("minsi", b.arith("maxsi", common, 0), b.arith("subi", keys.count, 1))
-        ranges: tuple[list[Size], list[Size]] = [skipped, 0], [b.arith("subi", keys.count, skipped), self.size]
+        rest = b.arith("subi", keys.count, skipped)
+        ranges = self._pair(skipped, 0), self._pair(rest, self.size)
+        key, row = self._pair(0, 1)
         shift = Scalar(b.as_index(b.arith("subi", b.arith("addi", keys.first, skipped), place.first)))
 
         def limited(x: ir.Value) -> ir.Value:
-            return select((index(0) + shift).compare("le", index(1)), Scalar(x), -math.inf).value
+            return select((index(key) + shift).compare("le", index(row)), Scalar(x), -math.inf).value
 
         part = b.generic("pp", [], extract_slice(scores, *ranges, 2), limited)
         return insert_slice(b, part, scores, *ranges)
@@ -207,45 +237,47 @@ class Rows:
         b, exprs, dtype = self.b, self.attention.mask_exprs, self.attention.mask
         assert dtype is not None
         row, column = len(place.result), len(place.result) + 1
-        starts = {ZERO: 0, row: place.first, column: keys.first}
-        sizes = {row: place.count, column: keys.count}
-        offsets: list[Size] = [starts[e] if e in starts else place.result[e] for e in exprs]
-        rank = min(2, len(exprs))
-        part = extract_slice(self.operands[3], offsets, [sizes.get(e, 1) for e in exprs], rank)
-        where = [1 if e == row else 0 if e == column else ZERO for e in exprs[len(exprs) - rank :]]
+        lane, count = (row - 1, self.size) if self.by_head else (row, place.count)
+        starts = dict(enumerate([*place.result, place.first, keys.first])) | {ZERO: 0}
+        sizes, loops = {lane: count, column: keys.count}, dict(zip((column, lane), self._pair(0, 1), strict=True))
+        kept = [axis for axis, e in enumerate(exprs) if e in sizes] or [len(exprs) - 1] * bool(exprs)
+        extents = [sizes.get(e, 1) for e in exprs]
+        part = extract_slice(self.operands[3], [starts[e] for e in exprs], extents, kept)
+        where = [loops.get(exprs[axis], ZERO) for axis in kept]
 
         def apply(m: ir.Value, x: ir.Value) -> ir.Value:
             score, mask = Scalar(x), load(m, dtype)
             return (select(mask, score, -math.inf) if is_boolean(dtype) else score + mask).value
 
-        ranges: tuple[list[Size], list[Size]] = [0, 0], [keys.count, place.count]
+        ranges = [0, 0], self._pair(keys.count, count)
         seen = b.generic("pp", [(part, where)], extract_slice(scores, *ranges, 2), apply)
         return insert_slice(b, seen, scores, *ranges)
 
     def _reduced(self, scores: ir.Value, start: ir.Value, reduction: Reduction) -> ir.Value:
-        """Each column combined with what is there."""
-        return self.b.generic(
-            "rp", [(scores, [0, 1])], start, lambda x, t: reduction.combine(Scalar(t), Scalar(x)).value, [1]
-        )  # fmt: skip
+        """The scores of each row combined with what is there."""
+
+        def combine(x: ir.Value, total: ir.Value) -> ir.Value:
+            return reduction.combine(Scalar(total), Scalar(x)).value
+
+        kinds, row = ("pr", 0) if self._few else ("rp", 1)
+        return self.b.generic(kinds, [(scores, [0, 1])], start, combine, [row])
 
     # -- result ----------------------------------------------------------------------------------------------------
 
     def _finish(self, place: Place, state: Sequence[ir.Value], result: ir.Value) -> ir.Value:
         b, (total, _, sums) = self.b, state
         width = b.dim(total, 1)
-        ranges: tuple[list[Size], list[Size]] = (
-            [*place.result, place.first, 0],
-            [*_ones(place.result), place.count, width],
-        )
+        ranges = self._ranges(place.result, place, width)
+        count = self.size if self.by_head else place.count
         inputs: list[Input] = [
-            (extract_slice(total, [0, 0], [place.count, width], 2), [0, 1]),
-            (extract_slice(sums, [0], [place.count], 1), [0]),
+            (extract_slice(total, [0, 0], [count, width], 2), [0, 1]),
+            (extract_slice(sums, [0], [count], 1), [0]),
         ]
 
         def share(x: ir.Value, s: ir.Value, _: ir.Value) -> ir.Value:
             return store(Scalar(x) / Scalar(s), self.attention.dtype)
 
-        out = b.generic("pp", inputs, extract_slice(result, *ranges, 2), share)
+        out = b.generic("pp", inputs, extract_slice(result, *ranges), share)
         return insert_slice(b, out, result, *ranges)
 
 

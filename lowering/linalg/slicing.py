@@ -11,17 +11,30 @@ from .scalar import emit
 __all__ = ["extract_slice", "insert_slice"]
 
 
-def extract_slice(value: ir.Value, offsets: Sequence[Size], sizes: Sequence[Size], rank: int) -> ir.Value:
-    """The part of those sizes; the result has the last ``rank`` dimensions, the others are of size one."""
-    type_ = tensor_type(sizes[len(sizes) - rank :], value_type(value).element_type)
+def extract_slice(
+    value: ir.Value, offsets: Sequence[Size], sizes: Sequence[Size], kept: int | Sequence[int]
+) -> ir.Value:  # fmt: skip
+    """The part of those sizes; the result has the ``kept`` dimensions, or so many last ones. The others are of size one."""
+    axes = range(len(sizes) - kept, len(sizes)) if isinstance(kept, int) else kept
+    type_ = tensor_type([sizes[axis] for axis in axes], value_type(value).element_type)
     operands, attributes = _ranges(offsets, sizes)
     return emit("tensor.extract_slice", type_, value, *operands, **attributes, operandSegmentSizes=_segments(1, offsets, sizes))
 
 
-def insert_slice(b: Builder, value: ir.Value, into: ir.Value, offsets: Sequence[Size], sizes: Sequence[Size]) -> ir.Value:
-    """``into`` with the part of those sizes replaced by ``value``, which may lack leading dimensions of size one."""
-    kept = sizes[len(sizes) - value_type(value).rank :]
-    value = b.cast(value, tensor_type(kept, value_type(value).element_type))
+def insert_slice(
+    b: Builder,
+    value: ir.Value,
+    into: ir.Value,
+    offsets: Sequence[Size],
+    sizes: Sequence[Size],
+    kept: Sequence[int] | None = None,
+) -> ir.Value:
+    """``into`` with the part of those sizes replaced by ``value``, which has the ``kept`` dimensions, or the last ones.
+
+    Those that it lacks are of size one.
+    """
+    axes = range(len(sizes) - value_type(value).rank, len(sizes)) if kept is None else kept
+    value = b.cast(value, tensor_type([sizes[axis] for axis in axes], value_type(value).element_type))
     operands, attributes = _ranges(offsets, sizes)
     segments = _segments(2, offsets, sizes)
     return emit("tensor.insert_slice", into.type, value, into, *operands, **attributes, operandSegmentSizes=segments)

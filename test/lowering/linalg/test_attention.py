@@ -89,11 +89,14 @@ def test_dtypes_over_several_blocks(monkeypatch: pytest.MonkeyPatch, dtype: str)
 
 def test_sizes_that_are_not_known() -> None:
     shapes = ("1, 2, n, d", "1, 2, m, d", "1, 2, m, w", "1, 2, n, w")
-    check(attention(*shapes, "scale = 0.5 : f64"), attention(*shapes, "scale = 0.5 : f64, causal = true"), n=35, m=9, d=5, w=3)
+    few = [s.replace("n", "7") for s in shapes]
+    cases = [attention(*s, f"scale = 0.5 : f64, causal = {c}") for s in (shapes, few) for c in ("true", "false")]
+    check(*cases, n=35, m=9, d=5, w=3)
 
 
 def test_rows_too_long_for_the_stack() -> None:
-    check(attention("1, 1, 33, 2000", "1, 1, 9, 2000", "1, 1, 9, 3", "1, 1, 33, 3"))
+    for rows in (5, 32, 33, 64):
+        check(attention(f"1, 2, {rows}, 2000", "1, 1, 9, 2000", "1, 1, 9, 3", f"1, 2, {rows}, 3"))
 
 
 @pytest.mark.parametrize("low", [-np.inf, np.finfo(np.float32).min])
@@ -162,6 +165,10 @@ class Compiled:
         Compiled(2, 4, 2, 1, 1000),
         Compiled(2, 4, 2, 1, 70, mask=True),
         Compiled(1, 4, 2, 6, 1000, causal=True),
+        Compiled(1, 2, 2, 6, 1000, causal=True, mask=True),
+        Compiled(1, 40, 1, 1, 100, mask=True),
+        Compiled(1, 20, 2, 2, 600, mask=True, dtype="bf16"),
+        Compiled(1, 4, 2, 7, 900, causal=True, mask=True, symbolic=True),
         Compiled(1, 1, 1, 32, 600, causal=True),
         Compiled(1, 3, 3, 100, 100, causal=True, width=64),
         Compiled(2, 4, 2, 40, 900, causal=True, mask=True, symbolic=True),
@@ -170,6 +177,8 @@ class Compiled:
         Compiled(1, 2, 1, 40, 900, dtype="f16"),
         Compiled(1, 2, 1, 40, 900, causal=True, dtype="f64"),
         Compiled(1, 2, 1, 40, 64, width=600),
+        Compiled(1, 2, 1, 4, 64, width=600),
+        Compiled(1, 2, 1, 7, 64, width=600, dtype="f16"),
     ],
     ids=str,
 )
