@@ -184,6 +184,15 @@ class Emitter:
         attributes = {"alignment": alignment, "operandSegmentSizes": segments}
         return self._create("memref.alloca", [], [kind], attributes, 0, self._stack_point).results[0]
 
+    def prefetch(self, memory: ir.Value, at: ir.Value) -> None:
+        """Asks for the line of memory with that element, to be read soon; the element need not exist."""
+        attributes = {
+            "isWrite": ir.BoolAttr.get(False, self.context),
+            "localityHint": ir.IntegerAttr.get(self.i32, 3),
+            "isDataCache": ir.BoolAttr.get(True, self.context),
+        }
+        self.effect("memref.prefetch", [memory, at], attributes)
+
     # -- index arithmetic ------------------------------------------------------------------------------------------
 
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:

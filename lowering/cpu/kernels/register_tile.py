@@ -13,7 +13,7 @@ After::
 
 Rows that do not fill a tile use smaller tiles; columns that do not are computed whole and stored under a mask. A factor may be
 computed from narrower operands: the right one once per vector and step of k for all rows of a tile, or, when that takes long,
-once per panel for all tiles.
+once per panel for all tiles. A packed right operand is fetched ahead of the step of k that reads it.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ _IN_FLIGHT = 8
 _LONG_FACTOR = 2
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
+# How far ahead of a step of k the right operand is fetched, in bytes, and what one fetch brings. 48 rows of 512 x 512 on Zen 3
+# take 1.24 times as long without, 1.04 and 1.09 times with 512 and 1024 bytes; 252 rows and one row do not change.
+_AHEAD, _LINE = 2048, 64
 # A loop of fewer iterations is not shared by threads: one inside of it may be.
 _SHARED_AT_LEAST = 4
 # Multiplications that count as one element operation of work.
@@ -278,6 +281,7 @@ class Kernel:
             result = list[ir.Value]()
             for c in range(len(accumulators) // count):
                 at = em.add(k, em.number(c)) if c else k
+                self._fetch(rows[0], columns, at, c)
                 result += self._multiply_add(rows, columns, at, accumulators[c * count : (c + 1) * count])
             return result
 
@@ -304,6 +308,21 @@ class Kernel:
             for j, vector in enumerate(right):
                 result.append(self._fma(left, vector, accumulators[i * len(columns) + j]))
         return result
+
+    def _fetch(self, row: Point, columns: Columns, k: ir.Value, copy: int) -> None:
+        """Asks for what later steps of k read of a packed right operand: a panel is too short for the processor to guess."""
+        em, panel = self.emitter, self.width * self.vectors
+        for operand in () if self.is_staged else self.contraction.right.operands:
+            if operand.buffer is None or operand.offset.factor(self.contraction.k).static != panel:
+                continue
+            step = panel * element_bits(operand.buffer.element) // 8
+            if copy * step % _LINE:
+                continue  # the copy before fetched this line
+            point = row.at(self.contraction.k, em.add(k, em.number(_AHEAD // step)))
+            lines = max(1, step // _LINE)
+            for start, _ in columns[:: max(1, len(columns) // lines)]:
+                at = self.memory.index(operand.offset, point.at(self.contraction.n, start, self.width))
+                em.prefetch(operand.buffer.flat, at)
 
     def _right(self, row: Point, column: tuple[ir.Value, ir.Value | None], vector: int) -> ir.Value:
         if not self.is_staged:

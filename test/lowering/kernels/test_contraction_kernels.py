@@ -147,6 +147,29 @@ def test_epilogue_keeps_the_temporary_in_registers():
     assert "@free" not in compiled.text
 
 
+@pytest.mark.parametrize(("element", "every"), [("f32", 1), ("i8", 4)])
+def test_packed_panels_are_fetched_ahead(element, every):
+    """Once per line of memory: of panels of 16 bytes per step of k, each fourth copy of a single row's loop fetches one."""
+    target = narrower(256)
+    tile = target.matmul_tile[1]
+    maps = [PACKED[0], f"(m, n, k) -> (n floordiv {tile}, k, n mod {tile})", PACKED[2]]
+    types = [memref((1, 40)), memref((2, 40, tile), element), memref((1, 2 * tile))]
+    widen = "  %w = arith.sitofp %x1 : i8 to f32\n" if element == "i8" else ""
+    factor = "%w" if widen else "%x1"
+    body = widen + MULTIPLY_ADD.replace("%x0, %x1", f"%x0, {factor}")
+    compiled = contraction(maps, "ppr", types, body, target)
+    assert compiled.text.count("llvm.intr.prefetch") == 4 // every
+    a, b, c = random((1, 40)), random((40, 2 * tile), element, seed=1), np.zeros((1, 2 * tile), np.float32)
+    compiled(a, packed(b, tile), c)
+    np.testing.assert_allclose(c, a @ b.astype(np.float32), atol=1e-3)
+
+
+def test_unpacked_matrices_are_not_fetched_ahead():
+    types = [memref((6, 40)), memref((40, 64)), memref((6, 64))]
+    compiled = contraction(["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", PACKED[2]], "ppr", types)
+    assert "prefetch" not in compiled.text
+
+
 def test_an_epilogue_that_is_not_the_only_reader_is_separate():
     copy = "%late = memref.dim %t, %zero : TEMPORARY\nmemref.copy %t, %a3 : TEMPORARY to TEMPORARY\n"
     a, b, bias = random((9, 7)), random((7, 40), seed=1), random((40,), seed=2)
