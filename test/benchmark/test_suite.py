@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +13,7 @@ import pytest
 from benchmark.comparison import chart, tables
 from benchmark.comparison.cases import CASES, select
 from benchmark.comparison.limits import Limits
-from benchmark.comparison.peers import OURS, PEERS
+from benchmark.comparison.peers import OURS, PEERS, Peer
 from benchmark.comparison.process import FailureError, Process
 from benchmark.comparison.runs import Outcome, Row, _batches
 
@@ -55,6 +56,38 @@ def test_failures(tmp_path: Path, body: str, text: str) -> None:
             process.ask("hello", 1)
         assert str(error.value).startswith(text.strip())
         process.close()
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """Killed, it cannot end them, and they are stopped."""
+    lines = f"""
+from benchmark.comparison.process import Process
+process = Process({sys.executable!r}, "iree", 1, {str(tmp_path)!r})
+process.ask("hello", 60)
+print(process._child.pid, flush=True)
+import time; time.sleep(60)
+"""
+    folder = Path(__file__).parents[1]
+    with subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE, text=True, cwd=folder) as parent:
+        assert parent.stdout is not None
+        worker = int(parent.stdout.readline())
+        _wait_for(worker, "T")
+        parent.kill()
+        parent.wait()
+    _wait_for(worker, "Z", "")
+
+
+def _wait_for(process: int, *states: str) -> None:
+    end = time.monotonic() + 10
+    while _state(process) not in states:
+        assert time.monotonic() < end, _state(process)
+        time.sleep(0.01)
+
+
+def _state(process: int) -> str:
+    """The letter that Linux gives for what a process does; nothing for one that is gone."""
+    path = Path(f"/proc/{process}/stat")
+    return path.read_text().rsplit(")", 1)[1].split()[0] if path.exists() else ""
 
 
 def test_not_applicable(tmp_path: Path) -> None:
@@ -107,6 +140,11 @@ def test_limits() -> None:
     assert limits.bound(10**12, 8) == (1000.0, "compute")
     assert limits.bound(10**9, 10**12) == (1000.0, "memory")
     assert limits.bound(0, 8) is None or limits.bound(0, 8) == (8e-9, "memory")
+
+
+@pytest.mark.parametrize("name", ["json.nowhere", "nowhere", "nowhere.at.all"])
+def test_missing(name: str) -> None:
+    assert Peer("x", "x", ("json", name), "x").missing() == [name]
 
 
 def test_batches_fit_memory() -> None:

@@ -6,9 +6,11 @@ Only the answers go to standard output; what libraries print goes to standard er
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -106,12 +108,19 @@ def _private_output() -> TextIO:
     return answers
 
 
+def _end_with_parent() -> None:
+    """Linux kills this process when its parent dies; stopped, it would never see the end of its input."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("peer")
     parser.add_argument("threads", type=int)
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
+    _end_with_parent()
     answers = _private_output()
     worker = Worker(options.peer, options.threads, options.folder)
     for line in sys.stdin:

@@ -60,7 +60,7 @@ class Peer:
 
     def missing(self) -> list[str]:
         """The packages that are not there."""
-        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+        return [name for name in self.needs if not _is_there(name)]
 
     def version(self) -> str:
         return importlib.metadata.version(self.version_of)
@@ -72,6 +72,13 @@ class Peer:
             if error.exists() and name != "nbits":
                 raise RuntimeError(error.read_text())
         return importlib.import_module(f"{__name__}.{self.module}").load(case, folder, threads)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of the package around it
+        return False
 
 
 PEERS: dict[str, Peer] = {

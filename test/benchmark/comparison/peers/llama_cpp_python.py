@@ -39,4 +39,4 @@ def load(case: Case, folder: Path, threads: int) -> Loaded:
         row = np.ctypeslib.as_array(model._ctx.get_logits(), shape=(model.n_vocab(),)).copy()
         return [row.reshape(1, 1, -1)]
 
-    return Loaded(call, logits)
+    return Loaded(call, logits, "f16 cache")
