@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..weights.arrays import Array, address, aligned_empty, dtype_text, is_torch, to_numpy, to_torch
+from ..weights.arrays import Array, address, aligned_block, dtype_text, is_torch, to_numpy, to_torch
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
 from .manifest import EntrySpec
@@ -26,11 +26,11 @@ _SHAPES_KEPT = 1024
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a set of input shapes determines: symbols as a C array and by name, shapes of the outputs."""
+    """What a set of input shapes determines: symbols as a C array and by name, dtypes and shapes of the outputs."""
 
     symbols: Any
     values: Mapping[str, int]
-    outputs: tuple[Shape, ...]
+    outputs: tuple[tuple[np.dtype[Any], Shape], ...]
 
 
 class BoundEntry:
@@ -59,6 +59,7 @@ class BoundEntry:
         template = pointer_array([0] * first_weight + [address(w) for w in self._weights] + [0] * len(spec.outputs))
         self._pointers: Any = type(template)
         self._template = bytes(template)
+        self._dtypes = [s.dtype for s in spec.inputs]
         self._solver = ShapeSolver(spec)
         self._plan = functools.lru_cache(_SHAPES_KEPT)(self._planned)
 
@@ -80,23 +81,29 @@ class BoundEntry:
         spec = self.spec
         if named or len(inputs) != len(spec.inputs):
             inputs = self._arranged(inputs, named)
-        arrays = [self._checked(i, value) for i, value in enumerate(inputs)]
+        # What most callers give, contiguous and aligned arrays of the dtype, is let through here.
+        usual = True
+        for value, dtype in zip(inputs, self._dtypes, strict=True):
+            if type(value) is not np.ndarray or value.dtype != dtype or not value.flags.carray:
+                usual = False
+        arrays: Sequence[Any] = inputs if usual else [self._checked(i, value) for i, value in enumerate(inputs)]
         plan = self._plan(tuple([a.shape for a in arrays]))
-        outputs = [aligned_empty(o.dtype, shape) for o, shape in zip(spec.outputs, plan.outputs, strict=True)]
-        self._run(arrays, outputs, plan, state)
-        if any(is_torch(value) for value in inputs):
+        outputs: list[Any] = []
+        pointers = self._pointers.from_buffer_copy(self._template)
+        for i, array in zip(self._positions, arrays, strict=True):
+            pointers[i] = address(array)
+        for i, (dtype, shape) in enumerate(plan.outputs, self._first_output):
+            array, pointers[i] = aligned_block(dtype, shape)
+            outputs.append(array)
+        if spec.state:
+            self._invoke_with_state(pointers, plan, state)
+        else:
+            self._invoke(pointers, plan)
+        if not usual and any(is_torch(value) for value in inputs):
             outputs = [to_torch(a, f"output '{o.name}'") for o, a in zip(spec.outputs, outputs, strict=True)]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _run(self, inputs: list[Array], outputs: list[Array], plan: _Plan, state: State | None) -> None:
-        pointers = self._pointers.from_buffer_copy(self._template)
-        for i, array in zip(self._positions, inputs, strict=True):
-            pointers[i] = address(array)
-        for i, array in enumerate(outputs, self._first_output):
-            pointers[i] = address(array)
-        if not self.spec.state:
-            self._invoke(pointers, plan)
-            return
+    def _invoke_with_state(self, pointers: Any, plan: _Plan, state: State | None) -> None:
         if state is None:
             raise RelaxError(f"{self._what}: expected a state, got none")
         with state.lock:
@@ -126,7 +133,8 @@ class BoundEntry:
     def _planned(self, shapes: tuple[Shape, ...]) -> _Plan:
         solved = self._solver.solve(shapes)
         values = {s.name: v for s, v in zip(self.spec.symbols, solved.symbols, strict=True)}
-        return _Plan(int64_array(solved.symbols), values, solved.outputs)
+        outputs = tuple((o.dtype, s) for o, s in zip(self.spec.outputs, solved.outputs, strict=True))
+        return _Plan(int64_array(solved.symbols), values, outputs)
 
     def _arranged(self, inputs: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         """Positional and named inputs in the entry's order."""

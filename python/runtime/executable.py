@@ -70,6 +70,7 @@ class Executable:
         self._object_code = object_code
         self._shared_code = shared_code
         self._scratch = ScratchPool()
+        self._default_entry: str | None = None
         self._state = State(self.manifest.state)
         self._bound = {
             name: BoundEntry(e, library.function(e.symbol), (), self._scratch)
@@ -197,7 +198,7 @@ class Executable:
         """
         if state is not None and not isinstance(state, State):
             raise RelaxError(f"expected a state that new_state made, got {type(state).__name__}")
-        name = self._entry_name() if entry is None else entry
+        name = (self._default_entry or self._entry_name()) if entry is None else entry
         bound = self._bound.get(name)
         if bound is None:
             raise self._unbound(name)
@@ -221,11 +222,10 @@ class Executable:
 
     def _entry_name(self) -> str:
         names = list(self.manifest.entries)
-        if len(names) == 1:
-            return names[0]
-        if "main" in names:
-            return "main"
-        raise RelaxError(f"expected entry= to name one of {', '.join(names)}, got none")
+        self._default_entry = names[0] if len(names) == 1 else "main" if "main" in names else None
+        if self._default_entry is None:
+            raise RelaxError(f"expected entry= to name one of {', '.join(names)}, got none")
+        return self._default_entry
 
     def _unbound(self, name: str) -> RelaxError:
         entry = self.manifest.entries.get(name)

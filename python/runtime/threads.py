@@ -26,7 +26,15 @@ __all__ = ["Team", "find_runtime", "load_runtime", "work_alone"]
 # calls, torch's threads for example; loops of one call follow each other within microseconds.
 _SPIN_MS = 1
 
-_state = threading.local()
+
+class _OfThread(threading.local):
+    """What a calling thread told OpenMP last, and whether it is to use no others."""
+
+    count: int | None = None
+    alone = False
+
+
+_state = _OfThread()
 
 
 @functools.cache
@@ -71,8 +79,8 @@ class Team:
 
     def gather(self) -> None:
         """Makes the calling thread's next call use that many. OpenMP keeps the number per calling thread."""
-        count = 1 if getattr(_state, "alone", False) else self.count
-        if self._runtime is None or count == getattr(_state, "count", None):
+        count = 1 if _state.alone else self.count
+        if count == _state.count or self._runtime is None:
             return
         self._runtime.omp_set_num_threads(count or default_threads())
         _state.count = count
