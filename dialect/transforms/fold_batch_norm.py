@@ -34,7 +34,7 @@ from ..pass_manager import Pass
 from ..struct_info import TensorInfo
 from ..traversal import nested_operations
 from .batch_norm_folding import Folding
-from .weight_math import known_values
+from .weight_values import known_values
 
 __all__ = ["FoldBatchNorm"]
 

@@ -14,7 +14,7 @@ from ..ops import AsType, Attention, Constant, Full
 from ..struct_info import TensorInfo, is_tensor
 from ..traversal import nested_operations
 from .precision_kinds import always_narrow, follows, has_out_dtype
-from .weight_math import is_weight_math, known_values
+from .weight_values import is_weight_math, known_values
 
 __all__ = ["PrecisionRewrite"]
 
