@@ -44,8 +44,8 @@ PIPELINES = [
 ]
 #: Another number makes it a longer search for failures; ``test/support/contracts.py`` reduces what it finds.
 RANDOM_MODULES = int(os.environ.get("RELAXIR_RANDOM_MODULES", "2000"))
-# All pipelines on all modules would take half an hour on two cores, so each sees about 200, and the whole takes three minutes.
-PIPELINES_PER_MODULE = 4
+# All pipelines on all modules would take half an hour on two cores, so each sees about 130, and the whole takes three minutes.
+PIPELINES_PER_MODULE = 3
 # Modules per test: each test is small enough to be reported, and enough of them keep all workers busy.
 CHUNK = 50
 ORDERS = 100
