@@ -28,14 +28,23 @@ _PARSING = threading.Lock()
 class Expr:
     """A canonical integer expression; immutable, hashable, equal when it prints the same."""
 
-    __slots__ = ("_hash", "_names", "terms", "text")
+    __slots__ = ("_hash", "_names", "_text", "terms")
 
     def __init__(self, terms: Mapping[_Monomial, int]):
-        kept = sorted(((m, c) for m, c in terms.items() if c), key=lambda t: (-len(t[0]), t[0]))
+        kept = [t for t in terms.items() if t[1]]
+        if len(kept) > 1:
+            kept.sort(key=lambda t: (-len(t[0]), t[0]))
         self.terms: tuple[tuple[_Monomial, int], ...] = tuple(kept)
-        self.text = _print(self.terms)
-        self._hash = hash(self.text)
+        self._hash = hash(self.terms)
+        self._text: str | None = None
         self._names: frozenset[str] | None = None
+
+    @property
+    def text(self) -> str:
+        """How it prints. Most expressions are steps of a sum or product, and nobody prints them."""
+        if self._text is None:
+            self._text = _print(self.terms)
+        return self._text
 
     def __str__(self) -> str:
         return self.text
@@ -47,7 +56,7 @@ class Expr:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Expr) and other.text == self.text
+        return isinstance(other, Expr) and other.terms == self.terms
 
     def __add__(self, other: int | Expr) -> int | Expr:
         return _sum((self, other))
