@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -81,6 +82,7 @@ def main() -> int:
         cases = select(options.cases, options.quick)
     except ValueError as error:
         parser.error(str(error))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that files of models are removed
     quick = options.quick
     about: dict[str, object] = tables.machine() | {"command": sys.argv[1:]}
     start, rows = time.monotonic(), list[Row]()

@@ -32,7 +32,7 @@ def load(case: Case, folder: Path, threads: int) -> Loaded:
         _compile(folder, code, weights)
     driver = "local-sync" if threads == 1 else "local-task"
     if threads > 1:
-        runtime.flags.parse_flags(f"--task_topology_max_group_count={threads}")
+        runtime.flags.parse_flags(f"--task_topology_max_group_count={threads}", "--task_worker_stack_size=1048576")
     config = runtime.Config(driver)
     index = runtime.ParameterIndex()
     if weights.exists():
