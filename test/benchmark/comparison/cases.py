@@ -65,7 +65,7 @@ def _matmul(m: int, n: int, k: int, quick: bool = False) -> Case:
 
 def _narrow(weights: str, m: int, layers: int, quick: bool = False) -> Case:
     """Several layers at one row, so that the weights come from memory and not from a cache."""
-    tolerance = {"bf16": 2e-2, "int8": 2e-2, "int4": 3e-2}[weights]
+    tolerance = {"bf16": 2e-2, "int8": 4e-2, "int4": 6e-2}[weights]  # peers quantize activations to bf16 and int8
     make = _module(lambda: networks.narrow(weights, m, 4096, layers))
     return Case(f"linear-{weights}-{m}x4096x4096", make, weights, tolerance=tolerance, quick=quick, gib=0.4)
 
