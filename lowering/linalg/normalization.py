@@ -1,4 +1,7 @@
-"""Softmax and normalizations: row reductions, each into its own tensor, then one elementwise op; f32 for narrow floats."""
+"""Softmax and normalizations: row reductions, then one elementwise op; f32 for narrow floats.
+
+Reductions and what reads them become one kernel, see :mod:`..rows`.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,9 @@ def softmax(b: Builder, x: Tensor, axis: int, dtype: ir.Type) -> ir.Value:
     powers_info = Tensor(powers, x.info.with_(dtype=element))
     sums = reduce(b, powers_info, [axis], TOTAL)
     out = b.empty(sizes, storage_dtype(dtype))
+    # One division per row: sums are from 1 to the length of the row, so reciprocals neither overflow nor vanish.
     return b.generic(
-        "p" * x.rank, [(powers, loops), (sums, rows)], out, lambda p, s, _: store(Scalar(p) / Scalar(s), dtype)
+        "p" * x.rank, [(powers, loops), (sums, rows)], out, lambda p, s, _: store(Scalar(p) * (1 / Scalar(s)), dtype)
     )  # fmt: skip
 
 

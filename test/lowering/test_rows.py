@@ -153,3 +153,74 @@ def test_one_kernel_without_a_matrix_of_its_own(rows: Rows, dtype: str, shape: S
     text = rows.text(shape, dtype)
     assert len(kernels(text)) == 1
     assert arena_bytes(text) == 0
+
+
+@pytest.mark.parametrize("rows", [SOFTMAX, LAYER_NORM, EXP_NORM], ids=lambda r: r.name)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("shape", [(131, 515), ("n", "m"), (2, 40000)], ids=str)
+def test_threads_compute_the_same_bits(rows: Rows, dtype: str, shape: Shape) -> None:
+    executable = rx.compile(rx.Module.parse(rows.text(shape, dtype)))
+    given = inputs(tuple({"n": 131, "m": 515}.get(str(d), d) for d in shape), dtype)  # type: ignore[misc]
+    results = []
+    for threads in (1, 2, 5):
+        executable.threads = threads
+        results.append(np.asarray(executable(*given)).view(np.uint8))
+    assert all(np.array_equal(results[0], r) for r in results)
+
+
+def test_what_others_read_is_stored() -> None:
+    """The sum is a result, too: it stays in a kernel of its own, and is read by that of the norm."""
+    x, g = tensor((8, 64), "f32"), tensor((64,), "f32")
+    text = f"""func.func @main(%x: {x}, %g: {g}) -> ({x}, {x}) {{
+%h = "relax.add"(%x, %g) : ({x}, {g}) -> {x}
+%y = "relax.layer_norm"(%h, %g, %g) : ({x}, {g}, {g}) -> {x}
+return %h, %y : {x}, {x}
+}}"""
+    assert len(kernels(text)) == 2
+    module = rx.Module.parse(text)
+    given = inputs((8, 64), "f32")
+    for got, want in zip(rx.compile(module)(*given), rx.evaluate(module, "main", *given), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_too_long_for_the_stack_are_computed_again() -> None:
+    """The powers of a row of bf16 are f32, which fit neither the stack nor the result: each reader has an exponential."""
+    assert outlined(SOFTMAX.text((4, 768), "bf16")).count("math.exp") == 1
+    assert outlined(SOFTMAX.text((4, 1 << 16), "bf16")).count("math.exp") == 2
+    assert outlined(SOFTMAX.text(("n", "m"), "bf16")).count("math.exp") == 2
+    assert outlined(SOFTMAX.text(("n", "m"), "f32")).count("math.exp") == 1  # where the result will be
+    check([SOFTMAX], (4, 1 << 16), "bf16", (4, 1 << 16))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_axes_that_are_not_the_last_stay_apart_and_right(axis: int) -> None:
+    rows = Rows("softmax", f'%y = "relax.softmax"(%x) {{axis = {axis} : i64}} : (X) -> X')
+    assert "relax.rows" not in outlined(rows.text((5, 6, 7), "f32"))
+    check([rows], (5, 6, 7), "f32", (5, 6, 7))
+
+
+def test_several_trailing_axes_are_one_row() -> None:
+    x, g = tensor((3, 4, 5), "f32"), tensor((4, 5), "f32")
+    text = f"""func.func @main(%x: {x}, %g: {g}) -> {x} {{
+%y = "relax.layer_norm"(%x, %g, %g) {{axes = array<i64: 1, 2>}} : ({x}, {g}, {g}) -> {x}
+return %y : {x}
+}}"""
+    assert len(kernels(text)) == 1
+    module = rx.Module.parse(text)
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=s).astype(np.float32) for s in ((3, 4, 5), (4, 5))]
+    (want,) = rx.evaluate(module, "main", *given)
+    np.testing.assert_allclose(rx.compile(module)(*given), want, rtol=1e-5, atol=1e-5)
+
+
+def test_the_end_of_a_product_stays_with_it() -> None:
+    x, w = tensor((8, 64), "f32"), tensor((2, 64, 32), "f32")
+    text = f"""func.func @main(%x: {x}, %w: {w}) -> {x} {{
+%p = "relax.packed_matmul"(%x, %w) {{n = 64 : i64}} : ({x}, {w}) -> {x}
+%h = "relax.add"(%p, %x) : ({x}, {x}) -> {x}
+%y = "relax.softmax"(%h) : ({x}) -> {x}
+return %y : {x}
+}}"""
+    after = outlined(text)
+    assert len(re.findall(r"func.func private @\w+", after)) == 2
+    assert len(re.findall("relax.rows", after)) == 1
