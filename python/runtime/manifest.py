@@ -353,7 +353,10 @@ def _check_state(manifest: Manifest, where: str) -> None:
         for state in entry.state:
             shared = manifest.state[state.name]
             if (state.array, state.first) != (shared.array, shared.first):
-                raise RelaxError(f"{where}: state '{state.name}': expected {shared.array} in all entries, got {state.array}")
+                raise RelaxError(
+                    f"{where}: state '{state.name}': expected {shared.array} and one first value in all entries, "
+                    f"got {state.array}"
+                )
 
 
 def _check_steps(manifest: Manifest, where: str) -> None:

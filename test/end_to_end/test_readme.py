@@ -15,6 +15,7 @@ import pytest
 
 import relaxir as rx
 from relaxir.tools import cli
+from relaxir.weights import Checkpoint
 
 ROOT = Path(__file__).parents[2]
 READMES = sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("*/README.md"))
@@ -72,6 +73,14 @@ def test_pytorch_example():
     (command,) = re.findall(r"`(relaxir import [^`]+)`", (ROOT / "README.md").read_text())
     assert "@main" in type_in(command)
     assert {"mlp.mlir", "mlp.safetensors"} <= set(os.listdir())
+
+
+def test_generation_example():
+    pytest.importorskip("transformers")
+    execute(blocks("python")[2])
+    weights = Checkpoint("llama.safetensors")
+    assert "model.lm_head.weight" in weights
+    assert not [name for name in weights if "keys" in name]
 
 
 def test_api_tour():

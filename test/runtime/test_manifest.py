@@ -74,6 +74,34 @@ def test_wrong_field(path: str) -> None:
         Manifest.of(changed(path, value))
 
 
+STATE = {"name": "s", "shape": [2], "dtype": "f32", "argument": 1, "first": "AAAAAA=="}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape": ["n"]}, r"entries\[0\].state\[0\].shape: expected static dimensions for a weight, got \[n\]"),
+        ({"argument": -1}, r"state\[0\].argument: expected a number of 0 or more, got -1"),
+        ({"argument": 2}, r"manifest: entry 'main': expected a position of its own for each state, got \{2\}"),
+        ({"first": "?"}, r"state\[0\].first: expected base64, got '\?'"),
+        ({"first": "AAA="}, r"state\[0\].first: expected 8 bytes or one element, got 2 bytes"),
+    ],
+)
+def test_wrong_state(change: dict[str, Any], message: str) -> None:
+    assert Manifest.of(changed("entries.0.state", [STATE])).state["s"].first == bytes(4)
+    with pytest.raises(RelaxError, match=message):
+        Manifest.of(changed("entries.0.state", [STATE | change]))
+
+
+def test_entries_agree_about_state() -> None:
+    data = changed("entries.0.state", [STATE])
+    data["entries"].append(data["entries"][0] | {"name": "other", "state": [STATE | {"first": "AACAPw=="}]})
+    with pytest.raises(
+        RelaxError, match=r"manifest: state 's': expected f32\[2\] and one first value in all entries, got f32\[2\]"
+    ):
+        Manifest.of(data)
+
+
 def test_a_weight_made_twice() -> None:
     data = scaled_manifest(prepared_weights=[tensor("w", [4])])
     data["steps"] = [data["steps"][0]] * 2
