@@ -74,11 +74,12 @@ def _row(name: str, quick: bool = False) -> Case:
     return Case(f"{name}-1024x1024", _module(lambda: networks.rows(name, 1024)), quick=quick)
 
 
-def _llama(hidden: int, layers: int, length: int, quick: bool = False) -> list[Case]:
+def _llama(hidden: int, layers: int, length: int, quick: bool = False) -> Case:
     """Prefill of ``length`` tokens, or decoding one behind 128 when ``length`` is 1."""
     name = f"llama-{hidden}x{layers}-" + ("decode" if length == 1 else f"prefill-{length}")
     gib = {2048: 1.1, 4096: 1.8}[hidden]
-    return [Case(name, _module(lambda: networks.llama(hidden, layers, length)), gguf=True, quick=quick, gib=gib)]
+    make = _module(lambda: networks.llama(hidden, layers, length))
+    return Case(name, make, gguf=True, tolerance=5e-3, quick=quick, gib=gib)  # llama.cpp has a cache in f16: 9e-4
 
 
 CASES: dict[str, Case] = {
@@ -106,12 +107,12 @@ CASES: dict[str, Case] = {
         Case("bert-base-b8-s128", _module(lambda: networks.bert(8)), gib=0.6),
         Case("gpt2-prefill-128", _module(lambda: networks.gpt2(128)), gib=0.6),
         Case("gpt2-decode", _module(lambda: networks.gpt2(1)), quick=True, gib=0.6),
-        *_llama(2048, 4, 128),
-        *_llama(2048, 4, 512),
-        *_llama(2048, 4, 1, quick=True),
-        *_llama(4096, 2, 128),
-        *_llama(4096, 2, 512),
-        *_llama(4096, 2, 1),
+        _llama(2048, 4, 128),
+        _llama(2048, 4, 512),
+        _llama(2048, 4, 1, quick=True),
+        _llama(4096, 2, 128),
+        _llama(4096, 2, 512),
+        _llama(4096, 2, 1),
         Case("resnet50-b1", _module(networks.resnet50), quick=True, gib=0.2),
         Case("vit-base-b1", _module(networks.vit), gib=0.4),
         Case("whisper-encoder-small", _module(networks.whisper), gib=0.5),
