@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="turns of each peer (default 15; with --quick 5)")
     parser.add_argument("--quick", action="store_true", help="some cases, in less than 6 minutes")
     parser.add_argument("--case-seconds", type=float, help="no further round after (default 60; with --quick 4)")
-    parser.add_argument("--load-seconds", type=float, help="for a peer to build a case (default 300; with --quick 40)")
+    parser.add_argument("--load-seconds", type=float, help="for a peer to build a case (default 300; with --quick 30)")
     parser.add_argument(
         "--budget", type=float, help="no further case after that many seconds, 30 more for the last (with --quick 310)"
     )
@@ -93,7 +93,7 @@ def main() -> int:
             options.peers_python,
             options.rounds or (5 if quick else 15),
             options.case_seconds or (4 if quick else 60),
-            options.load_seconds or (40 if quick else 300),
+            options.load_seconds or (30 if quick else 300),
             start + budget + 30,
             Path(folder),
         )
