@@ -37,14 +37,23 @@ def nested_operations(op: ir.Operation) -> Iterator[ir.Operation]:
 
 def free_values(op: ir.Operation) -> list[ir.Value]:
     """The values from outside that an op, or anything inside of it, reads."""
-    if not len(op.regions):
-        return list(op.operands)
-    inside = set(blocks_of(op))
-    inner = list(nested_operations(op))
-    for nested in inner:
-        inside.update(blocks_of(nested))
-    read = [value for nested in inner for value in nested.operands if _block_of(value) not in inside]
-    return [*op.operands, *read]
+    read = list(op.operands)
+    if len(op.regions):
+        blocks, inner = set[ir.Block](), list[ir.Operation]()
+        _gather(op, blocks, inner)
+        read += [value for nested in inner for value in nested.operands if _block_of(value) not in blocks]
+    return read
+
+
+def _gather(op: ir.Operation, blocks: set[ir.Block], inner: list[ir.Operation]) -> None:
+    """Adds the blocks and operations inside of an op, outer ones first, in program order."""
+    for region in op.regions:
+        for block in region.blocks:
+            blocks.add(block)
+            for nested in operations(block):
+                inner.append(nested)
+                if len(nested.regions):
+                    _gather(nested, blocks, inner)
 
 
 def _block_of(value: ir.Value) -> ir.Block:

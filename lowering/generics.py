@@ -21,7 +21,8 @@ def callee_of(call: ir.Operation) -> str:
 
 def is_parallel(op: ir.Operation) -> bool:
     """Whether no loop of a ``linalg.generic`` is a reduction."""
-    return all("parallel" in str(kind) for kind in ir.ArrayAttr(op.attributes["iterator_types"]))
+    kinds = str(op.attributes["iterator_types"])
+    return kinds.count("<parallel>") == kinds.count("<")
 
 
 def index_maps(op: ir.Operation) -> list[ir.AffineMap]:
