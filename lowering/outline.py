@@ -99,7 +99,7 @@ def _write_in_place(insertion: ir.Operation) -> None:
     """What is made to be inserted into a tensor is made in that part of it."""
     value, whole, *ranges = insertion.operands
     destination = value.owner.operands[len(value.owner.operands) - 1] if owner_name(value).startswith("linalg.") else None
-    if destination is None or not is_empty(destination) or sum(1 for _ in destination.uses) != 1:
+    if destination is None or not is_empty(destination):
         return
     names = ("static_offsets", "static_sizes", "static_strides")
     attributes = {name: insertion.attributes[name] for name in names}
