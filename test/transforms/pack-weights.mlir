@@ -52,3 +52,41 @@ func.func @loops(%x: tensor<2x4xf32>, %q: tensor<4x4xi8> {relax.name = "lq"}, %s
   }
   return %r : tensor<2x4xf32>
 }
+
+// A convolution over single elements in NHWC is a product, of the elements of an image of static size as rows of one matrix.
+// CHECK-LABEL: @pointwise
+// CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1) {axes = array<i64: 2, 3, 1, 0>} : (tensor<12x4x1x1xf32>) -> tensor<1x1x4x12xf32>
+// CHECK-NEXT:    %1 = "relax.reshape"(%0) : (tensor<1x1x4x12xf32>) -> tensor<4x12xf32>
+// CHECK-NEXT:    %2 = "relax.pack_weight"(%1) {tile = 8 : i64} : (tensor<4x12xf32>) -> tensor<2x4x8xf32>
+// CHECK-NEXT:    %3 = "relax.reshape"(%arg0) : (tensor<2x5x6x4xf32>) -> tensor<60x4xf32>
+// CHECK-NEXT:    %4 = "relax.packed_matmul"(%3, %2) {n = 12 : i64} : (tensor<60x4xf32>, tensor<2x4x8xf32>) -> tensor<60x12xf32>
+// CHECK-NEXT:    %5 = "relax.reshape"(%4) : (tensor<60x12xf32>) -> tensor<2x5x6x12xf32>
+// CHECK-NEXT:    return %5
+// LIFTED-LABEL: @pointwise_transform_params
+// LIFTED-SAME:   -> (tensor<2x4x8xf32>
+func.func @pointwise(%x: tensor<2x5x6x4xf32>, %w: tensor<12x4x1x1xf32> {relax.name = "pw"}) -> tensor<2x5x6x12xf32> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC"} : (tensor<2x5x6x4xf32>, tensor<12x4x1x1xf32>) -> tensor<2x5x6x12xf32>
+  return %0 : tensor<2x5x6x12xf32>
+}
+
+// Filters that are laid out as the matrix stay; an image of symbolic size keeps its shape.
+// CHECK-LABEL: @pointwise_dynamic
+// CHECK-NEXT:    %0 = "relax.reshape"(%arg1) : (tensor<1x1x4x12xf32>) -> tensor<4x12xf32>
+// CHECK-NEXT:    %1 = "relax.pack_weight"(%0)
+// CHECK-NEXT:    %2 = "relax.packed_matmul"(%arg0, %1) {n = 12 : i64} : ({{.*}}) -> tensor<?x5x6x12xf32, {sym = ["n"]}>
+func.func @pointwise_dynamic(%x: tensor<?x5x6x4xf32, {sym = ["n"]}>, %w: tensor<1x1x4x12xf32> {relax.name = "dw"}) -> tensor<?x5x6x12xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<1x1x4x12xf32>) -> tensor<?x5x6x12xf32, {sym = ["n"]}>
+  return %0 : tensor<?x5x6x12xf32, {sym = ["n"]}>
+}
+
+// Convolutions that are no products: in NCHW, over larger windows, with steps, with padding, in groups.
+// CHECK-LABEL: @convolutions
+// CHECK-NOT:     pack
+func.func @convolutions(%x: tensor<2x4x4x4xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "cw"}, %v: tensor<4x4x3x3xf32> {relax.name = "cv"}, %g: tensor<4x2x1x1xf32> {relax.name = "cg"}) -> (tensor<2x4x4x4xf32>, tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x6x6x4xf32>, tensor<2x4x4x4xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x4x4x4xf32>
+  %1 = "relax.conv2d"(%x, %v) {data_layout = "NHWC"} : (tensor<2x4x4x4xf32>, tensor<4x4x3x3xf32>) -> tensor<2x2x2x4xf32>
+  %2 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", strides = array<i64: 2, 2>} : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x2x2x4xf32>
+  %3 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", padding = array<i64: 1, 1, 1, 1>} : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x6x6x4xf32>
+  %4 = "relax.conv2d"(%x, %g) {data_layout = "NHWC", groups = 2 : i64} : (tensor<2x4x4x4xf32>, tensor<4x2x1x1xf32>) -> tensor<2x4x4x4xf32>
+  return %0, %1, %2, %3, %4 : tensor<2x4x4x4xf32>, tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x6x6x4xf32>, tensor<2x4x4x4xf32>
+}
