@@ -55,8 +55,8 @@ _VERIFIED: ContextVar[set[tuple[Any, ...]] | None] = ContextVar("relaxir_verifie
 def verifying_once() -> Generator[None]:
     """While it lasts, an op that has the class, types and attributes of one that verified is not checked again.
 
-    Pipelines verify after every pass: 18,000 checks of 32 layers of Llama, of which 200 differ. What is remembered keeps its
-    MLIR context alive, and so ends with the block. Inside of another such block, that one's memory goes on.
+    Pipelines verify after every pass: compiling 16 layers of Llama asks for 9,000 checks, of which this leaves 1,200. What is
+    remembered keeps its MLIR context alive, and so ends with the block. In another such block, that one's memory goes on.
     """
     token = _VERIFIED.set(set()) if _VERIFIED.get() is None else None
     try:
