@@ -47,6 +47,8 @@ _SCRATCH_BYTES = 1 << 16
 # not be kept is computed again up to the larger number.
 _LIGHT = ("arith.addf", "arith.mulf", "arith.subf", "arith.extf", "arith.truncf", "arith.sitofp", "arith.constant")
 _CHEAP, _MOST = 6, 24
+# Shorter rows stay apart: kernels of one op may have rows in the lanes, which takes half the time at 3 elements (Zen 3).
+_SHORTEST = 8
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ def find_row_groups(ops: Iterable[ir.Operation], stays: Callable[[ir.Operation],
     - an op is elementwise, or a reduction of all its other loops, into memory that nobody has written to but a fill;
     - what is between two of them fits on the stack for one row, can be kept in the row of the group's result, or can be
       computed again by each reader (:func:`_repeated`);
-    - one of them is a reduction.
+    - one of them is a reduction;
+    - rows are not known to be very short.
 
     Args:
         ops: in program order.
@@ -176,7 +179,7 @@ def _group(
             members[value] = op
             waiting += [v for v, _ in _reads(op)]
     ops = _in_order(members)
-    if len(ops) < 2 or all(is_parallel(op) for op in ops):
+    if len(ops) < 2 or all(is_parallel(op) for op in ops) or _are_short(ops, rows):
         return None
     repeated = _repeated(ops, rows)
     return None if repeated is None else RowGroup(tuple(ops), rows, repeated)
@@ -290,6 +293,14 @@ def _dims(map_: ir.AffineMap) -> list[ir.AffineDimExpr]:
 
 def _reads(op: ir.Operation) -> list[tuple[ir.Value, ir.AffineMap]]:
     return list(zip(list(op.operands)[:-1], index_maps(op)[:-1], strict=True))
+
+
+def _are_short(ops: Sequence[ir.Operation], rows: int) -> bool:
+    """Whether the rows that are reduced are all known to be short."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    reductions = [op for op in ops if not is_parallel(op)]
+    shapes = [list(v.type.shape)[rows:] for op in reductions for v, m in _reads(op) if len(m.results) == m.n_dims]
+    return bool(shapes) and all(dynamic not in shape and prod(shape) < _SHORTEST for shape in shapes)
 
 
 def _row_bytes(value: ir.Value, rows: int) -> int | None:

@@ -213,6 +213,21 @@ return %y : {x}
     np.testing.assert_allclose(rx.compile(module)(*given), want, rtol=1e-5, atol=1e-5)
 
 
+def test_group_norm_is_a_norm_of_rows() -> None:
+    """As the torch importer writes it: scale and shift are per group and channel before the result is reshaped."""
+    x, r, g, p = tensor((2, 8, 5, 5), "f32"), tensor((2, 4, 2, 25), "f32"), tensor((2, 25), "f32"), tensor((4, 2, 1), "f32")
+    text = f"""func.func @main(%x: {x}, %p: {p}) -> {x} {{
+%r = "relax.reshape"(%x) : ({x}) -> {r}
+%one = "relax.full"() {{value = 1.0}} : () -> {g}
+%zero = "relax.full"() {{value = 0.0}} : () -> {g}
+%n = "relax.layer_norm"(%r, %one, %zero) {{axes = array<i64: 2, 3>}} : ({r}, {g}, {g}) -> {r}
+%m = "relax.multiply"(%n, %p) : ({r}, {p}) -> {r}
+%y = "relax.reshape"(%m) : ({r}) -> {x}
+return %y : {x}
+}}"""
+    assert len(kernels(text)) == 1
+
+
 def test_the_end_of_a_product_stays_with_it() -> None:
     x, w = tensor((8, 64), "f32"), tensor((2, 64, 32), "f32")
     text = f"""func.func @main(%x: {x}, %w: {w}) -> {x} {{
@@ -224,3 +239,9 @@ return %y : {x}
     after = outlined(text)
     assert len(re.findall(r"func.func private @\w+", after)) == 2
     assert len(re.findall("relax.rows", after)) == 1
+
+
+def test_short_rows_stay_apart() -> None:
+    assert "relax.rows" not in outlined(SOFTMAX.text((100, 7), "f32"))
+    assert "relax.rows" in outlined(SOFTMAX.text((100, 8), "f32"))
+    assert "relax.rows" in outlined(SOFTMAX.text(("n", "m"), "f32"))

@@ -69,24 +69,25 @@ def _instance_norm(op: TorchOp) -> list[ir.Value | None]:
 
 @handles("aten.group_norm", "aten.native_group_norm")
 def _group_norm(op: TorchOp) -> list[ir.Value | None]:
-    """Layer norm over each group's channels and positions, then scale and shift per channel."""
+    """Layer norm over each group's channels and positions, then scale and shift per channel before any other reshape."""
     native = op.key == "aten.native_group_norm"
     x, groups = op.tensor(0), op.integer(6 if native else 1, "number of groups")
     scale, shift = (op.optional(i) for i in ((1, 2) if native else (2, 3)))
     info = info_of(x)
     batch, channels, *rest = info.shape
-    size: Dim = channels // groups if channels is not None else None
+    positions: Dim = 1
     for dim in rest:
-        size = None if size is None or dim is None else size * dim
-    if not isinstance(size, int):
+        positions = None if positions is None or dim is None else positions * dim
+    if not isinstance(positions, int) or not isinstance(channels, int):
         raise RelaxError("expected group norm over dimensions of known size")
-    flat = reshape(x, (batch, groups, size))
-    ones, zeros = full(1, info.dtype, [size]), full(0, info.dtype, [size])
-    result = reshape(emit(ops.LayerNorm, flat, ones, zeros, epsilon=op.number(7 if native else 4, 1e-5)), info.shape)
+    each = channels // groups
+    result = reshape(x, (batch, groups, each, positions))
+    ones, zeros = (full(value, info.dtype, [each, positions]) for value in (1, 0))
+    result = emit(ops.LayerNorm, result, ones, zeros, axes=[2, 3], epsilon=op.number(7 if native else 4, 1e-5))
     for op_class, value in ((ops.Multiply, scale), (ops.Add, shift)):
         if value is not None:
-            result = emit(op_class, result, _per_channel(value, len(rest)))
-    return [result, None, None][: len(op.results)]
+            result = emit(op_class, result, reshape(value, (groups, each, 1)))
+    return [reshape(result, info.shape), None, None][: len(op.results)]
 
 
 def _per_channel(value: ir.Value, positions: int) -> ir.Value:
