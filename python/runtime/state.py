@@ -18,7 +18,8 @@ class State(Mapping[str, Array]):
     """Arrays by name, made with their first values when they are first needed.
 
     ``state["keys"]`` is the memory that calls write to; ``state["keys"] = array`` copies into it. One call at a time: further
-    calls with the same state wait, calls with other states run beside it.
+    calls with the same state wait, calls with other states run beside it. What a call takes as an input must not share memory
+    with what it updates: hand it a copy.
 
     Attributes:
         lock: held while a call uses the state.
