@@ -48,6 +48,11 @@ class Options:
         """Seconds that a command may take now."""
         return max(1.0, min(self.load_seconds, self.end - time.monotonic()))
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has to be over."""
+        return time.monotonic() > self.end - 1
+
 
 @dataclass
 class Outcome:
@@ -56,7 +61,7 @@ class Outcome:
     Attributes:
         seconds: a median per turn.
         ratio: its median to that of ours in the same rounds.
-        status: ``"timed"``, ``"failed"``, ``"not installed"`` or ``"not applicable"``; ``text`` says more.
+        status: ``"timed"``, ``"failed"``, ``"not installed"``, ``"not applicable"`` or ``"not run"``; ``text`` says more.
         facts: what the peer told when it loaded the case: difference from torch, seconds to load, a note.
     """
 
@@ -141,17 +146,23 @@ class Runner:
             tell(f"{case.name}: torch's results, files")
             work = self._reference.ask("reference", 2 * self._options.patience, case=case.name, formats=self._formats(case))
             for threads in self._threads:
-                yield self._row(case, threads, work, tell)
+                yield self._not_run(case, threads) if self._options.is_over else self._row(case, threads, work, tell)
         except FailureError as error:
+            if self._options.is_over:
+                yield from self.skipped(case)
+                return
             outcome = Outcome(status="failed", text=f"torch's results: {error}")
             yield from (Row(case, t, {p.name: outcome for p in self._peers}) for t in self._threads)
         finally:
             shutil.rmtree(self._options.folder / case.name, ignore_errors=True)
 
-    def skipped(self, case: Case, text: str) -> Iterator[Row]:
-        """Rows of a case that is not run."""
-        outcome = Outcome(status="not run", text=text)
-        yield from (Row(case, t, {p.name: outcome for p in self._peers}) for t in self._threads)
+    def skipped(self, case: Case) -> Iterator[Row]:
+        """Rows of a case that there is no time for."""
+        yield from (self._not_run(case, threads) for threads in self._threads)
+
+    def _not_run(self, case: Case, threads: int) -> Row:
+        outcome = Outcome(status="not run", text="over the budget")
+        return Row(case, threads, {p.name: outcome for p in self._peers})
 
     def _python(self, peer: Peer) -> str:
         return self._options.python if peer.name == OURS else self._options.peers_python
@@ -190,7 +201,9 @@ class Runner:
             outcome.facts = process.ask("load", self._options.patience, case=row.case.name)
         except FailureError as error:
             outcome.status, outcome.text = "failed" if error.applicable else "not applicable", str(error)
-            if error.late:
+            if error.late and self._options.is_over:
+                outcome.status, outcome.text = "not run", "over the budget"
+            elif error.late:
                 self._late[peer.name, row.case.name] = f"{error} with {row.threads} thread(s)"
         return outcome.status == "timed"
 
@@ -199,14 +212,17 @@ class Runner:
         end = time.monotonic() + self._options.case_seconds
         times: dict[str, list[float]] = {p.name: [] for p in peers}
         for i in range(self._options.rounds):
-            if i >= 3 and time.monotonic() > end:
+            if (i >= 3 and time.monotonic() > end) or self._options.is_over:
                 break
             tell(f"{row.case.name}: round {i + 1}")
             self._meters[row.threads].turn()
             for peer in peers[i % len(peers) :] + peers[: i % len(peers)]:
                 self._turn(row, peer, times)
         for peer in peers:
-            row.outcomes[peer.name].seconds += times[peer.name]
+            outcome = row.outcomes[peer.name]
+            outcome.seconds += times[peer.name]
+            if outcome.status == "timed" and not outcome.seconds:
+                outcome.status, outcome.text = "not run", "over the budget"
         ours = times.get(OURS)
         for name, values in times.items():
             if ours and values and row.outcomes[name].status == "timed":
@@ -221,6 +237,8 @@ class Runner:
             times[peer.name].append(statistics.median(told["times"]))
         except FailureError as error:
             outcome.status, outcome.text = "failed", str(error)
+            if error.late and self._options.is_over:
+                outcome.status, outcome.text = "not run", "over the budget"
             times[peer.name].clear()
 
     def _drop(self, row: Row, peers: list[Peer]) -> None:

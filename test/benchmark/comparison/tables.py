@@ -38,6 +38,8 @@ def row_text(row: Row) -> str:
     threads = "1 thread" if row.threads == 1 else f"{row.threads} threads"
     limit = f"   limit {_time(row.limit)} ({row.bound})" if row.limit else ""
     lines = [f"{row.case.name}, {threads}{limit}"]
+    if all(outcome.status == "not run" for outcome in row.outcomes.values()):
+        return f"{lines[0]}\n  not run: {row.outcomes[OURS].text}"
     for name, outcome in row.outcomes.items():
         lines.append(f"  {name:14s} {_outcome_text(row, name, outcome)}")
     return "\n".join(lines)
