@@ -72,12 +72,19 @@ def prepare(module: ir.Operation, name: str, raw: Arrays) -> dict[str, np.ndarra
     if transform is None:
         return dict(raw)
     names = _output_names(module, transform)
-    results = _run(module, transform, [], raw)
+    results = _results(module, transform, [], raw)
     assert len(names) == len(results)
-    return dict(zip(names, results, strict=True))
+    # Weights that stay in a tuple go by the names that they had.
+    kept = dict(raw) if any(isinstance(r, tuple) for r in results) else {}
+    return kept | {n: r for n, r in zip(names, results, strict=True) if not isinstance(r, tuple)}
 
 
 def _run(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], weights: Arrays) -> tuple[np.ndarray, ...]:
+    return tuple(leaf for r in _results(module, function, inputs, weights) for leaf in leaves(r))
+
+
+def _results(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], weights: Arrays) -> tuple[Any, ...]:
+    """What a function returns, or else hands over."""
     handed: dict[int, np.ndarray] = {}
 
     def provider(index: int | None, name: str | None, **bound: Any) -> np.ndarray:
@@ -89,7 +96,7 @@ def _run(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], wei
 
     wanted = {n: weights[n] for n in entry_weights(function)}
     results = evaluate(module, name_of(function), _inputs(function, inputs), wanted, provider, sink)
-    return tuple(leaf for r in results for leaf in leaves(r)) or tuple(handed[i] for i in sorted(handed))
+    return tuple(results) or tuple(handed[i] for i in sorted(handed))
 
 
 def _inputs(function: func.FuncOp, inputs: Sequence[Any]) -> list[Any]:
