@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class BoundEntry:
         for value, dtype in zip(inputs, self._dtypes, strict=True):
             if type(value) is not np.ndarray or value.dtype != dtype or not value.flags.carray:
                 usual = False
-        arrays: Sequence[Any] = inputs if usual else [self._checked(i, value) for i, value in enumerate(inputs)]
+        arrays = cast(Any, inputs) if usual else [self._checked(i, value) for i, value in enumerate(inputs)]
         plan = self._plan(tuple([a.shape for a in arrays]))
         outputs: list[Any] = []
         pointers = self._pointers.from_buffer_copy(self._template)

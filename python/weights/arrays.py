@@ -81,7 +81,8 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
 def address(array: Array) -> int:
     """Where an array's first element lies."""
     try:
-        return ctypes.addressof(_Byte.from_buffer(array))  # a third of the interface's time, which makes a dictionary
+        # A third of the time of the interface, which makes a dictionary.
+        return ctypes.addressof(_Byte.from_buffer(cast(Any, array)))
     except (TypeError, ValueError, BufferError):  # read-only, empty, or of a dtype that buffers do not know
         return array.__array_interface__["data"][0]
 
@@ -100,7 +101,7 @@ def aligned_block(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[Array, 
     nbytes = math.prod(shape) * dtype.itemsize
     try:
         block = np.empty(nbytes + ALIGNMENT, np.uint8)
-        start = ctypes.addressof(_Byte.from_buffer(block))
+        start = ctypes.addressof(_Byte.from_buffer(cast(Any, block)))
         offset = -start % ALIGNMENT
         return np.ndarray(shape, dtype, block, offset), start + offset
     except (MemoryError, ValueError, OverflowError):
