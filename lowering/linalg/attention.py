@@ -166,12 +166,12 @@ class _Kernel:
             first = b.arith("muli", which, at_once)
             whole = at_once == 1 or (isinstance(rows, int) and rows % at_once == 0 and not kernel.given)
             count = at_once if whole else b.arith("minsi", b.arith("subi", rows, first), at_once)
-            lead = [[*self._batch(i, outer), group if i else head] for i in range(3)]
-            return kernel.build(Place(*lead, [*outer, head], first, count), result)
+            query, key, value = ([*self._batch(i, outer), group if i else head] for i in range(3))
+            return kernel.build(Place(query, key, value, [*outer, head], first, count), result)
 
         sizes = [*batch, groups, b.arith("divsi", ratio, step), b.arith("ceildivsi", rows, at_once)]
-        query, key = (value_type(v).rank for v in kernel.operands[:2])
-        shared = [] if kernel.given else [*((0, axis) for axis in range(query)), (1, key - 2)]
+        of_query, of_key = (value_type(v).rank for v in kernel.operands[:2])
+        shared = [] if kernel.given else [*((0, axis) for axis in range(of_query)), (1, of_key - 2)]
         return flat_loop(b, sizes, out, block, shared)
 
     def _batch(self, operand: int, indices: Sequence[Size]) -> list[Size]:
