@@ -100,8 +100,9 @@ def initial_state(function: func.FuncOp) -> dict[str, ir.DenseElementsAttr]:
     if STATE not in function.attributes:
         return {}
     attribute = function.attributes[STATE]
-    found = {item.name: item.attr for item in attribute} if isinstance(attribute, ir.DictAttr) else {"": attribute}
-    if not all(isinstance(value, ir.DenseElementsAttr) for value in found.values()):
+    items = {item.name: item.attr for item in attribute} if isinstance(attribute, ir.DictAttr) else {"": attribute}
+    found = {name: value for name, value in items.items() if isinstance(value, ir.DenseElementsAttr)}
+    if len(found) < len(items):
         raise RelaxError(f"'func.func' op expected {STATE} such as {{cache = dense<0.0> : tensor<8xf32>}}, got {attribute}",
                          function.location)  # fmt: skip
     return found

@@ -71,7 +71,10 @@ def add_destinations(function: func.FuncOp, state: Mapping[int, int] | None = No
             source = written.get(value, current)
             returned.operands[i] = written[value] = _materialized(source, out)
         # All that comes from another state is read before the first one changes.
-        sources = {i: _apart(written.get(values[i], values[i]), block.arguments[kept[i]]) for i in kept}
+        sources: dict[int, ir.Value] = {}
+        for i, position in kept.items():
+            value: ir.Value = values[i]
+            sources[i] = _apart(written.get(value, value), block.arguments[position])
         for i, source in sources.items():
             if source != block.arguments[kept[i]]:
                 returned.operands[i] = _materialized(source, block.arguments[kept[i]])
@@ -114,7 +117,7 @@ def _apart(source: ir.Value, state: ir.Value) -> ir.Value:
     while not isinstance(root, ir.BlockArgument):
         owner = root.owner.operation
         if owner.name == "func.call":
-            root = owner.operands[len(owner.operands) - len(owner.results) + root.result_number]
+            root = owner.operands[len(owner.operands) - len(owner.results) + list(owner.results).index(root)]
         elif owner.name in _SAME_MEMORY:
             root = owner.operands[_SAME_MEMORY[owner.name]]
         else:
