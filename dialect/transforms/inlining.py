@@ -19,7 +19,7 @@ from ..symbolic import Expr, symbol
 from ..traversal import clone_with, nested_operations, operations
 from ..tuples import CAST, element_types
 
-__all__ = ["DEFINING_OPS", "NO_INLINE", "CallInliner", "defined_symbols"]
+__all__ = ["DEFINING_OPS", "NO_INLINE", "CallInliner", "defined_symbols", "unused_symbol"]
 
 #: Upstream's mark of a function that stays a function.
 NO_INLINE = "no_inline"
@@ -130,7 +130,7 @@ class CallInliner:
                 defined.update(dict.fromkeys(sorted(self.uses.of_type(op.results[0].type) - bound)))
         renamed: dict[str, int | Expr] = {}
         for name in defined:
-            fresh = _fresh(name, taken)
+            fresh = unused_symbol(name, taken)
             taken.add(fresh)
             if fresh != name:
                 renamed[name] = symbol(fresh)
@@ -156,7 +156,8 @@ def _all_operations(body: Iterable[ir.Operation]) -> Iterator[ir.Operation]:
         yield from nested_operations(op)
 
 
-def _fresh(name: str, taken: set[str]) -> str:
+def unused_symbol(name: str, taken: set[str]) -> str:
+    """The name, or the first of ``name_1``, ``name_2`` ... that is not taken."""
     candidate, number = name, 0
     while candidate in taken:
         number += 1

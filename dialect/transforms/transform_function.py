@@ -14,8 +14,11 @@ from ..functions import TRANSFORM_FOR, body_of, name_of, num_input, result_names
 from ..op import DefiningOp
 from ..purity import Purity
 from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, weight_names
-from ..symbol_uses import SymbolUses, bound_symbols, definers
+from ..struct_info import TensorInfo, is_tensor
+from ..symbol_uses import SymbolUses, bound_symbols, definers, substitute_symbols
+from ..symbolic import Expr, symbol
 from ..traversal import clone_with, free_values, is_unused, operations
+from .inlining import defined_symbols, unused_symbol
 from .prepared_names import distinct, result_names_of
 
 __all__ = ["TransformFunction", "key_of", "prepared_values"]
@@ -39,6 +42,7 @@ class TransformFunction:
         self._taken = {*self._names.values(), *self.prepared}
         self._output_names = {value: name for name, value in reversed(self.prepared.items())}
         self._numbers: dict[tuple[object, ...], list[ir.Value]] = {}
+        self._symbols = defined_symbols(function, SymbolUses())
         for op in operations(self._block):
             self._enter(op)
         self._names.update(self._output_names)
@@ -89,15 +93,44 @@ class TransformFunction:
         Args:
             ops: pure ops that read only each other's results and keys of ``mapping``.
             mapping: values of inference to values here; the ops' results are added.
+
+        A symbol that one of the ops defines gets a new name where another function's weights or ops have it.
         """
         where = ir.InsertionPoint(operations(self._block)[-1])
+        own = bound_symbols(v.type for v in mapping)
+        renamed = _translation(mapping)
         for op in ops:
-            key = key_of(op, mapping)
-            known = self._numbers.get(key) if key is not None else None
-            if known is not None:
-                mapping.update(zip(op.results, known, strict=True))
+            clone = clone_with(op, mapping, where)
+            if renamed:
+                substitute_symbols(clone, renamed)
+            known = self._known(clone)
+            if known is None and isinstance(clone.opview, DefiningOp):
+                renamed |= self._rename(clone, own)
+                known = self._known(clone)
+            if known is None:
+                self._enter(clone)
                 continue
-            self._enter(clone_with(op, mapping, where))
+            mapping.update(zip(op.results, known, strict=True))
+            clone.erase()
+
+    def _known(self, op: ir.Operation) -> list[ir.Value] | None:
+        """The results of an equal op that is here."""
+        key = key_of(op, {})
+        return self._numbers.get(key) if key is not None else None
+
+    def _rename(self, op: ir.Operation, own: set[str]) -> dict[str, int | Expr]:
+        """Gives the symbols that an op defines names that nothing here has; ``own`` are those of the function's weights."""
+        defined = bound_symbols(r.type for r in op.results) - own
+        renamed: dict[str, int | Expr] = {}
+        for name in sorted(defined):
+            fresh = unused_symbol(name, self._symbols)
+            self._symbols.add(fresh)
+            own.add(name)
+            if fresh != name:
+                renamed[name] = symbol(fresh)
+        if renamed:
+            substitute_symbols(op, renamed)
+        return renamed
 
     def output_name(self, value: ir.Value) -> str:
         """The name of a value as a prepared weight: the one it has, or a new one."""
@@ -145,6 +178,18 @@ class TransformFunction:
         sources = [self._names[v] for v in free_values(op) if v in self._names]
         if sources:  # what comes from constants alone lends no name
             self._names.update(zip(op.results, result_names_of(op, sources), strict=True))
+
+
+def _translation(mapping: Mapping[ir.Value, ir.Value]) -> dict[str, int | Expr]:
+    """What symbols of inference are called here: values that were prepared before may have sizes under new names."""
+    found: dict[str, int | Expr] = {}
+    for outside, inside in mapping.items():
+        if outside.type == inside.type or not (is_tensor(outside) and is_tensor(inside)):
+            continue
+        for dim, known in zip(TensorInfo.of(outside).shape, TensorInfo.of(inside).shape, strict=True):
+            if isinstance(dim, Expr) and isinstance(known, Expr) and dim != known and dim == symbol(str(dim)):
+                found[str(dim)] = known
+    return found
 
 
 def prepared_values(function: func.FuncOp, weights: Sequence[str]) -> dict[str, ir.Value]:

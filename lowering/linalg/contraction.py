@@ -145,8 +145,13 @@ def sum_products(
         return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
 
     inputs = [(left.value, [*left.batch, *([k, m] if turned else [m, k])]), (right.value, [*right.batch, *matrix])]
-    mark = {_CONTRACTION: ir.UnitAttr.get()}
+    mark = {_CONTRACTION: ir.UnitAttr.get()} if _can_be_tiled(left.value, start) else {}
     return b.generic("p" * rank + "r", inputs, start, body, range(rank), mark)
+
+
+def _can_be_tiled(left: ir.Value, start: ir.Value) -> bool:
+    """Whether there is a sum, and more than one: loops of size one are none, and what has no loops has no tiles."""
+    return value_type(left).shape[-1] != 1 and any(d != 1 for d in value_type(start).shape)
 
 
 def sum_dtype(operand: ir.Type, result: ir.Type) -> ir.Type:

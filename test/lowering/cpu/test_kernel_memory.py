@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import relaxir as rx
@@ -36,3 +37,21 @@ def test_a_kernel_that_allocates_is_refused():
     module: ir.Module = parse_module(text, "-", new_context())
     with pytest.raises(RelaxError, match="expected a kernel without memory of its own, got a copy"):
         pipeline._check_kernels_allocate_nothing(module.operation)
+
+
+@pytest.mark.parametrize("weight", [True, False])
+@pytest.mark.parametrize("inner", [1, 3])
+@pytest.mark.parametrize("columns", [1, 4])
+@pytest.mark.parametrize("rows", [1, 5, "m"])
+def test_products_with_dimensions_of_one_need_no_memory_either(rows, columns, inner, weight):
+    b = rx.Builder()
+    with b.function("main"):
+        x, c = b.input("x", (rows, inner), "f32"), b.input("c", (columns,), "f32")
+        w = (b.weight if weight else b.input)("w", (inner, columns), "f32")
+        b.output(b.relu(b.add(b.matmul(x, w), c)))
+    made = rx.compile(b.build())
+    rng = np.random.default_rng(0)
+    shapes = ((2 if rows == "m" else rows, inner), (columns,), (inner, columns))
+    xs, cs, ws = (rng.standard_normal(s, np.float32) for s in shapes)
+    got = made.bind(made.prepare({"w": ws}))(xs, cs) if weight else made(xs, cs, ws)
+    np.testing.assert_allclose(got, np.maximum(xs @ ws + cs, 0), rtol=1e-6, atol=1e-6)
