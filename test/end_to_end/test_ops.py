@@ -153,7 +153,8 @@ INTEGER = [
 #: Ops that are no computation of their own, each with where it is tested.
 ELSEWHERE = {
     "constant": "in the cases above", "get_param": "test/transforms", "set_output": "test/transforms",
-    "bind_argument": "test/transforms", "prim_value": "test_shape_values.py", "to_vdevice": "test/lowering/linalg", "hint_on_device": "test/transforms",
+    "bind_argument": "test/transforms", "prim_value": "test_shape_values.py", "to_vdevice": "test/lowering/linalg",
+    "hint_on_device": "test/transforms",
 }  # fmt: skip
 
 

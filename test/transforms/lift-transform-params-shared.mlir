@@ -68,14 +68,14 @@ func.func @c(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {
 // CHECK-LABEL: func.func @transform_params
 // CHECK: "relax.match_cast"(%{{.*}}) : (tensor<2x2xf32>) -> tensor<?x2xf32, {sym = ["m_1"]}>
 // CHECK: "relax.exp"(%{{.*}}) : (tensor<?x2xf32, {sym = ["m_1"]}>) -> tensor<?x2xf32, {sym = ["m_1"]}>
-// CHECK: func.func @main(%{{.*}}: tensor<2x2xf32> {{.*}}, %{{.*}}: tensor<?x2xf32, {sym = ["m"]}> {relax.name = "w.match_cast.exp"})
-func.func @main(%x: tensor<2x2xf32> {relax.name = "x"}, %w: tensor<2x2xf32> {relax.name = "w"}) -> tensor<?x2xf32, {sym = ["m"]}>
+// CHECK: func.func @a(%{{.*}}: tensor<2x2xf32> {{.*}}, %{{.*}}: tensor<?x2xf32, {sym = ["m"]}> {relax.name = "w.match_cast.exp"})
+func.func @a(%x: tensor<2x2xf32> {relax.name = "x"}, %w: tensor<2x2xf32> {relax.name = "w"}) -> tensor<?x2xf32, {sym = ["m"]}>
     attributes {relax.num_input = 1 : i64} {
   %0 = "relax.match_cast"(%w) : (tensor<2x2xf32>) -> tensor<?x2xf32, {sym = ["m"]}>
   %1 = "relax.exp"(%0) : (tensor<?x2xf32, {sym = ["m"]}>) -> tensor<?x2xf32, {sym = ["m"]}>
   return %1 : tensor<?x2xf32, {sym = ["m"]}>
 }
-func.func @decode(%x: tensor<2xf32> {relax.name = "x"}, %v: tensor<?x2xf32, {sym = ["m"]}> {relax.name = "v"})
+func.func @b(%x: tensor<2xf32> {relax.name = "x"}, %v: tensor<?x2xf32, {sym = ["m"]}> {relax.name = "v"})
     -> tensor<?x2xf32, {sym = ["m"]}> attributes {relax.num_input = 1 : i64} {
   return %v : tensor<?x2xf32, {sym = ["m"]}>
 }
