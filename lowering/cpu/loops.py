@@ -76,7 +76,7 @@ def _found(root: ir.Operation, *names: str) -> list[ir.Operation]:
 
 def _carried(loop: ir.Operation, block: ir.Block) -> list[ir.Value]:
     """The arguments of a region that hold a loop's state: those after the counter."""
-    arguments = list(block.arguments)
+    arguments = list[ir.Value](block.arguments)
     return arguments[1:] if loop.name == "scf.for" else arguments
 
 
