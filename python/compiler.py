@@ -38,7 +38,7 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None, ca
 
     Args:
         module: relax functions; not changed.
-        target: ``"cpu"``, the machine this runs on.
+        target: ``"cpu"``, the machine this runs on, or one it can run, such as ``"cpu:x86-64-v3"``.
         pipeline: the relax passes to run first instead of ``DEFAULT_PIPELINE``; without ``relax-lift-transform-params``
             nothing is prepared, and the executable computes on the weights as they are.
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
