@@ -60,7 +60,16 @@ class CallInliner:
         calls = [(call, callee) for call in calls_in(caller.operation) if (callee := self.inlinable(call)) is not None]
         taken = defined_symbols(caller, self.uses) if calls else set[str]()
         for call, callee in calls:
-            self.inline(call, callee, taken)
+            if taken.isdisjoint(self.symbols_of_calls(callee)):
+                self.inline(call, callee, taken)
+
+    def symbols_of_calls(self, function: func.FuncOp) -> set[str]:
+        """Symbols that a function defines itself and that calls in it mention: inlining may rename them, callees do not."""
+        body = list(nested_operations(function.operation))
+        defined = {s for op in body if op.name in DEFINING_OPS for s in self.uses.of_type(op.results[0].type)}
+        defined -= _symbols_of(function.regions[0].blocks[0].arguments, self.uses)
+        calls = [op for op in body if op.name == "func.call"] if defined else []
+        return defined.intersection(_symbols_of((v for op in calls for v in (*op.operands, *op.results)), self.uses))
 
     def inline(self, call: ir.Operation, callee: func.FuncOp, taken: set[str]) -> list[ir.Operation]:
         """Replaces a call by the body of what it calls.

@@ -77,12 +77,7 @@ class Lifting:
         """Whether a call mentions symbols that the function around it defines: inlining may rename them, callees do not."""
         name = name_of(function)
         if name not in self._own_symbols:
-            body = list(nested_operations(function.operation))
-            defined = {s for op in body if op.name in DEFINING_OPS for s in self.uses.of_type(op.results[0].type)}
-            defined -= {s for a in function.regions[0].blocks[0].arguments for s in self.uses.of_type(a.type)}
-            calls = [op for op in body if op.name == "func.call"] if defined else []
-            values = [v for op in calls for v in (*op.operands, *op.results)]
-            self._own_symbols[name] = any(not defined.isdisjoint(self.uses.of_type(v.type)) for v in values)
+            self._own_symbols[name] = bool(self.inliner.symbols_of_calls(function))
         return self._own_symbols[name]
 
     def reveals(self, call: ir.Operation, callee: func.FuncOp, kinds: Iterable[int]) -> bool:

@@ -6,7 +6,7 @@ Before::
     %1 = "relax.add"(%0, %b)
     %2 = "relax.softmax"(%1)
 
-after, with ``dtype=bf16 out-dtype=bf16``::
+With ``dtype=bf16 out-dtype=bf16``, after::
 
     %b1 = "relax.astype"(%b) {dtype = bf16}            // on weights, so that lifting moves them: prepared weights are narrow
     %w1 = "relax.astype"(%w) {dtype = bf16}

@@ -17,7 +17,7 @@ from ..signature import erase_arguments, named, set_argument_attributes, set_res
 from ..struct_info import TensorInfo, is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols, definers, substitute_symbols
 from ..symbolic import Expr, symbol
-from ..traversal import clone_with, free_values, is_unused, operations
+from ..traversal import clone_with, free_values, is_unused, nested_operations, operations
 from .inlining import defined_symbols, unused_symbol
 from .prepared_names import distinct, result_names_of
 
@@ -102,6 +102,7 @@ class TransformFunction:
         for op in ops:
             clone = clone_with(op, mapping, where)
             if renamed:
+                _check_calls(op, renamed)
                 substitute_symbols(clone, renamed)
             known = self._known(clone)
             if known is None and isinstance(clone.opview, DefiningOp):
@@ -178,6 +179,18 @@ class TransformFunction:
         sources = [self._names[v] for v in free_values(op) if v in self._names]
         if sources:  # what comes from constants alone lends no name
             self._names.update(zip(op.results, result_names_of(op, sources), strict=True))
+
+
+def _check_calls(op: ir.Operation, renamed: Mapping[str, int | Expr]) -> None:
+    """Raises RelaxError where a call mentions a symbol that has another name here: the called function says the old one."""
+    uses = SymbolUses()
+    for call in [op, *nested_operations(op)]:
+        clash = sorted(uses.of_op(call).intersection(renamed)) if call.name == "func.call" else []
+        if clash:
+            raise RelaxError(
+                f"'func.call' op expected a symbol that no other function's weights have, got '{clash[0]}': inline it first",
+                call.location,
+            )
 
 
 def _translation(mapping: Mapping[ir.Value, ir.Value]) -> dict[str, int | Expr]:

@@ -154,7 +154,7 @@ INTEGER = [
 ELSEWHERE = {
     "constant": "in the cases above", "get_param": "test/transforms", "set_output": "test/transforms",
     "bind_argument": "test/transforms", "prim_value": "test_shape_values.py", "to_vdevice": "test/lowering/linalg",
-    "hint_on_device": "test/transforms",
+    "hint_on_device": "test/transforms", "index_copy": "test_state.py",
 }  # fmt: skip
 
 

@@ -13,24 +13,24 @@ from relaxir.tools import relax_opt
 
 
 @dataclass(frozen=True)
-class Breaks(pass_manager.Pass):
+class HasABug(pass_manager.Pass):
     """Has a bug."""
 
-    name: ClassVar[str] = "test-breaks"
+    name: ClassVar[str] = "test-has-a-bug"
 
     def run(self, op: ir.Operation) -> None:
         raise TypeError("a bug")
 
 
-pass_manager.register("test-breaks", lambda: Breaks)
+pass_manager.register("test-has-a-bug", lambda: HasABug)
 
 
 def test_a_bug_in_a_pass_leaves_a_reproducer_that_shows_it_again(tmp_path):
     source, saved = tmp_path / "in.mlir", tmp_path / "saved.mlir"
     source.write_text("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }")
     with pytest.raises(TypeError, match="a bug") as caught:
-        relax_opt.run([str(source), "--cse", "--test-breaks", f"--mlir-pass-pipeline-crash-reproducer={saved}"])
+        relax_opt.run([str(source), "--cse", "--test-has-a-bug", f"--mlir-pass-pipeline-crash-reproducer={saved}"])
     assert caught.value.__notes__ == [f"reproducer generated at '{saved}'"]
-    assert 'pipeline: "builtin.module(cse,test-breaks)"' in saved.read_text()
+    assert 'pipeline: "builtin.module(cse,test-has-a-bug)"' in saved.read_text()
     with pytest.raises(TypeError, match="a bug"):
         relax_opt.run([str(saved), "--run-reproducer"])
