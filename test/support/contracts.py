@@ -8,6 +8,7 @@ prints a line per failure and leaves the reduced module in the current folder, n
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +21,15 @@ from relaxir.dialect import pass_manager
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.conventions import check_module
 from relaxir.dialect.errors import RelaxError
-from relaxir.dialect.functions import name_of
+from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.pass_registry import is_registered
 from relaxir.dialect.pipeline_text import parse_pipeline
 from relaxir.dialect.reference.numeric import is_float
 from relaxir.dialect.relax import new_context
+from relaxir.dialect.symbol_uses import bound_symbols
+from relaxir.dialect.transforms.inlining import DEFINING_OPS
+from relaxir.dialect.traversal import nested_operations
 from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from support.module_generator import random_module
 from support.random_pipelines import PASSES, random_pipeline
@@ -50,6 +54,8 @@ def check_contracts(text: str, context: ir.Context, pipelines: Sequence[str], re
     except RelaxError:  # meant to be wrong
         return 0
     before, expected, compared = _text(module.operation), _evaluated(module.operation), 0
+    if _names_symbols_twice(module.operation):
+        pipelines = [p for p in pipelines if not _MERGES_SCOPES.search(p)]
     for pipeline in pipelines:
         after = _run(module.operation, pipeline, refusals)
         assert _text(module.operation) == before, f"{pipeline} changed its input"
@@ -57,6 +63,21 @@ def check_contracts(text: str, context: ir.Context, pipelines: Sequence[str], re
             _check_result(after, pipeline, expected)
             compared += len(expected)
     return compared
+
+
+# MLIR's own: it takes what is inside of a branch that is always taken, or of a loop that runs once, out of it.
+_MERGES_SCOPES = re.compile(r"(?<!relax-)\bcanonicalize\b")
+
+
+def _names_symbols_twice(module: ir.Operation) -> bool:
+    """Whether casts in different blocks of a function define symbols of one name (dialect/README.md: what comes of that)."""
+    for function in functions(module):
+        defined: dict[str, ir.Block] = {}
+        for op in nested_operations(function.operation):
+            for symbol in bound_symbols(r.type for r in op.results) if op.name in DEFINING_OPS else ():
+                if defined.setdefault(symbol, op.block) != op.block:
+                    return True
+    return False
 
 
 def failure(text: str, pipeline: str, context: ir.Context) -> str | None:

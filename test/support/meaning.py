@@ -62,7 +62,8 @@ def arguments_for(module: ir.Operation, name: str, rng: np.random.Generator) -> 
 
 def run_entry(module: ir.Operation, name: str, inputs: Sequence[np.ndarray], raw: Arrays) -> tuple[np.ndarray, ...]:
     """The results of an entry function for inputs and raw weights. More weights than it needs may be given."""
-    prepared = prepare(module, name, raw)
+    # A lazy function reads raw weights by their names, also when others of its weights are prepared.
+    prepared = dict(raw) | prepare(module, name, raw)
     return _run(module, _function(module, name), inputs, prepared)
 
 
