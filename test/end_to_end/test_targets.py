@@ -18,8 +18,6 @@ from relaxir.lowering.cpu.codegen import assembly, object_code
 from relaxir.lowering.target import TARGETS, Target
 from support.object_files import undefined_symbols
 
-X86 = pytest.mark.skipif(not Target.host().triple.startswith("x86_64"), reason="needs x86-64")
-
 #: What C runtimes have: memory, libm, and LLVM's OpenMP. Conversions of bf16 and f16 are not among it.
 RUNTIME = re.compile(
     r"mem(cpy|move|set)|relaxir_\w+|__kmpc_\w+|_GLOBAL_OFFSET_TABLE_"
@@ -59,7 +57,6 @@ def llvm_ir(name: str, dtype: str, *ops: str) -> str:
     return found[0]
 
 
-@X86
 @pytest.mark.parametrize("name", ["x86-64", "x86-64-v2", "x86-64-v3"])
 def test_a_quantized_model_on_narrower_processors(name: str) -> None:
     module = rx.Module.parse(model("None", 96, "n"))
@@ -71,13 +68,11 @@ def test_a_quantized_model_on_narrower_processors(name: str) -> None:
         np.testing.assert_allclose(executable(ids), want, rtol=0, atol=1e-5 * np.abs(want).max())
 
 
-@X86
 @pytest.mark.parametrize(("name", "dtype"), [("x86-64", "f32"), ("x86-64", "f16"), ("x86-64-v2", "bf16"), ("x86-64-v3", "f32")])
 def test_ops_on_narrower_processors(name: str, dtype: str) -> None:
     check(module_of(CASES, dtype, None), CASES, dtype, ROWS, target=f"cpu:{name}")
 
 
-@X86
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_conversions_are_exact_without_instructions_for_them(dtype: str) -> None:
     builder = rx.Builder()
