@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....dialect.bindings import ir
 from .access import Memory
-from .nest import Nest, Operand, read_nest
+from .nest import Nest, Operand, collapse, read_nest
 
 __all__ = ["CONTRACTION", "Contraction", "Factor", "Group", "find_group", "match_contraction", "plain_dims"]
 
@@ -33,9 +33,10 @@ class Factor:
 
 @dataclass(frozen=True)
 class Contraction:
-    """``C[batch, m, n] += left[batch, m, k] * right[batch, k, n]``.
+    """``C[batch, m, n] += left[batch, m, outer, k] * right[batch, outer, k, n]``.
 
-    ``shared`` are the batch dimensions that ``right`` does not depend on; ``m`` is None when there is a single row.
+    ``shared`` are the batch dimensions that ``right`` does not depend on; ``m`` is None when there is a single row. ``outer``
+    are all reductions but the last one, ``k``.
     """
 
     nest: Nest
@@ -43,6 +44,7 @@ class Contraction:
     shared: tuple[int, ...]
     m: int | None
     n: int
+    outer: tuple[int, ...]
     k: int
     left: Factor
     right: Factor
@@ -62,8 +64,9 @@ def match_contraction(operation: ir.Operation, memory: Memory) -> Contraction | 
     """The roles of a contraction's dimensions, None when it is no sum of products that can be tiled."""
     nest = read_nest(operation, memory)
     parallel = [d for d in nest.extents if d not in nest.reductions]
-    if len(nest.outputs) != 1 or len(nest.reductions) != 1:
+    if len(nest.outputs) != 1 or not nest.reductions:
         return None
+    nest = collapse(nest, parallel)
     output, factors = nest.outputs[0].offset, _factors(nest)
     n = next((d for d in reversed(parallel) if output.factor(d).static == 1), None)
     if factors is None or n is None or output.floors():
@@ -75,8 +78,8 @@ def match_contraction(operation: ir.Operation, memory: Memory) -> Contraction | 
     m = next((d for d in reversed(parallel) if d != n and d not in inside), None)
     others = [d for d in parallel if d not in (m, n)]
     batch, shared = (tuple(d for d in others if (d in inside) == wanted) for wanted in (True, False))
-    (k,) = nest.reductions
-    return Contraction(nest, batch, shared, m, n, k, left, right)
+    *outer, k = (d for d in nest.extents if d in nest.reductions)
+    return Contraction(nest, batch, shared, m, n, tuple(outer), k, left, right)
 
 
 def find_group(contraction: ir.Operation, siblings: Sequence[ir.Operation]) -> Group:

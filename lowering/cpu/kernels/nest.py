@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ....dialect.bindings import ir
@@ -89,12 +89,12 @@ def read_nest(operation: ir.Operation, memory: Memory) -> Nest:
     return _without(nest, {d for d, size in extents.items() if size.static == 1}, {})
 
 
-def collapse(nest: Nest, rows: int = 0) -> Nest:
+def collapse(nest: Nest, kept: Iterable[int] = ()) -> Nest:
     """Merges neighbouring loops over which every operand is contiguous (or constant), so that vectors get longer.
 
-    The loops over dimensions below ``rows`` stay.
+    The loops over the dimensions ``kept`` stay.
     """
-    indexed = _indexed_dims(nest) | set(range(rows))
+    indexed = _indexed_dims(nest).union(kept)
     merged = True
     while merged:
         merged = False

@@ -93,7 +93,7 @@ class _Rows:
         for operation in self.operations:
             self.emitter.location = operation.location
             memory = Memory(self.emitter, buffers)
-            nest = collapse(read_nest(operation, memory), self.rows)
+            nest = collapse(read_nest(operation, memory), range(self.rows))
             Loops(nest, make_plan(nest, self.target, self.rows), self.emitter, memory).build_row(point)
 
     def _row_buffer(self, value: ir.Value) -> ir.Value:
