@@ -38,7 +38,7 @@ def invoke(
 
     Args:
         function: from :meth:`Library.function`.
-        tensors, symbols: C arrays.
+        tensors, symbols: C arrays, or their addresses as ``c_void_p``, which takes less to pass on.
         scratch: its arena; grown when the function asks for more.
         what: how errors name the call.
         checks: texts of the run-time checks.
@@ -48,10 +48,12 @@ def invoke(
         RelaxError: a run-time check failed, or there is no memory for the arena.
     """
     function.library.team.gather()
-    status = function(tensors, symbols, scratch.address, scratch.size)
+    status = function(tensors, symbols, scratch.pointer, scratch.extent)
+    if status == 0:
+        return
     if status > 0:
         scratch.grow(status)
-        status = function(tensors, symbols, scratch.address, scratch.size)
+        status = function(tensors, symbols, scratch.pointer, scratch.extent)
     if status == 0:
         return
     if status > 0:

@@ -1,40 +1,77 @@
-"""A compiled function with its weights in place: arrays in, arrays of the same kind out."""
+"""A compiled function with its weights in place: arrays in, arrays of the same kind out.
+
+Everything that calls have in common is made before the first one, because a call should cost no more than a few microseconds:
+what the weights' addresses are, how each input must look, and, for shapes that came before, how each output will.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..weights.arrays import Array, address, aligned_block, dtype_text, is_torch, to_numpy, to_torch
+from ..weights.arrays import Array, ArraySpec, address, aligned_block, dtype_text, is_torch, to_numpy, to_torch
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
 from .manifest import EntrySpec
+from .outputs import Memory, arranged_outputs, memory_range, output_memory
 from .scratch import ScratchPool
 from .shapes import Shape, ShapeSolver
 from .state import State
+from .torch_tensors import torch_tensors
 
 __all__ = ["BoundEntry"]
 
 # Shape combinations kept solved: a call with one symbol takes 46 us when it solves and 29 us when it looks up (busy 2 cores).
 _SHAPES_KEPT = 1024
 
+# Looked up once: a call takes each of them for every tensor.
+_ndarray, _addressof, _from_buffer = np.ndarray, ctypes.addressof, ctypes.c_char.from_buffer
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a set of input shapes determines: symbols as a C array and by name, dtypes and shapes of the outputs."""
+    """What a set of input shapes determines.
+
+    Attributes:
+        symbols: the symbols' values, a C array.
+        pointer: its address.
+        values: the same by name.
+        outputs: dtype, shape and bytes of each output.
+    """
 
     symbols: Any
+    pointer: ctypes.c_void_p
     values: Mapping[str, int]
-    outputs: tuple[tuple[np.dtype[Any], Shape], ...]
+    outputs: tuple[tuple[np.dtype[Any], Shape, int], ...]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """The pointers of one call, the weights' among them; calls that follow it use it again.
+
+    Attributes:
+        tensors: a C array.
+        pointer: its address.
+        state: the number of the state whose addresses are in it.
+    """
+
+    tensors: Any
+    pointer: ctypes.c_void_p = field(init=False)
+    state: int = -1
+
+    def __post_init__(self) -> None:
+        self.pointer = ctypes.c_void_p(ctypes.addressof(self.tensors))
 
 
 class BoundEntry:
-    """Calls one entry. Thread-safe: calls share nothing but read-only data, a pool of scratch buffers and a state's lock."""
+    """Calls one entry. Thread-safe: calls share nothing but read-only data, pools of buffers and a state's lock."""
 
     def __init__(self, spec: EntrySpec, function: EntryFunction, weights: Sequence[Array], scratch: ScratchPool):
         """Prepares what all calls have in common.
@@ -55,86 +92,192 @@ class BoundEntry:
         self._weights = [as_argument(w) for w in weights]
         first_weight = len(spec.inputs) + len(spec.state)
         self._first_output = first_weight + len(weights)
-        self._positions = spec.input_positions
-        template = pointer_array([0] * first_weight + [address(w) for w in self._weights] + [0] * len(spec.outputs))
-        self._pointers: Any = type(template)
-        self._template = bytes(template)
-        self._dtypes = [s.dtype for s in spec.inputs]
+        template = [0] * first_weight + [address(w) for w in self._weights] + [0] * len(spec.outputs)
+        self._template = pointer_array(template)
+        self._frames: list[_Frame] = []
+        self._inputs = [(i, s.dtype, s.dtype.alignment) for i, s in zip(spec.input_positions, spec.inputs, strict=True)]
         self._solver = ShapeSolver(spec)
         self._plan = functools.lru_cache(_SHAPES_KEPT)(self._planned)
 
-    def __call__(self, *inputs: object, state: State | None = None, **named: object) -> Any:
+    def call(self, inputs: tuple[object, ...], named: Mapping[str, object], state: State | None, out: object) -> Any:
         """Runs the entry.
 
         Args:
-            state: what an entry with state updates.
             inputs: NumPy arrays, torch tensors, or anything with ``__dlpack__`` or ``__array_interface__``, in order.
                 Contiguous ones are passed as they are, others are copied.
             named: the same by name.
+            state: what an entry with state updates.
+            out: where to put results, see :meth:`Executable.__call__`.
 
         Returns:
             The output, or a tuple when there is not exactly one: torch tensors when an input is one, else NumPy arrays.
 
         Raises:
-            RelaxError: an input is missing, has another dtype or shape, or a run-time check fails.
+            RelaxError: an input is missing, an input or output has another dtype or shape, or a run-time check fails.
         """
-        spec = self.spec
-        if named or len(inputs) != len(spec.inputs):
+        if named or len(inputs) != len(self._inputs):
             inputs = self._arranged(inputs, named)
-        # What most callers give, contiguous and aligned arrays of the dtype, is let through here.
-        usual = True
-        for value, dtype in zip(inputs, self._dtypes, strict=True):
-            if type(value) is not np.ndarray or value.dtype != dtype or not value.flags.carray:
-                usual = False
-        arrays = cast(Any, inputs) if usual else [self._checked(i, value) for i, value in enumerate(inputs)]
-        plan = self._plan(tuple([a.shape for a in arrays]))
-        outputs: list[Any] = []
-        pointers = self._pointers.from_buffer_copy(self._template)
-        for i, array in zip(self._positions, arrays, strict=True):
-            pointers[i] = address(array)
-        for i, (dtype, shape) in enumerate(plan.outputs, self._first_output):
-            array, pointers[i] = aligned_block(dtype, shape)
-            outputs.append(array)
-        if spec.state:
-            self._invoke_with_state(pointers, plan, state)
-        else:
-            self._invoke(pointers, plan)
-        if not usual and any(is_torch(value) for value in inputs):
-            outputs = [to_torch(a, f"output '{o.name}'") for o, a in zip(spec.outputs, outputs, strict=True)]
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def _invoke_with_state(self, pointers: Any, plan: _Plan, state: State | None) -> None:
-        if state is None:
-            raise RelaxError(f"{self._what}: expected a state, got none")
-        with state.lock:
-            state.check()
-            for spec in self.spec.state:
-                pointers[spec.argument] = state.address(spec.name)
-            try:
-                self._invoke(pointers, plan)
-            except RelaxError as error:
-                state.fail(str(error))
-                raise
-
-    def _invoke(self, pointers: Any, plan: _Plan) -> None:
-        scratch = self._scratch.take()
         try:
-            invoke(self._function, pointers, plan.symbols, scratch, self._what, self.spec.checks, plan.values)
-        finally:
-            self._scratch.give(scratch)
+            frame = self._frames.pop()
+        except IndexError:
+            frame = _Frame(type(self._template)(*self._template))
+        arrays: Sequence[object] = inputs
+        shapes = self._numpy_shapes(inputs, frame.tensors)
+        torch = shapes is None
+        if shapes is None:
+            shapes = self._torch_shapes(inputs, frame.tensors)
+        if shapes is None:
+            arrays, shapes = self._any_shapes(inputs, frame.tensors)
+            torch = any(is_torch(value) for value in inputs)
+        plan = self._plan(shapes)
+        if out is not None:
+            results = self._results_in(out, frame.tensors, plan, torch, arrays, state)
+        else:
+            results = self._results(frame.tensors, plan, torch)
+        if self.spec.state:
+            self._invoke_with_state(frame, plan, state)
+        else:
+            self._invoke(frame, plan)
+        self._frames.append(frame)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    # -- inputs ----------------------------------------------------------------------------------------------------
+
+    def _numpy_shapes(self, inputs: tuple[object, ...], tensors: Any) -> tuple[Shape, ...] | None:
+        """Enters the inputs' addresses if all are what most callers give: arrays of the dtype, contiguous and aligned."""
+        shapes: list[Shape] = []
+        for value, (position, dtype, alignment) in zip(inputs, self._inputs, strict=True):
+            if type(value) is not _ndarray or (value.dtype is not dtype and value.dtype != dtype):
+                return None
+            try:
+                where = _addressof(_from_buffer(cast(Any, value)))  # refuses what is not contiguous
+            except (TypeError, ValueError, BufferError):  # nor writable, is empty, or has a dtype that buffers do not know
+                return None
+            if where % alignment:
+                return None
+            tensors[position] = where
+            shapes.append(value.shape)
+        return tuple(shapes)
+
+    def _torch_shapes(self, inputs: tuple[object, ...], tensors: Any) -> tuple[Shape, ...] | None:
+        """The same for torch."""
+        torch = torch_tensors()
+        if torch is None:
+            return None
+        shapes: list[Shape] = []
+        for value, dtype, (position, _, alignment) in zip(inputs, self._torch_dtypes, self._inputs, strict=True):
+            if type(value) is not torch.type:
+                return None
+            tensor = cast(Any, value)
+            if tensor.dtype is not dtype or tensor.layout is not torch.strided or not tensor.is_cpu:
+                return None
+            try:
+                if not tensor.is_contiguous() or tensor.is_neg():
+                    return None
+                where = tensor.data_ptr()
+            except RuntimeError:  # has no memory, as within transformations of functions
+                return None
+            if where % alignment:
+                return None
+            tensors[position] = where
+            shapes.append(tensor.shape)
+        return tuple(shapes) if shapes else None
+
+    def _any_shapes(self, inputs: tuple[object, ...], tensors: Any) -> tuple[list[Array], tuple[Shape, ...]]:
+        """The same for everything else, with the arrays, which may be copies."""
+        arrays = [self._checked(i, value) for i, value in enumerate(inputs)]
+        for array, (position, _, _) in zip(arrays, self._inputs, strict=True):
+            tensors[position] = address(array)
+        return arrays, tuple([a.shape for a in arrays])
 
     def _checked(self, position: int, value: object) -> Array:
         spec = self.spec.inputs[position]
-        array = value if type(value) is np.ndarray else to_numpy(value, f"input '{spec.name}'")
+        array = to_numpy(value, f"input '{spec.name}'")
         if array.dtype != spec.dtype:
             raise RelaxError(f"input '{spec.name}': expected dtype {dtype_text(spec.dtype)}, got {dtype_text(array.dtype)}")
         return as_argument(array)
 
+    @functools.cached_property
+    def _torch_dtypes(self) -> list[Any]:
+        torch = torch_tensors()
+        assert torch is not None
+        return [torch.dtype(s.dtype) for s in self.spec.inputs]
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def _results(self, tensors: Any, plan: _Plan, torch: bool) -> list[Any]:
+        """New ones."""
+        results: list[Any] = []
+        for position, (dtype, shape, nbytes) in enumerate(plan.outputs, self._first_output):
+            array, tensors[position] = aligned_block(dtype, shape, nbytes)
+            results.append(array)
+        return [self._as_torch(i, a) for i, a in enumerate(results)] if torch else results
+
+    def _results_in(
+        self, out: object, tensors: Any, plan: _Plan, torch: bool, arrays: Sequence[object], state: State | None
+    ) -> list[Any]:
+        """What the caller gave, after checking it, and new ones where it gave none."""
+        taken = self._taken(arrays, state)
+        results: list[Any] = []
+        for i, value in enumerate(arranged_outputs(self.spec.outputs, out, self._what)):
+            dtype, shape, nbytes = plan.outputs[i]
+            position = self._first_output + i
+            if value is None:
+                array, tensors[position] = aligned_block(dtype, shape, nbytes)
+                results.append(self._as_torch(i, array) if torch else array)
+                continue
+            found = output_memory(self.spec.outputs[i], value, ArraySpec(dtype, shape), taken)
+            taken.append(Memory([found]))
+            tensors[position] = found[0]
+            results.append(value)
+        return results
+
+    def _taken(self, arrays: Sequence[object], state: State | None) -> list[Memory]:
+        """What results must not overlap, because a call reads it while it writes them."""
+        spec = self.spec
+        inputs = [memory_range(to_numpy(a, s.name), f"input '{s.name}'") for s, a in zip(spec.inputs, arrays, strict=True)]
+        held = [] if state is None else [memory_range(state[s.name], f"state '{s.name}'") for s in spec.state]
+        return [self._weight_memory, Memory(inputs + held)]
+
+    @functools.cached_property
+    def _weight_memory(self) -> Memory:
+        return Memory(memory_range(a, f"weight '{w.name}'") for w, a in zip(self.spec.weights, self._weights, strict=True))
+
+    def _as_torch(self, position: int, array: Array) -> Any:
+        return to_torch(array, f"output '{self.spec.outputs[position].name}'")
+
+    # -- the call --------------------------------------------------------------------------------------------------
+
+    def _invoke_with_state(self, frame: _Frame, plan: _Plan, state: State | None) -> None:
+        if state is None:
+            raise RelaxError(f"{self._what}: expected a state, got none")
+        with state.lock:
+            state.check()
+            if frame.state != state.number:
+                for spec in self.spec.state:
+                    frame.tensors[spec.argument] = state.address(spec.name)
+                frame.state = state.number
+            try:
+                self._invoke(frame, plan)
+            except RelaxError as error:
+                state.fail(str(error))
+                raise
+
+    def _invoke(self, frame: _Frame, plan: _Plan) -> None:
+        scratch = self._scratch.take()
+        try:
+            invoke(self._function, frame.pointer, plan.pointer, scratch, self._what, self.spec.checks, plan.values)
+        finally:
+            self._scratch.give(scratch)
+
     def _planned(self, shapes: tuple[Shape, ...]) -> _Plan:
         solved = self._solver.solve(shapes)
         values = {s.name: v for s, v in zip(self.spec.symbols, solved.symbols, strict=True)}
-        outputs = tuple((o.dtype, s) for o, s in zip(self.spec.outputs, solved.outputs, strict=True))
-        return _Plan(int64_array(solved.symbols), values, outputs)
+        outputs = tuple(
+            (o.dtype, s, math.prod(s) * o.dtype.itemsize) for o, s in zip(self.spec.outputs, solved.outputs, strict=True)
+        )
+        symbols = int64_array(solved.symbols)
+        return _Plan(symbols, ctypes.c_void_p(ctypes.addressof(symbols)), values, outputs)
 
     def _arranged(self, inputs: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         """Positional and named inputs in the entry's order."""

@@ -183,26 +183,37 @@ class Executable:
         """Gives :attr:`state` its first values again."""
         self._state.reset()
 
-    def __call__(self, *inputs: object, entry: str | None = None, state: State | None = None, **named: object) -> Any:
-        """Calls an entry; see :class:`BoundEntry`.
+    def __call__(
+        self, *inputs: object, entry: str | None = None, state: State | None = None, out: object = None, **named: object
+    ) -> Any:
+        """Calls an entry.
 
         Args:
-            inputs: in order.
+            inputs: NumPy arrays, torch tensors, or anything with ``__dlpack__`` or ``__array_interface__``, in order.
+                Contiguous ones are passed as they are, others are copied.
             entry: which one; not needed when there is only one, or one named ``main``.
             state: what it updates; by default :attr:`state`.
-            named: inputs by name (one that is itself named ``entry`` or ``state`` goes by position).
+            out: where to put results: an array or tensor, several in order, or some by name; None makes a new one. They must
+                be contiguous and share no memory with what the call reads. After a call that failed they hold anything.
+            named: inputs by name (one that is itself named ``entry``, ``state`` or ``out`` goes by position).
+
+        Returns:
+            The output, or a tuple when there is not exactly one: torch tensors when an input is one, else NumPy arrays; of
+            ``out``, what was given.
 
         Raises:
-            RelaxError: there is no such entry, it has no weights yet, an input is wrong, or a call that failed before left the
-                state half updated.
+            RelaxError: there is no such entry, it has no weights yet, an input or output is wrong, a run-time check fails, or a
+                call that failed before left the state half updated.
         """
-        if state is not None and not isinstance(state, State):
+        if state is None:
+            state = self._state
+        elif not isinstance(state, State):
             raise RelaxError(f"expected a state that new_state made, got {type(state).__name__}")
         name = (self._default_entry or self._entry_name()) if entry is None else entry
         bound = self._bound.get(name)
         if bound is None:
             raise self._unbound(name)
-        return bound(*inputs, state=self._state if state is None else state, **named)
+        return bound.call(inputs, named, state, out)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the artifact directory that :func:`load` reads; one that exists there is replaced.

@@ -22,7 +22,7 @@ __all__ = ["EntryFunction", "Library", "llvm_binding"]
 
 
 class EntryFunction(Protocol):
-    """Takes tensors, symbols (ctypes arrays), the arena's address or None, and its bytes; returns the status.
+    """Takes tensors and symbols (ctypes arrays or pointers), the arena's address and bytes; returns the status.
 
     Attributes:
         library: where it is from.
@@ -30,7 +30,7 @@ class EntryFunction(Protocol):
 
     library: Library
 
-    def __call__(self, tensors: Any, symbols: Any, arena: int | None, arena_bytes: int, /) -> int: ...
+    def __call__(self, tensors: Any, symbols: Any, arena: Any, arena_bytes: Any, /) -> int: ...
 
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from collections import deque
 from typing import Any
@@ -26,14 +27,13 @@ class Scratch:
     Attributes:
         address: of its first byte, a multiple of the page size; None while it is empty.
         size: in bytes.
+        pointer, extent: both as C has them: a call that would convert numbers takes 0.1 us longer.
     """
 
-    __slots__ = ("_block", "address", "size")
+    __slots__ = ("_block", "address", "extent", "pointer", "size")
 
     def __init__(self) -> None:
-        self._block: mmap.mmap | None = None
-        self.address: int | None = None
-        self.size = 0
+        self._set(None, None, 0)
 
     def grow(self, size: int) -> None:
         """Makes it at least this large; its content is lost. Raises RelaxError when there is not that much memory.
@@ -50,16 +50,19 @@ class Scratch:
             raise RelaxError(f"expected {size} bytes of scratch memory, got none") from None
         if size >= _HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
             block.madvise(mmap.MADV_HUGEPAGE)
-        self._block = block
-        self.address, self.size = address(self.view(0, np.dtype(np.uint8), (1,))), size
+        self._set(block, address(np.ndarray((1,), np.uint8, block)), size)
 
     def free(self) -> None:
         """Gives its memory back, as soon as no array looks at it any more."""
-        self._block, self.address, self.size = None, None, 0
+        self._set(None, None, 0)
 
     def view(self, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
         """An array inside the buffer, which must be large enough."""
         return np.ndarray(shape, dtype, self._block, offset)
+
+    def _set(self, block: mmap.mmap | None, where: int | None, size: int) -> None:
+        self._block, self.address, self.size = block, where, size
+        self.pointer, self.extent = ctypes.c_void_p(where), ctypes.c_int64(size)
 
 
 class ScratchPool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator, Mapping
 
@@ -13,6 +14,8 @@ from .manifest import StateSpec
 
 __all__ = ["State"]
 
+_numbers = itertools.count()
+
 
 class State(Mapping[str, Array]):
     """Arrays by name, made with their first values when they are first needed.
@@ -23,6 +26,7 @@ class State(Mapping[str, Array]):
 
     Attributes:
         lock: held while a call uses the state.
+        number: no other state has had it, so that what is known of this one can be kept without keeping it alive.
     """
 
     def __init__(self, specs: Mapping[str, StateSpec], given: Mapping[str, object] | None = None):
@@ -35,6 +39,7 @@ class State(Mapping[str, Array]):
         Raises:
             RelaxError: a given array has no such name, shape or dtype, or cannot be written in place.
         """
+        self.number = next(_numbers)
         self._specs = specs
         self._arrays: dict[str, Array] = {}
         self._addresses: dict[str, int] = {}

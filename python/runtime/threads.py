@@ -79,8 +79,10 @@ class Team:
 
     def gather(self) -> None:
         """Makes the calling thread's next call use that many. OpenMP keeps the number per calling thread."""
+        if self._runtime is None:
+            return
         count = 1 if _state.alone else self.count
-        if count == _state.count or self._runtime is None:
+        if count == _state.count:
             return
         self._runtime.omp_set_num_threads(count or default_threads())
         _state.count = count

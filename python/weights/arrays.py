@@ -17,6 +17,7 @@ from ..dialect.errors import RelaxError
 
 __all__ = [
     "ALIGNMENT",
+    "TORCH_BITS",
     "Array",
     "ArraySpec",
     "address",
@@ -30,14 +31,15 @@ __all__ = [
 
 Array = NDArray[Any]
 
-_Byte = ctypes.c_char
+# Each look-up of a name in a module takes as long as what the name does.
+_addressof, _from_buffer, _empty, _BYTES = ctypes.addressof, ctypes.c_char.from_buffer, np.empty, np.dtype(np.uint8)
 
 #: Bytes: a cache line and the widest vector register. Blocks of at least 128 KiB come from malloc at 16 mod 64, where every
 #: 64-byte access straddles two lines.
 ALIGNMENT = 64
 
 #: NumPy has no dtype of these torch dtypes; the bits travel as an integer of the same width.
-_TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
+TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 
 
 #: DLPack device types of host memory: kDLCPU, kDLCUDAHost, kDLROCMHost.
@@ -82,7 +84,7 @@ def address(array: Array) -> int:
     """Where an array's first element lies."""
     try:
         # A third of the time of the interface, which makes a dictionary.
-        return ctypes.addressof(_Byte.from_buffer(cast(Any, array)))
+        return _addressof(_from_buffer(cast(Any, array)))
     except (TypeError, ValueError, BufferError):  # read-only, empty, or of a dtype that buffers do not know
         return array.__array_interface__["data"][0]
 
@@ -93,15 +95,14 @@ def aligned_empty(dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
     Raises:
         RelaxError: there is not that much memory.
     """
-    return aligned_block(dtype, tuple(shape))[0]
+    return aligned_block(dtype, tuple(shape), math.prod(shape) * dtype.itemsize)[0]
 
 
-def aligned_block(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[Array, int]:
-    """:func:`aligned_empty`, and where it lies: asking for it again would take as long as all of this."""
-    nbytes = math.prod(shape) * dtype.itemsize
+def aligned_block(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> tuple[Array, int]:
+    """:func:`aligned_empty` of so many bytes, and where it lies: asking for it again would take as long as all of this."""
     try:
-        block = np.empty(nbytes + ALIGNMENT, np.uint8)
-        start = ctypes.addressof(_Byte.from_buffer(cast(Any, block)))
+        block = _empty(nbytes + ALIGNMENT, _BYTES)
+        start = _addressof(_from_buffer(cast(Any, block)))
         offset = -start % ALIGNMENT
         return np.ndarray(shape, dtype, block, offset), start + offset
     except (MemoryError, ValueError, OverflowError):
@@ -150,9 +151,9 @@ def _from_torch(tensor: Any, what: str) -> Array:
     plain = tensor.detach().resolve_neg()
     name = str(plain.dtype).removeprefix("torch.")
     try:
-        if name not in _TORCH_BITS:
+        if name not in TORCH_BITS:
             return plain.numpy()
-        return plain.view(getattr(torch, _TORCH_BITS[name])).numpy().view(_ml_dtype(name))
+        return plain.view(getattr(torch, TORCH_BITS[name])).numpy().view(_ml_dtype(name))
     except (TypeError, RuntimeError) as error:
         raise RelaxError(f"{what}: expected a tensor that NumPy can see, got {tensor.dtype}: {error}") from None
 
@@ -162,9 +163,9 @@ def to_torch(array: Array, what: str) -> Any:
     torch = sys.modules["torch"]
     name = array.dtype.name
     try:
-        if name not in _TORCH_BITS:
+        if name not in TORCH_BITS:
             return torch.from_numpy(array)
-        return torch.from_numpy(array.view(_TORCH_BITS[name])).view(getattr(torch, name))
+        return torch.from_numpy(array.view(TORCH_BITS[name])).view(getattr(torch, name))
     except TypeError:
         raise RelaxError(f"{what}: expected a dtype that torch has, got {dtype_text(array.dtype)}") from None
 

@@ -1,0 +1,82 @@
+"""Where a caller wants results: its own arrays or tensors, checked to be what a call may write to."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from ..dialect.errors import RelaxError
+from ..weights.arrays import Array, ArraySpec, address, is_torch, to_numpy
+from .manifest import TensorSpec
+
+__all__ = ["Memory", "arranged_outputs", "memory_range", "output_memory"]
+
+
+class Memory:
+    """Ranges of memory by what is there, asked for what overlaps them."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int, str]]):
+        """Args: ranges: first address, the one behind, and what is there."""
+        self._ranges: list[tuple[int, int, str]] = []
+        for first, last, what in sorted(r for r in ranges if r[0] < r[1]):
+            if not self._ranges or last > self._ranges[-1][1]:  # one within another, as of a weight bound twice, says nothing
+                self._ranges.append((first, last, what))
+        self._firsts = [first for first, _, _ in self._ranges]
+
+    def overlap(self, first: int, last: int) -> str | None:
+        """What is in a range, if anything."""
+        # What starts before the end of it and ends last is what overlaps it, if any does: ends grow with starts.
+        position = bisect_right(self._firsts, last - 1) - 1
+        if first >= last or position < 0 or self._ranges[position][1] <= first:
+            return None
+        return self._ranges[position][2]
+
+
+def memory_range(array: Array, what: str) -> tuple[int, int, str]:
+    """Where a contiguous array lies."""
+    first = address(array)
+    return first, first + array.nbytes, what
+
+
+def arranged_outputs(specs: Sequence[TensorSpec], out: object, entry: str) -> list[object]:
+    """What a caller gave, in the order of the outputs; None for those that a call is to make.
+
+    Raises:
+        RelaxError: there are too many or too few, or one by an unknown name.
+    """
+    names = [s.name for s in specs]
+    expected = f"{len(names)} output{'' if len(names) == 1 else 's'} ({', '.join(names)})"
+    if isinstance(out, Mapping):
+        given = cast("Mapping[object, object]", out)
+        unknown = [n for n in given if n not in names]
+        if unknown:
+            raise RelaxError(f"{entry}: expected {expected}, got one named '{unknown[0]}'")
+        return [given.get(n) for n in names]
+    found = list(cast("Sequence[object]", out)) if isinstance(out, (list, tuple)) else [out]
+    if len(found) != len(names):
+        raise RelaxError(f"{entry}: expected {expected}, got {len(found)}")
+    return found
+
+
+def output_memory(spec: TensorSpec, value: object, expected: ArraySpec, taken: Sequence[Memory]) -> tuple[int, int, str]:
+    """Where a call may write an output to.
+
+    Raises:
+        RelaxError: it has another dtype or shape, has gaps, must not be written to, or shares memory with what a call reads.
+    """
+    what = f"output '{spec.name}'"
+    if is_torch(value) and getattr(value, "requires_grad", False):
+        raise RelaxError(f"{what}: expected a tensor that requires no gradient, got one that does")
+    array = to_numpy(value, what)
+    if ArraySpec.of(array) != expected:
+        raise RelaxError(f"{what}: expected {expected}, got {ArraySpec.of(array)}")
+    flags = array.flags
+    if not (flags.writeable and flags.c_contiguous and flags.aligned):
+        raise RelaxError(f"{what}: expected memory that is contiguous, aligned and writable")
+    found = memory_range(array, what)
+    for memory in taken:
+        shared = memory.overlap(*found[:2])
+        if shared is not None:
+            raise RelaxError(f"{what}: expected memory of its own, got some that {shared} has")
+    return found

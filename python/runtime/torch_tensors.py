@@ -1,0 +1,43 @@
+"""Torch tensors at a call, without the detour over NumPy that costs several microseconds each; never imports torch itself."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..weights.arrays import TORCH_BITS
+
+__all__ = ["TorchTensors", "torch_tensors"]
+
+
+class TorchTensors:
+    """What of torch a call needs, looked up once.
+
+    Attributes:
+        type: ``torch.Tensor``. Subclasses, such as parameters and fake tensors, may be anything: they take the way over NumPy.
+        strided: the layout of dense tensors.
+    """
+
+    def __init__(self, torch: Any):
+        self._torch = torch
+        self.type: type[Any] = torch.Tensor
+        self.strided: Any = torch.strided
+
+    def dtype(self, dtype: np.dtype[Any]) -> Any:
+        """Torch's own name of a dtype; None where its elements look different, or it has none."""
+        known = dtype.isbuiltin == 1 or dtype.name in TORCH_BITS
+        return getattr(self._torch, dtype.name, None) if known else None
+
+
+@cache
+def _of(torch: Any) -> TorchTensors:
+    return TorchTensors(torch)
+
+
+def torch_tensors() -> TorchTensors | None:
+    """None while torch was never imported, for then nobody holds one of its tensors."""
+    torch = sys.modules.get("torch")
+    return None if torch is None else _of(torch)
