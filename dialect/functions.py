@@ -161,7 +161,7 @@ def _names(function: func.FuncOp, key: str, count: int) -> Iterator[str | None]:
         yield from [None] * count
         return
     for item in ir.ArrayAttr(function.attributes[key]):
-        entries = {e.name: e.attr for e in ir.DictAttr(item)}
+        entries = ir.DictAttr(item)
         yield ir.StringAttr(entries[NAME]).value if NAME in entries else None
 
 

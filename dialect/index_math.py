@@ -38,6 +38,8 @@ def emit_index(dim: int | Expr, symbols: Mapping[str, ir.Value] | Callable[[str]
 
 def arithmetic_tree(dim: int | Expr) -> ast.expr:
     """The expression's syntax tree; a leading minus becomes a product, so that only binary ops and numbers are left."""
+    if isinstance(dim, int):
+        return ast.Constant(dim)
 
     class Negations(ast.NodeTransformer):
         def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:

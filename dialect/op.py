@@ -23,10 +23,12 @@ alone needs no segment sizes.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from .attributes import REQUIRED, Attr
@@ -133,9 +135,9 @@ class EffectOp(Relax.Operation):
             RelaxError: an attribute or operand does not fit, with the text the verifier would give.
         """
         values = [_value(o) for o in operands if o is not None]
-        definitions, _, _, _ = ext.partition_fields(cls._fields)
-        if not _count_fits(definitions, len(values)):
-            wanted = ", ".join(d.name for d in definitions) or "none"
+        wants, _ = _groups(cls)
+        if not wants.fits(len(values)):
+            wanted = ", ".join(wants.names) or "none"
             raise RelaxError(f"'{cls.OPERATION_NAME}' op expected operands {wanted}, got {len(values)}")
         given = _written(cls, {k: v for k, v in attrs.items() if v is not None})
         types = cls._inferred_types(values, given) if result_types is None else list(result_types)
@@ -147,7 +149,7 @@ class EffectOp(Relax.Operation):
     @classmethod
     def _inferred_types(cls, operands: list[ir.Value], given: Mapping[str, ir.Attribute]) -> list[ir.Type]:
         if cls.infer is None:
-            if not any(f for f in cls._fields if isinstance(f, ext.ResultDef)):
+            if not _groups(cls)[1].names:
                 return []
             raise RelaxError(f"'{cls.OPERATION_NAME}' expects its result types, they cannot be inferred")
         try:
@@ -233,6 +235,45 @@ def attrs_of(op: ir.Operation | ir.OpView) -> dict[str, Any]:
     return {key: _read_attr(op.attributes, key, spec) for key, spec in cls.attrs.items()}
 
 
+@dataclass(frozen=True)
+class _Group:
+    """The operands, or the results, that an op declares.
+
+    Attributes:
+        names: what they are called.
+        fewest, most: how many there may be; None for any number.
+        tensors: which of them are tensors; what the last one is, those that follow it are, too.
+    """
+
+    names: tuple[str, ...]
+    fewest: int
+    most: int | None
+    tensors: tuple[bool, ...]
+
+    @staticmethod
+    def of(definitions: Sequence[Any]) -> _Group:
+        kinds = [d.variadicity for d in definitions]
+        most = None if irdl.Variadicity.variadic in kinds else len(kinds)
+        tensors = tuple(d.constraint == Tensor for d in definitions)
+        return _Group(tuple(d.name for d in definitions), kinds.count(irdl.Variadicity.single), most, tensors)
+
+    def fits(self, count: int) -> bool:
+        """Whether there may be so many."""
+        return self.fewest <= count and (self.most is None or count <= self.most)
+
+    def infos(self, values: Sequence[ir.Value]) -> list[TensorInfo | None]:
+        """The tensors' infos, None where the op wants something else (which IRDL checks)."""
+        last = len(self.tensors) - 1
+        return [TensorInfo.of(v) if self.tensors[min(i, last)] else None for i, v in enumerate(values)]
+
+
+@functools.cache
+def _groups(cls: type[EffectOp]) -> tuple[_Group, _Group]:
+    """The operands and the results of a class: every verification asks."""
+    operands, _, results, _ = ext.partition_fields(cls._fields)
+    return _Group.of(operands), _Group.of(results)
+
+
 def _add_accessors(cls: type, definitions: list[Any], values: str) -> None:
     """Named accessors for operands or results around at most one variadic or optional group."""
     single = irdl.Variadicity.single
@@ -303,21 +344,13 @@ def _check_attributes(cls: type[EffectOp], op: ir.OpView) -> None:
 
 def _well_formed(cls: type[EffectOp], op: ir.OpView) -> bool:
     """Whether operand and result counts are right; if not, IRDL's check says so right after."""
-    operands, _, results, _ = ext.partition_fields(cls._fields)
-    return _count_fits(operands, len(op.operands)) and _count_fits(results, len(op.results))
-
-
-def _count_fits(definitions: list[Any], count: int) -> bool:
-    required = sum(d.variadicity == irdl.Variadicity.single for d in definitions)
-    if any(d.variadicity == irdl.Variadicity.variadic for d in definitions):
-        return count >= required
-    return required <= count <= len(definitions)
+    operands, results = _groups(cls)
+    return operands.fits(len(op.operands)) and results.fits(len(op.results))
 
 
 def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
-    operand_fields, _, result_fields, _ = ext.partition_fields(cls._fields)
-    operands = _infos(operand_fields, op.operands)
-    results = _infos(result_fields, op.results)
+    wanted, made = _groups(cls)
+    operands, results = wanted.infos(op.operands), made.infos(op.results)
     devices = [i.vdevice for i in (*operands, *results) if i is not None and i.vdevice is not None]
     if devices:
         _check_devices(op, devices, cls.same_vdevice)
@@ -326,12 +359,6 @@ def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
         _check_results(_as_list(cls.infer(operands, attrs)), results)
     if cls.check is not None:
         cls.check(operands, results, attrs)
-
-
-def _infos(definitions: list[Any], values: Sequence[ir.Value]) -> list[TensorInfo | None]:
-    """The tensors' infos, None where the op wants something else (which IRDL checks)."""
-    wanted = [definitions[min(i, len(definitions) - 1)].constraint for i in range(len(values))]
-    return [TensorInfo.of(v) if want == Tensor else None for v, want in zip(values, wanted, strict=True)]
 
 
 def _check_devices(op: ir.OpView, devices: list[str], same: bool) -> None:

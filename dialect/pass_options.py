@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -49,7 +50,8 @@ _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def options_of(pass_class: type[Pass]) -> list[Option]:
+@functools.cache
+def options_of(pass_class: type[Pass]) -> tuple[Option, ...]:
     """The options that a pass class declares, in order. Raises TypeError for a field of an unsupported type."""
     hints = get_type_hints(pass_class)
     found: list[Option] = []
@@ -58,7 +60,7 @@ def options_of(pass_class: type[Pass]) -> list[Option]:
             raise TypeError(f"{pass_class.__name__}.{field.name}: expected one of {list(_KINDS)}, got {hints[field.name]}")
         expected, read = _KINDS[hints[field.name]]
         found.append(Option(field.name.rstrip("_").replace("_", "-"), field.name, expected, field.default, read))
-    return found
+    return tuple(found)
 
 
 def parse_options(pass_class: type[Pass], text: str) -> Pass:

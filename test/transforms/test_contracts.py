@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relaxir.dialect import pass_manager
+from relaxir.dialect.op import verifying_once
 from relaxir.dialect.relax import new_context
 from support.contracts import check_contracts
 from support.module_generator import random_module
@@ -61,30 +62,33 @@ def lit_modules(folder: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("folder", sorted({p.relative_to(ROOT).parts[0] for p in ROOT.rglob("*.mlir")}))
 def test_on_modules_of_lit_tests(folder):
     context = new_context()
-    for name, text in lit_modules(folder):
-        try:
-            check_contracts(text, context, PIPELINES)
-        except Exception as error:
-            raise AssertionError(f"{name}: {error}") from error
+    with verifying_once():
+        for name, text in lit_modules(folder):
+            try:
+                check_contracts(text, context, PIPELINES)
+            except Exception as error:
+                raise AssertionError(f"{name}: {error}") from error
 
 
 def test_modules_of_lit_tests_are_compared_in_meaning():
     context = new_context()
     (path,) = ROOT.glob("transforms/lift-transform-params.mlir")
     parts = re.split(r"^// -----.*$", path.read_text(), flags=re.M)
-    assert sum(check_contracts(part, context, PIPELINES) for part in parts) > 10 * len(PIPELINES)
+    with verifying_once():
+        assert sum(check_contracts(part, context, PIPELINES) for part in parts) > 10 * len(PIPELINES)
 
 
 @pytest.mark.parametrize("start", range(0, RANDOM_MODULES, CHUNK))
 def test_on_random_modules(start):
     context, compared = new_context(), 0
-    for seed in range(start, start + CHUNK):
-        rng = random.Random(seed)
-        pipelines = [*rng.sample(PIPELINES, PIPELINES_PER_MODULE), random_pipeline(rng)]
-        try:
-            compared += check_contracts(random_module(seed), context, pipelines)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    with verifying_once():
+        for seed in range(start, start + CHUNK):
+            rng = random.Random(seed)
+            pipelines = [*rng.sample(PIPELINES, PIPELINES_PER_MODULE), random_pipeline(rng)]
+            try:
+                compared += check_contracts(random_module(seed), context, pipelines)
+            except Exception as error:
+                raise AssertionError(f"seed {seed}: {error}") from error
     assert compared > CHUNK * PIPELINES_PER_MODULE // 2
 
 
