@@ -28,6 +28,7 @@ from .ops import (
     LayerNorm,
     LogSoftmax,
     MatMul,
+    PackedConv2D,
     PackedMatMul,
     RMSNorm,
     Softmax,
@@ -206,6 +207,8 @@ def _flops(op: ir.Operation, inputs: Sequence[TensorInfo], results: Sequence[Ten
         return 2 * size * _known(inputs[0].shape[-1])
     if isinstance(view, Conv2D):
         return 2 * size * _product(reordered(inputs[1].shape, view.kernel_layout, "OIHW")[1:])
+    if isinstance(view, PackedConv2D):
+        return 2 * size * _known(inputs[1].shape[1])
     if isinstance(view, Attention):
         scores = _product([*results[0].shape[:-1], inputs[1].shape[-2]])
         return scores * (2 * _known(inputs[0].shape[-1]) + 2 * _known(inputs[2].shape[-1]) + _SOFTMAX)

@@ -104,8 +104,10 @@ def _check_kind(operand: TensorInfo, out_dtype: ir.Type | None) -> None:
         raise RelaxError(f"expected an out_dtype of the operands' kind, got {out_dtype} for {operand.dtype}")
 
 
-def _check_columns(n: int, panels: Dim, tile: Dim) -> None:
+def _check_columns(n: int, panels: Dim, tile: Dim, name: str = "n") -> int:
+    """The width of a panel. Raises RelaxError when the columns would not be in that many."""
     if not isinstance(panels, int) or not isinstance(tile, int):
         raise RelaxError("expected a packed weight of static panels")
     if not (panels - 1) * tile < n <= panels * tile:
-        raise RelaxError(f"expected n in ({(panels - 1) * tile}, {panels * tile}] for {panels} panels of {tile}, got {n}")
+        raise RelaxError(f"expected {name} in ({(panels - 1) * tile}, {panels * tile}] for {panels} panels of {tile}, got {n}")
+    return tile

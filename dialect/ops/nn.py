@@ -20,6 +20,7 @@ from ..layouts import DATA_LAYOUTS, KERNEL_LAYOUTS, reordered
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr, same
+from .linear_algebra import _check_columns
 from .unary import _FloatUnary
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "LeakyRelu",
     "LogSoftmax",
     "MaxPool2D",
+    "PackedConv2D",
     "Pad",
     "RMSNorm",
     "Relu",
@@ -272,6 +274,42 @@ class Conv2D(Op, name="conv2d"):
         (sh, sw), (top, left, bottom, right), (dh, dw) = attrs["strides"], attrs["padding"], attrs["dilation"]
         shape = [n, o, _window(h, kh, sh, top, bottom, dh), _window(w, kw, sw, left, right, dw)]
         return x.with_(shape=reordered(shape, "NCHW", layout), dtype=out_dtype)
+
+
+class PackedConv2D(Op, name="packed_conv2d"):
+    """:class:`Conv2D` of ``x[n, h, w, c]`` with ``channels`` filters that :class:`PackWeight` packed: ``[n, h', w', channels]``.
+
+    Packed is the matrix of filters ``[kh * kw * c / groups, channels]``: of the layout HWIO, the first three dimensions as one.
+    Panels do not span groups.
+    """
+
+    x: Operand[Tensor]
+    weight: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "channels": attributes.integer(),
+        "kernel_size": attributes.integers(length=2),
+        "strides": attributes.integers(default=(1, 1), length=2),
+        "padding": attributes.integers(default=(0, 0, 0, 0), length=4),
+        "dilation": attributes.integers(default=(1, 1), length=2),
+        "groups": attributes.integer(default=1),
+        "out_dtype": attributes.dtype(default=None),
+    }
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, weight = operands
+        require_rank(weight, 3, "weight")
+        panels, taps, tile = weight.shape
+        channels, (kh, kw), groups = attrs["channels"], attrs["kernel_size"], attrs["groups"]
+        width = _check_columns(channels, panels, tile, "channels")
+        if min(kh, kw) < 1 or not isinstance(taps, int) or taps % (kh * kw):
+            raise RelaxError(f"expected filters of {kh} by {kw} elements, got {shape_text(weight.shape)}")
+        if groups > 1 and channels // groups % width:
+            raise RelaxError(f"expected groups of whole panels, got {channels} channels in {groups} groups, panels of {width}")
+        filters = weight.with_(shape=[kh, kw, taps // (kh * kw), channels])
+        layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+        return Conv2D.infer([x, filters], {**attrs, **layouts})
 
 
 class _Pool2D(Op):

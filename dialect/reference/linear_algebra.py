@@ -9,7 +9,7 @@ import numpy as np
 from .numeric import Array, convert, fresh, is_float, wide
 from .registry import reference
 
-__all__ = ["product"]
+__all__ = ["product", "unpacked"]
 
 
 def product(lhs: Array, rhs: Array, dtype: np.dtype[Any] | None) -> Array:
@@ -36,6 +36,10 @@ def pack_weight(x: Array, *, tile: int) -> Array:
 
 @reference
 def packed_matmul(x: Array, weight: Array, *, n: int, out_dtype: np.dtype[Any] | None) -> Array:
+    return product(x, unpacked(weight, n), out_dtype)
+
+
+def unpacked(weight: Array, n: int) -> Array:
+    """The matrix of ``n`` columns that was packed."""
     panels, k, tile = weight.shape
-    columns = weight.transpose(1, 0, 2).reshape(k, panels * tile)[:, :n]
-    return product(x, columns, out_dtype)
+    return weight.transpose(1, 0, 2).reshape(k, panels * tile)[:, :n]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import RelaxError
 from ..layouts import permutation
+from .linear_algebra import unpacked
 from .numeric import Array, convert, wide
 from .registry import reference
 from .statistical import mean_values, variance_values
@@ -170,6 +171,18 @@ def conv2d(
     product = np.matmul(columns, filters.transpose(0, 2, 1)).reshape(groups, n, oh, ow, outputs // groups)
     image = product.transpose(1, 0, 4, 2, 3).reshape(n, outputs, oh, ow)
     return convert(_laid_out(image, "NCHW", data_layout), out_dtype or x.dtype)
+
+
+@reference
+def packed_conv2d(
+    x: Array, weight: Array, *, channels: int, kernel_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair,
+    groups: int, out_dtype: np.dtype[Any] | None = None,
+) -> Array:  # fmt: skip
+    filters = unpacked(weight, channels).reshape(*kernel_size, -1, channels)
+    return conv2d(
+        x, filters, strides=strides, padding=padding, dilation=dilation, groups=groups,
+        data_layout="NHWC", kernel_layout="HWIO", out_dtype=out_dtype,
+    )  # fmt: skip
 
 
 def _laid_out(values: Array, source: str, target: str) -> Array:

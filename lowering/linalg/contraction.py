@@ -17,24 +17,27 @@ Sums are taken in f32 for narrow floats; a result of another dtype is converted 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
-from .builder import Builder, Exprs, Size, Tensor, index, read, value_type
+from .builder import Builder, Exprs, Input, Size, Tensor, index, read, value_type
 from .conversion import convert, load
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel
 from .scalar import Scalar, select
 
 __all__ = [
+    "Factor",
     "Matrix",
+    "add_products",
     "contract",
     "converted",
     "factor",
     "keeps_sums",
     "pack",
     "pack_transposed",
+    "products",
     "sum_dtype",
     "sum_products",
 ]
@@ -101,24 +104,72 @@ def _pack_into(b: Builder, value: ir.Value, dtype: ir.Type, n: Size, out: ir.Val
     return b.generic("p" * len(loops), [], out, padded)
 
 
+@dataclass(frozen=True)
+class Factor:
+    """One factor of the products of a contraction.
+
+    Attributes:
+        value: a tensor.
+        dtype: the Relax dtype of its elements.
+        exprs: where it is read.
+    """
+
+    value: ir.Value
+    dtype: ir.Type
+    exprs: Exprs
+
+
 def contract(b: Builder, left: Matrix, right: Matrix, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
     """``[batch..., m, k] x [batch..., k, n] -> [batch..., m, n]`` of those sizes and dtype, by a call."""
+    return products(b, *_factors(left, right, len(sizes)), "p" * len(sizes) + "r", sizes, dtype)
+
+
+def products(b: Builder, left: Factor, right: Factor, kinds: str, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
+    """Products summed over the reductions among the loops, which are the last ones, by a call.
+
+    Args:
+        b: the builder.
+        left: the factor that columns of a tile share.
+        right: the factor that rows share.
+        kinds: one letter per loop, as :meth:`Builder.generic` takes them.
+        sizes: of the parallel loops, which are the result's dimensions.
+        dtype: that of the result.
+    """
     out = b.empty(sizes, storage_dtype(dtype))
-    maps = [str(b.map(len(sizes), left.batch)), str(b.map(len(sizes), right.batch))]
-    key = (*map(str, (left.dtype, right.dtype, dtype)), *maps)
-    return call_kernel(
-        b, "contraction", [left.value, right.value], out, key, lambda arguments: _body(b, left, right, arguments, dtype)
+    maps = [str(b.map(len(kinds), f.exprs)) for f in (left, right)]
+    key = (kinds, *map(str, (left.dtype, right.dtype, dtype)), *maps)
+
+    def body(arguments: Sequence[ir.Value]) -> ir.Value:
+        x, y, out = arguments
+        source = sum_dtype(left.dtype, dtype)
+        direct = keeps_sums(source, dtype)
+        start = b.fill(out if direct else b.empty(b.value_sizes(out), accumulator_type(source)), 0)
+        summed = add_products(b, replace(left, value=x), replace(right, value=y), kinds, start, source)
+        return summed if direct else converted(b, summed, source, dtype, out)
+
+    return call_kernel(b, "contraction", [left.value, right.value], out, key, body)
+
+
+def add_products(b: Builder, left: Factor, right: Factor, kinds: str, start: ir.Value, source: ir.Type) -> ir.Value:
+    """The contraction itself: adds the products to ``start``, in the type that ``source`` is summed in."""
+
+    def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+        return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
+
+    inputs = [(left.value, left.exprs), (right.value, right.exprs)]
+    mark = {_CONTRACTION: ir.UnitAttr.get()} if _can_be_tiled(inputs, kinds, start) else {}
+    return b.generic(kinds, inputs, start, body, range(kinds.count("p")), mark)
+
+
+def _factors(left: Matrix, right: Matrix, rank: int, packed: bool = True, turned: bool = False) -> tuple[Factor, Factor]:
+    """Where matrices are read in loops over the result's dimensions, and then over the sum."""
+    m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
+    tile = value_type(right.value).shape[-1]
+    matrix = [ir.AffineExpr.get_floor_div(n, tile), k, n % tile] if packed else [k, n]
+    return (
+        Factor(left.value, left.dtype, [*left.batch, *([k, m] if turned else [m, k])]),
+        Factor(right.value, right.dtype, [*right.batch, *matrix]),
     )
-
-
-def _body(b: Builder, left: Matrix, right: Matrix, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
-    a, packed, out = arguments
-    source = sum_dtype(left.dtype, dtype)
-    direct = keeps_sums(source, dtype)
-    start = b.fill(out if direct else b.empty(b.value_sizes(out), accumulator_type(source)), 0)
-    matrices = Matrix(a, left.dtype, left.batch), Matrix(packed, right.dtype, right.batch)
-    summed = sum_products(b, *matrices, start, source)
-    return summed if direct else converted(b, summed, source, dtype, out)
 
 
 def sum_products(
@@ -131,27 +182,24 @@ def sum_products(
     packed: bool = True,
     turned: bool = False,
 ) -> ir.Value:
-    """The contraction itself: adds the products to ``start``, in the type that ``source`` is summed in.
+    """Adds a matrix product to ``start``, in the type that ``source`` is summed in.
 
     Where ``packed`` is false, the right-hand side is ``[batch..., k, n]``: for one that is read only a few times.
     Where ``turned`` is true, the left-hand side is ``[batch..., k, m]``.
     """
     rank = value_type(start).rank
-    m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
-    tile = value_type(right.value).shape[-1]
-    matrix = [ir.AffineExpr.get_floor_div(n, tile), k, n % tile] if packed else [k, n]
-
-    def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
-        return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
-
-    inputs = [(left.value, [*left.batch, *([k, m] if turned else [m, k])]), (right.value, [*right.batch, *matrix])]
-    mark = {_CONTRACTION: ir.UnitAttr.get()} if _can_be_tiled(left.value, start) else {}
-    return b.generic("p" * rank + "r", inputs, start, body, range(rank), mark)
+    return add_products(b, *_factors(left, right, rank, packed, turned), "p" * rank + "r", start, source)
 
 
-def _can_be_tiled(left: ir.Value, start: ir.Value) -> bool:
+def _can_be_tiled(inputs: Sequence[Input], kinds: str, start: ir.Value) -> bool:
     """Whether there is a sum, and more than one: loops of size one are none, and what has no loops has no tiles."""
-    return value_type(left).shape[-1] != 1 and any(d != 1 for d in value_type(start).shape)
+    sums = [i for i, kind in enumerate(kinds) if kind == "r"]
+    sizes = [d for value, exprs in inputs for d, e in zip(value_type(value).shape, exprs, strict=True) if _is_loop(e, sums)]
+    return any(d != 1 for d in sizes) and any(d != 1 for d in value_type(start).shape)
+
+
+def _is_loop(expr: int | ir.AffineExpr, loops: Sequence[int]) -> bool:
+    return expr in loops if isinstance(expr, int) else any(expr == ir.AffineExpr.get_dim(i) for i in loops)
 
 
 def sum_dtype(operand: ir.Type, result: ir.Type) -> ir.Type:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ...dialect.bindings import ir
 from ...dialect.layouts import permutation, reordered
 from .builder import ZERO, Builder, Input, Size, Tensor, read, value_type
-from .contraction import Matrix, contract, pack
+from .contraction import Factor, Matrix, contract, pack, products
 from .conversion import load
 from .dtypes import accumulator_type
 from .pooling import padded_image
@@ -37,13 +37,16 @@ def _lower_conv2d(b: Builder, source: Source) -> ir.Value:
     if layout == "NCHW":
         return _in_nchw(b, source)
     channels, outputs = b.sizes(weight)[2:]
-    if groups > 1 and not (channels == 1 and isinstance(outputs, int)):
+    depthwise = channels == 1 and isinstance(outputs, int)
+    whole = isinstance(channels, int) and isinstance(outputs, int) and outputs // groups % b.tile == 0
+    if groups > 1 and not (depthwise or whole):  # panels would span groups
         operands = [_laid_out(b, x, "NHWC", "NCHW"), _laid_out(b, weight, "HWIO", "OIHW")]
         product = _in_nchw(b, replace(source, operands=operands))
         return _moved(b, product, "NCHW", "NHWC")
     axes = axes_of(b.sizes(x)[1:3], b.sizes(weight)[:2], source.attrs)
     result = [output_size(b, axis) for axis in axes]
-    return _depthwise(b, source, axes, result) if groups > 1 else _in_nhwc(b, source, axes, result)
+    lower = _depthwise if groups > 1 and depthwise else _in_nhwc
+    return lower(b, source, axes, result)
 
 
 def _laid_out(b: Builder, x: Tensor, source: str, target: str) -> Tensor:
@@ -59,31 +62,88 @@ def _moved(b: Builder, value: ir.Value, source: str, target: str) -> ir.Value:
 
 
 def _in_nhwc(b: Builder, source: Source, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
-    """Rows are windows; of a pointwise convolution they are the image as it is."""
+    """Filters that nothing has packed yet are, as a matrix."""
     x, weight = source.operands
+    *window, outputs = b.sizes(weight)
+    filters = pack(b, replace(weight, value=view(b, weight.value, [b.product(window), outputs])), b.tile)
+    return _direct(b, source, x, replace(weight, value=filters), axes, result, outputs)
+
+
+@lowering("relax.packed_conv2d")
+def _lower_packed_conv2d(b: Builder, source: Source) -> ir.Value:
+    x, filters = source.operands
+    axes = axes_of(b.sizes(x)[1:3], source.attrs["kernel_size"], source.attrs)
+    return _direct(b, source, x, filters, axes, [output_size(b, axis) for axis in axes], source.attrs["channels"])
+
+
+class _Loops:
+    """The loops of a contraction in the making: one letter each, and the sizes of the parallel ones."""
+
+    def __init__(self):
+        self.kinds = ""
+        self.sizes: list[Size] = []
+
+    def over(self, size: Size, kind: str = "p") -> ir.AffineExpr:
+        """The index of one more loop; of a loop of one iteration there is only the index."""
+        if isinstance(size, int) and size == 1:
+            return ir.AffineExpr.get_constant(0)
+        self.kinds += kind
+        if kind == "p":
+            self.sizes.append(size)
+        return ir.AffineExpr.get_dim(len(self.kinds) - 1)
+
+    def image(self, b: Builder, height: Size, width: Size) -> tuple[ir.AffineExpr, ir.AffineExpr]:
+        """Line and column in one loop over both, so that tiles do not end with a line; in two where lines' length is open."""
+        if not isinstance(width, int):
+            return self.over(height), self.over(width)
+        index = self.over(b.product([height, width]))
+        if isinstance(height, int) and height == 1:
+            return ir.AffineExpr.get_constant(0), index
+        return ir.AffineExpr.get_floor_div(index, width), ir.AffineExpr.get_mod(index, width)
+
+
+def _direct(
+    b: Builder, source: Source, x: Tensor, filters: Tensor, axes: Sequence[Axis], result: Sequence[Size], outputs: Size
+) -> ir.Value:  # fmt: skip
+    """Sums over the windows of an image ``[n, h, w, c]`` and packed filters, straight from the padded image."""
     n, *_, channels = b.sizes(x)
-    outputs = b.size(weight, 3)
-    taps = b.product([*(axis.kernel for axis in axes), channels])
-    every = b.product([n, *result])
-    left = x.value if all(_is_point(axis) for axis in axes) else _rows(b, x, axes, result)
-    filters = pack(b, replace(weight, value=view(b, weight.value, [taps, outputs])), b.tile)
-    product = contract(
+    groups, dtype, tile = source.attrs["groups"], source.result.dtype, value_type(filters.value).shape[-1]
+    if groups == 1 and all(_is_point(axis) for axis in axes):
+        rows = b.product([n, *result])
+        matrices = Matrix(view(b, x.value, [rows, channels]), x.dtype, []), Matrix(filters.value, filters.dtype, [])
+        return view(b, contract(b, *matrices, [rows, outputs], dtype), [n, *result, outputs])
+    loops, kernel = _Loops(), [axis.kernel for axis in axes]
+    each = channels if groups == 1 else b.arith("divsi", b.dim(filters.value, 1), b.product(kernel))
+    image, place = loops.over(n), loops.image(b, *result)
+    group, output = loops.over(groups), loops.over(b.arith("divsi", outputs, groups))
+    taps = [loops.over(size, "r") for size in (*kernel, each)]
+    where = [p * axis.stride + tap * axis.dilation for p, tap, axis in zip(place, taps, axes, strict=False)]
+    padded = _exact(b, padded_image(b, x, axes, [axis.after for axis in axes], 0.0, "NHWC"), axes, result)
+    panels = b.arith("divsi", b.dim(filters.value, 0), groups)
+    product = products(
         b,
-        Matrix(view(b, left, [every, taps]), x.dtype, []),
-        Matrix(filters, weight.dtype, []),
-        [every, outputs],
-        source.result.dtype,
+        Factor(padded, x.dtype, [image, *where, group * each + taps[2] if isinstance(each, int) else taps[2]]),
+        Factor(
+            view(b, filters.value, [groups, panels, *kernel, each, tile]),
+            filters.dtype,
+            [group, ir.AffineExpr.get_floor_div(output, tile), *taps, ir.AffineExpr.get_mod(output, tile)],
+        ),
+        loops.kinds,
+        loops.sizes,
+        dtype,
     )
     return view(b, product, [n, *result, outputs])
 
 
-def _rows(b: Builder, x: Tensor, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
-    """All windows of a padded image: ``[n, h', w', kh, kw, c]``."""
-    image = padded_image(b, x, axes, [axis.after for axis in axes], 0.0, "NHWC")
-    n, *_, channels = b.sizes(x)
-    loops = [ir.AffineExpr.get_dim(i) for i in range(6)]
-    where = [loops[1 + i] * axis.stride + loops[3 + i] * axis.dilation for i, axis in enumerate(axes)]
-    return b.movement(image, [0, *where, 5], [n, *result, *(axis.kernel for axis in axes), channels])
+def _exact(b: Builder, image: ir.Value, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
+    """A padded image ``[n, h, w, c]`` without what is beyond the only window of an axis: there, the tap is the index, and
+    a loop over taps is as long as the dimension that it indexes."""
+    sizes = b.value_sizes(image)
+    wanted = list(sizes)
+    for i, (axis, count) in enumerate(zip(axes, result, strict=True), start=1):
+        if count == 1 and axis.dilation == 1 and axis.kernel != 1:
+            wanted[i] = axis.kernel
+    return image if wanted == sizes else b.gather(wanted, value_type(image).element_type, lambda at: read(image, at))
 
 
 def _in_nchw(b: Builder, source: Source) -> ir.Value:

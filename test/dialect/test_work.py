@@ -42,6 +42,8 @@ def work_of_op(op: str, operands: str, result: str) -> tuple[object, object]:
         ("conv2d", "tensor<1x4x8x8xf32> tensor<6x4x3x3xf32>", "tensor<1x6x6x6xf32>", 2 * 216 * 36, 4 * (256 + 216 + 216)),
         ('conv2d data_layout = "NHWC", kernel_layout = "HWIO"', "tensor<1x8x8x4xf32> tensor<3x3x4x6xf32>",
          "tensor<1x6x6x6xf32>", 2 * 216 * 36, 4 * (256 + 216 + 216)),
+        ("packed_conv2d channels = 6 : i64, kernel_size = array<i64: 3, 3>", "tensor<1x8x8x4xf32> tensor<1x36x8xf32>",
+         "tensor<1x6x6x6xf32>", 2 * 216 * 36, 4 * (256 + 288 + 216)),
         ("attention", "tensor<1x2x3x4xf32> tensor<1x2x5x4xf32> tensor<1x2x5x6xf32>", "tensor<1x2x3x6xf32>",
          30 * (8 + 12 + 5), 4 * (24 + 40 + 60 + 36)),
         ("add", "tensor<2x3xf32> tensor<3xf32>", "tensor<2x3xf32>", 6, 4 * (6 + 3 + 6)),

@@ -244,6 +244,18 @@ def test_conv2d_in_other_layouts(data: str, kernel: str) -> None:
     close(got.transpose(permutation(data, "NCHW")), torch_conv(x, weight, attrs), "f32", 60)
 
 
+@pytest.mark.parametrize(("outputs", "groups", "tile"), [(6, 1, 4), (8, 1, 8), (8, 2, 4), (12, 3, 2)])
+def test_packed_filters_mean_what_filters_do(outputs: int, groups: int, tile: int) -> None:
+    rng = np.random.default_rng(15)
+    x = floats(rng, (2, 7, 6, 2 * groups), "f32", specials=False)
+    weight = floats(rng, (3, 2, 2, outputs), "f32", specials=False)
+    attrs = {"strides": [2, 1], "padding": [1, 0, 2, 1], "dilation": [1, 2], "groups": groups}
+    packed = reference_of("pack_weight").function(weight.reshape(12, outputs), tile=tile)
+    got = reference_of("packed_conv2d").function(x, packed, channels=outputs, kernel_size=[3, 2], **attrs)
+    want = reference_of("conv2d").function(x, weight, **attrs, data_layout="NHWC", kernel_layout="HWIO")
+    np.testing.assert_array_equal(got, want)
+
+
 def torch_conv(x: Array, weight: Array, attrs: dict[str, Any]) -> torch.Tensor:
     top, left, bottom, right = attrs["padding"]
     padded = fn.pad(double(x), (left, right, top, bottom))

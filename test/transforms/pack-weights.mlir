@@ -53,40 +53,38 @@ func.func @loops(%x: tensor<2x4xf32>, %q: tensor<4x4xi8> {relax.name = "lq"}, %s
   return %r : tensor<2x4xf32>
 }
 
-// A convolution over single elements in NHWC is a product, of the elements of an image of static size as rows of one matrix.
-// CHECK-LABEL: @pointwise
-// CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1) {axes = array<i64: 2, 3, 1, 0>} : (tensor<12x4x1x1xf32>) -> tensor<1x1x4x12xf32>
-// CHECK-NEXT:    %1 = "relax.reshape"(%0) : (tensor<1x1x4x12xf32>) -> tensor<4x12xf32>
-// CHECK-NEXT:    %2 = "relax.pack_weight"(%1) {tile = 8 : i64} : (tensor<4x12xf32>) -> tensor<2x4x8xf32>
-// CHECK-NEXT:    %3 = "relax.reshape"(%arg0) : (tensor<2x5x6x4xf32>) -> tensor<60x4xf32>
-// CHECK-NEXT:    %4 = "relax.packed_matmul"(%3, %2) {n = 12 : i64} : (tensor<60x4xf32>, tensor<2x4x8xf32>) -> tensor<60x12xf32>
-// CHECK-NEXT:    %5 = "relax.reshape"(%4) : (tensor<60x12xf32>) -> tensor<2x5x6x12xf32>
-// CHECK-NEXT:    return %5
-// LIFTED-LABEL: @pointwise_transform_params
-// LIFTED-SAME:   -> (tensor<2x4x8xf32>
-func.func @pointwise(%x: tensor<2x5x6x4xf32>, %w: tensor<12x4x1x1xf32> {relax.name = "pw"}) -> tensor<2x5x6x12xf32> attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC"} : (tensor<2x5x6x4xf32>, tensor<12x4x1x1xf32>) -> tensor<2x5x6x12xf32>
-  return %0 : tensor<2x5x6x12xf32>
+// A convolution in NHWC reads its filters as a matrix of one column per channel of the result.
+// CHECK-LABEL: @convolution
+// CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1) {axes = array<i64: 2, 3, 1, 0>} : (tensor<12x4x3x2xf32>) -> tensor<3x2x4x12xf32>
+// CHECK-NEXT:    %1 = "relax.reshape"(%0) : (tensor<3x2x4x12xf32>) -> tensor<24x12xf32>
+// CHECK-NEXT:    %2 = "relax.pack_weight"(%1) {tile = 8 : i64} : (tensor<24x12xf32>) -> tensor<2x24x8xf32>
+// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %2) {channels = 12 : i64, dilation = array<i64: 1, 2>, kernel_size = array<i64: 3, 2>, padding = array<i64: 1, 0, 1, 2>, strides = array<i64: 2, 1>} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<2x24x8xf32>) -> tensor<?x3x6x12xf32, {sym = ["n"]}>
+// CHECK-NEXT:    return %3
+// LIFTED-LABEL: @convolution_transform_params
+// LIFTED-SAME:   -> (tensor<2x24x8xf32>
+func.func @convolution(%x: tensor<?x5x6x4xf32, {sym = ["n"]}>, %w: tensor<12x4x3x2xf32> {relax.name = "pw"}) -> tensor<?x3x6x12xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", strides = array<i64: 2, 1>, padding = array<i64: 1, 0, 1, 2>, dilation = array<i64: 1, 2>} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<12x4x3x2xf32>) -> tensor<?x3x6x12xf32, {sym = ["n"]}>
+  return %0 : tensor<?x3x6x12xf32, {sym = ["n"]}>
 }
 
-// Filters that are laid out as the matrix stay; an image of symbolic size keeps its shape.
-// CHECK-LABEL: @pointwise_dynamic
-// CHECK-NEXT:    %0 = "relax.reshape"(%arg1) : (tensor<1x1x4x12xf32>) -> tensor<4x12xf32>
+// Filters that two convolutions read are packed once; laid out as the matrix, they are not moved. Groups of whole panels.
+// CHECK-LABEL: @shared_filters
+// CHECK-NEXT:    %0 = "relax.reshape"(%arg1) : (tensor<1x1x4x16xbf16>) -> tensor<4x16xbf16>
 // CHECK-NEXT:    %1 = "relax.pack_weight"(%0)
-// CHECK-NEXT:    %2 = "relax.packed_matmul"(%arg0, %1) {n = 12 : i64} : ({{.*}}) -> tensor<?x5x6x12xf32, {sym = ["n"]}>
-func.func @pointwise_dynamic(%x: tensor<?x5x6x4xf32, {sym = ["n"]}>, %w: tensor<1x1x4x12xf32> {relax.name = "dw"}) -> tensor<?x5x6x12xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<1x1x4x12xf32>) -> tensor<?x5x6x12xf32, {sym = ["n"]}>
-  return %0 : tensor<?x5x6x12xf32, {sym = ["n"]}>
+// CHECK-NEXT:    %2 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, out_dtype = f32} : (tensor<2x5x6x8xbf16>, tensor<2x4x8xbf16>) -> tensor<2x5x6x16xf32>
+// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, strides = array<i64: 2, 2>}
+func.func @shared_filters(%x: tensor<2x5x6x8xbf16>, %w: tensor<1x1x4x16xbf16> {relax.name = "sw"}) -> (tensor<2x5x6x16xf32>, tensor<2x3x3x16xbf16>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2 : i64, out_dtype = f32} : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x5x6x16xf32>
+  %1 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2 : i64, strides = array<i64: 2, 2>} : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x3x3x16xbf16>
+  return %0, %1 : tensor<2x5x6x16xf32>, tensor<2x3x3x16xbf16>
 }
 
-// Convolutions that are no products: in NCHW, over larger windows, with steps, with padding, in groups.
+// Convolutions that stay: in NCHW, in groups that panels would span, of filters that are no weights.
 // CHECK-LABEL: @convolutions
 // CHECK-NOT:     pack
-func.func @convolutions(%x: tensor<2x4x4x4xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "cw"}, %v: tensor<4x4x3x3xf32> {relax.name = "cv"}, %g: tensor<4x2x1x1xf32> {relax.name = "cg"}) -> (tensor<2x4x4x4xf32>, tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x6x6x4xf32>, tensor<2x4x4x4xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @convolutions(%x: tensor<2x4x4x4xf32>, %f: tensor<4x4x1x1xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "cw"}, %g: tensor<4x2x1x1xf32> {relax.name = "cg"}) -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>) attributes {relax.num_input = 2 : i64} {
   %0 = "relax.conv2d"(%x, %w) : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x4x4x4xf32>
-  %1 = "relax.conv2d"(%x, %v) {data_layout = "NHWC"} : (tensor<2x4x4x4xf32>, tensor<4x4x3x3xf32>) -> tensor<2x2x2x4xf32>
-  %2 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", strides = array<i64: 2, 2>} : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x2x2x4xf32>
-  %3 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", padding = array<i64: 1, 1, 1, 1>} : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x6x6x4xf32>
-  %4 = "relax.conv2d"(%x, %g) {data_layout = "NHWC", groups = 2 : i64} : (tensor<2x4x4x4xf32>, tensor<4x2x1x1xf32>) -> tensor<2x4x4x4xf32>
-  return %0, %1, %2, %3, %4 : tensor<2x4x4x4xf32>, tensor<2x2x2x4xf32>, tensor<2x2x2x4xf32>, tensor<2x6x6x4xf32>, tensor<2x4x4x4xf32>
+  %1 = "relax.conv2d"(%x, %g) {data_layout = "NHWC", groups = 2 : i64} : (tensor<2x4x4x4xf32>, tensor<4x2x1x1xf32>) -> tensor<2x4x4x4xf32>
+  %2 = "relax.conv2d"(%x, %f) {data_layout = "NHWC"} : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x4x4x4xf32>
+  return %0, %1, %2 : tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>
 }
