@@ -135,13 +135,15 @@ def products(b: Builder, left: Factor, right: Factor, kinds: str, sizes: Sequenc
         sizes: of the parallel loops, which are the result's dimensions.
         dtype: that of the result.
     """
-    out = b.empty(sizes, storage_dtype(dtype))
+    source, out = sum_dtype(left.dtype, dtype), b.empty(sizes, storage_dtype(dtype))
+    if not keeps_sums(source, dtype) and not _can_be_tiled([(f.value, f.exprs) for f in (left, right)], kinds, out):
+        # No registers hold these sums, and a kernel has no memory of its own.
+        return converted(b, products(b, left, right, kinds, sizes, accumulator_type(source)), source, dtype)
     maps = [str(b.map(len(kinds), f.exprs)) for f in (left, right)]
     key = (kinds, *map(str, (left.dtype, right.dtype, dtype)), *maps)
 
     def body(arguments: Sequence[ir.Value]) -> ir.Value:
         x, y, out = arguments
-        source = sum_dtype(left.dtype, dtype)
         direct = keeps_sums(source, dtype)
         start = b.fill(out if direct else b.empty(b.value_sizes(out), accumulator_type(source)), 0)
         summed = add_products(b, replace(left, value=x), replace(right, value=y), kinds, start, source)

@@ -1,0 +1,96 @@
+"""The emulation of other processors' instructions, which the tests of their code rely on, against the manuals in NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from relaxir.lowering.cpu.codegen import object_code
+from relaxir.lowering.target import Target
+from relaxir.runtime.library import Library
+from support.emulation import emulated
+
+ELEMENTS = {"float": np.float32, "bfloat": ml_dtypes.bfloat16, "i32": np.int32, "i8": np.int8}
+BF16_PAIRS = (
+    "call <{n} x float> @llvm.x86.avx512bf16.dpbf16ps.{bits}(<{n} x float> %v0, <{m} x bfloat> %v1, <{m} x bfloat> %v2)"
+)
+BYTE_QUADS = "call <{n} x i32> @llvm.x86.avx512.vpdpbusd.{bits}(<{n} x i32> %v0, <{m} x i8> %v1, <{m} x i8> %v2)"
+
+
+def run(instruction: str, element: str, lanes: int, *arguments: np.ndarray) -> np.ndarray:
+    """Executes one instruction on %v0, %v1... which are vectors in memory."""
+    names = {np.dtype(dtype): name for name, dtype in ELEMENTS.items()}
+    lines = [f"%a{i} = getelementptr ptr, ptr %tensors, i64 {i}" for i in range(len(arguments) + 1)]
+    lines += [f"%p{i} = load ptr, ptr %a{i}" for i in range(len(arguments) + 1)]
+    lines += [f"%v{i} = load <{a.size} x {names[a.dtype]}>, ptr %p{i}, align 1" for i, a in enumerate(arguments)]
+    lines += [f"%r = {instruction}", f"store <{lanes} x {element}> %r, ptr %p{len(arguments)}, align 1", "ret i64 0"]
+    body = "\n".join(lines)
+    text = f"define i64 @f(ptr %tensors, ptr %symbols, ptr %arena, i64 %bytes) {{\n{body}\n}}"
+    function = Library.from_object(object_code(emulated(text), Target.host()), ["f"]).function("f")
+    out = np.zeros(lanes, ELEMENTS[element])
+    assert function((ctypes.c_void_p * 9)(*(a.ctypes.data for a in arguments), out.ctypes.data), None, None, 0) == 0
+    return out
+
+
+def normal(x: np.ndarray) -> np.ndarray:
+    """Zero for what is below the normal numbers."""
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), x), x).astype(np.float32)
+
+
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """``a * b + c`` rounded once: bf16 products are exact in f32, and long double holds the sum of these inputs."""
+    return normal((a.astype(np.longdouble) * b + c).astype(np.float32))
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_bf16_pairs_are_added_one_after_the_other(lanes: int) -> None:
+    rng = np.random.default_rng(lanes)
+    instruction = BF16_PAIRS.format(n=lanes, m=2 * lanes, bits=32 * lanes)
+    for scale in (1.0, 1e-19, 2.0**-126):
+        total = (rng.standard_normal(lanes) * scale**2).astype(np.float32)
+        a, b = ((rng.standard_normal(2 * lanes) * scale).astype(ml_dtypes.bfloat16) for _ in range(2))
+        x, y = (normal(v.astype(np.float32)) for v in (a, b))
+        want = fused(x[0::2], y[0::2], fused(x[1::2], y[1::2], normal(total)))
+        np.testing.assert_array_equal(run(instruction, "float", lanes, total, a, b), want)
+
+
+def test_bf16_pairs_keep_what_is_no_number() -> None:
+    total = np.array([np.inf, 1, 1, 1], np.float32)
+    a = np.array([1, 1, np.inf, 1, np.nan, 1, 2, 3], ml_dtypes.bfloat16)
+    b = np.array([1, 1, 0, 1, 1, 1, 4, 5], ml_dtypes.bfloat16)
+    got = run(BF16_PAIRS.format(n=4, m=8, bits=128), "float", 4, total, a, b)
+    np.testing.assert_array_equal(got, [np.inf, np.nan, np.nan, 24])
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_bytes_are_unsigned_times_signed(lanes: int) -> None:
+    rng = np.random.default_rng(lanes)
+    total = rng.integers(-(2**31), 2**31, lanes).astype(np.int32)
+    a, b = (rng.integers(-128, 128, 4 * lanes).astype(np.int8) for _ in range(2))
+    sums = (a.view(np.uint8).astype(np.int64) * b).reshape(-1, 4).sum(axis=1)
+    got = run(BYTE_QUADS.format(n=lanes, m=4 * lanes, bits=32 * lanes), "i32", lanes, total, a, b)
+    np.testing.assert_array_equal(got, (total + sums).astype(np.int32))
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+def test_bf16_is_rounded_and_widened(lanes: int) -> None:
+    rng = np.random.default_rng(lanes)
+    for _ in range(8):
+        x = rng.integers(0, 2**32, lanes, np.uint32).view(np.float32)
+        x = np.where(np.isnan(x), np.float32(0.1), x)
+        with np.errstate(over="ignore"):
+            want = x.astype(ml_dtypes.bfloat16)
+        got = run(f"fptrunc <{lanes} x float> %v0 to <{lanes} x bfloat>", "bfloat", lanes, x)
+        np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
+        wide = run(f"fpext <{lanes} x bfloat> %v0 to <{lanes} x float>", "float", lanes, want)
+        np.testing.assert_array_equal(wide, want.astype(np.float32))
+    (nan,) = run("fptrunc <1 x float> %v0 to <1 x bfloat>", "bfloat", 1, np.array([0x7F800001], np.uint32).view(np.float32))
+    assert np.isnan(nan)
+
+
+def test_unknown_instructions_are_not_dropped() -> None:
+    with pytest.raises(AssertionError, match=r"no emulation of @llvm.x86.avx512.sitofp.round"):
+        emulated("%x = call <8 x double> @llvm.x86.avx512.sitofp.round(<8 x i64> %y, i32 4)")

@@ -1,0 +1,189 @@
+"""Runs code generated for processors that this machine is not, by LLVM IR that means the same as their instructions.
+
+The text of a kernel is vectors of any width and a few intrinsics of the target. Intrinsics become calls of functions in generic
+LLVM IR, and the host's code generator splits the vectors; what ran on the other processor then runs here, more slowly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+import relaxir as rx
+from relaxir.lowering.cpu import pipeline
+from relaxir.lowering.cpu.codegen import object_code
+from relaxir.lowering.target import Target
+from relaxir.runtime import executable
+from relaxir.runtime.executable import Executable
+
+__all__ = ["compile_for", "emulated", "runs_natively"]
+
+
+def runs_natively(target: Target) -> bool:
+    """Whether this machine executes the target's instructions."""
+    host = Target.host()
+    return target.triple == host.triple and {f for f in target.features.split(",") if f} <= set(host.features.split(","))
+
+
+def compile_for(module: rx.Module, name: str, passes: str | None = None) -> Executable:
+    """An executable of the code that ``cpu:<name>`` gets, emulated where this machine lacks its instructions."""
+    host = Target.host()
+    with pytest.MonkeyPatch.context() as patch:
+        if not runs_natively(Target.parse(f"cpu:{name}")):
+            patch.setattr(pipeline, "object_code", lambda text, _: object_code(emulated(text), host))
+            patch.setattr(executable, "check_target", lambda *_: None)
+        return rx.compile(module, f"cpu:{name}", pipeline=passes, cache=False)
+
+
+def emulated(text: str) -> str:
+    """LLVM IR text without instructions that only some processors have. Raises AssertionError at an unknown intrinsic."""
+    needed: dict[str, str] = {_ROUND: _round_function(0)}
+    for pattern, make in _INSTRUCTIONS:
+
+        def replaced(match: re.Match[str], make: Callable[[re.Match[str]], _Call] = make) -> str:
+            call = make(match)
+            needed[call.name] = call.definition
+            return f"call {call.result} @{call.name}({call.arguments})"
+
+        text = re.sub(pattern, replaced, text)
+    kept = [line for line in text.split("\n") if not re.match(r"declare .* @llvm\.(x86|aarch64)\.", line)]
+    text = "\n".join(kept)
+    left = re.findall(r"@llvm\.(?:x86|aarch64)\.[\w.]+", text)
+    assert not left, f"no emulation of {left[0]}"
+    return text + "\n".join(["", *needed.values()])
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of an emulating function, and that function."""
+
+    name: str
+    result: str
+    arguments: str
+    definition: str
+
+
+#: The function that LLVM calls to round to bf16, for what stays scalar; not all C runtimes have it.
+_ROUND = "__truncsfbf2"
+
+
+def _vector(count: int, element: str) -> str:
+    return f"<{count} x {element}>" if count else element
+
+
+def _splat(count: int, element: str, value: int) -> str:
+    return f"splat ({element} {value})" if count else str(value)
+
+
+def _round_function(count: int) -> str:
+    """f32 to bf16: to nearest even, a NaN becomes quiet. (The instruction of x86 gives zero for what is below the normal.)"""
+    name = f"emulate.round.{count}" if count else _ROUND
+    ints, halves, floats, narrow, bools = (_vector(count, e) for e in ("i32", "i16", "float", "bfloat", "i1"))
+    return f"""define hidden {narrow} @{name}({floats} %x) {{
+  %bits = bitcast {floats} %x to {ints}
+  %upper = lshr {ints} %bits, {_splat(count, "i32", 16)}
+  %odd = and {ints} %upper, {_splat(count, "i32", 1)}
+  %half = add {ints} %bits, {_splat(count, "i32", 0x7FFF)}
+  %sum = add {ints} %half, %odd
+  %near = lshr {ints} %sum, {_splat(count, "i32", 16)}
+  %quiet = or {ints} %upper, {_splat(count, "i32", 0x40)}
+  %magnitude = and {ints} %bits, {_splat(count, "i32", 0x7FFFFFFF)}
+  %nan = icmp ugt {ints} %magnitude, {_splat(count, "i32", 0x7F800000)}
+  %chosen = select {bools} %nan, {ints} %quiet, {ints} %near
+  %short = trunc {ints} %chosen to {halves}
+  %result = bitcast {halves} %short to {narrow}
+  ret {narrow} %result
+}}
+"""
+
+
+def _rounded(match: re.Match[str]) -> _Call:
+    count = int(match["count"])
+    arguments = f"<{count} x float> {match['x']}"
+    return _Call(f"emulate.round.{count}", f"<{count} x bfloat>", arguments, _round_function(count))
+
+
+def _widened(match: re.Match[str]) -> _Call:
+    count = int(match["count"])
+    name, result = f"emulate.widen.{count}", f"<{count} x float>"
+    definition = f"""define hidden {result} @{name}(<{count} x bfloat> %x) {{
+  %bits = bitcast <{count} x bfloat> %x to <{count} x i16>
+  %wide = zext <{count} x i16> %bits to <{count} x i32>
+  %upper = shl <{count} x i32> %wide, splat (i32 16)
+  %result = bitcast <{count} x i32> %upper to {result}
+  ret {result} %result
+}}
+"""
+    return _Call(name, result, f"<{count} x bfloat> {match['x']}", definition)
+
+
+def _bf16_pairs(match: re.Match[str]) -> _Call:
+    """``vdpbf16ps``, as Intel's manual has it.
+
+    The second elements are multiplied and added first; each sum is rounded once, to nearest even; what is below the normal
+    numbers counts as zero, in elements, sums and results.
+    """
+    lanes = int(match["bits"]) // 32
+    name, result, pairs, ints = f"emulate.dpbf16ps.{lanes}", f"<{lanes} x float>", f"<{2 * lanes} x bfloat>", f"<{lanes} x i32>"
+    normal = f"emulate.normal.{lanes}"
+    definition = f"""define hidden {result} @{normal}({ints} %bits) {{
+  %exponent = and {ints} %bits, splat (i32 {0x7F800000})
+  %sign = and {ints} %bits, splat (i32 {-0x80000000})
+  %small = icmp eq {ints} %exponent, zeroinitializer
+  %kept = select <{lanes} x i1> %small, {ints} %sign, {ints} %bits
+  %result = bitcast {ints} %kept to {result}
+  ret {result} %result
+}}
+define hidden {result} @{name}({result} %sum, {pairs} %a, {pairs} %b) {{
+  %sum.bits = bitcast {result} %sum to {ints}
+  %sum.0 = call {result} @{normal}({ints} %sum.bits)
+  %a.pair = bitcast {pairs} %a to {ints}
+  %b.pair = bitcast {pairs} %b to {ints}
+  %a.high = and {ints} %a.pair, splat (i32 {-0x10000})
+  %b.high = and {ints} %b.pair, splat (i32 {-0x10000})
+  %a.low = shl {ints} %a.pair, splat (i32 16)
+  %b.low = shl {ints} %b.pair, splat (i32 16)
+  %a.1 = call {result} @{normal}({ints} %a.high)
+  %b.1 = call {result} @{normal}({ints} %b.high)
+  %a.0 = call {result} @{normal}({ints} %a.low)
+  %b.0 = call {result} @{normal}({ints} %b.low)
+  %first = call {result} @llvm.fma.v{lanes}f32({result} %a.1, {result} %b.1, {result} %sum.0)
+  %first.bits = bitcast {result} %first to {ints}
+  %sum.1 = call {result} @{normal}({ints} %first.bits)
+  %second = call {result} @llvm.fma.v{lanes}f32({result} %a.0, {result} %b.0, {result} %sum.1)
+  %second.bits = bitcast {result} %second to {ints}
+  %sum.2 = call {result} @{normal}({ints} %second.bits)
+  ret {result} %sum.2
+}}
+"""
+    return _Call(name, result, match["arguments"], definition)
+
+
+def _byte_quads(match: re.Match[str]) -> _Call:
+    """``vpdpbusd``: four unsigned bytes times four signed ones, added to 32 bits that wrap."""
+    lanes = int(match["bits"]) // 32
+    name, result, quads = f"emulate.vpdpbusd.{lanes}", f"<{lanes} x i32>", f"<{4 * lanes} x i8>"
+    lines = [f"%sum.0 = add {result} %sum, zeroinitializer"]
+    for i in range(4):
+        places = ", ".join(f"i32 {4 * lane + i}" for lane in range(lanes))
+        for operand, kind in (("a", "zext"), ("b", "sext")):
+            shuffled = f"shufflevector {quads} %{operand}, {quads} poison, <{lanes} x i32> <{places}>"
+            lines.append(f"%{operand}.{i} = {shuffled}")
+            lines.append(f"%{operand}.wide.{i} = {kind} <{lanes} x i8> %{operand}.{i} to {result}")
+        lines.append(f"%product.{i} = mul {result} %a.wide.{i}, %b.wide.{i}")
+        lines.append(f"%sum.{i + 1} = add {result} %sum.{i}, %product.{i}")
+    body = "\n".join(f"  {line}" for line in [*lines, f"ret {result} %sum.4"])
+    definition = f"define hidden {result} @{name}({result} %sum, {quads} %a, {quads} %b) {{\n{body}\n}}\n"
+    return _Call(name, result, match["arguments"], definition)
+
+
+_VALUE = r"(?P<x>[%\w.]+|splat \([^)]*\)|<[^>]*>)"
+_INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
+    (rf"fptrunc <(?P<count>\d+) x float> {_VALUE} to <\d+ x bfloat>", _rounded),
+    (rf"fpext <(?P<count>\d+) x bfloat> {_VALUE} to <\d+ x float>", _widened),
+    (r"call <\d+ x float> @llvm\.x86\.avx512bf16\.dpbf16ps\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _bf16_pairs),
+    (r"call <\d+ x i32> @llvm\.x86\.avx512\.vpdpbusd\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _byte_quads),
+)
