@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...dialect.bindings import ir, passmanager
 from ...dialect.errors import RelaxError, from_mlir_error
 from ...dialect.functions import body_of, find_function, functions, name_of
+from ..flat_epilogues import flatten_epilogues
 from ..outline import KERNEL, outline_kernels, restore_destinations
 from ..signature import Signature
 from ..target import Target
@@ -62,6 +63,7 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
     """
     with module.context, ir.Location.unknown():
         _run(module, _FUSE)
+        flatten_epilogues(module)
         outline_kernels(module)
         _run(module, _FUSE_EPILOGUES)
         restore_destinations(module)

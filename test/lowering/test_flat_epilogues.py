@@ -1,0 +1,97 @@
+"""Elementwise ops behind a reshape of a contraction's result become its epilogue."""
+
+from __future__ import annotations
+
+import re
+
+from relaxir.dialect.bindings import ir
+from relaxir.dialect.functions import functions, name_of
+from relaxir.dialect.relax import new_context
+from relaxir.lowering.flat_epilogues import flatten_epilogues
+from relaxir.lowering.outline import outline_kernels
+
+CONTRACTION = """
+#pk = affine_map<(p, n, k) -> (p, k)>
+#packed = affine_map<(p, n, k) -> (n floordiv 32, k, n mod 32)>
+#pn = affine_map<(p, n, k) -> (p, n)>
+#id = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#channel = affine_map<(n, h, w, c) -> (0, c)>
+#line = affine_map<(n, h, w, c) -> (h)>
+#moved = affine_map<(n, h, w, c) -> (n, w, h, c)>
+func.func private @contraction_0(%a: tensor<?x64xf32>, %b: tensor<2x64x32xf32>, %out: tensor<?x64xf32>) -> tensor<?x64xf32>
+    attributes {relax.kernel} {
+  %z = arith.constant 0.0 : f32
+  %0 = linalg.fill ins(%z : f32) outs(%out : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %1 = linalg.generic {indexing_maps = [#pk, #packed, #pn], iterator_types = ["parallel", "parallel", "reduction"],
+                       relax.contraction}
+      ins(%a, %b : tensor<?x64xf32>, tensor<2x64x32xf32>) outs(%0 : tensor<?x64xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<?x64xf32>
+  return %1 : tensor<?x64xf32>
+}
+"""
+IMAGE = "tensor<?x7x5x64xf32>"
+
+
+def flattened(other: str, map_: str, body: str = "%p = arith.addf %u, %v : f32", outer: str = "") -> str:
+    """The text of @main, in which an elementwise op reads a convolution's result and another tensor."""
+    text = f"""{CONTRACTION}
+func.func @main(%x: tensor<?x64xf32>, %w: tensor<2x64x32xf32>, %other: {other}, %n: index, %m: index) -> {IMAGE} {{
+  %e = tensor.empty(%m) : tensor<?x64xf32>
+  %y = call @contraction_0(%x, %w, %e) : (tensor<?x64xf32>, tensor<2x64x32xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+  %z = tensor.expand_shape %y [[0, 1, 2], [3]] output_shape [%n, 7, 5, 64] : tensor<?x64xf32> into {IMAGE}
+  {outer}
+  %d = tensor.empty(%n) : {IMAGE}
+  %r = linalg.generic {{indexing_maps = [#id, {map_}, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+      ins(%z, %other : {IMAGE}, {other}) outs(%d : {IMAGE}) {{
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    {body}
+    linalg.yield %p : f32
+  }} -> {IMAGE}
+  return %r : {IMAGE}
+}}"""
+    with new_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        flatten_epilogues(module.operation)
+        assert module.operation.verify()
+        return next(f.operation.get_asm(use_local_scope=True) for f in functions(module) if name_of(f) == "main")
+
+
+def test_what_all_channels_share_keeps_its_shape() -> None:
+    text = flattened("tensor<1x64xf32>", "#channel")
+    assert "affine_map<(d0, d1) -> (0, d1)>" in text
+    assert "collapse_shape" not in text
+    assert text.index("linalg.generic") < text.index("tensor.expand_shape")
+
+
+def test_another_image_is_flat_too() -> None:
+    text = flattened(IMAGE, "#id")
+    assert f"tensor.collapse_shape %arg2 [[0, 1, 2], [3]] : {IMAGE} into tensor<?x64xf32>" in text
+    assert text.index("linalg.generic") < text.index("tensor.expand_shape")
+
+
+def test_what_reads_lines_or_turned_images_stays() -> None:
+    assert "(d1)>" in flattened("tensor<7xf32>", "#line")
+    assert "(d0, d2, d1, d3)>" in flattened("tensor<?x5x7x64xf32>", "#moved")
+
+
+def test_what_reads_its_place_stays() -> None:
+    body = "%i = linalg.index 1 : index\n %j = arith.index_cast %i : index to i32\n %p = arith.sitofp %j : i32 to f32"
+    assert "linalg.index 1" in flattened(IMAGE, "#id", body)
+
+
+def test_an_image_that_others_read_stays() -> None:
+    text = flattened(IMAGE, "#id", outer=f"%c = tensor.cast %z : {IMAGE} to tensor<?x?x?x?xf32>")
+    assert "collapse_shape" not in text
+
+
+def test_it_then_is_an_epilogue() -> None:
+    text = flattened("tensor<1x64xf32>", "#channel")
+    with new_context(), ir.Location.unknown():
+        module = ir.Module.parse(CONTRACTION + text)
+        outline_kernels(module.operation)
+        main = next(str(f) for f in functions(module) if name_of(f) == "main")
+    assert len(re.findall("call @", main)) == 1
