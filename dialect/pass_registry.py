@@ -52,6 +52,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-reorder-take-after-matmul": _ours("reorder_take_after_matmul", "ReorderTakeAfterMatmul"),
     "relax-remove-unused-outputs": _ours("remove_unused_outputs", "RemoveUnusedOutputs"),
     "relax-remove-unused-parameters": _ours("remove_unused_parameters", "RemoveUnusedParameters"),
+    "relax-share-packed-weights": _ours("share_packed_weights", "SharePackedWeights"),
     "relax-sink-growth": _ours("sink_growth", "SinkGrowth"),
     "relax-schedule-lazy-io": _ours("schedule_lazy_io", "ScheduleLazyIo"),
     "relax-to-mixed-precision": _ours("to_mixed_precision", "ToMixedPrecision"),

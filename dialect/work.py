@@ -30,6 +30,7 @@ from .ops import (
     MatMul,
     PackedConv2D,
     PackedMatMul,
+    PackedTake,
     RMSNorm,
     Softmax,
     StridedSlice,
@@ -55,14 +56,14 @@ _MOVES = frozenset(
     f"relax.{name}"
     for name in (
         "arange", "astype", "broadcast_to", "concat", "constant", "flip", "full", "gather_elements", "gather_nd", "index_copy",
-        "pack_weight",
+        "pack_weight", "packed_take",
         "pad", "permute_dims", "repeat", "shape_value", "strided_slice", "take", "tile", "to_vdevice", "tril", "triu",
     )
 )  # fmt: skip
 # Operations per element of the operand, where it is not one.
 _PER_ELEMENT: Mapping[type[Op], int] = {Softmax: 5, LogSoftmax: 5, LayerNorm: 7, RMSNorm: 4, BatchNorm: 4}
 _SOFTMAX = 5
-_GATHERS = (Take, GatherElements, GatherND)
+_GATHERS = (Take, PackedTake, GatherElements, GatherND)
 
 
 class _UnknownSizeError(Exception):

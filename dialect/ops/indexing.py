@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from .. import attributes
 from ..errors import RelaxError
-from ..inference import normalize_axis, require_integer, shape_text
+from ..inference import normalize_axis, require_integer, require_rank, shape_text
 from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
 
-__all__ = ["GatherElements", "GatherND", "IndexCopy", "StridedSlice", "Take"]
+__all__ = ["GatherElements", "GatherND", "IndexCopy", "PackedTake", "StridedSlice", "Take"]
 
 
 class Take(Op, name="take"):
@@ -29,6 +29,31 @@ class Take(Op, name="take"):
         require_integer(indices, "index tensor")
         axis = normalize_axis(attrs["axis"], x.rank)
         return x.with_(shape=[*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
+
+
+class PackedTake(Op, name="packed_take"):
+    """Rows of a matrix ``[n, k]`` that :class:`PackWeight` packed transposed: ``[..., k]`` of indices ``[...]``.
+
+    What :class:`Take` gives of the matrix itself: an embedding that is also the weight of a product need not be there twice.
+    """
+
+    weight: Operand[Tensor]
+    indices: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"n": attributes.integer()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        weight, indices = operands
+        require_integer(indices, "index tensor")
+        require_rank(weight, 3, "weight")
+        panels, k, tile = weight.shape
+        if not isinstance(panels, int) or not isinstance(tile, int):
+            raise RelaxError("expected a packed weight of static panels")
+        if not (panels - 1) * tile < attrs["n"] <= panels * tile:
+            limits = f"({(panels - 1) * tile}, {panels * tile}]"
+            raise RelaxError(f"expected n in {limits} for {panels} panels of {tile}, got {attrs['n']}")
+        return weight.with_(shape=[*indices.shape, k])
 
 
 class GatherElements(Op, name="gather_elements"):

@@ -26,6 +26,12 @@ def take(x: Array, indices: Array, *, axis: int) -> Array:
 
 
 @reference
+def packed_take(weight: Array, indices: Array, *, n: int) -> Array:
+    positions, tile = _positions(indices, n), weight.shape[2]
+    return fresh(weight[positions // tile, :, positions % tile])
+
+
+@reference
 def gather_elements(x: Array, indices: Array, *, axis: int) -> Array:
     grid = list(np.ogrid[tuple(slice(d) for d in indices.shape)])
     grid[axis] = _positions(indices, x.shape[axis])

@@ -42,6 +42,22 @@ def _lower_take(b: Builder, source: Source) -> ir.Value:
     return b.gather(shape, value_type(x.value).element_type, element, (indices.value, range(axis, after)))
 
 
+@lowering("relax.packed_take")
+def _lower_packed_take(b: Builder, source: Source) -> ir.Value:
+    weight, indices = source.operands
+    n, (_, k, tile) = source.attrs["n"], b.sizes(weight)
+    assert isinstance(tile, int)
+    _check_range(b, indices, n)
+    bound = _Bound(b, n)
+
+    def element(loops: list[Scalar], position: ir.Value) -> ir.Value:
+        row = bound.position(load(position, indices.dtype))
+        return read(weight.value, [row / tile, loops[-1], row % tile])
+
+    shape = [*b.sizes(indices), k]
+    return b.gather(shape, value_type(weight.value).element_type, element, (indices.value, range(indices.rank)))
+
+
 @lowering("relax.gather_elements")
 def _lower_gather_elements(b: Builder, source: Source) -> ir.Value:
     x, indices = source.operands

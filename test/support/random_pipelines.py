@@ -33,6 +33,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "relax-pack-weights": ("tile=16", "tile=1"),
     "relax-reorder-take-after-matmul": ("always=true",),
     "relax-schedule-lazy-io": ("effort=0", "functions=main"),
+    "relax-share-packed-weights": ("always=true",),
     "relax-to-mixed-precision": ("dtype=f16", "out-dtype=bf16", "keep=matmul"),
     "relax-update-vdevice": ("from=cuda:0 to=cpu:0", "from=cpu:1 to=cpu:0", "index=0 to=cpu:7", "index=1 to=cuda:3"),
 }  # fmt: skip
