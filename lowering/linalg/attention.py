@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
+from ...dialect.op import attrs_of
 from ...dialect.symbolic import dim_text
 from .builder import ZERO, Builder, Size, Tensor, value_type
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel, choose, flat_loop
+from .manipulate import permutation
 from .online_softmax import FEW, Attention, Place, Rows
 from .registry import Source, lowering
 from .scalar import Scalar
+from .views import View, view_of
 
 __all__: list[str] = []
 
@@ -39,7 +42,7 @@ _ON_STACK = 1 << 17
 
 
 @lowering("relax.attention")
-def _lower_attention(b: Builder, source: Source) -> ir.Value:
+def _lower_attention(b: Builder, source: Source) -> Tensor:
     q, k, v = source.operands[:3]
     mask = source.operands[3] if len(source.operands) > 3 else None
     _check_sizes(b, q, k, v)
@@ -58,11 +61,26 @@ def _lower_attention(b: Builder, source: Source) -> ir.Value:
         single,
     )
     where = tuple(tuple(b.broadcast_exprs(_leading(t, 3), batch)) for t in (q, k, v))
-    out = b.empty(sizes, storage_dtype(q.dtype))
-    kernel = _Kernel(b, attention, where, _rows_at_once(sizes[-2]))
-    inputs = [t.value for t in source.operands]
+    order = _order_wanted(source.op)
+    out = b.empty([sizes[axis] for axis in order], storage_dtype(q.dtype))
+    by_rows, many = (-2, -1), isinstance(sizes[-2], int) and sizes[-2] >= FEW
+    parts = [by_rows] if many or q.shape[-3] == k.shape[-3] else [by_rows, (-3, -1)]
+    seen = view_of(q.value, *parts), view_of(k.value, by_rows), view_of(v.value, by_rows)
+    kernel = _Kernel(b, attention, where, tuple(view for _, view in seen), order, _rows_at_once(sizes[-2]))
+    inputs = [*(value for value, _ in seen), *(t.value for t in source.operands[3:])]
     scratch = kernel.scratch(b.size(q, q.rank - 1), sizes[-1])
-    return call_kernel(b, "attention", inputs, out, kernel.key, lambda a: kernel.build(a, len(inputs)), scratch, stack=True)
+    made = call_kernel(b, "attention", inputs, out, kernel.key, lambda a: kernel.build(a, len(inputs)), scratch, stack=True)
+    return Tensor(made, source.result, order=() if order == tuple(range(q.rank)) else order)
+
+
+def _order_wanted(op: ir.OpView) -> tuple[int, ...]:
+    """The order in which the result's dimensions are stored: that of a permutation which is all that reads it."""
+    rank, uses = value_type(op.results[0]).rank, list(op.results[0].uses)
+    user = uses[0].owner if len(uses) == 1 else None
+    if user is None or user.operation.name != "relax.permute_dims" or user.operation.block != op.operation.block:
+        return tuple(range(rank))
+    order = permutation(attrs_of(user)["axes"], rank)
+    return order if order[-1] == rank - 1 else tuple(range(rank))
 
 
 def _rows_at_once(rows: Size) -> int:
@@ -114,16 +132,22 @@ def _mask_exprs(b: Builder, mask: Tensor | None, source: Source, k: Tensor) -> t
 
 @dataclass(frozen=True)
 class _Kernel:
-    """The kernel's body: up to ``rows`` at once. ``where`` says where the batch dimensions of query, key and value are read."""
+    """The kernel's body: up to ``rows`` at once.
+
+    ``where`` says where the batch dimensions of query, key and value are read, ``views`` where their elements are in the
+    operands; the result's dimensions are stored in this ``order``.
+    """
 
     b: Builder
     attention: Attention
     where: tuple[tuple[int, ...], ...]
+    views: tuple[View, ...]
+    order: tuple[int, ...]
     rows: int
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (*self.attention.key, str(self.where), str(self.rows))
+        return (*self.attention.key, *map(str, (self.where, self.views, self.order, self.rows)))
 
     def scratch(self, depth: Size, width: Size) -> list[ir.Value]:
         """What is too large for the stack, or may be: one tensor for all iterations, which threads cannot share then.
@@ -139,24 +163,26 @@ class _Kernel:
 
     def build(self, arguments: Sequence[ir.Value], inputs: int) -> ir.Value:
         b, operands, scratch, out = self.b, arguments[:inputs], arguments[inputs:-1], arguments[-1]
-        heads, rows, groups = b.dim(out, value_type(out).rank - 3), b.dim(out, value_type(out).rank - 2), self._groups(operands)
+        *_, heads, rows, _ = self._sizes(out)
+        groups = self.views[2].size(b, operands[2], -3)
+        kernel = Rows(b, self.attention, operands, self.views, self.order, self.rows)
         if scratch:
-            return self._all(Rows(b, self.attention, operands, self.rows + 1, scratch), out)
+            return self._all(replace(kernel, size=self.rows + 1, given=scratch), out)
         shared = heads // groups if isinstance(heads, int) and isinstance(groups, int) and groups else 1
-        together = Rows(b, self.attention, operands, shared if shared <= _ROWS else 1, by_head=True)
-        many = Rows(b, self.attention, operands, self.rows)
+        together = replace(kernel, size=shared if shared <= _ROWS else 1, by_head=True)
         if isinstance(rows, int):
-            return self._all(together if rows < FEW and (rows == 1 or shared > 1) else many, out)
+            return self._all(together if rows < FEW and (rows == 1 or shared > 1) else kernel, out)
         few = Scalar(rows).compare("lt", FEW).value
-        return choose(b, few, out.type, lambda: self._all(together, out), lambda: self._all(many, out))
+        return choose(b, few, out.type, lambda: self._all(together, out), lambda: self._all(kernel, out))
 
-    def _groups(self, operands: Sequence[ir.Value]) -> Size:
-        return self.b.dim(operands[2], value_type(operands[2]).rank - 3)
+    def _sizes(self, out: ir.Value) -> list[Size]:
+        """The result's, given how it is stored."""
+        return [self.b.dim(out, self.order.index(axis)) for axis in range(len(self.order))]
 
     def _all(self, kernel: Rows, out: ir.Value) -> ir.Value:
         """All rows of all heads."""
-        b, groups = self.b, self._groups(kernel.operands)
-        *batch, heads, rows, _ = b.value_sizes(out)
+        b, groups = self.b, kernel.dim(2, -3)
+        *batch, heads, rows, _ = self._sizes(out)
         ratio = b.arith("divsi", heads, b.arith("maxsi", groups, 1))
         step, at_once = (kernel.size, 1) if kernel.by_head else (1, min(kernel.size, _ROWS))
 
@@ -170,8 +196,8 @@ class _Kernel:
             return kernel.build(Place(query, key, value, [*outer, head], first, count), result)
 
         sizes = [*batch, groups, b.arith("divsi", ratio, step), b.arith("ceildivsi", rows, at_once)]
-        of_query, of_key = (value_type(v).rank for v in kernel.operands[:2])
-        shared = [] if kernel.given else [*((0, axis) for axis in range(of_query)), (1, of_key - 2)]
+        of_query = range(value_type(kernel.operands[0]).rank)
+        shared = [] if kernel.given else [*((0, axis) for axis in of_query), (1, self.views[1].axis(-2))]
         return flat_loop(b, sizes, out, block, shared)
 
     def _batch(self, operand: int, indices: Sequence[Size]) -> list[Size]:

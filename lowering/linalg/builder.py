@@ -43,12 +43,14 @@ class Tensor:
         info: what the relax type says: symbolic shape and dtype.
         splat: the number that every element is, where that is known.
         parts: of a concatenation that is only read by another one: what to concatenate, and ``value`` means nothing.
+        order: of what only a permutation to this order of dimensions reads: ``value`` has them in it.
     """
 
     value: ir.Value
     info: TensorInfo
     splat: Number | None = None
     parts: tuple[Tensor, ...] = ()
+    order: tuple[int, ...] = ()
 
     @property
     def dtype(self) -> ir.Type:

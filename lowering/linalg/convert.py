@@ -200,8 +200,10 @@ class _Converter:
         info, stored = self._taken_apart(old.type)
         if isinstance(made, ir.Value):
             self.tensors[old] = Tensor(self.builder.cast(made, stored), info)
+        elif made.parts or made.order:
+            self.tensors[old] = made
         else:
-            self.tensors[old] = made if made.parts else replace(made, value=self.builder.cast(made.value, stored), info=info)
+            self.tensors[old] = replace(made, value=self.builder.cast(made.value, stored), info=info)
 
     def _taken_apart(self, type_: ir.Type) -> tuple[TensorInfo, ir.Type]:
         """What a tensor type says, and the type that it is stored as."""

@@ -16,6 +16,7 @@ from ...dialect.symbolic import Dim
 from .builder import Builder, Input, Size, Tensor, read, value_type
 from .conversion import load
 from .kernel import call_kernel, loop
+from .manipulate import sliced
 from .registry import Source, lowering
 from .scalar import Scalar, emit, maximum, minimum, select
 from .slicing import extract_slice, insert_slice
@@ -181,13 +182,10 @@ def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
     for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
         begins[axis], sizes[axis] = _range(b, x, axis, (begin, end, stride))
     steps = dict(zip(axes, strides, strict=True))
-    # A prefix has the plain dimension as its index map, which says that the operand is as long as the result.
-    prefix = any(begins[a] == 0 and steps[a] == 1 and sizes[a] != b.size(x, a) for a in axes)
-    constant = [begin for begin in begins if isinstance(begin, int)]
-    if not prefix and len(constant) == x.rank:
-        loops = [ir.AffineExpr.get_dim(i) for i in range(x.rank)]
-        exprs = [loops[i] * steps[i] + constant[i] if i in steps else i for i in range(x.rank)]
-        return b.movement(x.value, exprs, sizes)
+    exprs = [sliced(i, begins[i], steps[i], sizes[i], b.size(x, i)) if i in steps else i for i in range(x.rank)]
+    known = [e for e in exprs if e is not None]
+    if len(known) == x.rank:
+        return b.movement(x.value, known, sizes)
     firsts = [Scalar(b.as_index(begin)) for begin in begins]
 
     def element(loops: list[Scalar]) -> ir.Value:

@@ -15,16 +15,21 @@ from .reshaping import drop_axes, reshape, restore_axes
 from .scalar import Scalar
 from .slicing import insert_slice
 
-__all__ = ["slice_axis"]
+__all__ = ["permutation", "slice_axis", "sliced"]
 
 
 @lowering("relax.permute_dims")
 def _lower_permute_dims(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    given = source.attrs["axes"]
-    axes = list(range(x.rank))[::-1] if given is None else [normalize_axis(a, x.rank, "axes") for a in given]
-    sizes = b.sizes(x)
+    if x.order:
+        return x.value
+    axes, sizes = permutation(source.attrs["axes"], x.rank), b.sizes(x)
     return b.movement(x.value, [axes.index(i) for i in range(x.rank)], [sizes[a] for a in axes])
+
+
+def permutation(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """The axes of ``relax.permute_dims``, counted from the first one; absent, all in reverse."""
+    return tuple(range(rank))[::-1] if axes is None else tuple(normalize_axis(a, rank, "axes") for a in axes)
 
 
 @lowering("relax.reshape")
@@ -127,14 +132,28 @@ def _lower_split(b: Builder, source: Source) -> list[ir.Value]:
 def slice_axis(b: Builder, value: ir.Value, axis: int, begin: Size, sizes: Sequence[Size], stride: int = 1) -> ir.Value:
     """``value`` from ``begin`` on along an axis, every ``stride``-th element; ``sizes`` are the result's."""
     loops: list[int | ir.AffineExpr] = list(range(len(sizes)))
-    if begin == 0 and stride == 1:
-        # The index map would be the plain dimension, which says that the operand is as long as the result.
-        return _moved_along(b, value, axis, sizes, lambda i: i)
-    if isinstance(begin, int):
-        loops[axis] = ir.AffineExpr.get_dim(axis) * stride + begin
+    expr = sliced(axis, begin, stride, sizes[axis], value_type(value).shape[axis])
+    if expr is not None:
+        loops[axis] = expr
         return b.movement(value, loops, sizes)
-    first = Scalar(begin)
+    first = Scalar(b.as_index(begin))
     return _moved_along(b, value, axis, sizes, lambda i: i * stride + first if stride != 1 else i + first)
+
+
+def sliced(axis: int, begin: Size, stride: int, size: Size, whole: Size) -> int | ir.AffineExpr | None:
+    """The index along an axis at which a slice of ``size`` of ``whole`` elements is read; None if no index map says it.
+
+    That of a prefix would be the plain dimension, by which the operand is as long as the result. The remainder changes
+    nothing, but does not say that.
+    """
+    if not isinstance(begin, int):
+        return None
+    if begin or stride != 1:
+        return ir.AffineExpr.get_dim(axis) * stride + begin
+    if size is whole or size == whole:
+        return axis
+    known = isinstance(size, int) and isinstance(whole, int) and 0 < size <= whole
+    return ir.AffineExpr.get_dim(axis) % whole if known else None
 
 
 def _moved_along(

@@ -35,6 +35,7 @@ from .reduction import TOTAL, Reduction
 from .scalar import Scalar, maximum, select
 from .scalar import math as math_op
 from .slicing import extract_slice, insert_slice
+from .views import View
 
 __all__ = ["FEW", "Attention", "Place", "Rows"]
 
@@ -100,6 +101,7 @@ class _Keys:
 class Rows:
     """Computes up to ``size`` rows. ``operands`` are query, key, value and perhaps a mask.
 
+    Of the first three, ``views`` say where their elements are in the operands; the result's dimensions are in this ``order``.
     ``given`` are tensors to work in where sizes are not constant: the query and the result before it is divided. There are more
     rows in them then than are computed. With ``by_head``, the rows are one of each of ``size`` heads.
     """
@@ -107,9 +109,15 @@ class Rows:
     b: Builder
     attention: Attention
     operands: Sequence[ir.Value]
+    views: Sequence[View]
+    order: Sequence[int]
     size: int
     given: Sequence[ir.Value] = ()
     by_head: bool = False
+
+    def dim(self, operand: int, axis: int) -> Size:
+        """The size of a dimension of query, key or value."""
+        return self.views[operand].size(self.b, self.operands[operand], axis)
 
     @property
     def _few(self) -> bool:
@@ -122,7 +130,7 @@ class Rows:
     def _ranges(self, lead: Sequence[Size], place: Place, columns: Size) -> tuple[list[Size], list[Size], list[int]]:
         """Where the rows are in a query or result, and the dimensions that they have."""
         rows = [self.size, 1] if self.by_head else [1, place.count]
-        axis = len(lead) - 1 if self.by_head else len(lead)
+        axis = len(lead) - 1 if self.by_head and self.size > 1 else len(lead)
         return [*lead, place.first, 0], [*_ones(lead[:-1]), *rows, columns], [axis, len(lead) + 1]
 
     @property
@@ -132,11 +140,11 @@ class Rows:
     def build(self, place: Place, result: ir.Value) -> ir.Value:
         """The result with these rows in it."""
         b, lowest = self.b, -sys.float_info.max if self._wide == ir.F64Type.get() else _LOWEST_F32
-        seen = b.dim(self.operands[2], value_type(self.operands[2]).rank - 2)
+        seen = self.dim(2, -2)
         if self.attention.causal:
             seen = b.arith("minsi", b.arith("addi", place.first, 1 if self.by_head else place.count), seen)
         query = self._query(place)
-        scratch = self.given[1] if self.given else local([self.size, value_type(self.operands[2]).shape[-1]], self._wide)
+        scratch = self.given[1] if self.given else local([self.size, _static(self.dim(2, -1))], self._wide)
         start = [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
         if self.attention.single or (isinstance(seen, int) and 0 < seen <= self.attention.keys):
             return self._finish(place, self._block(place, query, _Keys(0, seen), start, alone=True), result)
@@ -153,9 +161,8 @@ class Rows:
 
     def _query(self, place: Place) -> ir.Value:
         """``[depth, rows]``, few ``[rows, depth]``, times the scale; rows that do not exist are 0."""
-        b, query = self.b, self.operands[0]
-        depth = b.dim(query, value_type(query).rank - 1)
-        part = extract_slice(query, *self._ranges(place.query, place, depth))
+        b, depth = self.b, self.dim(0, -1)
+        part = self.views[0].part(b, self.operands[0], *self._ranges(place.query, place, depth))
         made = self.given[0] if self.given else local(self._pair(_static(depth), self.size), self._wide)
         where = [(part, self._pair(1, 0))]
 
@@ -197,9 +204,8 @@ class Rows:
         return self.b.generic("p", [(most, [0])], negative, lambda m, _: (-Scalar(m)).value)
 
     def _rows_of(self, operand: int, lead: Sequence[Size], keys: _Keys) -> ir.Value:
-        value = self.operands[operand]
-        columns = self.b.dim(value, value_type(value).rank - 1)
-        return extract_slice(value, [*lead, keys.first, 0], [*_ones(lead), keys.count, columns], 2)
+        sizes, kept = [*_ones(lead), keys.count, self.dim(operand, -1)], [len(lead), len(lead) + 1]
+        return self.views[operand].part(self.b, self.operands[operand], [*lead, keys.first, 0], sizes, kept)
 
     def _scores(self, query: ir.Value, place: Place, keys: _Keys) -> ir.Value:
         """``[keys, rows]``, few ``[rows, keys]``."""
@@ -267,7 +273,9 @@ class Rows:
     def _finish(self, place: Place, state: Sequence[ir.Value], result: ir.Value) -> ir.Value:
         b, (total, _, sums) = self.b, state
         width = b.dim(total, 1)
-        ranges = self._ranges(place.result, place, width)
+        offsets, sizes, kept = self._ranges(place.result, place, width)
+        stored = [[values[axis] for axis in self.order] for values in (offsets, sizes)]
+        ranges = *stored, sorted(self.order.index(axis) for axis in kept)
         count = self.size if self.by_head else place.count
         inputs: list[Input] = [
             (extract_slice(total, [0, 0], [count, width], 2), [0, 1]),

@@ -167,6 +167,14 @@ class Linear:
                 result += replace(atom).scaled(value)
         return result
 
+    def bounded(self, extents: Mapping[int, int]) -> Linear:
+        """Without floordivs that are 0 as their dimensions are below their ``extents``: ``d mod 64`` of 32 is ``d``."""
+        result = Linear((), self.constant)
+        for atom, value in self.terms:
+            if not isinstance(atom, Floor) or not _is_zero(atom, extents):
+                result += Linear(((atom, value),))
+        return result
+
     def shifted(self, dim: int, delta: int, multiples: Mapping[int, int]) -> Linear:
         """With ``dim`` replaced by ``dim + delta``."""
         if not delta or dim not in self.dims():
@@ -246,6 +254,17 @@ def _granularity(terms: Iterable[tuple[Atom, Size]], divisor: int, multiples: Ma
     """The largest divisor of ``divisor`` that divides every term."""
     known = [_integer(f) * (multiples.get(a, 1) if isinstance(a, int) else 1) for a, f in terms]
     return reduce(gcd, known, divisor)
+
+
+def _is_zero(floor: Floor, extents: Mapping[int, int]) -> bool:
+    """Whether a floordiv of dimensions below their extents is always 0."""
+    if floor.inner.floors() or any(d not in extents for d in floor.inner.dims()):
+        return False
+    least = most = _integer(floor.inner.constant)
+    for atom, value in floor.inner.terms:
+        last = _integer(value) * (extents[atom] - 1) if isinstance(atom, int) else 0
+        least, most = least + min(0, last), most + max(0, last)
+    return least >= 0 and most < floor.divisor
 
 
 def _floor_is_uniform(floor: Floor, dim: int, width: int, multiples: Mapping[int, int]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
+from ...generics import CONTRACTION
 from .access import Buffer, Memory
 from .index_math import NOWHERE, Linear, Size, from_affine
 
@@ -85,6 +86,9 @@ def read_nest(operation: ir.Operation, memory: Memory) -> Nest:
     ]
     count = ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"])[0]
     reductions = frozenset(d for d, is_reduction in enumerate(kinds) if is_reduction)
+    if CONTRACTION not in operation.attributes:  # its template knows packed operands by their floordivs
+        static = {d: size.static for d, size in extents.items() if size.static}
+        operands = [o.with_offset(o.offset.bounded(static)) for o in operands]
     nest = Nest(operation, extents, reductions, tuple(operands[:count]), tuple(operands[count:]))
     return _without(nest, {d for d, size in extents.items() if size.static == 1}, {})
 

@@ -22,7 +22,7 @@ func.func @maps(%x: tensor<4x6xf32>) -> (tensor<6x4xf32>, tensor<4x6xf32>, tenso
 // CHECK: linalg.generic {indexing_maps = [#[[FLIP]], #[[ID]]]
 // CHECK: linalg.generic {indexing_maps = [#[[REPEAT]], #[[ID]]]
 // CHECK: linalg.generic {indexing_maps = [#[[TILE]], #[[ID]]]
-// CHECK: tensor.extract
+// CHECK: linalg.generic {indexing_maps = [#[[TILE]], #[[ID]]]
 // CHECK: linalg.generic {indexing_maps = [#[[SECOND]], #[[ID]]]
 
 // -----
