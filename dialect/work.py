@@ -56,8 +56,9 @@ _MOVES = frozenset(
     f"relax.{name}"
     for name in (
         "arange", "astype", "broadcast_to", "concat", "constant", "flip", "full", "gather_elements", "gather_nd", "index_copy",
-        "pack_weight", "packed_take",
+        "pack_nibbles", "pack_weight", "packed_take",
         "pad", "permute_dims", "repeat", "shape_value", "strided_slice", "take", "tile", "to_vdevice", "tril", "triu",
+        "unpack_nibbles",
     )
 )  # fmt: skip
 # Operations per element of the operand, where it is not one.

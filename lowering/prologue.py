@@ -28,7 +28,7 @@ from .generics import CONTRACTION, callee_of, captured, index_maps, is_parallel,
 
 __all__ = ["fuse_prologues"]
 
-# An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8.
+# An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8, half a byte by 9.
 _CHEAP = 24
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
@@ -45,19 +45,30 @@ def fuse_prologues(
     """
     weights = _Weights(function)
     for call in [op for op in nested_operations(function.operation) if op.name == "func.call"]:
-        kernel = kernels.get(callee_of(call))
-        contraction = None if kernel is None else _contraction(kernel)
-        if kernel is None or contraction is None:
-            continue
-        block = kernel.regions[0].blocks[0]
-        producers = {
-            i: producer
-            for i, value in enumerate(list(call.operands)[:-1])
-            if (producer := weights.growth_of(value)) is not None and _only_reads(contraction, block.arguments[i])
-        }
-        if producers:
-            _replace(call, add(_Kernel(kernel, contraction, producers).build()), producers)
+        fused: ir.Operation | None = call
+        while fused is not None:  # what a producer reads may have grown, too
+            fused = _fused(fused, kernels, weights, add)
     weights.erase_unused()
+
+
+def _fused(
+    call: ir.Operation,
+    kernels: Mapping[str, func.FuncOp],
+    weights: _Weights,
+    add: Callable[[func.FuncOp], str],
+) -> ir.Operation | None:
+    """The call of a kernel that has the producers of a call's operands inside; None when there are none."""
+    kernel = kernels.get(callee_of(call))
+    contraction = None if kernel is None else _contraction(kernel)
+    if kernel is None or contraction is None:
+        return None
+    block = kernel.regions[0].blocks[0]
+    producers = {
+        i: producer
+        for i, value in enumerate(list(call.operands)[:-1])
+        if (producer := weights.growth_of(value)) is not None and _only_reads(contraction, block.arguments[i])
+    }
+    return _replace(call, add(_Kernel(kernel, contraction, producers).build()), producers) if producers else None
 
 
 class _Weights:
@@ -163,7 +174,11 @@ def _is_growth(op: ir.Operation) -> bool:
 def _is_cheap(block: ir.Block) -> bool:
     names = [op.operation.name for op in block.operations][:-1]
     unread = next(iter(block.arguments[len(list(block.arguments)) - 1].uses), None) is None
-    return unread and len(names) <= _CHEAP and all(n.startswith("arith.") and n != "arith.divf" for n in names)
+    return unread and len(names) <= _CHEAP and all(_can_repeat(n) for n in names)
+
+
+def _can_repeat(name: str) -> bool:
+    return name == "linalg.index" or (name.startswith("arith.") and name != "arith.divf")
 
 
 def _bits(value: ir.Value) -> int:
@@ -172,13 +187,14 @@ def _bits(value: ir.Value) -> int:
     return prod(type_.shape) * width
 
 
-def _replace(call: ir.Operation, name: str, producers: Mapping[int, _Growth]) -> None:
+def _replace(call: ir.Operation, name: str, producers: Mapping[int, _Growth]) -> ir.Operation:
     operands = _operands(list(call.operands), producers)
     with ir.InsertionPoint(call), call.location:
         new = func.CallOp([r.type for r in call.results], ir.FlatSymbolRefAttr.get(name), operands)
     for old, result in zip(call.results, new.results, strict=True):
         old.replace_all_uses_with(result)
     call.erase()
+    return new.operation
 
 
 def _operands(values: Sequence[ir.Value], producers: Mapping[int, _Growth]) -> list[ir.Value]:
@@ -259,26 +275,80 @@ class _Kernel:
         elements = iter(block.arguments)
         source = self.contraction.regions[0].blocks[0]
         inner: dict[ir.Value, ir.Value] = {}
-        for value, argument in zip(self.contraction.operands, source.arguments, strict=True):
+        maps = index_maps(self.contraction)
+        for value, argument, map_ in zip(self.contraction.operands, source.arguments, maps, strict=True):
             producer = by_argument.get(value)
-            inner[argument] = next(elements) if producer is None else _computed(producer.op, elements, fused, block)
+            inner[argument] = next(elements) if producer is None else _computed(producer, map_, elements, fused, block)
         with ir.InsertionPoint(block):
             for op in source.operations:
                 clone_with(op.operation, inner, ir.InsertionPoint.current)
+        _stay_wide(block)
 
 
-def _computed(producer: ir.Operation, elements: Iterator[ir.Value], fused: ir.Operation, block: ir.Block) -> ir.Value:
+def _computed(
+    producer: _Growth, outer: ir.AffineMap, elements: Iterator[ir.Value], fused: ir.Operation, block: ir.Block
+) -> ir.Value:
     """A producer's element, from elements of its inputs; the constants it uses come in front of the contraction."""
-    source = producer.regions[0].blocks[0]
+    source = producer.op.regions[0].blocks[0]
     inner: dict[ir.Value, ir.Value] = {}
     for argument in list(source.arguments)[:-1]:
         inner[argument] = next(elements)
-    for value in captured(producer):
+    for value in captured(producer.op):
         inner[value] = value.owner.clone(ip=ir.InsertionPoint(fused)).results[0]
+    place = _composed(producer.view, outer)
     *body, last = list(source.operations)
     for op in body:
-        clone_with(op.operation, inner, ir.InsertionPoint(block))
+        if op.operation.name == "linalg.index":
+            inner[op.results[0]] = _index(place, ir.IntegerAttr(op.attributes["dim"]).value, block)
+        else:
+            clone_with(op.operation, inner, ir.InsertionPoint(block))
     return inner[last.operands[0]]
+
+
+def _index(place: ir.AffineMap, dim: int, block: ir.Block) -> ir.Value:
+    """At the end of a body: where a producer's loop is, when its value is read at ``place``."""
+    kind, i64 = ir.IndexType.get(), ir.IntegerType.get_signless(64)
+    expr = place.results[dim]
+    loops = sorted(_loops(expr))
+    with ir.InsertionPoint(block):
+        indices = [ir.Operation.create("linalg.index", [kind], [], {"dim": ir.IntegerAttr.get(i64, i)}).result for i in loops]
+        if isinstance(expr, ir.AffineDimExpr):
+            return indices[0]
+        own = [
+            ir.AffineExpr.get_dim(loops.index(i)) if i in loops else ir.AffineExpr.get_constant(0) for i in range(place.n_dims)
+        ]
+        at = ir.AffineMap.get(len(loops), 0, [expr.compose(ir.AffineMap.get(len(loops), 0, own))])
+        return ir.Operation.create("affine.apply", [kind], indices, {"map": ir.AffineMapAttr.get(at)}).result
+
+
+def _loops(expr: ir.AffineExpr) -> set[int]:
+    """The loops that an index depends on."""
+    if isinstance(expr, ir.AffineDimExpr):
+        return {expr.position}
+    return _loops(expr.lhs) | _loops(expr.rhs) if hasattr(expr, "lhs") else set()
+
+
+def _stay_wide(block: ir.Block) -> None:
+    """Replaces ``extui(trunci(x & c))`` by ``x & c`` where nothing is cut off: LLVM would shift bytes, in more steps."""
+    for op in list(block.operations):
+        narrow = _operand_of(op.operation, "arith.extui")
+        masked = None if narrow is None else _operand_of(narrow, "arith.trunci")
+        if narrow is None or masked is None or masked.name != "arith.andi" or masked.results[0].type != op.results[0].type:
+            continue
+        mask = masked.operands[1].owner
+        bits = ir.IntegerType(narrow.results[0].type).width
+        if mask.name == "arith.constant" and 0 <= ir.IntegerAttr(mask.attributes["value"]).value < 1 << bits:
+            op.results[0].replace_all_uses_with(masked.results[0])
+            op.operation.erase()
+            if is_unused(narrow):
+                narrow.erase()
+
+
+def _operand_of(op: ir.Operation, name: str) -> ir.Operation | None:
+    """The op that makes the only operand of an op of that name."""
+    if op.name != name or isinstance(op.operands[0], ir.BlockArgument):
+        return None
+    return op.operands[0].owner.operation
 
 
 def _composed(inner: ir.AffineMap, outer: ir.AffineMap) -> ir.AffineMap:

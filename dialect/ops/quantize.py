@@ -2,18 +2,21 @@
 
 A scale or zero point is a scalar, a vector with one element per index of ``axis``, or a tensor of the operand's rank whose
 dimensions divide the operand's: one element per block. For ``[k, n]`` in groups of 32 along k it is ``[k / 32, n]``.
+
+Four-bit integers have a byte each, except where ``pack_nibbles`` put two of them in one.
 """
 
 from __future__ import annotations
 
 from .. import attributes
+from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import normalize_axis, require_float, require_integer, require_number, shape_text
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
 
-__all__ = ["Dequantize", "Quantize"]
+__all__ = ["Dequantize", "PackNibbles", "Quantize", "UnpackNibbles"]
 
 
 def _check_parameters(x: TensorInfo, scale: TensorInfo, zero_point: TensorInfo, axis: int) -> None:
@@ -87,3 +90,61 @@ class Dequantize(Op, name="dequantize"):
         require_number(x)
         _check_parameters(x, scale, zero_point, attrs["axis"])
         return x.with_(dtype=scale.dtype)
+
+
+class PackNibbles(Op, name="pack_nibbles"):
+    """Four-bit integers, two to a byte: element ``2 * i`` of ``axis`` is the low half of byte ``i``, the next the high half.
+
+    Of an odd number, the last high half is 0.
+    """
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=-1)}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        if not _is_four_bits(x.dtype):
+            raise RelaxError(f"expected a four-bit integer operand, got {x.dtype}")
+        axis = _axis(x, attrs["axis"])
+        return x.with_(shape=[_halved(d) if i == axis else d for i, d in enumerate(x.shape)], dtype=_byte())
+
+
+class UnpackNibbles(Op, name="unpack_nibbles"):
+    """The inverse of :class:`PackNibbles`: bytes to ``size`` integers of ``dtype`` along ``axis``."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype(), "size": attributes.integer()}
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, dtype, size = operands[0], attrs["dtype"], attrs["size"]
+        if x.dtype != _byte():
+            raise RelaxError(f"expected an operand of ui8, got {x.dtype}")
+        if not _is_four_bits(dtype):
+            raise RelaxError(f"expected dtype i4 or ui4, got {dtype}")
+        axis = _axis(x, attrs["axis"])
+        if size < 0 or not same(x.shape[axis], _halved(size)):
+            shape = shape_text(x.shape)
+            raise RelaxError(f"expected a size with 2 elements in each byte of axis {axis}, got {size} for {shape}")
+        return x.with_(shape=[size if i == axis else d for i, d in enumerate(x.shape)], dtype=dtype)
+
+
+def _is_four_bits(dtype: ir.Type) -> bool:
+    return isinstance(dtype, ir.IntegerType) and dtype.width == 4
+
+
+def _byte() -> ir.Type:
+    return ir.IntegerType.get_unsigned(8)
+
+
+def _axis(x: TensorInfo, axis: int) -> int:
+    if not x.rank:
+        raise RelaxError("expected an operand of rank 1 or more, got a scalar")
+    return normalize_axis(axis, x.rank)
+
+
+def _halved(size: Dim) -> Dim:
+    return None if size is None else (size + 1) // 2

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .numeric import Array, convert, integer_range, wide_dtype
+from .numeric import Array, convert, fresh, integer_range, wide_dtype
 from .registry import reference
 
 __all__: list[str] = []
@@ -48,3 +48,18 @@ def dequantize(x: Array, scale: Array, zero_point: Array, *, axis: int) -> Array
     offset = _repeated(convert(zero_point, np.dtype(np.int64)), x, axis)
     distance = convert(x, np.dtype(np.int64)) - offset
     return convert(distance.astype(float_dtype) * step, scale.dtype)
+
+
+@reference
+def pack_nibbles(x: Array, *, axis: int) -> Array:
+    values = np.moveaxis(convert(x, np.dtype(np.uint8)) & 15, axis, -1)
+    odd = np.zeros((*values.shape[:-1], values.shape[-1] % 2), np.uint8)
+    values = np.concatenate([values, odd], -1)
+    return fresh(np.moveaxis(values[..., ::2] | values[..., 1::2] << 4, -1, axis))
+
+
+@reference
+def unpack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], size: int) -> Array:
+    stored = np.moveaxis(x, axis, -1)
+    values = np.stack([stored & 15, stored >> 4], -1).reshape(*stored.shape[:-1], -1)[..., :size]
+    return convert(np.moveaxis(values, -1, axis), dtype)

@@ -1,11 +1,11 @@
-"""Affine quantization per tensor, channel or block, as bodies; computed in f32, or in f64 when an operand is f64."""
+"""Affine quantization per tensor, channel or block, computed in f32 (f64 when an operand is f64), and nibbles, as bodies."""
 
 from __future__ import annotations
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
 from ...dialect.symbolic import Dim, same
-from .builder import ZERO, Builder, Exprs, Input, Tensor
+from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read
 from .conversion import convert, load, store
 from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
 from .registry import Source, lowering
@@ -112,3 +112,49 @@ def _as_integer(value: ir.Value, dtype: ir.Type, wide: ir.Type) -> Scalar:
 
 def _width(dtype: ir.Type) -> int:
     return dtype.width if isinstance(dtype, ir.IntegerType) else 64
+
+
+@lowering("relax.pack_nibbles")
+def _lower_pack_nibbles(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    axis, byte = normalize_axis(source.attrs["axis"], x.rank), ir.IntegerType.get_signless(8)
+    sizes = b.sizes(x)
+    size = sizes[axis]
+    sizes[axis] = b.arith("ceildivsi", size, 2)
+
+    def both(low: Scalar, high: Scalar) -> ir.Value:
+        return ((low & 15) | (high << 4)).value
+
+    def clamped(_: ir.Value) -> ir.Value:
+        place = [index(i) for i in range(x.rank)]
+        first = place[axis] * 2
+        inside = (first + 1).compare("lt", Scalar(b.as_index(size)))
+        second = select(inside, first + 1, first)
+        low, high = (Scalar(read(x.value, [*place[:axis], at, *place[axis + 1 :]])) for at in (first, second))
+        return both(low, select(inside, high, 0))
+
+    out = b.empty(sizes, byte)
+    if not isinstance(size, int) or size % 2:
+        return b.generic("p" * x.rank, [], out, clamped)
+    first = ir.AffineExpr.get_dim(axis) * 2
+    inputs: list[Input] = [(x.value, [e if i == axis else i for i in range(x.rank)]) for e in (first, first + 1)]
+    return b.generic("p" * x.rank, inputs, out, lambda low, high, _: both(Scalar(low), Scalar(high)))
+
+
+@lowering("relax.unpack_nibbles")
+def _lower_unpack_nibbles(b: Builder, source: Source) -> ir.Value:
+    (x,) = source.operands
+    axis, wide = normalize_axis(source.attrs["axis"], x.rank), ir.IntegerType.get_signless(32)
+    sizes = b.sizes(x)
+    sizes[axis] = source.attrs["size"]
+
+    unsigned = is_unsigned(source.result.dtype)
+
+    def body(byte: ir.Value, _: ir.Value) -> ir.Value:
+        # With or without the sign, the byte's high half is the number after one shift.
+        bits = Scalar(emit("arith.extui" if unsigned else "arith.extsi", wide, byte), unsigned)
+        half = Scalar(emit("arith.index_cast", wide, (index(axis) & 1).value)) << 2
+        return emit("arith.trunci", byte.type, ((bits >> half) & 15).value)
+
+    place = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), 2) if i == axis else i for i in range(x.rank)]
+    return b.generic("p" * x.rank, [(x.value, place)], b.empty(sizes, ir.IntegerType.get_signless(8)), body)

@@ -28,3 +28,31 @@ func.func @dequantize_blocks(%x: tensor<4x5xi4>, %y: tensor<2x5xf32>, %z: tensor
   %0 = "relax.dequantize"(%x, %y, %z) : (tensor<4x5xi4>, tensor<2x5xf32>, tensor<4x1xi4>) -> tensor<4x5xf32>
   return
 }
+
+// CHECK-LABEL: func.func @pack_nibbles(
+// CHECK: "relax.pack_nibbles"(%{{.*}}) {axis = 0 : i64} : (tensor<5x3xi4>) -> tensor<3x3xui8>
+func.func @pack_nibbles(%x: tensor<5x3xi4>) {
+  %0 = "relax.pack_nibbles"(%x) {axis = 0 : i64} : (tensor<5x3xi4>) -> tensor<3x3xui8>
+  return
+}
+
+// CHECK-LABEL: func.func @pack_nibbles_2(
+// CHECK: "relax.pack_nibbles"(%{{.*}}) : (tensor<?x6xui4, {sym = ["n"]}>) -> tensor<?x3xui8, {sym = ["n"]}>
+func.func @pack_nibbles_2(%x: tensor<?x6xui4, {sym = ["n"]}>) {
+  %0 = "relax.pack_nibbles"(%x) : (tensor<?x6xui4, {sym = ["n"]}>) -> tensor<?x3xui8, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @unpack_nibbles(
+// CHECK: "relax.unpack_nibbles"(%{{.*}}) {axis = 1 : i64, dtype = i4, size = 7 : i64} : (tensor<2x4x3xui8>) -> tensor<2x7x3xi4>
+func.func @unpack_nibbles(%x: tensor<2x4x3xui8>) {
+  %0 = "relax.unpack_nibbles"(%x) {axis = 1 : i64, dtype = i4, size = 7 : i64} : (tensor<2x4x3xui8>) -> tensor<2x7x3xi4>
+  return
+}
+
+// CHECK-LABEL: func.func @unpack_nibbles_2(
+// CHECK: "relax.unpack_nibbles"(%{{.*}}) {dtype = ui4, size = 6 : i64} : (tensor<?x3xui8, {sym = ["n"]}>) -> tensor<?x6xui4, {sym = ["n"]}>
+func.func @unpack_nibbles_2(%x: tensor<?x3xui8, {sym = ["n"]}>) {
+  %0 = "relax.unpack_nibbles"(%x) {dtype = ui4, size = 6 : i64} : (tensor<?x3xui8, {sym = ["n"]}>) -> tensor<?x6xui4, {sym = ["n"]}>
+  return
+}

@@ -109,3 +109,18 @@ def test_f64_is_kept() -> None:
     got = reference_of("quantize").function(x, scale, zero, axis=0, dtype=np.dtype(np.int64))
     assert int(got[0]) == 2**41 + 2
     assert reference_of("dequantize").function(got, scale, zero, axis=0).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["i4", "ui4"])
+@pytest.mark.parametrize(("shape", "axis"), [((6,), 0), ((5, 3), 0), ((2, 7, 3), 1), ((4, 0), -1)])
+def test_nibbles(dtype: str, shape: tuple[int, ...], axis: int) -> None:
+    low, high = RANGES[dtype]
+    x = np.random.default_rng(1).integers(low, high + 1, shape).astype(numpy_dtype(dtype))
+    packed = reference_of("pack_nibbles").function(x, axis=axis)
+    assert packed.dtype == np.uint8
+    for i, line in enumerate(np.moveaxis(packed, axis, 0)):
+        own = np.moveaxis(x.astype(np.int64), axis, 0)[2 * i : 2 * i + 2] % 16
+        assert (line == own[0] + (16 * own[1] if len(own) == 2 else 0)).all()
+    back = reference_of("unpack_nibbles").function(packed, axis=axis, dtype=x.dtype, size=shape[axis])
+    assert back.dtype == x.dtype
+    assert (back.astype(np.int8) == x.astype(np.int8)).all()

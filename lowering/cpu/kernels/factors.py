@@ -5,15 +5,19 @@ A packed right operand is fetched ahead of the step of k that reads it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import gcd
 
 from ....dialect.bindings import ir
 from .access import Lanes, Memory, Point
 from .body import Body, Environment
 from .contraction import Contraction, Factor
 from .emitter import Emitter
+from .index_math import Linear
+from .lane_math import Item
 from .nest import Operand
 from .plan import element_bits
+from .steady import find_steady
 
 __all__ = ["Column", "Factors"]
 
@@ -26,6 +30,8 @@ _STAGED_BYTES = 1 << 18
 # How far ahead of a step of k the right operand is fetched, in bytes, and what one fetch brings. On Zen 3 48 rows of 512 x 512
 # take 0.96 of the time without, 49 rows of 2048 x 512 take 0.97; products of more rows do not change.
 _AHEAD, _LINE = 2048, 64
+# Steps of k in one iteration of a loop over narrow weights: two rows of nibbles are one load, eight are a line.
+_UNROLLED = 8
 
 Column = tuple[ir.Value, ir.Value | None]
 """The first column of a vector of a tile, and the mask of the columns that exist when not all do."""
@@ -40,6 +46,10 @@ class Factors:
         self.width, self.vectors = width, vectors
         self.element = nest.outputs[0].argument.type
         self.body = Body(emitter, memory, nest.body()[0], nest.dropped)
+        splits = (
+            not contraction.outer and nest.extents[contraction.k].static is not None and isinstance(self.element, ir.FloatType)
+        )
+        self.steady = find_steady(contraction.right, contraction.k) if splits else None
         self.scratch: ir.Value | None = None
         self.is_staged = False
 
@@ -61,16 +71,116 @@ class Factors:
         """Asks for what later steps of k read of a packed right operand: a panel is too short for the processor to guess."""
         em, panel = self.emitter, self.width * self.vectors
         for operand in () if self.is_staged else self.contraction.right.operands:
-            if operand.buffer is None or operand.offset.factor(self.contraction.k).static != panel:
+            steps = self._steps_per_row(operand)
+            if operand.buffer is None or not steps:
                 continue
-            step = panel * element_bits(operand.buffer.element) // 8
-            if copy * step % _LINE:
+            row_bytes = panel * element_bits(operand.buffer.element) // 8
+            if copy * row_bytes // steps % _LINE:
                 continue  # the copy before fetched this line
-            point = row.at(self.contraction.k, em.add(k, em.number(_AHEAD // step)))
-            lines = max(1, step // _LINE)
+            point = row.at(self.contraction.k, em.add(k, em.number(_AHEAD * steps // row_bytes)))
+            lines = max(1, row_bytes // _LINE)
             for start, _ in columns[:: max(1, len(columns) // lines)]:
                 at = self.memory.index(operand.offset, point.at(self.contraction.n, start, self.width))
                 em.prefetch(operand.buffer.flat, at)
+
+    def _steps_per_row(self, operand: Operand) -> int:
+        """How many steps of k read one row of a packed operand: 1, 2 of nibbles; 0 when it is not packed, or read rarely."""
+        k, row = Linear.dim(self.contraction.k), self.width * self.vectors
+        found = [a.divisor for a, f in operand.offset.terms if not isinstance(a, int) and a.inner == k and f.static == row]
+        if operand.offset.factor(self.contraction.k).static == row:
+            found.append(1)
+        return found[0] if len(found) == 1 and found[0] < _UNROLLED else 0
+
+    # -- a right factor of which a part is steady --------------------------------------------------------------------
+
+    def steps(
+        self,
+        first: ir.Value,
+        count: int,
+        step: Callable[[Point, int, list[ir.Value]], list[ir.Value]],
+        row: Point,
+        carried: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """A loop over ``count`` steps of k from ``first`` on, a multiple of it, several at a time.
+
+        Args:
+            first: the first step.
+            count: how many there are.
+            step: given the point where an iteration begins, and how far behind the step is; and what is carried.
+            row: where the loop is.
+            carried: what the first step gets.
+        """
+        em, whole = self.emitter, count // _UNROLLED * _UNROLLED
+
+        def several(begin: ir.Value, number: int, values: Sequence[ir.Value]) -> list[ir.Value]:
+            point, found = row.at(self.contraction.k, begin, gcd(count, _UNROLLED)), list(values)
+            for i in range(number):
+                found = step(point, i, found)
+            return found
+
+        end = em.add(first, em.number(whole))
+        if whole:
+            carried = em.loop(first, end, _UNROLLED, lambda k, values: several(k, _UNROLLED, values), carried)
+        return several(end, count - whole, carried)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether sums are to be taken per group of steps, or of all, that share a part of the right factor."""
+        return self.steady is not None and not self.is_staged
+
+    @property
+    def takes_zero_out(self) -> bool:
+        """Whether :meth:`scaled` needs the sum of the left factors."""
+        return self.steady is not None and self.steady.zero is not None
+
+    def steady_parts(self, point: Point, columns: Sequence[Column]) -> list[Environment]:
+        """What stays the same from the point on, of each column."""
+        if self.steady is None:
+            return [{} for _ in columns]
+        return [self._environment(self.steady.operands, self.steady.operations, self.column_point(point, c)) for c in columns]
+
+    def moving(self, point: Point, step: int, column: Column, part: Environment) -> ir.Value:
+        """The rest of a column, ``step`` steps of k behind the point: what :meth:`scaled` makes the factor of, once summed."""
+        assert self.steady is not None
+        value = self._factor(self.steady.moving, self.column_point(point, column), step, part)
+        return value if self.steady.converted is None else self._converted(value)
+
+    def scaled(self, total: ir.Value, moving: ir.Value, part: Environment, left: ir.Value | None) -> ir.Value:
+        """Adds the sum of the products with :meth:`moving` to a total; ``left`` is the left factors' sum, if it matters."""
+        assert self.steady is not None
+        em, steady = self.emitter, self.steady
+        if steady.zero is not None and left is not None:
+            zero = self._converted(em.broadcast(self._steady_value(steady.zero, part), self.width))
+            negative = em.op("arith.negf", [em.broadcast(left, self.width)], moving.type)
+            moving = em.op("vector.fma", [negative, zero, moving], moving.type)
+        if steady.scale is None:
+            return em.op("arith.addf", [total, moving], total.type)
+        scale = em.broadcast(self._steady_value(steady.scale, part), self.width)
+        return em.op("vector.fma", [moving, scale, total], total.type)
+
+    def left_sum(self, row: Point, first: ir.Value, count: int) -> ir.Value:
+        """The sum of the left factors of ``count`` steps of k."""
+        em, k, whole = self.emitter, self.contraction.k, count // self.width * self.width
+        vector, end = em.vector(self.width, self.element), em.add(first, em.number(whole))
+
+        def several(begin: ir.Value, totals: list[ir.Value]) -> list[ir.Value]:
+            lanes = row.at(k, begin).with_lanes(Lanes(k, self.width))
+            return [em.op("arith.addf", [totals[0], self._factor(self.contraction.left, lanes)], vector)]
+
+        (total,) = em.loop(first, end, self.width, several, [em.constant(0, vector)])
+        result = em.reduce("add", total)
+        for i in range(count - whole):
+            one = self._factor(self.contraction.left, row.at(k, em.add(end, em.number(i))))
+            result = em.op("arith.addf", [result, one], self.element)
+        return result
+
+    def _steady_value(self, value: ir.Value, part: Environment) -> ir.Value:
+        return self.body.value(self.body.item(value, part), Point())
+
+    def _converted(self, integer: ir.Value) -> ir.Value:
+        assert self.steady is not None
+        assert self.steady.converted is not None
+        return self.emitter.clone(self.steady.converted, [integer], self.emitter.vector(self.width, self.element))
 
     # -- a right factor that takes long ------------------------------------------------------------------------------
 
@@ -89,12 +199,25 @@ class Factors:
         assert depth is not None
         scratch = em.scratch(depth * width, self.element)
 
-        def row(k: ir.Value) -> None:
-            for j, column in enumerate(columns):
-                value = self._factor(self.contraction.right, self.column_point(point.at(self.contraction.k, k), column))
-                em.effect("vector.store", [value, scratch, self._scratch_index(k, j)])
+        every = depth if self.steady is None or not self.steady.every else self.steady.every
+        whole = self.contraction.right
+        moving = (
+            whole if self.steady is None else Factor(whole.value, self.steady.moving.operands, self.steady.moving.operations)
+        )
 
-        em.each(em.number(0), em.number(depth), 1, row)
+        def group(first: ir.Value) -> None:
+            parts = self.steady_parts(point.at(self.contraction.k, first, every), columns)
+
+            def row(place: Point, step: int, _: list[ir.Value]) -> list[ir.Value]:
+                at = em.add(place.variables[self.contraction.k], em.number(step))
+                for j, (column, part) in enumerate(zip(columns, parts, strict=True)):
+                    value = self._factor(moving, self.column_point(place, column), step, part)
+                    em.effect("vector.store", [value, scratch, self._scratch_index(at, j)])
+                return []
+
+            self.steps(first, every, row, point, [])
+
+        group(em.number(0)) if every == depth else em.each(em.number(0), em.number(depth), every, group)
         self.scratch, self.is_staged = scratch, True
 
     def unstage(self) -> None:
@@ -117,20 +240,35 @@ class Factors:
             "vector.load", [self.scratch, self._scratch_index(row.variables[self.contraction.k], vector)], kind
         )
 
-    def _factor(self, factor: Factor, point: Point) -> ir.Value:
-        environment: Environment = {}
-        for operand in factor.operands:
-            if operand.buffer is None:
-                environment[operand.argument] = operand.value
-                continue
-            unmasked = self._is_padded(operand)
-            environment[operand.argument] = self.memory.load(
-                operand.buffer, operand.offset, point.without_mask() if unmasked else point
-            )
-        for operation in factor.operations:
-            self.body.evaluate(operation, environment, point)
+    def _factor(self, factor: Factor, point: Point, step: int = 0, known: Mapping[ir.Value, Item] | None = None) -> ir.Value:
+        """The value of a factor ``step`` steps of k behind the point; ``known`` are values that are there already."""
+        environment = self._environment(factor.operands, factor.operations, point, step, known)
         value = self.body.value(self.body.item(factor.value, environment), point)
         return self.emitter.broadcast(value, point.width)
+
+    def _environment(
+        self,
+        operands: Sequence[Operand],
+        operations: Sequence[ir.Operation],
+        point: Point,
+        step: int = 0,
+        known: Mapping[ir.Value, Item] | None = None,
+    ) -> Environment:
+        environment: Environment = dict(known or {})
+        for operand in operands:
+            environment[operand.argument] = self._element(operand, point, step)
+        if step:
+            k, em = self.contraction.k, self.emitter
+            point = point.at(k, em.add(point.variables[k], em.number(step)))
+        for operation in operations:
+            self.body.evaluate(operation, environment, point)
+        return environment
+
+    def _element(self, operand: Operand, point: Point, step: int) -> ir.Value:
+        if operand.buffer is None:
+            return operand.value
+        offset = operand.offset.shifted(self.contraction.k, step, point.multiples)
+        return self.memory.load(operand.buffer, offset, point.without_mask() if self._is_padded(operand) else point)
 
     def _is_padded(self, operand: Operand) -> bool:
         """Packed in panels at least as wide as a tile: columns beyond the last exist in memory."""

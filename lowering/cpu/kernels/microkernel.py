@@ -9,6 +9,7 @@ from .access import Point
 from .contraction import Contraction
 from .emitter import Emitter
 from .factors import Column, Factors
+from .grouped_sums import GroupedSums
 from .results import Results
 
 __all__ = ["Microkernel"]
@@ -34,6 +35,8 @@ class Microkernel:
     def _accumulate(self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value]) -> list[ir.Value]:
         """The sums, with several copies of few accumulators so that additions overlap."""
         count, copies = len(start), max(1, _IN_FLIGHT // len(start))
+        if self.factors.has_groups:
+            return GroupedSums(self.contraction, self.factors, self.emitter, copies).accumulate(rows, columns, start)
         zero = self.emitter.constant(0, start[0].type)
         carried = self._outer(self.contraction.outer, rows, columns, [*start, *[zero] * (count * (copies - 1))], copies)
         totals = carried[:count]

@@ -61,3 +61,16 @@ def test_scalars_and_other_dtypes() -> None:
         Case("quantize", ["4:f16", ":f64", ":i8"], "4:i8", "dtype = i8", {1: scales((), "f64")}),
         Case("quantize", ["4:f64", "4:f16", "4:i64"], "4:i64", "dtype = i64", {1: scales((4,), "f16")}),
     )
+
+
+@pytest.mark.parametrize("dtype", ["i4", "ui4"])
+def test_nibbles(dtype: str) -> None:
+    check(
+        Case("pack_nibbles", [f"3, 6:{dtype}"], "3, 3:ui8"),
+        Case("pack_nibbles", [f"2, 5, 4:{dtype}"], "2, 3, 4:ui8", "axis = 1 : i64"),
+        Case("pack_nibbles", [f"n, 7:{dtype}"], "n, 4:ui8"),
+        Case("unpack_nibbles", ["3, 3:ui8"], f"3, 6:{dtype}", f"dtype = {dtype}, size = 6 : i64"),
+        Case("unpack_nibbles", ["2, 3, 20:ui8"], f"2, 5, 20:{dtype}", f"axis = 1 : i64, dtype = {dtype}, size = 5 : i64"),
+        Case("unpack_nibbles", ["n, 4:ui8"], f"n, 7:{dtype}", f"dtype = {dtype}, size = 7 : i64"),
+        n=3,
+    )
