@@ -29,7 +29,8 @@ __all__ = ["DEFAULT_PIPELINE", "compile"]
 DEFAULT_PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
     "relax-pack-weights{{tile={tile}}},"
-    "relax-sink-growth,relax-share-packed-weights,relax-pack-nibbles,relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
+    "relax-sink-growth,relax-share-packed-weights,relax-pack-nibbles,relax-lift-transform-params,relax-canonicalize,cse,"
+    "symbol-dce"
 )
 
 
