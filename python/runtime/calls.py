@@ -11,7 +11,7 @@ from ..weights.arrays import Array
 from .library import EntryFunction
 from .scratch import Scratch
 
-__all__ = ["as_argument", "int64_array", "invoke", "pointer_array"]
+__all__ = ["as_argument", "finish", "int64_array", "invoke", "pointer_array"]
 
 
 def as_argument(array: Array) -> Array:
@@ -30,27 +30,39 @@ def int64_array(values: Sequence[int]) -> Any:
     return (ctypes.c_int64 * len(values))(*values)
 
 
-def invoke(
-    function: EntryFunction, tensors: Any, symbols: Any, scratch: Scratch, what: str, checks: Sequence[str] = (),
-    values: Mapping[str, int] | None = None,
-) -> None:  # fmt: skip
+def invoke(function: EntryFunction, tensors: Any, symbols: Any, scratch: Scratch, what: str) -> None:
     """Calls a function with the entry ABI.
 
     Args:
         function: from :meth:`Library.function`.
-        tensors, symbols: C arrays, or their addresses as ``c_void_p``, which takes less to pass on.
+        tensors, symbols: C arrays.
         scratch: its arena; grown when the function asks for more.
         what: how errors name the call.
-        checks: texts of the run-time checks.
-        values: the symbols' values, for the message of a failed check.
 
     Raises:
         RelaxError: a run-time check failed, or there is no memory for the arena.
     """
     function.library.team.gather()
     status = function(tensors, symbols, scratch.pointer, scratch.extent)
-    if status == 0:
-        return
+    if status:
+        finish(status, function, tensors, symbols, scratch, what, (), {})
+
+
+def finish(
+    status: int, function: EntryFunction, tensors: Any, symbols: Any, scratch: Scratch, what: str, checks: Sequence[str],
+    values: Mapping[str, int],
+) -> None:  # fmt: skip
+    """Goes on after a call that returned a status other than 0: with a larger arena, or with an error.
+
+    Args:
+        status: what the call returned.
+        function, tensors, symbols, scratch, what: as of :func:`invoke`.
+        checks: texts of the run-time checks.
+        values: the symbols' values, for the message of a failed check.
+
+    Raises:
+        RelaxError: a run-time check failed, or there is no memory for the arena.
+    """
     if status > 0:
         scratch.grow(status)
         status = function(tensors, symbols, scratch.pointer, scratch.extent)
@@ -60,5 +72,5 @@ def invoke(
         raise RelaxError(f"{what}: expected an arena of {scratch.size} bytes to be enough, got a request for {status} bytes")
     position = -status - 1
     text = checks[position] if position < len(checks) else f"check {position}"
-    known = ", ".join(f"{name} = {value}" for name, value in (values or {}).items())
+    known = ", ".join(f"{name} = {value}" for name, value in values.items())
     raise RelaxError(f"{what}: run-time check failed: {text}{f' ({known})' if known else ''}")

@@ -20,21 +20,29 @@ from typing import Any
 from ..dialect.errors import RelaxError
 from .environment import num_threads, openmp_threads
 
-__all__ = ["Team", "find_runtime", "load_runtime", "work_alone"]
+__all__ = ["Team", "find_runtime", "load_runtime", "told", "work_alone"]
 
 # Milliseconds that an idle worker spins before it sleeps. Intel's default of 200 takes the core from whatever runs between two
 # calls, torch's threads for example; loops of one call follow each other within microseconds.
 _SPIN_MS = 1
 
+# Numbers of threads that no team has: what a thread told that uses no others, and what it tells before its first call.
+_ALONE, _NOTHING = -1, -2
 
-class _OfThread(threading.local):
-    """What a calling thread told OpenMP last, and whether it is to use no others."""
+
+class _Told(threading.local):
+    """What a calling thread told OpenMP last.
+
+    Attributes:
+        count: a team's number of threads; for a thread that uses no others, one that no team has.
+        alone: whether it is to use no others.
+    """
 
     count: int | None = None
     alone = False
 
 
-_state = _OfThread()
+told = _Told()
 
 
 @functools.cache
@@ -79,18 +87,15 @@ class Team:
 
     def gather(self) -> None:
         """Makes the calling thread's next call use that many. OpenMP keeps the number per calling thread."""
-        if self._runtime is None:
+        if self._runtime is None or told.count in (self.count, _ALONE):
             return
-        count = 1 if _state.alone else self.count
-        if count == _state.count:
-            return
-        self._runtime.omp_set_num_threads(count or default_threads())
-        _state.count = count
+        self._runtime.omp_set_num_threads(1 if told.alone else self.count or default_threads())
+        told.count = _ALONE if told.alone else self.count
 
 
 def work_alone() -> None:
     """Makes calls from this thread use no other threads, because several threads like it run at once."""
-    _state.alone = True
+    told.alone, told.count = True, _NOTHING
 
 
 def default_threads() -> int:

@@ -19,12 +19,14 @@ class TorchTensors:
     Attributes:
         type: ``torch.Tensor``. Subclasses, such as parameters and fake tensors, may be anything: they take the way over NumPy.
         strided: the layout of dense tensors.
+        from_numpy: makes one of an array of a dtype that is NumPy's own.
     """
 
     def __init__(self, torch: Any):
         self._torch = torch
         self.type: type[Any] = torch.Tensor
         self.strided: Any = torch.strided
+        self.from_numpy: Any = torch.from_numpy
 
     def dtype(self, dtype: np.dtype[Any]) -> Any:
         """Torch's own name of a dtype; None where its elements look different, or it has none."""

@@ -34,13 +34,14 @@ def bound(symbolic: bool) -> rx.Executable:
 def contestants() -> dict[str, Callable[[], object]]:
     """What is measured, by name."""
     x = np.zeros((8, 4), np.float32)
-    static, dynamic = bound(False), bound(True)
+    static, dynamic, out = bound(False), bound(True), np.empty((8, 4), np.float32)
     bare = ctypes.CDLL(None).labs  # looks at its first argument alone
     bare.argtypes, bare.restype = (*[ctypes.c_void_p] * 3, ctypes.c_int64), ctypes.c_int64
     found: dict[str, Callable[[], object]] = {
         "relaxir, static shape": lambda: static(x),
         "relaxir, symbolic shape": lambda: dynamic(x),
         "relaxir, by name": lambda: static(x=x),
+        "relaxir, out given": lambda: static(x, out=out),
         "numpy x + 1": lambda: x + 1,
         "bare ctypes call": lambda: bare(1, 2, 3, 4),
     }

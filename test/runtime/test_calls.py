@@ -88,6 +88,16 @@ def test_outputs_are_new_each_time(scaled: Executable) -> None:
     assert np.array_equal(first * 2, second)
 
 
+def test_small_outputs_do_not_overlap(scaled: Executable) -> None:
+    """They come out of larger pieces of memory."""
+    sizes = [1, 3, 40, 64, 65, 200]
+    kept = [(n, i, scaled(np.full((n, 4), i, np.float32))) for i in range(50) for n in sizes if n != 13]
+    assert all(address(got) % 64 == 0 and np.array_equal(got, i * np.tile(SCALE, (n, 1))) for n, i, got in kept)
+    for _, _, got in kept:
+        got[:] = -1
+    assert np.array_equal(scaled(rows(2)), rows(2) * SCALE)
+
+
 @pytest.mark.parametrize(
     ("inputs", "named", "message"),
     [
