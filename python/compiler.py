@@ -28,7 +28,7 @@ __all__ = ["DEFAULT_PIPELINE", "compile"]
 #: What happens to a module before it is lowered; ``{tile}`` is the width of the target's matmul kernel.
 DEFAULT_PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
-    "relax-pack-weights{{tile={tile}}},"
+    "relax-fold-batch-norm,relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights{{tile={tile}}},"
     "relax-sink-growth,relax-share-packed-weights,relax-pack-nibbles,relax-lift-transform-params,relax-canonicalize,cse,"
     "symbol-dce"
 )

@@ -16,9 +16,10 @@ after::
     %3 = "relax.permute_dims"(%2) {axes = array<i64: 0, 3, 1, 2>}
 
 Every convolution in the other layout is converted. The new order goes along with its result through elementwise ops (biases and
-other operands are reordered to fit), pooling, batch norm, softmax, concatenation, splitting, slicing, padding and reductions; a
-value that any other op reads, or that a function, branch or loop hands out, is put back in order once. Where only dimensions
-of size one change places, that is a reshape. What is reordered twice in a row ``relax-canonicalize`` merges.
+other operands are reordered to fit), pooling, batch norm, softmax, concatenation, splitting, slicing, padding and reductions,
+and to images of three dimensions whose lines are one after another; a value that any other op reads, or that a function, branch
+or loop hands out, is put back in order once. Where only dimensions of size one change places, that is a reshape. What is
+reordered twice in a row ``relax-canonicalize`` merges. With ``gainful`` convolutions stay where this would not pay.
 
 Convolutions and pools compute the same bit for bit; a sum or mean may add in another order.
 """
@@ -35,7 +36,8 @@ from ..layouts import DATA_LAYOUTS
 from ..ops import Conv2D
 from ..pass_manager import Pass
 from ..traversal import nested_operations
-from .layout_rules import moved_attributes
+from .layout_gains import gaining_convolutions
+from .layout_rules import Change, follows, moved_attributes
 from .layout_values import Reordering
 
 __all__ = ["ConvertLayout"]
@@ -47,27 +49,31 @@ class ConvertLayout(Pass):
 
     Attributes:
         layout: the order that images are to have, ``NHWC`` or ``NCHW``.
+        gainful: only where that saves more than reordering costs, see :mod:`.layout_gains`.
     """
 
     name: ClassVar[str] = "relax-convert-layout"
     layout: str = "NHWC"
+    gainful: bool = False
 
     def run(self, op: ir.Operation) -> None:
         if self.layout not in DATA_LAYOUTS:
             raise RelaxError(f"expected layout {' or '.join(DATA_LAYOUTS)}, got '{self.layout}'")
         (source,) = (known for known in DATA_LAYOUTS if known != self.layout)
         for function in functions(op):
-            _convert_in(function, source, self.layout)
+            _convert_in(function, Change(source, self.layout), self.gainful)
 
 
-def _convert_in(function: func.FuncOp, source: str, target: str) -> None:
+def _convert_in(function: func.FuncOp, change: Change, gainful: bool) -> None:
     """Goes through the ops once, in program order; those that have been replaced are erased in the end."""
-    values, replaced = Reordering(source, target), list[ir.Operation]()
+    values, replaced = Reordering(change), list[ir.Operation]()
+    gaining = gaining_convolutions(function, change) if gainful else None
     for op in list(nested_operations(function.operation)):
-        starts = op.name == Conv2D.OPERATION_NAME and op.opview.data_layout == source
+        starts = op.name == Conv2D.OPERATION_NAME and op.opview.data_layout == change.source
+        starts = starts and (gaining is None or op.results[0] in gaining)
         if not starts and not any(v in values.reordered for v in op.operands):
             continue
-        attributes = moved_attributes(op.opview, source, target)
+        attributes = moved_attributes(op.opview, change) if starts or follows(op, values.reordered) else None
         if attributes is None:
             values.restore_operands(op)
             continue

@@ -10,11 +10,11 @@ from ..layouts import permutation
 from ..op import op_class
 from ..op_kinds import is_elementwise
 from ..ops import Conv2D, ExpandDims, PermuteDims, Reshape
-from ..struct_info import TensorInfo
+from ..struct_info import TensorInfo, is_tensor
+from .layout_rules import Change, gives_image
 
 __all__ = ["Reordering"]
 
-_RANK = 4
 _KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO"}
 
 
@@ -25,10 +25,10 @@ class Reordering:
         reordered: new values, in the target's order, by the ones they stand for.
     """
 
-    def __init__(self, source: str, target: str):
-        self._source, self._target = source, target
+    def __init__(self, change: Change):
+        self._change = change
         self.reordered: dict[ir.Value, ir.Value] = {}
-        self._copies: dict[ir.Value, ir.Value] = {}
+        self._copies: dict[tuple[ir.Value, int], ir.Value] = {}
         self._restored: dict[ir.Value, ir.Value] = {}
 
     def rebuild(self, op: ir.Operation, attributes: Mapping[str, Any]) -> None:
@@ -42,10 +42,10 @@ class Reordering:
             new.attributes[key] = cls.attrs[key].write(key, value)
         for old, result in zip(op.results, new.results, strict=True):
             info = TensorInfo.of(old)
-            if info.rank == _RANK:
-                result.set_type(_moved_info(info, permutation(self._source, self._target)).type)
+            if gives_image(op):
+                result.set_type(_moved_info(info, self._change.order(info.rank)).type)
                 self.reordered[old] = result
-            else:  # a reduction that drops dimensions and leaves the others in order
+            else:
                 old.replace_all_uses_with(result)
 
     def restore_operands(self, op: ir.Operation) -> None:
@@ -56,43 +56,48 @@ class Reordering:
 
     def _original(self, value: ir.Value) -> ir.Value:
         if value not in self._restored:
-            order = permutation(self._target, self._source)
+            order = permutation(*reversed(self._change.letters(TensorInfo.of(value).rank)))
             self._restored[value] = _moved(self.reordered[value], order, value.type)
         return self._restored[value]
 
     def _fitting(self, op: ir.Operation, position: int, value: ir.Value) -> ir.Value:
         """An operand as the op wants it when its images are reordered."""
-        if value in self.reordered:
-            return self.reordered[value]
         view = op.opview
         if isinstance(view, Conv2D) and position == 1:
             return self._kernel(view)
-        rank = TensorInfo.of(value).rank
-        if rank != _RANK and not (is_elementwise(op) and rank):
+        if not is_tensor(value):
             return value
-        if value not in self._copies:
-            self._copies[value] = self._aligned(value)
-        return self._copies[value]
+        rank, wanted = TensorInfo.of(value).rank, TensorInfo.of(op.results[0] if is_elementwise(op) else op.operands[0]).rank
+        if value in self.reordered:
+            if rank == wanted:
+                return self.reordered[value]
+            value = self._original(value)
+        if rank != wanted and not (is_elementwise(op) and rank):
+            return value
+        if (value, wanted) not in self._copies:
+            self._copies[value, wanted] = self._aligned(value, wanted)
+        return self._copies[value, wanted]
 
     def _kernel(self, op: Conv2D) -> ir.Value:
-        source, target = op.kernel_layout, _KERNELS[self._target]
+        source, target = op.kernel_layout, _KERNELS[self._change.target]
         if source == target:
             return op.weight
         info, order = TensorInfo.of(op.weight), permutation(source, target)
         return _moved(op.weight, order, _moved_info(info, order).type)
 
-    def _aligned(self, value: ir.Value) -> ir.Value:
-        """A value that broadcasts to the image in the source's order, made to broadcast to it in the target's.
+    def _aligned(self, value: ir.Value, rank: int) -> ir.Value:
+        """A value that broadcasts to an image of that rank in the source's order, made to broadcast to it in the target's.
 
         It has the image's last dimensions. Of those of the target that come after the first of them, the others are inserted
         with size one: a bias ``[c]`` of NHWC is ``[c, 1, 1]`` in NCHW.
         """
         info = TensorInfo.of(value)
-        letters = self._source[_RANK - info.rank :]
-        kept = [letter for letter in self._target if letter in letters]
+        source, target = self._change.letters(rank)
+        letters = source[rank - info.rank :]
+        kept = [letter for letter in target if letter in letters]
         order = [letters.index(letter) for letter in kept]
         moved = _moved(value, order, _moved_info(info, order).type)
-        last = self._target[self._target.index(kept[0]) :]
+        last = target[target.index(kept[0]) :]
         inserted = [i for i, letter in enumerate(last) if letter not in letters]
         if not inserted:
             return moved

@@ -70,6 +70,20 @@ class _Writer:
         attributes = "pool_size = array<i64: 2, 2>, strides = array<i64: 2, 2>"
         return self.emit(self.rng.choice(["max_pool2d", "avg_pool2d"]), [x], (n, c, h // 2, w // 2), attributes)
 
+    def flat(self, x: tuple[str, Shape]) -> tuple[str, Shape]:
+        """Elementwise ops on an image whose lines are one after another; put together in one of three ways, or left so."""
+        n, c, h, w = x[1]
+        flat = self.emit("reshape", [x], (n, c, h * w))
+        if h == 1 and self.rng.random() < 0.5:
+            flat = self.emit("squeeze", [x], (n, c, w), "axis = array<i64: 2>")
+        operands = [self.unary(flat), self.weight(*self.rng.choice([(c, 1), (h * w,), (1, c, 1)]))]
+        biased = self.emit("add", operands, flat[1])
+        if h == 1:
+            return self.emit("expand_dims", [biased], x[1], "axis = array<i64: 2>")
+        if self.rng.random() < 0.5:
+            return self.emit("reshape", [biased], x[1])
+        return self.emit("multiply", [x, self.emit("reshape", [biased], x[1])], x[1])
+
     def along(self, x: tuple[str, Shape]) -> tuple[str, Shape]:
         axis = self.rng.randrange(4)
         kind = self.rng.choice(["softmax", "flip", "mean", "pad", "slice", "concat", "permute"])
@@ -106,7 +120,7 @@ def image_module(seed: int, dtype: str = "f64") -> str:
     kinds = (
         [writer.conv] * 3
         + [writer.norm] * 3
-        + [writer.unary, writer.add_weight, writer.add_weight, writer.pool]
+        + [writer.unary, writer.add_weight, writer.add_weight, writer.pool, writer.flat]
         + [writer.along] * 3
     )
     for _ in range(rng.randrange(3, 14)):

@@ -41,6 +41,9 @@ PIPELINES = [
     "relax-bundle-model-params,relax-expand-tuple-arguments{public=true},relax-compute-shape-values,cse",
     "relax-remove-unused-outputs,relax-canonicalize,relax-remove-unused-parameters,relax-bundle-model-params",
     "relax-update-vdevice{from=cuda:0 to=cpu:0}",
+    "relax-convert-layout{gainful=true}",
+    "relax-pack-weights{tile=8},relax-sink-growth,relax-group-packed-rows{bf16=2},relax-lift-transform-params",
+    "relax-group-packed-rows{bf16=3},relax-pack-weights{tile=8},relax-sink-growth,relax-share-packed-weights",
     "relax-realize-vdevice,relax-lift-transform-params{shared=true},relax-update-vdevice{from=cpu:1 to=cpu:0}",
 ]
 #: Another number makes it a longer search for failures; ``test/support/contracts.py`` reduces what it finds.

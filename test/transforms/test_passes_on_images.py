@@ -20,6 +20,7 @@ MODULES = 60
 EXACT = [
     "relax-fold-batch-norm",
     "relax-convert-layout",
+    "relax-convert-layout{gainful=true}",
     "relax-convert-layout,relax-canonicalize,relax-fold-batch-norm,relax-convert-layout{layout=NCHW},relax-canonicalize",
     "relax-fold-batch-norm,relax-convert-layout,relax-canonicalize",
 ]
