@@ -46,6 +46,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-lazy-set-output": _ours("lazy_set_output", "LazySetOutput"),
     "relax-lazy-transform-params": _ours("lazy_transform_params", "LazyTransformParams"),
     "relax-lift-transform-params": _ours("lift_transform_params", "LiftTransformParams"),
+    "relax-group-packed-rows": _ours("group_packed_rows", "GroupPackedRows"),
     "relax-pack-nibbles": _ours("pack_nibbles", "PackIntoNibbles"),
     "relax-pack-weights": _ours("pack_weights", "PackWeights"),
     "relax-realize-vdevice": _ours("realize_vdevice", "RealizeVDevice"),

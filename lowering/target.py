@@ -78,6 +78,20 @@ class Target:
         """The same for bf16."""
         return self.has("avx512bf16", "avxneconvert", "bf16")
 
+    @property
+    def bf16_dot(self) -> str | None:
+        """LLVM's name for the instruction that adds products of pairs of bf16 to a vector of f32, if there is one."""
+        if self.has("avx512bf16") and self.vector_bits == 512:
+            return "llvm.x86.avx512bf16.dpbf16ps.512"
+        if _architecture(self.triple) == "aarch64" and self.has("bf16"):
+            return "llvm.aarch64.neon.bfdot.v4f32.v8bf16"
+        return None
+
+    @property
+    def bf16_group(self) -> int:
+        """How many rows of a bf16 weight are neighbours for it."""
+        return 1 if self.bf16_dot is None else 2
+
     def lanes(self, bits: int = 32) -> int:
         """How many elements of that width a vector register holds."""
         return self.vector_bits // bits

@@ -56,26 +56,31 @@ class PackWeight(Op, name="pack_weight"):
     """A matrix ``[k, n]`` as panels of ``tile`` columns: ``[ceil(n / tile), k, tile]``, zero padded at the right edge.
 
     A kernel then reads the weight as one forward stream, and sees no edge in n. An op on weights alone, so lifting moves it to
-    preparation time.
+    preparation time. With a ``group`` of rows, those of a column are neighbours, for instructions that sum their products:
+    ``[ceil(n / tile), ceil(k / group), tile, group]``, zero beyond row ``k``.
     """
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"tile": attributes.integer()}
+    attrs = {"tile": attributes.integer(), "group": attributes.integer(default=1)}
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
         require_rank(x, 2)
-        tile = attrs["tile"]
-        if tile < 1:
-            raise RelaxError(f"expected a positive tile, got {tile}")
+        tile, group = attrs["tile"], attrs["group"]
+        for name, value in (("tile", tile), ("group", group)):
+            if value < 1:
+                raise RelaxError(f"expected a positive {name}, got {value}")
         k, n = x.shape
-        return x.with_(shape=[None if n is None else (n + tile - 1) // tile, k, tile])
+        panels = None if n is None else (n + tile - 1) // tile
+        if group == 1:
+            return x.with_(shape=[panels, k, tile])
+        return x.with_(shape=[panels, None if k is None else (k + group - 1) // group, tile, group])
 
 
 class PackedMatMul(Op, name="packed_matmul"):
-    """``x[..., m, k]`` times a matrix of ``n`` columns packed by :class:`PackWeight`: ``[..., m, n]``.
+    """``x[..., m, k]`` times a matrix of ``n`` columns packed by :class:`PackWeight`, with groups or without: ``[..., m, n]``.
 
     Sums as :class:`MatMul` does.
     """
@@ -91,12 +96,23 @@ class PackedMatMul(Op, name="packed_matmul"):
         require_float(x)
         require_same_dtype(x, weight)
         _check_kind(x, attrs["out_dtype"])
-        require_rank(weight, 3, "weight")
-        panels, k, tile = weight.shape
-        if not x.rank or not same(x.shape[-1], k):
+        if weight.rank != 4:
+            require_rank(weight, 3, "weight")
+        panels, rows, tile = weight.shape[:3]
+        if not x.rank or not same(_groups(x.shape[-1], weight), rows):
             raise RelaxError(f"expected equal inner dimensions, got {shape_text(x.shape)} and {shape_text(weight.shape)}")
         _check_columns(attrs["n"], panels, tile)
         return x.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=attrs["out_dtype"])
+
+
+def _groups(k: Dim, weight: TensorInfo) -> Dim:
+    """How many groups of rows of a packed weight ``k`` rows are. Raises RelaxError when their size is not known."""
+    if weight.rank == 3 or k is None:
+        return k
+    group = weight.shape[3]
+    if not isinstance(group, int) or group < 1:
+        raise RelaxError(f"expected a packed weight of static groups, got {shape_text(weight.shape)}")
+    return (k + group - 1) // group
 
 
 def _check_kind(operand: TensorInfo, out_dtype: ir.Type | None) -> None:

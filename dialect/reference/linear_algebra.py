@@ -26,20 +26,22 @@ def matmul(lhs: Array, rhs: Array, *, out_dtype: np.dtype[Any] | None) -> Array:
 
 
 @reference
-def pack_weight(x: Array, *, tile: int) -> Array:
+def pack_weight(x: Array, *, tile: int, group: int = 1) -> Array:
     k, n = x.shape
-    panels = -(-n // tile)
-    padded = np.zeros((k, panels * tile), x.dtype)
-    padded[:, :n] = x
-    return fresh(padded.reshape(k, panels, tile).transpose(1, 0, 2))
+    panels, groups = -(-n // tile), -(-k // group)
+    padded = np.zeros((groups * group, panels * tile), x.dtype)
+    padded[:k, :n] = x
+    packed = padded.reshape(groups, group, panels, tile).transpose(2, 0, 3, 1)
+    return fresh(packed[..., 0] if group == 1 else packed)
 
 
 @reference
 def packed_matmul(x: Array, weight: Array, *, n: int, out_dtype: np.dtype[Any] | None) -> Array:
-    return product(x, unpacked(weight, n), out_dtype)
+    return product(x, unpacked(weight, n)[: x.shape[-1]], out_dtype)
 
 
 def unpacked(weight: Array, n: int) -> Array:
-    """The matrix of ``n`` columns that was packed."""
-    panels, k, tile = weight.shape
-    return weight.transpose(1, 0, 2).reshape(k, panels * tile)[:, :n]
+    """The matrix of ``n`` columns that was packed, with the zeros below it that fill the last group of rows."""
+    panels, groups, tile, group = weight.shape if weight.ndim == 4 else (*weight.shape, 1)
+    rows = weight.reshape(panels, groups, tile, group).transpose(1, 3, 0, 2)
+    return rows.reshape(groups * group, panels * tile)[:, :n]

@@ -197,6 +197,8 @@ def _take(op: Take, counts: list[Dim]) -> Emit | None:
 def _pack(op: PackWeight, counts: list[Dim]) -> Emit | None:
     columns = _sizes(op)[1]
     rows, count = counts
+    if op.group != 1:
+        return None
     if count == 1:
         return lambda blocks: [reshaped(blocks, [1, rows, 1])]
     if not same(count, columns) and not (isinstance(count, int) and isinstance(columns, int)):

@@ -142,7 +142,7 @@ def _found(block: ir.Block, weights: WeightValues) -> list[_Matrix]:
         if weights.enter(outer):
             if isinstance(outer, PermuteDims) and _swaps(outer):
                 transposed[outer.result] = position
-            if isinstance(outer, PackWeight) and outer.x in transposed:
+            if isinstance(outer, PackWeight) and outer.group == 1 and outer.x in transposed:
                 matrix = _entered(found, outer.x.owner.operands[0])
                 matrix.pack = matrix.pack or (outer, transposed[outer.x], position)
             continue

@@ -197,9 +197,9 @@ def _moved(op: Any, x: ir.Value) -> list[ir.Value]:
 
 
 def _pads_rightly(op: PackWeight, growth: _Growth) -> bool:
-    """Whether the zeros that a packed weight has beyond its last column stay zeros, or nothing reads them."""
-    columns = TensorInfo.of(op.x).shape[1]
-    if isinstance(columns, int) and columns % op.tile == 0:
+    """Whether the zeros that a packed weight has beyond its last row and column stay zeros, or nothing reads them."""
+    rows, columns = TensorInfo.of(op.x).shape
+    if isinstance(columns, int) and columns % op.tile == 0 and isinstance(rows, int) and rows % op.group == 0:
         return True
     if all(p.counts is not None and p.counts[1] != 1 for p in growth.parameters):
         return True

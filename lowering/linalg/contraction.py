@@ -25,7 +25,7 @@ from .builder import Builder, Exprs, Input, Size, Tensor, index, read, value_typ
 from .conversion import convert, load
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel
-from .scalar import Scalar, select
+from .scalar import Scalar, minimum, select
 
 __all__ = [
     "Factor",
@@ -36,6 +36,7 @@ __all__ = [
     "factor",
     "keeps_sums",
     "pack",
+    "pack_in_groups",
     "pack_transposed",
     "products",
     "sum_dtype",
@@ -43,6 +44,8 @@ __all__ = [
 ]
 
 _CONTRACTION = "relax.contraction"
+# Dimensions of a matrix that is packed in groups of rows.
+_GROUPED = 4
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Matrix:
     """An operand of a contraction.
 
     Attributes:
-        value: ``[batch..., m, k]`` on the left, packed ``[batch..., panels, k, tile]`` on the right.
+        value: ``[batch..., m, k]`` on the left, packed ``[batch..., panels, k, tile]`` or ``[batch..., panels, k / group, tile,
+            group]`` on the right.
         dtype: the Relax dtype of its elements.
         batch: where its batch dimensions are among the result's: loop numbers, ZERO, or expressions of them.
     """
@@ -69,6 +73,27 @@ def pack(b: Builder, x: Tensor, tile: int, *, widen: bool = False) -> ir.Value:
     element = accumulator_type(x.dtype) if widen and is_float(x.dtype) else value_type(x.value).element_type
     out = b.empty([*batch, b.arith("ceildivsi", n, tile), k, tile], element)
     return _pack_into(b, x.value, x.dtype, n, out, transposed=False)
+
+
+def pack_in_groups(b: Builder, x: Tensor, tile: int, group: int) -> ir.Value:
+    """Packs a matrix ``[k, n]`` so that some rows of a column are neighbours."""
+    k, n = b.value_sizes(x.value)
+    out = b.empty(
+        [b.arith("ceildivsi", n, tile), b.arith("ceildivsi", k, group), tile, group], value_type(x.value).element_type
+    )
+    panel, rows, lane, row = (ir.AffineExpr.get_dim(i) for i in range(4))
+    if isinstance(k, int) and isinstance(n, int) and k % group == n % tile == 0:
+        return b.generic("pppp", [(x.value, [rows * group + row, panel * tile + lane])], out, lambda e, _: e)
+
+    def padded(_: ir.Value) -> ir.Value:
+        panel, rows, lane, row = (index(i) for i in range(4))
+        places = [(rows * group + row, Scalar(b.as_index(k))), (panel * tile + lane, Scalar(b.as_index(n)))]
+        (row_exists, column_exists) = (at.compare("lt", size) for at, size in places)
+        inside = row_exists & column_exists
+        clamped = [minimum(at, size - 1) for at, size in places]
+        return select(inside, Scalar(read(x.value, clamped)), 0).value
+
+    return b.generic("pppp", [], out, padded)
 
 
 def pack_transposed(b: Builder, x: Tensor, tile: int) -> ir.Value:
@@ -166,8 +191,13 @@ def add_products(b: Builder, left: Factor, right: Factor, kinds: str, start: ir.
 def _factors(left: Matrix, right: Matrix, rank: int, packed: bool = True, turned: bool = False) -> tuple[Factor, Factor]:
     """Where matrices are read in loops over the result's dimensions, and then over the sum."""
     m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
-    tile = value_type(right.value).shape[-1]
+    shape = value_type(right.value).shape
+    tile = shape[-1]
     matrix = [ir.AffineExpr.get_floor_div(n, tile), k, n % tile] if packed else [k, n]
+    if len(shape) - len(right.batch) == _GROUPED:
+        *_, tile, group = shape
+        floors = [ir.AffineExpr.get_floor_div(e, by) for e, by in ((n, tile), (k, group))]
+        matrix = [*floors, n % tile, k % group]
     return (
         Factor(left.value, left.dtype, [*left.batch, *([k, m] if turned else [m, k])]),
         Factor(right.value, right.dtype, [*right.batch, *matrix]),

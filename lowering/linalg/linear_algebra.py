@@ -6,7 +6,7 @@ from ...dialect.bindings import ir
 from ...dialect.inference import is_float
 from ...dialect.struct_info import TensorInfo
 from .builder import Builder, Size, Tensor, value_type
-from .contraction import Matrix, contract, converted, factor, pack, sum_dtype
+from .contraction import Matrix, contract, converted, factor, pack, pack_in_groups, sum_dtype
 from .conversion import load
 from .dtypes import accumulator_type
 from .registry import Source, lowering
@@ -15,17 +15,22 @@ from .scalar import Scalar
 
 __all__: list[str] = []
 
+# The rank of a weight that is packed in groups of rows.
+_GROUPED = 4
+
 
 @lowering("relax.pack_weight")
 def _lower_pack_weight(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    return pack(b, x, source.attrs["tile"])
+    tile, group = source.attrs["tile"], source.attrs["group"]
+    return pack(b, x, tile) if group == 1 else pack_in_groups(b, x, tile, group)
 
 
 @lowering("relax.packed_matmul")
 def _lower_packed_matmul(b: Builder, source: Source) -> ir.Value:
     x, weight = source.operands
-    row, wide = x.rank == 1, _widened(b, x)
+    # Instructions that sum groups of rows read a factor as it is.
+    row, wide = x.rank == 1, x.value if weight.rank == _GROUPED else _widened(b, x)
     left = restore_axes(b, wide, [0]) if row else wide
     sizes: list[Size] = [*([1] if row else b.sizes(x)[:-1]), source.attrs["n"]]
     matrices = Matrix(left, x.dtype, range(len(sizes) - 2)), Matrix(weight.value, weight.dtype, ())

@@ -80,6 +80,30 @@ func.func @pack_tile(%x: tensor<3x4xf32>) {
 
 // -----
 
+func.func @pack_group(%x: tensor<3x4xf32>) {
+  // expected-error @+1 {{'relax.pack_weight' op expected a positive group, got 0}}
+  %0 = "relax.pack_weight"(%x) {tile = 8 : i64, group = 0 : i64} : (tensor<3x4xf32>) -> tensor<1x3x8xf32>
+  return
+}
+
+// -----
+
+func.func @packed_groups(%x: tensor<2x5xbf16>, %y: tensor<1x2x8x2xbf16>) {
+  // expected-error @+1 {{'relax.packed_matmul' op expected equal inner dimensions, got [2, 5] and [1, 2, 8, 2]}}
+  %0 = "relax.packed_matmul"(%x, %y) {n = 4 : i64} : (tensor<2x5xbf16>, tensor<1x2x8x2xbf16>) -> tensor<2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @packed_dynamic_groups(%x: tensor<2x5xbf16>, %y: tensor<1x3x8x?xbf16>) {
+  // expected-error @+1 {{'relax.packed_matmul' op expected a packed weight of static groups, got [1, 3, 8, ?]}}
+  %0 = "relax.packed_matmul"(%x, %y) {n = 4 : i64} : (tensor<2x5xbf16>, tensor<1x3x8x?xbf16>) -> tensor<2x4xbf16>
+  return
+}
+
+// -----
+
 func.func @packed_integers(%x: tensor<2x3xi8>, %y: tensor<1x3x8xi8>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected a floating-point operand, got i8}}
   %0 = "relax.packed_matmul"(%x, %y) {n = 4 : i64} : (tensor<2x3xi8>, tensor<1x3x8xi8>) -> tensor<2x4xi8>

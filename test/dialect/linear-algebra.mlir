@@ -34,3 +34,17 @@ func.func @packed_matmul(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<3x4x8xf3
   %0 = "relax.packed_matmul"(%x, %y) {n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
   return
 }
+
+// CHECK-LABEL: func.func @pack_weight_2(
+// CHECK: "relax.pack_weight"(%{{.*}}) {group = 2 : i64, tile = 8 : i64} : (tensor<5x20xbf16>) -> tensor<3x3x8x2xbf16>
+func.func @pack_weight_2(%x: tensor<5x20xbf16>) {
+  %0 = "relax.pack_weight"(%x) {group = 2 : i64, tile = 8 : i64} : (tensor<5x20xbf16>) -> tensor<3x3x8x2xbf16>
+  return
+}
+
+// CHECK-LABEL: func.func @packed_matmul_2(
+// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
+func.func @packed_matmul_2(%x: tensor<?x5xbf16, {sym = ["n"]}>, %y: tensor<3x3x8x2xbf16>) {
+  %0 = "relax.packed_matmul"(%x, %y) {n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
+  return
+}

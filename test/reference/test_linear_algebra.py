@@ -97,6 +97,18 @@ def test_packing_is_a_layout(k: int, n: int, tile: int) -> None:
         np.testing.assert_array_equal(packed[column // tile, :, column % tile], expected)
 
 
+@pytest.mark.parametrize(("k", "n", "tile", "group"), [(5, 7, 4, 2), (6, 8, 8, 3), (1, 3, 2, 4), (4, 9, 4, 2)])
+def test_groups_of_rows_are_neighbours(k: int, n: int, tile: int, group: int) -> None:
+    w = np.arange(1, k * n + 1, dtype=np.float32).reshape(k, n)
+    packed = reference_of("pack_weight").function(w, tile=tile, group=group)
+    assert packed.shape == (-(-n // tile), -(-k // group), tile, group)
+    for row, column in np.ndindex(packed.shape[1] * group, packed.shape[0] * tile):
+        expected = w[row, column] if row < k and column < n else 0
+        assert packed[column // tile, row // group, column % tile, row % group] == expected
+    x = np.arange(3 * k, dtype=np.float32).reshape(3, k)
+    np.testing.assert_array_equal(reference_of("packed_matmul").function(x, packed, n=n, out_dtype=None), x @ w)
+
+
 @pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
 @pytest.mark.parametrize(
     ("shape", "n", "tile"), [((3, 4), 20, 8), ((4,), 7, 8), ((2, 3, 4), 16, 4), ((0, 4), 3, 2), ((2, 0), 3, 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relaxir.dialect.dtypes import numpy_dtype
 from support.naive import Case, check, compare, lowered
 
 SIZES = [1, 31, 32, 33, 65]
@@ -106,6 +107,19 @@ def test_pack_then_multiply_is_a_product() -> None:
     x, w = rng.standard_normal((4, 40), np.float32), rng.standard_normal((40, 70), np.float32)
     (result,) = compare(text, x, w)
     np.testing.assert_allclose(result, x @ w, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("k", "n", "group"), [(40, 64, 2), (41, 70, 2), (7, 33, 4), (12, 32, 3)])
+def test_groups_of_rows(k: int, n: int, group: int) -> None:
+    packed, result = f"tensor<{-(-n // 32)}x{-(-k // group)}x32x{group}xbf16>", f"tensor<4x{n}xf32>"
+    text = f"""
+    func.func @main(%x: tensor<4x{k}xbf16>, %w: tensor<{k}x{n}xbf16>) -> ({packed}, {result}) {{
+      %p = "relax.pack_weight"(%w) {{tile = 32 : i64, group = {group} : i64}} : (tensor<{k}x{n}xbf16>) -> {packed}
+      %y = "relax.packed_matmul"(%x, %p) {{n = {n} : i64, out_dtype = f32}} : (tensor<4x{k}xbf16>, {packed}) -> {result}
+      return %p, %y : {packed}, {result}
+    }}"""
+    rng = np.random.default_rng(0)
+    compare(text, *(rng.standard_normal(s).astype(numpy_dtype("bf16")) for s in ((4, k), (k, n))), rtol=1e-5)
 
 
 def test_equal_products_share_a_function() -> None:
