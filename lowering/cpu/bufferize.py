@@ -25,12 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...dialect.bindings import func, ir, passmanager
-from ...dialect.errors import RelaxError, from_mlir_error
+from ...dialect.bindings import func, ir
+from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, name_of, terminator, update_type
 from ..signature import Signature
 from ..tensors import empty_like
 from .arena import Arena, plan_arena
+from .upstream import run_upstream
 
 __all__ = ["add_destinations", "bufferize"]
 
@@ -148,10 +149,7 @@ def bufferize(module: ir.Operation, signatures: Mapping[str, Signature]) -> dict
     """
     for name in signatures:
         _separate_destinations(find_function(module, name))
-    try:
-        passmanager.PassManager.parse(_BUFFERIZE, module.context).run(module)
-    except ir.MLIRError as error:
-        raise from_mlir_error(error) from error
+    run_upstream(module, _BUFFERIZE)
     return {name: _finish_entry(find_function(module, name), signature) for name, signature in signatures.items()}
 
 

@@ -18,11 +18,11 @@ __all__ = ["assembly", "llvm_ir", "object_code"]
 
 # llvmlite's LLVM 22 does not read the float literals of the bindings' LLVM (`f0x3F800000`, `+inf`, `-qnan`, rounded decimals).
 _LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
-_SUSPECT = re.compile(rf"{_LITERAL}(?=[,\s)\]>]|$)")
+_SUSPECT_LINE = re.compile(rf"^.* {_LITERAL}(?=[,\s)\]>]|$).*$", re.M)
 _TYPED = re.compile(rf"\b(float|double|half|bfloat) ({_LITERAL})")
 _INSTRUCTION = re.compile(r"\b(?:fadd|fsub|fmul|fdiv|frem|fcmp|fneg|phi|select)\b[^<\n]*?\b(float|double|half|bfloat)\b")
 _BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
-_NEWER_ATTRIBUTES = re.compile(r"\bnocreateundeforpoison ?")
+_NEWER_ATTRIBUTES = re.compile(r"nocreateundeforpoison ?")
 
 # A call of BERT-base, batch 1, sequence 128 (medians of 7 alternating rounds, quiet machine): 380 to 780 ms without IR passes,
 # 215 ms with O1 and with O2; O1 costs 1.4 s of compile time. The code generator's level does not matter from 1 on (0: 2.2 s).
@@ -32,8 +32,7 @@ _SPEED_LEVEL, _CODEGEN_LEVEL = 1, 1
 def llvm_ir(module: ir.Operation) -> str:
     """The LLVM IR text of a module in the LLVM dialect, in the syntax of llvmlite's LLVM."""
     text = dialect_module("llvm").translate_module_to_llvmir(module)
-    text = "\n".join(_older_literals(line) if _SUSPECT.search(line) else line for line in text.split("\n"))
-    return _NEWER_ATTRIBUTES.sub("", text)
+    return _NEWER_ATTRIBUTES.sub("", _SUSPECT_LINE.sub(lambda m: _older_literals(m[0]), text))
 
 
 def object_code(text: str, target: Target) -> bytes:
@@ -63,6 +62,12 @@ def _optimised(text: str, target: Target) -> tuple[llvm.ModuleRef, llvm.TargetMa
     # Kernels are explicit vector code already.
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
+    # Kernels take descriptors of memory, of which they read pointers: with these alone, 439 calls (32 layers of Llama)
+    # go through O1 in 0.50 instead of 0.80 s.
+    early = llvm.create_new_module_pass_manager()
+    early.add_ipsccp_pass()
+    early.add_dead_arg_elimination_pass()
+    early.run(module, builder)
     builder.getModulePassManager().run(module, builder)
     return module, machine
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...dialect.bindings import ir, passmanager
-from ...dialect.errors import RelaxError, from_mlir_error
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, functions, name_of
 from ..flat_epilogues import flatten_epilogues
 from ..outline import KERNEL, outline_kernels, restore_destinations
@@ -20,6 +20,7 @@ from .copies import share_copies
 from .kernels import lower_kernels
 from .loops import carry_in_place
 from .shared_loops import share_loops
+from .upstream import run_upstream
 from .wrapper import body_name, entry_point
 
 __all__ = ["CompiledCode", "compile_linalg"]
@@ -32,7 +33,7 @@ _FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonic
 _TO_CF = "builtin.module(fold-memref-alias-ops,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf)"
 _TO_LLVM = (
     "builtin.module(convert-math-to-llvm,convert-math-to-libm,convert-vector-to-llvm{reassociate-fp-reductions=true},"
-    "finalize-memref-to-llvm{use-aligned-alloc=true},convert-openmp-to-llvm,convert-to-llvm,canonicalize,cse,"
+    "finalize-memref-to-llvm{use-aligned-alloc=true},convert-to-llvm,canonicalize,cse,"
     "reconcile-unrealized-casts)"
 )
 
@@ -62,10 +63,10 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         RelaxError: an op cannot be lowered, with its location.
     """
     with module.context, ir.Location.unknown():
-        _run(module, _FUSE)
+        run_upstream(module, _FUSE)
         flatten_epilogues(module)
         outline_kernels(module)
-        _run(module, _FUSE_EPILOGUES)
+        run_upstream(module, _FUSE_EPILOGUES)
         restore_destinations(module)
         carry_in_place(module)
         for signature in signatures:
@@ -76,19 +77,12 @@ def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target
         lower_kernels(module, target)
         _check_kernels_allocate_nothing(module)
         _mark_internal(module, signatures)
-        _run(module, _TO_CF)
+        run_upstream(module, _TO_CF)
         lower_checks(module)
-        _run(module, _TO_LLVM)
+        run_upstream(module, _TO_LLVM)
         _check_translatable(module)
         text = llvm_ir(module) + "".join(entry_point(s, arenas[s.name]) for s in signatures)
     return CompiledCode(object_code(text, target), arenas)
-
-
-def _run(module: ir.Operation, pipeline: str) -> None:
-    try:
-        passmanager.PassManager.parse(pipeline, module.context).run(module)
-    except ir.MLIRError as error:
-        raise from_mlir_error(error) from error
 
 
 def _check_kernels_allocate_nothing(module: ir.Operation) -> None:
