@@ -6,6 +6,7 @@ A packed right operand is fetched ahead of the step of k that reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import gcd
 
 from ....dialect.bindings import ir
@@ -13,13 +14,13 @@ from .access import Lanes, Memory, Point
 from .body import Body, Environment
 from .contraction import Contraction, Factor
 from .emitter import Emitter
-from .index_math import Linear
+from .index_math import Linear, Size
 from .lane_math import Item
 from .nest import Operand
 from .plan import element_bits
 from .steady import find_steady
 
-__all__ = ["Column", "Factors"]
+__all__ = ["Column", "Factors", "Share", "Steps"]
 
 # A factor of that many operations is computed once per panel, when rows fill more than a tile. 64 rows of 4096 x 4096 on Zen 3,
 # in times of f32: int4 with zero points 1.7 when each of 11 tiles computes it and 1.0 so, int8 per channel (2 operations) 1.1
@@ -27,14 +28,35 @@ __all__ = ["Column", "Factors"]
 _LONG_FACTOR = 2
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
-# How far ahead of a step of k the right operand is fetched, in bytes, and what one fetch brings. On Zen 3 48 rows of 512 x 512
-# take 0.96 of the time without, 49 rows of 2048 x 512 take 0.97; products of more rows do not change.
-_AHEAD, _LINE = 2048, 64
+# How far ahead of a step of k the right operand is fetched by a single tile, in bytes, and what one fetch brings. On Zen 3 four
+# rows of 2048 x 2048 read 16.8 GB/s so, 16.0 at 2048, 15.0 at 4096 and 14.5 without.
+_AHEAD, _LINE = 1024, 64
 # Steps of k in one iteration of a loop over narrow weights: two rows of nibbles are one load, eight are a line.
 _UNROLLED = 8
 
 Column = tuple[ir.Value, ir.Value | None]
 """The first column of a vector of a tile, and the mask of the columns that exist when not all do."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A tile among those that read the same panel: each fetches its share of the next panel.
+
+    Attributes:
+        number: which tile it is, as an index value.
+        of: how many shares there are, a power of two; 0 when it is the only tile, which fetches what it will read itself.
+    """
+
+    number: ir.Value
+    of: int
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Some steps of k: the first one, and how many."""
+
+    first: ir.Value
+    count: Size
 
 
 class Factors:
@@ -82,6 +104,22 @@ class Factors:
             for start, _ in columns[:: max(1, len(columns) // lines)]:
                 at = self.memory.index(operand.offset, point.at(self.contraction.n, start, self.width))
                 em.prefetch(operand.buffer.flat, at)
+
+    def fetch_next(self, row: Point, column: ir.Value, steps: Steps, k: ir.Value, count: int, share: Share) -> None:
+        """The same for several tiles: each asks for its share of the next panel, in order, ``count`` steps of k at a time."""
+        em, panel, k_dim = self.emitter, self.width * self.vectors, self.contraction.k
+        for operand in () if self.is_staged else self.contraction.right.operands:
+            if operand.buffer is None or operand.offset.factor(k_dim).static != panel:
+                continue
+            beyond = row.at(k_dim, steps.first).at(self.contraction.n, em.add(column, em.number(panel)), panel)
+            part = em.op("arith.andi", [share.number, em.number(share.of - 1)], em.index)
+            length = em.op("arith.shrui", [self.memory.size(steps.count), em.number(_log2(share.of))], em.index)
+            done = em.op("arith.shrui", [em.sub(k, steps.first), em.number(_log2(share.of))], em.index)
+            at = em.add(em.mul(part, length), done)
+            at = em.add(self.memory.index(operand.offset, beyond), em.mul(at, em.number(panel)))
+            size = element_bits(operand.buffer.element) // 8
+            for line in range(max(1, count * panel * size // share.of // _LINE)):
+                em.prefetch(operand.buffer.flat, em.add(at, em.number(line * _LINE // size)))
 
     def _steps_per_row(self, operand: Operand) -> int:
         """How many steps of k read one row of a packed operand: 1, 2 of nibbles; 0 when it is not packed, or read rarely."""
@@ -278,3 +316,7 @@ class Factors:
             floor.inner.dims() == {self.contraction.n} and floor.divisor % tile == 0 and floor.divisor in shape
             for floor in operand.offset.floors()
         )
+
+
+def _log2(power: int) -> int:
+    return power.bit_length() - 1

@@ -29,13 +29,14 @@ from ...target import Target
 from .access import Memory, Point
 from .contraction import Contraction, Group, match_contraction
 from .emitter import Emitter, Work
-from .factors import Column, Factors
+from .factors import Column, Factors, Share
 from .index_math import Size
 from .lane_math import constant_of
 from .microkernel import Microkernel
 from .nest import Nest, read_nest
 from .plan import element_bits
 from .results import Results
+from .tiles import Tiles
 
 __all__ = ["lower_group"]
 
@@ -87,10 +88,9 @@ class Kernel:
         self.extents = contraction.nest.extents
         rows, columns = target.matmul_tile
         element = contraction.nest.outputs[0].argument.type
-        self.rows = max(1, rows * 32 // max(32, element_bits(element)))  # f64 takes two registers
-        self.width = target.lanes()
-        self.vectors = max(1, columns // self.width)
-        self.factors = Factors(contraction, emitter, memory, self.width, self.vectors)
+        rows = max(1, rows * 32 // max(32, element_bits(element)))  # f64 takes two registers
+        self.tiles = Tiles(emitter, rows, target.lanes(), max(1, columns // target.lanes()))
+        self.factors = Factors(contraction, emitter, memory, self.tiles.width, self.tiles.vectors)
         results = Results(contraction, epilogue, group, emitter, memory)
         self.microkernel = Microkernel(contraction, self.factors, results, emitter)
 
@@ -126,33 +126,23 @@ class Kernel:
 
     def _panels(self, point: Point) -> None:
         """Column panels: whole ones in a loop, then the one that is cut off."""
-        em, tile, extent = self.emitter, self.width * self.vectors, self.extents[self.contraction.n]
+        em, panel, extent = self.emitter, self.tiles.panel, self.extents[self.contraction.n]
         static = extent.static
         if static is not None:
-            whole = static // tile * tile
+            whole = static // panel * panel
             if whole:
-                self._range(0, em.number(whole), tile, lambda n: self._panel(point, n, None, self.vectors))
+                self._range(0, em.number(whole), panel, lambda n: self._panel(point, self.tiles.columns(n)))
             if static > whole:
-                rest = static - whole
-                self._panel(point, em.number(whole), em.number(rest), -(-rest // self.width))
+                self._panel(point, self.tiles.columns(em.number(whole), static - whole))
             return
         size = self.memory.size(extent)
-        whole = em.op("arith.andi", [size, em.number(-tile)], em.index)
-        self._range(0, whole, tile, lambda n: self._panel(point, n, None, self.vectors))
+        whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
+        self._range(0, whole, panel, lambda n: self._panel(point, self.tiles.columns(n)))
         rest = em.sub(size, whole)
-        self._when_positive(rest, lambda: self._panel(point, whole, rest, self.vectors))
+        self.tiles.when_positive(rest, lambda: self._panel(point, self.tiles.columns(whole, rest)))
 
-    def _when_positive(self, value: ir.Value, then: Callable[[], None]) -> None:
-        condition = self.emitter.compare("sgt", value, self.emitter.number(0))
-        self.emitter.when(condition, lambda: (then(), ())[1])
-
-    def _panel(self, point: Point, n: ir.Value, active: ir.Value | None, vectors: int) -> None:
-        """All rows of one column panel, of which ``active`` columns exist when that is given."""
-        em, columns = self.emitter, list[Column]()
-        for j in range(vectors):
-            start = em.add(n, em.number(j * self.width)) if j else n
-            left = None if active is None else em.sub(active, em.number(j * self.width))
-            columns.append((start, None if left is None else em.lane_mask(self.width, left)))
+    def _panel(self, point: Point, columns: Sequence[Column]) -> None:
+        """All rows of one column panel."""
         self._staged(point, columns, lambda: self._loops(self.contraction.shared, point, lambda p: self._all_rows(p, columns)))
 
     def _staged(self, point: Point, columns: Sequence[Column], tiles: Callable[[], None]) -> None:
@@ -163,9 +153,9 @@ class Kernel:
         em, dims = self.emitter, [*self.contraction.shared, *([] if self.contraction.m is None else [self.contraction.m])]
         rows = reduce(mul, (self.extents[d] for d in dims), Size.of(1))
         if rows.static is not None:
-            self._stage(point, columns, tiles) if rows.static > self.rows else tiles()
+            self._stage(point, columns, tiles) if rows.static > self.tiles.rows else tiles()
             return
-        count, most = self.memory.size(rows), em.number(self.rows)
+        count, most = self.memory.size(rows), em.number(self.tiles.rows)
         em.when(em.compare("sgt", count, most), lambda: (self._stage(point, columns, tiles), ())[1])
         em.when(em.compare("sle", count, most), lambda: (tiles(), ())[1])
 
@@ -177,36 +167,15 @@ class Kernel:
     def _all_rows(self, point: Point, columns: Sequence[Column]) -> None:
         em, m = self.emitter, self.contraction.m
         if m is None:
-            self.microkernel.tile([point], columns)
+            self.microkernel.tile([point], columns, Share(em.number(0), 0))
             return
-        static = self.extents[m].static
-        if static is None:
-            self._dynamic_rows(point, columns)
-            return
-        whole = static // self.rows * self.rows
-        if whole == self.rows:
-            self._tile(point, em.number(0), self.rows, columns)
-        elif whole:
-            self._range(0, em.number(whole), self.rows, lambda i: self._tile(point, i, self.rows, columns))
-        if static > whole:
-            self._tile(point, em.number(whole), static - whole, columns)
+        extent = self.extents[m]
 
-    def _dynamic_rows(self, point: Point, columns: Sequence[Column]) -> None:
-        """Whole tiles in a loop, then tiles of 4, 2 and 1 rows as the rest needs them."""
-        em = self.emitter
-        assert self.contraction.m is not None
-        size = self.memory.size(self.extents[self.contraction.m])
-        rest = em.op("arith.remui", [size, em.number(self.rows)], em.index)
-        start = em.sub(size, rest)
-        self._range(0, start, self.rows, lambda i: self._tile(point, i, self.rows, columns))
-        for count in (c for c in (4, 2, 1) if c < self.rows):
-            taken = em.op("arith.andi", [rest, em.number(count)], em.index)
-            first = start
-            self._when_positive(taken, lambda c=count, f=first: self._tile(point, f, c, columns))
-            start = em.add(start, taken)
+        def loop(_: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
+            self._range(0, end, step, inner)
 
-    def _tile(self, point: Point, first: ir.Value, count: int, columns: Sequence[Column]) -> None:
-        """Rows from ``first`` on."""
-        em, m = self.emitter, self.contraction.m
-        assert m is not None
-        self.microkernel.tile([point.at(m, em.add(first, em.number(i)) if i else first) for i in range(count)], columns)
+        def tile(first: ir.Value, height: int, share: Share) -> None:
+            self.microkernel.tile(self.tiles.points(point, m, first, height), columns, share)
+
+        count = self.memory.size(extent) if extent.static is None else extent.static
+        self.tiles.split(em.number(0), count, loop, tile)

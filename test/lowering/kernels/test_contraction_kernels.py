@@ -105,19 +105,32 @@ def test_epilogue_keeps_the_temporary_in_registers():
     assert "@free" not in compiled.text
 
 
-@pytest.mark.parametrize(("element", "every"), [("f32", 1), ("i8", 4)])
-def test_packed_panels_are_fetched_ahead(element, every):
-    """Once per line of memory: of panels of 16 bytes per step of k, each fourth copy of a single row's loop fetches one."""
+@pytest.mark.parametrize(
+    ("m", "element", "fetches"),
+    [
+        (1, "f32", 0),
+        (4, "f32", 4),
+        (4, "i8", 1),
+        (12, "f32", 2),
+        (12, "i8", 1),
+        (13, "f32", 3 * 2),
+        (24, "f32", 1),
+        (30, "f64", 2),
+    ],
+)
+def test_packed_panels_are_fetched_ahead(m, element, fetches):
+    """In four steps of k: a single tile each line that it reads, several tiles each their share of the next panel's lines."""
     target = narrower(256)
     tile = target.matmul_tile[1]
     maps = [PACKED[0], f"(m, n, k) -> (n floordiv {tile}, k, n mod {tile})", PACKED[2]]
-    types = [memref((1, 40)), memref((2, 40, tile), element), memref((1, 2 * tile))]
+    wide = "f64" if element == "f64" else "f32"
+    types = [memref((m, 40), wide), memref((2, 40, tile), element), memref((m, 2 * tile), wide)]
     widen = "  %w = arith.sitofp %x1 : i8 to f32\n" if element == "i8" else ""
     factor = "%w" if widen else "%x1"
-    body = widen + MULTIPLY_ADD.replace("%x0, %x1", f"%x0, {factor}")
+    body = widen + MULTIPLY_ADD.replace("%x0, %x1", f"%x0, {factor}").replace("f32", wide)
     compiled = contraction(maps, "ppr", types, body, target)
-    assert compiled.text.count("llvm.intr.prefetch") == 4 // every
-    a, b, c = random((1, 40)), random((40, 2 * tile), element, seed=1), np.zeros((1, 2 * tile), np.float32)
+    assert compiled.text.count("llvm.intr.prefetch") == fetches
+    a, b, c = random((m, 40), wide), random((40, 2 * tile), element, seed=1), np.zeros((m, 2 * tile), NUMPY[wide])
     compiled(a, packed(b, tile), c)
     np.testing.assert_allclose(c, a @ b.astype(np.float32), atol=1e-3)
 
