@@ -30,6 +30,7 @@ _KINDS: dict[str, type[Section]] = {}
 #: Modules of this package that define sections without importing MLIR, by kind; they are imported when one is read.
 _MODULES = {
     "cache": "cache_report",
+    "kernels": "kernel_report",
     "lift": "lift_report",
     "schedule-lazy-io": "schedule_report",
     "share-packed-weights": "share_report",

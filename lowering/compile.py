@@ -107,7 +107,8 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         check_carried_shapes(module)
         relax_to_linalg(module, tile=target.matmul_tile[1])
         checks = _checks(module)
-        code = compile_linalg(module, [*signatures, *preparation.computations.values()], target)
+        every = [*signatures, *preparation.computations.values()]
+        code = compile_linalg(module, every, target, [s.name for s in signatures])
     arenas = {name: arena.size for name, arena in code.arenas.items()}
     return Compiled(code.object_code, _manifest(signatures, preparation, arenas, checks, target))
 

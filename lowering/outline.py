@@ -13,11 +13,14 @@ after::
 
 A contraction arrives as a kernel already. The elementwise op that is the only user of its result, and reads it as it was
 written, moves into it as an epilogue: the kernel template then applies it to the accumulators, and the intermediate tensor is
-never stored. What widens a weight that it reads moves into it as a prologue, see :mod:`.prologue`. Ops on the same rows (a
-softmax, a norm) become one kernel, see :mod:`.rows`. Compile time grows with distinct kernels, not with layers.
+never stored. What widens a weight that it reads moves into it as a prologue, see :mod:`.prologue`. What is only inserted into
+another tensor, as a part of a concatenation is, a kernel computes there. Ops on the same rows (a softmax, a norm) become one
+kernel, see :mod:`.rows`. Compile time grows with distinct kernels, not with layers.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from ..dialect.bindings import func, ir
 from ..dialect.functions import body_of, functions, is_private, name_of, returned_values
@@ -188,10 +191,12 @@ def _outline(op: ir.Operation, kernels: _Kernels) -> None:
     producer = _epilogue_producer(op, kernels)
     group = _Group(op, kernels.by_name[callee_of(producer)] if producer is not None else None, producer)
     name = kernels.add(group.build(kernels.module))
-    with ir.InsertionPoint(op), op.location:
-        call = func.CallOp([r.type for r in op.results], ir.FlatSymbolRefAttr.get(name), group.operands)
-    for old, new in zip(op.results, call.results, strict=True):
+    with ir.InsertionPoint(group.insertion or op), op.location:
+        call = func.CallOp([r.type for r in group.results], ir.FlatSymbolRefAttr.get(name), group.operands)
+    for old, new in zip(group.results, call.results, strict=True):
         old.replace_all_uses_with(new)
+    if group.insertion is not None:
+        group.insertion.erase()
     _erase(op)
     if producer is not None:
         producer.erase()
@@ -202,8 +207,9 @@ class _Group:
 
     def __init__(self, op: ir.Operation, producer_kernel: func.FuncOp | None, producer: ir.Operation | None):
         self.op, self.producer_kernel, self.producer = op, producer_kernel, producer
-        self.results = list(op.results)
-        self.outs = [_unfilled(v) for v in destinations(op)]
+        self.insertion = _insertion_of(op) if producer is None else None
+        self.results = list((self.insertion or op).results)
+        self.outs = [self.insertion.operands[1]] if self.insertion else [_unfilled(v) for v in destinations(op)]
         self.operands = [*self._inputs(), *self.outs]
 
     def _inputs(self) -> list[ir.Value]:
@@ -213,7 +219,8 @@ class _Group:
         if self.producer is not None:
             seen |= dict.fromkeys(list(self.producer.operands)[:-1])
         outs = len(destinations(self.op))
-        for value in [*list(self.op.operands)[:-outs], *captured(self.op)]:
+        places = list(self.insertion.operands)[2:] if self.insertion is not None else []
+        for value in [*list(self.op.operands)[:-outs], *captured(self.op), *places]:
             if value not in made and not is_scalar_constant(value):
                 seen[value] = None
         return list(seen)
@@ -250,15 +257,21 @@ class _Group:
             clone_with(op.operation, inner, here)
 
     def _clone_op(self, values: dict[ir.Value, ir.Value], outs: list[ir.Value]) -> None:
-        for value in [*self.op.operands, *captured(self.op)]:
+        places = list(self.insertion.operands)[2:] if self.insertion is not None else []
+        for value in [*self.op.operands, *captured(self.op), *places]:
             if value not in values and is_scalar_constant(value):
                 values[value] = value.owner.clone().results[0]
-        filled = [self._filled(v, out, values) for v, out in zip(destinations(self.op), outs, strict=True)]
+        parts = outs if self.insertion is None else [_part_of(outs[0], self.insertion, values)]
+        filled = [self._filled(v, part, values) for v, part in zip(destinations(self.op), parts, strict=True)]
         clone = clone_with(self.op, values, ir.InsertionPoint.current)
         first = len(self.op.operands) - len(outs)
         for i, destination in enumerate(filled):
             clone.operands[first + i] = destination
-        func.ReturnOp(list(clone.results))
+        results: list[ir.Value] = list(clone.results)
+        if self.insertion is not None:
+            inner = values | {self.insertion.operands[0]: results[0], self.insertion.operands[1]: outs[0]}
+            results = [clone_with(self.insertion, inner, ir.InsertionPoint.current).results[0]]
+        func.ReturnOp(results)
 
     def _filled(self, destination: ir.Value, out: ir.Value, values: dict[ir.Value, ir.Value]) -> ir.Value:
         """The kernel's output, filled first when the op's destination was."""
@@ -306,6 +319,26 @@ def _is_contraction(op: ir.Operation, kernels: _Kernels) -> bool:
     block = body_of(kernel)
     inner = [op.operation for op in block.operations] if block is not None else []
     return any(CONTRACTION in o.attributes for o in inner) and is_empty(op.operands[len(op.operands) - 1])
+
+
+def _insertion_of(op: ir.Operation) -> ir.Operation | None:
+    """The insertion at known places that is all that reads an op's result: the kernel writes it there."""
+    uses = list(op.results[0].uses) if len(op.results) == 1 else []
+    user = uses[0].owner.operation if len(uses) == 1 and uses[0].operand_number == 0 else None
+    if user is None or user.name != "tensor.insert_slice" or user.block != op.block:
+        return None
+    known = ir.ShapedType.get_dynamic_size() not in list(ir.DenseI64ArrayAttr(user.attributes["static_offsets"]))
+    part, whole = user.operands[0], user.operands[1]
+    return user if known and part.type.rank == whole.type.rank and whole not in op.operands else None
+
+
+def _part_of(whole: ir.Value, insertion: ir.Operation, values: Mapping[ir.Value, ir.Value]) -> ir.Value:
+    """The part of a tensor that an insertion writes; ``values`` are its sizes where they are not constant."""
+    names = ("static_offsets", "static_sizes", "static_strides")
+    attributes = {name: insertion.attributes[name] for name in names}
+    sizes = [values[v] for v in list(insertion.operands)[2:]]
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 0, len(sizes), 0])
+    return ir.Operation.create("tensor.extract_slice", [insertion.operands[0].type], [whole, *sizes], attributes).result
 
 
 def _unfilled(value: ir.Value) -> ir.Value:

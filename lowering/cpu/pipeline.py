@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, functions, name_of
 from ..flat_epilogues import flatten_epilogues
+from ..fusion import prepare_fusion
+from ..kernel_report import report_kernels
 from ..outline import KERNEL, outline_kernels, restore_destinations
 from ..signature import Signature
 from ..target import Target
@@ -25,10 +27,8 @@ from .wrapper import body_name, entry_point
 
 __all__ = ["CompiledCode", "compile_linalg"]
 
-_FUSE = (
-    "builtin.module(inline,canonicalize,cse,func.func(linalg-fuse-elementwise-ops,"
-    "resolve-shaped-type-result-dims),canonicalize,cse,symbol-dce)"
-)
+_SIMPLIFY = "builtin.module(inline,canonicalize,cse)"
+_FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops,resolve-shaped-type-result-dims),canonicalize,cse,symbol-dce)"
 _FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
 _TO_CF = "builtin.module(fold-memref-alias-ops,cse,expand-strided-metadata,lower-affine,convert-scf-to-cf)"
 _TO_LLVM = (
@@ -51,23 +51,29 @@ class CompiledCode:
     arenas: Mapping[str, Arena]
 
 
-def compile_linalg(module: ir.Operation, signatures: Sequence[Signature], target: Target) -> CompiledCode:
+def compile_linalg(
+    module: ir.Operation, signatures: Sequence[Signature], target: Target, told: Collection[str] = ()
+) -> CompiledCode:
     """Compiles the functions of the signatures; the module is consumed.
 
     Args:
         module: linalg on plain tensors, as ``relax-to-linalg`` leaves it.
         signatures: the entries, as they were before encodings were dropped.
         target: what to generate code for.
+        told: the functions whose kernels the report lists.
 
     Raises:
         RelaxError: an op cannot be lowered, with its location.
     """
     with module.context, ir.Location.unknown():
+        run_upstream(module, _SIMPLIFY)
+        prepare_fusion(module)
         run_upstream(module, _FUSE)
         flatten_epilogues(module)
         outline_kernels(module)
         run_upstream(module, _FUSE_EPILOGUES)
         restore_destinations(module)
+        report_kernels(module, told)
         carry_in_place(module)
         for signature in signatures:
             add_destinations(find_function(module, signature.name), {s.result: s.argument for s in signature.state})

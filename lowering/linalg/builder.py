@@ -96,6 +96,7 @@ class Builder:
         tile: columns per panel of a packed matrix.
         symbols: the values of symbolic dimensions.
         checks: the messages of run-time checks and their numbers.
+        source: the name of the relax op that is being lowered, which the locations inside of bodies carry.
     """
 
     def __init__(self, module: ir.Operation, tile: int):
@@ -103,6 +104,7 @@ class Builder:
         self.tile = tile
         self.symbols = Symbols()
         self.checks: dict[str, int] = {}
+        self.source = ""
         self.check_function: Callable[[], None] = lambda: None
         self.private_functions: dict[tuple[str, ...], str] = {}
         self.private_names: set[str] = set()
@@ -272,7 +274,7 @@ class Builder:
         }
         op = ir.Operation.create("linalg.generic", [out.type], values, given, regions=1)
         block = self._body(op, [value_type(v).element_type for v in values])
-        with ir.InsertionPoint(block):
+        with ir.InsertionPoint(block), ir.Location.name(self.source, op.location) if self.source else op.location:
             ir.Operation.create("linalg.yield", [], [body(*block.arguments)])
         return op.results[0]
 

@@ -179,6 +179,7 @@ class _Converter:
                     self._keep(op.operation)
 
     def _lower(self, op: EffectOp) -> None:
+        self.builder.source = op.operation.name
         try:
             operands = [self._operand(v) for v in op.operands if v in self.tensors]
             infos = [self._taken_apart(r.type)[0] for r in op.results if is_tensor(r)]

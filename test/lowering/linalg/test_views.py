@@ -11,6 +11,7 @@ import relaxir as rx
 from relaxir.dialect.bindings import passmanager
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.linalg.convert import relax_to_linalg
+from relaxir.value import Value
 from support.naive import assert_close
 
 
@@ -59,7 +60,7 @@ class Projected:
         shapes = [(2, rows, 8), *([(8, sum(sizes))] if self.together else [(8, s) for s in sizes])]
         return [rng.standard_normal(s).astype(numpy_dtype(self.dtype)) for s in shapes]
 
-    def _heads(self, b: rx.Builder, x: rx.Value, heads: int) -> rx.Value:
+    def _heads(self, b: rx.Builder, x: Value, heads: int) -> Value:
         if self.last:
             return b.permute_dims(b.reshape(x, shape=(2, self.rows, self.width, heads)), axes=[0, 3, 1, 2])
         return b.permute_dims(b.reshape(x, shape=(2, self.rows, heads, self.width)), axes=[0, 2, 1, 3])

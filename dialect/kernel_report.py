@@ -1,0 +1,74 @@
+"""The report's section on kernels: what is one pass over memory, what each reads and writes, what stays a pass; no MLIR."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .report import Section, aligned, bytes_text, plural
+
+__all__ = ["Kernel", "KernelSection"]
+
+#: Kinds of kernels, as they are listed in a summary.
+_KINDS = ("contraction", "attention", "rows", "elementwise", "movement", "loop")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Calls of one kernel from one function.
+
+    Attributes:
+        name: of the function in the compiled code.
+        kind: ``contraction``, ``attention``, ``rows`` (reductions with what is elementwise around them), ``elementwise``,
+            ``movement`` (elements as they are, in another order or place) or ``loop`` (a scan, an update).
+        calls: how many there are.
+        ops: the relax ops that are in it, in order.
+        where: the location of the first call.
+        bytes_read, bytes_written: of a call, each operand once; None where sizes are not constant.
+        kept: of an elementwise op or a movement, why its result is in memory; empty for other kinds.
+    """
+
+    name: str
+    kind: str
+    calls: int
+    ops: tuple[str, ...]
+    where: str
+    bytes_read: int | None
+    bytes_written: int | None
+    kept: str
+
+
+@dataclass(frozen=True)
+class KernelSection(Section):
+    """The kernels that a function calls, in order of their first calls."""
+
+    kind: ClassVar[str] = "kernels"
+    function: str
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def subject(self) -> str:
+        return self.function
+
+    def summary(self) -> list[str]:
+        calls = Counter[str]()
+        for kernel in self.kernels:
+            calls[kernel.kind] += kernel.calls
+        kinds = ", ".join(f"{calls[kind]} {kind}" for kind in _KINDS if calls[kind])
+        total = plural(sum(calls.values()), "kernel call")
+        return [f"@{self.function}: {total}{f' ({kinds})' if kinds else ''}, {plural(len(self.kernels), 'kernel')}"]
+
+    def lines(self) -> list[str]:
+        rows = [
+            [
+                f"  {k.name}", k.kind, f"{k.calls} x", f"{_size(k.bytes_read)} -> {_size(k.bytes_written)}",
+                " ".join(name.removeprefix("relax.") for name in k.ops), f"in memory: {k.kept}" if k.kept else "",
+            ]
+            for k in self.kernels
+        ]  # fmt: skip
+        return [*self.summary(), *aligned(rows, right=[2])]
+
+
+def _size(count: int | None) -> str:
+    return "?" if count is None else bytes_text(count)
