@@ -42,6 +42,11 @@ class Microkernel:
         self.contraction, self.factors, self.results, self.emitter = contraction, factors, results, emitter
         self.extents, self.memory = contraction.nest.extents, factors.memory
 
+    @property
+    def takes_steps(self) -> bool:
+        """Whether :meth:`sums` may be given some steps of k only."""
+        return not self.factors.has_groups
+
     def tile(self, rows: Sequence[Point], columns: Sequence[Column], share: Share) -> None:
         """Accumulates in registers, then stores, through the epilogue if there is one."""
         points = [self.factors.column_point(row, column) for row in rows for column in columns]

@@ -27,6 +27,7 @@ from operator import mul
 from ....dialect.bindings import ir
 from ...target import Target
 from .access import Memory, Point
+from .blocks import Blocks
 from .contraction import Contraction, Group, match_contraction
 from .emitter import Emitter, Work
 from .factors import Column, Factors, Share
@@ -100,7 +101,8 @@ class Kernel:
             for operation in nest.body()[0] if nest else []:
                 if operation.name == "memref.load":
                     self.memory.captured(operation.operands[0])
-        self._loops(self.contraction.batch, Point(), self._panels)
+        suits = Blocks.suit(self.contraction, self.tiles, self.microkernel)
+        self._loops(self.contraction.batch, Point(), self._blocked if suits else self._panels)
 
     # -- loops around a tile ---------------------------------------------------------------------------------------
 
@@ -123,6 +125,17 @@ class Kernel:
         extents = self.extents.values()
         amount = math.prod(e.static for e in extents if e.static is not None)
         return Work(max(1, amount // _PER_STEP), tuple(self.memory.size(e) for e in extents if e.static is None))
+
+    def _blocked(self, point: Point) -> None:
+        """In blocks; few rows without, where it is known at run time only how many there are."""
+        em, blocks, m = self.emitter, Blocks(self.contraction, self.tiles, self.microkernel), self.contraction.m
+        assert m is not None
+        if self.extents[m].static is not None:
+            blocks.build(point, self._work())
+            return
+        count, least = self.memory.size(self.extents[m]), em.number(Blocks.least(self.tiles))
+        em.when(em.compare("ugt", count, least), lambda: (blocks.build(point, self._work()), ())[1])
+        em.when(em.compare("ule", count, least), lambda: (self._panels(point), ())[1])
 
     def _panels(self, point: Point) -> None:
         """Column panels: whole ones in a loop, then the one that is cut off."""

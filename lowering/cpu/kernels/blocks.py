@@ -1,0 +1,174 @@
+"""The loops around a contraction's tiles where k is long: it is cut into blocks, as are rows and columns.
+
+::
+
+    for unit of 126 rows and 8 panels {                     // what threads share
+      sums = fill                                           // on the stack
+      for k step 256 but the last, for panel, for tile { sums += products of these k }
+      for panel, for tile { out = epilogue(sums + products of the last k) } }
+
+What the tiles of a panel read of the right operand then stays in the level-1 cache, and what the panels of a chunk read of the
+left one in level 2; a whole panel of a long k, and all its rows, would come from further away for every tile. Sums add their
+products in the same order as without blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....dialect.bindings import ir
+from .access import Point
+from .contraction import Contraction
+from .emitter import Work
+from .factors import Column, Share, Steps
+from .index_math import Size
+from .microkernel import Microkernel
+from .tiles import Tiles
+
+__all__ = ["Blocks"]
+
+# Steps of k in a block: 16 KiB of a panel of f32. On Zen 3 2048 x 2048 x 2048 takes 0.85 of the time then, 1024 x 2048 x 1024
+# 0.94, 128 x 3072 x 768 0.98; 1024 x 1024 x 1024 takes as long with blocks as without.
+_DEPTH, _LONG = 256, 1024
+# Blocks are of similar depth, a multiple of the steps of an iteration.
+_EVEN = 8
+# Rows of a block, and panels of a chunk; half of these where there would be few units to share. Of f32 and AVX2 the rows' part
+# of k is 126 KiB and the sums are 63 KiB, of a level-2 cache of 512. 96 rows and 16 panels, or 192 rows, take as long.
+_ROWS, _PANELS, _FEW_UNITS = 128, 8, 32
+
+TileBody = Callable[[Sequence[Point], Sequence[Column], Share, Sequence[ir.Value]], None]
+"""Builds a tile from its rows, columns, share of what is fetched, and where its sums are."""
+
+
+class Blocks:
+    """Builds these loops for one contraction."""
+
+    def __init__(self, contraction: Contraction, tiles: Tiles, microkernel: Microkernel):
+        self.contraction, self.tiles, self.microkernel = contraction, tiles, microkernel
+        self.factors, self.results = microkernel.factors, microkernel.results
+        self.emitter, self.memory = microkernel.emitter, microkernel.memory
+        assert contraction.m is not None
+        self.rows, self.columns = contraction.nest.extents[contraction.m], contraction.nest.extents[contraction.n]
+        rows, columns = self.rows.static, self.columns.static
+        self.height = rows if rows is not None and rows <= _ROWS else _ROWS // tiles.rows * tiles.rows
+        whole = _PANELS * tiles.panel
+        few = rows is not None and columns is not None and -(-rows // self.height) * -(-columns // whole) < _FEW_UNITS
+        self.width = whole // 2 if few else whole
+
+    @staticmethod
+    def suit(contraction: Contraction, tiles: Tiles, microkernel: Microkernel) -> bool:
+        """Whether k is long enough, there may be rows enough, and the right factor is read as it is."""
+        if contraction.m is None or contraction.shared or contraction.outer:
+            return False
+        if not microkernel.takes_steps or microkernel.factors.is_long():
+            return False
+        depth, rows = (contraction.nest.extents[d].static for d in (contraction.k, contraction.m))
+        return depth is not None and depth > _LONG and (rows is None or rows > Blocks.least(tiles))
+
+    @staticmethod
+    def least(tiles: Tiles) -> int:
+        """Of so many rows there are no blocks: each part of the right operand is read by a few tiles only."""
+        return 3 * tiles.rows
+
+    def build(self, point: Point, work: Work) -> None:
+        """The loop over units."""
+        em, chunks, blocks = self.emitter, self._ceil(self.columns, self.width), self._ceil(self.rows, self.height)
+
+        def unit(number: ir.Value) -> None:
+            block = em.op("arith.divui", [number, chunks], em.index)
+            chunk = em.sub(number, em.mul(block, chunks))
+            self._unit(point, em.mul(block, em.number(self.height)), em.mul(chunk, em.number(self.width)))
+
+        em.shared(em.number(0), em.mul(blocks, chunks), 1, unit, work)
+
+    def _ceil(self, size: Size, by: int) -> ir.Value:
+        em = self.emitter
+        if size.static is not None:
+            return em.number(-(-size.static // by))
+        return em.op("arith.ceildivui", [self.memory.size(size), em.number(by)], em.index)
+
+    def _unit(self, point: Point, row: ir.Value, column: ir.Value) -> None:
+        em, k = self.emitter, self.contraction.nest.extents[self.contraction.k].static
+        assert k is not None
+        depth = -(-k // (-(-k // _DEPTH) * _EVEN)) * _EVEN
+        last = (k - 1) // depth * depth
+        unit = _Unit(self, point, row, column)
+        unit.each_tile(unit.begin)
+        em.each(em.number(0), em.number(last), depth, lambda k: unit.each_tile(unit.adding(Steps(k, Size.of(depth)))))
+        unit.each_tile(unit.ending(Steps(em.number(last), Size.of(k - last))))
+
+
+class _Unit:
+    """One block of rows and chunk of panels: its sums, in tiles as they are computed."""
+
+    def __init__(self, blocks: Blocks, point: Point, row: ir.Value, column: ir.Value):
+        em, element = blocks.emitter, blocks.factors.element
+        self.blocks, self.emitter, self.point, self.row, self.column = blocks, em, point, row, column
+        self.kind = em.vector(blocks.tiles.width, element)
+        self.sums = em.scratch(blocks.height * blocks.width, element)
+
+    def each_tile(self, tile: TileBody) -> None:
+        """Every tile of every panel."""
+        em, blocks = self.emitter, self.blocks
+        panel, extent = blocks.tiles.panel, blocks.columns
+        size, end = blocks.memory.size(extent), em.add(self.column, em.number(blocks.width))
+        whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
+        last = em.op("arith.minui", [end, whole], em.index)
+        em.each(self.column, last, panel, lambda n: self._rows(tile, n, blocks.tiles.columns(n)))
+        if extent.static is not None and extent.static % panel == 0:
+            return
+        rest = em.sub(size, whole) if extent.static is None else extent.static % panel
+        inside = em.compare("ugt", em.op("arith.minui", [end, size], em.index), whole)
+        em.when(inside, lambda: (self._rows(tile, whole, blocks.tiles.columns(whole, rest)), ())[1])
+
+    def _rows(self, tile: TileBody, n: ir.Value, columns: Sequence[Column]) -> None:
+        em, blocks = self.emitter, self.blocks
+        static, m = blocks.rows.static, blocks.contraction.m
+        assert m is not None
+        count: int | ir.Value = blocks.height
+        if static is None or static % blocks.height:
+            left = em.sub(blocks.memory.size(blocks.rows), self.row)
+            count = em.op("arith.minui", [left, em.number(blocks.height)], em.index)
+
+        def one(first: ir.Value, height: int, share: Share) -> None:
+            start = em.mul(em.sub(n, self.column), em.number(blocks.height))
+            start = em.add(start, em.mul(em.sub(first, self.row), em.number(blocks.tiles.panel)))
+            offsets = [i * blocks.tiles.panel + j * blocks.tiles.width for i in range(height) for j in range(len(columns))]
+            places = [em.add(start, em.number(i)) if i else start for i in offsets]
+            tile(blocks.tiles.points(self.point, m, first, height), columns, share, places)
+
+        def loop(first: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
+            em.each(first, end, step, inner)
+
+        blocks.tiles.split(self.row, count, loop, one)
+
+    def begin(self, rows: Sequence[Point], columns: Sequence[Column], _: Share, places: Sequence[ir.Value]) -> None:
+        """Where sums start."""
+        points = [self.blocks.factors.column_point(row, column) for row in rows for column in columns]
+        for point, place in zip(points, places, strict=True):
+            first = self.emitter.broadcast(self.blocks.results.initial(point), self.blocks.tiles.width)
+            self.emitter.effect("vector.store", [first, self.sums, place])
+
+    def adding(self, steps: Steps) -> TileBody:
+        """Adds the products of some steps of k."""
+
+        def tile(rows: Sequence[Point], columns: Sequence[Column], share: Share, places: Sequence[ir.Value]) -> None:
+            totals = self.blocks.microkernel.sums(rows, columns, share, self._loaded(places), steps)
+            for total, place in zip(totals, places, strict=True):
+                self.emitter.effect("vector.store", [total, self.sums, place])
+
+        return tile
+
+    def ending(self, steps: Steps) -> TileBody:
+        """Adds the last products and writes the results."""
+
+        def tile(rows: Sequence[Point], columns: Sequence[Column], share: Share, places: Sequence[ir.Value]) -> None:
+            totals = self.blocks.microkernel.sums(rows, columns, share, self._loaded(places), steps)
+            points = [self.blocks.factors.column_point(row, column) for row in rows for column in columns]
+            for total, point in zip(totals, points, strict=True):
+                self.blocks.results.store(total, point)
+
+        return tile
+
+    def _loaded(self, places: Sequence[ir.Value]) -> list[ir.Value]:
+        return [self.emitter.op("vector.load", [self.sums, place], self.kind) for place in places]

@@ -1,0 +1,136 @@
+"""Contractions of a long k against NumPy: edges of blocks of k and rows, and of chunks of columns, made small."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir.lowering.cpu.kernels import blocks
+from support.contractions import MARK, MULTIPLY_ADD, contraction, packed, with_epilogue
+from support.kernel_harness import NUMPY, Compiled, function, generic, memref, narrower, random
+
+PACKED = ["(m, n, k) -> (m, k)", "(m, n, k) -> (n floordiv 16, k, n mod 16)", "(m, n, k) -> (m, n)"]
+WIDEN = """
+  %u = arith.{widen} %x0 : {narrow} to {wide}
+  %v = arith.{widen} %x1 : {narrow} to {wide}
+  %p = arith.mul{kind} %u, %v : {wide}
+  %q = arith.add{kind} %x2, %p : {wide}
+  linalg.yield %q : {wide}"""
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    """Blocks of 16 steps, 12 rows and 2 panels."""
+    for name, value in {"_LONG": 16, "_DEPTH": 16, "_ROWS": 12, "_PANELS": 2, "_FEW_UNITS": 0}.items():
+        monkeypatch.setattr(blocks, name, value)
+
+
+def close(result, a, b):
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5 * np.abs(want).max(initial=1))
+
+
+def is_blocked(compiled):
+    """Whether sums are kept on the stack."""
+    return "llvm.alloca" in compiled.text
+
+
+@pytest.mark.parametrize("k", [17, 31, 32, 33, 49])
+def test_edges(k):
+    types = [f"memref<?x{k}xf32>", f"memref<?x{k}x16xf32>", memref((0, 0), dynamic=True)]
+    compiled = contraction(PACKED, "ppr", types)
+    assert is_blocked(compiled)
+    for m in (0, 1, 6, 18, 19, 23, 24, 25, 36, 37, 53):
+        for n in (1, 15, 16, 17, 31, 32, 33, 64, 71):
+            a, b, c = random((m, k)), random((k, n), seed=1), np.full((m, n), 9, np.float32)
+            compiled(a, packed(b, 16), c)
+            close(c, a, b)
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize(("m", "n"), [(25, 64), (47, 37), (96, 100), (19, 16), (67, 96)])
+def test_static_sizes(m, n, bits):
+    a, b, c = random((m, 37)), random((37, n), seed=1), np.full((m, n), 9, np.float32)
+    compiled = contraction(PACKED, "ppr", [memref(x.shape) for x in (a, packed(b, 16), c)], target=narrower(bits))
+    assert is_blocked(compiled)
+    compiled(a, packed(b, 16), c)
+    close(c, a, b)
+
+
+def test_few_rows_and_a_short_k_have_no_blocks():
+    for m, k in ((18, 64), (30, 16)):
+        types = [memref((m, k)), memref((2, k, 16)), memref((m, 32))]
+        assert not is_blocked(contraction(PACKED, "ppr", types, target=narrower(256)))
+
+
+@pytest.mark.parametrize("element", ["f64", "bf16", "i8"])
+def test_element_types(element):
+    m, n, k = 29, 41, 40
+    if element == "f64":
+        body, wide = MULTIPLY_ADD.replace("f32", "f64"), "f64"
+    else:
+        widen, wide = ("extsi", "i32") if element == "i8" else ("extf", "f32")
+        body = WIDEN.format(widen=widen, narrow=element, wide=wide, kind=wide[0])
+    a, b, c = random((m, k), element), random((k, n), element, 1), np.ones((m, n), NUMPY[wide])
+    types = [memref(a.shape, element), memref(packed(b, 16).shape, element), memref(c.shape, wide)]
+    compiled = contraction(PACKED, "ppr", types, body)
+    assert is_blocked(compiled)
+    compiled(a, packed(b, 16), c)
+    close(c, a, b)
+
+
+def test_a_factor_that_is_cast():
+    body = "  %w = arith.sitofp %x1 : i8 to f32\n" + MULTIPLY_ADD.replace("%x0, %x1", "%x0, %w")
+    a, b, c = random((25, 40)), random((40, 41), "i8", 1), np.ones((25, 41), np.float32)
+    types = [memref(a.shape), memref(packed(b, 16).shape, "i8"), memref(c.shape)]
+    compiled = contraction(PACKED, "ppr", types, body)
+    assert is_blocked(compiled)
+    compiled(a, packed(b, 16), c)
+    close(c, a, b)
+
+
+def test_batches_and_an_unpacked_matrix():
+    loops = "(b, m, n, k)"
+    maps = [f"{loops} -> (b, m, k)", f"{loops} -> (b, k, n)", f"{loops} -> (b, m, n)"]
+    a, b, c = random((3, 25, 40)), random((3, 40, 41), seed=1), np.ones((3, 25, 41), np.float32)
+    compiled = contraction(maps, "pppr", [memref(x.shape) for x in (a, b, c)])
+    assert is_blocked(compiled)
+    compiled(a, b, c)
+    close(c, a, b)
+
+
+def test_what_was_there_is_added_to():
+    a, b, c = random((25, 40)), random((40, 41), seed=1), random((25, 41), seed=2)
+    want = c + a @ b
+    types = [memref(x.shape) for x in (a, packed(b, 16), c)]
+    Compiled(function(types, generic(PACKED, "ppr", types, MULTIPLY_ADD, MARK)))(a, packed(b, 16), c)
+    np.testing.assert_allclose(c, want, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [25, "?"])
+def test_an_epilogue(rows):
+    a, b, bias, out = random((25, 40)), random((40, 41), seed=1), random((41,), seed=2), np.zeros((25, 41), np.float32)
+    body = "  %s = arith.addf %x0, %x1 : f32\n  linalg.yield %s : f32"
+    types = [f"memref<{rows}x40xf32>", memref(packed(b, 16).shape), memref(bias.shape), f"memref<{rows}x41xf32>"]
+    compiled = with_epilogue(PACKED, types, body, ["(m, n) -> (m, n)", "(m, n) -> (n)", "(m, n) -> (m, n)"])
+    compiled(a, packed(b, 16), bias, out)
+    close(out - bias, a, b)
+    assert "malloc" not in compiled.text
+
+
+@pytest.mark.parametrize("rows", [200, "m"])
+def test_threads_do_not_change_a_bit(rows):
+    builder = rx.Builder()
+    with builder.function("main"):
+        x, w = builder.input("x", (rows, 300), "f32"), builder.weight("w", (300, 101), "f32")
+        builder.output(builder.matmul(x, w))
+    executable = rx.compile(builder.build())
+    a, b = random((200, 300)), random((300, 101), seed=1)
+    executable.bind(executable.prepare({"w": b}))
+    results = []
+    for threads in (1, 2):
+        executable.threads = threads
+        results.append(np.asarray(executable(a)).copy())
+    np.testing.assert_array_equal(*results)
+    close(results[0], a, b)
