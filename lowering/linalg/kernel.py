@@ -9,7 +9,7 @@ from ...dialect.functions import functions, name_of
 from .builder import Builder, Size, tensor_type
 from .scalar import emit
 
-__all__ = ["KERNEL", "SHARED", "STACK", "WRITABLE", "call_kernel", "choose", "flat_loop", "local", "loop"]
+__all__ = ["KERNEL", "SHARED", "STACK", "WRITABLE", "call_kernel", "choose", "choose_all", "flat_loop", "local", "loop"]
 
 #: Marks a function that later passes take as one kernel.
 KERNEL = "relax.kernel"
@@ -131,11 +131,22 @@ def choose(
     b: Builder, condition: ir.Value, type_: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
 ) -> ir.Value:  # fmt: skip
     """``scf.if`` with one result of that type."""
-    op = ir.Operation.create("scf.if", [type_], [condition], regions=2)
+    return choose_all(b, condition, [type_], lambda: [then()], lambda: [otherwise()])[0]
+
+
+def choose_all(
+    b: Builder,
+    condition: ir.Value,
+    types: Sequence[ir.Type],
+    then: Callable[[], Sequence[ir.Value]],
+    otherwise: Callable[[], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """``scf.if`` with results of those types."""
+    op = ir.Operation.create("scf.if", list(types), [condition], regions=2)
     for region, branch in zip(op.regions, (then, otherwise), strict=True):
         with ir.InsertionPoint(ir.Block.create_at_start(region, [])), b.symbols.scope():
-            ir.Operation.create("scf.yield", [], [branch()])
-    return op.results[0]
+            ir.Operation.create("scf.yield", [], list(branch()))
+    return list(op.results)
 
 
 def local(sizes: Sequence[int], element: ir.Type) -> ir.Value:

@@ -21,19 +21,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ...dialect.bindings import ir
-from .builder import ZERO, Builder, Input, Size, index, value_type
+from .builder import ZERO, Builder, Input, Size, index, read, value_type
 from .contraction import Matrix, factor, sum_products
 from .conversion import load, store
 from .dtypes import accumulator_type, is_boolean
-from .kernel import local, loop
-from .reduction import TOTAL, Reduction
-from .scalar import Scalar, maximum, select
-from .scalar import math as math_op
+from .kernel import choose_all, local, loop
+from .reduction import TOTAL, Reduction, accumulated, extreme
+from .scalar import Scalar, decay, maximum, select
 from .slicing import extract_slice, insert_slice
 from .views import View
 
@@ -153,7 +152,7 @@ class Rows:
             left = b.arith("subi", seen, first)
             whole = isinstance(seen, int) and seen % self.attention.keys == 0
             keys = _Keys(first, self.attention.keys if whole else b.arith("minsi", left, self.attention.keys))
-            return self._block(place, query, keys, state)
+            return self._unless_hidden(place, keys, state, lambda: self._block(place, query, keys, state))
 
         return self._finish(place, loop(b, seen, start, block, self.attention.keys), result)
 
@@ -189,10 +188,10 @@ class Rows:
         before = None if alone else self._negative(most)
         most = self._reduced(scores, most, Reduction(maximum, 0))
         if before is not None:
-            old = b.generic("p", [(most, [0])], before, lambda m, n: math_op("exp", -(Scalar(n) + Scalar(m))).value)
+            old = b.generic("p", [(most, [0])], before, lambda m, n: decay(-(Scalar(n) + Scalar(m))).value)
             sums = b.generic("p", [(old, [0])], sums, _times)
             total = b.generic("pp", [(old, [0])], total, _times)
-        powers = b.generic("pp", [(most, [row])], scores, lambda m, x: math_op("exp", Scalar(x) - Scalar(m)).value)
+        powers = b.generic("pp", [(most, [row])], scores, lambda m, x: decay(Scalar(x) - Scalar(m)).value)
         sums = self._reduced(powers, sums, TOTAL)
         factors = Matrix(powers, self._wide, ()), Matrix(self._rows_of(2, place.value, keys), self.attention.dtype, ())
         total = sum_products(b, *factors, total, self.attention.dtype, packed=False, turned=not self._few)
@@ -238,25 +237,46 @@ class Rows:
         part = b.generic("pp", [], extract_slice(scores, *ranges, 2), limited)
         return insert_slice(b, part, scores, *ranges)
 
-    def _masked(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
-        """With the mask applied to the rows that exist."""
-        b, exprs, dtype = self.b, self.attention.mask_exprs, self.attention.mask
-        assert dtype is not None
-        row, column = len(place.result), len(place.result) + 1
+    def _unless_hidden(
+        self, place: Place, keys: _Keys, state: Sequence[ir.Value], taken_in: Callable[[], list[ir.Value]]
+    ) -> list[ir.Value]:
+        """The state with these keys taken in, if the mask shows any row one of them: of a cache, most may be still to come."""
+        b, dtype = self.b, self.attention.mask
+        if dtype is None or len(place.result) + 1 not in self.attention.mask_exprs:
+            return taken_in()
+        part, _ = self._mask_part(place, keys)
+        largest, rank = extreme(dtype, "max"), value_type(part).rank
+        element = value_type(part).element_type if is_boolean(dtype) else accumulator_type(dtype)
+
+        def combine(x: ir.Value, most: ir.Value) -> ir.Value:
+            return largest.combine(accumulated(most, element), accumulated(x, dtype)).value
+
+        found = b.generic("r" * rank, [(part, range(rank))], b.fill(local([], element), largest.initial), combine, [])
+        shown = Scalar(read(found, [])).compare("ne", largest.initial).value
+        return choose_all(b, shown, [v.type for v in state], taken_in, lambda: state)
+
+    def _mask_part(self, place: Place, keys: _Keys) -> tuple[ir.Value, list[int]]:
+        """The mask of these keys and of the rows that exist, and where it is read, by the dimensions of a block's scores."""
+        exprs, row, column = self.attention.mask_exprs, len(place.result), len(place.result) + 1
         lane, count = (row - 1, self.size) if self.by_head else (row, place.count)
         starts = dict(enumerate([*place.result, place.first, keys.first])) | {ZERO: 0}
         sizes, loops = {lane: count, column: keys.count}, dict(zip((column, lane), self._pair(0, 1), strict=True))
         kept = [axis for axis, e in enumerate(exprs) if e in sizes] or [len(exprs) - 1] * bool(exprs)
         extents = [sizes.get(e, 1) for e in exprs]
         part = extract_slice(self.operands[3], [starts[e] for e in exprs], extents, kept)
-        where = [loops.get(exprs[axis], ZERO) for axis in kept]
+        return part, [loops.get(exprs[axis], ZERO) for axis in kept]
+
+    def _masked(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+        """With the mask applied to the rows that exist."""
+        b, dtype, mask = self.b, self.attention.mask, self._mask_part(place, keys)
+        assert dtype is not None
 
         def apply(m: ir.Value, x: ir.Value) -> ir.Value:
             score, mask = Scalar(x), load(m, dtype)
             return (select(mask, score, -math.inf) if is_boolean(dtype) else score + mask).value
 
-        ranges = [0, 0], self._pair(keys.count, count)
-        seen = b.generic("pp", [(part, where)], extract_slice(scores, *ranges, 2), apply)
+        ranges = [0, 0], self._pair(keys.count, self.size if self.by_head else place.count)
+        seen = b.generic("pp", [mask], extract_slice(scores, *ranges, 2), apply)
         return insert_slice(b, seen, scores, *ranges)
 
     def _reduced(self, scores: ir.Value, start: ir.Value, reduction: Reduction) -> ir.Value:

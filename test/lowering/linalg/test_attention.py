@@ -69,6 +69,7 @@ def sized(rows: int | str, keys: int | str, attributes: str = "", mask: str | No
 def test_edges_of_blocks(monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
     monkeypatch.setattr(lowering, "_KEYS", 8)
     monkeypatch.setattr(lowering, "_SINGLE", 8)
+    monkeypatch.setattr(lowering, "_SHOWN", 8)
     for rows in (1, 31, 32, 33):
         given = [sized(rows, keys), sized(rows, keys, "causal = true"), sized(rows, keys, mask=f"{rows}, {keys}:f32")]
         open_ = [sized("n", "m"), sized("n", "m", "causal = true"), sized("n", "m", "causal = true", "n, m:i1")]
@@ -84,6 +85,7 @@ def test_edges_of_blocks_as_they_are(keys: int) -> None:
 def test_dtypes_over_several_blocks(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     monkeypatch.setattr(lowering, "_KEYS", 8)
     monkeypatch.setattr(lowering, "_SINGLE", 8)
+    monkeypatch.setattr(lowering, "_SHOWN", 8)
     check(sized(5, 29, dtype=dtype), sized("n", "m", "causal = true", f"n, m:{dtype}", dtype), n=5, m=29)
 
 
@@ -104,6 +106,7 @@ def test_keys_that_are_seen_late(monkeypatch: pytest.MonkeyPatch, low: float) ->
     """Whole blocks of keys that a row does not see, before those that it sees."""
     monkeypatch.setattr(lowering, "_KEYS", 8)
     monkeypatch.setattr(lowering, "_SINGLE", 8)
+    monkeypatch.setattr(lowering, "_SHOWN", 8)
     mask = np.zeros((5, 29), np.float32)
     mask[0, :20] = mask[1, 8:24] = mask[2, :28] = mask[3] = low
     case = sized(5, 29, mask="5, 29:f32")
@@ -114,6 +117,7 @@ def test_keys_that_are_seen_late(monkeypatch: pytest.MonkeyPatch, low: float) ->
 def test_a_score_that_is_nan_or_infinite_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "_KEYS", 8)
     monkeypatch.setattr(lowering, "_SINGLE", 8)
+    monkeypatch.setattr(lowering, "_SHOWN", 8)
     mask = np.zeros((5, 29), np.float32)
     mask[0, 3], mask[1, 25], mask[2, 12] = np.nan, np.nan, np.inf
     case = sized(5, 29, mask="5, 29:f32")
@@ -121,6 +125,44 @@ def test_a_score_that_is_nan_or_infinite_stays_so(monkeypatch: pytest.MonkeyPatc
         (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}))
     assert np.isnan(result[0, 0, :3]).all()
     assert np.isfinite(result[0, 0, 3:]).all()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "f32", "f16"])
+@pytest.mark.parametrize("rows", [1, 3, 9])
+def test_blocks_that_are_hidden_from_all_rows(monkeypatch: pytest.MonkeyPatch, rows: int, dtype: str) -> None:
+    """The first one, some between others, the last one, all; per row, and the same ones for all rows and heads."""
+    monkeypatch.setattr(lowering, "_SHOWN", 8)
+    shown = np.zeros((rows, 40), np.bool_)
+    shown[0, 9:12], shown[-1, 25:30] = True, True
+    for value in (shown, shown[-1], np.zeros_like(shown)):
+        mask = value if dtype == "i1" else np.where(value, 0.5, -np.inf).astype(numpy_dtype(dtype))
+        text = f"{', '.join(map(str, mask.shape))}:{dtype}"
+        wide = "f32" if dtype == "i1" else dtype
+        symbolic = text.replace(f"{rows}, 40", "n, m").replace("40", "m")
+        given = sized(rows, 40, mask=text, dtype=wide), sized("n", "m", mask=symbolic, dtype=wide)
+        for case in given:
+            (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}), n=rows, m=40)
+            hidden = np.broadcast_to(~value.any(-1, keepdims=True), (rows, 1)) if value.ndim == 2 else False
+            assert np.array_equal(np.isnan(result[0, 0]), np.broadcast_to(hidden, result[0, 0].shape))
+
+
+@pytest.mark.parametrize("rows", [1, 5, 40])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_cache_that_is_filled_step_by_step(rows: int, symbolic: bool) -> None:
+    """What is beyond the rows' own positions is not looked at."""
+    b = rx.Builder()
+    with b.function("main"):
+        q = b.input("q", (1, 4, "rows" if symbolic else rows, 16))
+        k, v = (b.input(name, (1, 2, 700, 16)) for name in "kv")
+        b.output(b.attention(q, k, v, b.input("mask", (1, 1, "rows" if symbolic else rows, 700), "i1")))
+    module, rng = b.build(), np.random.default_rng(0)
+    executable = rx.compile(module)
+    for first in (0, 143, 144, 400, 700 - rows):
+        q, k, v = (rng.standard_normal((1, h, n, 16), np.float32) for h, n in ((4, rows), (2, 700), (2, 700)))
+        mask = np.arange(700) <= first + np.arange(rows)[:, None]
+        (want,) = rx.evaluate(module, "main", q, k, v, mask[None, None])
+        k[:, :, first + rows + 144 :] = v[:, :, first + rows + 144 :] = np.nan
+        assert_close(executable(q, k, v, mask[None, None]), want)
 
 
 @dataclass(frozen=True)
