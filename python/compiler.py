@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_PIPELINE", "compile"]
 
-#: What happens to a module before it is lowered; ``{tile}`` is the width of the target's matmul kernel.
+#: What happens to a module before it is lowered; ``{tile}`` is the width of the target's matmul kernel, ``{bf16_group}`` how
+#: many rows of bf16 one of its instructions sums.
 DEFAULT_PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
     "relax-fold-batch-norm,relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights{{tile={tile}}},"
-    "relax-sink-growth,relax-share-packed-weights,relax-pack-nibbles,relax-lift-transform-params,relax-canonicalize,cse,"
-    "symbol-dce"
+    "relax-sink-growth,relax-share-packed-weights,relax-pack-nibbles,relax-group-packed-rows{{bf16={bf16_group}}},"
+    "relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
 )
 
 
@@ -56,12 +57,16 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None, ca
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
     chosen = Target.parse(target, openmp=find_runtime() is not None)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
-    text = DEFAULT_PIPELINE.format(tile=chosen.matmul_tile[1]) if pipeline is None else pipeline
+    text = _default_pipeline(chosen) if pipeline is None else pipeline
     directory = cache_directory() if cache and pipeline is None else None
     with verifying_once():
         if directory is None:
             return _executable(_compiled(module, chosen, text))
         return _executable(_cached(module, chosen, text, ObjectCache(directory, cache_bytes())))
+
+
+def _default_pipeline(target: Target) -> str:
+    return DEFAULT_PIPELINE.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group)
 
 
 def _executable(entry: Entry) -> Executable:

@@ -19,7 +19,7 @@ def test_llama_with_one_product_for_query_key_and_value():
     module = relaxir.from_torch(program)
     check_work(module)
     combined = module.run(COMBINE)
-    assert "packed_matmul" in str(combined.run(DEFAULT_PIPELINE.format(tile=8)))
+    assert "packed_matmul" in str(combined.run(DEFAULT_PIPELINE.format(tile=8, bf16_group=1)))
     executable = relaxir.compile(combined)
     executable.bind(executable.prepare(models.weights_of(program, combined)))
     for batch, length in ((2, 16), (1, 5)):

@@ -13,7 +13,7 @@ from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.target import Target
 
 #: As compile() does it by default, but small weights count too.
-STRICT = DEFAULT_PIPELINE.format(tile=Target.host().matmul_tile[1]).replace(
+STRICT = DEFAULT_PIPELINE.format(tile=Target.host().matmul_tile[1], bf16_group=1).replace(
     "relax-lift-transform-params", "relax-lift-transform-params{max-growth=1.9 growth-slack=0 max-total-growth=0}"
 )
 NOT_LIFTED = STRICT.replace(re.findall(r"relax-lift[^}]*},", STRICT)[0], "")

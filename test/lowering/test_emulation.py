@@ -17,6 +17,7 @@ ELEMENTS = {"float": np.float32, "bfloat": ml_dtypes.bfloat16, "i32": np.int32, 
 BF16_PAIRS = (
     "call <{n} x float> @llvm.x86.avx512bf16.dpbf16ps.{bits}(<{n} x float> %v0, <{m} x bfloat> %v1, <{m} x bfloat> %v2)"
 )
+NEON_PAIRS = "call <4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16(<4 x float> %v0, <8 x bfloat> %v1, <8 x bfloat> %v2)"
 BYTE_QUADS = "call <{n} x i32> @llvm.x86.avx512.vpdpbusd.{bits}(<{n} x i32> %v0, <{m} x i8> %v1, <{m} x i8> %v2)"
 
 
@@ -55,6 +56,26 @@ def test_bf16_pairs_are_added_one_after_the_other(lanes: int) -> None:
         x, y = (normal(v.astype(np.float32)) for v in (a, b))
         want = fused(x[0::2], y[0::2], fused(x[1::2], y[1::2], normal(total)))
         np.testing.assert_array_equal(run(instruction, "float", lanes, total, a, b), want)
+
+
+def to_odd(exact: np.ndarray) -> np.ndarray:
+    """f32 of numbers of more digits: where one is inexact, its neighbour with an odd last bit."""
+    near = exact.astype(np.float32)
+    other = np.nextafter(near, np.where(exact > near, np.inf, -np.inf).astype(np.float32))
+    return normal(np.where((near != exact) & (near.view(np.int32) % 2 == 0), other, near))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-10, 3e-19])
+def test_neon_pairs_are_rounded_to_odd(scale: float) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        total = (rng.standard_normal(4) * scale**2).astype(np.float32)
+        a, b = ((rng.standard_normal(8) * scale).astype(ml_dtypes.bfloat16) for _ in range(2))
+        x, y = (normal(v.astype(np.float32)) for v in (a, b))
+        products = normal(x * y).astype(np.longdouble)  # of 16 bits, so exact
+        both = to_odd(products[0::2] + products[1::2])
+        want = to_odd(normal(total).astype(np.longdouble) + both)
+        np.testing.assert_array_equal(run(NEON_PAIRS, "float", 4, total, a, b), want)
 
 
 def test_bf16_pairs_keep_what_is_no_number() -> None:

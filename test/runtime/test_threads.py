@@ -83,7 +83,9 @@ def test_panels_that_are_widened_on_the_stack_are_each_thread_s_own(inputs, colu
         scale, zero = b.weight("s", (D // 32, columns), "f32"), b.weight("z", (D // 32, columns), "i8")
         b.output(b.matmul(x, b.dequantize(w, scale, zero, axis=0)))
     tile = Target.host().matmul_tile[1]
-    narrow = DEFAULT_PIPELINE.format(tile=tile).replace("lift-transform-params", "lift-transform-params{growth-slack=1}")
+    narrow = DEFAULT_PIPELINE.format(tile=tile, bf16_group=1).replace(
+        "lift-transform-params", "lift-transform-params{growth-slack=1}"
+    )
     made = rx.compile(b.build(), pipeline=narrow)
     rng = np.random.default_rng(0)
     weights = {

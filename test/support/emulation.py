@@ -127,9 +127,28 @@ def _bf16_pairs(match: re.Match[str]) -> _Call:
     numbers counts as zero, in elements, sums and results.
     """
     lanes = int(match["bits"]) // 32
-    name, result, pairs, ints = f"emulate.dpbf16ps.{lanes}", f"<{lanes} x float>", f"<{2 * lanes} x bfloat>", f"<{lanes} x i32>"
+    name, result, ints = f"emulate.dpbf16ps.{lanes}", f"<{lanes} x float>", f"<{lanes} x i32>"
     normal = f"emulate.normal.{lanes}"
-    definition = f"""define hidden {result} @{normal}({ints} %bits) {{
+    definition = f"""{_pairs_begin(name, lanes)}
+  %first = call {result} @llvm.fma.v{lanes}f32({result} %a.1, {result} %b.1, {result} %sum.0)
+  %first.bits = bitcast {result} %first to {ints}
+  %sum.1 = call {result} @{normal}({ints} %first.bits)
+  %second = call {result} @llvm.fma.v{lanes}f32({result} %a.0, {result} %b.0, {result} %sum.1)
+  %second.bits = bitcast {result} %second to {ints}
+  %sum.2 = call {result} @{normal}({ints} %second.bits)
+  ret {result} %sum.2
+}}
+"""
+    return _Call(name, result, match["arguments"], definition)
+
+
+def _pairs_begin(name: str, lanes: int) -> str:
+    """The start of a function of a sum and two vectors of pairs: what is below the normal numbers is zero.
+
+    ``%sum.0``, ``%a.0`` and ``%b.0`` are the sum and the first elements, ``%a.1`` and ``%b.1`` the second ones.
+    """
+    result, pairs, ints, normal = f"<{lanes} x float>", f"<{2 * lanes} x bfloat>", f"<{lanes} x i32>", f"emulate.normal.{lanes}"
+    return f"""define hidden {result} @{normal}({ints} %bits) {{
   %exponent = and {ints} %bits, splat (i32 {0x7F800000})
   %sign = and {ints} %bits, splat (i32 {-0x80000000})
   %small = icmp eq {ints} %exponent, zeroinitializer
@@ -149,17 +168,49 @@ define hidden {result} @{name}({result} %sum, {pairs} %a, {pairs} %b) {{
   %a.1 = call {result} @{normal}({ints} %a.high)
   %b.1 = call {result} @{normal}({ints} %b.high)
   %a.0 = call {result} @{normal}({ints} %a.low)
-  %b.0 = call {result} @{normal}({ints} %b.low)
-  %first = call {result} @llvm.fma.v{lanes}f32({result} %a.1, {result} %b.1, {result} %sum.0)
-  %first.bits = bitcast {result} %first to {ints}
-  %sum.1 = call {result} @{normal}({ints} %first.bits)
-  %second = call {result} @llvm.fma.v{lanes}f32({result} %a.0, {result} %b.0, {result} %sum.1)
-  %second.bits = bitcast {result} %second to {ints}
-  %sum.2 = call {result} @{normal}({ints} %second.bits)
-  ret {result} %sum.2
+  %b.0 = call {result} @{normal}({ints} %b.low)"""
+
+
+def _neon_pairs(match: re.Match[str]) -> _Call:
+    """``bfdot``, as Arm's manual has it without FEAT_EBF16.
+
+    Products are added first, then to the sum; both additions round to odd, and what is below the normal numbers is zero.
+    """
+    name, ints, odd = "emulate.bfdot", "<4 x i32>", "emulate.odd"
+    definition = f"""{_pairs_begin(name, 4)}
+  %x.product = fmul <4 x float> %a.0, %b.0
+  %y.product = fmul <4 x float> %a.1, %b.1
+  %x.bits = bitcast <4 x float> %x.product to {ints}
+  %y.bits = bitcast <4 x float> %y.product to {ints}
+  %x = call <4 x float> @emulate.normal.4({ints} %x.bits)
+  %y = call <4 x float> @emulate.normal.4({ints} %y.bits)
+  %both = call <4 x float> @{odd}(<4 x float> %x, <4 x float> %y)
+  %total = call <4 x float> @{odd}(<4 x float> %sum.0, <4 x float> %both)
+  ret <4 x float> %total
+}}
+define hidden <4 x float> @{odd}(<4 x float> %x, <4 x float> %y) {{
+  %near = fadd <4 x float> %x, %y
+  %y.in = fsub <4 x float> %near, %x
+  %x.in = fsub <4 x float> %near, %y.in
+  %x.left = fsub <4 x float> %x, %x.in
+  %y.left = fsub <4 x float> %y, %y.in
+  %left = fadd <4 x float> %x.left, %y.left
+  %inexact = fcmp one <4 x float> %left, zeroinitializer
+  %bits = bitcast <4 x float> %near to {ints}
+  %last = and {ints} %bits, splat (i32 1)
+  %even = icmp eq {ints} %last, zeroinitializer
+  %left.bits = bitcast <4 x float> %left to {ints}
+  %signs = xor {ints} %bits, %left.bits
+  %inwards = icmp slt {ints} %signs, zeroinitializer
+  %step = select <4 x i1> %inwards, {ints} splat (i32 -1), {ints} splat (i32 1)
+  %neighbour = add {ints} %bits, %step
+  %wanted = and <4 x i1> %inexact, %even
+  %chosen = select <4 x i1> %wanted, {ints} %neighbour, {ints} %bits
+  %result = call <4 x float> @emulate.normal.4({ints} %chosen)
+  ret <4 x float> %result
 }}
 """
-    return _Call(name, result, match["arguments"], definition)
+    return _Call(name, "<4 x float>", match["arguments"], definition)
 
 
 def _byte_quads(match: re.Match[str]) -> _Call:
@@ -185,5 +236,6 @@ _INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
     (rf"fptrunc <(?P<count>\d+) x float> {_VALUE} to <\d+ x bfloat>", _rounded),
     (rf"fpext <(?P<count>\d+) x bfloat> {_VALUE} to <\d+ x float>", _widened),
     (r"call <\d+ x float> @llvm\.x86\.avx512bf16\.dpbf16ps\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _bf16_pairs),
+    (r"call <4 x float> @llvm\.aarch64\.neon\.bfdot\.v4f32\.v8bf16\((?P<arguments>[^()]*)\)", _neon_pairs),
     (r"call <\d+ x i32> @llvm\.x86\.avx512\.vpdpbusd\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _byte_quads),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ....dialect.bindings import ir
 from .access import Point
 from .contraction import Contraction
+from .dot_sums import DotSums
 from .emitter import Emitter
 from .factors import Column, Factors, Share, Steps
 from .grouped_sums import GroupedSums
@@ -38,8 +39,11 @@ class _Tile:
 class Microkernel:
     """Builds tiles of one contraction."""
 
-    def __init__(self, contraction: Contraction, factors: Factors, results: Results, emitter: Emitter):
+    def __init__(
+        self, contraction: Contraction, factors: Factors, results: Results, emitter: Emitter, dots: DotSums | None = None
+    ):
         self.contraction, self.factors, self.results, self.emitter = contraction, factors, results, emitter
+        self.dots = dots
         self.extents, self.memory = contraction.nest.extents, factors.memory
 
     @property
@@ -64,6 +68,8 @@ class Microkernel:
     ) -> list[ir.Value]:
         """Adds the products of some steps of k, or of all; several copies of few accumulators make additions overlap."""
         count, copies = len(start), max(1, _IN_FLIGHT // len(start))
+        if self.dots is not None:
+            return self.dots.accumulate(rows, columns, start, copies)
         if self.factors.has_groups:
             return GroupedSums(self.contraction, self.factors, self.emitter, copies).accumulate(rows, columns, start)
         zero = self.emitter.constant(0, start[0].type)

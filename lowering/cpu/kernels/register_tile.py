@@ -29,6 +29,7 @@ from ...target import Target
 from .access import Memory, Point
 from .blocks import Blocks
 from .contraction import Contraction, Group, match_contraction
+from .dot_sums import DotSums
 from .emitter import Emitter, Work
 from .factors import Column, Factors, Share
 from .index_math import Size
@@ -93,7 +94,8 @@ class Kernel:
         self.tiles = Tiles(emitter, rows, target.lanes(), max(1, columns // target.lanes()))
         self.factors = Factors(contraction, emitter, memory, self.tiles.width, self.tiles.vectors)
         results = Results(contraction, epilogue, group, emitter, memory)
-        self.microkernel = Microkernel(contraction, self.factors, results, emitter)
+        dots = DotSums.of(contraction, self.factors, emitter, target)
+        self.microkernel = Microkernel(contraction, self.factors, results, emitter, dots)
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))
