@@ -3,7 +3,7 @@
 A scale or zero point is a scalar, a vector with one element per index of ``axis``, or a tensor of the operand's rank whose
 dimensions divide the operand's: one element per block. For ``[k, n]`` in groups of 32 along k it is ``[k / 32, n]``.
 
-Four-bit integers have a byte each, except where ``pack_nibbles`` put two of them in one.
+Four-bit integers have a byte each, except where ``pack_nibbles`` put several of them in a word.
 """
 
 from __future__ import annotations
@@ -93,26 +93,26 @@ class Dequantize(Op, name="dequantize"):
 
 
 class PackNibbles(Op, name="pack_nibbles"):
-    """Four-bit integers, two to a byte: element ``2 * i`` of ``axis`` is the low half of byte ``i``, the next the high half.
+    """Four-bit integers in words of unsigned ``dtype``: of those in a word, the first along ``axis`` has the lowest bits.
 
-    Of an odd number, the last high half is 0.
+    What the last word has room for beyond the last element is 0.
     """
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=-1)}
+    attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype()}
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
         if not _is_four_bits(x.dtype):
             raise RelaxError(f"expected a four-bit integer operand, got {x.dtype}")
-        axis = _axis(x, attrs["axis"])
-        return x.with_(shape=[_halved(d) if i == axis else d for i, d in enumerate(x.shape)], dtype=_byte())
+        axis, per_word = _axis(x, attrs["axis"]), _per_word(attrs["dtype"], "dtype")
+        return x.with_(shape=[_words(d, per_word) if i == axis else d for i, d in enumerate(x.shape)], dtype=attrs["dtype"])
 
 
 class UnpackNibbles(Op, name="unpack_nibbles"):
-    """The inverse of :class:`PackNibbles`: bytes to ``size`` integers of ``dtype`` along ``axis``."""
+    """The inverse of :class:`PackNibbles`: words to ``size`` integers of ``dtype`` along ``axis``."""
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -121,14 +121,13 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, dtype, size = operands[0], attrs["dtype"], attrs["size"]
-        if x.dtype != _byte():
-            raise RelaxError(f"expected an operand of ui8, got {x.dtype}")
+        per_word = _per_word(x.dtype, "operand")
         if not _is_four_bits(dtype):
             raise RelaxError(f"expected dtype i4 or ui4, got {dtype}")
         axis = _axis(x, attrs["axis"])
-        if size < 0 or not same(x.shape[axis], _halved(size)):
+        if size < 0 or not same(x.shape[axis], _words(size, per_word)):
             shape = shape_text(x.shape)
-            raise RelaxError(f"expected a size with 2 elements in each byte of axis {axis}, got {size} for {shape}")
+            raise RelaxError(f"expected a size with {per_word} elements in each word of axis {axis}, got {size} for {shape}")
         return x.with_(shape=[size if i == axis else d for i, d in enumerate(x.shape)], dtype=dtype)
 
 
@@ -136,8 +135,11 @@ def _is_four_bits(dtype: ir.Type) -> bool:
     return isinstance(dtype, ir.IntegerType) and dtype.width == 4
 
 
-def _byte() -> ir.Type:
-    return ir.IntegerType.get_unsigned(8)
+def _per_word(dtype: ir.Type, what: str) -> int:
+    """How many four-bit integers a word holds."""
+    if not isinstance(dtype, ir.IntegerType) or not dtype.is_unsigned or dtype.width not in (8, 16, 32, 64):
+        raise RelaxError(f"expected ui8, ui16, ui32 or ui64 as {what}, got {dtype}")
+    return dtype.width // 4
 
 
 def _axis(x: TensorInfo, axis: int) -> int:
@@ -146,5 +148,5 @@ def _axis(x: TensorInfo, axis: int) -> int:
     return normalize_axis(axis, x.rank)
 
 
-def _halved(size: Dim) -> Dim:
-    return None if size is None else (size + 1) // 2
+def _words(size: Dim, per_word: int) -> Dim:
+    return None if size is None else (size + per_word - 1) // per_word

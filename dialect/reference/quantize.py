@@ -51,15 +51,22 @@ def dequantize(x: Array, scale: Array, zero_point: Array, *, axis: int) -> Array
 
 
 @reference
-def pack_nibbles(x: Array, *, axis: int) -> Array:
-    values = np.moveaxis(convert(x, np.dtype(np.uint8)) & 15, axis, -1)
-    odd = np.zeros((*values.shape[:-1], values.shape[-1] % 2), np.uint8)
-    values = np.concatenate([values, odd], -1)
-    return fresh(np.moveaxis(values[..., ::2] | values[..., 1::2] << 4, -1, axis))
+def pack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any]) -> Array:
+    per_word = dtype.itemsize * 2
+    values = np.moveaxis(convert(x, np.dtype(np.uint8)) & 15, axis, -1).astype(dtype)
+    room = np.zeros((*values.shape[:-1], -values.shape[-1] % per_word), dtype)
+    values = np.concatenate([values, room], -1).reshape(*values.shape[:-1], -1, per_word)
+    words = np.bitwise_or.reduce(values << _places(dtype), -1)
+    return fresh(np.moveaxis(words, -1, axis))
 
 
 @reference
 def unpack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], size: int) -> Array:
-    stored = np.moveaxis(x, axis, -1)
-    values = np.stack([stored & 15, stored >> 4], -1).reshape(*stored.shape[:-1], -1)[..., :size]
+    values = np.moveaxis(x, axis, -1)[..., None] >> _places(x.dtype) & x.dtype.type(15)
+    values = values.reshape(*values.shape[:-2], values.shape[-2] * values.shape[-1])[..., :size]
     return convert(np.moveaxis(values, -1, axis), dtype)
+
+
+def _places(dtype: np.dtype[Any]) -> Array:
+    """Where the four-bit integers of a word begin."""
+    return np.arange(0, dtype.itemsize * 8, 4, dtype=dtype)

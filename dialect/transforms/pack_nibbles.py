@@ -1,4 +1,4 @@
-"""Puts two four-bit integers of a packed weight in a byte, and takes them apart where products read it.
+"""Puts eight four-bit integers of a packed weight in a word, and takes them apart where products read it.
 
 Before::
 
@@ -7,14 +7,15 @@ Before::
 
 after::
 
-    %0 = "relax.pack_nibbles"(%q) {axis = 1 : i64} : (tensor<96x768x32xui4>) -> tensor<96x384x32xui8>
+    %0 = "relax.pack_nibbles"(%q) {axis = 1 : i64, dtype = ui32} : (tensor<96x768x32xui4>) -> tensor<96x96x32xui32>
     %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, relax.lift = "never", size = 768 : i64}
     %w = "relax.dequantize"(%1, %scale, %zero)
     %y = "relax.packed_matmul"(%x, %w) {n = 3072 : i64}
 
-Lifting packs when weights are prepared; products take the halves apart in registers. A byte has neighbouring rows, so that a
-row of a panel stays a vector. Signed integers become unsigned ones, 8 more, and so does their zero point: the sign of a half
-would take as long as the rest. Where more than products read the weight, taking it apart is a pass over memory: it stays.
+Lifting packs when weights are prepared; products take words apart in registers. A word has neighbouring rows of a column, so
+that a row of words is a vector, and it is as wide as an f32: a mask gives a vector of integers to convert. Signed integers
+become unsigned ones, 8 more, and so does their zero point: a sign would take as long as the rest. Where more than products read
+the weight, taking it apart is a pass over memory: it stays.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ __all__ = ["PackIntoNibbles"]
 
 # The rows of panels [panel, row, column].
 _ROWS = 1
+# Bits of a word: as many as an f32 has.
+_WORD = 32
 # What signed four-bit integers are more by when they are unsigned.
 _OFFSET = 8
 
@@ -63,7 +66,7 @@ def _pack_in(function: func.FuncOp) -> None:
             zero = _raised_zero(op) if isinstance(op, Dequantize) else None
             key = op.x, zero is not None
             if key not in packed:
-                packed[key] = _through_bytes(op.x if zero is None else _raised(op.x))
+                packed[key] = _through_words(op.x if zero is None else _raised(op.x))
         op.operands[0] = packed[key]
         if zero is not None:
             op.operands[2] = zero
@@ -106,11 +109,11 @@ def _number(number: int, like: TensorInfo) -> ir.Value:
     return Full.create(value=number, result_types=[like.with_(shape=[]).type]).result
 
 
-def _through_bytes(value: ir.Value) -> ir.Value:
-    """The value through bytes of two elements each."""
+def _through_words(value: ir.Value) -> ir.Value:
+    """The value through words of several elements each."""
     info = TensorInfo.of(value)
-    packed = PackNibbles.create(value, axis=_ROWS).result
+    packed = PackNibbles.create(value, axis=_ROWS, dtype=ir.IntegerType.get_unsigned(_WORD)).result
     result = UnpackNibbles.create(packed, axis=_ROWS, dtype=info.dtype, size=info.shape[_ROWS]).result
-    # Taking halves apart ahead would undo all this; for small weights lifting would think it worth the memory.
+    # Taking words apart ahead would undo all this; for small weights lifting would think it worth the memory.
     result.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
     return result

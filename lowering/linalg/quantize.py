@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
 from ...dialect.symbolic import Dim, same
@@ -117,44 +119,48 @@ def _width(dtype: ir.Type) -> int:
 @lowering("relax.pack_nibbles")
 def _lower_pack_nibbles(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    axis, byte = normalize_axis(source.attrs["axis"], x.rank), ir.IntegerType.get_signless(8)
-    sizes = b.sizes(x)
+    axis, word = normalize_axis(source.attrs["axis"], x.rank), storage_dtype(source.result.dtype)
+    sizes, per_word = b.sizes(x), _width(word) // 4
     size = sizes[axis]
-    sizes[axis] = b.arith("ceildivsi", size, 2)
+    sizes[axis] = b.arith("ceildivsi", size, per_word)
 
-    def both(low: Scalar, high: Scalar) -> ir.Value:
-        return ((low & 15) | (high << 4)).value
+    def packed(nibbles: Sequence[Scalar]) -> ir.Value:
+        bits = [n.like(n.value if n.type == word else emit("arith.extui", word, n.value)) for n in nibbles]
+        total = bits[0] & 15
+        for i, value in enumerate(bits[1:], 1):
+            total = total | ((value & 15) << (4 * i))
+        return total.value
 
     def clamped(_: ir.Value) -> ir.Value:
-        place = [index(i) for i in range(x.rank)]
-        first = place[axis] * 2
-        inside = (first + 1).compare("lt", Scalar(b.as_index(size)))
-        second = select(inside, first + 1, first)
-        low, high = (Scalar(read(x.value, [*place[:axis], at, *place[axis + 1 :]])) for at in (first, second))
-        return both(low, select(inside, high, 0))
+        place, end = [index(i) for i in range(x.rank)], Scalar(b.as_index(size))
+        first = place[axis] * per_word
+        found: list[Scalar] = []
+        for i in range(per_word):
+            inside = (first + i).compare("lt", end)
+            at = select(inside, first + i, first)
+            found.append(select(inside, Scalar(read(x.value, [*place[:axis], at, *place[axis + 1 :]])), 0))
+        return packed(found)
 
-    out = b.empty(sizes, byte)
-    if not isinstance(size, int) or size % 2:
+    out = b.empty(sizes, word)
+    if not isinstance(size, int) or size % per_word:
         return b.generic("p" * x.rank, [], out, clamped)
-    first = ir.AffineExpr.get_dim(axis) * 2
-    inputs: list[Input] = [(x.value, [e if i == axis else i for i in range(x.rank)]) for e in (first, first + 1)]
-    return b.generic("p" * x.rank, inputs, out, lambda low, high, _: both(Scalar(low), Scalar(high)))
+    places = [ir.AffineExpr.get_dim(axis) * per_word + i for i in range(per_word)]
+    inputs: list[Input] = [(x.value, [e if i == axis else i for i in range(x.rank)]) for e in places]
+    return b.generic("p" * x.rank, inputs, out, lambda *e: packed([Scalar(v) for v in e[:-1]]))
 
 
 @lowering("relax.unpack_nibbles")
 def _lower_unpack_nibbles(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    axis, wide = normalize_axis(source.attrs["axis"], x.rank), ir.IntegerType.get_signless(32)
-    sizes = b.sizes(x)
+    axis, bits = normalize_axis(source.attrs["axis"], x.rank), _width(x.dtype)
+    sizes, per_word, wide = b.sizes(x), bits // 4, ir.IntegerType.get_signless(max(32, bits))
     sizes[axis] = source.attrs["size"]
 
-    unsigned = is_unsigned(source.result.dtype)
+    def body(word: ir.Value, _: ir.Value) -> ir.Value:
+        value = word if bits == wide.width else emit("arith.extui", wide, word)
+        place = Scalar(emit("arith.index_cast", wide, (index(axis) & (per_word - 1)).value)) << 2
+        return emit("arith.trunci", byte, ((Scalar(value, unsigned=True) >> place) & 15).value)
 
-    def body(byte: ir.Value, _: ir.Value) -> ir.Value:
-        # With or without the sign, the byte's high half is the number after one shift.
-        bits = Scalar(emit("arith.extui" if unsigned else "arith.extsi", wide, byte), unsigned)
-        half = Scalar(emit("arith.index_cast", wide, (index(axis) & 1).value)) << 2
-        return emit("arith.trunci", byte.type, ((bits >> half) & 15).value)
-
-    place = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), 2) if i == axis else i for i in range(x.rank)]
-    return b.generic("p" * x.rank, [(x.value, place)], b.empty(sizes, ir.IntegerType.get_signless(8)), body)
+    byte = ir.IntegerType.get_signless(8)
+    place = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), per_word) if i == axis else i for i in range(x.rank)]
+    return b.generic("p" * x.rank, [(x.value, place)], b.empty(sizes, byte), body)

@@ -106,7 +106,7 @@ func.func @truth_value_dtype(%x: tensor<4xf32>, %y: tensor<f32>, %z: tensor<i8>)
 
 func.func @nibbles_of_bytes(%x: tensor<4xi8>) {
   // expected-error @+1 {{'relax.pack_nibbles' op expected a four-bit integer operand, got i8}}
-  %0 = "relax.pack_nibbles"(%x) : (tensor<4xi8>) -> tensor<2xui8>
+  %0 = "relax.pack_nibbles"(%x) {dtype = ui8} : (tensor<4xi8>) -> tensor<2xui8>
   return
 }
 
@@ -114,7 +114,7 @@ func.func @nibbles_of_bytes(%x: tensor<4xi8>) {
 
 func.func @nibbles_of_a_scalar(%x: tensor<i4>) {
   // expected-error @+1 {{'relax.pack_nibbles' op expected an operand of rank 1 or more, got a scalar}}
-  %0 = "relax.pack_nibbles"(%x) : (tensor<i4>) -> tensor<ui8>
+  %0 = "relax.pack_nibbles"(%x) {dtype = ui8} : (tensor<i4>) -> tensor<ui8>
   return
 }
 
@@ -122,14 +122,14 @@ func.func @nibbles_of_a_scalar(%x: tensor<i4>) {
 
 func.func @nibbles_axis(%x: tensor<4xi4>) {
   // expected-error @+1 {{'relax.pack_nibbles' op expected axis in [-1, 1), got 1}}
-  %0 = "relax.pack_nibbles"(%x) {axis = 1 : i64} : (tensor<4xi4>) -> tensor<2xui8>
+  %0 = "relax.pack_nibbles"(%x) {axis = 1 : i64, dtype = ui8} : (tensor<4xi4>) -> tensor<2xui8>
   return
 }
 
 // -----
 
 func.func @nibbles_in_signed_bytes(%x: tensor<4xi8>) {
-  // expected-error @+1 {{'relax.unpack_nibbles' op expected an operand of ui8, got i8}}
+  // expected-error @+1 {{'relax.unpack_nibbles' op expected ui8, ui16, ui32 or ui64 as operand, got i8}}
   %0 = "relax.unpack_nibbles"(%x) {dtype = i4, size = 8 : i64} : (tensor<4xi8>) -> tensor<8xi4>
   return
 }
@@ -145,7 +145,15 @@ func.func @wide_nibbles(%x: tensor<4xui8>) {
 // -----
 
 func.func @too_many_nibbles(%x: tensor<4x2xui8>) {
-  // expected-error @+1 {{'relax.unpack_nibbles' op expected a size with 2 elements in each byte of axis 0, got 9 for [4, 2]}}
+  // expected-error @+1 {{'relax.unpack_nibbles' op expected a size with 2 elements in each word of axis 0, got 9 for [4, 2]}}
   %0 = "relax.unpack_nibbles"(%x) {axis = 0 : i64, dtype = i4, size = 9 : i64} : (tensor<4x2xui8>) -> tensor<9x2xi4>
+  return
+}
+
+// -----
+
+func.func @nibbles_in_signed_words(%x: tensor<8xi4>) {
+  // expected-error @+1 {{'relax.pack_nibbles' op expected ui8, ui16, ui32 or ui64 as dtype, got i32}}
+  %0 = "relax.pack_nibbles"(%x) {dtype = i32} : (tensor<8xi4>) -> tensor<1xi32>
   return
 }

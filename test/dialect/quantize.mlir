@@ -30,16 +30,16 @@ func.func @dequantize_blocks(%x: tensor<4x5xi4>, %y: tensor<2x5xf32>, %z: tensor
 }
 
 // CHECK-LABEL: func.func @pack_nibbles(
-// CHECK: "relax.pack_nibbles"(%{{.*}}) {axis = 0 : i64} : (tensor<5x3xi4>) -> tensor<3x3xui8>
+// CHECK: "relax.pack_nibbles"(%{{.*}}) {axis = 0 : i64, dtype = ui8} : (tensor<5x3xi4>) -> tensor<3x3xui8>
 func.func @pack_nibbles(%x: tensor<5x3xi4>) {
-  %0 = "relax.pack_nibbles"(%x) {axis = 0 : i64} : (tensor<5x3xi4>) -> tensor<3x3xui8>
+  %0 = "relax.pack_nibbles"(%x) {axis = 0 : i64, dtype = ui8} : (tensor<5x3xi4>) -> tensor<3x3xui8>
   return
 }
 
 // CHECK-LABEL: func.func @pack_nibbles_2(
-// CHECK: "relax.pack_nibbles"(%{{.*}}) : (tensor<?x6xui4, {sym = ["n"]}>) -> tensor<?x3xui8, {sym = ["n"]}>
-func.func @pack_nibbles_2(%x: tensor<?x6xui4, {sym = ["n"]}>) {
-  %0 = "relax.pack_nibbles"(%x) : (tensor<?x6xui4, {sym = ["n"]}>) -> tensor<?x3xui8, {sym = ["n"]}>
+// CHECK: "relax.pack_nibbles"(%{{.*}}) {dtype = ui32} : (tensor<?x9xui4, {sym = ["n"]}>) -> tensor<?x2xui32, {sym = ["n"]}>
+func.func @pack_nibbles_2(%x: tensor<?x9xui4, {sym = ["n"]}>) {
+  %0 = "relax.pack_nibbles"(%x) {dtype = ui32} : (tensor<?x9xui4, {sym = ["n"]}>) -> tensor<?x2xui32, {sym = ["n"]}>
   return
 }
 
@@ -51,8 +51,8 @@ func.func @unpack_nibbles(%x: tensor<2x4x3xui8>) {
 }
 
 // CHECK-LABEL: func.func @unpack_nibbles_2(
-// CHECK: "relax.unpack_nibbles"(%{{.*}}) {dtype = ui4, size = 6 : i64} : (tensor<?x3xui8, {sym = ["n"]}>) -> tensor<?x6xui4, {sym = ["n"]}>
-func.func @unpack_nibbles_2(%x: tensor<?x3xui8, {sym = ["n"]}>) {
-  %0 = "relax.unpack_nibbles"(%x) {dtype = ui4, size = 6 : i64} : (tensor<?x3xui8, {sym = ["n"]}>) -> tensor<?x6xui4, {sym = ["n"]}>
+// CHECK: "relax.unpack_nibbles"(%{{.*}}) {dtype = ui4, size = 12 : i64} : (tensor<?x3xui16, {sym = ["n"]}>) -> tensor<?x12xui4, {sym = ["n"]}>
+func.func @unpack_nibbles_2(%x: tensor<?x3xui16, {sym = ["n"]}>) {
+  %0 = "relax.unpack_nibbles"(%x) {dtype = ui4, size = 12 : i64} : (tensor<?x3xui16, {sym = ["n"]}>) -> tensor<?x12xui4, {sym = ["n"]}>
   return
 }

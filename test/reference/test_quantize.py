@@ -112,15 +112,19 @@ def test_f64_is_kept() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i4", "ui4"])
-@pytest.mark.parametrize(("shape", "axis"), [((6,), 0), ((5, 3), 0), ((2, 7, 3), 1), ((4, 0), -1)])
-def test_nibbles(dtype: str, shape: tuple[int, ...], axis: int) -> None:
+@pytest.mark.parametrize("word", ["ui8", "ui16", "ui32", "ui64"])
+@pytest.mark.parametrize(("shape", "axis"), [((6,), 0), ((5, 3), 0), ((2, 17, 3), 1), ((4, 0), -1)])
+def test_nibbles(dtype: str, word: str, shape: tuple[int, ...], axis: int) -> None:
     low, high = RANGES[dtype]
     x = np.random.default_rng(1).integers(low, high + 1, shape).astype(numpy_dtype(dtype))
-    packed = reference_of("pack_nibbles").function(x, axis=axis)
-    assert packed.dtype == np.uint8
+    packed = reference_of("pack_nibbles").function(x, axis=axis, dtype=numpy_dtype(word))
+    assert packed.dtype == numpy_dtype(word)
+    per_word = packed.itemsize * 2
+    values = np.moveaxis(x.astype(np.int64), axis, 0) % 16
     for i, line in enumerate(np.moveaxis(packed, axis, 0)):
-        own = np.moveaxis(x.astype(np.int64), axis, 0)[2 * i : 2 * i + 2] % 16
-        assert (line == own[0] + (16 * own[1] if len(own) == 2 else 0)).all()
+        own = values[per_word * i : per_word * (i + 1)]
+        want = [sum(int(v) * 16**j for j, v in enumerate(column)) for column in own.reshape(len(own), -1).T]
+        assert line.reshape(-1).tolist() == want
     back = reference_of("unpack_nibbles").function(packed, axis=axis, dtype=x.dtype, size=shape[axis])
     assert back.dtype == x.dtype
     assert (back.astype(np.int8) == x.astype(np.int8)).all()

@@ -3,14 +3,14 @@
 
 // Unsigned integers are packed as they are, once for all that widen them.
 // CHECK-LABEL: @unsigned
-// CHECK-NEXT:    %0 = "relax.pack_nibbles"(%arg1) {axis = 1 : i64} : (tensor<2x5x8xui4>) -> tensor<2x3x8xui8>
-// CHECK-NEXT:    %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, relax.lift = "never", size = 5 : i64} : (tensor<2x3x8xui8>) -> tensor<2x5x8xui4>
+// CHECK-NEXT:    %0 = "relax.pack_nibbles"(%arg1) {axis = 1 : i64, dtype = ui32} : (tensor<2x5x8xui4>) -> tensor<2x1x8xui32>
+// CHECK-NEXT:    %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, relax.lift = "never", size = 5 : i64} : (tensor<2x1x8xui32>) -> tensor<2x5x8xui4>
 // CHECK-NEXT:    %2 = "relax.dequantize"(%1, %arg2, %arg3)
 // CHECK-NEXT:    %3 = "relax.astype"(%1)
 // CHECK-NEXT:    "relax.packed_matmul"(%arg0, %2)
 // CHECK-NEXT:    "relax.packed_matmul"(%arg0, %3)
 // LIFTED-LABEL: @unsigned_transform_params
-// LIFTED-SAME:    tensor<2x3x8xui8> {relax.name = "q.pack_nibbles"})
+// LIFTED-SAME:    tensor<2x1x8xui32> {relax.name = "q.pack_nibbles"})
 // LIFTED-LABEL: @unsigned
 // LIFTED:         "relax.unpack_nibbles"
 func.func @unsigned(%x: tensor<3x5xf32>, %q: tensor<2x5x8xui4> {relax.name = "q"}, %s: tensor<2x1x8xf32> {relax.name = "s"}, %z: tensor<ui4> {relax.name = "z"}) -> (tensor<3x12xf32>, tensor<3x12xf32>) attributes {relax.num_input = 1 : i64} {
@@ -27,7 +27,7 @@ func.func @unsigned(%x: tensor<3x5xf32>, %q: tensor<2x5x8xui4> {relax.name = "q"
 // CHECK:         %[[BITS:.*]] = "relax.astype"(%arg1) {dtype = ui4}
 // CHECK:         %[[EIGHT:.*]] = "relax.full"() {value = 8 : i64} : () -> tensor<ui4>
 // CHECK:         %[[Q:.*]] = "relax.bitwise_xor"(%[[BITS]], %[[EIGHT]])
-// CHECK:         %[[PACKED:.*]] = "relax.pack_nibbles"(%[[Q]]) {axis = 1 : i64}
+// CHECK:         %[[PACKED:.*]] = "relax.pack_nibbles"(%[[Q]]) {axis = 1 : i64, dtype = ui32}
 // CHECK:         %[[BACK:.*]] = "relax.unpack_nibbles"(%[[PACKED]]) {axis = 1 : i64, dtype = ui4, relax.lift = "never", size = 4 : i64}
 // CHECK:         "relax.dequantize"(%[[BACK]], %arg2, %[[RAISED]])
 // CHECK:         %[[WIDE:.*]] = "relax.astype"(%arg3) {dtype = i8} : (tensor<2x1x8xi4>) -> tensor<2x1x8xi8>

@@ -23,11 +23,12 @@ __all__ = ["GroupedSums"]
 class GroupedSums:
     """Builds the sums of one tile.
 
-    ``copies`` is how many accumulators each sum has, so that additions overlap.
+    ``copies`` is how many accumulators each sum has, so that additions overlap; ``fetches``, whether it asks for weights ahead.
     """
 
-    def __init__(self, contraction: Contraction, factors: Factors, emitter: Emitter, copies: int):
-        self.contraction, self.factors, self.emitter, self.copies = contraction, factors, emitter, copies
+    def __init__(self, contraction: Contraction, factors: Factors, emitter: Emitter, copies: int, fetches: bool):
+        self.contraction, self.factors, self.emitter = contraction, factors, emitter
+        self.copies, self.fetches = copies, fetches
 
     def accumulate(self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value]) -> list[ir.Value]:
         """Adds all products to ``start``."""
@@ -50,24 +51,34 @@ class GroupedSums:
         parts, count = factors.steady_parts(rows[0].at(k_dim, first, every), columns), len(totals)
 
         def step(point: Point, number: int, sums: list[ir.Value]) -> list[ir.Value]:
-            at, own = em.add(point.variables[k_dim], em.number(number)), number % self.copies * count
-            factors.fetch(rows[0], columns, at, number)
+            k = em.add(point.variables[k_dim], em.number(number))
+            if self.fetches:
+                factors.fetch(rows[0], columns, k, number)
             right = [factors.moving(point, number, c, part) for c, part in zip(columns, parts, strict=True)]
-            left = [factors.left(row.at(k_dim, at)) for row in rows]
-            products = [(x, y) for x in left for y in right]
-            added = [
-                em.op("vector.fma", [x, y, s], s.type) for (x, y), s in zip(products, sums[own : own + count], strict=True)
-            ]
-            return [*sums[:own], *added, *sums[own + count :]]
+            products = [(x, y) for x in self._left(rows, k) for y in right]
+            own = slice(number % self.copies * count, (number % self.copies + 1) * count)
+            sums[own] = [em.op("vector.fma", [x, y, s], s.type) for (x, y), s in zip(products, sums[own], strict=True)]
+            return sums
 
         zero = em.constant(0, totals[0].type)
         sums = factors.steps(first, every, step, rows[0], [zero] * (count * self.copies))
         for c in range(1, self.copies):
             more = sums[c * count : (c + 1) * count]
             sums[:count] = [em.op("arith.addf", [a, b], a.type) for a, b in zip(sums[:count], more, strict=True)]
-        lefts = [factors.left_sum(row, first, every) if factors.takes_zero_out else None for row in rows]
+        lefts = self._left_sums(rows, first, every) if factors.takes_zero_out else [None] * len(rows)
         places = [(left, part) for left in lefts for part in parts]
         return [
             factors.scaled(total, moving, part, left)
             for total, moving, (left, part) in zip(totals, sums[:count], places, strict=True)
         ]
+
+    def _left(self, rows: Sequence[Point], k: ir.Value) -> list[ir.Value]:
+        """The left factor of each row, in every lane."""
+        if self.factors.prepared:
+            return [self.factors.prepared_left(r, k) for r in range(len(rows))]
+        return [self.factors.left(row.at(self.contraction.k, k)) for row in rows]
+
+    def _left_sums(self, rows: Sequence[Point], first: ir.Value, every: int) -> list[ir.Value]:
+        if self.factors.prepared:
+            return [self.factors.prepared_sum(r, first, every) for r in range(len(rows))]
+        return [self.factors.left_sum(row, first, every) for row in rows]

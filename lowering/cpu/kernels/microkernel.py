@@ -46,10 +46,14 @@ class Microkernel:
         self.dots = dots
         self.extents, self.memory = contraction.nest.extents, factors.memory
 
+    def panels_at_once(self, rows: int, vectors: int) -> int:
+        """Panels of so many vectors that fill the accumulators with so few rows."""
+        return self.factors.vectors_at_once(_IN_FLIGHT // rows) // vectors
+
     @property
     def takes_steps(self) -> bool:
         """Whether :meth:`sums` may be given some steps of k only."""
-        return not self.factors.has_groups
+        return self.dots is None and not self.factors.has_groups
 
     def tile(self, rows: Sequence[Point], columns: Sequence[Column], share: Share) -> None:
         """Accumulates in registers, then stores, through the epilogue if there is one."""
@@ -71,7 +75,9 @@ class Microkernel:
         if self.dots is not None:
             return self.dots.accumulate(rows, columns, start, copies)
         if self.factors.has_groups:
-            return GroupedSums(self.contraction, self.factors, self.emitter, copies).accumulate(rows, columns, start)
+            copies = max(1, self.factors.vectors_at_once(_IN_FLIGHT) // len(start))
+            fetches = len(rows) >= _FETCHING_ROWS
+            return GroupedSums(self.contraction, self.factors, self.emitter, copies, fetches).accumulate(rows, columns, start)
         zero = self.emitter.constant(0, start[0].type)
         carried = [*start, *[zero] * (count * (copies - 1))]
         steps = steps or Steps(self.emitter.number(0), self.extents[self.contraction.k])

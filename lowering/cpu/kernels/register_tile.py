@@ -104,7 +104,7 @@ class Kernel:
                 if operation.name == "memref.load":
                     self.memory.captured(operation.operands[0])
         suits = Blocks.suit(self.contraction, self.tiles, self.microkernel)
-        self._loops(self.contraction.batch, Point(), self._blocked if suits else self._panels)
+        self._loops(self.contraction.batch, Point(), self._blocked if suits else self._columns)
 
     # -- loops around a tile ---------------------------------------------------------------------------------------
 
@@ -128,6 +128,46 @@ class Kernel:
         amount = math.prod(e.static for e in extents if e.static is not None)
         return Work(max(1, amount // _PER_STEP), tuple(self.memory.size(e) for e in extents if e.static is None))
 
+    def _columns(self, point: Point) -> None:
+        """All columns; for a single row in a way of its own, where it is known at run time only whether there is one."""
+        em, m = self.emitter, self.contraction.m
+        rows = Size.of(1) if m is None else self.extents[m]
+        if rows.static is not None:
+            self._panels(point, self._streamed(point, rows.static))
+            return
+        if not self._streams(1):
+            self._panels(point)
+            return
+        count, one = self.memory.size(rows), em.number(1)
+        em.when(em.compare("eq", count, one), lambda: (self._panels(point, self._streamed(point, 1)), ())[1])
+        em.when(em.compare("ne", count, one), lambda: (self._panels(point), ())[1])
+
+    def _streams(self, rows: int) -> int:
+        """How many panels a tile of few rows takes at once: memory gives more to several streams. 0 where it takes one."""
+        columns, several = self.extents[self.contraction.n].static, self.microkernel.panels_at_once(rows, self.tiles.vectors)
+        if self.contraction.shared or columns is None or self.microkernel.dots is not None or not self.factors.is_packed():
+            return 0
+        return several if several > 1 and columns >= _SHARED_AT_LEAST * several * self.tiles.panel else 0
+
+    def _streamed(self, point: Point, rows: int) -> int:
+        """Tiles of all rows and several panels; the columns that they take, from the first on."""
+        several = self._streams(rows)
+        em, panel, m = self.emitter, self.tiles.panel, self.contraction.m
+        columns = self.extents[self.contraction.n].static
+        if not several or columns is None:
+            return 0
+        points = [point] if m is None else self.tiles.points(point, m, em.number(0), rows)
+
+        def tile(n: ir.Value) -> None:
+            starts = [em.add(n, em.number(i * panel)) if i else n for i in range(several)]
+            self.microkernel.tile(points, [c for start in starts for c in self.tiles.columns(start)], Share(em.number(0), 0))
+
+        done = columns // (several * panel) * several * panel
+        self.factors.prepare_left(points)
+        self._range(0, em.number(done), several * panel, tile)
+        self.factors.forget_left()
+        return done
+
     def _blocked(self, point: Point) -> None:
         """In blocks; few rows without, where it is known at run time only how many there are."""
         em, blocks, m = self.emitter, Blocks(self.contraction, self.tiles, self.microkernel), self.contraction.m
@@ -137,16 +177,16 @@ class Kernel:
             return
         count, least = self.memory.size(self.extents[m]), em.number(Blocks.least(self.tiles))
         em.when(em.compare("ugt", count, least), lambda: (blocks.build(point, self._work()), ())[1])
-        em.when(em.compare("ule", count, least), lambda: (self._panels(point), ())[1])
+        em.when(em.compare("ule", count, least), lambda: (self._columns(point), ())[1])
 
-    def _panels(self, point: Point) -> None:
+    def _panels(self, point: Point, begin: int = 0) -> None:
         """Column panels: whole ones in a loop, then the one that is cut off."""
         em, panel, extent = self.emitter, self.tiles.panel, self.extents[self.contraction.n]
         static = extent.static
         if static is not None:
             whole = static // panel * panel
-            if whole:
-                self._range(0, em.number(whole), panel, lambda n: self._panel(point, self.tiles.columns(n)))
+            if whole > begin:
+                self._range(begin, em.number(whole), panel, lambda n: self._panel(point, self.tiles.columns(n)))
             if static > whole:
                 self._panel(point, self.tiles.columns(em.number(whole), static - whole))
             return

@@ -7,6 +7,9 @@ A sum of products with ``(q[k] - zero) * scale``, where zero and scale are the s
 so that a step takes no multiplication by the scale, and with q of four bits no subtraction of the zero point: wider integers
 would lose more digits to the difference than their sum has. Sums are the same but for the rounding of their terms; of an
 infinite x they are NaN where the zero point is taken out.
+
+Eight q of four bits are a word. ``q[j] << 4 * j`` is the word under a mask, and its product with ``x / 16 ** j`` that of q[j]
+and x, to the last bit: shifts are powers of two. So nothing is shifted per step where x can be prepared.
 """
 
 from __future__ import annotations
@@ -24,8 +27,10 @@ __all__ = ["Steady", "find_steady"]
 
 # The largest integer whose zero point is taken out of the sum.
 _FOUR_BITS = 15
-# What is the same for fewer steps is no group: a sum of its own would take longer than it saves. Two nibbles share a byte.
-_SHORTEST = 8
+# What is the same for fewer steps is no group: a sum of its own would take longer than it saves, and words are no groups.
+_SHORTEST = 16
+#: Integers of four bits in a word of 32.
+NIBBLES = 8
 
 
 @dataclass(frozen=True)
@@ -35,19 +40,25 @@ class Steady:
     Attributes:
         every: steps of k that share the steady part; 0 for all.
         operands, operations: the steady part.
-        moving: the rest; its value is what each step adds a multiple of.
+        rest: what else the factor takes.
+        moving: the part of the rest that each step adds a multiple of.
         scale: a steady factor of the whole, None for 1.
         converted: the conversion to a float that the moving value still needs, when a zero point was taken out of it.
         zero: the steady zero point, an integer.
+        is_mixed: whether the moving part needs values of the steady one.
+        word: the word that the moving value is the four bits of, at four times the place of the step among eight.
     """
 
     every: int
     operands: tuple[Operand, ...]
     operations: tuple[ir.Operation, ...]
+    rest: Factor
     moving: Factor
     scale: ir.Value | None = None
     converted: ir.Operation | None = None
     zero: ir.Value | None = None
+    is_mixed: bool = False
+    word: Factor | None = None
 
 
 def find_steady(factor: Factor, k: int) -> Steady | None:
@@ -65,7 +76,20 @@ def find_steady(factor: Factor, k: int) -> Steady | None:
         return None
     value, scale = _without_scale(factor.value, known)
     value, converted, zero = _without_zero(value, known) if scale is not None else (value, None, None)
-    return Steady(every, operands, operations, Factor(value, rest, moving), scale, converted, zero)
+    word = None if converted is None or every % NIBBLES else _word(value, k)
+    needed = _needed(moving, value)
+    return Steady(
+        every,
+        operands,
+        operations,
+        Factor(factor.value, rest, moving),
+        Factor(value, rest, needed),
+        scale,
+        converted,
+        zero,
+        any(v in known for op in needed for v in op.operands),
+        None if word is None else Factor(word, rest, _needed(moving, word)),
+    )
 
 
 def _period(operand: Operand, k: int) -> int | None:
@@ -103,19 +127,49 @@ def _without_scale(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.
 
 
 def _without_zero(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.Operation | None, ir.Value | None]:
-    """The integer that a steady one is subtracted from before the conversion, the conversion, and the steady one."""
+    """The integer that a steady one is subtracted from before the conversion, the conversion, and the steady one, if any."""
     conversion = _made_by(value, "arith.sitofp")
-    difference = None if conversion is None else _made_by(conversion.operands[0], "arith.subi")
-    if difference is None:
+    if conversion is None:
         return value, None, None
-    integer, zero = difference.operands
-    mask = _made_by(integer, "arith.andi")
-    bits = None if mask is None else _made_by(mask.operands[1], "arith.constant")
-    if bits is None or not 0 <= ir.IntegerAttr(bits.attributes["value"]).value <= _FOUR_BITS:
+    difference = _made_by(conversion.operands[0], "arith.subi")
+    integer, zero = (conversion.operands[0], None) if difference is None else difference.operands
+    if not 0 <= _constant(integer, "arith.andi") <= _FOUR_BITS:
         return value, None, None
-    if zero not in known and _made_by(zero, "arith.constant") is None:
+    if zero is not None and zero not in known and _made_by(zero, "arith.constant") is None:
         return value, None, None
     return integer, conversion, zero
+
+
+def _word(nibble: ir.Value, k: int) -> ir.Value | None:
+    """The word of ``(word >> ((k & 7) << 2)) & 15``."""
+    mask = _made_by(nibble, "arith.andi")
+    shifted = None if mask is None else _made_by(mask.operands[0], "arith.shrui")
+    place = None if shifted is None else _made_by(shifted.operands[1], "arith.shli")
+    among = None if place is None else _made_by(place.operands[0], "arith.index_cast")
+    if shifted is None or place is None or among is None or _constant(place.result, "arith.shli") != 2:
+        return None
+    step = _made_by(among.operands[0], "arith.andi")
+    number = None if step is None else _made_by(step.operands[0], "linalg.index")
+    if step is None or number is None or _constant(step.result, "arith.andi") != NIBBLES - 1:
+        return None
+    return shifted.operands[0] if ir.IntegerAttr(number.attributes["dim"]).value == k else None
+
+
+def _constant(value: ir.Value, name: str) -> int:
+    """The constant that is the second operand of the op of that name which makes a value; -1 where there is none."""
+    op = _made_by(value, name)
+    constant = None if op is None else _made_by(op.operands[1], "arith.constant")
+    return -1 if constant is None else ir.IntegerAttr(constant.attributes["value"]).value
+
+
+def _needed(operations: Sequence[ir.Operation], value: ir.Value) -> tuple[ir.Operation, ...]:
+    """Those that a value is computed by."""
+    wanted, found = {value}, list[ir.Operation]()
+    for op in reversed(operations):
+        if op.results[0] in wanted:
+            found.append(op)
+            wanted.update(op.operands)
+    return tuple(reversed(found))
 
 
 def _made_by(value: ir.Value, name: str) -> ir.Operation | None:

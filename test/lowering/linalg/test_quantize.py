@@ -64,13 +64,16 @@ def test_scalars_and_other_dtypes() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i4", "ui4"])
-def test_nibbles(dtype: str) -> None:
+@pytest.mark.parametrize(("word", "per"), [("ui8", 2), ("ui32", 8), ("ui64", 16)])
+def test_nibbles(dtype: str, word: str, per: int) -> None:
+    odd = -(-7 // per)
     check(
-        Case("pack_nibbles", [f"3, 6:{dtype}"], "3, 3:ui8"),
-        Case("pack_nibbles", [f"2, 5, 4:{dtype}"], "2, 3, 4:ui8", "axis = 1 : i64"),
-        Case("pack_nibbles", [f"n, 7:{dtype}"], "n, 4:ui8"),
-        Case("unpack_nibbles", ["3, 3:ui8"], f"3, 6:{dtype}", f"dtype = {dtype}, size = 6 : i64"),
-        Case("unpack_nibbles", ["2, 3, 20:ui8"], f"2, 5, 20:{dtype}", f"axis = 1 : i64, dtype = {dtype}, size = 5 : i64"),
-        Case("unpack_nibbles", ["n, 4:ui8"], f"n, 7:{dtype}", f"dtype = {dtype}, size = 7 : i64"),
+        Case("pack_nibbles", [f"3, {2 * per}:{dtype}"], f"3, 2:{word}", f"dtype = {word}"),
+        Case("pack_nibbles", [f"2, 7, 4:{dtype}"], f"2, {odd}, 4:{word}", f"axis = 1 : i64, dtype = {word}"),
+        Case("pack_nibbles", [f"n, 7:{dtype}"], f"n, {odd}:{word}", f"dtype = {word}"),
+        Case("unpack_nibbles", [f"3, 2:{word}"], f"3, {2 * per}:{dtype}", f"dtype = {dtype}, size = {2 * per} : i64"),
+        Case(
+            "unpack_nibbles", [f"2, {odd}, 20:{word}"], f"2, 7, 20:{dtype}", f"axis = 1 : i64, dtype = {dtype}, size = 7 : i64"
+        ),
         n=3,
     )

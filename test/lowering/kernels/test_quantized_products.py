@@ -1,0 +1,149 @@
+"""Products with quantized weights: for any number of rows the result is the reference's, and memory holds narrow weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir.dialect.dtypes import numpy_dtype
+
+RANGES = {"i8": (-128, 128), "ui8": (0, 256), "i4": (-8, 8), "ui4": (0, 16)}
+FLOATS = ("bf16", "f16", "f8E4M3FN")
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A weight ``[columns, depth]``; ``group`` is how many elements share a scale, 0 for all of a row."""
+
+    dtype: str
+    columns: int
+    depth: int
+    group: int = 0
+    zeros: bool = False
+
+    def arrays(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        shape, dtype = (self.columns, self.depth), numpy_dtype(self.dtype)
+        if self.dtype in FLOATS:
+            return {"q": rng.normal(size=shape).astype(dtype)}
+        groups = (self.columns, self.depth // self.group if self.group else 1)
+        found = {"q": rng.integers(*RANGES[self.dtype], shape).astype(dtype)}
+        found["s"] = rng.uniform(0.1, 1, groups).astype(np.float32)
+        return found | ({"z": rng.integers(*RANGES[self.dtype], groups).astype(dtype)} if self.zeros else {})
+
+
+def build(rows: int | str, weights: list[Weight]) -> tuple[rx.Module, dict[str, np.ndarray]]:
+    """A product with each weight, transposed as linear layers are."""
+    b, rng, arrays = rx.Builder(), np.random.default_rng(1), dict[str, np.ndarray]()
+    with b.function("main"):
+        inputs = {d: b.input(f"x{d}", (rows, d)) for d in dict.fromkeys(w.depth for w in weights)}
+        results = {}
+        for i, weight in enumerate(weights):
+            own = weight.arrays(rng)
+            arrays |= {f"{name}{i}": array for name, array in own.items()}
+            dtypes = {"q": weight.dtype, "s": "f32", "z": weight.dtype}
+            taken = {name: b.weight(f"{name}{i}", array.shape, dtypes[name]) for name, array in own.items()}
+            if weight.dtype in FLOATS:
+                wide = b.astype(taken["q"], "f32")
+            else:
+                wide = b.dequantize(taken["q"], taken["s"], taken.get("z", b.full((), 0, weight.dtype)))
+            results[f"y{i}"] = b.matmul(inputs[weight.depth], b.permute_dims(wide, axes=[1, 0]))
+        b.output(**results)
+    return b.build(), arrays
+
+
+def check(rows: int | str, weights: list[Weight], counts: list[int], target: str = "cpu") -> None:
+    module, arrays = build(rows, weights)
+    executable = rx.compile(module, target=target)
+    executable.bind(executable.prepare(arrays))
+    for m in counts:
+        rng = np.random.default_rng(m)
+        inputs = [rng.normal(size=(m, d)).astype(np.float32) for d in dict.fromkeys(w.depth for w in weights)]
+        got, want = executable(*inputs), rx.evaluate(module, "main", *inputs, weights=arrays)
+        got = got if isinstance(got, tuple) else (got,)
+        for g, w, weight in zip(got, want, weights, strict=True):
+            np.testing.assert_allclose(g, w, rtol=0, atol=3e-6 * np.abs(w).max(), err_msg=str(weight))
+
+
+#: Enough columns for several panels at once, and some behind the last whole panel; groups of whole words and of others.
+WEIGHTS = [
+    Weight("i4", 300, 128, 32),
+    Weight("ui4", 272, 96, 48, zeros=True),
+    Weight("i4", 256, 100, 20, zeros=True),
+    Weight("i4", 259, 104),
+    Weight("ui4", 256, 101, zeros=True),
+    Weight("i4", 256, 36, 12),
+    Weight("i8", 300, 77),
+    Weight("ui8", 256, 128, 32, zeros=True),
+    Weight("i8", 257, 99, 33, zeros=True),
+    Weight("bf16", 300, 63),
+    Weight("f16", 256, 64),
+    Weight("f8E4M3FN", 256, 40),
+]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6, 7, 33])
+def test_rows(rows: int) -> None:
+    check(rows, WEIGHTS, [rows])
+
+
+def test_rows_known_at_run_time() -> None:
+    check("n", WEIGHTS[::2], [1, 2, 5, 7, 13, 64])
+
+
+@pytest.mark.parametrize("columns", [1, 17, 127, 513])
+def test_columns(columns: int) -> None:
+    check(1, [Weight("i4", columns, 64, 32), Weight("i8", columns, 31), Weight("ui4", columns, 96, 96, zeros=True)], [1])
+
+
+@pytest.mark.parametrize("depth", [1, 9, 1031])
+def test_depths(depth: int) -> None:
+    check(1, [Weight(dtype, 256, depth, zeros=True) for dtype in RANGES], [1])
+
+
+@pytest.mark.parametrize("target", ["cpu:x86-64", "cpu:x86-64-v3"])
+def test_targets(target: str) -> None:
+    check(1, WEIGHTS[1::2], [1], target)
+
+
+def test_nothing_is_wider_in_memory_than_the_manifest_says() -> None:
+    module, arrays = build(1, [Weight("i4", 512, 1024, 32), Weight("ui4", 100, 1000)])
+    executable = rx.compile(module)
+    prepared = executable.prepare(arrays)
+    words = [array for name, array in prepared.items() if "pack_nibbles" in name]
+    assert [array.dtype for array in words] == [np.uint32] * 2
+    assert sum(array.nbytes for array in words) <= (512 * 1024 + 128 * 1000) // 2
+
+
+def test_a_weight_of_two_products_is_held_once() -> None:
+    b = rx.Builder()
+    rng = np.random.default_rng(1)
+    arrays = {
+        "q": rng.integers(-8, 8, (256, 256)).astype(numpy_dtype("i4")),
+        "s": rng.uniform(0.1, 1, (256, 8)).astype(np.float32),
+    }
+    with b.function("main"):
+        x = b.input("x", (1, 256))
+        q, s = b.weight("q", (256, 256), "i4"), b.weight("s", (256, 8), "f32")
+        w = b.permute_dims(b.dequantize(q, s, b.full((), 0, "i4")), axes=[1, 0])
+        b.output(y=b.matmul(b.matmul(x, w), w))
+    module = b.build()
+    executable = rx.compile(module)
+    prepared = executable.prepare(arrays)
+    assert sum(a.nbytes for a in prepared.values()) == 256 * 256 // 2 + arrays["s"].nbytes
+    executable.bind(prepared)
+    x = rng.normal(size=(1, 256)).astype(np.float32)
+    (want,) = rx.evaluate(module, "main", x, weights=arrays)
+    np.testing.assert_allclose(executable(x), want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def test_large_activations() -> None:
+    """Sums are taken per group: what overflows must overflow in the reference, too."""
+    module, arrays = build(1, [Weight("i4", 256, 64, 32), Weight("i8", 256, 64)])
+    executable = rx.compile(module)
+    executable.bind(executable.prepare(arrays))
+    x = np.random.default_rng(1).normal(size=(1, 64)).astype(np.float32) * np.float32(1e30)
+    for got, want in zip(executable(x), rx.evaluate(module, "main", x, weights=arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=3e-6 * np.abs(want).max())
