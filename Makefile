@@ -15,7 +15,9 @@ PEERS ?= $(BIN)/python
 demo: $(VENV)/.stamp
 	$(BIN)/python -m relaxir.tools.demo
 
-test: lint types lit pytest
+# Pyright keeps one processor busy for a minute: the tests have the other one, and both afterwards.
+test: lint lit
+	$(MAKE) --no-print-directory -j2 --output-sync=line types pytest
 
 lint: $(VENV)/.stamp-test
 	$(BIN)/ruff check
@@ -33,7 +35,7 @@ lit: $(VENV)/.stamp-test
 	$(BIN)/lit test
 
 pytest: $(VENV)/.stamp-test
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 bench: $(VENV)/.stamp-test
 	$(BIN)/python test/benchmark/suite.py --quick --peers-python $(PEERS)
