@@ -132,7 +132,8 @@ def find_row_groups(ops: Iterable[ir.Operation], stays: Callable[[ir.Operation],
 
     - their first loops are the same parallel ones, the rows: results that are read inside of the group are indexed by these
       first, where they are made and where they are read;
-    - an op is elementwise, or a reduction of all its other loops, into memory that nobody has written to but a fill;
+    - an op is elementwise, or a reduction of all its other loops (over windows: of the last ones), into memory that nobody has
+      written to but a fill;
     - what is between two of them fits on the stack for one row, can be kept in the row of the group's result, or can be
       computed again by each reader (:func:`_repeated`);
     - one of them is a reduction;
@@ -149,7 +150,7 @@ def find_row_groups(ops: Iterable[ir.Operation], stays: Callable[[ir.Operation],
             continue
         groups = [g for rows in _row_counts(op) if (g := _group(op, rows, taken, stays)) is not None]
         if groups:
-            group = max(groups, key=lambda g: len(g.ops))
+            group = max(groups, key=lambda g: (len(g.ops), _keeps_lines(g)))
             taken.update(o.results[0] for o in group.ops)
             found.append(group)
     return found
@@ -239,6 +240,12 @@ def _fits_result(value: ir.Value, last: ir.Operation) -> bool:
     return value.type == last.results[0].type and is_parallel(last) and all(m == index_maps(last)[-1] for m in maps)
 
 
+def _keeps_lines(group: RowGroup) -> bool:
+    """Whether reductions over windows have two parallel loops in a row: neighbours of a line then share the taps they read."""
+    windows = [op for op in group.ops if not is_parallel(op) and _has_windows(op)]
+    return any(str(op.attributes["iterator_types"]).count("<parallel>") == group.rows + 2 for op in windows)
+
+
 # -- questions about one op --------------------------------------------------------------------------------------------
 
 
@@ -258,7 +265,15 @@ def _has_rows(op: ir.Operation, rows: int) -> bool:
     if is_parallel(op):
         return out == ir.AffineMap.get_identity(out.n_dims) and out.n_dims >= rows
     kinds = ["reduction" in str(k) for k in ir.ArrayAttr(op.attributes["iterator_types"])]
-    return kinds == [d >= rows for d in range(len(kinds))] and _within_row(out, rows)
+    first = kinds.index(True)
+    if first < rows or not all(kinds[first:]) or not _within_row(out, rows):
+        return False
+    return first > rows if _has_windows(op) else first == rows
+
+
+def _has_windows(op: ir.Operation) -> bool:
+    """Whether a reduction is over windows: there, neighbours are those of a parallel loop, which then is part of a row."""
+    return any(not isinstance(e, (ir.AffineDimExpr, ir.AffineConstantExpr)) for _, m in _reads(op) for e in m.results)
 
 
 def _only_rows_read(value: ir.Value, rows: int, members: Mapping[ir.Value, ir.Operation]) -> bool:

@@ -22,7 +22,7 @@ from .pooling import padded_image
 from .reduction import finish
 from .registry import Source, lowering
 from .reshaping import view
-from .scalar import Scalar, maximum, minimum, select
+from .scalar import Scalar, emit, maximum, minimum, select
 from .window import Axis, axes_of, output_size, window_exprs, with_spatial
 
 __all__: list[str] = []
@@ -192,7 +192,8 @@ def _depthwise(b: Builder, source: Source, axes: Sequence[Axis], result: Sequenc
     start = b.filled(sizes, accumulator_type(x.dtype), 0)
 
     def body(element: ir.Value, tap: ir.Value, total: ir.Value) -> ir.Value:
-        return (Scalar(total) + load(element, x.dtype) * load(tap, weight.dtype)).value
+        factors = load(element, x.dtype).value, load(tap, weight.dtype).value
+        return emit("math.fma", total.type, *factors, total)
 
     taps = [4, 5, ZERO, filter_] if layout == "NHWC" else [filter_, ZERO, 4, 5]
     inputs: list[Input] = [(image, where), (weight.value, taps)]

@@ -1,6 +1,8 @@
-"""Convolutions over single elements in NHWC, their filters packed when weights are prepared, against the reference."""
+"""Convolutions in NHWC, filters packed when weights are prepared, against the reference; depthwise ones with what follows."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,27 +10,94 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 
-TOLERANCE = {"f32": 1e-5, "bf16": 2e-2, "f16": 2e-3}
-FILTERS = {"OIHW": (12, 20, 1, 1), "HWIO": (1, 1, 20, 12)}
+TOLERANCE = {"f64": 1e-13, "f32": 1e-5, "bf16": 2e-2, "f16": 2e-3}
 
 
-@pytest.mark.parametrize("dtype", list(TOLERANCE))
-@pytest.mark.parametrize("layout", list(FILTERS))
-@pytest.mark.parametrize("batch", ["n", 3])
-def test_packed_filters_mean_what_filters_do(batch: str | int, layout: str, dtype: str) -> None:
+@dataclass(frozen=True)
+class Convolution:
+    """Sizes of the image are symbols where ``open`` has their letter. A residual is added where the result fits."""
+
+    image: tuple[int, int, int, int]
+    outputs: int
+    kernel: tuple[int, int] = (3, 3)
+    strides: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+    open: str = ""
+    layout: str = "HWIO"
+
+    @property
+    def filters(self) -> tuple[int, ...]:
+        inputs = self.image[3] // self.groups
+        return (*self.kernel, inputs, self.outputs) if self.layout == "HWIO" else (self.outputs, inputs, *self.kernel)
+
+    def build(self, builder: rx.Builder, name: str, dtype: str) -> None:
+        with builder.function(name):
+            sizes = tuple(letter if letter in self.open else d for letter, d in zip("nhwc", self.image, strict=True))
+            x = builder.input("x", sizes, dtype)
+            w, b = builder.weight(f"{name}.w", self.filters, dtype), builder.weight(f"{name}.b", (self.outputs,), dtype)
+            attributes = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
+            y = builder.conv2d(x, w, **attributes, data_layout="NHWC", kernel_layout=self.layout)
+            y = builder.add(y, b)
+            if y.shape == x.shape:
+                y = builder.add(y, x)
+            builder.output(builder.relu(y))
+
+
+PADDED, ASYMMETRIC = (1, 1, 1, 1), (0, 2, 1, 0)
+CONVOLUTIONS = [
+    Convolution((3, 5, 7, 20), 12, (1, 1), open="n"),
+    Convolution((3, 5, 7, 20), 12, (1, 1), layout="OIHW"),
+    Convolution((1, 9, 11, 7), 7, padding=PADDED),
+    Convolution((2, 9, 11, 16), 33, padding=ASYMMETRIC, strides=(2, 1), open="nh"),
+    Convolution((2, 9, 11, 16), 16, padding=PADDED, open="nhw"),
+    Convolution((1, 15, 16, 3), 24, (7, 7), (2, 2), (3, 3, 3, 3)),
+    Convolution((2, 8, 12, 3), 17, (4, 4), (4, 4)),
+    Convolution((1, 9, 9, 5), 16, (2, 5), dilation=(3, 2), padding=ASYMMETRIC),
+    Convolution((2, 1, 30, 8), 16, (1, 3), (1, 2), (0, 1, 0, 1)),
+    Convolution((2, 6, 5, 8), 16, (1, 1), (2, 2)),
+    Convolution((2, 4, 6, 2), 5, (3, 5), (3, 3), layout="OIHW"),
+    Convolution((1, 7, 7, 1), 1, (3, 3)),
+    Convolution((1, 6, 7, 8), 64, padding=PADDED, groups=2),
+    Convolution((2, 6, 7, 6), 9, padding=PADDED, groups=3),
+    Convolution((2, 9, 11, 20), 20, padding=PADDED, groups=20, open="n"),
+    Convolution((1, 9, 11, 20), 40, (5, 3), (2, 1), ASYMMETRIC, groups=20),
+    Convolution((2, 6, 13, 33), 33, padding=PADDED, groups=33, open="nhw"),
+]
+
+
+def check(convolutions: list[Convolution], dtype: str) -> None:
     builder = rx.Builder()
-    with builder.function("main"):
-        x = builder.input("x", (batch, 5, 7, 20), dtype)
-        w = builder.weight("w", FILTERS[layout], dtype)
-        builder.output(builder.relu(builder.conv2d(x, w, data_layout="NHWC", kernel_layout=layout)))
+    for i, convolution in enumerate(convolutions):
+        convolution.build(builder, f"f{i}", dtype)
     module, rng = builder.build(), np.random.default_rng(0)
-    raw = {"w": rng.standard_normal(FILTERS[layout]).astype(numpy_dtype(dtype))}
-    image = rng.standard_normal((3, 5, 7, 20)).astype(numpy_dtype(dtype))
     executable = rx.compile(module)
+    shapes = {f"f{i}.{name}": s for i, c in enumerate(convolutions) for name, s in (("w", c.filters), ("b", (c.outputs,)))}
+    raw = {name: rng.standard_normal(shape).astype(numpy_dtype(dtype)) for name, shape in shapes.items()}
     executable.bind(executable.prepare(raw))
-    assert '"relax.packed_conv2d"' in executable.module_text
-    (want,) = rx.evaluate(module, "main", image, weights=raw)
-    got = executable(image)
-    assert (got.shape, got.dtype) == (want.shape, want.dtype)
-    scale = np.abs(want.astype(np.float64)).max()
-    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=0, atol=TOLERANCE[dtype] * scale)
+    for i, convolution in enumerate(convolutions):
+        image = rng.standard_normal(convolution.image).astype(numpy_dtype(dtype))
+        given = {name: raw[name] for name in (f"f{i}.w", f"f{i}.b")}
+        (want,) = rx.evaluate(module, f"f{i}", image, weights=given)
+        got = executable(image, entry=f"f{i}")
+        assert (got.shape, got.dtype) == (want.shape, want.dtype), convolution
+        scale, numbers = np.abs(want.astype(np.float64)).max(initial=1), [v.astype(np.float64) for v in (got, want)]
+        np.testing.assert_allclose(*numbers, rtol=0, atol=TOLERANCE[dtype] * scale, err_msg=str(convolution))
+
+
+def test_packed_and_depthwise_convolutions() -> None:
+    check(CONVOLUTIONS, "f32")
+
+
+@pytest.mark.parametrize("dtype", ["f64", "bf16", "f16"])
+def test_dtypes(dtype: str) -> None:
+    check(CONVOLUTIONS[:5] + CONVOLUTIONS[-3:-1], dtype)
+
+
+def test_filters_are_packed_in_advance() -> None:
+    builder = rx.Builder()
+    for i, convolution in enumerate((CONVOLUTIONS[0], CONVOLUTIONS[3])):
+        convolution.build(builder, f"f{i}", "f32")
+    text = rx.compile(builder.build()).module_text
+    assert text.count('"relax.packed_conv2d"') == 2

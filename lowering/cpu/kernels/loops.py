@@ -131,10 +131,40 @@ class Loops:
             environment |= self._scalars()
         self._stage(depth, environment, point)
         if depth == self.parallel_depth:
-            self._finish(depth, environment, point)
+            self._finish(depth, [environment], [point])
             return
         dim = self.plan.order[depth]
+        if depth == self.parallel_depth - 1 and self.plan.block > 1:
+            self._blocks(dim, environment, point)
+            return
         self._over(dim, lambda inner: self._parallel(depth + 1, environment, inner), point)
+
+    def _blocks(self, dim: int, environment: Environment, point: Point) -> None:
+        """The last parallel loop, several iterations at a time; what they all read LLVM loads once."""
+        em, extent, block = self.emitter, self.nest.extents[dim], self.plan.block
+
+        def build(first: ir.Value, count: int) -> None:
+            points = [point.at(dim, em.add(first, em.number(i)) if i else first) for i in range(count)]
+            self._finish(self.parallel_depth, [self._staged(self.parallel_depth, environment, p) for p in points], points)
+
+        static = extent.static
+        if static is None:
+            size = self.memory.size(extent)
+            rest = em.op("arith.remui", [size, em.number(block)], em.index)
+            whole = em.sub(size, rest)
+            em.each(em.number(0), whole, block, lambda i: build(i, block))
+            em.each(whole, size, 1, lambda i: build(i, 1))
+            return
+        whole = static // block * block
+        em.each(em.number(0), em.number(whole), block, lambda i: build(i, block))
+        if static > whole:
+            build(em.number(whole), static - whole)
+
+    def _staged(self, depth: int, outer: Environment, point: Point) -> Environment:
+        """What is computed at a depth, added to what is computed around it."""
+        environment: Environment = dict(outer)
+        self._stage(depth, environment, point)
+        return environment
 
     def _scalars(self) -> Environment:
         return {o.argument: o.value for o in self.nest.inputs if o.buffer is None}
@@ -164,18 +194,22 @@ class Loops:
         amount = math.prod(e.static for e in extents if e.static is not None) * max(1, len(self.operations))
         return Work(amount, tuple(self.memory.size(e) for e in extents if e.static is None))
 
-    def _finish(self, depth: int, environment: Environment, point: Point) -> None:
-        """Computes and writes the results of one point (or vector) of the parallel loops."""
+    def _finish(self, depth: int, environments: Sequence[Environment], points: Sequence[Point]) -> None:
+        """Computes and writes the results of points (or vectors) of the parallel loops; of one where lanes are summed."""
         if not self.nest.reductions:
-            values = [self.body.value(self.body.item(v, environment), point) for v in self.yielded]
+            values = [self._value(v, e, p) for e, p in zip(environments, points, strict=True) for v in self.yielded]
         elif self.combiners is None:
-            start = [self._initial(o, point) for o in self.nest.outputs]
-            values = self._sequential(depth, environment, point, start)
+            start = [self._initial(o, p) for p in points for o in self.nest.outputs]
+            values = self._sequential(depth, environments, points, start)
         else:
-            values = self._horizontal(depth, environment, point)
-        for operand, value in zip(self.nest.outputs, values, strict=True):
+            values = self._horizontal(depth, environments[0], points[0])
+        places = [(operand, point) for point in points for operand in self.nest.outputs]
+        for (operand, point), value in zip(places, values, strict=True):
             assert operand.buffer is not None
             self.memory.store(value, operand.buffer, operand.offset, point)
+
+    def _value(self, value: ir.Value, environment: Environment, point: Point) -> ir.Value:
+        return self.body.value(self.body.item(value, environment), point)
 
     def _initial(self, operand: Operand, point: Point) -> ir.Value:
         assert operand.buffer is not None
@@ -183,25 +217,35 @@ class Loops:
 
     # -- reductions whose accumulators are one per lane --------------------------------------------------------------
 
-    def _sequential(self, depth: int, outer: Environment, point: Point, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        """The reduction loops from ``depth`` on, over the whole body; returns the accumulators."""
+    def _sequential(
+        self, depth: int, outer: Sequence[Environment], points: Sequence[Point], carried: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """The reduction loops from ``depth`` on, over the whole body of each point; returns the accumulators."""
         if depth == len(self.plan.order):
-            environment: Environment = dict(outer)
-            environment |= {o.argument: v for o, v in zip(self.nest.outputs, carried, strict=True)}
-            self._stage(depth, environment, point)
-            values = [self.body.value(self.body.item(v, environment), point) for v in self.yielded]
-            return [self.emitter.broadcast(v, point.width) for v in values]
+            return self._combined(outer, points, carried)
         dim = self.plan.order[depth]
 
         def step(variable: ir.Value, accumulators: list[ir.Value]) -> list[ir.Value]:
-            environment: Environment = dict(outer)
-            inner = point.at(dim, variable)
-            if depth + 1 < len(self.plan.order):
-                self._stage(depth + 1, environment, inner)
-            return self._sequential(depth + 1, environment, inner, accumulators)
+            inner = [point.at(dim, variable) for point in points]
+            if depth + 1 == len(self.plan.order):
+                return self._sequential(depth + 1, outer, inner, accumulators)
+            staged = [self._staged(depth + 1, e, p) for e, p in zip(outer, inner, strict=True)]
+            return self._sequential(depth + 1, staged, inner, accumulators)
 
         extent = self.memory.size(self.nest.extents[dim])
         return self.emitter.loop(self.emitter.number(0), extent, 1, step, carried)
+
+    def _combined(
+        self, outer: Sequence[Environment], points: Sequence[Point], carried: Sequence[ir.Value]
+    ) -> list[ir.Value]:  # fmt: skip
+        """The accumulators of each point after one execution of the body."""
+        values, remaining = list[ir.Value](), iter(carried)
+        for around, point in zip(outer, points, strict=True):
+            environment: Environment = dict(around)
+            environment |= {o.argument: next(remaining) for o in self.nest.outputs}
+            self._stage(len(self.plan.order), environment, point)
+            values += [self.emitter.broadcast(self._value(v, environment, point), point.width) for v in self.yielded]
+        return values
 
     # -- reductions along the vector -------------------------------------------------------------------------------
 

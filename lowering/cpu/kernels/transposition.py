@@ -66,7 +66,7 @@ class TiledLoops(Loops):
         environment: Environment = dict(outer)
         self._stage(depth + 1, environment, point)
         self._stage(depth + 2, environment, point)
-        self._finish(depth + 2, environment, point)
+        self._finish(depth + 2, [environment], [point])
 
     def _tile(self, depth: int, outer: Environment, point: Point, i: ir.Value, j: ir.Value) -> None:
         """``width`` rows of the result from row ``i`` on, in the columns from ``j`` on."""

@@ -122,3 +122,18 @@ def test_windows_along_two_dimensions():
     Compiled(function(types, generic(maps, "ppprr", types, body)))(x, window, out)
     views = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))[:, ::2, ::2]
     np.testing.assert_array_equal(out, views.max((-1, -2)))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("channels", [1, 7, 24])
+@pytest.mark.parametrize("width", [1, 4, 7])
+def test_taps_that_neighbours_share(width, channels, dynamic):
+    maps = ["(h, w, c, y, x) -> (h + y, w * 2 + x, c)", "(h, w, c, y, x) -> (y, x, c)", "(h, w, c, y, x) -> (h, w, c)"]
+    x, taps = random((4, 2 * width + 1, channels), "f32"), random((3, 3, channels), "f32", 1)
+    out = random((2, width, channels), "f32", 2)
+    types = [memref(a.shape, "f32", dynamic) for a in (x, taps, out)]
+    body = "  %y = math.fma %x0, %x1, %x2 : f32\n  linalg.yield %y : f32"
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(0, 1))[:, ::2]
+    expected = out + np.einsum("hwcyx,yxc->hwc", windows, taps)
+    Compiled(function(types, generic(maps, "ppprr", types, body)))(x, taps, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
