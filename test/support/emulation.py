@@ -13,13 +13,15 @@ from dataclasses import dataclass
 import pytest
 
 import relaxir as rx
+from relaxir.compiler import DEFAULT_PIPELINE
+from relaxir.lowering.compile import compile_module
 from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.codegen import object_code
 from relaxir.lowering.target import Target
 from relaxir.runtime import executable
 from relaxir.runtime.executable import Executable
 
-__all__ = ["compile_for", "emulated", "runs_natively"]
+__all__ = ["compile_for", "emulated", "generated", "runs_natively"]
 
 
 def runs_natively(target: Target) -> bool:
@@ -38,6 +40,16 @@ def compile_for(module: rx.Module, name: str, passes: str | None = None) -> Exec
         return rx.compile(module, f"cpu:{name}", pipeline=passes, cache=False)
 
 
+def generated(module: rx.Module, name: str) -> str:
+    """The LLVM IR text that ``cpu:<name>`` gets."""
+    target, texts = Target.parse(f"cpu:{name}"), list[str]()
+    prepared = module.run(DEFAULT_PIPELINE.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "object_code", lambda text, _: (texts.append(text), b"")[1])
+        compile_module(prepared.ir.operation, target)
+    return texts[0]
+
+
 def emulated(text: str) -> str:
     """LLVM IR text without instructions that only some processors have. Raises AssertionError at an unknown intrinsic."""
     needed: dict[str, str] = {_ROUND: _round_function(0)}
@@ -53,7 +65,8 @@ def emulated(text: str) -> str:
     text = "\n".join(kept)
     left = re.findall(r"@llvm\.(?:x86|aarch64)\.[\w.]+", text)
     assert not left, f"no emulation of {left[0]}"
-    return text + "\n".join(["", *needed.values()])
+    # Inlined into unrolled loops they would take LLVM most of the time of a test.
+    return text + "\n".join(["", *needed.values()]).replace(") {\n", ") noinline {\n")
 
 
 @dataclass(frozen=True)

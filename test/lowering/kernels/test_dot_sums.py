@@ -9,21 +9,23 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.lowering.cpu import pipeline
+from relaxir.compiler import DEFAULT_PIPELINE
 from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.target import TARGETS, Target
-from support.emulation import compile_for
+from support.emulation import compile_for, generated
 
 BF16 = ml_dtypes.bfloat16
-#: By target: its instruction, and how a loop ends.
+#: Targets and their instruction.
 DOTS = {name: "vdpbf16ps" for name in ("znver4", "znver5", "sapphirerapids")} | {"neoverse-v1": "bfdot"}
 
 
-def product(m: int | str, k: int, n: int, out: str | None = "f32") -> rx.Module:
+def product(*sizes: tuple[int | str, int, int]) -> rx.Module:
+    """A function ``f0``, ``f1``... for each of the sizes m, k and n, with a weight of that name."""
     builder = rx.Builder()
-    with builder.function("main"):
-        x, w = builder.input("x", (m, k), "bf16"), builder.weight("w", (k, n), "bf16")
-        builder.output(builder.matmul(x, w, out_dtype=out))
+    for number, (m, k, n) in enumerate(sizes):
+        with builder.function(f"f{number}"):
+            x, w = builder.input("x", (m, k), "bf16"), builder.weight(f"f{number}", (k, n), "bf16")
+            builder.output(builder.matmul(x, w, out_dtype="f32"))
     return builder.build()
 
 
@@ -35,7 +37,7 @@ def loops(text: str, instruction: str) -> list[list[str]]:
             labels[label[1]] = number
         jump = re.match(r"\t(?:j\w+|b\.\w+|cb\w+|tb\w+)\s.*?(\.L\w+)", line)
         begin = labels.get(jump[1]) if jump else None
-        if begin is None or any(begin < at for label, at in labels.items() if label != jump[1] and at < number and at > begin):
+        if begin is None or any(begin < at < number for at in labels.values()):
             continue
         body = [text.split("#")[0].strip() for text in lines[begin:number] if re.match(r"\t[a-z]", text)]
         if any(line.startswith(instruction) for line in body):
@@ -43,29 +45,12 @@ def loops(text: str, instruction: str) -> list[list[str]]:
     return found
 
 
-def code_for(name: str, module: rx.Module) -> str:
-    """The assembly of a module for a target."""
-    texts: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "object_code", lambda text, _: (texts.append(text), b"")[1])
-        compile_quietly(module, name)
-    return assembly(texts[0], Target.parse(f"cpu:{name}"))
-
-
-def compile_quietly(module: rx.Module, name: str) -> None:
-    """Up to the object code, which nobody loads."""
-    from relaxir.compiler import _compiled, _default_pipeline
-
-    target = Target.parse(f"cpu:{name}")
-    _compiled(module, target, _default_pipeline(target))
-
-
 @pytest.mark.parametrize("name", DOTS)
 def test_a_tile_is_dot_products_and_loads(name: str) -> None:
     target = Target.parse(f"cpu:{name}")
     rows, columns = target.matmul_tile
     vectors = columns // target.lanes()
-    (body,) = loops(code_for(name, product(rows, 128, columns)), DOTS[name])
+    (body,) = loops(assembly(generated(product((rows, 128, columns)), name), target), DOTS[name])
     kinds = [line.split()[0] for line in body]
     dots = kinds.count(DOTS[name])
     pairs = dots // (rows * vectors)
@@ -84,24 +69,25 @@ def test_a_tile_is_dot_products_and_loads(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOTS)
 def test_results_are_the_reference_semantics(name: str) -> None:
-    rng = np.random.default_rng(0)
-    for m, k, n in ((1, 64, 33), (9, 2, 40), (3, 3, 1), (17, 31, 129), ("m", 65, 70)):
-        module = product(m, k, n)
-        executable, w = compile_for(module, name), rng.standard_normal((k, n)).astype(BF16)
-        executable.bind(executable.prepare({"w": w}))
+    sizes, rng = [(1, 64, 33), (9, 2, 40), (3, 3, 1), (17, 31, 129), ("m", 65, 70)], np.random.default_rng(0)
+    module = product(*sizes)
+    weights = {f"f{i}": rng.standard_normal(s[1:]).astype(BF16) for i, s in enumerate(sizes)}
+    executable = compile_for(module, name)
+    executable.bind(executable.prepare(weights))
+    for entry, (m, k, _) in zip(weights, sizes, strict=True):
         for rows in (1, 2, 5, 8, 15) if m == "m" else (m,):
             x = rng.standard_normal((rows, k)).astype(BF16)
-            (want,) = rx.evaluate(module, "main", x, weights={"w": w})
-            np.testing.assert_allclose(executable(x), want, rtol=0, atol=2e-6 * np.abs(want).max())
+            (want,) = rx.evaluate(module, entry, x, weights={entry: weights[entry]})
+            np.testing.assert_allclose(executable(x, entry=entry), want, rtol=0, atol=2e-6 * np.abs(want).max())
 
 
 def test_what_is_beyond_an_odd_number_of_rows_is_not_read() -> None:
     """The row behind another's last element begins with infinities, and a zero times those is no number."""
-    module = product(3, 5, 20)
+    module = product((3, 5, 20))
     executable = compile_for(module, "znver4")
     x, w = np.ones((3, 5), BF16), np.ones((5, 20), BF16)
     x[1:, 0] = np.inf
-    executable.bind(executable.prepare({"w": w}))
+    executable.bind(executable.prepare({"f0": w}))
     np.testing.assert_array_equal(executable(x), np.repeat([[5.0], [np.inf], [np.inf]], 20, axis=1))
 
 
@@ -127,10 +113,9 @@ def test_layers_with_biases_batches_and_rows() -> None:
 def test_weights_are_in_pairs_where_an_instruction_takes_them(name: str) -> None:
     target = Target.parse(f"cpu:{name}")
     columns = target.matmul_tile[1]
-    executable = compile_for(product("m", 7, 40), name)
-    (weight,) = executable.manifest.prepared_weights.values()
-    panels = -(-40 // columns)
-    assert tuple(weight.array.shape) == ((panels, 4, columns, 2) if name in DOTS else (panels, 7, columns))
+    prepared = product(("m", 7, 40)).run(DEFAULT_PIPELINE.format(tile=columns, bf16_group=target.bf16_group))
+    rows = f"4x{columns}x2" if name in DOTS else f"7x{columns}"
+    assert f"-> tensor<{-(-40 // columns)}x{rows}xbf16>" in str(prepared)
 
 
 def test_quantized_weights_stay_narrow_and_others_stay_f32() -> None:
