@@ -54,6 +54,37 @@ def test_torch_in_torch_out(scaled: Executable) -> None:
     assert got.tolist() == [SCALE.tolist()] * 3
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x,
+        torch.nn.Parameter,
+        lambda x: x.t().contiguous().t(),
+        lambda x: torch._neg_view(-x),
+        lambda x: torch.frombuffer(bytearray(b"\0" + x.numpy().tobytes()), dtype=torch.float32, offset=1).reshape(x.shape),
+        lambda x: x.expand(1, *x.shape)[0],
+        lambda x: torch.cat([x, x])[len(x) :],
+    ],
+    ids=["plain", "parameter", "transposed", "negative", "misaligned", "expanded", "part"],
+)
+def test_tensors_of_all_kinds(scaled: Executable, make: Any) -> None:
+    x = torch.from_numpy(rows(5))
+    got = scaled(make(x))
+    assert isinstance(got, torch.Tensor)
+    assert np.array_equal(got, rows(5) * SCALE)
+    assert scaled(make(x), out=got) is got
+    assert np.array_equal(got, rows(5) * SCALE)
+
+
+def test_tensors_that_have_no_memory(scaled: Executable) -> None:
+    with pytest.raises(RelaxError, match="input 'x': expected a tensor in host memory, got one on 'meta'"):
+        scaled(torch.empty(2, 4, device="meta"))
+    with pytest.raises(RelaxError, match=r"input 'x': expected a dense tensor, got layout torch\.sparse_coo"):
+        scaled(torch.ones(2, 4).to_sparse())
+    with pytest.raises(RelaxError, match="input 'x': expected a tensor that NumPy can see"):
+        torch.vmap(scaled)(torch.ones(3, 2, 4))
+
+
 @pytest.mark.parametrize("tensor_of", [torch.from_dlpack, np.from_dlpack])
 def test_named_inputs(scaled: Executable, tensor_of: Any) -> None:
     assert scaled(x=tensor_of(rows(2))).tolist() == (rows(2) * SCALE).tolist()
