@@ -12,7 +12,7 @@ from .conversion import load, store
 from .dtypes import accumulator_type, storage_dtype
 from .reduction import TOTAL, accumulated, extreme, reduce, reduce_elements
 from .registry import Source, lowering
-from .scalar import Scalar, math
+from .scalar import Scalar, decay, math
 from .statistical import divided, mean_of, squared_distances
 
 __all__ = ["softmax"]
@@ -32,7 +32,7 @@ def softmax(b: Builder, x: Tensor, axis: int, dtype: ir.Type) -> ir.Value:
     best = reduce(b, x, [axis], extreme(x.dtype, "max"))
 
     def power(value: ir.Value, most: ir.Value, _: ir.Value) -> ir.Value:
-        return math("exp", load(value, x.dtype) - Scalar(most)).value
+        return decay(load(value, x.dtype) - Scalar(most)).value
 
     powers = b.generic("p" * x.rank, [(x.value, loops), (best, rows)], b.empty(sizes, element), power)
     powers_info = Tensor(powers, x.info.with_(dtype=element))
@@ -50,7 +50,7 @@ def _lower_log_softmax(b: Builder, source: Source) -> ir.Value:
     axis = normalize_axis(source.attrs["axis"], x.rank)
     rows = [i for i in range(x.rank) if i != axis]
     best = reduce(b, x, [axis], extreme(x.dtype, "max"))
-    sums = reduce_elements(b, x, [axis], TOTAL, lambda e, m: math("exp", accumulated(e, x.dtype) - Scalar(m)), (best, rows))
+    sums = reduce_elements(b, x, [axis], TOTAL, lambda e, m: decay(accumulated(e, x.dtype) - Scalar(m)), (best, rows))
 
     def body(value: ir.Value, most: ir.Value, summed: ir.Value, _: ir.Value) -> ir.Value:
         return store(load(value, x.dtype) - Scalar(most) - math("log", Scalar(summed)), x.dtype)

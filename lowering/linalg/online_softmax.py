@@ -32,8 +32,7 @@ from .conversion import load, store
 from .dtypes import accumulator_type, is_boolean
 from .kernel import choose_all, local, loop
 from .reduction import TOTAL, Reduction, accumulated, extreme
-from .scalar import Scalar, maximum, select
-from .scalar import math as math_op
+from .scalar import Scalar, decay, maximum, select
 from .slicing import extract_slice, insert_slice
 from .views import View
 
@@ -189,10 +188,10 @@ class Rows:
         before = None if alone else self._negative(most)
         most = self._reduced(scores, most, Reduction(maximum, 0))
         if before is not None:
-            old = b.generic("p", [(most, [0])], before, lambda m, n: math_op("exp", -(Scalar(n) + Scalar(m))).value)
+            old = b.generic("p", [(most, [0])], before, lambda m, n: decay(-(Scalar(n) + Scalar(m))).value)
             sums = b.generic("p", [(old, [0])], sums, _times)
             total = b.generic("pp", [(old, [0])], total, _times)
-        powers = b.generic("pp", [(most, [row])], scores, lambda m, x: math_op("exp", Scalar(x) - Scalar(m)).value)
+        powers = b.generic("pp", [(most, [row])], scores, lambda m, x: decay(Scalar(x) - Scalar(m)).value)
         sums = self._reduced(powers, sums, TOTAL)
         factors = Matrix(powers, self._wide, ()), Matrix(self._rows_of(2, place.value, keys), self.attention.dtype, ())
         total = sum_products(b, *factors, total, self.attention.dtype, packed=False, turned=not self._few)

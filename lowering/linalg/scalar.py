@@ -8,8 +8,9 @@ Numbers mix with scalars and take their type::
 from __future__ import annotations
 
 from ...dialect.bindings import ir
+from ..generics import NOT_POSITIVE
 
-__all__ = ["Number", "Scalar", "constant", "emit", "math", "maximum", "minimum", "select"]
+__all__ = ["Number", "Scalar", "constant", "decay", "emit", "math", "maximum", "minimum", "select"]
 
 Number = int | float | bool
 
@@ -172,6 +173,11 @@ def _extreme(x: Scalar, y: Scalar | Number, which: str) -> Scalar:
     sign = "u" if x.unsigned or x.is_truth else "s"
     name = f"arith.{which}imumf" if x.is_float else f"arith.{which}{sign}i"
     return x.like(emit(name, x.type, x.value, x.lift(y).value))
+
+
+def decay(x: Scalar) -> Scalar:
+    """``exp`` of what is at most 0, or NaN."""
+    return x.like(emit("math.exp", x.type, x.value, **{NOT_POSITIVE: ir.UnitAttr.get()}))
 
 
 def math(name: str, *operands: Scalar) -> Scalar:

@@ -101,3 +101,39 @@ def test_powers_of_any_sign():
     body = "  %y = math.powf %x0, %x1 : f32\n  linalg.yield %y : f32"
     Compiled(function(types, generic(["(i) -> (i)"] * 3, "p", types, body)))(base, exponent, out)
     np.testing.assert_allclose(out, base.astype(np.float64) ** exponent.astype(np.float64), rtol=1e-6)
+
+
+def applied(x, body):
+    """The results of a body of one input."""
+    types, out = [memref(x.shape)] * 2, np.zeros_like(x)
+    Compiled(function(types, generic(["(i) -> (i)"] * 2, "p", types, body)))(x, out)
+    return out
+
+
+def test_exp_of_what_is_not_positive():
+    x = np.concatenate([np.minimum(numbers(), np.float32(0)), np.linspace(-104.6, -86, 20001).astype(np.float32)])
+    got = applied(x, "  %y = math.exp %x0 {relax.not_positive} : f32\n  linalg.yield %y : f32")
+    exact, known = np.exp(x.astype(np.float64)), ~np.isnan(x)
+    np.testing.assert_array_equal(np.isnan(got), ~known)
+    unit = np.maximum(np.spacing(exact[known].astype(np.float32)), np.float32(1e-45))
+    assert np.max(np.abs(got[known] - exact[known]) / unit) <= 1.0
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+@pytest.mark.parametrize("other", [0.0, 6.0, -2.5, np.inf, -np.inf, np.nan])
+def test_extremes_keep_nan(name, other):
+    x, number = numbers(), np.float32(other)
+    want = getattr(np, name)(x, number)
+    for operands in ("%x0, %c", "%c, %x0"):
+        constant = f"  %c = arith.constant 0x{number.view(np.uint32):08X} : f32\n"
+        got = applied(x, f"{constant}  %y = arith.{name}f {operands} : f32\n  linalg.yield %y : f32")
+        np.testing.assert_array_equal(got, want)
+
+
+def test_extremes_of_two_elements():
+    rng = np.random.default_rng(1)
+    x, y = (rng.permutation(numbers()) for _ in range(2))
+    types, out = [memref(x.shape)] * 3, np.zeros_like(x)
+    body = "  %y = arith.maximumf %x0, %x1 : f32\n  linalg.yield %y : f32"
+    Compiled(function(types, generic(["(i) -> (i)"] * 3, "p", types, body)))(x, y, out)
+    np.testing.assert_array_equal(out, np.maximum(x, y))
