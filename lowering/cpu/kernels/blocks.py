@@ -20,7 +20,7 @@ from ....dialect.bindings import ir
 from .access import Point
 from .contraction import Contraction
 from .emitter import Work
-from .factors import Column, Share, Steps
+from .factors import Column, Factors, Share, Steps
 from .index_math import Size
 from .microkernel import Microkernel
 from .tiles import Tiles
@@ -57,18 +57,19 @@ class Blocks:
 
     @staticmethod
     def suit(contraction: Contraction, tiles: Tiles, microkernel: Microkernel) -> bool:
-        """Whether k is long enough, there may be rows enough, and the right factor is read as it is."""
-        if contraction.m is None or contraction.shared or contraction.outer:
+        """Whether k is long enough, there may be rows enough, and blocks of the right factor can be computed."""
+        factors = microkernel.factors
+        if contraction.m is None or contraction.shared or contraction.outer or not microkernel.takes_steps:
             return False
-        if not microkernel.takes_steps or microkernel.factors.is_long():
+        k, rows = (contraction.nest.extents[d].static for d in (contraction.k, contraction.m))
+        if k is None or k <= _LONG or (rows is not None and rows <= Blocks.least(tiles, factors)):
             return False
-        depth, rows = (contraction.nest.extents[d].static for d in (contraction.k, contraction.m))
-        return depth is not None and depth > _LONG and (rows is None or rows > Blocks.least(tiles))
+        return not factors.is_long() or factors.can_stage(_depth(k, factors))
 
     @staticmethod
-    def least(tiles: Tiles) -> int:
+    def least(tiles: Tiles, factors: Factors) -> int:
         """Of so many rows there are no blocks: each part of the right operand is read by a few tiles only."""
-        return 3 * tiles.rows
+        return (factors.tiles_before_staging() if factors.is_long() else 3) * tiles.rows
 
     def build(self, point: Point, work: Work) -> None:
         """The loop over units."""
@@ -90,12 +91,19 @@ class Blocks:
     def _unit(self, point: Point, row: ir.Value, column: ir.Value) -> None:
         em, k = self.emitter, self.contraction.nest.extents[self.contraction.k].static
         assert k is not None
-        depth = -(-k // (-(-k // _DEPTH) * _EVEN)) * _EVEN
+        depth = _depth(k, self.factors)
         last = (k - 1) // depth * depth
         unit = _Unit(self, point, row, column)
         unit.each_tile(unit.begin)
-        em.each(em.number(0), em.number(last), depth, lambda k: unit.each_tile(unit.adding(Steps(k, Size.of(depth)))))
-        unit.each_tile(unit.ending(Steps(em.number(last), Size.of(k - last))))
+        em.each(em.number(0), em.number(last), depth, lambda k: unit.each_product(unit.adding, Steps(k, Size.of(depth))))
+        unit.each_product(unit.ending, Steps(em.number(last), Size.of(k - last)))
+
+
+def _depth(k: int, factors: Factors) -> int:
+    """Steps of k in a block; where groups share a scale, whole groups."""
+    every = 0 if factors.steady is None else factors.steady.every
+    even = every if every % _EVEN == 0 and _EVEN < every <= _DEPTH else _EVEN
+    return -(-k // (-(-k // _DEPTH) * even)) * even
 
 
 class _Unit:
@@ -107,21 +115,32 @@ class _Unit:
         self.kind = em.vector(blocks.tiles.width, element)
         self.sums = em.scratch(blocks.height * blocks.width, element)
 
-    def each_tile(self, tile: TileBody) -> None:
+    def each_product(self, body: Callable[[Steps], TileBody], steps: Steps) -> None:
+        """Every tile with some steps of k; of a right factor that takes long, each panel of them is computed first."""
+        self.each_tile(body(steps), steps if self.blocks.factors.is_long() else None)
+
+    def each_tile(self, tile: TileBody, staged: Steps | None = None) -> None:
         """Every tile of every panel."""
         em, blocks = self.emitter, self.blocks
         panel, extent = blocks.tiles.panel, blocks.columns
         size, end = blocks.memory.size(extent), em.add(self.column, em.number(blocks.width))
         whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
         last = em.op("arith.minui", [end, whole], em.index)
-        em.each(self.column, last, panel, lambda n: self._rows(tile, n, blocks.tiles.columns(n)))
+        em.each(self.column, last, panel, lambda n: self._rows(tile, n, blocks.tiles.columns(n), staged))
         if extent.static is not None and extent.static % panel == 0:
             return
         rest = em.sub(size, whole) if extent.static is None else extent.static % panel
         inside = em.compare("ugt", em.op("arith.minui", [end, size], em.index), whole)
-        em.when(inside, lambda: (self._rows(tile, whole, blocks.tiles.columns(whole, rest)), ())[1])
+        em.when(inside, lambda: (self._rows(tile, whole, blocks.tiles.columns(whole, rest), staged), ())[1])
 
-    def _rows(self, tile: TileBody, n: ir.Value, columns: Sequence[Column]) -> None:
+    def _rows(self, tile: TileBody, n: ir.Value, columns: Sequence[Column], staged: Steps | None) -> None:
+        factors = self.blocks.factors
+        if staged is not None:
+            factors.stage(self.point, columns, staged)
+        self._tiles(tile, n, columns)
+        factors.unstage()
+
+    def _tiles(self, tile: TileBody, n: ir.Value, columns: Sequence[Column]) -> None:
         em, blocks = self.emitter, self.blocks
         static, m = blocks.rows.static, blocks.contraction.m
         assert m is not None

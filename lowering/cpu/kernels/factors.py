@@ -26,6 +26,8 @@ __all__ = ["Column", "Factors", "Share", "Steps"]
 # in times of f32: int4 with zero points 1.7 when each of 11 tiles computes it and 1.0 so, int8 per channel (2 operations) 1.1
 # and 1.0; a cast, which is one operation, takes 0.9.
 _LONG_FACTOR = 2
+# With a moving part of so few operations, so many tiles compute it themselves: 8 rows of 4096 x 4096 of int8 take 0.8 of the time.
+_SHORT_MOVING, _SHORT_TILES = 3, 3
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
 # How far ahead of a step of k the right operand is fetched, in bytes, and what one fetch brings. On Zen 3 48 rows of 512 x 512
@@ -75,6 +77,7 @@ class Factors:
         #: Per row: its left factors, and their sums per group.
         self.prepared: list[tuple[ir.Value, ir.Value]] = []
         self.scratch: ir.Value | None = None
+        self.staged_from = emitter.number(0)
         self.is_staged = False
 
     def column_point(self, row: Point, column: Column) -> Point:
@@ -302,28 +305,33 @@ class Factors:
     # -- a right factor that takes long ------------------------------------------------------------------------------
 
     def is_long(self) -> bool:
-        """Whether a vector of the right factor takes long, compared to a tile's multiply-adds, and a panel of it is small."""
-        depth = self.contraction.nest.extents[self.contraction.k].static
-        if depth is None or self.contraction.outer:
-            return False
-        if depth * self.width * self.vectors * element_bits(self.element) // 8 > _STAGED_BYTES:
+        """Whether a vector of the right factor takes long, compared to a tile's multiply-adds, for a known number of steps."""
+        if self.contraction.nest.extents[self.contraction.k].static is None or self.contraction.outer:
             return False
         return sum(op.name != "arith.constant" for op in self.contraction.right.operations) >= _LONG_FACTOR
 
-    def stage(self, point: Point, columns: Sequence[Column]) -> None:
-        """Computes a panel of the right factor; :meth:`right` reads that until :meth:`unstage`."""
-        em, depth, width = self.emitter, self.contraction.nest.extents[self.contraction.k].static, self.width * self.vectors
+    def tiles_before_staging(self) -> int:
+        """How many tiles compute the right factor each for itself."""
+        steady = self.steady
+        short = steady is not None and steady.word is None and len(steady.moving.operations) <= _SHORT_MOVING
+        return _SHORT_TILES if short else 1
+
+    def stage(self, point: Point, columns: Sequence[Column], steps: Steps | None = None) -> None:
+        """Computes a panel of the right factor, or some steps of it; :meth:`right` reads that until :meth:`unstage`."""
+        em, width, k_dim = self.emitter, self.width * self.vectors, self.contraction.k
+        steps = steps or Steps(em.number(0), self.contraction.nest.extents[k_dim])
+        depth = steps.count.static
         assert depth is not None
         scratch = em.scratch(depth * width, self.element)
-
-        every = depth if self.steady is None or not self.steady.every else self.steady.every
+        every = depth if self.steady is None or not self.steady.every else min(depth, self.steady.every)
         moving = self.contraction.right if self.steady is None else self.steady.rest
+        self.scratch, self.staged_from = scratch, steps.first
 
         def group(first: ir.Value) -> None:
-            parts = self.steady_parts(point.at(self.contraction.k, first, every), columns)
+            parts = self.steady_parts(point.at(k_dim, first, every), columns)
 
             def row(place: Point, step: int, _: list[ir.Value]) -> list[ir.Value]:
-                at = em.add(place.variables[self.contraction.k], em.number(step))
+                at = em.add(place.variables[k_dim], em.number(step))
                 for j, (column, part) in enumerate(zip(columns, parts, strict=True)):
                     value = self._factor(moving, self.column_point(place, column), step, part)
                     em.effect("vector.store", [value, scratch, self._scratch_index(at, j)])
@@ -331,8 +339,14 @@ class Factors:
 
             self.steps(first, every, row, point, [])
 
-        group(em.number(0)) if every == depth else em.each(em.number(0), em.number(depth), every, group)
-        self.scratch, self.is_staged = scratch, True
+        group(steps.first) if every == depth else em.each(steps.first, em.add(steps.first, em.number(depth)), every, group)
+        self.is_staged = True
+
+    def can_stage(self, depth: int) -> bool:
+        """Whether blocks of so many steps of k are small, and begin where steady parts do or are inside of one."""
+        every = 0 if self.steady is None else self.steady.every
+        fits = depth * self.width * self.vectors * element_bits(self.element) // 8 <= _STAGED_BYTES
+        return fits and (not every or depth % every == 0 or every % depth == 0)
 
     def unstage(self) -> None:
         """Ends what :meth:`stage` began."""
@@ -340,7 +354,7 @@ class Factors:
 
     def _scratch_index(self, k: ir.Value, vector: int) -> ir.Value:
         em = self.emitter
-        start = em.mul(k, em.number(self.width * self.vectors))
+        start = em.mul(em.sub(k, self.staged_from), em.number(self.width * self.vectors))
         return em.add(start, em.number(vector * self.width)) if vector else start
 
     # -- elements ----------------------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ class Microkernel:
 
     @property
     def takes_steps(self) -> bool:
-        """Whether :meth:`sums` may be given some steps of k only."""
-        return self.dots is None and not self.factors.has_groups
+        """Whether :meth:`sums` may be given some steps of k only; those of a factor that takes long are staged."""
+        return self.dots is None and (self.factors.is_long() or not self.factors.has_groups)
 
     def tile(self, rows: Sequence[Point], columns: Sequence[Column], share: Share) -> None:
         """Accumulates in registers, then stores, through the epilogue if there is one."""

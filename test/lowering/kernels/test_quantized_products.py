@@ -103,6 +103,18 @@ def test_depths(depth: int) -> None:
     check(1, [Weight(dtype, 256, depth, zeros=True) for dtype in RANGES], [1])
 
 
+def test_sums_in_blocks() -> None:
+    """Blocks of k are whole groups, or parts of one."""
+    weights = [
+        Weight("i4", 40, 1152, 96),
+        Weight("ui8", 35, 1152, zeros=True),
+        Weight("i8", 33, 1152, 576),
+        Weight("ui4", 17, 1100, 44, zeros=True),
+        Weight("f8E4M3FN", 33, 1100),
+    ]
+    check("n", weights, [1, 8, 20, 40])
+
+
 @pytest.mark.parametrize("target", ["cpu:x86-64", "cpu:x86-64-v3"])
 def test_targets(target: str) -> None:
     check(1, WEIGHTS[1::2], [1], target)
