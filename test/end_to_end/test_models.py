@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +25,13 @@ def compiled(model: models.Model, pipeline: str | None = None) -> rx.Executable:
     return executable.bind(executable.prepare(models.weights_of(program, module)))
 
 
+@functools.cache
+def tiny(name: str) -> tuple[models.Model, rx.Executable]:
+    """A small model as it is, compiled once for all tests."""
+    model = getattr(models, name)()
+    return model, compiled(model)
+
+
 def outputs(executable: rx.Executable, inputs: dict[str, torch.Tensor]) -> list[np.ndarray]:
     """Every result, floats as f32."""
     found = executable(**inputs)
@@ -40,8 +48,8 @@ def distance(want: list[np.ndarray], got: list[np.ndarray]) -> float:
     return max(float(np.abs(w - g).max() / np.abs(w).max()) for w, g in pairs)
 
 
-def check_sizes(model: models.Model, sizes: list[tuple[int, int]]) -> None:
-    executable = compiled(model)
+def check_sizes(model: models.Model, sizes: list[tuple[int, int]], executable: rx.Executable | None = None) -> None:
+    executable = executable or compiled(model)
     for batch, length in sizes:
         inputs = model.inputs(batch, length)
         error = distance(model.eager(inputs), outputs(executable, inputs))
@@ -50,7 +58,8 @@ def check_sizes(model: models.Model, sizes: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
 def test_one_executable_serves_every_batch_and_length(name: str) -> None:
-    check_sizes(getattr(models, name)(), [(2, 16), (1, 2), (3, 33), (2, 64)])
+    model, executable = tiny(name)
+    check_sizes(model, [(2, 16), (1, 2), (3, 33), (2, 64)], executable)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
@@ -80,10 +89,10 @@ def test_bf16_is_as_near_to_the_exact_result_as_torch_in_bf16(name: str) -> None
 
 @pytest.mark.parametrize("name", ["bert", "llama"])
 def test_lifted_layout_changes_keep_every_bit(name: str) -> None:
-    model = getattr(models, name)()
+    model, lifted = tiny(name)
     assert "relax-lift-transform-params" in DEFAULT_PIPELINE
     unlifted = compiled(model, pipeline="relax-inline-private-functions,relax-canonicalize,cse,symbol-dce")
-    lifted, inputs = compiled(model), model.inputs()
+    inputs = model.inputs()
     assert len(lifted.manifest.steps) > sum(step.symbol is None for step in lifted.manifest.steps)
     for a, b in zip(outputs(lifted, inputs), outputs(unlifted, inputs), strict=True):
         assert np.array_equal(a, b)

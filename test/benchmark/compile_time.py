@@ -1,0 +1,133 @@
+"""How long compiling takes, by phase, and how it grows with layers: seconds of the processor, without the cache on disk.
+
+    python test/benchmark/compile_time.py [--layers 2,8,32] [--models bert-base-b1-s128 ...] [--rounds 3]
+
+Llama has a hidden size of 4096, and is exported without the values of its weights; the models are cases of ``suite.py``. Rounds
+alternate between what is compiled, and the least time of each phase counts. The aim is 5 s for 32 layers: time should grow with
+distinct shapes, not with layers.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: E402  the cache is switched off, and the path is extended, before anything is imported
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+os.environ["RELAXIR_CACHE_DIR"] = "off"
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+
+import torch
+from comparison.cases import CASES
+from comparison.networks import _Output
+
+import relaxir
+from relaxir.lowering import compile as lowering
+from relaxir.lowering.cpu import bufferize, pipeline
+from support.models import quiet
+
+#: What is timed, and under which name; what these call themselves is not counted twice.
+PHASES: tuple[tuple[Any, str, str], ...] = (
+    (relaxir.Module, "run", "relax"),
+    (lowering, "_prepare", "steps"),
+    (lowering, "relax_to_linalg", "linalg"),
+    (pipeline, "outline_kernels", "outline"),
+    (pipeline, "bufferize", "buffers"),
+    (pipeline, "lower_kernels", "kernels"),
+    (pipeline, "run_upstream", "mlir"),
+    (bufferize, "run_upstream", "mlir"),
+    (pipeline, "object_code", "llvm"),
+)
+COLUMNS = [*dict.fromkeys(label for _, _, label in PHASES), "rest", "all"]
+
+
+class Clock:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inside = [0.0]
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Counts what happens inside, less what inner phases count."""
+        self._inside.append(0.0)
+        start = time.process_time()
+        yield
+        took = time.process_time() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inside.pop()
+        self._inside[-1] += took
+
+
+CLOCK = Clock()
+
+
+def _timed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with CLOCK.phase(name):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def seconds_of(module: relaxir.Module) -> dict[str, float]:
+    """Compiles once."""
+    CLOCK.seconds.clear()
+    start = time.process_time()
+    relaxir.compile(module)
+    found = dict(CLOCK.seconds)
+    total = time.process_time() - start
+    return found | {"rest": total - sum(found.values()), "all": total}
+
+
+def llama(layers: int) -> relaxir.Module:
+    """Prefill of 128 tokens."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(hidden_size=4096, intermediate_size=11008, num_hidden_layers=layers, num_attention_heads=32,
+                         num_key_value_heads=8, attn_implementation="sdpa")  # fmt: skip
+    with torch.device("meta"):
+        model = _Output(LlamaForCausalLM(config), "logits", use_cache=False, logits_to_keep=1)
+        return _imported(model, {"x": torch.zeros(1, 128, dtype=torch.int64)})
+
+
+def _imported(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> relaxir.Module:
+    with torch.no_grad(), quiet():
+        return relaxir.from_torch(torch.export.export(model.eval(), (), inputs))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--layers", default="2,8,32")
+    parser.add_argument("--models", nargs="*", default=["bert-base-b1-s128", "gpt2-prefill-128", "resnet50-b1"])
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    layers = [int(n) for n in options.layers.split(",") if n]
+    modules = {f"llama-4096x{n}": llama(n) for n in layers}
+    for name in options.models:
+        case = CASES[name].make()
+        modules[name] = _imported(case.module, case.inputs)
+    for owner, attribute, label in PHASES:
+        setattr(owner, attribute, _timed(getattr(owner, attribute), label))
+    best: dict[str, dict[str, float]] = {}
+    for _ in range(options.rounds):
+        for name, module in modules.items():
+            found = seconds_of(module)
+            known = best.setdefault(name, found)
+            best[name] = {c: min(known.get(c, 0.0), found.get(c, 0.0)) for c in COLUMNS}
+    print(f"{'seconds':<22}" + "".join(f"{c:>9}" for c in COLUMNS))
+    for name, found in best.items():
+        print(f"{name:<22}" + "".join(f"{found[c]:>9.2f}" for c in COLUMNS))
+    if len(layers) > 1:
+        few, many = best[f"llama-4096x{layers[0]}"], best[f"llama-4096x{layers[-1]}"]
+        grown = {c: (many[c] - few[c]) / (layers[-1] - layers[0]) for c in COLUMNS}
+        print(f"{'ms per layer':<22}" + "".join(f"{1e3 * grown[c]:>9.1f}" for c in COLUMNS))
+
+
+if __name__ == "__main__":
+    main()
