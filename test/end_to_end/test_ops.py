@@ -189,8 +189,10 @@ def module_of(cases: list[Case], dtype: str, static: int | None) -> rx.Module:
     return builder.build()
 
 
-def check(module: rx.Module, cases: list[Case], dtype: str, rows: list[int], target: str = "cpu") -> None:
-    executable = rx.compile(module, target=target)
+def check(
+    module: rx.Module, cases: list[Case], dtype: str, rows: list[int], executable: rx.Executable | None = None
+) -> None:  # fmt: skip
+    executable = executable or rx.compile(module)
     rng = np.random.default_rng(0)
     failures: list[str] = []
     for number, case in enumerate(cases):

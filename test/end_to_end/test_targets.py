@@ -1,4 +1,4 @@
-"""Code for processors other than this one: narrower ones run here, the others' objects are read."""
+"""Code for processors other than this one: it runs here, emulated where need be, and objects are read."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from relaxir.lowering.compile import compile_module
 from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.codegen import assembly, object_code
 from relaxir.lowering.target import TARGETS, Target
+from support.emulation import compile_for
 from support.object_files import undefined_symbols
 
 #: What C runtimes have: memory, libm, and LLVM's OpenMP. Conversions of bf16 and f16 are not among it.
@@ -68,9 +69,16 @@ def test_a_quantized_model_on_narrower_processors(name: str) -> None:
         np.testing.assert_allclose(executable(ids), want, rtol=0, atol=1e-5 * np.abs(want).max())
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("x86-64", "f32"), ("x86-64", "f16"), ("x86-64-v2", "bf16"), ("x86-64-v3", "f32")])
-def test_ops_on_narrower_processors(name: str, dtype: str) -> None:
-    check(module_of(CASES, dtype, None), CASES, dtype, ROWS, target=f"cpu:{name}")
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("x86-64", "f32"), ("x86-64", "f16"), ("x86-64-v2", "bf16"), ("x86-64-v3", "f32"), ("x86-64-v4", "f32"),
+        ("znver4", "bf16"),
+    ],
+)  # fmt: skip
+def test_ops_on_other_processors(name: str, dtype: str) -> None:
+    module = module_of(CASES, dtype, None)
+    check(module, CASES, dtype, ROWS, compile_for(module, name))
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
