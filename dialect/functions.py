@@ -58,7 +58,7 @@ def body_of(function: func.FuncOp) -> ir.Block | None:
 
 def terminator(block: ir.Block) -> ir.Operation:
     """The last operation of a block."""
-    return list(block.operations)[-1].operation
+    return block.operations[-1].operation
 
 
 def returned_values(function: func.FuncOp) -> list[ir.Value]:

@@ -48,6 +48,8 @@ __all__ = ["CHEAP_BYTES", "CHEAP_OPS", "partition_transform"]
 
 #: What may be computed once per step: so many bytes read and made, by so many ops. Reading 1 MiB takes 0.1 ms.
 CHEAP_BYTES, CHEAP_OPS = 1 << 20, 16
+#: Two ops and the return: one reads the other, or both make results. Most steps of a model are that, a transpose and a pack.
+_ORDERED = 3
 
 
 def partition_transform(function: func.FuncOp) -> list[func.FuncOp]:
@@ -83,6 +85,8 @@ def _schedule(step: func.FuncOp, order: OpOrder) -> None:
     """Orders the ops of a step; results are the caller's memory, whenever they are made."""
     block = body_of(step)
     assert block is not None
+    if len(block.operations) <= _ORDERED:
+        return
     graph = PeakMemory().graph(block, order.edges(block))
     sizes = [0 if v in graph.kept else s for v, s in enumerate(graph.sizes)]
     rearrange(block, schedule(replace(graph, sizes=tuple(sizes))))
