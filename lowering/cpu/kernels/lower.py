@@ -17,6 +17,7 @@ from .nest import collapse, read_nest
 from .plan import make_plan
 from .register_tile import lower_group
 from .rows import lower_rows
+from .streaming import StreamedLoops
 from .transposition import TiledLoops
 from .vector_math import expand_math
 
@@ -94,7 +95,7 @@ def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) ->
         memory = Memory(emitter)
         nest = collapse(read_nest(operation, memory))
         plan = make_plan(nest, target)
-        kind = Loops if plan.tile is None else TiledLoops
+        kind = StreamedLoops if plan.streamed else Loops if plan.tile is None else TiledLoops
         kind(nest, plan, emitter, memory).build()
     operation.erase()
 
