@@ -61,9 +61,11 @@ func.func @main(%x: tensor<{m}x{size}xf32>, {arguments}) -> tensor<{m}x{size}xf3
   %y = "relax.packed_matmul"(%x, {weight}) {{n = {size} : i64}} : (tensor<{m}x{size}xf32>, {wide}) -> tensor<{m}x{size}xf32>
   return %y : tensor<{m}x{size}xf32>
 }}""")
-    executable = rx.compile(module, pipeline="relax-canonicalize")
-    executable.bind(arrays)
-    return executable, sum(a.nbytes for a in arrays.values())
+    pipeline = "relax-pack-nibbles,relax-lift-transform-params{growth-slack=0},relax-canonicalize"
+    executable = rx.compile(module, pipeline=pipeline)
+    prepared = executable.prepare(arrays)
+    executable.bind(prepared)
+    return executable, sum(a.nbytes for a in prepared.values())
 
 
 def run(m: int, size: int, rounds: int) -> None:
