@@ -72,7 +72,7 @@ class _Frame:
     state: int = -1
     _slab: Array = field(init=False)
     _start: int = 0
-    _used: int = _SLAB
+    _used: int = _SLAB + 1  # no piece yet, for a result of no bytes either
 
     def __post_init__(self) -> None:
         self.pointer = ctypes.c_void_p(ctypes.addressof(self.tensors))

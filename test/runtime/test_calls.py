@@ -214,6 +214,14 @@ def test_no_inputs_and_several_outputs() -> None:
     assert executable(entry="nothing") == ()
 
 
+def test_an_output_of_no_bytes() -> None:
+    text = "define i64 @f(ptr %t, ptr %s, ptr %a, i64 %n) {\n ret i64 0\n}"
+    main = entry("main", "f", outputs=[tensor("a", [0, 4]), tensor("b", [512]), tensor("c", [0])])
+    executable = Executable(manifest(entries=[main]), object_code=object_code(text))
+    for _ in range(5):
+        assert [(r.shape, r.dtype) for r in executable()] == [((0, 4), np.float32), ((512,), np.float32), ((0,), np.float32)]
+
+
 def test_an_entry_that_never_has_enough_scratch() -> None:
     executable = Executable(manifest(entries=[entry("main", "relaxir_greedy")]), object_code=object_code())
     with pytest.raises(
