@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from relaxir.dialect.errors import RelaxError
+from relaxir.dialect.parser import parse_module
+from relaxir.dialect.relax import new_context
 from relaxir.module import Module
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,11 +36,11 @@ def stock_opt(irdl: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 def modules_of(folder: str) -> list[str]:
     """What the lit files of a folder hold that is valid, printed."""
-    found: list[str] = []
+    found, context = list[str](), new_context()
     for path in sorted((ROOT / folder).glob("*.mlir")):
         for part in re.split(r"^// -----.*$", path.read_text(), flags=re.M):
             try:
-                found.append(str(Module.parse(part)))
+                found.append(str(Module(parse_module(part, "-", context))))
             except RelaxError:
                 continue
     return found
