@@ -4,7 +4,8 @@ With bf16 packed as ``B[n floordiv 32, k floordiv 2, n mod 32, k mod 2]``::
 
     for k step 2 { 8 pairs of A, each in every lane; 2 vectors of 16 pairs of B; 16 dot products }
 
-Of an odd number of rows the last has a zero beside it in B, and gets another one in A.
+Of an odd number of rows the last has a zero beside it in B, and gets another one in A. Products are exact; the instructions
+round each sum on their own and take numbers below the normal ones for zero, whatever the mode of the processor.
 """
 
 from __future__ import annotations
