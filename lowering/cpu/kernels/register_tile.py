@@ -42,8 +42,6 @@ from .tiles import Tiles
 
 __all__ = ["lower_group"]
 
-# Of f32 and AVX2: what the panels of a block of rows read, at most, of a level-2 cache of 512 KiB; and a block, of level 1.
-_RIGHT_BYTES, _LEFT_BYTES = 1 << 18, 1 << 15
 # A loop of fewer iterations is not shared by threads: one inside of it may be.
 _SHARED_AT_LEAST = 4
 # Multiplications that count as one element operation of work.
@@ -98,7 +96,6 @@ class Kernel:
         results = Results(contraction, epilogue, group, emitter, memory)
         dots = DotSums.of(contraction, self.factors, emitter, target)
         self.microkernel = Microkernel(contraction, self.factors, results, emitter, dots)
-        self.block: tuple[ir.Value, int] | None = None
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))
@@ -136,11 +133,7 @@ class Kernel:
         em, m = self.emitter, self.contraction.m
         rows = Size.of(1) if m is None else self.extents[m]
         if rows.static is not None:
-            height = self._block_height(rows.static)
-            if height:
-                self._row_blocks(point, rows.static, height)
-            else:
-                self._panels(point, self._streamed(point, rows.static))
+            self._panels(point, self._streamed(point, rows.static))
             return
         if not self._streams(1):
             self._panels(point)
@@ -148,34 +141,6 @@ class Kernel:
         count, one = self.memory.size(rows), em.number(1)
         em.when(em.compare("eq", count, one), lambda: (self._panels(point, self._streamed(point, 1)), ())[1])
         em.when(em.compare("ne", count, one), lambda: (self._panels(point), ())[1])
-
-    def _block_height(self, rows: int) -> int:
-        """Rows of a block that all panels read before the next one, 0 where each panel goes through all rows.
-
-        Where the right factor stays in the level-2 cache, and the left one would be read from further away for every panel.
-        """
-        depths = [self.extents[d].static for d in (*self.contraction.outer, self.contraction.k)]
-        columns, bits = self.extents[self.contraction.n].static, element_bits(self.factors.element)
-        if columns is None or None in depths or self.contraction.shared or self.factors.is_long():
-            return 0
-        depth = math.prod(d for d in depths if d is not None) * bits // 8
-        if depth * columns > _RIGHT_BYTES or depth * rows < _RIGHT_BYTES or columns < 4 * self.tiles.panel:
-            return 0
-        count = -(-rows * depth // _LEFT_BYTES)
-        return -(-rows // (count * self.tiles.rows)) * self.tiles.rows
-
-    def _row_blocks(self, point: Point, rows: int, height: int) -> None:
-        """All panels of one block of rows after the other."""
-        em, whole = self.emitter, rows // height * height
-
-        def build(first: ir.Value, count: int) -> None:
-            self.block = first, count
-            self._panels(point)
-            self.block = None
-
-        self._range(0, em.number(whole), height, lambda i: build(i, height))
-        if rows > whole:
-            build(em.number(whole), rows - whole)
 
     def _streams(self, rows: int) -> int:
         """How many panels a tile of few rows takes at once: memory gives more to several streams. 0 where it takes one."""
@@ -263,11 +228,11 @@ class Kernel:
             return
         extent = self.extents[m]
 
-        def loop(begin: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
-            em.each(begin, end, step, inner) if self.block else self._range(0, end, step, inner)
+        def loop(_: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
+            self._range(0, end, step, inner)
 
         def tile(first: ir.Value, height: int, share: Share) -> None:
             self.microkernel.tile(self.tiles.points(point, m, first, height), columns, share)
 
         count = self.memory.size(extent) if extent.static is None else extent.static
-        self.tiles.split(*(self.block or (em.number(0), count)), loop, tile)
+        self.tiles.split(em.number(0), count, loop, tile)
