@@ -7,7 +7,8 @@
 
 A row that sees no key is NaN. Few rows, as when one token follows another, are computed for all heads that share keys at
 once, see online_softmax.py. Where types do not say how many rows there are, the kernel has both ways. Blocks of keys that the
-mask hides from all of the rows are left out, whatever is in them.
+mask hides from all of the rows are left out, whatever is in them. Of one row over many keys, threads share parts of these, and
+what the parts found is merged in their order.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ _SINGLE = 512
 #: Keys of a block where a mask may show different ones to rows: what it hides is left out by whole blocks. Of 2048 of which 128
 #: rows see 128, such blocks take 1.5 ms, those of 384 keys 4.3 and all 22; where rows see all, both take as long.
 _SHOWN = 144
+#: Blocks of keys that are a part: of one row, threads share parts, the same ones whatever the number of threads.
+_BLOCKS = 4
 #: Bytes of a query and of a result that a thread works in on its stack; with the scores and a copy it takes twice that.
 _ON_STACK = 1 << 17
 
@@ -73,7 +76,7 @@ def _lower_attention(b: Builder, source: Source) -> Tensor:
     seen = view_of(q.value, *parts), view_of(k.value, by_rows), view_of(v.value, by_rows)
     kernel = _Kernel(b, attention, where, tuple(view for _, view in seen), order, _rows_at_once(sizes[-2]))
     inputs = [*(value for value, _ in seen), *(t.value for t in source.operands[3:])]
-    scratch = kernel.scratch(b.size(q, q.rank - 1), sizes[-1])
+    scratch = kernel.scratch(b.size(q, q.rank - 1), sizes[-1]) or kernel.partials(sizes, b.size(k, k.rank - 3), keys)
     made = call_kernel(b, "attention", inputs, out, kernel.key, lambda a: kernel.build(a, len(inputs)), scratch, stack=True)
     return Tensor(made, source.result, order=() if order == tuple(range(q.rank)) else order)
 
@@ -171,15 +174,40 @@ class _Kernel:
         rows = self.rows + 1
         return [self.b.empty([rows, depth] if rows < FEW else [depth, rows], wide), self.b.empty([rows, width], wide)]
 
+    def partials(self, sizes: Sequence[Size], groups: Size, keys: Size) -> list[ir.Value]:
+        """Where parts of the keys leave what they find for one row per head, if these are more than a part."""
+        *batch, heads, rows, width = sizes
+        if rows != 1 or self._is_whole(keys) or not isinstance(heads, int) or not isinstance(groups, int):
+            return []
+        b, together = self.b, self._together(heads, groups)
+        count = b.product([*batch, heads // together, b.arith("ceildivsi", keys, self._span)])
+        columns = b.arith("addi", width, 2)
+        return [b.empty([count, together, columns], accumulator_type(self.attention.dtype))]
+
+    @property
+    def _span(self) -> int:
+        return _BLOCKS * self.attention.keys
+
+    def _is_whole(self, keys: Size) -> bool:
+        """Whether keys are too few to be more than a part."""
+        return self.attention.single or self.attention.causal or (isinstance(keys, int) and keys <= self._span)
+
+    def _together(self, heads: int, groups: int) -> int:
+        """The heads that are computed together: all that share keys, unless they are many."""
+        shared = heads // groups if groups else 1
+        return shared if shared <= _ROWS else 1
+
     def build(self, arguments: Sequence[ir.Value], inputs: int) -> ir.Value:
         b, operands, scratch, out = self.b, arguments[:inputs], arguments[inputs:-1], arguments[-1]
         *_, heads, rows, _ = self._sizes(out)
         groups = self.views[2].size(b, operands[2], -3)
         kernel = Rows(b, self.attention, operands, self.views, self.order, self.rows)
-        if scratch:
+        if len(scratch) == 2:
             return self._all(replace(kernel, size=self.rows + 1, given=scratch), out)
         shared = heads // groups if isinstance(heads, int) and isinstance(groups, int) and groups else 1
         together = replace(kernel, size=shared if shared <= _ROWS else 1, by_head=True)
+        if scratch:
+            return self._in_parts(together, out, *scratch)
         if isinstance(rows, int):
             return self._all(together if rows < FEW and (rows == 1 or shared > 1) else kernel, out)
         few = Scalar(rows).compare("lt", FEW).value
@@ -188,6 +216,37 @@ class _Kernel:
     def _sizes(self, out: ir.Value) -> list[Size]:
         """The result's, given how it is stored."""
         return [self.b.dim(out, self.order.index(axis)) for axis in range(len(self.order))]
+
+    def _in_parts(self, kernel: Rows, out: ir.Value, partials: ir.Value) -> ir.Value:
+        """One row of each head, by parts of the keys, which threads share, and then by head."""
+        b, groups, keys = self.b, kernel.dim(2, -3), kernel.dim(2, -2)
+        *batch, heads, _, _ = self._sizes(out)
+        ratio = b.arith("divsi", heads, b.arith("maxsi", groups, 1))
+        sizes, parts = [*batch, groups, b.arith("divsi", ratio, kernel.size)], b.arith("ceildivsi", keys, self._span)
+
+        def place(indices: Sequence[Size]) -> Place:
+            *outer, group, number = indices
+            head = b.arith("addi", b.arith("muli", group, ratio), b.arith("muli", number, kernel.size))
+            query, key, value = ([*self._batch(i, outer), group if i else head] for i in range(3))
+            return Place(query, key, value, [*outer, head], 0, 1)
+
+        def first(indices: Sequence[Size]) -> Size:
+            number: Size = 0
+            for index, size in zip(indices, sizes, strict=True):
+                number = b.arith("addi", b.arith("muli", number, size), index)
+            return b.arith("muli", number, parts)
+
+        def part(indices: list[Size], found: ir.Value) -> ir.Value:
+            *heads, which = indices
+            return kernel.part(place(heads), which, self._span, b.arith("addi", first(heads), which), found)
+
+        found = flat_loop(b, [*sizes, parts], partials, part, self._shared(kernel))
+        return flat_loop(b, sizes, out, lambda i, result: kernel.merged(place(i), parts, first(i), found, result))
+
+    def _shared(self, kernel: Rows) -> list[tuple[int, int]]:
+        """What all scores take, for :data:`SHARED`."""
+        of_query = range(value_type(kernel.operands[0]).rank)
+        return [*((0, axis) for axis in of_query), (1, self.views[1].axis(-2))]
 
     def _all(self, kernel: Rows, out: ir.Value) -> ir.Value:
         """All rows of all heads."""
@@ -206,9 +265,7 @@ class _Kernel:
             return kernel.build(Place(query, key, value, [*outer, head], first, count), result)
 
         sizes = [*batch, groups, b.arith("divsi", ratio, step), b.arith("ceildivsi", rows, at_once)]
-        of_query = range(value_type(kernel.operands[0]).rank)
-        shared = [] if kernel.given else [*((0, axis) for axis in of_query), (1, self.views[1].axis(-2))]
-        return flat_loop(b, sizes, out, block, shared)
+        return flat_loop(b, sizes, out, block, [] if kernel.given else self._shared(kernel))
 
     def _batch(self, operand: int, indices: Sequence[Size]) -> list[Size]:
         return [0 if e == ZERO else indices[e] for e in self.where[operand]]

@@ -138,23 +138,78 @@ class Rows:
 
     def build(self, place: Place, result: ir.Value) -> ir.Value:
         """The result with these rows in it."""
-        b, lowest = self.b, -sys.float_info.max if self._wide == ir.F64Type.get() else _LOWEST_F32
-        seen = self.dim(2, -2)
+        b, seen = self.b, self.dim(2, -2)
         if self.attention.causal:
             seen = b.arith("minsi", b.arith("addi", place.first, 1 if self.by_head else place.count), seen)
         query = self._query(place)
-        scratch = self.given[1] if self.given else local([self.size, _static(self.dim(2, -1))], self._wide)
-        start = [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
+        start = self._start()
         if self.attention.single or (isinstance(seen, int) and 0 < seen <= self.attention.keys):
             return self._finish(place, self._block(place, query, _Keys(0, seen), start, alone=True), result)
 
-        def block(first: ir.Value, *state: ir.Value) -> list[ir.Value]:
-            left = b.arith("subi", seen, first)
-            whole = isinstance(seen, int) and seen % self.attention.keys == 0
-            keys = _Keys(first, self.attention.keys if whole else b.arith("minsi", left, self.attention.keys))
-            return self._unless_hidden(place, keys, state, lambda: self._block(place, query, keys, state))
+        whole = isinstance(seen, int) and seen % self.attention.keys == 0
+        return self._finish(place, self._blocks(place, query, _Keys(0, seen), start, whole), result)
 
-        return self._finish(place, loop(b, seen, start, block, self.attention.keys), result)
+    def _start(self) -> list[ir.Value]:
+        """Result, largest scores and sums before any key is taken in."""
+        b, lowest = self.b, -sys.float_info.max if self._wide == ir.F64Type.get() else _LOWEST_F32
+        scratch = self.given[1] if self.given else local([self.size, _static(self.dim(2, -1))], self._wide)
+        return [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
+
+    def _blocks(self, place: Place, query: ir.Value, keys: _Keys, start: list[ir.Value], whole: bool) -> list[ir.Value]:
+        """The state with keys taken in block by block; ``whole`` where they are a multiple of blocks."""
+        b = self.b
+
+        def block(first: ir.Value, *state: ir.Value) -> list[ir.Value]:
+            left = b.arith("subi", keys.count, first)
+            count = self.attention.keys if whole else b.arith("minsi", left, self.attention.keys)
+            taken = _Keys(b.arith("addi", first, keys.first), count)
+            return self._unless_hidden(place, taken, state, lambda: self._block(place, query, taken, state))
+
+        return loop(b, keys.count, start, block, self.attention.keys)
+
+    # -- keys in parts, so that threads share those of few rows -------------------------------------------------------
+
+    def part(self, place: Place, which: Size, span: int, number: Size, partials: ir.Value) -> ir.Value:
+        """``partials`` with the state of ``span`` keys as its element ``number``: result, largest scores and sums in a row."""
+        b, keys = self.b, self.dim(2, -2)
+        first = b.arith("muli", which, span)
+        whole = isinstance(keys, int) and keys % span == 0
+        count = span if whole else b.arith("minsi", b.arith("subi", keys, first), span)
+        state = self._blocks(place, self._query(place), _Keys(first, count), self._start(), whole)
+        for value, column in zip(state, self._columns(), strict=True):
+            shape = list(value_type(value).shape)
+            where = [number, 0, column], [1, self.size, shape[1] if len(shape) == 2 else 1]
+            kept = [1, 2] if len(shape) == 2 else [1]
+            stored = b.generic("p" * len(shape), [(value, range(len(shape)))], extract_slice(partials, *where, kept), _first)
+            partials = insert_slice(b, stored, partials, *where, kept)
+        return partials
+
+    def merged(self, place: Place, count: Size, number: Size, partials: ir.Value, result: ir.Value) -> ir.Value:
+        """The result with these rows in it, of ``count`` parts from ``number`` on, one after the other."""
+        b, width = self.b, _static(self.dim(2, -1))
+
+        def take_in(which: ir.Value, *state: ir.Value) -> list[ir.Value]:
+            total, most, sums = state
+            at = b.arith("addi", number, which)
+            found = [
+                extract_slice(partials, [at, 0, column], [1, self.size, width if i == 0 else 1], [1, 2] if i == 0 else [1])
+                for i, column in enumerate(self._columns())
+            ]
+            before = self._negative(most)
+            most = b.generic("p", [(found[1], [0])], most, lambda m, x: maximum(Scalar(x), Scalar(m)).value)
+            old = b.generic("p", [(most, [0])], before, lambda m, n: decay(-(Scalar(n) + Scalar(m))).value)
+            share = local([self.size], self._wide)
+            new = b.generic("p", [(found[1], [0]), (most, [0])], share, lambda x, m, _: decay(Scalar(x) - Scalar(m)).value)
+            sums = b.generic("p", [(old, [0]), (found[2], [0]), (new, [0])], sums, _blended)
+            total = b.generic("pp", [(old, [0]), (found[0], [0, 1]), (new, [0])], total, _blended)
+            return [total, most, sums]
+
+        return self._finish(place, loop(b, count, self._start(), take_in), result)
+
+    def _columns(self) -> list[int]:
+        """Where result, largest scores and sums are in a part."""
+        width = _static(self.dim(2, -1))
+        return [0, width, width + 1]
 
     # -- query -----------------------------------------------------------------------------------------------------
 
@@ -294,8 +349,8 @@ class Rows:
         b, (total, _, sums) = self.b, state
         width = b.dim(total, 1)
         offsets, sizes, kept = self._ranges(place.result, place, width)
-        stored = [[values[axis] for axis in self.order] for values in (offsets, sizes)]
-        ranges = *stored, sorted(self.order.index(axis) for axis in kept)
+        starts, extents = ([values[axis] for axis in self.order] for values in (offsets, sizes))
+        axes = sorted(self.order.index(axis) for axis in kept)
         count = self.size if self.by_head else place.count
         inputs: list[Input] = [
             (extract_slice(total, [0, 0], [count, width], 2), [0, 1]),
@@ -305,8 +360,8 @@ class Rows:
         def share(x: ir.Value, s: ir.Value, _: ir.Value) -> ir.Value:
             return store(Scalar(x) / Scalar(s), self.attention.dtype)
 
-        out = b.generic("pp", inputs, extract_slice(result, *ranges), share)
-        return insert_slice(b, out, result, *ranges)
+        out = b.generic("pp", inputs, extract_slice(result, starts, extents, axes), share)
+        return insert_slice(b, out, result, starts, extents, axes)
 
 
 def _stored(value: ir.Value) -> ir.Value:
@@ -319,6 +374,14 @@ def _stored(value: ir.Value) -> ir.Value:
     with ir.InsertionPoint(block):
         ir.Operation.create("linalg.yield", [], [block.arguments[0]])
     return op.results[0]
+
+
+def _first(x: ir.Value, _: ir.Value) -> ir.Value:
+    return x
+
+
+def _blended(old: ir.Value, x: ir.Value, new: ir.Value, value: ir.Value) -> ir.Value:
+    return (Scalar(value) * Scalar(old) + Scalar(x) * Scalar(new)).value
 
 
 def _times(factor_: ir.Value, x: ir.Value) -> ir.Value:

@@ -146,6 +146,22 @@ def test_blocks_that_are_hidden_from_all_rows(monkeypatch: pytest.MonkeyPatch, r
             assert np.array_equal(np.isnan(result[0, 0]), np.broadcast_to(hidden, result[0, 0].shape))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
+def test_one_row_by_parts_of_the_keys(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    for name, value in (("_KEYS", 8), ("_SINGLE", 8), ("_SHOWN", 8), ("_BLOCKS", 2)):
+        monkeypatch.setattr(lowering, name, value)
+    mask = np.zeros((1, 75), numpy_dtype(dtype))
+    mask[:, 5:40] = mask[:, 64:] = -np.inf
+    plain = [sized(1, 75, dtype=dtype), sized(1, 32, dtype=dtype), sized(1, "m", dtype=dtype)]
+    heads = attention("b, 6, 1, 4", "b, 3, m, 4", "b, 3, m, 2", "b, 6, 1, 2", dtype=dtype)
+    alone = attention("2, 3, 1, 4", "2, 3, 75, 4", "2, 3, 75, 4", "2, 3, 1, 4", dtype=dtype)
+    check(*plain, heads, alone, sized(1, 75, mask=f"1, 75:{dtype}", dtype=dtype), m=75, b=2)
+    case = sized(1, 75, mask=f"1, 75:{dtype}", dtype=dtype)
+    for value in (mask, np.full_like(mask, -np.inf)):
+        check(Case(case.name, case.operands, case.results, values={3: value}))
+    check(sized(1, "m", dtype=dtype), m=3)
+
+
 @pytest.mark.parametrize("rows", [1, 5, 40])
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_a_cache_that_is_filled_step_by_step(rows: int, symbolic: bool) -> None:
@@ -206,6 +222,9 @@ class Compiled:
         Compiled(1, 1, 1, 1, 600, causal=True, mask=True),
         Compiled(2, 4, 2, 1, 1000),
         Compiled(2, 4, 2, 1, 70, mask=True),
+        Compiled(1, 4, 1, 1, 4000),
+        Compiled(2, 4, 2, 1, 1300, mask=True, width=64),
+        Compiled(1, 2, 2, 1, 3072, dtype="bf16"),
         Compiled(1, 4, 2, 6, 1000, causal=True),
         Compiled(1, 2, 2, 6, 1000, causal=True, mask=True),
         Compiled(1, 40, 1, 1, 100, mask=True),
