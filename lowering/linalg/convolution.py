@@ -1,10 +1,14 @@
-"""Convolution as a matrix product of windows and filters.
+"""Convolution as a sum of products of windows and filters.
+
+In NHWC windows are read where they are in the padded image, filters are the packed right-hand side, ``[kh * kw * c, o]`` or one
+such matrix per group: a contraction over three reductions::
+
+    out[p, o] += image[(p floordiv w') * stride + y, (p mod w') * stride + x, c] * filters[o floordiv tile, y, x, c, o mod tile]
 
 In NCHW windows become the columns of a packed matrix, filters are the left-hand side:
-``[o, c * kh * kw] x [n, c * kh * kw, h' * w'] -> [n, o, h' * w']``. In NHWC windows are rows, and filters the packed
-right-hand side: ``[n * h' * w', kh * kw * c] x [kh * kw * c, o] -> [n * h' * w', o]``. With groups, both have one more batch
-dimension; in NHWC those go by way of NCHW. Where each filter reads one channel (depthwise) there is no matrix to speak of: a
-reduction over the window of a padded image.
+``[o, c * kh * kw] x [n, c * kh * kw, h' * w'] -> [n, o, h' * w']``. With groups, both have one more batch dimension; in NHWC
+those whose filters do not fill panels go by way of NCHW. Where each filter reads one channel (depthwise) there is no matrix to
+speak of: a reduction over the window of a padded image.
 """
 
 from __future__ import annotations
