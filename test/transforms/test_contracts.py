@@ -50,8 +50,8 @@ PIPELINES = [
 RANDOM_MODULES = int(os.environ.get("RELAXIR_RANDOM_MODULES", "2000"))
 # All pipelines on all modules would take half an hour on two cores, so each sees about 130, and the whole takes three minutes.
 PIPELINES_PER_MODULE = 3
-# Modules per test: each test is small enough to be reported, and enough of them keep all workers busy.
-CHUNK = 50
+# Modules per test, and tests per folder of lit files: each is small enough to be reported, and they keep all workers busy.
+CHUNK, PARTS = 50, 4
 ORDERS = 100
 
 
@@ -62,11 +62,12 @@ def lit_modules(folder: str) -> Iterator[tuple[str, str]]:
             yield f"{path.name}:{number}", part
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("folder", sorted({p.relative_to(ROOT).parts[0] for p in ROOT.rglob("*.mlir")}))
-def test_on_modules_of_lit_tests(folder):
+def test_on_modules_of_lit_tests(folder, part):
     context = new_context()
     with verifying_once():
-        for name, text in lit_modules(folder):
+        for name, text in list(lit_modules(folder))[part::PARTS]:
             try:
                 check_contracts(text, context, PIPELINES)
             except Exception as error:
