@@ -4,4 +4,5 @@ import os
 
 os.environ["RELAXIR_CACHE_DIR"] = "off"
 # Tests run side by side: threads of one would wait for those of another at the end of every loop.
-os.environ.setdefault("RELAXIR_NUM_THREADS", "1")
+for threads in ("RELAXIR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
