@@ -41,7 +41,7 @@ class StreamedLoops(Loops):
         if depth != self.first:
             super()._parallel(depth, outer, point)
             return
-        environment = self._staged(depth, outer | self._scalars() if depth == 0 else outer, point)
+        environment = self._staged(depth, {**outer, **self._scalars()} if depth == 0 else outer, point)
         em, vector = self.emitter, self.plan.order[-1]
         extent = self.nest.extents[vector]
         end = self.memory.size(extent)
