@@ -15,12 +15,13 @@ products in the same order as without blocks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ....dialect.bindings import ir
 from .access import Point
 from .contraction import Contraction
 from .emitter import Work
-from .factors import Column, Factors, Share, Steps
+from .factors import Column, Factors, Following, Share, Steps
 from .index_math import Size
 from .microkernel import Microkernel
 from .tiles import Tiles
@@ -28,7 +29,7 @@ from .tiles import Tiles
 __all__ = ["Blocks"]
 
 # Steps of k in a block: 16 KiB of a panel of f32. On Zen 3 2048 x 2048 x 2048 takes 0.85 of the time then, 1024 x 2048 x 1024
-# 0.94, 128 x 3072 x 768 0.98; 1024 x 1024 x 1024 takes as long with blocks as without.
+# 0.94, 128 x 3072 x 768 0.98; with 768 steps 128 rows take 1.07 and 1024 x 1024 x 1024 the same.
 _DEPTH, _LONG = 256, 1024
 # Blocks are of similar depth, a multiple of the steps of an iteration.
 _EVEN = 8
@@ -117,30 +118,44 @@ class _Unit:
 
     def each_product(self, body: Callable[[Steps], TileBody], steps: Steps) -> None:
         """Every tile with some steps of k; of a right factor that takes long, each panel of them is computed first."""
-        self.each_tile(body(steps), steps if self.blocks.factors.is_long() else None)
+        self.each_tile(body(steps), steps)
 
-    def each_tile(self, tile: TileBody, staged: Steps | None = None) -> None:
+    def each_tile(self, tile: TileBody, steps: Steps | None = None) -> None:
         """Every tile of every panel."""
         em, blocks = self.emitter, self.blocks
         panel, extent = blocks.tiles.panel, blocks.columns
         size, end = blocks.memory.size(extent), em.add(self.column, em.number(blocks.width))
         whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
         last = em.op("arith.minui", [end, whole], em.index)
-        em.each(self.column, last, panel, lambda n: self._rows(tile, n, blocks.tiles.columns(n), staged))
+        em.each(self.column, last, panel, lambda n: self._rows(tile, n, blocks.tiles.columns(n), steps, last))
         if extent.static is not None and extent.static % panel == 0:
             return
         rest = em.sub(size, whole) if extent.static is None else extent.static % panel
         inside = em.compare("ugt", em.op("arith.minui", [end, size], em.index), whole)
-        em.when(inside, lambda: (self._rows(tile, whole, blocks.tiles.columns(whole, rest), staged), ())[1])
+        em.when(inside, lambda: (self._rows(tile, whole, blocks.tiles.columns(whole, rest), steps, last), ())[1])
 
-    def _rows(self, tile: TileBody, n: ir.Value, columns: Sequence[Column], staged: Steps | None) -> None:
-        factors = self.blocks.factors
-        if staged is not None:
-            factors.stage(self.point, columns, staged)
-        self._tiles(tile, n, columns)
+    def _rows(self, tile: TileBody, n: ir.Value, columns: Sequence[Column], steps: Steps | None, last: ir.Value) -> None:
+        factors, following = self.blocks.factors, None if steps is None else self._following(n, steps, last)
+        if steps is not None and factors.is_long():
+            factors.stage(self.point, columns, steps)
+        self._tiles(tile, n, columns, following)
         factors.unstage()
 
-    def _tiles(self, tile: TileBody, n: ir.Value, columns: Sequence[Column]) -> None:
+    def _following(self, n: ir.Value, steps: Steps, last: ir.Value) -> Following:
+        """The same steps of the next panel; after the last one the next steps of the first, or a panel of another chunk."""
+        em, contraction = self.emitter, self.blocks.contraction
+        memory, zero = self.blocks.memory, em.number(0)
+        column, step = em.add(n, em.number(self.blocks.tiles.panel)), em.add(steps.first, memory.size(steps.count))
+        is_inside = em.compare("ult", column, last)
+        has_steps = em.compare("ult", step, memory.size(contraction.nest.extents[contraction.k]))
+        later = em.op("arith.select", [has_steps, step, zero], em.index)
+        stays = em.op("arith.andi", [has_steps, em.compare("uge", column, last)], em.i1)
+        return Following(
+            em.op("arith.select", [stays, self.column, column], em.index),
+            em.op("arith.select", [is_inside, steps.first, later], em.index),
+        )
+
+    def _tiles(self, tile: TileBody, n: ir.Value, columns: Sequence[Column], following: Following | None) -> None:
         em, blocks = self.emitter, self.blocks
         static, m = blocks.rows.static, blocks.contraction.m
         assert m is not None
@@ -154,7 +169,7 @@ class _Unit:
             start = em.add(start, em.mul(em.sub(first, self.row), em.number(blocks.tiles.panel)))
             offsets = [i * blocks.tiles.panel + j * blocks.tiles.width for i in range(height) for j in range(len(columns))]
             places = [em.add(start, em.number(i)) if i else start for i in offsets]
-            tile(blocks.tiles.points(self.point, m, first, height), columns, share, places)
+            tile(blocks.tiles.points(self.point, m, first, height), columns, replace(share, following=following), places)
 
         def loop(first: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
             em.each(first, end, step, inner)

@@ -20,7 +20,7 @@ from .nest import Operand
 from .plan import element_bits
 from .steady import NIBBLES, find_steady
 
-__all__ = ["Column", "Factors", "Share", "Steps"]
+__all__ = ["Column", "Factors", "Following", "Share", "Steps"]
 
 # A factor of that many operations is computed once per panel, when rows fill more than a tile. 64 rows of 4096 x 4096 on Zen 3,
 # in times of f32: int4 with zero points 1.7 when each of 11 tiles computes it and 1.0 so, int8 per channel (2 operations) 1.1
@@ -42,16 +42,26 @@ Column = tuple[ir.Value, ir.Value | None]
 
 
 @dataclass(frozen=True)
+class Following:
+    """What is read of the right operand after a panel: where the next one begins, and with which step of k."""
+
+    column: ir.Value
+    step: ir.Value
+
+
+@dataclass(frozen=True)
 class Share:
-    """A tile among those that read the same panel: each fetches its share of the next panel.
+    """A tile among those that read the same panel: each fetches its share of what follows.
 
     Attributes:
         number: which tile it is, as an index value.
         of: how many shares there are, a power of two; 0 when it is the only tile, which fetches what it will read itself.
+        following: what they fetch, where it is not the same steps of the next panel.
     """
 
     number: ir.Value
     of: int
+    following: Following | None = None
 
 
 @dataclass(frozen=True)
@@ -112,12 +122,13 @@ class Factors:
                 em.prefetch(operand.buffer.flat, at)
 
     def fetch_next(self, row: Point, column: ir.Value, steps: Steps, k: ir.Value, count: int, share: Share) -> None:
-        """The same for several tiles: each asks for its share of the next panel, in order, ``count`` steps of k at a time."""
+        """The same for several tiles: each asks for its share of what follows, in order, ``count`` steps of k at a time."""
         em, panel, k_dim = self.emitter, self.width * self.vectors, self.contraction.k
         for operand in () if self.is_staged else self.contraction.right.operands:
             if operand.buffer is None or operand.offset.factor(k_dim).static != panel:
                 continue
-            beyond = row.at(k_dim, steps.first).at(self.contraction.n, em.add(column, em.number(panel)), panel)
+            following = share.following or Following(em.add(column, em.number(panel)), steps.first)
+            beyond = row.at(k_dim, following.step).at(self.contraction.n, following.column, panel)
             part = em.op("arith.andi", [share.number, em.number(share.of - 1)], em.index)
             length = em.op("arith.shrui", [self.memory.size(steps.count), em.number(_log2(share.of))], em.index)
             done = em.op("arith.shrui", [em.sub(k, steps.first), em.number(_log2(share.of))], em.index)
