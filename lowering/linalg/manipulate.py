@@ -152,8 +152,9 @@ def sliced(axis: int, begin: Size, stride: int, size: Size, whole: Size) -> int 
         return ir.AffineExpr.get_dim(axis) * stride + begin
     if size is whole or size == whole:
         return axis
-    known = isinstance(size, int) and isinstance(whole, int) and 0 < size <= whole
-    return ir.AffineExpr.get_dim(axis) % whole if known else None
+    if not isinstance(size, int) or not isinstance(whole, int) or not 0 < size <= whole:
+        return None
+    return ir.AffineExpr.get_dim(axis) % whole
 
 
 def _moved_along(
