@@ -66,7 +66,7 @@ def _shape_between(op: ir.Operation, contractions: set[str]) -> ir.Operation | N
     for value, map_ in zip(op.operands, maps, strict=True):
         if map_ == identity == maps[-1] and _is_reshaped_contraction(value, op, contractions):
             shape = value.owner.operation
-            return shape if all(_flat_exprs(m, _groups(shape)) is not None for m in maps) else None
+            return shape if all(_flat_exprs(m, _groups(shape), _units(op)) is not None for m in maps) else None
     return None
 
 
@@ -90,10 +90,11 @@ def _groups(shape: ir.Operation) -> _Groups:
     return [[ir.IntegerAttr(i).value for i in ir.ArrayAttr(group)] for group in groups]
 
 
-def _flat_exprs(map_: ir.AffineMap, groups: _Groups) -> list[tuple[int, list[int]]] | None:
+def _flat_exprs(map_: ir.AffineMap, groups: _Groups, units: set[int]) -> list[tuple[int, list[int]]] | None:
     """Of an operand: for each group of its dimensions that become one, the loop over it, and which they are.
 
-    The loop is -1 for a dimension of one element. None when the dimensions of a group are not all there, in order.
+    The loop is -1 for a dimension of one element. None when the dimensions of a group are not all there, in order; loops of one
+    iteration, the ``units``, may be missing.
     """
     loops = [e.position if isinstance(e, ir.AffineDimExpr) else -1 for e in map_.results]
     if any(loop < 0 and not isinstance(e, ir.AffineConstantExpr) for loop, e in zip(loops, map_.results, strict=True)):
@@ -101,22 +102,31 @@ def _flat_exprs(map_: ir.AffineMap, groups: _Groups) -> list[tuple[int, list[int
     found: list[tuple[int, list[int]]] = []
     position = 0
     while position < len(loops):
-        group = next((i for i, g in enumerate(groups) if g[0] == loops[position]), -1)
-        length = 1 if loops[position] < 0 else len(groups[group])
-        if loops[position] >= 0 and (group < 0 or loops[position : position + length] != groups[group]):
+        group = next((i for i, g in enumerate(groups) if loops[position] in g), -1)
+        end = position + 1
+        while group >= 0 and end < len(loops) and loops[end] in groups[group]:
+            end += 1
+        taken = loops[position:end]
+        if group >= 0 and taken != [d for d in groups[group] if d in taken or d not in units]:
             return None
-        found.append((group, list(range(position, position + length))))
-        position += length
+        found.append((group, list(range(position, end))))
+        position = end
     return found
 
 
+def _units(op: ir.Operation) -> set[int]:
+    """The loops of one iteration of an elementwise op."""
+    return {i for i, size in enumerate(ir.RankedTensorType(op.results[0].type).shape) if size == 1}
+
+
 def _flatten(op: ir.Operation, shape: ir.Operation) -> None:
-    groups, maps = _groups(shape), index_maps(op)
+    groups = _groups(shape)
+    exprs = [_flat_exprs(m, groups, _units(op)) or [] for m in index_maps(op)]
     with ir.InsertionPoint(op), op.location:
-        operands = [_collapsed(v, _exprs(m, groups), shape) for v, m in zip(list(op.operands)[:-1], maps, strict=False)]
+        operands = [_collapsed(v, e) for v, e in zip(list(op.operands)[:-1], exprs, strict=False)]
         # Sizes of the destination: asking the result for them would be another use of it.
         out = empty_like(destinations(shape.operands[0].owner.operation)[0], _flat_type(shape, op))
-        flat = _clone(op, [*operands, out], [_map(m, groups) for m in maps])
+        flat = _clone(op, [*operands, out], [_map(e, len(groups)) for e in exprs])
         attributes = {key: shape.attributes[key] for key in ("reassociation", "static_output_shape")}
         sizes = list(shape.operands)[1:]
         result = ir.Operation.create("tensor.expand_shape", [op.results[0].type], [flat.results[0], *sizes], attributes).result
@@ -125,15 +135,9 @@ def _flatten(op: ir.Operation, shape: ir.Operation) -> None:
     shape.erase()
 
 
-def _exprs(map_: ir.AffineMap, groups: _Groups) -> list[tuple[int, list[int]]]:
-    found = _flat_exprs(map_, groups)
-    assert found is not None
-    return found
-
-
-def _map(map_: ir.AffineMap, groups: _Groups) -> ir.AffineMap:
-    exprs = [ir.AffineExpr.get_dim(g) if g >= 0 else ir.AffineExpr.get_constant(0) for g, _ in _exprs(map_, groups)]
-    return ir.AffineMap.get(len(groups), 0, exprs)
+def _map(exprs: Sequence[tuple[int, list[int]]], loops: int) -> ir.AffineMap:
+    flat = [ir.AffineExpr.get_dim(g) if g >= 0 else ir.AffineExpr.get_constant(0) for g, _ in exprs]
+    return ir.AffineMap.get(loops, 0, flat)
 
 
 def _flat_type(shape: ir.Operation, op: ir.Operation) -> ir.RankedTensorType:
@@ -141,7 +145,7 @@ def _flat_type(shape: ir.Operation, op: ir.Operation) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(source.shape, result.element_type)
 
 
-def _collapsed(value: ir.Value, exprs: Sequence[tuple[int, list[int]]], shape: ir.Operation) -> ir.Value:
+def _collapsed(value: ir.Value, exprs: Sequence[tuple[int, list[int]]]) -> ir.Value:
     """An operand with the dimensions of each group as one."""
     if not isinstance(value.type, ir.RankedTensorType) or all(len(places) == 1 for _, places in exprs):
         return value

@@ -17,6 +17,7 @@ CONTRACTION = """
 #id = affine_map<(n, h, w, c) -> (n, h, w, c)>
 #channel = affine_map<(n, h, w, c) -> (0, c)>
 #line = affine_map<(n, h, w, c) -> (h)>
+#place = affine_map<(n, h, w, c) -> (h, w, c)>
 #moved = affine_map<(n, h, w, c) -> (n, w, h, c)>
 func.func private @contraction_0(%a: tensor<?x64xf32>, %b: tensor<2x64x32xf32>, %out: tensor<?x64xf32>) -> tensor<?x64xf32>
     attributes {relax.kernel} {
@@ -36,13 +37,16 @@ func.func private @contraction_0(%a: tensor<?x64xf32>, %b: tensor<2x64x32xf32>, 
 IMAGE = "tensor<?x7x5x64xf32>"
 
 
-def flattened(other: str, map_: str, body: str = "%p = arith.addf %u, %v : f32", outer: str = "") -> str:
+def flattened(
+    other: str, map_: str, body: str = "%p = arith.addf %u, %v : f32", outer: str = "", size: str = "?x7x5x64"
+) -> str:  # fmt: skip
     """The text of @main, in which an elementwise op reads a convolution's result and another tensor."""
+    sizes = ", ".join(size.replace("?", "%n").split("x"))
     text = f"""{CONTRACTION}
 func.func @main(%x: tensor<?x64xf32>, %w: tensor<2x64x32xf32>, %other: {other}, %n: index, %m: index) -> {IMAGE} {{
   %e = tensor.empty(%m) : tensor<?x64xf32>
   %y = call @contraction_0(%x, %w, %e) : (tensor<?x64xf32>, tensor<2x64x32xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
-  %z = tensor.expand_shape %y [[0, 1, 2], [3]] output_shape [%n, 7, 5, 64] : tensor<?x64xf32> into {IMAGE}
+  %z = tensor.expand_shape %y [[0, 1, 2], [3]] output_shape [{sizes}] : tensor<?x64xf32> into {IMAGE}
   {outer}
   %d = tensor.empty(%n) : {IMAGE}
   %r = linalg.generic {{indexing_maps = [#id, {map_}, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
@@ -54,7 +58,7 @@ func.func @main(%x: tensor<?x64xf32>, %w: tensor<2x64x32xf32>, %other: {other}, 
   return %r : {IMAGE}
 }}"""
     with new_context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
+        module = ir.Module.parse(text.replace("?x7x5x64", size))
         flatten_epilogues(module.operation)
         assert module.operation.verify()
         return next(f.operation.get_asm(use_local_scope=True) for f in functions(module) if name_of(f) == "main")
@@ -70,6 +74,14 @@ def test_what_all_channels_share_keeps_its_shape() -> None:
 def test_another_image_is_flat_too() -> None:
     text = flattened(IMAGE, "#id")
     assert f"tensor.collapse_shape %arg2 [[0, 1, 2], [3]] : {IMAGE} into tensor<?x64xf32>" in text
+    assert text.index("linalg.generic") < text.index("tensor.expand_shape")
+
+
+def test_a_batch_of_one_may_be_missing() -> None:
+    """Of what is added to each element of any image, as positions are."""
+    assert "collapse_shape" not in flattened("tensor<7x5x64xf32>", "#place")
+    text = flattened("tensor<?x5x64xf32>", "#place", size="1x?x5x64")
+    assert "tensor.collapse_shape %arg2 [[0, 1], [2]] : tensor<?x5x64xf32> into tensor<?x64xf32>" in text
     assert text.index("linalg.generic") < text.index("tensor.expand_shape")
 
 
