@@ -128,9 +128,8 @@ def test_tied_weights_of_models_are_held_once(name: str) -> None:
 def test_the_report_says_why_a_weight_is_held_twice() -> None:
     b = rx.Builder()
     with b.function("main"):
-        w = b.weight("wte", (64, 16), "f32")
-        h = b.take(w, b.input("ids", (40,), "i64"))
-        b.output(b.matmul(h, b.permute_dims(w)))
+        ids, w = b.input("ids", (40,), "i64"), b.weight("wte", (64, 16), "f32")
+        b.output(b.matmul(b.take(w, ids), b.permute_dims(w)))
     report = rx.compile(b.build(), cache=False).report
     (section,) = [s for s in report.sections if isinstance(s, SharedWeights)]
     assert section.lines() == ["@main: 'wte' is held twice, 4.0 KiB: 40 rows of 64 are looked up at once"]
