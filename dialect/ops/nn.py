@@ -277,10 +277,10 @@ class Conv2D(Op, name="conv2d"):
 
 
 class PackedConv2D(Op, name="packed_conv2d"):
-    """:class:`Conv2D` of ``x[n, h, w, c]`` with ``channels`` filters that :class:`PackWeight` packed: ``[n, h', w', channels]``.
+    """:class:`Conv2D` of ``x[n, h, w, c]`` with filters that :class:`PackWeight` packed: ``[n, h', w', channels]``.
 
-    Packed is the matrix of filters ``[kh * kw * c / groups, channels]``: of the layout HWIO, the first three dimensions as one.
-    Panels do not span groups.
+    Packed is the matrix of filters ``[kh * kw * c / groups, channels]``, of the layout HWIO with the first three dimensions
+    as one. Panels do not span groups.
     """
 
     x: Operand[Tensor]
