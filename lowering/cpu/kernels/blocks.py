@@ -4,8 +4,8 @@
 
     for unit of 126 rows and 8 panels {                     // what threads share
       sums = fill                                           // on the stack
-      for k step 256 but the last, for panel, for tile { sums += products of these k }
-      for panel, for tile { out = epilogue(sums + products of the last k) } }
+      for k step 256, for panel, for tile { sums += products of these k }
+      for panel, for tile { out = epilogue(sums) } }
 
 What the tiles of a panel read of the right operand then stays in the level-1 cache, and what the panels of a chunk read of the
 left one in level 2; a whole panel of a long k, and all its rows, would come from further away for every tile. Sums add their
@@ -93,11 +93,13 @@ class Blocks:
         em, k = self.emitter, self.contraction.nest.extents[self.contraction.k].static
         assert k is not None
         depth = _depth(k, self.factors)
-        last = (k - 1) // depth * depth
         unit = _Unit(self, point, row, column)
         unit.each_tile(unit.begin)
-        em.each(em.number(0), em.number(last), depth, lambda k: unit.each_product(unit.adding, Steps(k, Size.of(depth))))
-        unit.each_product(unit.ending, Steps(em.number(last), Size.of(k - last)))
+        whole = k // depth * depth
+        em.each(em.number(0), em.number(whole), depth, lambda k: unit.each_product(Steps(k, Size.of(depth))))
+        if k > whole:
+            unit.each_product(Steps(em.number(whole), Size.of(k - whole)))
+        unit.each_tile(unit.end)
 
 
 def _depth(k: int, factors: Factors) -> int:
@@ -116,9 +118,15 @@ class _Unit:
         self.kind = em.vector(blocks.tiles.width, element)
         self.sums = em.scratch(blocks.height * blocks.width, element)
 
-    def each_product(self, body: Callable[[Steps], TileBody], steps: Steps) -> None:
-        """Every tile with some steps of k; of a right factor that takes long, each panel of them is computed first."""
-        self.each_tile(body(steps), steps)
+    def each_product(self, steps: Steps) -> None:
+        """Adds the products of some steps of k; of a right factor that takes long, each panel of them is computed first."""
+
+        def tile(rows: Sequence[Point], columns: Sequence[Column], share: Share, places: Sequence[ir.Value]) -> None:
+            totals = self.blocks.microkernel.sums(rows, columns, share, self._loaded(places), steps)
+            for total, place in zip(totals, places, strict=True):
+                self.emitter.effect("vector.store", [total, self.sums, place])
+
+        self.each_tile(tile, steps)
 
     def each_tile(self, tile: TileBody, steps: Steps | None = None) -> None:
         """Every tile of every panel."""
@@ -183,26 +191,11 @@ class _Unit:
             first = self.emitter.broadcast(self.blocks.results.initial(point), self.blocks.tiles.width)
             self.emitter.effect("vector.store", [first, self.sums, place])
 
-    def adding(self, steps: Steps) -> TileBody:
-        """Adds the products of some steps of k."""
-
-        def tile(rows: Sequence[Point], columns: Sequence[Column], share: Share, places: Sequence[ir.Value]) -> None:
-            totals = self.blocks.microkernel.sums(rows, columns, share, self._loaded(places), steps)
-            for total, place in zip(totals, places, strict=True):
-                self.emitter.effect("vector.store", [total, self.sums, place])
-
-        return tile
-
-    def ending(self, steps: Steps) -> TileBody:
-        """Adds the last products and writes the results."""
-
-        def tile(rows: Sequence[Point], columns: Sequence[Column], share: Share, places: Sequence[ir.Value]) -> None:
-            totals = self.blocks.microkernel.sums(rows, columns, share, self._loaded(places), steps)
-            points = [self.blocks.factors.column_point(row, column) for row in rows for column in columns]
-            for total, point in zip(totals, points, strict=True):
-                self.blocks.results.store(total, point)
-
-        return tile
+    def end(self, rows: Sequence[Point], columns: Sequence[Column], _: Share, places: Sequence[ir.Value]) -> None:
+        """Writes the results: a pass over sums that are near costs less than code for the last block's tiles of their own."""
+        points = [self.blocks.factors.column_point(row, column) for row in rows for column in columns]
+        for point, total in zip(points, self._loaded(places), strict=True):
+            self.blocks.results.store(total, point)
 
     def _loaded(self, places: Sequence[ir.Value]) -> list[ir.Value]:
         return [self.emitter.op("vector.load", [self.sums, place], self.kind) for place in places]

@@ -54,10 +54,24 @@ class Tiles:
         elif whole:
             end = em.add(first, em.number(whole * self.rows))
             loop(first, end, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), shares)))
-        begin = whole * self.rows
-        for number, height in enumerate(low, whole):
-            tile(em.add(first, em.number(begin)), height, Share(em.number(number), shares))
-            begin += height
+        self._low(em.add(first, em.number(whole * self.rows)), low, whole, shares, tile)
+
+    def _low(
+        self, first: ir.Value, heights: list[int], number: int, shares: int, tile: Callable[[ir.Value, int, Share], None]
+    ) -> None:
+        """The last tiles: one code for two of the same height."""
+        em = self.emitter
+        if len(heights) == 2 and heights[0] == heights[1]:
+            height = heights[0]
+
+            def one(row: ir.Value) -> None:
+                place = em.op("arith.divui", [em.sub(row, first), em.number(height)], em.index)
+                tile(row, height, Share(em.add(em.number(number), place), shares))
+
+            em.each(first, em.add(first, em.number(2 * height)), height, one)
+            return
+        for i, height in enumerate(heights):
+            tile(em.add(first, em.number(sum(heights[:i]))), height, Share(em.number(number + i), shares))
 
     def _dynamic(self, first: ir.Value, count: ir.Value, loop: RowLoop, tile: Callable[[ir.Value, int, Share], None]) -> None:
         """Whole tiles in a loop, then tiles of 4, 2 and 1 rows as the rest needs them."""
