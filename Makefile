@@ -17,7 +17,7 @@ demo: $(VENV)/.stamp
 
 # Pyright keeps one processor busy for a minute: the tests have the other one, and both afterwards.
 test: lint lit
-	$(MAKE) --no-print-directory -j2 --output-sync=line types pytest
+	$(MAKE) --no-print-directory -j2 types pytest
 
 lint: $(VENV)/.stamp-test
 	$(BIN)/ruff check
