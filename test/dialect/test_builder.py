@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect import ops  # noqa: F401  fills the dialect
 from relaxir.dialect.relax import Relax
 from relaxir.value import Value
 
