@@ -9,30 +9,14 @@ from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.relax import new_context
 from relaxir.lowering.flat_epilogues import flatten_epilogues
 from relaxir.lowering.outline import outline_kernels
+from support.contractions import PACKED_KERNEL
 
-CONTRACTION = """
-#pk = affine_map<(p, n, k) -> (p, k)>
-#packed = affine_map<(p, n, k) -> (n floordiv 32, k, n mod 32)>
-#pn = affine_map<(p, n, k) -> (p, n)>
+MAPS = """
 #id = affine_map<(n, h, w, c) -> (n, h, w, c)>
 #channel = affine_map<(n, h, w, c) -> (0, c)>
 #line = affine_map<(n, h, w, c) -> (h)>
 #place = affine_map<(n, h, w, c) -> (h, w, c)>
 #moved = affine_map<(n, h, w, c) -> (n, w, h, c)>
-func.func private @contraction_0(%a: tensor<?x64xf32>, %b: tensor<2x64x32xf32>, %out: tensor<?x64xf32>) -> tensor<?x64xf32>
-    attributes {relax.kernel} {
-  %z = arith.constant 0.0 : f32
-  %0 = linalg.fill ins(%z : f32) outs(%out : tensor<?x64xf32>) -> tensor<?x64xf32>
-  %1 = linalg.generic {indexing_maps = [#pk, #packed, #pn], iterator_types = ["parallel", "parallel", "reduction"],
-                       relax.contraction}
-      ins(%a, %b : tensor<?x64xf32>, tensor<2x64x32xf32>) outs(%0 : tensor<?x64xf32>) {
-  ^bb0(%u: f32, %v: f32, %acc: f32):
-    %p = arith.mulf %u, %v : f32
-    %q = arith.addf %acc, %p : f32
-    linalg.yield %q : f32
-  } -> tensor<?x64xf32>
-  return %1 : tensor<?x64xf32>
-}
 """
 IMAGE = "tensor<?x7x5x64xf32>"
 
@@ -42,7 +26,7 @@ def flattened(
 ) -> str:  # fmt: skip
     """The text of @main, in which an elementwise op reads a convolution's result and another tensor."""
     sizes = ", ".join(size.replace("?", "%n").split("x"))
-    text = f"""{CONTRACTION}
+    text = f"""{MAPS}{PACKED_KERNEL}
 func.func @main(%x: tensor<?x64xf32>, %w: tensor<2x64x32xf32>, %other: {other}, %n: index, %m: index) -> {IMAGE} {{
   %e = tensor.empty(%m) : tensor<?x64xf32>
   %y = call @contraction_0(%x, %w, %e) : (tensor<?x64xf32>, tensor<2x64x32xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
@@ -103,7 +87,7 @@ def test_an_image_that_others_read_stays() -> None:
 def test_it_then_is_an_epilogue() -> None:
     text = flattened("tensor<1x64xf32>", "#channel")
     with new_context(), ir.Location.unknown():
-        module = ir.Module.parse(CONTRACTION + text)
+        module = ir.Module.parse(MAPS + PACKED_KERNEL + text)
         outline_kernels(module.operation)
         main = next(str(f) for f in functions(module) if name_of(f) == "main")
     assert len(re.findall("call @", main)) == 1

@@ -6,31 +6,12 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import functions, is_private, name_of
 from relaxir.dialect.relax import new_context
 from relaxir.lowering.outline import KERNEL, outline_kernels
+from support.contractions import PACKED_KERNEL
 
 MAPS = """
-#mk = affine_map<(m, n, k) -> (m, k)>
-#packed = affine_map<(m, n, k) -> (n floordiv 32, k, n mod 32)>
-#mn = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(m, n) -> (m, n)>
 #swap = affine_map<(m, n) -> (n, m)>
 #row = affine_map<(m, n) -> (n)>
-"""
-
-CONTRACTION = """
-func.func private @contraction_0(%a: tensor<?x64xf32>, %b: tensor<2x64x32xf32>, %out: tensor<?x64xf32>) -> tensor<?x64xf32>
-    attributes {relax.kernel} {
-  %z = arith.constant 0.0 : f32
-  %0 = linalg.fill ins(%z : f32) outs(%out : tensor<?x64xf32>) -> tensor<?x64xf32>
-  %1 = linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
-                       relax.contraction}
-      ins(%a, %b : tensor<?x64xf32>, tensor<2x64x32xf32>) outs(%0 : tensor<?x64xf32>) {
-  ^bb0(%u: f32, %v: f32, %acc: f32):
-    %p = arith.mulf %u, %v : f32
-    %q = arith.addf %acc, %p : f32
-    linalg.yield %q : f32
-  } -> tensor<?x64xf32>
-  return %1 : tensor<?x64xf32>
-}
 """
 
 
@@ -46,7 +27,7 @@ def bias(source: str, name: str, map_: str = "#id") -> str:
 
 def outlined(body: str, result: str) -> tuple[list[str], str]:
     """Names of the kernels, and the text of @main."""
-    text = f"""{MAPS}{CONTRACTION}
+    text = f"""{MAPS}{PACKED_KERNEL}
 func.func @main(%x: tensor<?x64xf32>, %w: tensor<2x64x32xf32>, %bias: tensor<64xf32>) -> tensor<?x64xf32> {{
   %c0 = arith.constant 0 : index
   %n = tensor.dim %x, %c0 : tensor<?x64xf32>

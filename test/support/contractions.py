@@ -9,6 +9,35 @@ from support.kernel_harness import Compiled, element_of, function, generic
 MULTIPLY_ADD = "  %p = arith.mulf %x0, %x1 : f32\n  %q = arith.addf %x2, %p : f32\n  linalg.yield %q : f32"
 MARK = ", relax.contraction"
 
+#: A kernel as ``relax_to_linalg`` makes it, with the aliases of its maps, which stand at the top of a module.
+PACKED_KERNEL = """
+#mk = affine_map<(m, n, k) -> (m, k)>
+#packed = affine_map<(m, n, k) -> (n floordiv 32, k, n mod 32)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+func.func private @contraction_0(%a: tensor<?x64xf32>, %b: tensor<2x64x32xf32>, %out: tensor<?x64xf32>) -> tensor<?x64xf32>
+    attributes {relax.kernel} {
+  %z = arith.constant 0.0 : f32
+  %0 = linalg.fill ins(%z : f32) outs(%out : tensor<?x64xf32>) -> tensor<?x64xf32>
+  %1 = linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                       relax.contraction}
+      ins(%a, %b : tensor<?x64xf32>, tensor<2x64x32xf32>) outs(%0 : tensor<?x64xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<?x64xf32>
+  return %1 : tensor<?x64xf32>
+}
+"""
+
+#: Products of ``x0`` with weights ``x1`` of i8 that have a scale ``x2``.
+SCALED_MULTIPLY_ADD = """
+      %u = arith.sitofp %x1 : i8 to f32
+      %v = arith.mulf %u, %x2 : f32
+      %p = arith.mulf %x0, %v : f32
+      %q = arith.addf %x3, %p : f32
+      linalg.yield %q : f32"""
+
 
 def packed(matrix, tile=32):
     """[..., k, n] -> [..., ceil(n / tile), k, tile], zero beyond n."""

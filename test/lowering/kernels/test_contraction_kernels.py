@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from support.contractions import MARK, MULTIPLY_ADD, contraction, packed, with_epilogue
+from support.contractions import MARK, MULTIPLY_ADD, SCALED_MULTIPLY_ADD, contraction, packed, with_epilogue
 from support.kernel_harness import NUMPY, Compiled, function, generic, memref, narrower, random
 
 PACKED = ["(m, n, k) -> (m, k)", "(m, n, k) -> (n floordiv 32, k, n mod 32)", "(m, n, k) -> (m, n)"]
@@ -190,16 +190,10 @@ def test_integers_and_f64():
 
 def test_scales_inside_the_body():
     """Weight-only quantization: B is i8 with one scale per column."""
-    body = """
-      %u = arith.sitofp %x1 : i8 to f32
-      %v = arith.mulf %u, %x2 : f32
-      %p = arith.mulf %x0, %v : f32
-      %q = arith.addf %x3, %p : f32
-      linalg.yield %q : f32"""
     maps = [PACKED[0], PACKED[1], "(m, n, k) -> (n)", PACKED[2]]
     a, b, scale, c = random((5, 9)), random((9, 40), "i8", 1), random((40,), seed=2), np.zeros((5, 40), np.float32)
     types = [memref(a.shape), memref(packed(b).shape, "i8"), memref(scale.shape), memref(c.shape)]
-    Compiled(function(types, generic(maps, "ppr", types, body, MARK)))(a, packed(b), scale, c)
+    Compiled(function(types, generic(maps, "ppr", types, SCALED_MULTIPLY_ADD, MARK)))(a, packed(b), scale, c)
     np.testing.assert_allclose(c, a @ (b * scale), rtol=1e-4, atol=1e-2)
 
 

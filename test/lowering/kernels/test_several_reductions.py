@@ -10,7 +10,7 @@ import pytest
 
 from relaxir.lowering.cpu.codegen import assembly, llvm_ir
 from relaxir.lowering.target import Target
-from support.contractions import MARK, MULTIPLY_ADD, contraction, packed, with_epilogue
+from support.contractions import MARK, MULTIPLY_ADD, SCALED_MULTIPLY_ADD, contraction, packed, with_epilogue
 from support.kernel_harness import NUMPY, Compiled, function, generic, memref, narrower, random
 
 
@@ -184,16 +184,10 @@ def test_quantized_filters():
     case = Convolution(2, 5, 7, 6, 35)
     image, _ = case.arrays()
     filters, scale = random((3, 3, 6, 35), "i8", seed=1), random((35,), seed=2)
-    body = """
-      %u = arith.sitofp %x1 : i8 to f32
-      %v = arith.mulf %u, %x2 : f32
-      %p = arith.mulf %x0, %v : f32
-      %q = arith.addf %x3, %p : f32
-      linalg.yield %q : f32"""
     maps = [*case.maps()[:2], "(p, o, kh, kw, c) -> (o)", case.maps()[2]]
     types = [case.types()[0], memref((3, 3, 3, 6, 16), "i8"), memref((35,)), case.types()[2]]
     out = np.zeros((case.rows, 35), np.float32)
-    Compiled(function(types, generic(maps, "pprrr", types, body, MARK)))(image, case.pack(filters), scale, out)
+    Compiled(function(types, generic(maps, "pprrr", types, SCALED_MULTIPLY_ADD, MARK)))(image, case.pack(filters), scale, out)
     want = case.expected(image, filters * scale)
     np.testing.assert_allclose(out, want, atol=1e-5 * np.abs(want).max(initial=0))
 
