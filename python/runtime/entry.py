@@ -20,7 +20,7 @@ from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block
 from .calls import as_argument, finish, int64_array, pointer_array
 from .library import EntryFunction
 from .manifest import EntrySpec
-from .outputs import Memory, arranged_outputs, memory_range, output_memory
+from .outputs import Memory, arranged_outputs, memory_range, output_address, writable_address
 from .scratch import ScratchPool
 from .shapes import Shape, ShapeSolver
 from .state import State
@@ -49,12 +49,14 @@ class _Plan:
         pointer: its address.
         values: the same by name.
         outputs: dtype, shape and bytes of each output.
+        read: position and bytes of each input that has any.
     """
 
     symbols: Any
     pointer: ctypes.c_void_p
     values: Mapping[str, int]
     outputs: tuple[tuple[np.dtype[Any], Shape, int], ...]
+    read: tuple[tuple[int, int], ...]
 
 
 @dataclass(slots=True)
@@ -115,9 +117,11 @@ class BoundEntry:
         template = [0] * first_weight + [address(w) for w in self._weights] + [0] * len(spec.outputs)
         self._template = pointer_array(template)
         self._frames: list[_Frame] = []
+        self._names = [s.name for s in spec.inputs]
         self._inputs = [(i, s.dtype, s.dtype.alignment) for i, s in zip(spec.input_positions, spec.inputs, strict=True)]
         self._torch: TorchTensors | None = None
         self._torch_inputs: list[tuple[int, Any, int]] = []
+        self._torch_outputs: list[Any] = []
         self._plain_outputs: set[int] = set()
         self._solver = ShapeSolver(spec)
         self._plan = functools.lru_cache(_SHAPES_KEPT)(self._planned)
@@ -144,19 +148,15 @@ class BoundEntry:
             frame = self._frames.pop()
         except IndexError:
             frame = _Frame(type(self._template)(*self._template))
-        arrays: Sequence[object] = inputs
         shapes = self._numpy_shapes(inputs, frame.tensors)
         torch = shapes is None
         if shapes is None:
             shapes = self._torch_shapes(inputs, frame.tensors)
         if shapes is None:
-            arrays, shapes = self._any_shapes(inputs, frame.tensors)
+            _copies, shapes = self._any_shapes(inputs, frame.tensors)  # copies live until the call is done
             torch = any(is_torch(value) for value in inputs)
         plan = self._plan(shapes)
-        if out is not None:
-            results = self._results_in(out, frame, plan, torch, arrays, state)
-        else:
-            results = self._results(frame, plan, torch)
+        results = self._results(frame, plan, torch) if out is None else self._results_in(out, frame, plan, torch, state)
         if self.spec.state:
             self._invoke_with_state(frame, plan, state)
         else:
@@ -212,6 +212,7 @@ class BoundEntry:
         torch = torch_tensors()
         if torch is not None:
             self._torch_inputs = [(i, torch.dtype(dtype), alignment) for i, dtype, alignment in self._inputs]
+            self._torch_outputs = [torch.dtype(o.dtype) for o in self.spec.outputs]
             outputs = enumerate(self.spec.outputs, self._first_output)
             self._plain_outputs = {i for i, o in outputs if o.dtype.isbuiltin == 1 and torch.dtype(o.dtype) is not None}
             self._torch = torch
@@ -241,31 +242,51 @@ class BoundEntry:
             results.append(array)
         return [self._as_torch(i, a) for i, a in enumerate(results, self._first_output)] if torch else results
 
-    def _results_in(
-        self, out: object, frame: _Frame, plan: _Plan, torch: bool, arrays: Sequence[object], state: State | None
-    ) -> list[Any]:
+    def _results_in(self, out: object, frame: _Frame, plan: _Plan, torch: bool, state: State | None) -> list[Any]:
         """What the caller gave, after checking it, and new ones where it gave none."""
-        taken = self._taken(arrays, state)
         results: list[Any] = []
-        for i, value in enumerate(arranged_outputs(self.spec.outputs, out, self._what)):
+        one = type(out) is _ndarray and len(plan.outputs) == 1
+        for i, value in enumerate((out,) if one else arranged_outputs(self.spec.outputs, out, self._what)):
             dtype, shape, nbytes = plan.outputs[i]
             position = self._first_output + i
             if value is None:
                 array, frame.tensors[position] = frame.block(dtype, shape, nbytes)
                 results.append(self._as_torch(position, array) if torch else array)
                 continue
-            found = output_memory(self.spec.outputs[i], value, ArraySpec(dtype, shape), taken)
-            taken.append(Memory([found]))
-            frame.tensors[position] = found[0]
+            spec = self.spec.outputs[i]
+            start = self._plain_address(value, dtype, shape, position) or output_address(spec, value, ArraySpec(dtype, shape))
+            shared = self._sharing(start, start + nbytes, i, frame.tensors, plan, state)
+            if shared is not None:
+                raise RelaxError(f"output '{spec.name}': expected memory of its own, got some that {shared} has")
+            frame.tensors[position] = start
             results.append(value)
         return results
 
-    def _taken(self, arrays: Sequence[object], state: State | None) -> list[Memory]:
-        """What results must not overlap, because a call reads it while it writes them."""
-        spec = self.spec
-        inputs = [memory_range(to_numpy(a, s.name), f"input '{s.name}'") for s, a in zip(spec.inputs, arrays, strict=True)]
-        held = [] if state is None else [memory_range(state[s.name], f"state '{s.name}'") for s in spec.state]
-        return [self._weight_memory, Memory(inputs + held)]
+    def _plain_address(self, value: object, dtype: np.dtype[Any], shape: Shape, position: int) -> int | None:
+        """Where a result may be written to, if it looks like what most callers give; None for everything else."""
+        if type(value) is _ndarray:
+            return writable_address(value, dtype, shape)
+        torch = self._torch or self._found_torch()
+        if torch is None or type(value) is not torch.type:
+            return None
+        return torch.writable_address(value, self._torch_outputs[position - self._first_output], shape, dtype.alignment)
+
+    def _sharing(self, start: int, end: int, output: int, tensors: Any, plan: _Plan, state: State | None) -> str | None:
+        """What of what a call reads or writes before has part of a result's memory, if anything."""
+        if start == end:
+            return None
+        for position, nbytes in plan.read:
+            if start < tensors[position] + nbytes and tensors[position] < end:
+                return f"input '{self.spec.inputs[self.spec.input_positions.index(position)].name}'"
+        for spec in self.spec.state:
+            other = state.address(spec.name) if state is not None else end
+            if start < other + spec.array.nbytes and other < end:
+                return f"state '{spec.name}'"
+        for i in range(output):
+            other, nbytes = tensors[self._first_output + i], plan.outputs[i][2]
+            if nbytes and start < other + nbytes and other < end:
+                return f"output '{self.spec.outputs[i].name}'"
+        return self._weight_memory.overlap(start, end)
 
     @functools.cached_property
     def _weight_memory(self) -> Memory:
@@ -312,11 +333,18 @@ class BoundEntry:
             (o.dtype, s, math.prod(s) * o.dtype.itemsize) for o, s in zip(self.spec.outputs, solved.outputs, strict=True)
         )
         symbols = int64_array(solved.symbols)
-        return _Plan(symbols, ctypes.c_void_p(ctypes.addressof(symbols)), values, outputs)
+        sizes = ((i, math.prod(s) * d.itemsize) for (i, d, _), s in zip(self._inputs, shapes, strict=True))
+        read = tuple((i, nbytes) for i, nbytes in sizes if nbytes)
+        return _Plan(symbols, ctypes.c_void_p(ctypes.addressof(symbols)), values, outputs, read)
 
     def _arranged(self, inputs: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         """Positional and named inputs in the entry's order."""
-        names = [s.name for s in self.spec.inputs]
+        names = self._names
+        if len(inputs) + len(named) == len(names):
+            try:
+                return (*inputs, *[named[n] for n in names[len(inputs) :]])
+            except KeyError:
+                pass
         expected = f"{len(names)} input{'' if len(names) == 1 else 's'} ({', '.join(names)})"
         unknown = [n for n in named if n not in names]
         if unknown:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import ctypes
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
+
+import numpy as np
 
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, address, is_torch, to_numpy
 from .manifest import TensorSpec
 
-__all__ = ["Memory", "arranged_outputs", "memory_range", "output_memory"]
+__all__ = ["Memory", "arranged_outputs", "memory_range", "output_address", "writable_address"]
+
+# Looked up once: a call takes both for every result.
+_addressof, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 class Memory:
@@ -27,7 +33,7 @@ class Memory:
     def overlap(self, first: int, last: int) -> str | None:
         """What is in a range, if anything."""
         # What starts before the end of it and ends last is what overlaps it, if any does: ends grow with starts.
-        position = bisect_right(self._firsts, last - 1) - 1
+        position = bisect_left(self._firsts, last) - 1
         if first >= last or position < 0 or self._ranges[position][1] <= first:
             return None
         return self._ranges[position][2]
@@ -45,25 +51,37 @@ def arranged_outputs(specs: Sequence[TensorSpec], out: object, entry: str) -> li
     Raises:
         RelaxError: there are too many or too few, or one by an unknown name.
     """
+    is_mapping = isinstance(out, Mapping)
+    found = list(cast("Sequence[object]", out)) if isinstance(out, (list, tuple)) else [out]
+    if not is_mapping and len(found) == len(specs):
+        return found
     names = [s.name for s in specs]
     expected = f"{len(names)} output{'' if len(names) == 1 else 's'} ({', '.join(names)})"
-    if isinstance(out, Mapping):
+    if is_mapping:
         given = cast("Mapping[object, object]", out)
         unknown = [n for n in given if n not in names]
         if unknown:
             raise RelaxError(f"{entry}: expected {expected}, got one named '{unknown[0]}'")
         return [given.get(n) for n in names]
-    found = list(cast("Sequence[object]", out)) if isinstance(out, (list, tuple)) else [out]
-    if len(found) != len(names):
-        raise RelaxError(f"{entry}: expected {expected}, got {len(found)}")
-    return found
+    raise RelaxError(f"{entry}: expected {expected}, got {len(found)}")
 
 
-def output_memory(spec: TensorSpec, value: object, expected: ArraySpec, taken: Sequence[Memory]) -> tuple[int, int, str]:
+def writable_address(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...]) -> int | None:
+    """Where an array lies that looks as most do: contiguous, aligned, writable; None for any other, which may be right, too."""
+    if array.shape != shape or (array.dtype is not dtype and array.dtype != dtype):
+        return None
+    try:
+        start = _addressof(_from_buffer(cast(Any, array)))
+    except (TypeError, ValueError, BufferError):
+        return None
+    return None if start % dtype.alignment else start
+
+
+def output_address(spec: TensorSpec, value: object, expected: ArraySpec) -> int:
     """Where a call may write an output to.
 
     Raises:
-        RelaxError: it has another dtype or shape, has gaps, must not be written to, or shares memory with what a call reads.
+        RelaxError: it has another dtype or shape, has gaps, or must not be written to.
     """
     what = f"output '{spec.name}'"
     if is_torch(value) and getattr(value, "requires_grad", False):
@@ -74,9 +92,4 @@ def output_memory(spec: TensorSpec, value: object, expected: ArraySpec, taken: S
     flags = array.flags
     if not (flags.writeable and flags.c_contiguous and flags.aligned):
         raise RelaxError(f"{what}: expected memory that is contiguous, aligned and writable")
-    found = memory_range(array, what)
-    for memory in taken:
-        shared = memory.overlap(*found[:2])
-        if shared is not None:
-            raise RelaxError(f"{what}: expected memory of its own, got some that {shared} has")
-    return found
+    return address(array)

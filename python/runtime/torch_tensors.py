@@ -33,6 +33,18 @@ class TorchTensors:
         known = dtype.isbuiltin == 1 or dtype.name in TORCH_BITS
         return getattr(self._torch, dtype.name, None) if known else None
 
+    def writable_address(self, tensor: Any, dtype: Any, shape: tuple[int, ...], alignment: int) -> int | None:
+        """Where a tensor lies that looks as most do: dense, contiguous, without gradient; None for any other."""
+        if tensor.dtype is not dtype or tensor.shape != shape or tensor.requires_grad:
+            return None
+        if tensor.layout is not self.strided or not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg():
+            return None
+        try:
+            start = tensor.data_ptr()
+        except RuntimeError:  # has no memory, as within transformations of functions
+            return None
+        return None if start % alignment else start
+
 
 @cache
 def _of(torch: Any) -> TorchTensors:
