@@ -18,7 +18,7 @@ from ...target import Target
 from .access import Point
 from .contraction import Contraction, Factor
 from .emitter import Emitter
-from .factors import Column, Factors
+from .factors import Column, Factors, Share, Steps
 from .nest import Operand
 
 __all__ = ["DotSums"]
@@ -59,12 +59,20 @@ class DotSums:
         return DotSums(contraction, factors, emitter, name)
 
     def accumulate(
-        self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value], copies: int
+        self,
+        rows: Sequence[Point],
+        columns: Sequence[Column],
+        share: Share,
+        start: Sequence[ir.Value],
+        copies: int,
+        steps: Steps,
     ) -> list[ir.Value]:
-        """Adds all products to ``start``; ``copies`` is how many accumulators each sum has, so that additions overlap."""
+        """Adds the products of some steps of k to ``start``, from an even one on.
+
+        ``copies`` is how many accumulators each sum has, so that additions overlap.
+        """
         em, memory, count, several = self.emitter, self.factors.memory, len(start), max(_UNROLLED, copies)
-        k, zero = self.contraction.k, em.number(0)
-        depth = self.contraction.nest.extents[k].static
+        k, zero, depth = self.contraction.k, em.number(0), steps.count.static
         assert depth is not None
         left = [memory.index(self.left.offset, row.at(k, zero)) for row in rows]
         n, first = self.contraction.n, rows[0].at(k, zero)
@@ -72,10 +80,13 @@ class DotSums:
 
         def step(pair: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             result = list(sums)
+            if share.of:
+                begin = em.mul(pair, em.number(2))
+                self.factors.fetch_next(rows[0], columns[0][0], steps, begin, 2 * several, share)
             for i in range(several):
                 own = slice(i % copies * count, (i % copies + 1) * count)
                 at = em.add(pair, em.number(i)) if i else pair
-                vectors = self._vectors(right, at, fetch=len(rows) >= _FETCHING_ROWS)
+                vectors = self._vectors(right, at, fetch=not share.of and len(rows) >= _FETCHING_ROWS)
                 result[own] = self._dots([self._pair(base, at) for base in left], vectors, result[own])
             return result
 
@@ -84,18 +95,19 @@ class DotSums:
 
         pairs = depth // 2
         whole = pairs // several * several
+        begin = em.op("arith.shrui", [steps.first, em.number(1)], em.index)
+        middle, end = em.add(begin, em.number(whole)), em.add(begin, em.number(pairs))
         carried = [*start, *[em.constant(0, start[0].type)] * (count * (copies - 1))]
         if whole:
-            carried = em.loop(zero, em.number(whole), several, step, carried)
+            carried = em.loop(begin, middle, several, step, carried)
         totals = carried[:count]
         for c in range(1, copies):
             more = carried[c * count : (c + 1) * count]
             totals = [em.op("arith.addf", [a, b], a.type) for a, b in zip(totals, more, strict=True)]
         if pairs > whole:
-            totals = em.loop(em.number(whole), em.number(pairs), 1, one, totals)
+            totals = em.loop(middle, end, 1, one, totals)
         if depth % 2:
-            last = em.number(pairs)
-            totals = self._dots([self._last(base, last) for base in left], self._vectors(right, last), totals)
+            totals = self._dots([self._last(base, end) for base in left], self._vectors(right, end), totals)
         return totals
 
     def _vectors(self, bases: Sequence[ir.Value], pair: ir.Value, *, fetch: bool = False) -> list[ir.Value]:

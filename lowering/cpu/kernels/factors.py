@@ -101,6 +101,11 @@ class Factors:
         """The left factor in every lane."""
         return self.emitter.broadcast(self._factor(self.contraction.left, point), self.width)
 
+    def value(self, part: Factor, point: Point) -> ir.Value:
+        """The value of a part of a factor; a scalar where the point has no lanes, or where it is the same in all."""
+        environment = self._environment(part.operands, part.operations, point)
+        return self.body.value(self.body.item(part.value, environment), point)
+
     def right(self, row: Point, columns: Sequence[Column]) -> list[ir.Value]:
         """The right factor of each column."""
         return [self._right(row, column, j) for j, column in enumerate(columns)]
@@ -125,7 +130,7 @@ class Factors:
         """The same for several tiles: each asks for its share of what follows, in order, ``count`` steps of k at a time."""
         em, panel, k_dim = self.emitter, self.width * self.vectors, self.contraction.k
         for operand in () if self.is_staged else self.contraction.right.operands:
-            if operand.buffer is None or operand.offset.factor(k_dim).static != panel:
+            if operand.buffer is None or not self._is_row_by_row(operand):
                 continue
             following = share.following or Following(em.add(column, em.number(panel)), steps.first)
             beyond = row.at(k_dim, following.step).at(self.contraction.n, following.column, panel)
@@ -137,6 +142,13 @@ class Factors:
             size = element_bits(operand.buffer.element) // 8
             for line in range(max(1, count * panel * size // share.of // _LINE)):
                 em.prefetch(operand.buffer.flat, em.add(at, em.number(line * _LINE // size)))
+
+    def _is_row_by_row(self, operand: Operand) -> bool:
+        """Whether a panel has its steps of k one after the other, or groups of neighbours among them."""
+        k, panel = self.contraction.k, self.width * self.vectors
+        floors = [(a.divisor, f.static) for a, f in operand.offset.terms if not isinstance(a, int) and a.inner == Linear.dim(k)]
+        along = operand.offset.factor(k).static
+        return along == panel or (along == 1 and [(g, g * panel - g) for g, _ in floors] == floors != [])
 
     def vectors_at_once(self, most: int) -> int:
         """How many vectors a tile may take of as many accumulators: half, when the registers hold words or zero points, too."""

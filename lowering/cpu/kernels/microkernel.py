@@ -12,6 +12,7 @@ from .dot_sums import DotSums
 from .emitter import Emitter
 from .factors import Column, Factors, Share, Steps
 from .grouped_sums import GroupedSums
+from .integer_sums import IntegerSums
 from .results import Results
 
 __all__ = ["Microkernel"]
@@ -40,10 +41,16 @@ class Microkernel:
     """Builds tiles of one contraction."""
 
     def __init__(
-        self, contraction: Contraction, factors: Factors, results: Results, emitter: Emitter, dots: DotSums | None = None
+        self,
+        contraction: Contraction,
+        factors: Factors,
+        results: Results,
+        emitter: Emitter,
+        dots: DotSums | None = None,
+        integers: IntegerSums | None = None,
     ):
         self.contraction, self.factors, self.results, self.emitter = contraction, factors, results, emitter
-        self.dots = dots
+        self.dots, self.integers = dots, integers
         self.extents, self.memory = contraction.nest.extents, factors.memory
 
     def panels_at_once(self, rows: int, vectors: int) -> int:
@@ -53,7 +60,7 @@ class Microkernel:
     @property
     def takes_steps(self) -> bool:
         """Whether :meth:`sums` may be given some steps of k only; those of a factor that takes long are staged."""
-        return self.dots is None and (self.factors.is_long() or not self.factors.has_groups)
+        return self.integers is None and (self.dots is not None or self.factors.is_long() or not self.factors.has_groups)
 
     def tile(self, rows: Sequence[Point], columns: Sequence[Column], share: Share) -> None:
         """Accumulates in registers, then stores, through the epilogue if there is one."""
@@ -72,15 +79,17 @@ class Microkernel:
     ) -> list[ir.Value]:
         """Adds the products of some steps of k, or of all; several copies of few accumulators make additions overlap."""
         count, copies = len(start), max(1, _IN_FLIGHT // len(start))
+        steps = steps or Steps(self.emitter.number(0), self.extents[self.contraction.k])
+        if self.integers is not None:
+            return self.integers.accumulate(rows, columns, start, copies)
         if self.dots is not None:
-            return self.dots.accumulate(rows, columns, start, copies)
+            return self.dots.accumulate(rows, columns, share, start, copies, steps)
         if self.factors.has_groups:
             copies = max(1, self.factors.vectors_at_once(_IN_FLIGHT) // len(start))
             fetches = len(rows) >= _FETCHING_ROWS
             return GroupedSums(self.contraction, self.factors, self.emitter, copies, fetches).accumulate(rows, columns, start)
         zero = self.emitter.constant(0, start[0].type)
         carried = [*start, *[zero] * (count * (copies - 1))]
-        steps = steps or Steps(self.emitter.number(0), self.extents[self.contraction.k])
         carried = self._outer(self.contraction.outer, _Tile(rows, columns, share, copies, steps), carried)
         totals = carried[:count]
         for c in range(1, copies):

@@ -11,6 +11,7 @@ import pytest
 import relaxir as rx
 from relaxir.compiler import DEFAULT_PIPELINE
 from relaxir.lowering.cpu.codegen import assembly
+from relaxir.lowering.cpu.kernels import blocks
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for, generated
 
@@ -139,3 +140,18 @@ def test_quantized_weights_stay_narrow_and_others_stay_f32() -> None:
     for got, want in zip(executable(*inputs), rx.evaluate(module, "main", *inputs, weights=weights), strict=True):
         got, want = got.astype(np.float32), want.astype(np.float32)
         np.testing.assert_allclose(got, want, rtol=2**-7, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("name", ["znver4", "neoverse-v1"])
+def test_blocks_of_a_long_k(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for constant, value in {"_LONG": 16, "_DEPTH": 16, "_ROWS": 12, "_PANELS": 2, "_FEW_UNITS": 0}.items():
+        monkeypatch.setattr(blocks, constant, value)
+    module, rng = product((37, 41, 150), ("m", 40, 33)), np.random.default_rng(3)
+    weights = {"f0": rng.standard_normal((41, 150)).astype(BF16), "f1": rng.standard_normal((40, 33)).astype(BF16)}
+    assert "= alloca" in generated(module, name)  # sums are kept on the stack
+    executable = compile_for(module, name)
+    executable.bind(executable.prepare(weights))
+    for entry, rows in (("f0", 37), ("f1", 1), ("f1", 29)):
+        x = rng.standard_normal((rows, weights[entry].shape[0])).astype(BF16)
+        (want,) = rx.evaluate(module, entry, x, weights={entry: weights[entry]})
+        np.testing.assert_allclose(executable(x, entry=entry), want, rtol=0, atol=2e-6 * np.abs(want).max())
