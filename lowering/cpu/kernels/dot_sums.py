@@ -25,8 +25,12 @@ __all__ = ["DotSums"]
 
 # Pairs of rows in one iteration, at least: four rows, as many as a loop over single rows takes.
 _UNROLLED = 2
-# How far ahead of what is read the right factor is fetched, in elements: 2 KiB, where tiles have so many rows.
-_AHEAD, _FETCHING_ROWS = 1024, 3
+# How far ahead of what is read the right factor is fetched, in elements: 4 KiB, where tiles have so many rows. On Zen 4 8 rows
+# of 4096 x 4096 take 0.95 of the time that they take with 2 KiB, and 4 rows without fetching 0.9.
+_AHEAD, _FETCHING_ROWS = 2048, 5
+# Bytes that an iteration reads for fewer rows: prefetchers follow few loads of short strides best. One row reads 0.94 of what
+# memory gives on Zen 4, 0.86 with 512 bytes an iteration or by several panels at once.
+_PER_ITERATION = 128
 # Dimensions of a packed matrix: panels, pairs of rows, columns, a row of the pair.
 _GROUPED = 4
 
@@ -72,6 +76,9 @@ class DotSums:
         ``copies`` is how many accumulators each sum has, so that additions overlap.
         """
         em, memory, count, several = self.emitter, self.factors.memory, len(start), max(_UNROLLED, copies)
+        if len(rows) < _FETCHING_ROWS:
+            several = max(1, _PER_ITERATION // (4 * self.factors.width * len(columns)))
+            copies = min(copies, several)
         k, zero, depth = self.contraction.k, em.number(0), steps.count.static
         assert depth is not None
         left = [memory.index(self.left.offset, row.at(k, zero)) for row in rows]
