@@ -79,6 +79,11 @@ class Target:
         return self.has("avx512bf16", "avxneconvert", "bf16")
 
     @property
+    def has_scalef(self) -> bool:
+        """Whether ``vscalefps`` multiplies f32 by powers of two, in vectors of any width."""
+        return self.has("avx512vl")
+
+    @property
     def bf16_dot(self) -> str | None:
         """LLVM's name for the instruction that adds products of pairs of bf16 to a vector of f32, if there is one."""
         if self.has("avx512bf16") and self.vector_bits == 512:

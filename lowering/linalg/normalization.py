@@ -10,7 +10,7 @@ from ...dialect.inference import normalize_axes, normalize_axis
 from .builder import Builder, Input, Tensor, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, storage_dtype
-from .reduction import TOTAL, accumulated, extreme, reduce, reduce_elements
+from .reduction import LARGEST, TOTAL, accumulated, reduce, reduce_elements
 from .registry import Source, lowering
 from .scalar import Scalar, decay, math
 from .statistical import divided, mean_of, squared_distances
@@ -29,7 +29,7 @@ def softmax(b: Builder, x: Tensor, axis: int, dtype: ir.Type) -> ir.Value:
     sizes, loops = b.sizes(x), range(x.rank)
     rows = [i for i in loops if i != axis]
     element = accumulator_type(x.dtype)
-    best = reduce(b, x, [axis], extreme(x.dtype, "max"))
+    best = reduce(b, x, [axis], LARGEST)
 
     def power(value: ir.Value, most: ir.Value, _: ir.Value) -> ir.Value:
         return decay(load(value, x.dtype) - Scalar(most)).value
@@ -49,7 +49,7 @@ def _lower_log_softmax(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
     rows = [i for i in range(x.rank) if i != axis]
-    best = reduce(b, x, [axis], extreme(x.dtype, "max"))
+    best = reduce(b, x, [axis], LARGEST)
     sums = reduce_elements(b, x, [axis], TOTAL, lambda e, m: decay(accumulated(e, x.dtype) - Scalar(m)), (best, rows))
 
     def body(value: ir.Value, most: ir.Value, summed: ir.Value, _: ir.Value) -> ir.Value:

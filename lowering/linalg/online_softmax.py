@@ -31,8 +31,8 @@ from .contraction import Matrix, factor, sum_products
 from .conversion import load, store
 from .dtypes import accumulator_type, is_boolean
 from .kernel import choose_all, local, loop
-from .reduction import TOTAL, Reduction, accumulated, extreme
-from .scalar import Scalar, decay, maximum, select
+from .reduction import LARGEST, TOTAL, Reduction, accumulated, extreme
+from .scalar import Scalar, decay, larger, select
 from .slicing import extract_slice, insert_slice
 from .views import View
 
@@ -196,7 +196,7 @@ class Rows:
                 for i, column in enumerate(self._columns())
             ]
             before = self._negative(most)
-            most = b.generic("p", [(found[1], [0])], most, lambda m, x: maximum(Scalar(x), Scalar(m)).value)
+            most = b.generic("p", [(found[1], [0])], most, lambda m, x: larger(Scalar(x), Scalar(m)).value)
             old = b.generic("p", [(most, [0])], before, lambda m, n: decay(-(Scalar(n) + Scalar(m))).value)
             share = local([self.size], self._wide)
             new = b.generic("p", [(found[1], [0]), (most, [0])], share, lambda x, m, _: decay(Scalar(x) - Scalar(m)).value)
@@ -241,7 +241,7 @@ class Rows:
         scores = self._causal(scores, place, keys) if self.attention.causal and not self.by_head else scores
         scores = self._masked(scores, place, keys) if self.attention.mask is not None else scores
         before = None if alone else self._negative(most)
-        most = self._reduced(scores, most, Reduction(maximum, 0))
+        most = self._reduced(scores, most, LARGEST)
         if before is not None:
             old = b.generic("p", [(most, [0])], before, lambda m, n: decay(-(Scalar(n) + Scalar(m))).value)
             sums = b.generic("p", [(old, [0])], sums, _times)

@@ -11,9 +11,10 @@ from ...dialect.inference import is_float
 from .builder import ZERO, Builder, Input, Size, Tensor, index
 from .conversion import load, store
 from .dtypes import accumulator_type, integer_range, is_boolean, is_unsigned, storage_dtype
-from .scalar import Number, Scalar, emit, maximum, minimum
+from .scalar import Number, Scalar, emit, larger, maximum, minimum
 
 __all__ = [
+    "LARGEST",
     "PRODUCT",
     "TOTAL",
     "Reduction",
@@ -36,6 +37,8 @@ class Reduction:
 
 
 TOTAL = Reduction(lambda x, y: x + y, 0)
+#: The largest of floats; NaN are passed over, for where what is computed from all elements anyway is NaN.
+LARGEST = Reduction(larger, -math.inf)
 PRODUCT = Reduction(lambda x, y: x * y, 1)
 
 

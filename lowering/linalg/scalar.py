@@ -8,9 +8,9 @@ Numbers mix with scalars and take their type::
 from __future__ import annotations
 
 from ...dialect.bindings import ir
-from ..generics import NOT_POSITIVE
+from ..generics import NOT_POSITIVE, NUMBER_FIRST
 
-__all__ = ["Number", "Scalar", "constant", "decay", "emit", "math", "maximum", "minimum", "select"]
+__all__ = ["Number", "Scalar", "constant", "decay", "emit", "larger", "math", "maximum", "minimum", "select"]
 
 Number = int | float | bool
 
@@ -162,6 +162,11 @@ def select(condition: Scalar, x: Scalar | Number, y: Scalar | Number) -> Scalar:
 def maximum(x: Scalar, y: Scalar | Number) -> Scalar:
     """The larger one; NaN if one is NaN."""
     return _extreme(x, y, "max")
+
+
+def larger(best: Scalar, x: Scalar) -> Scalar:
+    """The larger one of a number and of ``x``, which may be a NaN: that is passed over. One instruction, not five."""
+    return best.like(emit("arith.maxnumf", best.type, best.value, x.value, **{NUMBER_FIRST: ir.UnitAttr.get()}))
 
 
 def minimum(x: Scalar, y: Scalar | Number) -> Scalar:

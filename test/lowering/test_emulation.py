@@ -20,6 +20,10 @@ BF16_PAIRS = (
 NEON_PAIRS = "call <4 x float> @llvm.aarch64.neon.bfdot.v4f32.v8bf16(<4 x float> %v0, <8 x bfloat> %v1, <8 x bfloat> %v2)"
 BYTE_QUADS = "call <{n} x i32> @llvm.x86.avx512.vpdpbusd.{bits}(<{n} x i32> %v0, <{m} x i8> %v1, <{m} x i8> %v2)"
 
+SCALED = (
+    "call <{n} x float> @llvm.x86.avx512.mask.scalef.ps.{bits}(<{n} x float> %v0, <{n} x float> %v1, <{n} x float> %v0, {rest})"
+)
+
 
 def run(instruction: str, element: str, lanes: int, *arguments: np.ndarray) -> np.ndarray:
     """Executes one instruction on %v0, %v1... which are vectors in memory."""
@@ -115,3 +119,17 @@ def test_bf16_is_rounded_and_widened(lanes: int) -> None:
 def test_unknown_instructions_are_not_dropped() -> None:
     with pytest.raises(AssertionError, match=r"no emulation of @llvm.x86.avx512.sitofp.round"):
         emulated("%x = call <8 x double> @llvm.x86.avx512.sitofp.round(<8 x i64> %y, i32 4)")
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_numbers_are_scaled_and_rounded_once(lanes: int) -> None:
+    rng = np.random.default_rng(lanes)
+    rest = "i16 -1, i32 4" if lanes == 16 else "i8 -1"
+    instruction = SCALED.format(n=lanes, bits=32 * lanes, rest=rest)
+    for low, high in ((-151, -120), (-20, 20), (100, 129)):
+        x, n = rng.uniform(0.7, 1.5, lanes).astype(np.float32), rng.integers(low, high, lanes).astype(np.float32)
+        with np.errstate(over="ignore", under="ignore"):
+            want = (x.astype(np.float64) * 2.0**n).astype(np.float32)
+        np.testing.assert_array_equal(run(instruction, "float", lanes, x, n), want)
+    x[:2], n[1] = np.nan, np.nan
+    assert np.isnan(run(instruction, "float", lanes, x, n)[:2]).all()

@@ -184,6 +184,31 @@ define hidden {result} @{name}({result} %sum, {pairs} %a, {pairs} %b) {{
   %b.0 = call {result} @{normal}({ints} %b.low)"""
 
 
+def _scaled(match: re.Match[str]) -> _Call:
+    """``vscalefps`` of numbers near 1 (or NaN) by whole exponents from -252 to 252: two factors, of which the first is exact."""
+    lanes = int(match["bits"]) // 32
+    name, result, ints = f"emulate.scalef.{lanes}", f"<{lanes} x float>", f"<{lanes} x i32>"
+    others = f"{result}, i{max(8, lanes)}" + ", i32" * (lanes == 16)
+    definition = f"""define hidden {result} @{name}({result} %x, {result} %n, {others}) {{
+  %known = fcmp ord {result} %n, zeroinitializer
+  %number = select <{lanes} x i1> %known, {result} %n, {result} zeroinitializer
+  %exponent = fptosi {result} %number to {ints}
+  %half = ashr {ints} %exponent, splat (i32 1)
+  %rest = sub {ints} %exponent, %half
+  %half.biased = add {ints} %half, splat (i32 127)
+  %rest.biased = add {ints} %rest, splat (i32 127)
+  %half.bits = shl {ints} %half.biased, splat (i32 23)
+  %rest.bits = shl {ints} %rest.biased, splat (i32 23)
+  %s = bitcast {ints} %half.bits to {result}
+  %t = bitcast {ints} %rest.bits to {result}
+  %exact = fmul {result} %x, %s
+  %product = fmul {result} %exact, %t
+  ret {result} %product
+}}
+"""
+    return _Call(name, result, match["arguments"], definition)
+
+
 def _neon_pairs(match: re.Match[str]) -> _Call:
     """``bfdot``, as Arm's manual has it without FEAT_EBF16.
 
@@ -250,5 +275,6 @@ _INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
     (rf"fpext <(?P<count>\d+) x bfloat> {_VALUE} to <\d+ x float>", _widened),
     (r"call <\d+ x float> @llvm\.x86\.avx512bf16\.dpbf16ps\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _bf16_pairs),
     (r"call <4 x float> @llvm\.aarch64\.neon\.bfdot\.v4f32\.v8bf16\((?P<arguments>[^()]*)\)", _neon_pairs),
+    (r"call <\d+ x float> @llvm\.x86\.avx512\.mask\.scalef\.ps\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _scaled),
     (r"call <\d+ x i32> @llvm\.x86\.avx512\.vpdpbusd\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _byte_quads),
 )

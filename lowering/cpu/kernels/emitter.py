@@ -92,6 +92,15 @@ class Emitter:
         attributes = {name: operation.attributes[name] for name in operation.attributes}
         return self._create(operation.name, operands, [result], attributes, 0, self._point).results[0]
 
+    def intrinsic(self, name: str, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:
+        """A call of one of LLVM's intrinsics for a target."""
+        attributes = {
+            "intrin": ir.StringAttr.get(name, self.context),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([], self.context),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0], self.context),
+        }
+        return self.op("llvm.call_intrinsic", operands, result, attributes)
+
     def compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """``arith.cmpi`` of two scalars or vectors of integers."""
         number = _PREDICATES.index(predicate)
@@ -246,9 +255,29 @@ class Emitter:
             distance *= 2
         return result
 
+    def lanes(self, vector: ir.Value, first: int, count: int) -> ir.Value:
+        """Some neighbouring lanes."""
+        if (first, count) == (0, ir.VectorType(vector.type).shape[0]):
+            return vector
+        return self._shuffle((vector, vector), range(first, first + count))
+
+    def first_lane(self, vector: ir.Value) -> ir.Value:
+        """Its first element."""
+        position = {"static_position": ir.DenseI64ArrayAttr.get([0], self.context)}
+        return self.op("vector.extract", [vector], ir.VectorType(vector.type).element_type, position)
+
+    def joined(self, parts: Sequence[ir.Value]) -> ir.Value:
+        """One vector of the lanes of a power of two of vectors."""
+        joined = list(parts)
+        while len(joined) > 1:
+            count = 2 * ir.VectorType(joined[0].type).shape[0]
+            joined = [self._shuffle((a, b), range(count)) for a, b in zip(joined[::2], joined[1::2], strict=True)]
+        return joined[0]
+
     def _shuffle(self, pair: tuple[ir.Value, ir.Value], lanes: Sequence[int]) -> ir.Value:
         mask = ir.DenseI64ArrayAttr.get(list(lanes), self.context)
-        return self.op("vector.shuffle", pair, pair[0].type, {"mask": mask})
+        kind = self.vector(len(lanes), ir.VectorType(pair[0].type).element_type)
+        return self.op("vector.shuffle", pair, kind, {"mask": mask})
 
     # -- control flow ----------------------------------------------------------------------------------------------
 

@@ -36,6 +36,8 @@ _STRAIGHT = 2
 # A loop of fewer iterations is not shared by threads: one inside of it may be.
 SHARED_AT_LEAST = 4
 
+_EXTREMES = ("arith.maximumf", "arith.minimumf", "arith.maxnumf")
+
 Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.Value]]
 
 
@@ -305,7 +307,16 @@ class Loops:
         return self.emitter.constant(COMBINERS[operation.name].neutral_of(operand.argument.type), kind)
 
     def _reduce(self, operation: ir.Operation, vector: ir.Value) -> ir.Value:
-        return self.emitter.reduce(COMBINERS[operation.name].kind, vector)
+        """All lanes combined; extremes of floats by halves, for LLVM would look for NaN at each step."""
+        em, kind = self.emitter, ir.VectorType(vector.type)
+        if not isinstance(kind.element_type, ir.F32Type) or operation.name not in _EXTREMES:
+            return em.reduce(COMBINERS[operation.name].kind, vector)
+        count = kind.shape[0]
+        while count > 1:
+            count //= 2
+            halves = [em.lanes(vector, at, count) for at in (0, count)]
+            vector = em.clone(operation, halves, halves[0].type)
+        return em.first_lane(vector)
 
     # -- the vector loop -------------------------------------------------------------------------------------------
 

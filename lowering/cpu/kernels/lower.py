@@ -35,7 +35,7 @@ def lower_kernels(module: ir.Operation, target: Target) -> None:
     _generalize(module)
     for function in functions(module):
         _lower_function(function, target)
-    expand_math(module)
+    expand_math(module, target)
     expand_fma(module, target)
     expand_narrow_floats(module, target)
 

@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
 from ....dialect.functions import body_of, functions
-from ...generics import NOT_POSITIVE
+from ...generics import NOT_POSITIVE, NUMBER_FIRST
+from ...target import Target
 from .emitter import Emitter
 
 __all__ = ["EXPANDED", "expand_math"]
@@ -27,14 +28,21 @@ __all__ = ["EXPANDED", "expand_math"]
 _ROUND = 12582912.0
 _ROUND_BITS = 0x4B400000
 _LOG2_E = 1.44269504088896341
+# Below this exp is 0, above 89 it is infinite.
+_EXP_LOW = -104.5
+# So many doublings keep the smallest exp of what is not positive a normal number.
+_DECAY_BIAS = 24
+# The widest form of scalef wants to be told how to round: as the processor is set to.
+_LANES_512, _CURRENT_ROUNDING = 16, 4
 # ln 2 and pi / 2 in parts, so that a small integer times the first part is exact (Cody and Waite).
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
 _HALF_PI = (1.57079601, 3.13916473e-07, 5.39030253e-15)
 # Beyond this the three parts of pi / 2 are too few for 1e-6; such arguments go to libm.
 _TRIGONOMETRIC_LIMIT = 1e5
 
-# Minimax polynomials, highest power first. exp, log: Cephes (Moshier); tanh, erf: Eigen; sin, cos: N. Juffa.
-_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+# Minimax polynomials, highest power first. exp: fitted here, `1 + r + r * r * p(r)` is off by 3e-9; log: Cephes
+# (Moshier); tanh, erf: Eigen; sin, cos: N. Juffa.
+_EXP = (1.3814540579915047e-3, 8.36874544620514e-3, 4.166838899254799e-2, 0.1666652113199234, 0.4999999403953552)
 _LOG = (
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
     2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
@@ -57,7 +65,7 @@ _SIN = (2.86567956e-6, -1.98559923e-4, 8.33338592e-3, -1.66666672e-1)
 _COS = (2.44331571e-5, -1.38873162e-3, 4.16666456e-2, -0.5, 1.0)
 
 
-def expand_math(module: ir.Operation) -> None:
+def expand_math(module: ir.Operation, target: Target) -> None:
     """Replaces the operations in place, in every function; those without an expansion stay and become calls of libm."""
     for function in functions(module):
         block = body_of(function)
@@ -66,7 +74,7 @@ def expand_math(module: ir.Operation) -> None:
             continue
         emitter = Emitter(block)
         for operation in found:
-            _expand(operation, emitter)
+            _expand(operation, emitter, target)
 
 
 def _found(function: ir.Operation) -> list[ir.Operation]:
@@ -85,9 +93,9 @@ def _is_f32(kind: ir.Type) -> bool:
     return isinstance(kind.element_type if isinstance(kind, ir.VectorType) else kind, ir.F32Type)
 
 
-def _expand(operation: ir.Operation, emitter: Emitter) -> None:
+def _expand(operation: ir.Operation, emitter: Emitter, target: Target) -> None:
     with emitter.before(operation):
-        result = _EXPANSIONS[operation.name](_F32(emitter, operation), list(operation.operands))
+        result = _EXPANSIONS[operation.name](_F32(emitter, operation, target), list(operation.operands))
     if result is not None:
         operation.results[0].replace_all_uses_with(result)
         operation.erase()
@@ -96,10 +104,10 @@ def _expand(operation: ir.Operation, emitter: Emitter) -> None:
 class _F32:
     """Arithmetic on values of one type: f32 or a vector of f32."""
 
-    def __init__(self, emitter: Emitter, operation: ir.Operation):
-        self.emitter, self.operation = emitter, operation
+    def __init__(self, emitter: Emitter, operation: ir.Operation, target: Target):
+        self.emitter, self.operation, self.target = emitter, operation, target
         self.kind = operation.results[0].type
-        width = self.kind.shape[0] if isinstance(self.kind, ir.VectorType) else 0
+        self.width = width = self.kind.shape[0] if isinstance(self.kind, ir.VectorType) else 0
         self.integer = emitter.vector(width, emitter.i32) if width else emitter.i32
         self.truth = emitter.vector(width, emitter.i1) if width else emitter.i1
 
@@ -172,49 +180,66 @@ class _F32:
         half = self.op("arith.shrui", exponent, self.count(1))
         return self.power_of_two(half), self.power_of_two(self.op("arith.subi", exponent, half))
 
+    @property
+    def has_scalef(self) -> bool:
+        """Whether an instruction multiplies by powers of two, in these vectors."""
+        return self.target.has_scalef and self.width % 4 == 0 and self.width > 0
 
-def _exp_parts(f: _F32, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value, ir.Value]:
-    """q, n, s, t with ``exp(x) == (1 + q) * s * t``, ``s * t == 2 ** n``."""
-    x = f.clamp(x, -104.5, 89.0)  # exp is 0 below, infinite above
-    n, exponent = f.biased(x, _LOG2_E, 254)
-    return _exp_fraction(f, x, n), n, *f.powers_of_two(exponent)
+    def scalef(self, x: ir.Value, n: ir.Value) -> ir.Value:
+        """``x * 2 ** n``, rounded once, by that instruction; on Zen 4 it leaves the multipliers alone."""
+        em, lanes = self.emitter, min(self.width, self.target.lanes())
+        name, kind = f"llvm.x86.avx512.mask.scalef.ps.{32 * lanes}", em.vector(lanes, em.f32)
+        all_lanes = em.constant(-1, em.integer(max(8, lanes)))
+        rounding = [em.constant(_CURRENT_ROUNDING, em.i32)] if lanes == _LANES_512 else []
+        parts = [[em.lanes(v, at, lanes) for v in (x, n)] for at in range(0, self.width, lanes)]
+        return em.joined([em.intrinsic(name, [p, q, p, all_lanes, *rounding], kind) for p, q in parts])
 
 
-def _exp_fraction(f: _F32, x: ir.Value, n: ir.Value) -> ir.Value:
-    """``exp(x - n * ln 2) - 1``."""
-    r = f.fma(n, f.number(-_LN2_LOW), f.fma(n, f.number(-_LN2_HIGH), x))
-    return f.fma(f.polynomial(r, _EXP), f.mul(r, r), r)
+def _exp_argument(f: _F32, x: ir.Value) -> ir.Value:
+    """x, where exp is neither 0 nor infinite for certain."""
+    if NOT_POSITIVE not in f.operation.attributes:
+        return f.clamp(x, _EXP_LOW, 89.0)
+    low = f.number(_EXP_LOW)
+    return f.select(f.compare("ogt", low, x), low, x)
+
+
+def _exp_rest(f: _F32, x: ir.Value, n: ir.Value) -> ir.Value:
+    """``x - n * ln 2``."""
+    return f.fma(n, f.number(-_LN2_LOW), f.fma(n, f.number(-_LN2_HIGH), x))
+
+
+def _exp_scaled(f: _F32, r: ir.Value, n: ir.Value, bits: ir.Value) -> ir.Value:
+    """``exp(r) * 2**n``, given an i32 of which the low bits are n with a bias."""
+    p = f.polynomial(r, (*_EXP, 1.0, 1.0))
+    if f.has_scalef:
+        return f.scalef(p, n)
+    if NOT_POSITIVE in f.operation.attributes:
+        # One factor, 2**24 too large, is neither infinite nor subnormal.
+        return f.mul(f.mul(p, f.power_of_two(bits)), f.number(2.0**-_DECAY_BIAS))
+    s, t = f.powers_of_two(bits)
+    return f.mul(f.mul(p, s), t)
 
 
 def _exp(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
-    if NOT_POSITIVE in f.operation.attributes:
-        return _decay(f, operands[0])
-    q, _, s, t = _exp_parts(f, operands[0])
-    return f.mul(f.fma(q, s, s), t)
-
-
-def _decay(f: _F32, x: ir.Value) -> ir.Value:
-    """exp of what is at most 0, as in a softmax: one factor, 2**24 too large, is neither infinite nor subnormal."""
-    low = f.number(-104.5)
-    x = f.select(f.compare("ogt", low, x), low, x)
-    n, exponent = f.biased(x, _LOG2_E, 127 + 24)
-    s = f.power_of_two(exponent)
-    return f.mul(f.fma(_exp_fraction(f, x, n), s, s), f.number(2.0**-24))
+    x = _exp_argument(f, operands[0])
+    n, bits = f.biased(x, _LOG2_E, 127 + _DECAY_BIAS if NOT_POSITIVE in f.operation.attributes else 254)
+    return _exp_scaled(f, _exp_rest(f, x, n), n, bits)
 
 
 def _exp2(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
     """The integer part is exact, so only the fraction meets a rounded ln 2."""
     x = f.clamp(operands[0], -151.0, 129.0)
-    n, exponent = f.biased(x, 1.0, 254)
-    r = f.mul(f.sub(x, n), f.number(0.693147180559945309))
-    q = f.fma(f.polynomial(r, _EXP), f.mul(r, r), r)
-    s, t = f.powers_of_two(exponent)
-    return f.mul(f.fma(q, s, s), t)
+    n, bits = f.biased(x, 1.0, 254)
+    return _exp_scaled(f, f.mul(f.sub(x, n), f.number(0.693147180559945309)), n, bits)
 
 
 def _expm1(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
     """``2**n * q + (2**n - 1)``: exact cancellation for small x; for large x that would overflow, exp is the same."""
-    q, n, s, t = _exp_parts(f, operands[0])
+    x = f.clamp(operands[0], _EXP_LOW, 89.0)
+    n, bits = f.biased(x, _LOG2_E, 254)
+    r = _exp_rest(f, x, n)
+    q = f.fma(f.polynomial(r, _EXP), f.mul(r, r), r)
+    s, t = f.powers_of_two(bits)
     scale = f.mul(s, t)
     small = f.fma(q, scale, f.sub(scale, f.number(1.0)))
     return f.select(f.compare("ogt", n, f.number(30.0)), f.mul(f.fma(q, s, s), t), small)
@@ -354,6 +379,12 @@ def _extreme(f: _F32, operands: Sequence[ir.Value], predicate: str) -> ir.Value:
     return best if known is not None and known == known else f.select(f.compare("uno", a, a), a, best)
 
 
+def _larger(f: _F32, operands: Sequence[ir.Value]) -> ir.Value | None:
+    """One vmaxps, which gives its second operand where one is NaN."""
+    number, other = operands
+    return f.select(f.compare("ogt", other, number), other, number) if NUMBER_FIRST in f.operation.attributes else None
+
+
 def _constant(value: ir.Value) -> float | None:
     """The value of a constant or of a vector that is one constant everywhere."""
     owner = value.owner
@@ -385,6 +416,7 @@ _EXPANSIONS: dict[str, Callable[[_F32, Sequence[ir.Value]], ir.Value | None]] = 
     "math.powf": _powf,
     "arith.maximumf": _maximum,
     "arith.minimumf": _minimum,
+    "arith.maxnumf": _larger,
 }
 
 EXPANDED = frozenset(name for name in _EXPANSIONS if name.startswith("math."))

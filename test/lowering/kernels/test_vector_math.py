@@ -1,10 +1,12 @@
 """Math on vectors against float64: error in units in the last place, infinities, NaN, zeros, subnormal numbers."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from relaxir.lowering.target import Target
 from support.kernel_harness import Compiled, function, generic, memref, narrower
 
 EDGES = [
@@ -73,6 +75,15 @@ def test_scalars_and_narrow_vectors_agree_with_wide_ones(name):
     np.testing.assert_array_equal(single, wide[:3])
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_results_are_the_same_without_an_instruction_that_scales(name):
+    host = Target.host()
+    features = ",".join(f for f in host.features.split(",") if not f.startswith("+avx512"))
+    x = numbers()
+    np.testing.assert_array_equal(evaluate(name, x, replace(narrower(256), features=features)), evaluate(name, x))
+
+
 def test_powers_of_two_have_exact_logarithms():
     x = np.exp2(np.arange(-149, 128)).astype(np.float32)
     np.testing.assert_array_equal(evaluate("log2", x), np.arange(-149, 128))
@@ -110,7 +121,10 @@ def applied(x, body):
     return out
 
 
-def test_exp_of_what_is_not_positive():
+@pytest.mark.parametrize("scales", [True, False])
+def test_exp_of_what_is_not_positive(monkeypatch, scales):
+    if not scales:
+        monkeypatch.setattr(Target, "has_scalef", False)
     x = np.concatenate([np.minimum(numbers(), np.float32(0)), np.linspace(-104.6, -86, 20001).astype(np.float32)])
     got = applied(x, "  %y = math.exp %x0 {relax.not_positive} : f32\n  linalg.yield %y : f32")
     exact, known = np.exp(x.astype(np.float64)), ~np.isnan(x)
@@ -128,6 +142,16 @@ def test_extremes_keep_nan(name, other):
         constant = f"  %c = arith.constant 0x{number.view(np.uint32):08X} : f32\n"
         got = applied(x, f"{constant}  %y = arith.{name}f {operands} : f32\n  linalg.yield %y : f32")
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("size", [5, 64, 200])
+def test_largest_number_of_a_row(size):
+    x = np.random.default_rng(0).permutation(numbers())[: 40 * size].reshape(40, size)
+    x[1], x[2, 1:] = np.nan, -np.inf
+    types, out = [memref(x.shape), memref((40,))], np.full(40, -np.inf, np.float32)
+    body = "  %y = arith.maxnumf %x1, %x0 {relax.number_first} : f32\n  linalg.yield %y : f32"
+    Compiled(function(types, generic(["(i, j) -> (i, j)", "(i, j) -> (i)"], "pr", types, body)))(x, out)
+    np.testing.assert_array_equal(out, np.fmax.reduce(x, axis=1, initial=-np.inf))
 
 
 def test_extremes_of_two_elements():
