@@ -193,11 +193,14 @@ class Emitter:
         attributes = {"alignment": alignment, "operandSegmentSizes": segments}
         return self._create("memref.alloca", [], [kind], attributes, 0, self._stack_point).results[0]
 
-    def prefetch(self, memory: ir.Value, at: ir.Value) -> None:
-        """Asks for the line of memory with that element, to be read soon; the element need not exist."""
+    def prefetch(self, memory: ir.Value, at: ir.Value, locality: int = 3) -> None:
+        """Asks for the line of memory with that element, to be read soon; the element need not exist.
+
+        ``locality`` is LLVM's: 3 for the first level of caches, 2 for the second.
+        """
         attributes = {
             "isWrite": ir.BoolAttr.get(False, self.context),
-            "localityHint": ir.IntegerAttr.get(self.i32, 3),
+            "localityHint": ir.IntegerAttr.get(self.i32, locality),
             "isDataCache": ir.BoolAttr.get(True, self.context),
         }
         self.effect("memref.prefetch", [memory, at], attributes)

@@ -31,9 +31,13 @@ _LONG_FACTOR = 2
 _SHORT_MOVING, _SHORT_TILES = 3, 3
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
-# How far ahead of a step of k the right operand is fetched, in bytes, and what one fetch brings. On Zen 3 48 rows of 512 x 512
-# take 0.96 of the time without, 49 rows of 2048 x 512 take 0.97; products of more rows do not change.
-_AHEAD, _LINE = 1024, 64
+# How far ahead of a step of k the right operand is fetched, in bytes, to which cache (2: level 2), and what one fetch brings. Of
+# the time that 1 KiB and level 1 take, 8 rows of 4096 x 2048 take 0.82 of f32 and 0.87 of bf16 on Zen 4, 6 rows 0.80 and 0.72
+# of its AVX2 code: a page is 4 KiB, at the end of which the processor's own prefetching begins anew.
+_AHEAD, _LEVEL, _LINE = 8192, 2, 64
+# With fewer multiply-adds per line the processor reads far enough ahead itself: of the same time 4 rows of f32 (4 of them) take
+# 0.71 without, 3 rows of bf16 (6) 1.18, and 4 rows of AVX2 code (8) 1.42.
+_BUSY = 5
 # Steps of k in one iteration of a loop over narrow weights: two rows of nibbles are one load, eight are a line.
 _UNROLLED = 8
 
@@ -110,6 +114,20 @@ class Factors:
         """The right factor of each column."""
         return [self._right(row, column, j) for j, column in enumerate(columns)]
 
+    def fetches(self, rows: int) -> bool:
+        """Whether a tile of so many rows is busy long enough with each line of a packed right operand to fetch ahead."""
+        return any(0 < line_bytes * _BUSY <= rows * self.vectors * _LINE for line_bytes in self._step_bytes())
+
+    def is_wide(self) -> bool:
+        """Whether each step of k reads more than a line of a panel: memory gives as much to one stream of these as to several."""
+        return any(line_bytes > _LINE for line_bytes in self._step_bytes())
+
+    def _step_bytes(self) -> list[float]:
+        """Of each packed operand, the bytes of a panel that a step of k reads."""
+        row = self.width * self.vectors
+        packed = [(o.buffer, self._steps_per_row(o)) for o in self.contraction.right.operands]
+        return [row * element_bits(b.element) / 8 / steps for b, steps in packed if b is not None and steps]
+
     def fetch(self, row: Point, columns: Sequence[Column], k: ir.Value, copy: int) -> None:
         """Asks for what later steps of k read of a packed right operand: a panel is too short for the processor to guess."""
         em, panel = self.emitter, self.width * self.vectors
@@ -122,9 +140,9 @@ class Factors:
                 continue  # the copy before fetched this line
             point = row.at(self.contraction.k, em.add(k, em.number(_AHEAD * steps // row_bytes)))
             lines = max(1, row_bytes // _LINE)
-            for start, _ in columns[:: max(1, len(columns) // lines)]:
+            for start, _ in columns[:: max(1, self.vectors // lines)]:
                 at = self.memory.index(operand.offset, point.at(self.contraction.n, start, self.width))
-                em.prefetch(operand.buffer.flat, at)
+                em.prefetch(operand.buffer.flat, at, _LEVEL)
 
     def fetch_next(self, row: Point, column: ir.Value, steps: Steps, k: ir.Value, count: int, share: Share) -> None:
         """The same for several tiles: each asks for its share of what follows, in order, ``count`` steps of k at a time."""

@@ -106,21 +106,24 @@ def test_epilogue_keeps_the_temporary_in_registers():
 
 
 @pytest.mark.parametrize(
-    ("m", "element", "fetches"),
+    ("m", "element", "bits", "fetches"),
     [
-        (1, "f32", 0),
-        (4, "f32", 4),
-        (4, "i8", 1),
-        (12, "f32", 2),
-        (12, "i8", 1),
-        (13, "f32", 3 * 2),
-        (24, "f32", 1),
-        (30, "f64", 2),
+        (2, "f32", 256, 0),
+        (4, "f32", 256, 4),
+        (4, "i8", 256, 1),
+        (12, "f32", 256, 2),
+        (12, "i8", 256, 1),
+        (13, "f32", 256, 3 * 2),
+        (24, "f32", 256, 1),
+        (30, "f64", 256, 2),
+        (4, "f32", 512, 0),
+        (5, "f32", 512, 2 * 4),
+        (4, "i8", 512, 2),
     ],
 )
-def test_packed_panels_are_fetched_ahead(m, element, fetches):
-    """In four steps of k: a single tile each line that it reads, several tiles each their share of the next panel's lines."""
-    target = narrower(256)
+def test_packed_panels_are_fetched_ahead(m, element, bits, fetches):
+    """In four steps of k: a busy single tile each line that it reads, several tiles each their share of the next panel's lines."""
+    target = narrower(bits)
     tile = target.matmul_tile[1]
     maps = [PACKED[0], f"(m, n, k) -> (n floordiv {tile}, k, n mod {tile})", PACKED[2]]
     wide = "f64" if element == "f64" else "f32"
