@@ -31,7 +31,7 @@ _LONG_FACTOR = 2
 _SHORT_MOVING, _SHORT_TILES = 3, 3
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
-# How far ahead of a step of k the right operand is fetched, in bytes, to which cache (2: level 2), and what one fetch brings. Of
+# How far ahead of a step of k the right operand is fetched, in bytes, to which cache (2: level 2), and what a fetch brings. Of
 # the time that 1 KiB and level 1 take, 8 rows of 4096 x 2048 take 0.82 of f32 and 0.87 of bf16 on Zen 4, 6 rows 0.80 and 0.72
 # of its AVX2 code: a page is 4 KiB, at the end of which the processor's own prefetching begins anew.
 _AHEAD, _LEVEL, _LINE = 8192, 2, 64
@@ -119,7 +119,7 @@ class Factors:
         return any(0 < line_bytes * _BUSY <= rows * self.vectors * _LINE for line_bytes in self._step_bytes())
 
     def is_wide(self) -> bool:
-        """Whether each step of k reads more than a line of a panel: memory gives as much to one stream of these as to several."""
+        """Whether a step of k reads more than a line of a panel: memory gives as much to one stream of these as to several."""
         return any(line_bytes > _LINE for line_bytes in self._step_bytes())
 
     def _step_bytes(self) -> list[float]:

@@ -122,7 +122,7 @@ def test_epilogue_keeps_the_temporary_in_registers():
     ],
 )
 def test_packed_panels_are_fetched_ahead(m, element, bits, fetches):
-    """In four steps of k: a busy single tile each line that it reads, several tiles each their share of the next panel's lines."""
+    """In four steps of k: a busy single tile what it reads, several tiles each their share of the next panel's lines."""
     target = narrower(bits)
     tile = target.matmul_tile[1]
     maps = [PACKED[0], f"(m, n, k) -> (n floordiv {tile}, k, n mod {tile})", PACKED[2]]
