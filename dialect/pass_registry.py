@@ -49,6 +49,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-group-packed-rows": _ours("group_packed_rows", "GroupPackedRows"),
     "relax-pack-nibbles": _ours("pack_nibbles", "PackIntoNibbles"),
     "relax-pack-weights": _ours("pack_weights", "PackWeights"),
+    "relax-quantize-activations": _ours("quantize_activations", "QuantizeActivations"),
     "relax-realize-vdevice": _ours("realize_vdevice", "RealizeVDevice"),
     "relax-reorder-permute-dims-after-concat": _ours("reorder_permute_dims_after_concat", "ReorderPermuteDimsAfterConcat"),
     "relax-reorder-take-after-matmul": _ours("reorder_take_after_matmul", "ReorderTakeAfterMatmul"),

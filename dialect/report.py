@@ -32,6 +32,7 @@ _MODULES = {
     "cache": "cache_report",
     "kernels": "kernel_report",
     "lift": "lift_report",
+    "quantize-activations": "activation_report",
     "schedule-lazy-io": "schedule_report",
     "share-packed-weights": "share_report",
     "work": "work_report",

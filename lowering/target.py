@@ -97,6 +97,27 @@ class Target:
         """How many rows of a bf16 weight are neighbours for it."""
         return 1 if self.bf16_dot is None else 2
 
+    @property
+    def int8_dot(self) -> str | None:
+        """LLVM's name for the instruction that adds products of :attr:`int8_rows` bytes, or i16, to a vector of i32, if any."""
+        if _architecture(self.triple) == "aarch64":
+            return "llvm.aarch64.neon.sdot.v4i32.v16i8" if self.has("dotprod") else None
+        if self.has("avx512vnni") and self.vector_bits == 512:
+            return "llvm.x86.avx512.vpdpbusd.512"
+        if self.has("avxvnni") and self.vector_bits == 256:
+            return "llvm.x86.avx512.vpdpbusd.256"
+        return _PRODUCTS_OF_I16[self.vector_bits]
+
+    @property
+    def int8_rows(self) -> int:
+        """How many rows of an 8-bit weight are side by side for it: 4 bytes, or 2 that are widened to i16."""
+        return 4 if self.int8_dot is not None and ("dot" in self.int8_dot or "dpbusd" in self.int8_dot) else 2
+
+    @property
+    def int8_unsigned(self) -> bool:
+        """Whether weights are its unsigned factor, and zero points of signed ones become 128 more."""
+        return self.int8_dot is not None and "dpbusd" in self.int8_dot
+
     def lanes(self, bits: int = 32) -> int:
         """How many elements of that width a vector register holds."""
         return self.vector_bits // bits
@@ -111,6 +132,12 @@ def _architecture(triple: str) -> str:
     """The instruction set of a triple, ``"aarch64"`` by either of its names."""
     name = triple.partition("-")[0]
     return "aarch64" if name == "arm64" else name
+
+
+# Pairs of i16 multiplied and added, by the width of a vector: every x86-64 has these.
+_PRODUCTS_OF_I16 = {
+    128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "llvm.x86.avx512.pmaddw.d.512"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,24 @@ Four-bit integers have a byte each, except where ``pack_nibbles`` put several of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .. import attributes
 from ..bindings import ir
 from ..errors import RelaxError
-from ..inference import normalize_axis, require_float, require_integer, require_number, shape_text
+from ..inference import normalize_axis, require_float, require_integer, require_number, require_rank, shape_text
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
+from .linear_algebra import _check_columns
 
-__all__ = ["Dequantize", "PackNibbles", "Quantize", "UnpackNibbles"]
+__all__ = ["Dequantize", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles"]
+
+#: The most products that are summed in 32 bits: 2**31 / (127 * 255) = 66311, where an element is an i8 of at least -127 and a
+#: weight at most 255 from its zero point. Sums in between may wrap.
+LONGEST_GROUP = 1 << 16
+# Four-bit integers in a word.
+_NIBBLES = 8
 
 
 def _check_parameters(x: TensorInfo, scale: TensorInfo, zero_point: TensorInfo, axis: int) -> None:
@@ -150,3 +159,83 @@ def _axis(x: TensorInfo, axis: int) -> int:
 
 def _words(size: Dim, per_word: int) -> Dim:
     return None if size is None else (size + per_word - 1) // per_word
+
+
+class QuantizedMatMul(Op, name="quantized_matmul"):
+    """A product of integers whose sums of a group of rows are scaled: ``x[..., m, k]`` times ``n`` columns, ``[..., m, n]``.
+
+    With ``k / groups`` rows in each group ``g``::
+
+        y[m, n] = sum over g: x_scale[m, g] * scale[g, n] * (sum over k in g: x[m, k] * weight[k, n] - x_sum[m, g] * zero[g, n])
+
+    The inner sums are exact, up to ``LONGEST_GROUP`` rows; the outer one is in f32, rounded once to ``out_dtype``. ``x`` is i8
+    without -128, ``x_scale`` f32 and ``x_sum`` i32, the sums of its groups: ``[..., m, groups]``.
+
+    The weight is ``[panels, k / rows, tile, rows]`` of i8 or ui8: :class:`PackWeight` with that group. Or it is ``ui32``,
+    ``[panels, k / 8, tile]``: a word has eight unsigned four-bit integers of a column, the one of row ``s * rows + j`` at bit
+    ``32 / rows * j + 4 * s``, so that a shift and a mask give ``rows`` of them. ``scale`` is f32 ``[panels, groups, tile]``,
+    ``zero`` a scalar or of that shape, at least 8 bits wide.
+    """
+
+    x: Operand[Tensor]
+    x_scale: Operand[Tensor]
+    x_sum: Operand[Tensor]
+    weight: Operand[Tensor]
+    scale: Operand[Tensor]
+    zero: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "n": attributes.integer(),
+        "rows": attributes.integer(default=4),
+        "out_dtype": attributes.dtype(default=None),
+    }
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, x_scale, x_sum, weight, scale, zero = operands
+        require_rank(scale, 3, "scale")
+        for info, what, wanted in (
+            (x, "x", "i8"),
+            (x_scale, "x_scale", "f32"),
+            (x_sum, "x_sum", "i32"),
+            (scale, "scale", "f32"),
+        ):
+            if str(info.dtype) != wanted:
+                raise RelaxError(f"expected {what} of {wanted}, got {info.dtype}")
+        require_integer(zero, "zero")
+        require_number(zero, "zero")
+        panels, groups, tile = scale.shape
+        k = x.shape[-1] if x.rank else None
+        if not isinstance(k, int) or not isinstance(groups, int) or not 0 < k <= LONGEST_GROUP * groups or k % groups:
+            raise RelaxError(
+                f"expected groups of at most {LONGEST_GROUP} of k, got {shape_text([groups])} for {shape_text(x.shape)}"
+            )
+        for info, what in ((x_scale, "x_scale"), (x_sum, "x_sum")):
+            _check_shape(info, [*x.shape[:-1], groups], what)
+        _check_words(weight, attrs["rows"], k // groups)
+        shape = [panels, k // _NIBBLES, tile] if weight.rank == 3 else [panels, k // attrs["rows"], tile, attrs["rows"]]
+        _check_shape(weight, shape, "weight")
+        if zero.rank:
+            _check_shape(zero, scale.shape, "zero")
+        _check_columns(attrs["n"], panels, tile)
+        out_dtype = attrs["out_dtype"] or x_scale.dtype
+        result = x_scale.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=out_dtype)
+        require_float(result, "out_dtype")
+        return result
+
+
+def _check_shape(info: TensorInfo, shape: Sequence[Dim], what: str) -> None:
+    if info.rank != len(shape) or not all(same(a, b) for a, b in zip(info.shape, shape, strict=True)):
+        raise RelaxError(f"expected {what} of shape {shape_text(shape)}, got {shape_text(info.shape)}")
+
+
+def _check_words(weight: TensorInfo, rows: int, every: int) -> None:
+    """Raises RelaxError for a weight of other elements, or groups that are no whole number of vectors of rows."""
+    wanted = ("ui32",) if weight.rank == 3 else ("i8", "ui8")
+    if str(weight.dtype) not in wanted:
+        raise RelaxError(f"expected a weight of {' or '.join(wanted)}, got {weight.dtype}")
+    if rows not in (2, 4):
+        raise RelaxError(f"expected 2 or 4 rows side by side, got {rows}")
+    whole = _NIBBLES if weight.rank == 3 else rows
+    if every % whole:
+        raise RelaxError(f"expected groups of a multiple of {whole} rows, got {every}")

@@ -70,3 +70,46 @@ def unpack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], size: int) -> A
 def _places(dtype: np.dtype[Any]) -> Array:
     """Where the four-bit integers of a word begin."""
     return np.arange(0, dtype.itemsize * 8, 4, dtype=dtype)
+
+
+@reference
+def quantized_matmul(
+    x: Array,
+    x_scale: Array,
+    x_sum: Array,
+    weight: Array,
+    scale: Array,
+    zero: Array,
+    *,
+    n: int,
+    rows: int,
+    out_dtype: np.dtype[Any] | None,
+) -> Array:
+    k, groups = x.shape[-1], scale.shape[1]
+    # Integers of an f64 are exact as far as sums of 65536 products of bytes go.
+    left = x.astype(np.float64).reshape(-1, groups, k // groups).swapaxes(0, 1)
+    right = _packed_rows(weight, rows).astype(np.float64)[:, :n].reshape(groups, k // groups, n)
+    sums = (left @ right).swapaxes(0, 1)
+    steps, shift = (_by_group(a, scale, n) for a in (scale, zero))
+    sums -= x_sum.astype(np.float64).reshape(-1, groups, 1) * shift
+    factors = x_scale.reshape(-1, groups, 1) * steps.astype(np.float32)
+    total = np.sum(sums.astype(np.float32) * factors, axis=1, dtype=np.float32)
+    return convert(total.reshape(*x.shape[:-1], n), out_dtype or x_scale.dtype)
+
+
+def _by_group(parameter: Array, like: Array, n: int) -> Array:
+    """A parameter ``[panels, groups, tile]``, or one for all, as ``[groups, n]``."""
+    panels, groups, tile = like.shape
+    every = np.broadcast_to(convert(parameter, np.dtype(np.float64)), like.shape)
+    return every.swapaxes(0, 1).reshape(groups, panels * tile)[:, :n]
+
+
+def _packed_rows(weight: Array, rows: int) -> Array:
+    """The integers ``[k, columns]`` of a packed weight, or of words of eight."""
+    if weight.ndim == 4:
+        panels, quads, tile, width = weight.shape
+        return weight.transpose(1, 3, 0, 2).reshape(quads * width, panels * tile)
+    panels, words, tile = weight.shape
+    places = [32 // rows * j + 4 * s for s in range(8 // rows) for j in range(rows)]
+    nibbles = weight[..., None] >> np.asarray(places, weight.dtype) & weight.dtype.type(15)
+    return nibbles.transpose(1, 3, 0, 2).reshape(words * 8, panels * tile)

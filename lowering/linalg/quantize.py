@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
 from ...dialect.symbolic import Dim, same
-from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read
+from ..generics import CONTRACTION, INTEGER_SUMS
+from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read, value_type
+from .contraction import converted
 from .conversion import convert, load, store
 from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
+from .kernel import call_kernel
 from .registry import Source, lowering
 from .scalar import Scalar, constant, emit, math, select
 
 __all__: list[str] = []
+
+# Four-bit integers in a word.
+_NIBBLES = 8
 
 
 class _Parameters:
@@ -164,3 +170,87 @@ def _lower_unpack_nibbles(b: Builder, source: Source) -> ir.Value:
     byte = ir.IntegerType.get_signless(8)
     place = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), per_word) if i == axis else i for i in range(x.rank)]
     return b.generic("p" * x.rank, [(x.value, place)], b.empty(sizes, byte), body)
+
+
+@lowering("relax.quantized_matmul")
+def _lower_quantized_matmul(b: Builder, source: Source) -> ir.Value:
+    product = _QuantizedProduct(b, source)
+    sizes = [*b.sizes(source.operands[0])[:-1], source.attrs["n"]]
+    dtype, wide = source.result.dtype, ir.F32Type.get()
+    if dtype != wide and all(s == 1 for s in sizes):  # no registers hold the sum, and a kernel has no memory of its own
+        return converted(b, product.call(b.empty(sizes, wide), wide), wide, dtype)
+    return product.call(b.empty(sizes, storage_dtype(dtype)), dtype)
+
+
+class _QuantizedProduct:
+    """Integers that are multiplied as such where the target can; what is written is the product of what they stand for."""
+
+    def __init__(self, b: Builder, source: Source):
+        self.b = b
+        x, x_scale, x_sum, weight, scale, self.zero = source.operands
+        self.rows, self.rank, self.is_unsigned = source.attrs["rows"], x.rank, is_unsigned(weight.dtype)
+        k, groups = x.shape[-1], scale.shape[1]
+        assert isinstance(k, int)
+        assert isinstance(groups, int)
+        self.every = k // groups
+        loops = [ir.AffineExpr.get_dim(i) for i in range(self.rank + 1)]
+        *outer, n, step = loops
+        tile = value_type(scale.value).shape[-1]
+        panel, column = ir.AffineExpr.get_floor_div(n, tile), n % tile
+        group = ZERO if groups == 1 else ir.AffineExpr.get_floor_div(step, self.every)
+        self.words = weight.rank == scale.rank
+        if self.words:
+            place = [panel, ir.AffineExpr.get_floor_div(step, _NIBBLES), column]
+        else:
+            place = [panel, ir.AffineExpr.get_floor_div(step, self.rows), column, step % self.rows]
+        self.inputs: list[Input] = [
+            (x.value, [*outer, step]),
+            (x_scale.value, [*outer, group]),
+            (weight.value, place),
+            (scale.value, [panel, group, column]),
+        ]
+        if self.zero.splat is None:
+            self.inputs.append((self.zero.value, [panel, group, column] if self.zero.rank else []))
+        if self.zero.splat != 0:
+            self.inputs.append((x_sum.value, [*outer, group]))
+
+    def call(self, out: ir.Value, dtype: ir.Type) -> ir.Value:
+        key = (str(self.rows), str(self.zero.splat), str(self.is_unsigned), str(self.zero.dtype), str(dtype))
+        return call_kernel(self.b, "contraction", [v for v, _ in self.inputs], out, key, lambda a: self._body(a, dtype))
+
+    def _body(self, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
+        b, wide, out = self.b, ir.F32Type.get(), arguments[-1]
+        start = b.fill(out if dtype == wide else b.empty(b.value_sizes(out), wide), 0)
+        inputs = [(value, exprs) for value, (_, exprs) in zip(arguments, self.inputs, strict=False)]
+        mark: dict[str, ir.Attribute] = {}
+        if any(d != 1 for d in value_type(start).shape):
+            mark = {CONTRACTION: ir.UnitAttr.get(), INTEGER_SUMS: ir.DenseI64ArrayAttr.get([self.rows, self.every])}
+        summed = b.generic("p" * self.rank + "r", inputs, start, self._add, range(self.rank), mark)
+        return summed if dtype == wide else converted(b, summed, wide, dtype, out)
+
+    def _add(self, x: ir.Value, x_scale: ir.Value, weight: ir.Value, scale: ir.Value, *others: ir.Value) -> ir.Value:
+        """One step of the sum. Kernels take zero points out of it by the sum of the row's integers, which no step reads."""
+        byte, integer, wide = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32), ir.F32Type.get()
+        if self.words:
+            stored = Scalar(weight, unsigned=True) >> self._place() & 15
+        else:
+            dtype = ir.IntegerType.get_unsigned(8) if self.is_unsigned else byte
+            stored = _as_integer(weight, dtype, integer)
+        if self.zero.splat is None:
+            stored = stored.like(
+                emit("arith.subi", integer, stored.value, _as_integer(others[0], self.zero.dtype, integer).value)
+            )
+        elif self.zero.splat:
+            stored = stored + -int(self.zero.splat)
+        row = _as_integer(x, byte, integer)
+        if self.zero.splat != 0:
+            row = select(index(self.rank).compare("lt", 0), Scalar(others[-2]), row)
+        left = Scalar(emit("arith.sitofp", wide, row.value)) * Scalar(x_scale)
+        right = Scalar(emit("arith.sitofp", wide, stored.value)) * Scalar(scale)
+        return (Scalar(others[-1]) + left * right).value
+
+    def _place(self) -> Scalar:
+        """The lowest bit of the step's integer in its word."""
+        step, shift = index(self.rank) & (_NIBBLES - 1), self.rows.bit_length() - 1
+        bits = (step & (self.rows - 1)) * (32 // self.rows) + (step >> shift) * 4
+        return Scalar(emit("arith.index_cast", ir.IntegerType.get_signless(32), bits.value), unsigned=True)

@@ -157,3 +157,99 @@ func.func @nibbles_in_signed_words(%x: tensor<8xi4>) {
   %0 = "relax.pack_nibbles"(%x) {dtype = i32} : (tensor<8xi4>) -> tensor<1xi32>
   return
 }
+
+// -----
+
+func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected x of i8, got ui8}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xui8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_with_float_zeros(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<f32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected an integer zero, got f32}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<f32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_uneven_groups(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x3x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected groups of at most 65536 of k, got [3] for [16]}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x3x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_long_groups(%x: tensor<65540xi8>, %s: tensor<1xf32>, %t: tensor<1xi32>, %w: tensor<2x16385x8x4xui8>, %v: tensor<2x1x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected groups of at most 65536 of k, got [1] for [65540]}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<65540xi8>, tensor<1xf32>, tensor<1xi32>, tensor<2x16385x8x4xui8>, tensor<2x1x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_without_sums(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<1xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected x_sum of shape [2], got [1]}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<1xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_signed_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x2x8xi32>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of ui32, got i32}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xi32>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_wide_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xi16>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of i8 or ui8, got i16}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xi16>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_three_rows(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected 2 or 4 rows side by side, got 3}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64, rows = 3 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_short_groups(%x: tensor<16xi8>, %s: tensor<4xf32>, %t: tensor<4xi32>, %w: tensor<2x2x8xui32>, %v: tensor<2x4x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected groups of a multiple of 8 rows, got 4}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<4xf32>, tensor<4xi32>, tensor<2x2x8xui32>, tensor<2x4x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_other_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x3x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected weight of shape [2, 4, 8, 4], got [2, 3, 8, 4]}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x3x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_too_many_columns(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected n in (8, 16] for 2 panels of 8, got 17}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 17 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<17xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_integer_results(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected a floating-point out_dtype, got i8}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64, out_dtype = i8} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xi8>
+  return
+}

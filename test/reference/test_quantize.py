@@ -128,3 +128,30 @@ def test_nibbles(dtype: str, word: str, shape: tuple[int, ...], axis: int) -> No
     back = reference_of("unpack_nibbles").function(packed, axis=axis, dtype=x.dtype, size=shape[axis])
     assert back.dtype == x.dtype
     assert (back.astype(np.int8) == x.astype(np.int8)).all()
+
+
+@pytest.mark.parametrize(("rows", "words"), [(2, False), (4, False), (2, True), (4, True)])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_quantized_products_are_those_of_what_integers_stand_for(rows: int, words: bool, groups: int) -> None:
+    rng, k, n, tile, panels = np.random.default_rng(rows), 48, 13, 8, 2
+    x = rng.integers(-127, 128, (2, 5, k)).astype(np.int8)
+    x_scale, scale = (rng.random(s, np.float32) for s in ((2, 5, groups), (panels, groups, tile)))
+    zero = rng.integers(0, 16, (panels, groups, tile)).astype(np.int8)
+    integers = rng.integers(0, 16 if words else 256, (panels, k, tile)).astype(np.uint8)
+    sides = integers.reshape(panels, k // rows, rows, tile).transpose(0, 1, 3, 2)
+    if words:
+        weight = np.zeros((panels, k // 8, tile), np.uint32)
+        for i, row in enumerate(integers.swapaxes(0, 1)):
+            part, place = i % 8 // rows, i % rows
+            weight[:, i // 8] |= row.astype(np.uint32) << (32 // rows * place + 4 * part)
+    else:
+        weight = np.ascontiguousarray(sides)
+    every = k // groups
+    wide = (integers.astype(np.float64) - zero.repeat(every, 1)) * scale.repeat(every, 1)
+    want = (x * x_scale.astype(np.float64).repeat(every, -1)) @ wide.swapaxes(0, 1).reshape(k, -1)[:, :n]
+    sums = x.astype(np.int32).reshape(2, 5, groups, every).sum(-1, dtype=np.int32)
+    got = reference_of("quantized_matmul").function(
+        x, x_scale, sums, weight, scale, zero, n=n, rows=rows, out_dtype=np.dtype(np.float32)
+    )
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())

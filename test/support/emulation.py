@@ -40,10 +40,10 @@ def compile_for(module: rx.Module, name: str, passes: str | None = None) -> Exec
         return rx.compile(module, f"cpu:{name}", pipeline=passes, cache=False)
 
 
-def generated(module: rx.Module, name: str) -> str:
+def generated(module: rx.Module, name: str, passes: str | None = None) -> str:
     """The LLVM IR text that ``cpu:<name>`` gets."""
     target, texts = Target.parse(f"cpu:{name}"), list[str]()
-    prepared = module.run(DEFAULT_PIPELINE.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group))
+    prepared = module.run(passes or DEFAULT_PIPELINE.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "object_code", lambda text, _: (texts.append(text), b"")[1])
         compile_module(prepared.ir.operation, target)
@@ -253,23 +253,39 @@ define hidden <4 x float> @{odd}(<4 x float> %x, <4 x float> %y) {{
 
 def _byte_quads(match: re.Match[str]) -> _Call:
     """``vpdpbusd``: four unsigned bytes times four signed ones, added to 32 bits that wrap."""
-    lanes = int(match["bits"]) // 32
-    name, result, quads = f"emulate.vpdpbusd.{lanes}", f"<{lanes} x i32>", f"<{4 * lanes} x i8>"
-    lines = [f"%sum.0 = add {result} %sum, zeroinitializer"]
-    for i in range(4):
-        places = ", ".join(f"i32 {4 * lane + i}" for lane in range(lanes))
-        for operand, kind in (("a", "zext"), ("b", "sext")):
-            shuffled = f"shufflevector {quads} %{operand}, {quads} poison, <{lanes} x i32> <{places}>"
+    return _neighbours("vpdpbusd", int(match["bits"]) // 32, 4, ("zext", "sext"), match["arguments"])
+
+
+def _signed_quads(match: re.Match[str]) -> _Call:
+    """``sdot``: four signed bytes times four, added to 32 bits that wrap."""
+    return _neighbours("sdot", 4, 4, ("sext", "sext"), match["arguments"])
+
+
+def _i16_pairs(match: re.Match[str]) -> _Call:
+    """``pmaddwd``: the sum of two products of i16, which wraps where all four are -32768."""
+    return _neighbours("pmaddwd", int(match["lanes"]), 2, ("sext", "sext"), match["arguments"], has_sum=False)
+
+
+def _neighbours(stem: str, lanes: int, count: int, kinds: tuple[str, str], arguments: str, has_sum: bool = True) -> _Call:
+    """The sum of products of so many neighbours in two vectors, which are widened by ``zext`` or ``sext``."""
+    name, result, narrow = f"emulate.{stem}.{lanes}", f"<{lanes} x i32>", f"i{32 // count}"
+    vector = f"<{count * lanes} x {narrow}>"
+    lines = [f"%sum.0 = add {result} {'%sum' if has_sum else 'zeroinitializer'}, zeroinitializer"]
+    for i in range(count):
+        places = ", ".join(f"i32 {count * lane + i}" for lane in range(lanes))
+        for operand, kind in zip("ab", kinds, strict=True):
+            shuffled = f"shufflevector {vector} %{operand}, {vector} poison, <{lanes} x i32> <{places}>"
             lines.append(f"%{operand}.{i} = {shuffled}")
-            lines.append(f"%{operand}.wide.{i} = {kind} <{lanes} x i8> %{operand}.{i} to {result}")
+            lines.append(f"%{operand}.wide.{i} = {kind} <{lanes} x {narrow}> %{operand}.{i} to {result}")
         lines.append(f"%product.{i} = mul {result} %a.wide.{i}, %b.wide.{i}")
         lines.append(f"%sum.{i + 1} = add {result} %sum.{i}, %product.{i}")
-    body = "\n".join(f"  {line}" for line in [*lines, f"ret {result} %sum.4"])
-    definition = f"define hidden {result} @{name}({result} %sum, {quads} %a, {quads} %b) {{\n{body}\n}}\n"
-    return _Call(name, result, match["arguments"], definition)
+    body = "\n".join(f"  {line}" for line in [*lines, f"ret {result} %sum.{count}"])
+    operands = ", ".join([*([f"{result} %sum"] if has_sum else []), f"{vector} %a", f"{vector} %b"])
+    return _Call(name, result, arguments, f"define hidden {result} @{name}({operands}) {{\n{body}\n}}\n")
 
 
 _VALUE = r"(?P<x>[%\w.]+|splat \([^)]*\)|<[^>]*>)"
+_PMADDWD = r"(?:sse2\.pmadd\.wd|avx2\.pmadd\.wd|avx512\.pmaddw\.d\.512)"
 _INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
     (rf"fptrunc <(?P<count>\d+) x float> {_VALUE} to <\d+ x bfloat>", _rounded),
     (rf"fpext <(?P<count>\d+) x bfloat> {_VALUE} to <\d+ x float>", _widened),
@@ -277,4 +293,6 @@ _INSTRUCTIONS: tuple[tuple[str, Callable[[re.Match[str]], _Call]], ...] = (
     (r"call <4 x float> @llvm\.aarch64\.neon\.bfdot\.v4f32\.v8bf16\((?P<arguments>[^()]*)\)", _neon_pairs),
     (r"call <\d+ x float> @llvm\.x86\.avx512\.mask\.scalef\.ps\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _scaled),
     (r"call <\d+ x i32> @llvm\.x86\.avx512\.vpdpbusd\.(?P<bits>\d+)\((?P<arguments>[^()]*)\)", _byte_quads),
+    (r"call <4 x i32> @llvm\.aarch64\.neon\.sdot\.v4i32\.v16i8\((?P<arguments>[^()]*)\)", _signed_quads),
+    (rf"call <(?P<lanes>\d+) x i32> @llvm\.x86\.{_PMADDWD}\((?P<arguments>[^()]*)\)", _i16_pairs),
 )

@@ -33,6 +33,7 @@ from .dot_sums import DotSums
 from .emitter import Emitter, Work
 from .factors import Column, Factors, Share
 from .index_math import Size
+from .integer_sums import IntegerSums
 from .lane_math import constant_of
 from .microkernel import Microkernel
 from .nest import Nest, read_nest
@@ -95,7 +96,8 @@ class Kernel:
         self.factors = Factors(contraction, emitter, memory, self.tiles.width, self.tiles.vectors)
         results = Results(contraction, epilogue, group, emitter, memory)
         dots = DotSums.of(contraction, self.factors, emitter, target)
-        self.microkernel = Microkernel(contraction, self.factors, results, emitter, dots)
+        integers = IntegerSums.of(contraction, self.factors, emitter, target)
+        self.microkernel = Microkernel(contraction, self.factors, results, emitter, dots, integers)
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))
@@ -203,7 +205,8 @@ class Kernel:
     def _staged(self, point: Point, columns: Sequence[Column], tiles: Callable[[], None]) -> None:
         """The tiles of a panel; where many rows read a factor that takes long to compute, it is computed first, once."""
         depth = self.extents[self.contraction.k].static
-        if depth is None or not self.factors.is_long() or not self.factors.can_stage(depth):
+        computes = self.factors.is_long() and self.microkernel.integers is None
+        if depth is None or not computes or not self.factors.can_stage(depth):
             tiles()
             return
         em, dims = self.emitter, [*self.contraction.shared, *([] if self.contraction.m is None else [self.contraction.m])]

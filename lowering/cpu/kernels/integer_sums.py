@@ -1,0 +1,296 @@
+"""The sums of one tile of integers that stand for multiples of scales: exact sums of a group of steps, scaled when complete.
+
+With ``x[k] * xs[g]`` and ``(w[k] - z[g]) * ws[g]``, where g is the group of step k::
+
+    for group { exact = -z * (sum of x); for k of it step 4 { exact += 4 products at once }; total += float(exact) * (xs * ws) }
+
+4 bytes of x are in every lane, 4 bytes of a column are neighbours; of words of four bits, a shift and a mask give them. Where
+the target multiplies pairs of i16 instead, 2 bytes are widened; where it has neither, the same is said in plain operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ....dialect.bindings import ir
+from ...generics import INTEGER_SUMS
+from ...target import Target
+from .access import Point
+from .contraction import Contraction, Factor
+from .emitter import Emitter
+from .factors import Column, Factors
+from .nest import Operand
+
+__all__ = ["IntegerSums"]
+
+# Four-bit integers in a word.
+_NIBBLES = 8
+# Vectors of rows, or words, in one iteration; groups of up to so many need no loop.
+_UNROLLED, _SHORT = 4, 16
+# How far ahead of what is read weights are fetched, in bytes, where tiles have so many rows.
+_AHEAD, _FETCHING_ROWS = 2048, 3
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """What the operands of the product are.
+
+    Attributes:
+        x, x_sum, weight: integers of rows, sums of these by groups (None: no zero point), integers of columns.
+        x_scale, scale, zero: factors of groups of rows and columns, and what integers of columns are more by, or less.
+        is_less: whether they are less by it.
+        is_unsigned: whether 8-bit integers of columns are.
+    """
+
+    x: Operand
+    x_sum: Operand | None
+    weight: Operand
+    x_scale: Factor
+    scale: Factor
+    zero: Factor | None
+    is_less: bool
+    is_unsigned: bool
+
+
+class IntegerSums:
+    """Builds the sums of one tile.
+
+    ``rows`` is how many integers of a column are neighbours, ``every`` how many steps of k have one scale.
+    """
+
+    def __init__(self, contraction: Contraction, factors: Factors, emitter: Emitter, target: Target, roles: _Roles):
+        self.contraction, self.factors, self.emitter, self.roles = contraction, factors, emitter, roles
+        self.rows, self.every = _marked(contraction) or (0, 0)
+        self.width = factors.width
+        self.name = target.int8_dot if target.int8_rows == self.rows else None
+        shape = ir.MemRefType(roles.weight.value.type).shape
+        self.is_word = len(shape) == 3
+        # Steps of k that are read at once, and elements between two of these.
+        self.unit = _NIBBLES if self.is_word else self.rows
+        self.stride = shape[2] if self.is_word else shape[2] * self.rows
+
+    @staticmethod
+    def of(contraction: Contraction, factors: Factors, emitter: Emitter, target: Target) -> IntegerSums | None:
+        """None for other contractions, and where a single column made rows the columns."""
+        if _marked(contraction) is None:
+            return None
+        roles = _roles(contraction)
+        return None if roles is None else IntegerSums(contraction, factors, emitter, target, roles)
+
+    def accumulate(
+        self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value], copies: int
+    ) -> list[ir.Value]:
+        """Adds all products to ``start``; a long exact sum has ``copies`` accumulators, so that additions overlap."""
+        em, depth = self.emitter, self.contraction.nest.extents[self.contraction.k].static
+        assert depth is not None
+        if depth == self.every:
+            return self._group(em.number(0), rows, columns, start, copies)
+        return em.loop(
+            em.number(0), em.number(depth), self.every, lambda k, totals: self._group(k, rows, columns, totals, 1), start
+        )
+
+    def _group(
+        self, first: ir.Value, rows: Sequence[Point], columns: Sequence[Column], totals: Sequence[ir.Value], copies: int
+    ) -> list[ir.Value]:
+        """Adds the products of the steps that have one scale."""
+        em, k = self.emitter, self.contraction.k
+        here = [row.at(k, first, self.every) for row in rows]
+        places = [self.factors.column_point(here[0], column) for column in columns]
+        zeros = [None if self.roles.zero is None else self.factors.value(self.roles.zero, place) for place in places]
+        starts = [self._begin(row, zero) for row in here for zero in zeros]
+        sums = self._exact(here, columns, starts, copies)
+        scales = [em.broadcast(self.factors.value(self.roles.scale, place), self.width) for place in places]
+        steps = [em.broadcast(self.factors.value(self.roles.x_scale, row), self.width) for row in here]
+        both = [em.op("arith.mulf", [x, w], x.type) for x in steps for w in scales]
+        return [
+            em.op("vector.fma", [em.op("arith.sitofp", [exact], total.type), scale, total], total.type)
+            for exact, scale, total in zip(sums, both, totals, strict=True)
+        ]
+
+    def _begin(self, row: Point, zero: ir.Value | None) -> ir.Value:
+        """What an exact sum starts from: all zero points in it taken away."""
+        em, x_sum = self.emitter, self.roles.x_sum
+        kind = em.vector(self.width, em.i32)
+        if zero is None or x_sum is None or x_sum.buffer is None:
+            return em.constant(0, kind)
+        total = self.factors.memory.load(x_sum.buffer, x_sum.offset, row)
+        if not self.roles.is_less:
+            total = em.sub(em.constant(0, em.i32), total)
+        if isinstance(zero.type, ir.VectorType):
+            return em.mul(em.broadcast(total, self.width), zero)
+        return em.broadcast(em.mul(total, zero), self.width)
+
+    def _exact(
+        self, rows: Sequence[Point], columns: Sequence[Column], starts: Sequence[ir.Value], copies: int
+    ) -> list[ir.Value]:
+        em, memory, count = self.emitter, self.factors.memory, len(starts)
+        left = [memory.index(self.roles.x.offset, row) for row in rows]
+        right = [memory.index(self.roles.weight.offset, rows[0].at(self.contraction.n, c, self.width)) for c, _ in columns]
+        fetches = len(rows) >= _FETCHING_ROWS
+
+        def several(unit: ir.Value, number: int, sums: list[ir.Value]) -> list[ir.Value]:
+            xs = [em.add(base, em.mul(unit, em.number(self.unit))) for base in left]
+            ws = [em.add(base, em.mul(unit, em.number(self.stride))) for base in right]
+            for i in range(number):
+                own = slice(i % copies * count, (i % copies + 1) * count)
+                sums[own] = self._unit(xs, ws, i, sums[own], fetches)
+            return sums
+
+        units = self.every // self.unit
+        carried = [*starts, *[em.constant(0, starts[0].type)] * (count * (copies - 1))]
+        several_at_once = max(_UNROLLED, copies)
+        whole = units // several_at_once * several_at_once if units > _SHORT else 0
+        if whole:
+            carried = em.loop(
+                em.number(0), em.number(whole), several_at_once, lambda u, sums: several(u, several_at_once, sums), carried
+            )
+        carried = several(em.number(whole), units - whole, list(carried))
+        for c in range(1, copies):
+            more = carried[c * count : (c + 1) * count]
+            carried[:count] = [em.add(a, b) for a, b in zip(carried[:count], more, strict=True)]
+        return carried[:count]
+
+    def _unit(
+        self, xs: Sequence[ir.Value], ws: Sequence[ir.Value], number: int, sums: Sequence[ir.Value], fetches: bool
+    ) -> list[ir.Value]:
+        """What is read at once, ``number`` times that behind the places of rows and columns."""
+        em, buffer = self.emitter, self.roles.weight.buffer
+        assert buffer is not None
+        lanes = self.width * (1 if self.is_word else self.rows)
+        read = list[ir.Value]()
+        for w in ws:
+            at = em.add(w, em.number(number * self.stride)) if number else w
+            if fetches:
+                em.prefetch(buffer.flat, em.add(at, em.number(_AHEAD * 8 // self._bits)))
+            read.append(em.op("vector.load", [buffer.flat, at], em.vector(lanes, buffer.stored)))
+        result = list(sums)
+        for part in range(self.unit // self.rows):
+            right = [self._integers(vector, part) for vector in read]
+            offset = number * self.unit + part * self.rows
+            left = [self._row(em.add(x, em.number(offset)) if offset else x) for x in xs]
+            products = [(x, w) for x in left for w in right]
+            result = [self._dot(total, x, w) for total, (x, w) in zip(result, products, strict=True)]
+        return result
+
+    @property
+    def _bits(self) -> int:
+        return 32 if self.is_word else 8
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether factors are i16."""
+        return self.rows == 2
+
+    def _integers(self, vector: ir.Value, part: int) -> ir.Value:
+        """The integers of columns in what was read: bytes, or i16."""
+        em = self.emitter
+        element = ir.IntegerType.get_signless(32 // self.rows, em.context)
+        kind = em.vector(self.rows * self.width, element)
+        if not self.is_word:
+            extension = "arith.extui" if self.roles.is_unsigned else "arith.extsi"
+            return em.op(extension, [vector], kind) if self._is_wide else vector
+        if part:
+            vector = em.op("arith.shrui", [vector, em.constant(4 * part, vector.type)], vector.type)
+        mask = sum(15 << 32 // self.rows * j for j in range(self.rows))
+        vector = em.op("arith.andi", [vector, em.constant(mask, vector.type)], vector.type)
+        return em.op("vector.bitcast", [vector], kind)
+
+    def _row(self, at: ir.Value) -> ir.Value:
+        """Integers of a row in every lane."""
+        em, buffer = self.emitter, self.roles.x.buffer
+        assert buffer is not None
+        some = em.op("vector.load", [buffer.flat, at], em.vector(self.rows, buffer.stored))
+        element = ir.IntegerType.get_signless(32 // self.rows, em.context)
+        if self._is_wide:
+            some = em.op("arith.extsi", [some], em.vector(self.rows, element))
+        bits = em.op("vector.bitcast", [some], em.vector(1, em.i32))
+        position = {"static_position": ir.DenseI64ArrayAttr.get([0], em.context)}
+        lane = em.op("vector.extract", [bits], em.i32, position)
+        return em.op("vector.bitcast", [em.broadcast(lane, self.width)], em.vector(self.rows * self.width, element))
+
+    def _dot(self, total: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+        em = self.emitter
+        if self.name is None:
+            return em.add(total, self._plain(x, w))
+        if self._is_wide:
+            return em.add(total, self._call([w, x], total.type))
+        return self._call([total, w, x], total.type)
+
+    def _call(self, operands: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
+        em = self.emitter
+        attributes = {
+            "intrin": ir.StringAttr.get(self.name, em.context),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([], em.context),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0], em.context),
+        }
+        return em.op("llvm.call_intrinsic", operands, kind, attributes)
+
+    def _plain(self, x: ir.Value, w: ir.Value) -> ir.Value:
+        """The sums of neighbours' products."""
+        em, lanes = self.emitter, self.rows * self.width
+        unsigned = self.roles.is_unsigned and not self._is_wide and not self.is_word
+        wide = em.vector(lanes, em.i32)
+        left = em.op("arith.extsi", [x], wide)
+        product = em.mul(left, em.op("arith.extui" if unsigned else "arith.extsi", [w], wide))
+        result = None
+        for j in range(self.rows):
+            mask = {"mask": ir.DenseI64ArrayAttr.get(list(range(j, lanes, self.rows)), em.context)}
+            some = em.op("vector.shuffle", [product, product], em.vector(self.width, em.i32), mask)
+            result = some if result is None else em.add(result, some)
+        assert result is not None
+        return result
+
+
+def _marked(contraction: Contraction) -> tuple[int, int] | None:
+    """How many rows are side by side, and how many steps have one scale, of a contraction of integers."""
+    operation = contraction.nest.operation
+    if INTEGER_SUMS not in operation.attributes:
+        return None
+    rows, every = ir.DenseI64ArrayAttr(operation.attributes[INTEGER_SUMS])
+    return rows, every
+
+
+def _roles(contraction: Contraction) -> _Roles | None:
+    """What lowering made the product of, by the order of its operations; None where rows are the columns."""
+    left, right = contraction.left, contraction.right
+    row, x_scale = _factors(left)
+    elements, sums = row.operands[0], None
+    if not isinstance(elements, ir.BlockArgument) and elements.owner.name == "arith.select":
+        _, sums, elements = elements.owner.operands
+    column, scale = _factors(right)
+    integer, zero = column.operands[0], None
+    maker = "" if isinstance(integer, ir.BlockArgument) else integer.owner.name
+    is_less = maker == "arith.addi"
+    if maker in ("arith.addi", "arith.subi"):
+        integer, zero = integer.owner.operands
+    (x,), weights = _part(left, elements).operands, _part(right, integer)
+    if any(contraction.k in floor.inner.dims() for floor in x.offset.floors()):
+        return None
+    (weight,) = weights.operands
+    return _Roles(
+        x,
+        None if sums is None else _part(left, sums).operands[0],
+        weight,
+        _part(left, x_scale),
+        _part(right, scale),
+        None if zero is None else _part(right, zero),
+        is_less,
+        any(op.name == "arith.extui" for op in weights.operations),
+    )
+
+
+def _factors(factor: Factor) -> tuple[ir.Operation, ir.Value]:
+    """The conversion of an integer, and what it is multiplied with."""
+    converted, scale = factor.value.owner.operands
+    return converted.owner.operation, scale
+
+
+def _part(factor: Factor, value: ir.Value) -> Factor:
+    """What a value of a factor's operations is computed from."""
+    needed, operations = {value}, list[ir.Operation]()
+    for op in reversed(factor.operations):
+        if op.results[0] in needed:
+            operations.append(op)
+            needed.update(op.operands)
+    return Factor(value, tuple(o for o in factor.operands if o.argument in needed), tuple(reversed(operations)))
