@@ -114,8 +114,8 @@ def main() -> int:
 def _tail(rows: list[Row], runner: Runner, folder: Path, seconds: float) -> None:
     print(f"\n{tables.summary(rows)}")
     for threads, limits in runner.limits.items():
-        flops, bandwidth = limits["flops"] / 1e9, limits["bandwidth"] / 1e9
-        print(f"limits with {threads} thread(s): {flops:.0f} GFLOP/s in f32, {bandwidth:.1f} GB/s from memory")
+        flops = ", ".join(f"{value / 1e9:.0f} GFLOP/s in {dtype}" for dtype, value in limits["flops"].items())
+        print(f"limits with {threads} thread(s): {flops}, {limits['bandwidth'] / 1e9:.1f} GB/s from memory")
     print(f"{seconds:.0f} s; {folder / 'results.json'}, {folder / 'chart.svg'}")
 
 

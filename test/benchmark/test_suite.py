@@ -136,8 +136,10 @@ def test_select() -> None:
 
 
 def test_limits() -> None:
-    limits = Limits(flops=1e9, bandwidth=1e9)
+    limits = Limits(flops={"f32": 1e9, "bf16": 2e9}, bandwidth=1e9)
     assert limits.bound(10**12, 8) == (1000.0, "compute")
+    assert limits.bound(10**12, 8, "bf16") == (500.0, "compute")
+    assert limits.bound(10**12, 8, "int4") == (1000.0, "compute")
     assert limits.bound(10**9, 10**12) == (1000.0, "memory")
     assert limits.bound(0, 8) is None or limits.bound(0, 8) == (8e-9, "memory")
 

@@ -1,5 +1,9 @@
-// What one core and the memory can do: f32 fused multiply-adds from registers, and bytes read from memory.
+// What one core and the memory can do: multiply-adds from registers, of f32 and of what products of narrower numbers are summed
+// by, and bytes read from memory.
 #include <stddef.h>
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
 
 #ifdef __AVX512F__
 typedef float vec __attribute__((vector_size(64)));
@@ -26,6 +30,22 @@ float multiply_add(size_t rounds, float seed) {
     ALL(ADD)
     return t[0];
 }
+
+#ifdef __AVX512BF16__
+#define DOT(i) s##i = (vec)_mm512_dpbf16_ps((__m512)s##i, a, b);
+
+// 4 * 12 * lanes() operations per round: two products in each lane.
+float dot_bf16(size_t rounds, float seed) {
+    __m512bh a = (__m512bh)(seed - (vec){}), b = (__m512bh)(1.0f - (vec){});
+    vec t = {};
+    ALL(START)
+    for (size_t r = 0; r < rounds; r++) {
+        ALL(DOT)
+    }
+    ALL(ADD)
+    return t[0];
+}
+#endif
 
 int lanes(void) { return sizeof(vec) / sizeof(float); }
 

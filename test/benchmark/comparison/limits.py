@@ -9,12 +9,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Limits", "Meter"]
+__all__ = ["Limits", "Meter", "compiled", "peaks"]
 
 #: Larger than any cache here, for all threads together.
 _BYTES = 256 << 20
@@ -22,20 +22,26 @@ _BYTES = 256 << 20
 #: Rounds of the loop in one turn: about 10 ms.
 _ROUNDS = 4_000_000
 
+#: Functions that multiply numbers of a dtype and add up in f32, and their operations per lane of 32 bits in a step; a processor
+#: without the instruction has no function, and multiplies in f32.
+_PEAKS = {"f32": ("multiply_add", 2), "bf16": ("dot_bf16", 4)}
+_STEPS = 12
+
 
 @dataclass
 class Limits:
-    """The best of all turns: of a limit, slower turns say only what else the machine did."""
+    """The best of all turns: of a limit, slower turns say only what else the machine did. FLOP/s are by dtype."""
 
-    flops: float = 0.0
+    flops: dict[str, float] = field(default_factory=dict[str, float])
     bandwidth: float = 0.0
 
-    def bound(self, flops: int, size: int) -> tuple[float, str] | None:
+    def bound(self, flops: int, size: int, dtype: str = "f32") -> tuple[float, str] | None:
         """The least seconds for that many operations and bytes, and what sets it: ``"compute"`` or ``"memory"``.
 
         Bytes that stay in the last cache from call to call are not read from memory; None when nothing else bounds the time.
         """
-        compute, memory = flops / self.flops, size / self.bandwidth if size > _cache_bytes() else 0.0
+        speed = self.flops.get(dtype, self.flops["f32"])
+        compute, memory = flops / speed, size / self.bandwidth if size > _cache_bytes() else 0.0
         if not flops and not memory:
             return None
         return (compute, "compute") if compute >= memory else (memory, "memory")
@@ -51,7 +57,7 @@ class Meter:
 
     def __init__(self, threads: int):
         """Raises OSError or subprocess.CalledProcessError when the C compiler ``cc`` (or ``$CC``) fails."""
-        self._library = _compiled()
+        self._library = compiled()
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads)
         self._data = [np.ones(_BYTES // 4 // threads, np.float32) for _ in range(threads)]
@@ -59,9 +65,10 @@ class Meter:
 
     def turn(self) -> None:
         """Measures once more; about 0.1 s."""
-        work = 2 * 12 * self._library.lanes() * _ROUNDS * self._threads
-        seconds = self._together(lambda i: self._library.multiply_add(_ROUNDS, 0.5))
-        self.limits.flops = max(self.limits.flops, work / seconds)
+        for dtype, (loop, work) in peaks(self._library).items():
+            seconds = self._together(lambda i, loop=loop: loop(_ROUNDS, 0.5))
+            found = work * _ROUNDS * self._threads / seconds
+            self.limits.flops[dtype] = max(self.limits.flops.get(dtype, 0.0), found)
         seconds = self._together(lambda i: self._library.read_all(self._data[i].ctypes.data, self._data[i].size))
         self.limits.bandwidth = max(self.limits.bandwidth, sum(d.nbytes for d in self._data) / seconds)
 
@@ -71,14 +78,25 @@ class Meter:
         return time.perf_counter() - start
 
 
-def _compiled() -> ctypes.CDLL:
+def compiled() -> ctypes.CDLL:
+    """The loops of ``limits.c``, for this machine."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "limits.so"
         source = Path(__file__).with_name("limits.c")
         flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
         subprocess.run([os.environ.get("CC", "cc"), *flags, str(source), "-o", str(path)], check=True)
         library = ctypes.CDLL(str(path))
-    library.multiply_add.argtypes = (ctypes.c_size_t, ctypes.c_float)
     library.read_all.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-    library.multiply_add.restype = library.read_all.restype = ctypes.c_float
+    library.read_all.restype = ctypes.c_float
     return library
+
+
+def peaks(library: ctypes.CDLL) -> dict[str, tuple[Callable[[int, float], float], int]]:
+    """By dtype the loop that multiplies it, given how many rounds and a number, and its operations in a round."""
+    found = dict[str, tuple[Callable[[int, float], float], int]]()
+    for dtype, (name, operations) in _PEAKS.items():
+        if hasattr(library, name):
+            loop = getattr(library, name)
+            loop.argtypes, loop.restype = (ctypes.c_size_t, ctypes.c_float), ctypes.c_float
+            found[dtype] = loop, operations * _STEPS * library.lanes()
+    return found

@@ -136,8 +136,8 @@ class Runner:
         return {name: outcome.text for name, outcome in self._absent.items()}
 
     @property
-    def limits(self) -> dict[int, dict[str, float]]:
-        """FLOP/s and bytes per second by number of threads, as measured so far."""
+    def limits(self) -> dict[int, dict[str, Any]]:
+        """FLOP/s by dtype and bytes per second by number of threads, as measured so far."""
         return {t: {"flops": m.limits.flops, "bandwidth": m.limits.bandwidth} for t, m in self._meters.items()}
 
     def run(self, case: Case, tell: Callable[[str], None]) -> Iterator[Row]:
@@ -185,9 +185,12 @@ class Runner:
             self._rounds(row, [ours], tell)
         self._drop(row, [ours])
         row.outcomes = {p.name: row.outcomes[p.name] for p in self._peers}
-        if any(o.seconds for o in row.outcomes.values()) and (found := self._meters[threads].limits.bound(**work)):
+        if any(o.seconds for o in row.outcomes.values()) and (found := self._limit(case, threads, work)):
             row.limit, row.bound = found
         return row
+
+    def _limit(self, case: Case, threads: int, work: dict[str, int]) -> tuple[float, str] | None:
+        return self._meters[threads].limits.bound(**work, dtype=case.weights)
 
     def _load(self, row: Row, peer: Peer, tell: Callable[[str], None]) -> bool:
         """Whether the peer is ready to be timed; if not, the row says why."""
