@@ -9,7 +9,6 @@ from ...dialect.bindings import ir
 from .builder import Builder
 from .registry import Source, lowering
 from .scalar import Scalar, math, maximum, minimum, select
-from .unary import sigmoid
 
 __all__: list[str] = []
 
@@ -19,8 +18,10 @@ def _gelu(x: Scalar) -> Scalar:
 
 
 def _gelu_tanh(x: Scalar) -> Scalar:
-    inner = (x + x * x * x * 0.044715) * numbers.sqrt(2 / numbers.pi)
-    return x * 0.5 * (1 + math("tanh", inner))
+    """``(1 + tanh(u)) / 2`` is the sigmoid of ``2 * u``, which costs an exp and keeps what the sum cancels."""
+    slope = -2 * numbers.sqrt(2 / numbers.pi)
+    twice = x * math("fma", x * x, x.lift(slope * 0.044715), x.lift(slope))
+    return x / (1 + math("exp", twice))
 
 
 def _hardswish(x: Scalar) -> Scalar:
@@ -37,7 +38,7 @@ _FUNCTIONS: dict[str, Callable[[Scalar], Scalar]] = {
     "gelu_tanh": _gelu_tanh,
     "hardswish": _hardswish,
     "relu": lambda x: maximum(x, 0),
-    "silu": lambda x: x * sigmoid(x),
+    "silu": lambda x: x / (1 + math("exp", -x)),
     "softplus": _softplus,
 }
 

@@ -10,12 +10,12 @@ from .builder import Builder
 from .registry import Source, lowering
 from .scalar import Number, Scalar, math, maximum, minimum, select
 
-__all__ = ["sigmoid"]
+__all__: list[str] = []
 
 _Function = Callable[[Scalar], Scalar]
 
 
-def sigmoid(x: Scalar) -> Scalar:
+def _sigmoid(x: Scalar) -> Scalar:
     """``1 / (1 + exp(-x))``."""
     return 1 / (1 + math("exp", -x))
 
@@ -50,7 +50,7 @@ _FUNCTIONS: dict[str, _Function] = {
     "reciprocal": lambda x: 1 / x,
     "round": lambda x: math("roundeven", x),
     "rsqrt": lambda x: 1 / math("sqrt", x),
-    "sigmoid": sigmoid,
+    "sigmoid": _sigmoid,
     "sign": _sign,
     "sin": lambda x: math("sin", x),
     "sqrt": lambda x: math("sqrt", x),

@@ -41,17 +41,17 @@ _HALF_PI = (1.57079601, 3.13916473e-07, 5.39030253e-15)
 _TRIGONOMETRIC_LIMIT = 1e5
 
 # Minimax polynomials, highest power first. exp: fitted here, `1 + r + r * r * p(r)` is off by 3e-9; log: Cephes
-# (Moshier); tanh, erf: Eigen; sin, cos: N. Juffa.
+# (Moshier); tanh, erf: Eigen, both of tanh times 256 so that no product is subnormal unless x is; sin, cos: N. Juffa.
 _EXP = (1.3814540579915047e-3, 8.36874544620514e-3, 4.166838899254799e-2, 0.1666652113199234, 0.4999999403953552)
 _LOG = (
     7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
     2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
 )  # fmt: skip
 _TANH_TOP = (
-    -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08, 1.48572235717979e-05,
-    6.37261928875436e-04, 4.89352455891786e-03,
+    -7.06756730220429e-14, 5.12048103635141e-11, -2.20279590966716e-08, 1.31130805513501e-05, 3.80344923438026e-03,
+    1.63139053792112e-01, 1.25274228708297e+00,
 )  # fmt: skip
-_TANH_BOTTOM = (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)
+_TANH_BOTTOM = (3.06754149034757e-04, 3.03448846557834e-02, 5.80719265904384e-01, 1.25274244749923e00)
 _TANH_LIMIT = 7.90531110763549805
 _ERF_TOP = (
     0.00022905065861350646, 0.0034082910107109506, 0.050955695062380861, 0.18520832239976145, 1.128379143519084,
@@ -297,8 +297,7 @@ def _log1p(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
 def _tanh(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
     x = f.clamp(operands[0], -_TANH_LIMIT, _TANH_LIMIT)
     s = f.mul(x, x)
-    y = f.op("arith.divf", f.mul(x, f.polynomial(s, _TANH_TOP)), f.polynomial(s, _TANH_BOTTOM))
-    return f.select(f.compare("olt", f.absolute(x), f.number(4e-4)), x, y)  # x * p would be subnormal
+    return f.op("arith.divf", f.mul(x, f.polynomial(s, _TANH_TOP)), f.polynomial(s, _TANH_BOTTOM))
 
 
 def _erf(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
