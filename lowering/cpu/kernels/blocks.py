@@ -34,7 +34,8 @@ _DEPTH, _LONG = 256, 1024
 # Blocks are of similar depth, a multiple of the steps of an iteration.
 _EVEN = 8
 # Rows of a block, and panels of a chunk; half of these where there would be few units to share. Of f32 and AVX2 the rows' part
-# of k is 126 KiB and the sums are 63 KiB, of a level-2 cache of 512. 96 rows and 16 panels, or 192 rows, take as long.
+# of k is 126 KiB and the sums are 63 KiB, of a level-2 cache of 512. 96 rows and 16 panels, or 192 rows, take as long. Blocks
+# are of similar height: two threads take 55.9 instead of 69.4 ms for 12 products of 197 x 768 x 3072 (Zen 4).
 _ROWS, _PANELS, _FEW_UNITS = 128, 8, 32
 
 TileBody = Callable[[Sequence[Point], Sequence[Column], Share, Sequence[ir.Value]], None]
@@ -51,7 +52,7 @@ class Blocks:
         assert contraction.m is not None
         self.rows, self.columns = contraction.nest.extents[contraction.m], contraction.nest.extents[contraction.n]
         rows, columns = self.rows.static, self.columns.static
-        self.height = rows if rows is not None and rows <= _ROWS else _ROWS // tiles.rows * tiles.rows
+        self.height = _height(rows, tiles.rows)
         whole = _PANELS * tiles.panel
         few = rows is not None and columns is not None and -(-rows // self.height) * -(-columns // whole) < _FEW_UNITS
         self.width = whole // 2 if few else whole
@@ -73,12 +74,12 @@ class Blocks:
         return (factors.tiles_before_staging() if factors.is_long() else 3) * tiles.rows
 
     def build(self, point: Point, work: Work) -> None:
-        """The loop over units."""
+        """The loop over units, those of a chunk one after the other: blocks of rows are not all of the same height."""
         em, chunks, blocks = self.emitter, self._ceil(self.columns, self.width), self._ceil(self.rows, self.height)
 
         def unit(number: ir.Value) -> None:
-            block = em.op("arith.divui", [number, chunks], em.index)
-            chunk = em.sub(number, em.mul(block, chunks))
+            chunk = em.op("arith.divui", [number, blocks], em.index)
+            block = em.sub(number, em.mul(chunk, blocks))
             self._unit(point, em.mul(block, em.number(self.height)), em.mul(chunk, em.number(self.width)))
 
         em.shared(em.number(0), em.mul(blocks, chunks), 1, unit, work)
@@ -100,6 +101,16 @@ class Blocks:
         if k > whole:
             unit.each_product(Steps(em.number(whole), Size.of(k - whole)))
         unit.each_tile(unit.end)
+
+
+def _height(rows: int | None, tile: int) -> int:
+    """Rows of a block; a multiple of a tile where there are several blocks."""
+    if rows is None:
+        return _ROWS // tile * tile
+    if rows <= _ROWS:
+        return rows
+    blocks = -(-rows // (_ROWS // tile * tile))
+    return -(-rows // (blocks * tile)) * tile
 
 
 def _depth(k: int, factors: Factors) -> int:

@@ -307,8 +307,12 @@ class Emitter:
         segments = ir.DenseI32ArrayAttr.get([0, 0, len(conditions), 0, 0, 0], self.context)
         team = self._create("omp.parallel", conditions, [], {"operandSegmentSizes": segments}, 1, self._point)
         outer = team.regions[0].blocks.append()
-        none = ir.DenseI32ArrayAttr.get([0] * 7, self.context)
-        wrapper = self._create("omp.wsloop", [], [], {"operandSegmentSizes": none}, 1, ir.InsertionPoint(outer))
+        # The team ends behind the loop: there is nothing between to wait for.
+        alone = {
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0] * 7, self.context),
+            "nowait": ir.UnitAttr.get(self.context),
+        }
+        wrapper = self._create("omp.wsloop", [], [], alone, 1, ir.InsertionPoint(outer))
         self._create("omp.terminator", [], [], None, 0, ir.InsertionPoint(outer))
         at = ir.InsertionPoint(wrapper.regions[0].blocks.append())
         nest = self._create("omp.loop_nest", [lower, upper, self.number(step)], [], None, 1, at)

@@ -58,6 +58,13 @@ def test_static_sizes(m, n, bits):
     close(c, a, b)
 
 
+@pytest.mark.parametrize(("rows", "tile", "height"), [(128, 6, 128), (129, 6, 66), (197, 8, 104), (1024, 8, 128)])
+def test_blocks_of_rows_are_of_similar_height(rows, tile, height, monkeypatch):
+    """Threads get as many."""
+    monkeypatch.setattr(blocks, "_ROWS", 128)
+    assert blocks._height(rows, tile) == height
+
+
 def test_few_rows_and_a_short_k_have_no_blocks():
     for m, k in ((18, 64), (30, 16)):
         types = [memref((m, k)), memref((2, k, 16)), memref((m, 32))]
