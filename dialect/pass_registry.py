@@ -50,6 +50,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-pack-nibbles": _ours("pack_nibbles", "PackIntoNibbles"),
     "relax-pack-weights": _ours("pack_weights", "PackWeights"),
     "relax-quantize-activations": _ours("quantize_activations", "QuantizeActivations"),
+    "relax-quantize-weights": _ours("quantize_weights", "QuantizeWeights"),
     "relax-realize-vdevice": _ours("realize_vdevice", "RealizeVDevice"),
     "relax-reorder-permute-dims-after-concat": _ours("reorder_permute_dims_after_concat", "ReorderPermuteDimsAfterConcat"),
     "relax-reorder-take-after-matmul": _ours("reorder_take_after_matmul", "ReorderTakeAfterMatmul"),

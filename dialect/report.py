@@ -33,6 +33,7 @@ _MODULES = {
     "kernels": "kernel_report",
     "lift": "lift_report",
     "quantize-activations": "activation_report",
+    "quantize-weights": "quantize_report",
     "schedule-lazy-io": "schedule_report",
     "share-packed-weights": "share_report",
     "work": "work_report",

@@ -25,17 +25,40 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_PIPELINE", "compile"]
 
-#: What happens to a module before it is lowered; ``{tile}`` is the width of the target's matmul kernel, ``{bf16_group}`` how
-#: many rows of bf16 one of its instructions sums.
-DEFAULT_PIPELINE = (
+# Weights narrow behind this, when the caller asks for that.
+_CLEAN = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
-    "relax-fold-batch-norm,relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights{{tile={tile}}},"
+    "relax-fold-batch-norm,"
+)
+_PACK = (
+    "relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights{{tile={tile}}},"
     "relax-sink-growth,relax-share-packed-weights,relax-pack-nibbles,relax-group-packed-rows{{bf16={bf16_group}}},"
     "relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
 )
 
+#: What happens to a module before it is lowered; ``{tile}`` is the width of the target's matmul kernel, ``{bf16_group}`` how
+#: many rows of bf16 one of its instructions sums.
+DEFAULT_PIPELINE = _CLEAN + _PACK
 
-def compile(module: Module, target: str = "cpu", pipeline: str | None = None, cache: bool = True) -> Executable:
+#: What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
+#: need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).
+WEIGHTS = {
+    None: "",
+    "bf16": "relax-to-mixed-precision{dtype=bf16},",
+    "int8": "relax-quantize-weights{bits=8},",
+    "int4": "relax-quantize-weights{bits=4 group=32},",
+}
+
+
+def compile(
+    module: Module,
+    target: str = "cpu",
+    pipeline: str | None = None,
+    cache: bool = True,
+    *,
+    weights: str | None = None,
+    activations: str | None = None,
+) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
     Args:
@@ -45,9 +68,17 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None, ca
             nothing is prepared, and the executable computes on the weights as they are.
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
             With a pipeline of your own neither happens: its passes may be anything.
+        weights: what weights of products are stored in, with less memory to read and less exact: ``"bf16"`` (what they are
+            multiplied with is rounded, too), ``"int8"`` (a scale per output) or ``"int4"`` (a scale per output and 32 inputs).
+            Checkpoints stay as they are: ``prepare`` converts, and ``report`` says what became narrow, and how exact it is.
+            None: what the module says.
+        activations: ``"int8"``: rows that products with int8 and int4 weights read are quantized when they are computed, with
+            a scale for each row, or for each group that a scale of the weight has; sums of products are exact then, and an
+            activation is off by at most 1/254 of the largest of its group. The report says which products are. None: floats.
 
     Raises:
-        RelaxError: the target or a pass is unknown, a pass fails, or an op cannot be lowered; with the op's location.
+        RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, a
+            pass fails, or an op cannot be lowered; with the op's location.
     """
     from .lowering.linalg.io import refuse_lazy_io
     from .lowering.target import Target
@@ -57,7 +88,15 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None, ca
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
     chosen = Target.parse(target, openmp=find_runtime() is not None)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
-    text = _default_pipeline(chosen) if pipeline is None else pipeline
+    if weights not in WEIGHTS:
+        raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
+    if weights is not None and pipeline is not None:
+        raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")
+    if activations not in (None, "int8"):
+        raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
+    if activations is not None and pipeline is not None:
+        raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
+    text = _default_pipeline(chosen, weights, activations) if pipeline is None else pipeline
     directory = cache_directory() if cache and pipeline is None else None
     with verifying_once():
         if directory is None:
@@ -65,8 +104,17 @@ def compile(module: Module, target: str = "cpu", pipeline: str | None = None, ca
         return _executable(_cached(module, chosen, text, ObjectCache(directory, cache_bytes())))
 
 
-def _default_pipeline(target: Target) -> str:
-    return DEFAULT_PIPELINE.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group)
+def _default_pipeline(target: Target, weights: str | None, activations: str | None) -> str:
+    packed = _PACK.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group)
+    return _CLEAN.format() + WEIGHTS[weights] + _quantized(packed, target, activations)
+
+
+def _quantized(pipeline: str, target: Target, activations: str | None) -> str:
+    """The pipeline with products of integers; they are rewritten before words are for products of floats."""
+    if activations is None:
+        return pipeline
+    options = f"rows={target.int8_rows} unsigned={str(target.int8_unsigned).lower()}"
+    return pipeline.replace("relax-pack-nibbles", f"relax-quantize-activations{{{options}}},relax-pack-nibbles")
 
 
 def _executable(entry: Entry) -> Executable:

@@ -1,7 +1,8 @@
 """Names of prepared weights: readable, derived from the raw weights and the ops on them, and stable from run to run.
 
 ``q_proj.weight`` transposed is ``q_proj.weight.permute_dims``, then cast it is ``q_proj.weight.permute_dims.astype``; two
-weights in one op are ``q_proj.weight+k_proj.weight.concat``; the second result of a split is ``w.split.1``.
+weights in one op are ``q_proj.weight+k_proj.weight.concat``; the second result of a split is ``w.split.1``. Of a value and what
+comes from it, the value: ``w`` less its mean is ``w.subtract``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MAX_LENGTH = 160
 
 def result_names_of(op: ir.Operation, sources: Iterable[str]) -> list[str]:
     """Names for the results of an op that reads values of these names; not yet distinct from other names."""
-    names = list(dict.fromkeys(sources))
+    names = _plain(list(dict.fromkeys(sources)))
     if not any(is_tensor(r) for r in op.results):  # a scalar is never a weight, so its ops would only lengthen names
         return ["+".join(names)[:MAX_LENGTH]] * len(op.results)
     what = callee_of(op) if op.name == "func.call" else op.name.rpartition(".")[2]
@@ -40,6 +41,11 @@ def distinct(name: str, taken: set[str]) -> str:
         candidate = f"{name}.{number}"
     taken.add(candidate)
     return candidate
+
+
+def _plain(names: list[str]) -> list[str]:
+    """Without those that begin as another one does, and go on."""
+    return [n for n in names if not any(n.startswith((f"{other}.", f"{other}+")) for other in names)]
 
 
 def _short(names: list[str]) -> str:

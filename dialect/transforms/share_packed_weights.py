@@ -31,14 +31,14 @@ from typing import ClassVar
 
 from .. import report
 from ..bindings import func, ir
-from ..functions import argument_names, body_of, functions, name_of
+from ..functions import body_of, functions, name_of
 from ..inference import normalize_axis
 from ..ops import PackedTake, PackWeight, PermuteDims, Take
 from ..pass_manager import Pass
 from ..share_report import HeldTwice, SharedWeight, SharedWeights
 from ..struct_info import TensorInfo
 from ..traversal import nested_operations
-from .weight_values import WeightValues
+from .weight_values import WeightValues, source_names
 
 __all__ = ["SharePackedWeights"]
 
@@ -67,7 +67,7 @@ class SharePackedWeights(Pass):
         shared: list[SharedWeight] = []
         twice: list[HeldTwice] = []
         for matrix in found:
-            sources, reason = _sources(matrix.value, function), matrix.refusal(weights)
+            sources, reason = source_names(matrix.value, function), matrix.refusal(weights)
             if reason is None and not self.always and matrix.lines() > matrix.bytes // _LINE:
                 reason = f"{matrix.rows()} rows of {matrix.size} are looked up at once"
             if reason is None:
@@ -174,20 +174,3 @@ def _bits(value: ir.Value) -> int:
 
 def _static(shape: Sequence[object]) -> list[int]:
     return [d for d in shape if isinstance(d, int)]
-
-
-def _sources(value: ir.Value, function: func.FuncOp) -> tuple[str, ...]:
-    """Names of the raw weights behind a value."""
-    names, seen, pending = argument_names(function), dict[ir.Value, str](), [value]
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        owner = value.owner
-        if isinstance(owner, ir.Block):
-            number = ir.BlockArgument(value).arg_number
-            seen[value] = names[number] or f"argument {number}"
-        else:
-            seen[value] = ""
-            pending += reversed(list(owner.operands))
-    return tuple(name for name in seen.values() if name)

@@ -34,6 +34,7 @@ from ..struct_info import TensorInfo
 from ..symbolic import Dim, same
 from ..traversal import is_unused, nested_operations
 from .block_movement import MOVES, reshaped, spread
+from .lift_policy import LIFT
 from .weight_values import WeightValues
 
 __all__ = ["SinkGrowth"]
@@ -123,7 +124,10 @@ class _Growth:
         op: Any = self.value.owner
         operands = [*([] if x is None else [x]), *parameters]
         attrs = {} if isinstance(op, Dequantize) else attrs_of(op)
-        return type(op).create(*operands, result_types=[result], **attrs).result
+        made = type(op).create(*operands, result_types=[result], **attrs)
+        if LIFT in op.attributes:
+            made.attributes[LIFT] = op.attributes[LIFT]
+        return made.result
 
 
 def _growths(op: ir.OpView, weights: WeightValues) -> list[_Growth]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..bindings import func, ir
-from ..functions import body_of, num_input
+from ..functions import argument_names, body_of, num_input
 from ..op import Op
 from ..ops import StopLiftParams
 from ..traversal import nested_operations
 
-__all__ = ["WeightValues", "is_weight_math", "known_values"]
+__all__ = ["WeightValues", "is_weight_math", "known_values", "source_names"]
 
 
 def is_weight_math(op: ir.Operation, known: set[ir.Value]) -> bool:
@@ -32,6 +32,23 @@ def known_values(function: func.FuncOp) -> set[ir.Value]:
         if is_weight_math(op, known):
             known.update(op.results)
     return known
+
+
+def source_names(value: ir.Value, function: func.FuncOp) -> tuple[str, ...]:
+    """Names of the raw weights behind a value."""
+    names, seen, pending = argument_names(function), dict[ir.Value, str](), [value]
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            number = ir.BlockArgument(value).arg_number
+            seen[value] = names[number] or f"argument {number}"
+        else:
+            seen[value] = ""
+            pending += reversed(list(owner.operands))
+    return tuple(name for name in seen.values() if name)
 
 
 class WeightValues:

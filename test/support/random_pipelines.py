@@ -31,6 +31,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "growth-slack=0 max-growth=1", "shared=true growth-slack=64",
     ),
     "relax-pack-weights": ("tile=16", "tile=1"),
+    "relax-quantize-weights": ("group=2", "group=1"),
     "relax-reorder-take-after-matmul": ("always=true",),
     "relax-schedule-lazy-io": ("effort=0", "functions=main"),
     "relax-share-packed-weights": ("always=true",),
