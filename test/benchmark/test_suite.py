@@ -10,7 +10,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from benchmark.comparison import chart, tables
+import torch
+from benchmark.comparison import chart, networks, tables
 from benchmark.comparison.cases import CASES, select
 from benchmark.comparison.limits import Limits
 from benchmark.comparison.peers import OURS, PEERS, Peer
@@ -133,6 +134,20 @@ def test_select() -> None:
     assert len(select([], quick=False)) == len(CASES)
     with pytest.raises(ValueError, match="expected cases to match 'bort'"):
         select(["bort"], quick=False)
+
+
+@pytest.mark.parametrize(("dtype", "group", "count"), [("int8", 64, 255), ("int4", 32, 16)])
+def test_narrow_weights_are_exact(dtype: str, group: int, count: int) -> None:
+    """Each peer quantizes them again: the largest of a group is -8 or 127 times a scale, the others whole multiples of it."""
+    weight = torch.randn(4, 64, generator=torch.Generator().manual_seed(0))
+    networks._round(weight, dtype)
+    for values in weight.view(-1, group).double():
+        steps = values / (values.abs().max() / (count // 2))
+        assert (steps - steps.round()).abs().max() < 1e-4
+        assert len(set(steps.round().tolist())) <= count
+    again = weight.clone()
+    networks._round(again, dtype)
+    torch.testing.assert_close(again, weight, rtol=1e-6, atol=0)
 
 
 def test_limits() -> None:

@@ -23,9 +23,15 @@ _LAYER = {
     "mlp.down_proj": "ffn_down",
 }
 
+#: llama.cpp's own types: a scale of 16 bits for 32 elements of eight and four bits.
+_KINDS = {"f32": "F32", "bf16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
+
 
 def write(case: Case, built: Built, folder: Path) -> None:
-    """Writes ``model.gguf`` in f32, and the tokens of a decoding case's cache to ``prompt.npy``."""
+    """Writes ``model.gguf``, and the tokens of a decoding case's cache to ``prompt.npy``.
+
+    Weights of products are in the case's dtype, the embedding and norms in f32.
+    """
     import gguf
 
     module: Any = built.module
@@ -42,8 +48,12 @@ def write(case: Case, built: Built, folder: Path) -> None:
     writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
     writer.add_rope_freq_base(10000.0)
     _add_vocabulary(writer, gguf, config.vocab_size)
+    kind = gguf.GGMLQuantizationType[_KINDS[case.weights]]
     for name, tensor in _tensors(model, config):
-        writer.add_tensor(name, tensor)
+        if tensor.ndim == 1 or name == "token_embd.weight" or case.weights == "f32":
+            writer.add_tensor(name, tensor)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

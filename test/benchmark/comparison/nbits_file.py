@@ -1,4 +1,4 @@
-"""A stack of layers with int8 or int4 weights as ONNX Runtime's ``MatMulNBits``, its own operation for them."""
+"""Models with int8 or int4 weights as ONNX Runtime's ``MatMulNBits``, its own operation for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .cases import Built, Case
+from .networks import GROUP
 
 __all__ = ["write"]
 
@@ -22,6 +23,9 @@ def write(case: Case, built: Built, folder: Path) -> None:
 
     if case.weights not in ("int8", "int4"):
         raise ValueError(f"MatMulNBits takes int8 and int4 weights, got {case.weights}")
+    if case.gguf:
+        _quantize(case, folder)
+        return
     module: Any = built.module
     nodes, constants, value = [], [], "x"
     for i in range(module.layers):
@@ -36,6 +40,18 @@ def write(case: Case, built: Built, folder: Path) -> None:
     graph = helper.make_graph(nodes, "layers", ends[:1], ends[1:], constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(folder / "nbits.onnx"))
+
+
+def _quantize(case: Case, folder: Path) -> None:
+    """The exported model, its products' weights quantized by ONNX Runtime's own tool."""
+    import onnx
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    bits, block = (4, GROUP) if case.weights == "int4" else (8, _BLOCK)
+    model = onnx.load(str(folder / "model.onnx"))
+    tool = MatMulNBitsQuantizer(model, bits=bits, block_size=block, is_symmetric=True, accuracy_level=4)
+    tool.process()
+    tool.model.save_model_to_file(str(folder / "nbits.onnx"), use_external_data_format=True)
 
 
 def _layer(dtype: str, q: np.ndarray, s: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, int]]:

@@ -167,15 +167,35 @@ def gpt2(length: int) -> Made:
     return _decoder(model, 50000, length)
 
 
-def llama(hidden: int, layers: int, length: int) -> Made:
-    """A stack of Llama's blocks of real size under a small vocabulary."""
+def llama(hidden: int, layers: int, length: int, weights: str = "f32") -> Made:
+    """A stack of Llama's blocks of real size under a small vocabulary; for narrow weights, see :func:`_round`."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     heads, shared, inner = {2048: (32, 4, 5632), 4096: (32, 8, 11008)}[hidden]
     config = LlamaConfig(vocab_size=4096, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads,
                          num_key_value_heads=shared, intermediate_size=inner, max_position_embeddings=2048,
                          attn_implementation="sdpa")  # fmt: skip
-    return _decoder(LlamaForCausalLM(config), 4000, length)
+    model = LlamaForCausalLM(config)
+    for part in model.modules():
+        if weights != "f32" and isinstance(part, nn.Linear):
+            _round(part.weight.data, weights)
+    return _decoder(model, 4000, length)
+
+
+def _round(weight: torch.Tensor, dtype: str) -> None:
+    """Rounds an f32 weight ``[out, in]`` to what ``dtype`` can store, so that each peer stores it as it likes with little loss.
+
+    int8: 255 values per output. int4: 16 values per output and :data:`GROUP` inputs, the largest -8 times a scale that is an
+    f16, as in GGUF's Q4_0.
+    """
+    if dtype == "bf16":
+        weight.copy_(weight.to(torch.bfloat16))
+        return
+    groups = weight.view(weight.shape[0], 1 if dtype == "int8" else -1, GROUP if dtype == "int4" else weight.shape[1])
+    largest = groups.gather(2, groups.abs().argmax(2, keepdim=True))
+    scale = largest.abs() / 127 if dtype == "int8" else (largest / -8).half().float()
+    low, high = (-127, 127) if dtype == "int8" else (-8, 7)
+    groups.copy_((groups / scale).round().clamp(low, high) * scale)
 
 
 class _Bottleneck(nn.Module):

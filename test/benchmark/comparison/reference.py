@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
@@ -35,12 +36,22 @@ def write(case: Case, folder: Path, formats: list[str]) -> dict[str, Any]:
         outputs = tree_leaves(built.module(**built.inputs))
     np.savez(folder / "inputs.npz", **{name: value.numpy() for name, value in built.inputs.items()})
     np.savez(folder / "expected.npz", *[value.numpy() for value in outputs])
-    for name in formats:
+    for name in sorted(formats, key=["onnx", "gguf", "nbits"].index):  # nbits may start from onnx
         _write_format(name, case, built, folder)
-    tensors = [*built.module.parameters(), *built.module.buffers(), *built.inputs.values(), *outputs]
-    work = {"flops": counter.get_total_flops(), "size": sum(_bytes(case, t) for t in tensors)}
+    tensors = [*built.module.buffers(), *built.inputs.values(), *outputs]
+    size = _weight_bytes(case, built.module) + sum(_bytes(case, t) for t in tensors)
+    work = {"flops": counter.get_total_flops(), "size": size}
     facts.write_text(json.dumps(work))
     return work
+
+
+def _weight_bytes(case: Case, module: nn.Module) -> int:
+    """What has to be read of the parameters: those of linear layers as narrow as the case has them, of tables a few rows."""
+    linear = {id(m.weight) for m in module.modules() if isinstance(m, nn.Linear)}
+    tables = {id(m.weight) for m in module.modules() if isinstance(m, nn.Embedding)} - linear
+    bits = {"f32": 32, "bf16": 16, "int8": 8, "int4": 4.5}[case.weights]  # a scale of 16 bits for 32 elements
+    found = [(p.nelement(), bits if id(p) in linear else 32) for p in module.parameters() if id(p) not in tables]
+    return sum(int(count * width) // 8 for count, width in found)
 
 
 def _bytes(case: Case, tensor: torch.Tensor) -> int:

@@ -11,7 +11,7 @@ import iree.runtime as runtime
 import onnx
 
 from ..cases import Case
-from . import Loaded, inputs_of
+from . import Loaded, NotApplicableError, inputs_of
 
 __all__ = ["load"]
 
@@ -27,6 +27,8 @@ _FLAGS = [
 
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
+    if case.gguf and case.weights != "f32":
+        raise NotApplicableError("from ONNX, where these weights are f32")
     code, weights = folder / "iree.vmfb", folder / "iree.irpa"
     if not code.exists():
         _compile(folder, code, weights)

@@ -39,4 +39,5 @@ def load(case: Case, folder: Path, threads: int) -> Loaded:
         row = np.ctypeslib.as_array(model._ctx.get_logits(), shape=(model.n_vocab(),)).copy()
         return [row.reshape(1, 1, -1)]
 
-    return Loaded(call, logits, "f16 cache")
+    quantized = {"int8": ", Q8_0", "int4": ", Q4_0", "bf16": ", BF16"}.get(case.weights, "")
+    return Loaded(call, logits, f"f16 cache{quantized}")

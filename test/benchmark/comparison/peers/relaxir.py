@@ -20,8 +20,9 @@ __all__ = ["load"]
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
     built = case.make()
-    module, weights = _narrow(case, built) if case.weights != "f32" else _imported(built)
-    executable = rx.compile(module)
+    stack = case.weights != "f32" and not case.gguf
+    module, weights = _narrow(case, built) if stack else imported(built)
+    executable = rx.compile(module, weights=case.weights if case.gguf and case.weights != "f32" else None)
     executable.bind(executable.prepare(weights))
     executable.threads = threads
     inputs = {name: value.numpy() for name, value in built.inputs.items()}
@@ -32,7 +33,7 @@ def _arrays(result: Any) -> list[np.ndarray]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
-def _imported(built: Built) -> tuple[rx.Module, dict[str, np.ndarray]]:
+def imported(built: Built) -> tuple[rx.Module, dict[str, np.ndarray]]:
     from support.models import weights_of
 
     logging.getLogger("torch.export").setLevel(logging.ERROR)

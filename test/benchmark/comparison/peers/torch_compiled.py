@@ -8,18 +8,18 @@ import torch
 
 from ..cases import Case
 from . import Loaded, NotApplicableError
-from .torch_eager import arrays, start
+from .torch_eager import arrays, in_bf16, start
 
 __all__ = ["load"]
 
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
-    if case.weights != "f32":
+    if case.weights != "f32" and not (case.gguf and case.weights == "bf16"):
         raise NotApplicableError("compiles nothing for narrow weights beyond what eager torch has")
     start(threads)
     torch._inductor.config.freezing = True
     torch._dynamo.reset()
-    built = case.make()
+    built = case.make() if case.weights == "f32" else in_bf16(case.make())
     compiled = torch.compile(built.module)
     compiled(**built.inputs)
-    return Loaded(lambda: compiled(**built.inputs), arrays)
+    return Loaded(lambda: compiled(**built.inputs), arrays, "" if case.weights == "f32" else "all in bf16")

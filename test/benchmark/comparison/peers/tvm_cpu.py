@@ -10,12 +10,14 @@ from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 
 from ..cases import Case
-from . import Loaded, inputs_of
+from . import Loaded, NotApplicableError, inputs_of
 
 __all__ = ["load"]
 
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
+    if case.gguf and case.weights != "f32":
+        raise NotApplicableError("from ONNX, where these weights are f32")
     model = onnx.load(folder / "model.onnx")
     inputs = inputs_of(folder)
     taken = [value.name for value in model.graph.input]
