@@ -73,6 +73,8 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("-o", "--output", required=True, metavar="MODEL.relax")
     command.add_argument("--target", default="cpu", help="what to compile for (default: %(default)s, this machine)")
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
+    command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
+    command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.set_defaults(command=_compile)
 
 
@@ -125,7 +127,10 @@ def _compile(arguments: argparse.Namespace) -> None:
     from .cli_info import info_lines
 
     started = time.perf_counter()
-    executable = compile(Module.load(arguments.model), arguments.target, arguments.pipeline)
+    module = Module.load(arguments.model)
+    executable = compile(
+        module, arguments.target, arguments.pipeline, weights=arguments.weights, activations=arguments.activations
+    )
     executable.save(arguments.output)
     print(f"compiled {arguments.model} to {arguments.output} in {time.perf_counter() - started:.2f} s")
     print("\n".join(info_lines(executable.manifest)))

@@ -65,6 +65,23 @@ def test_compile_without_lifting(relaxir: Cli):
     assert relaxir("run", "model.relax", "--weights", "model.safetensors", "--random", "--dim", "n=2", "-o", "o.npz")[0] == 0
 
 
+def test_compile_with_quantized_activations(relaxir: Cli):
+    wide = """%z = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
+  %s = "relax.full"() {value = 0.5 : f64} : () -> tensor<f32>
+  %f = "relax.dequantize"(%w, %s, %z) : (tensor<6x4xi8>, tensor<f32>, tensor<i8>) -> tensor<6x4xf32>"""
+    text = re.sub("%f = .*", lambda _: wide, MODEL).replace("6x4xbf16", "6x4xi8")
+    Path("narrow.mlir").write_text(text)
+    code, out, _ = relaxir("compile", "narrow.mlir", "-o", "narrow.relax", "--activations", "int8")
+    assert code == 0
+    assert "@main: 1 product of int8 activations\n" in out
+
+
+def test_compile_with_narrow_weights(relaxir: Cli):
+    code, out, _ = relaxir("compile", "model.mlir", "-o", "model.relax", "--weights", "int8")
+    assert code == 0
+    assert "@main: 1 weight quantized, " in out
+
+
 def test_compile_replaces_an_artifact_and_nothing_else(relaxir: Cli):
     for _ in range(2):
         assert relaxir("compile", "model.mlir", "-o", "model.relax")[0] == 0
