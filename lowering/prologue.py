@@ -266,15 +266,21 @@ class _Kernel:
         fused = ir.Operation.create(
             "linalg.generic", [self.contraction.results[0].type], operands, attributes, regions=1, loc=self.contraction.location
         )
-        self._fuse_bodies(fused, operands, by_argument)
+        self._fuse_bodies(fused, operands, by_argument, values)
         return fused
 
-    def _fuse_bodies(self, fused: ir.Operation, operands: Sequence[ir.Value], by_argument: Mapping[ir.Value, _Growth]) -> None:
+    def _fuse_bodies(
+        self,
+        fused: ir.Operation,
+        operands: Sequence[ir.Value],
+        by_argument: Mapping[ir.Value, _Growth],
+        outer: Mapping[ir.Value, ir.Value],
+    ) -> None:
         types = [ir.RankedTensorType(v.type).element_type for v in operands]
         block = ir.Block.create_at_start(fused.regions[0], types, [ir.Location.unknown()] * len(types))
         elements = iter(block.arguments)
         source = self.contraction.regions[0].blocks[0]
-        inner: dict[ir.Value, ir.Value] = {}
+        inner = dict(outer)  # a contraction of integers uses constants from outside
         maps = index_maps(self.contraction)
         for value, argument, map_ in zip(self.contraction.operands, source.arguments, maps, strict=True):
             producer = by_argument.get(value)

@@ -55,7 +55,7 @@ from ..ops.quantize import LONGEST_GROUP
 from ..pass_manager import Pass
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
-from ..traversal import nested_operations
+from ..traversal import is_unused, nested_operations
 from .block_movement import reshaped, spread
 from .weight_math import cast
 from .weight_values import WeightValues, source_names
@@ -122,7 +122,8 @@ class _Function:
             integer.append(IntegerProduct(sources, bits, _shape(weight.x)[_ROWS] // _groups(weight)))
             self._rewrite(op, weight)
         for wide in self.rearranged:
-            wide.owner.erase()
+            if is_unused(wide.owner.operation):
+                wide.owner.operation.erase()
         if integer or kept:
             report.add(QuantizedActivations(name_of(self.function), tuple(integer), tuple(kept)))
 
@@ -140,10 +141,12 @@ class _Function:
         readers = [use.owner for use in weight.result.uses]
         if not all(isinstance(r, PackedMatMul) and r.weight == weight.result for r in readers):
             return "more than products read the weight"
-        groups = _groups(weight)
-        every, whole = shape[_ROWS] // groups, _NIBBLES if bits == 4 else self.rows
-        if shape[_ROWS] % groups or every % whole or not 0 < every <= LONGEST_GROUP:
-            return f"{groups} groups of {shape[_ROWS]} rows are not of {whole}, 2 * {whole}... to {LONGEST_GROUP}"
+        every, whole = shape[_ROWS] // _groups(weight), _NIBBLES if bits == 4 else self.rows
+        if every % whole:
+            what = f"words of {whole} integers" if bits == 4 else f"{whole} side by side"
+            return f"its groups of {every} rows are no whole {what}"
+        if not 0 < every <= LONGEST_GROUP:
+            return f"sums of {every} products may not fit 32 bits"
         return None
 
     def _rewrite(self, op: PackedMatMul, weight: Dequantize) -> None:
@@ -166,7 +169,7 @@ class _Function:
     def _rearranged(self, weight: Dequantize, groups: int) -> tuple[ir.Value, ...]:
         """The integers side by side, their scales and their zero points."""
         panels, k, tile = _shape(weight.x)
-        scale = _spread(cast(_blocks(weight.scale, weight), ir.F32Type.get()), [panels, groups, tile])
+        scale = _scale(weight, [panels, groups, tile])
         is_nibble, is_signed = _width(weight.x) == 4, not _dtype(weight.x).is_unsigned
         moves = is_signed if is_nibble or self.unsigned else not is_signed
         more = (8 if is_nibble else 128) if moves else 0
@@ -181,6 +184,13 @@ class _Function:
         order = reshaped(PermuteDims.create(split, axes=[0, 1, 3, 2, 4]).result, [panels, k, tile])
         words = PackNibbles.create(order, axis=_ROWS, dtype=ir.IntegerType.get_unsigned(32)).result
         return words, scale, zero
+
+
+def _scale(weight: Dequantize, shape: Sequence[int]) -> ir.Value:
+    maker = weight.scale.owner
+    if isinstance(maker, Full):
+        return _full(maker.value, ir.F32Type.get(), shape)
+    return _spread(cast(_blocks(weight.scale, weight), ir.F32Type.get()), shape)
 
 
 def _zero(weight: Dequantize, more: int) -> ir.Value:
