@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -105,6 +106,7 @@ def _rows() -> list[Row]:
     outcomes = {
         OURS: Outcome([1e-3, 2e-3, 3e-3], 1.0, facts=facts),
         "torch": Outcome([4e-3], 2.0, facts=facts),
+        "relaxir-int8": Outcome([1e-3], 0.5, facts=facts),
         "iree": Outcome(status="failed", text="process ended by SIGSEGV"),
         "tvm": Outcome(status="not installed", text="no tvm"),
     }
@@ -117,6 +119,7 @@ def test_tables() -> None:
     assert "tvm            not installed: no tvm" in text
     assert "50.0% of limit" in text
     assert "geometric mean of best peer / relaxir 2.00 over 1 cases" in tables.summary(_rows())
+    assert re.search(r"int8 activations +1 +1\.000 ms +100\.0% +4\.00 x  torch", tables.summary(_rows()))
     (row, _) = tables.as_json(_rows(), {})["rows"]
     assert row["peers"]["torch"]["median_s"] == 4e-3
     assert row["peers"]["iree"]["text"] == "process ended by SIGSEGV"
@@ -125,7 +128,7 @@ def test_tables() -> None:
 def test_chart() -> None:
     marks = [e.tag.rsplit("}")[-1] for e in ElementTree.fromstring(chart.svg(_rows(), "a < b")).iter()]
     assert marks.count("circle") == 1 + 2
-    assert marks.count("polygon") == len(PEERS) - 1 + 2
+    assert marks.count("polygon") == len(PEERS) - 1 + 2 * 2
 
 
 def test_select() -> None:

@@ -22,9 +22,9 @@ _BYTES = 256 << 20
 #: Rounds of the loop in one turn: about 10 ms.
 _ROUNDS = 4_000_000
 
-#: Functions that multiply numbers of a dtype and add up in f32, and their operations per lane of 32 bits in a step; a processor
-#: without the instruction has no function, and multiplies in f32.
-_PEAKS = {"f32": ("multiply_add", 2), "bf16": ("dot_bf16", 4)}
+#: Functions that multiply numbers of a dtype and add up in f32, or i32, and their operations per lane of 32 bits in a step; a
+#: processor without the instruction has no function, and multiplies in f32. Four-bit integers are multiplied as bytes.
+_PEAKS = {"f32": ("multiply_add", 2), "bf16": ("dot_bf16", 4), "int8": ("dot_int8", 8), "int4": ("dot_int8", 8)}
 _STEPS = 12
 
 

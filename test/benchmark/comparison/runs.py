@@ -12,7 +12,7 @@ from typing import Any
 
 from .cases import Case
 from .limits import Meter
-from .peers import OURS, PEERS, Peer
+from .peers import OURS, OWN, PEERS, Peer
 from .process import FailureError, Process
 
 __all__ = ["Options", "Outcome", "Row", "Runner"]
@@ -165,7 +165,7 @@ class Runner:
         return Row(case, threads, {p.name: outcome for p in self._peers})
 
     def _python(self, peer: Peer) -> str:
-        return self._options.python if peer.name == OURS else self._options.peers_python
+        return self._options.python if peer.name in OWN else self._options.peers_python
 
     def _formats(self, case: Case) -> list[str]:
         wanted = {f for p in self._peers if p.name not in self._absent for f in p.formats}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .peers import OURS
+from .peers import OURS, OWN
 from .runs import Outcome, Row
 
 __all__ = ["as_json", "machine", "row_text", "summary"]
@@ -61,7 +61,7 @@ def _time(seconds: float) -> str:
 
 def best_peer(row: Row) -> tuple[str, float] | None:
     """The quickest of the others with its time relative to ours; above 1 ours is quicker."""
-    ratios = {name: o.ratio for name, o in row.outcomes.items() if name != OURS and o.status == "timed" and o.ratio}
+    ratios = {name: o.ratio for name, o in row.outcomes.items() if name not in OWN and o.status == "timed" and o.ratio}
     return min(ratios.items(), key=lambda item: item[1]) if ratios else None
 
 
@@ -76,12 +76,23 @@ def summary(rows: list[Row]) -> str:
         against = f"{best[1]:5.2f} x  {best[0]}" if best else "no peer was timed"
         share = f"{row.share(OURS):9.1%}" if row.share(OURS) else " " * 9
         lines.append(f"{row.case.name:28s} {row.threads:7d} {_time(ours.median)} {share}   {against}")
+        lines += _quantized(row, best)
     for threads in sorted({row.threads for row in rows}):
         ratios = [best[1] for row in rows if row.threads == threads and (best := best_peer(row))]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             lines.append(f"{threads} thread(s): geometric mean of best peer / relaxir {mean:.2f} over {len(ratios)} cases")
     return "\n".join(lines)
+
+
+def _quantized(row: Row, best: tuple[str, float] | None) -> list[str]:
+    """The line of ours with quantized activations, where that was timed."""
+    found = row.outcomes.get(OWN[1])
+    if found is None or found.median is None or not found.ratio:
+        return []
+    against = f"{best[1] / found.ratio:5.2f} x  {best[0]}" if best else "no peer was timed"
+    share = f"{row.share(OWN[1]):9.1%}" if row.share(OWN[1]) else " " * 9
+    return [f"{'  int8 activations':28s} {row.threads:7d} {_time(found.median)} {share}   {against}"]
 
 
 def as_json(rows: list[Row], about: dict[str, Any]) -> dict[str, Any]:

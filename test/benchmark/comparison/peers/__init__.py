@@ -14,9 +14,11 @@ import numpy as np
 
 from ..cases import Case
 
-__all__ = ["OURS", "PEERS", "Loaded", "NotApplicableError", "Peer", "inputs_of"]
+__all__ = ["OURS", "OWN", "PEERS", "Loaded", "NotApplicableError", "Peer", "inputs_of"]
 
 OURS = "relaxir"
+#: Ours in all its forms: they are in our interpreter, and none is the best peer.
+OWN = (OURS, "relaxir-int8")
 
 
 class NotApplicableError(Exception):
@@ -92,6 +94,7 @@ PEERS: dict[str, Peer] = {
         Peer("iree", "iree_cpu", ("iree.compiler", "iree.runtime", "onnx"), "iree-base-runtime", ("onnx",)),
         Peer("tvm", "tvm_cpu", ("tvm", "onnx"), "apache-tvm", ("onnx",)),
         Peer("llama.cpp", "llama_cpp_python", ("llama_cpp", "gguf"), "llama-cpp-python", ("gguf",), copies=1),
+        Peer(OWN[1], "relaxir_int8", ("relaxir", "torch"), "relaxir", copies=1),
     ]
 }
 

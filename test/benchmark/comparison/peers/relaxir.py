@@ -18,11 +18,12 @@ from . import Loaded
 __all__ = ["load"]
 
 
-def load(case: Case, folder: Path, threads: int) -> Loaded:
+def load(case: Case, folder: Path, threads: int, activations: str | None = None) -> Loaded:
     built = case.make()
     stack = case.weights != "f32" and not case.gguf
     module, weights = _narrow(case, built) if stack else imported(built)
-    executable = rx.compile(module, weights=case.weights if case.gguf and case.weights != "f32" else None)
+    weights_as = case.weights if case.gguf and case.weights != "f32" else None
+    executable = rx.compile(module, weights=weights_as, activations=activations)
     executable.bind(executable.prepare(weights))
     executable.threads = threads
     inputs = {name: value.numpy() for name, value in built.inputs.items()}
