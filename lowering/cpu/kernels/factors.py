@@ -38,6 +38,8 @@ _AHEAD, _LEVEL, _LINE = 8192, 2, 64
 # With fewer multiply-adds per line the processor reads far enough ahead itself: of the same time 4 rows of f32 (4 of them) take
 # 0.71 without, 3 rows of bf16 (6) 1.18, and 4 rows of AVX2 code (8) 1.42.
 _BUSY = 5
+# So many hold eight sums, eight words and their masks: two rows of four bits read 1.17 times as much on Zen 4, one row 1.07.
+_MANY_REGISTERS = 32
 # Steps of k in one iteration of a loop over narrow weights: two rows of nibbles are one load, eight are a line.
 _UNROLLED = 8
 
@@ -77,12 +79,12 @@ class Steps:
 
 
 class Factors:
-    """Builds both factors of one contraction, for tiles of ``vectors`` vectors of ``width`` lanes."""
+    """Builds both factors of one contraction, for tiles of ``vectors`` vectors of ``width`` lanes, with that many registers."""
 
-    def __init__(self, contraction: Contraction, emitter: Emitter, memory: Memory, width: int, vectors: int):
+    def __init__(self, contraction: Contraction, emitter: Emitter, memory: Memory, width: int, vectors: int, registers: int):
         nest = contraction.nest
         self.contraction, self.emitter, self.memory = contraction, emitter, memory
-        self.width, self.vectors = width, vectors
+        self.width, self.vectors, self.registers = width, vectors, registers
         self.element = nest.outputs[0].argument.type
         self.body = Body(emitter, memory, nest.body()[0], nest.dropped)
         splits = (
@@ -169,9 +171,9 @@ class Factors:
         return along == panel or (along == 1 and [(g, g * panel - g) for g, _ in floors] == floors != [])
 
     def vectors_at_once(self, most: int) -> int:
-        """How many vectors a tile may take of as many accumulators: half, when the registers hold words or zero points, too."""
+        """How many vectors a tile may take of as many accumulators: half, when few registers hold words or zero points, too."""
         holds = self.steady is not None and (self.steady.word is not None or self.steady.is_mixed)
-        return most // 2 if holds else most
+        return most // 2 if holds and self.registers < _MANY_REGISTERS else most
 
     def is_packed(self) -> bool:
         """Whether the right factor is read from panels."""
@@ -266,7 +268,9 @@ class Factors:
     def prepare_left(self, rows: Sequence[Point]) -> None:
         """For all columns: the left factors as :meth:`moving` needs them to mask words only, and sums of them per group."""
         depth, steady, em = self.contraction.nest.extents[self.contraction.k].static, self.steady, self.emitter
-        if depth is None or steady is None or steady.word is None or self.element != em.f32 or depth * 4 > _STAGED_BYTES:
+        if depth is None or steady is None or steady.word is None or self.element != em.f32:
+            return
+        if len(rows) * depth * 4 > _STAGED_BYTES:
             return
         every = steady.every or depth
         self.prepared = [(em.scratch(depth, self.element), em.scratch(depth // every, self.element)) for _ in rows]

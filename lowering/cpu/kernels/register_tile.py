@@ -93,7 +93,7 @@ class Kernel:
         element = contraction.nest.outputs[0].argument.type
         rows = max(1, rows * 32 // max(32, element_bits(element)))  # f64 takes two registers
         self.tiles = Tiles(emitter, rows, target.lanes(), max(1, columns // target.lanes()))
-        self.factors = Factors(contraction, emitter, memory, self.tiles.width, self.tiles.vectors)
+        self.factors = Factors(contraction, emitter, memory, self.tiles.width, self.tiles.vectors, target.vector_registers)
         results = Results(contraction, epilogue, group, emitter, memory)
         dots = DotSums.of(contraction, self.factors, emitter, target)
         integers = IntegerSums.of(contraction, self.factors, emitter, target)
@@ -135,14 +135,30 @@ class Kernel:
         em, m = self.emitter, self.contraction.m
         rows = Size.of(1) if m is None else self.extents[m]
         if rows.static is not None:
+            is_tile = rows.static <= self.tiles.rows and not self.contraction.shared
+            self.factors.prepare_left(self._rows(point, rows.static) if is_tile else [])
             self._panels(point, self._streamed(point, rows.static))
+            self.factors.forget_left()
             return
         if not self._streams(1):
             self._panels(point)
             return
+
+        def single() -> tuple[()]:
+            self.factors.prepare_left(self._rows(point, 1))
+            done = self._streamed(point, 1)
+            self.factors.forget_left()
+            self._panels(point, done)
+            return ()
+
         count, one = self.memory.size(rows), em.number(1)
-        em.when(em.compare("eq", count, one), lambda: (self._panels(point, self._streamed(point, 1)), ())[1])
+        em.when(em.compare("eq", count, one), single)
         em.when(em.compare("ne", count, one), lambda: (self._panels(point), ())[1])
+
+    def _rows(self, point: Point, count: int) -> list[Point]:
+        """The first rows."""
+        m = self.contraction.m
+        return [point] if m is None else self.tiles.points(point, m, self.emitter.number(0), count)
 
     def _streams(self, rows: int) -> int:
         """How many panels a tile of few rows takes at once: memory gives more to several streams. 0 where it takes one."""
@@ -154,20 +170,17 @@ class Kernel:
     def _streamed(self, point: Point, rows: int) -> int:
         """Tiles of all rows and several panels; the columns that they take, from the first on."""
         several = self._streams(rows)
-        em, panel, m = self.emitter, self.tiles.panel, self.contraction.m
-        columns = self.extents[self.contraction.n].static
+        em, panel, columns = self.emitter, self.tiles.panel, self.extents[self.contraction.n].static
         if not several or columns is None:
             return 0
-        points = [point] if m is None else self.tiles.points(point, m, em.number(0), rows)
+        points = self._rows(point, rows)
 
         def tile(n: ir.Value) -> None:
             starts = [em.add(n, em.number(i * panel)) if i else n for i in range(several)]
             self.microkernel.tile(points, [c for start in starts for c in self.tiles.columns(start)], Share(em.number(0), 0))
 
         done = columns // (several * panel) * several * panel
-        self.factors.prepare_left(points)
         self._range(0, em.number(done), several * panel, tile)
-        self.factors.forget_left()
         return done
 
     def _blocked(self, point: Point) -> None:
