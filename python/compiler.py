@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from .dialect.bindings import DISTRIBUTION
 from .dialect.cache_report import CacheSection
 from .dialect.errors import RelaxError
 from .dialect.op import verifying_once
+from .dialect.pass_manager import verifying_at_end
 from .dialect.report import collecting
 from .module import Module
 from .object_cache import Entry, ObjectCache, key_of
@@ -98,7 +100,8 @@ def compile(
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
     text = _default_pipeline(chosen, weights, activations) if pipeline is None else pipeline
     directory = cache_directory() if cache and pipeline is None else None
-    with verifying_once():
+    # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
+    with verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
         if directory is None:
             return _executable(_compiled(module, chosen, text))
         return _executable(_cached(module, chosen, text, ObjectCache(directory, cache_bytes())))

@@ -201,6 +201,15 @@ def test_invalid_result_is_found_after_the_pass(module):
         pass_manager.run(module, "test-breaks,cse")
 
 
+def test_invalid_result_is_found_at_the_end(module):
+    with pass_manager.verifying_at_end(), pytest.raises(DiagnosticError, match=r"entry block must have|type of"):
+        pass_manager.run(module, "test-breaks,test-spy")
+    assert len(Spy.seen) == 1
+    with pytest.raises(DiagnosticError):
+        pass_manager.run(module, "test-breaks,test-spy")
+    assert len(Spy.seen) == 1
+
+
 def test_handler_that_takes_the_diagnostics_leaves_the_error_its_text(module):
     module.context.emit_error_diagnostics = True
     handler = module.context.attach_diagnostic_handler(lambda diagnostic: True)
