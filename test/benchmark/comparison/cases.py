@@ -31,7 +31,8 @@ class Case:
     Attributes:
         name: what ``--cases`` selects by.
         make: builds module and inputs; imports torch.
-        weights: dtype of the weights; peers take a path of their own for other than f32.
+        weights: dtype of the weights; peers take a path of their own for other than f32. With bf16 all else is in bf16, too.
+        layers: whether the module is a stack of narrow layers alone, not a model.
         gguf: whether the module is a Llama that llama.cpp can run.
         tolerance: largest difference from torch, relative to the largest output.
         quick: whether ``--quick`` runs it.
@@ -41,6 +42,7 @@ class Case:
     name: str
     make: Callable[[], Built]
     weights: str = "f32"
+    layers: bool = False
     gguf: bool = False
     tolerance: float = 1e-3
     quick: bool = False
@@ -65,9 +67,14 @@ def _matmul(m: int, n: int, k: int, quick: bool = False) -> Case:
 
 def _narrow(weights: str, m: int, layers: int, quick: bool = False) -> Case:
     """Several layers at one row, so that the weights come from memory and not from a cache."""
-    tolerance = {"bf16": 2e-2, "int8": 4e-2, "int4": 6e-2}[weights]  # peers quantize activations to bf16 and int8
+    tolerance = {"bf16": 2e-2, "int8": 4e-2, "int4": 6e-2}[weights]  # activations are bf16, peers quantize them to int8
     make = _module(lambda: networks.narrow(weights, m, 4096, layers))
-    return Case(f"linear-{weights}-{m}x4096x4096", make, weights, tolerance=tolerance, quick=quick, gib=0.4)
+    return Case(f"linear-{weights}-{m}x4096x4096", make, weights, layers=True, tolerance=tolerance, quick=quick, gib=0.4)
+
+
+def _bf16(name: str, make: Callable[[], tuple[nn.Module, dict[str, torch.Tensor]]]) -> Case:
+    """A model whose weights and activations are bf16: one rounding of each activation of twelve blocks adds up to 2e-2."""
+    return Case(name, _module(lambda: networks.rounded(make())), "bf16", tolerance=5e-2, gib=0.6)
 
 
 def _row(name: str, quick: bool = False) -> Case:
@@ -117,6 +124,8 @@ CASES: dict[str, Case] = {
         _llama(4096, 2, 512),
         _llama(4096, 2, 1),
         *(_llama(2048, 4, length, weights) for weights in ("bf16", "int8", "int4") for length in (128, 1)),
+        _bf16("bert-base-bf16-b1-s128", lambda: networks.bert(1)),
+        _bf16("gpt2-bf16-prefill-128", lambda: networks.gpt2(128)),
         Case("resnet50-b1", _module(networks.resnet50), quick=True, gib=0.2),
         Case("vit-base-b1", _module(networks.vit), gib=0.4),
         Case("whisper-encoder-small", _module(networks.whisper), gib=0.5),

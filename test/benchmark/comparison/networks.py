@@ -49,7 +49,7 @@ class Narrow(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for i in range(self.layers):
-            x = x @ self.wide(i).T
+            x = x @ self.wide(i).to(x.dtype).T
         return x
 
     def wide(self, i: int) -> torch.Tensor:
@@ -180,6 +180,13 @@ def llama(hidden: int, layers: int, length: int, weights: str = "f32") -> Made:
         if weights != "f32" and isinstance(part, nn.Linear):
             _round(part.weight.data, weights)
     return _decoder(model, 4000, length)
+
+
+def rounded(made: Made) -> Made:
+    """A model in f32 whose parameters and inputs are numbers of bf16."""
+    module, inputs = made
+    narrow = {name: x.to(torch.bfloat16).to(x.dtype) if x.is_floating_point() else x for name, x in inputs.items()}
+    return module.to(torch.bfloat16).to(torch.float32), narrow
 
 
 def _round(weight: torch.Tensor, dtype: str) -> None:

@@ -50,14 +50,15 @@ def _weight_bytes(case: Case, module: nn.Module) -> int:
     linear = {id(m.weight) for m in module.modules() if isinstance(m, nn.Linear)}
     tables = {id(m.weight) for m in module.modules() if isinstance(m, nn.Embedding)} - linear
     bits = {"f32": 32, "bf16": 16, "int8": 8, "int4": 4.5}[case.weights]  # a scale of 16 bits for 32 elements
-    found = [(p.nelement(), bits if id(p) in linear else 32) for p in module.parameters() if id(p) not in tables]
+    others = 16 if case.weights == "bf16" else 32
+    found = [(p.nelement(), bits if id(p) in linear else others) for p in module.parameters() if id(p) not in tables]
     return sum(int(count * width) // 8 for count, width in found)
 
 
 def _bytes(case: Case, tensor: torch.Tensor) -> int:
-    """What has to be read or written of a tensor; int4 weights are held as int8."""
+    """What has to be read or written of a tensor; int4 weights are held as int8, and the reference is in f32."""
     size = tensor.nelement() * tensor.element_size()
-    return size // 2 if case.weights == "int4" and tensor.dtype == torch.int8 else size
+    return size // 2 if (case.weights, tensor.dtype) in (("int4", torch.int8), ("bf16", torch.float32)) else size
 
 
 def _write_format(name: str, case: Case, built: Built, folder: Path) -> None:

@@ -27,7 +27,7 @@ _FLAGS = [
 
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
-    if case.gguf and case.weights != "f32":
+    if not case.layers and case.weights != "f32":
         raise NotApplicableError("from ONNX, where these weights are f32")
     code, weights = folder / "iree.vmfb", folder / "iree.irpa"
     if not code.exists():

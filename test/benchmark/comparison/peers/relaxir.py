@@ -1,4 +1,4 @@
-"""relaxir: imported from torch, its weights prepared and bound; narrow weights through ``dequantize`` and ``astype``."""
+"""relaxir: imported from torch, its weights prepared and bound; narrow ones through ``dequantize``, or all in bf16."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ import numpy as np
 import torch
 
 import relaxir as rx
+from relaxir.weights.arrays import to_numpy
 
 from ..cases import Built, Case
 from . import Loaded
+from .torch_eager import in_bf16
 
 __all__ = ["load"]
 
 
 def load(case: Case, folder: Path, threads: int, activations: str | None = None) -> Loaded:
-    built = case.make()
-    stack = case.weights != "f32" and not case.gguf
-    module, weights = _narrow(case, built) if stack else imported(built)
-    weights_as = case.weights if case.gguf and case.weights != "f32" else None
+    built = in_bf16(case.make()) if case.weights == "bf16" else case.make()
+    module, weights = _narrow(case, built) if case.layers else imported(built)
+    weights_as = case.weights if not case.layers and case.weights not in ("f32", "bf16") else None
     executable = rx.compile(module, weights=weights_as, activations=activations)
     executable.bind(executable.prepare(weights))
     executable.threads = threads
-    inputs = {name: value.numpy() for name, value in built.inputs.items()}
+    inputs = {name: to_numpy(value, name) for name, value in built.inputs.items()}
     return Loaded(lambda: executable(**inputs), _arrays)
 
 
@@ -50,7 +51,7 @@ def _narrow(case: Case, built: Built) -> tuple[rx.Module, dict[str, np.ndarray]]
     rows, size = built.inputs["x"].shape
     b, weights = rx.Builder(), {}
     with b.function("main"):
-        x = b.input("x", (rows, size))
+        x = b.input("x", (rows, size), "bf16" if case.weights == "bf16" else "f32")
         for i in range(layers.layers):
             x = b.matmul(x, b.permute_dims(_wide(b, case, layers, i, weights), axes=[1, 0]))
         b.output(y=x)
@@ -58,16 +59,15 @@ def _narrow(case: Case, built: Built) -> tuple[rx.Module, dict[str, np.ndarray]]
 
 
 def _wide(b: rx.Builder, case: Case, layers: Any, i: int, weights: dict[str, np.ndarray]) -> Any:
-    """One weight ``[out, in]`` in f32; what it is stored as goes to ``weights``."""
+    """One weight ``[out, in]`` as it is multiplied; what it is stored as goes to ``weights``."""
     from relaxir.dialect.dtypes import numpy_dtype
 
     q = getattr(layers, f"q{i}")
     dtype = {"bf16": "bf16", "int8": "i8", "int4": "i4"}[case.weights]
-    values = q.float().numpy() if dtype == "bf16" else q.numpy()
-    weights[f"q{i}"] = values.astype(numpy_dtype(dtype))
+    weights[f"q{i}"] = to_numpy(q, f"q{i}").astype(numpy_dtype(dtype))
     stored = b.weight(f"q{i}", tuple(q.shape), dtype)
     if dtype == "bf16":
-        return b.astype(stored, "f32")
+        return stored
     weights[f"s{i}"] = getattr(layers, f"s{i}").numpy()
     scale = b.weight(f"s{i}", weights[f"s{i}"].shape, "f32")
     return b.dequantize(stored, scale, b.full((), 0, dtype))

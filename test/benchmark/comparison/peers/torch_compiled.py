@@ -14,7 +14,7 @@ __all__ = ["load"]
 
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
-    if case.weights != "f32" and not (case.gguf and case.weights == "bf16"):
+    if case.weights not in ("f32", "bf16"):
         raise NotApplicableError("compiles nothing for narrow weights beyond what eager torch has")
     start(threads)
     torch._inductor.config.freezing = True

@@ -29,10 +29,10 @@ def arrays(result: Any) -> list[Any]:
 def load(case: Case, folder: Path, threads: int) -> Loaded:
     start(threads)
     built = case.make()
-    if case.weights != "f32" and case.gguf:
-        return _narrow_model(case, built)
-    if case.weights != "f32":
+    if case.layers:
         return _narrow(case, built)
+    if case.weights != "f32":
+        return _narrow_model(case, built)
     return Loaded(lambda: built.module(**built.inputs), arrays)
 
 

@@ -16,7 +16,7 @@ __all__ = ["load"]
 
 
 def load(case: Case, folder: Path, threads: int) -> Loaded:
-    if case.gguf and case.weights != "f32":
+    if not case.layers and case.weights != "f32":
         raise NotApplicableError("from ONNX, where these weights are f32")
     model = onnx.load(folder / "model.onnx")
     inputs = inputs_of(folder)
