@@ -65,6 +65,8 @@ class Microkernel:
         """Accumulates in registers, then stores, through the epilogue if there is one."""
         points = [self.factors.column_point(row, column) for row in rows for column in columns]
         start = [self.results.initial(point) for point in points]
+        if len(rows) > 1:
+            self.results.fetch(points, len(columns))
         for point, total in zip(points, self.sums(rows, columns, share, start), strict=True):
             self.results.store(total, point)
 

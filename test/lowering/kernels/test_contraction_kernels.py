@@ -98,6 +98,22 @@ def test_epilogues(m, n, dynamic):
     np.testing.assert_allclose(out, y / (1 + np.exp(-y)) + residual, atol=1e-4)
 
 
+@pytest.mark.parametrize(("bits", "lines"), [(512, 4 * 2), (256, 4), (128, 4)])
+def test_an_epilogue_fetches_a_line_of_a_residual_once(bits, lines):
+    """Per code of a tile: 8 rows are two tiles of one code."""
+    types = [memref((8, 7)), memref((64 * 32 // bits, 7, bits // 16)), memref((8, 64)), memref((8, 64))]
+    body = "  %s = arith.addf %x0, %x1 : f32\n  linalg.yield %s : f32"
+    residual = with_epilogue(_panels(bits), types, body, [SAME, SAME, SAME], target=narrower(bits))
+    types[2] = memref((64,))
+    bias = with_epilogue(_panels(bits), types, body, [SAME, "(m, n) -> (n)", SAME], target=narrower(bits))
+    assert residual.text.count("llvm.intr.prefetch") - bias.text.count("llvm.intr.prefetch") == lines
+
+
+def _panels(bits):
+    """Maps of a product whose right factor is packed for vectors of that width."""
+    return [PACKED[0], PACKED[1].replace("32", str(bits // 16)), PACKED[2]]
+
+
 def test_epilogue_keeps_the_temporary_in_registers():
     types = [memref((8, 7)), memref((2, 7, 32)), memref((64,)), memref((8, 64))]
     compiled = with_epilogue(PACKED, types, BIAS, [SAME, "(m, n) -> (n)", SAME])
