@@ -269,6 +269,19 @@ class Emitter:
         position = {"static_position": ir.DenseI64ArrayAttr.get([0], self.context)}
         return self.op("vector.extract", [vector], ir.VectorType(vector.type).element_type, position)
 
+    def interleaved(self, vectors: Sequence[ir.Value]) -> list[ir.Value]:
+        """Of each two vectors what has the lanes of both in turn, as two vectors."""
+        width = ir.VectorType(vectors[0].type).shape[0]
+        lanes = [i // 2 + i % 2 * width for i in range(2 * width)]
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        return [self._shuffle(pair, part) for pair in pairs for part in (lanes[:width], lanes[width:])]
+
+    def separated(self, vectors: Sequence[ir.Value]) -> list[ir.Value]:
+        """The inverse of :meth:`interleaved`."""
+        width = ir.VectorType(vectors[0].type).shape[0]
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        return [self._shuffle(pair, range(first, 2 * width, 2)) for pair in pairs for first in (0, 1)]
+
     def joined(self, parts: Sequence[ir.Value]) -> ir.Value:
         """One vector of the lanes of a power of two of vectors."""
         joined = list(parts)

@@ -113,8 +113,33 @@ class Factors:
         return self.body.value(self.body.item(part.value, environment), point)
 
     def right(self, row: Point, columns: Sequence[Column]) -> list[ir.Value]:
-        """The right factor of each column."""
-        return [self._right(row, column, j) for j, column in enumerate(columns)]
+        """The right factor of each column; of those that :meth:`takes_pairs` says, even columns, then odd ones."""
+        if not self.takes_pairs(columns):
+            return [self._right(row, column, j) for j, column in enumerate(columns)]
+        pairs = [self._pair(self.column_point(row, (column, None))) for column, _ in columns[::2]]
+        return [value for pair in pairs for value in pair]
+
+    def takes_pairs(self, columns: Sequence[Column]) -> bool:
+        """Whether two vectors are computed from words of two bf16: a shift and a mask widen them."""
+        if self.is_staged or self.has_groups or len(columns) % 2 or self.vectors % 2 or not self.is_packed():
+            return False
+        operands, operations = self.contraction.right.operands, self.contraction.right.operations
+        if self.element != self.emitter.f32 or [op.name for op in operations] != ["arith.extf"] or len(operands) != 1:
+            return False
+        buffer = operands[0].buffer
+        return buffer is not None and isinstance(buffer.element, ir.BF16Type) and self._is_padded(operands[0])
+
+    def _pair(self, point: Point) -> tuple[ir.Value, ir.Value]:
+        """The even and the odd ones of the columns from a point on."""
+        em, (operand,) = self.emitter, self.contraction.right.operands
+        buffer, wide = operand.buffer, em.vector(self.width, self.element)
+        assert buffer is not None
+        start = self.memory.index(operand.offset, point)
+        both = em.op("vector.load", [buffer.flat, start], em.vector(2 * self.width, buffer.stored))
+        words = em.op("vector.bitcast", [both], em.vector(self.width, em.i32))
+        even = em.op("arith.shli", [words, em.constant(16, words.type)], words.type)
+        odd = em.op("arith.andi", [words, em.constant(-65536, words.type)], words.type)
+        return em.op("arith.bitcast", [even], wide), em.op("arith.bitcast", [odd], wide)
 
     def fetches(self, rows: int) -> bool:
         """Whether a tile of so many rows is busy long enough with each line of a packed right operand to fetch ahead."""

@@ -89,13 +89,14 @@ class Microkernel:
             copies = max(1, self.factors.vectors_at_once(_IN_FLIGHT) // len(start))
             fetches = self.factors.fetches(len(rows))
             return GroupedSums(self.contraction, self.factors, self.emitter, copies, fetches).accumulate(rows, columns, start)
-        zero = self.emitter.constant(0, start[0].type)
+        zero, in_pairs = self.emitter.constant(0, start[0].type), self.factors.takes_pairs(columns)
+        start = self.emitter.separated(start) if in_pairs else start
         carried = [*start, *[zero] * (count * (copies - 1))]
         carried = self._outer(self.contraction.outer, _Tile(rows, columns, share, copies, steps), carried)
         totals = carried[:count]
         for c in range(1, copies):
             totals = [self._add(a, b) for a, b in zip(totals, carried[c * count : (c + 1) * count], strict=True)]
-        return totals
+        return self.emitter.interleaved(totals) if in_pairs else totals
 
     def _outer(self, dims: Sequence[int], tile: _Tile, carried: Sequence[ir.Value]) -> list[ir.Value]:
         """The loops over all reductions but the last one."""

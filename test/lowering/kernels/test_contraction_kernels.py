@@ -154,6 +154,24 @@ def test_packed_panels_are_fetched_ahead(m, element, bits, fetches):
     np.testing.assert_allclose(c, a @ b.astype(np.float32), atol=1e-3)
 
 
+@pytest.mark.parametrize("bits", [128, 256, 512])
+@pytest.mark.parametrize("m", [1, 3, 13])
+def test_bf16_of_two_vectors_is_widened_by_a_shift_and_a_mask(m, bits):
+    target = narrower(bits)
+    tile = target.matmul_tile[1]
+    maps = [PACKED[0], f"(m, n, k) -> (n floordiv {tile}, k, n mod {tile})", PACKED[2]]
+    body = "  %w = arith.extf %x1 : bf16 to f32\n" + MULTIPLY_ADD.replace("%x0, %x1", "%x0, %w")
+    for n in (4 * tile, tile + tile // 2, tile - 1):
+        a, b, c = random((m, 21)), random((21, n), "bf16", seed=1), np.zeros((m, n), np.float32)
+        panels = packed(b, tile)
+        compiled = contraction(maps, "ppr", [memref(a.shape), memref(panels.shape, "bf16"), memref(c.shape)], body, target)
+        if n % tile == 0:
+            assert "fpext" not in compiled.text
+            assert "zext" not in compiled.text
+        compiled(a, panels, c)
+        np.testing.assert_allclose(c, a @ b.astype(np.float32), atol=1e-4)
+
+
 def test_unpacked_matrices_are_not_fetched_ahead():
     types = [memref((6, 40)), memref((40, 64)), memref((6, 64))]
     compiled = contraction(["(m, n, k) -> (m, k)", "(m, n, k) -> (k, n)", PACKED[2]], "ppr", types)
