@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
-from .builder import Builder, Tensor, value_type
+from .builder import Builder, Size, Tensor, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, is_unsigned, storage_dtype
 from .kernel import call_kernel, loop
 from .reduction import PRODUCT, TOTAL, accumulated, count, extreme, finish, reduce, reduce_elements
 from .registry import Source, lowering
 from .scalar import Scalar, constant, emit
+from .slicing import extract_slice, insert_slice
 
 __all__ = ["divided", "mean_of", "squared_distances"]
 
@@ -73,12 +76,47 @@ def divided(b: Builder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Valu
 @lowering("relax.cumsum")
 def _lower_cumsum(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    axis = normalize_axis(source.attrs["axis"], x.rank)
-    out = b.empty(b.sizes(x), storage_dtype(x.dtype))
-    return call_kernel(
-        b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(source.attrs["exclusive"])),
-        lambda given: _scan(b, given[0], given[1], x.dtype, axis, source.attrs["exclusive"]),
-    )  # fmt: skip
+    axis, exclusive = normalize_axis(source.attrs["axis"], x.rank), source.attrs["exclusive"]
+    out, behind = b.empty(b.sizes(x), storage_dtype(x.dtype)), b.sizes(x)[axis + 1 :]
+    sums = [b.empty(behind, accumulator_type(x.dtype))] if behind and behind != [1] * len(behind) else []
+
+    def body(given: Sequence[ir.Value]) -> ir.Value:
+        return (_scan_rows if sums else _scan)(b, *given, x.dtype, axis, exclusive)
+
+    return call_kernel(b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(exclusive)), body, sums)
+
+
+def _scan_rows(
+    b: Builder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool
+) -> ir.Value:  # fmt: skip
+    """Along an axis that is not the last: the sums of all dimensions behind it at once, row by row of the memory."""
+    sizes, unsigned = b.value_sizes(x), is_unsigned(dtype)
+    behind, kept = sizes[axis + 1 :], range(axis + 1, len(sizes))
+    kinds, loops, extents = "p" * len(behind), range(len(behind)), [*[1] * (axis + 1), *behind]
+
+    def add(element: ir.Value, total: ir.Value) -> ir.Value:
+        return (Scalar(total, unsigned) + load(element, dtype)).value
+
+    def stored(total: ir.Value, _: ir.Value) -> ir.Value:
+        return store(Scalar(total, unsigned), dtype)
+
+    def row(lead: list[ir.Value], totals: ir.Value, result: ir.Value) -> list[ir.Value]:
+        where: list[Size] = [*lead, *[0] * len(behind)]
+        part, into = (extract_slice(value, where, extents, kept) for value in (x, result))
+        if not exclusive:
+            totals = b.generic(kinds, [(part, loops)], totals, add)
+        into = b.generic(kinds, [(totals, loops)], into, stored)
+        if exclusive:
+            totals = b.generic(kinds, [(part, loops)], totals, add)
+        return [totals, insert_slice(b, into, result, where, extents, kept)]
+
+    def nest(lead: list[ir.Value], totals: ir.Value, result: ir.Value) -> list[ir.Value]:
+        if len(lead) < axis:
+            return loop(b, sizes[len(lead)], [totals, result], lambda i, t, r: nest([*lead, i], t, r))
+        zeros = b.fill(totals, 0)
+        return loop(b, sizes[axis], [zeros, result], lambda i, t, r: row([*lead, i], t, r))
+
+    return nest([], sums, out)[1]
 
 
 def _scan(b: Builder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool) -> ir.Value:
