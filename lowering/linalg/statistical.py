@@ -77,18 +77,20 @@ def divided(b: Builder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Valu
 def _lower_cumsum(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, exclusive = normalize_axis(source.attrs["axis"], x.rank), source.attrs["exclusive"]
-    out, behind = b.empty(b.sizes(x), storage_dtype(x.dtype)), b.sizes(x)[axis + 1 :]
-    sums = [b.empty(behind, accumulator_type(x.dtype))] if behind and behind != [1] * len(behind) else []
+    sizes = b.sizes(x)
+    out, behind = b.empty(sizes, storage_dtype(x.dtype)), sizes[axis + 1 :]
+    by_rows = not exclusive and behind != [1] * len(behind) and 0 not in sizes
+    sums = [b.empty(behind, accumulator_type(x.dtype))] if by_rows else []
 
     def body(given: Sequence[ir.Value]) -> ir.Value:
-        return (_scan_rows if sums else _scan)(b, *given, x.dtype, axis, exclusive)
+        if by_rows:
+            return _scan_rows(b, *given, x.dtype, axis)
+        return _scan(b, *given, x.dtype, axis, exclusive)
 
     return call_kernel(b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(exclusive)), body, sums)
 
 
-def _scan_rows(
-    b: Builder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool
-) -> ir.Value:  # fmt: skip
+def _scan_rows(b: Builder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir.Type, axis: int) -> ir.Value:
     """Along an axis that is not the last: the sums of all dimensions behind it at once, row by row of the memory."""
     sizes, unsigned = b.value_sizes(x), is_unsigned(dtype)
     behind, kept = sizes[axis + 1 :], range(axis + 1, len(sizes))
@@ -103,11 +105,8 @@ def _scan_rows(
     def row(lead: list[ir.Value], totals: ir.Value, result: ir.Value) -> list[ir.Value]:
         where: list[Size] = [*lead, *[0] * len(behind)]
         part, into = (extract_slice(value, where, extents, kept) for value in (x, result))
-        if not exclusive:
-            totals = b.generic(kinds, [(part, loops)], totals, add)
+        totals = b.generic(kinds, [(part, loops)], totals, add)
         into = b.generic(kinds, [(totals, loops)], into, stored)
-        if exclusive:
-            totals = b.generic(kinds, [(part, loops)], totals, add)
         return [totals, insert_slice(b, into, result, where, extents, kept)]
 
     def nest(lead: list[ir.Value], totals: ir.Value, result: ir.Value) -> list[ir.Value]:
