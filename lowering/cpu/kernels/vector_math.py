@@ -370,12 +370,17 @@ def _minimum(f: _F32, operands: Sequence[ir.Value]) -> ir.Value:
 
 
 def _extreme(f: _F32, operands: Sequence[ir.Value], predicate: str) -> ir.Value:
-    """One vmaxps and, unless the first operand is known to be no NaN, what keeps that."""
-    a, b = operands
+    """One vmaxps, which keeps a NaN in its second operand, and unless the first is known to be none, what makes one of it.
+
+    It is another NaN: LLVM would make one choice of two that may both choose the operand, of two comparisons and no vmaxps.
+    The second operand is what a reduction found so far, which then waits for no comparison.
+    """
+    b, a = operands
     if _constant(b) is not None:
         a, b = b, a
     best, known = f.select(f.compare(predicate, a, b), a, b), _constant(a)
-    return best if known is not None and known == known else f.select(f.compare("uno", a, a), a, best)
+    is_number = known is not None and known == known
+    return best if is_number else f.select(f.compare("uno", a, a), f.number(float("nan")), best)
 
 
 def _larger(f: _F32, operands: Sequence[ir.Value]) -> ir.Value | None:

@@ -54,7 +54,11 @@ def test_cumsum(dtype: str) -> None:
 
 
 def test_cumsum_of_symbolic_and_empty_dimensions() -> None:
-    cases = [Case("cumsum", ["n, m:f32"], "n, m:f32", f"axis = {axis} : i64") for axis in (0, 1)]
+    attributes = [f"axis = {axis} : i64, exclusive = {exclusive}" for axis in (0, 1) for exclusive in ("true", "false")]
+    cases = [Case("cumsum", ["n, m:f32"], "n, m:f32", a) for a in attributes]
     check(*cases, n=3, m=7)
     check(*cases, n=0, m=2)
+    check(
+        Case("cumsum", ["0, 4:f32"], "0, 4:f32", "axis = 0 : i64"), Case("cumsum", ["3, 1:f32"], "3, 1:f32", "axis = 0 : i64")
+    )
     check(Case("cumsum", ["4:f32"], "4:f32", "axis = 0 : i64"))
