@@ -295,6 +295,9 @@ class Memory:
         form, start = self.form(linear, point), self.index(linear, point)
         if form.uniform:
             return self.load_element(buffer, start)
+        if form.reversed and point.lanes is not None and point.lanes.mask is None:
+            first = self.emitter.sub(start, self.emitter.number(point.width - 1))
+            return self.retyped(self.emitter.backwards(self.load_stored(buffer, first, None, point)), buffer.element)
         offsets = None if form.contiguous else self.lane_offsets(form, point)
         return self.load_lanes(buffer, start, offsets, point)
 

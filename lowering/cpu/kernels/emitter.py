@@ -264,6 +264,10 @@ class Emitter:
             return vector
         return self._shuffle((vector, vector), range(first, first + count))
 
+    def backwards(self, vector: ir.Value) -> ir.Value:
+        """Its lanes from the last to the first."""
+        return self._shuffle((vector, vector), range(ir.VectorType(vector.type).shape[0] - 1, -1, -1))
+
     def first_lane(self, vector: ir.Value) -> ir.Value:
         """Its first element."""
         position = {"static_position": ir.DenseI64ArrayAttr.get([0], self.context)}

@@ -101,6 +101,10 @@ class LaneForm:
     def contiguous(self) -> bool:
         return not self.ragged and self.step.static == 1
 
+    @property
+    def reversed(self) -> bool:
+        return not self.ragged and self.step.static == -1
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:

@@ -137,6 +137,12 @@ def test_split() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "i64", "i1"])
+def test_flip_of_rows_longer_than_vectors(dtype: str) -> None:
+    cases = [Case("flip", [f"3, {size}:{dtype}"], f"3, {size}:{dtype}", "axis = 1 : i64") for size in (64, 100, "n")]
+    check(*cases, n=77)
+
+
 def test_flip_repeat_tile() -> None:
     check(
         *(Case("flip", ["3, n, 4:f32"], "3, n, 4:f32", f"axis = {axis} : i64") for axis in range(3)),
