@@ -89,6 +89,18 @@ def test_bf16_weights():
     assert {str(w.array.dtype) for w in executable.entries["main"].weights} == {"bfloat16", "float32"}
 
 
+def test_entries_share_what_is_quantized():
+    b = rx.Builder()
+    for name, rows in (("prefill", "n"), ("decode", 1)):
+        with b.function(name):
+            w = b.weight("w", (96, 64), "f32")
+            b.output(b.matmul(b.input("x", (rows, 64)), b.permute_dims(w, axes=[1, 0])))
+    executable = rx.compile(b.build(), weights="int4")
+    prefill, decode = ([w.name for w in executable.entries[name].weights] for name in ("prefill", "decode"))
+    assert prefill == decode
+    assert len(prefill) == 2  # integers and scales
+
+
 def test_refused():
     with pytest.raises(rx.RelaxError, match="expected weights as bf16, int8, int4 or None, got 'int2'"):
         rx.compile(product(), weights="int2")
