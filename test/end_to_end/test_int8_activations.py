@@ -60,6 +60,20 @@ def test_rows_are_quantized_once_for_products_that_share_them() -> None:
     assert text.count('"relax.quantize"') == 2
 
 
+def test_weights_that_compiling_makes_narrow() -> None:
+    builder, rng = rx.Builder(), np.random.default_rng(0)
+    with builder.function("main"):
+        builder.output(builder.matmul(builder.input("x", ("m", 64)), builder.weight("w", (64, 96), "f32")))
+    module, weight = builder.build(), rng.standard_normal((64, 96)).astype(np.float32)
+    x = rng.standard_normal((5, 64)).astype(np.float32)
+    for weights, tolerance in (("int8", 0.03), ("int4", 0.2)):
+        executable = rx.compile(module, weights=weights, activations="int8")
+        assert executable.module_text is not None
+        assert "relax.quantized_matmul" in executable.module_text
+        executable.bind(executable.prepare({"w": weight}))
+        assert np.abs(executable(x) - x @ weight).max() <= tolerance * np.abs(x @ weight).max()
+
+
 def test_results_do_not_depend_on_threads() -> None:
     module, weights = block("i4", 32)
     executable = rx.compile(module, activations="int8")

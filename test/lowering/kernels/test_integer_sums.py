@@ -38,7 +38,8 @@ class Case:
 CASES = [
     Case("i8", "m", 70, 64), Case("i8", 1, 33, 100, zero=3), Case("ui8", 9, 40, 256, 32, None), Case("i8", 17, 1, 32),
     Case("i4", "m", 70, 128, 32), Case("ui4", 1, 129, 192, 64, None), Case("i4", 5, 31, 96, 16, None, "bf16"),
-    Case("ui4", 13, 65, 256, zero=8), Case("i4", 1, 1, 64, 32), Case("i8", "m", 64, 1024, 512, activations="f16"),
+    Case("ui4", 13, 65, 256, zero=8), Case("i4", 1, 1, 64, 32), Case("ui4", 19, 1, 64, 32, None),
+    Case("i8", "m", 64, 1024, 512, activations="f16"),
 ]  # fmt: skip
 
 
