@@ -93,8 +93,8 @@ def test_entries_share_what_is_quantized():
     b = rx.Builder()
     for name, rows in (("prefill", "n"), ("decode", 1)):
         with b.function(name):
-            w = b.weight("w", (96, 64), "f32")
-            b.output(b.matmul(b.input("x", (rows, 64)), b.permute_dims(w, axes=[1, 0])))
+            x, w = b.input("x", (rows, 64)), b.weight("w", (96, 64), "f32")
+            b.output(b.matmul(x, b.permute_dims(w, axes=[1, 0])))
     executable = rx.compile(b.build(), weights="int4")
     prefill, decode = ([w.name for w in executable.entries[name].weights] for name in ("prefill", "decode"))
     assert prefill == decode
