@@ -84,8 +84,8 @@ def _lower_cumsum(b: Builder, source: Source) -> ir.Value:
 
     def body(given: Sequence[ir.Value]) -> ir.Value:
         if by_rows:
-            return _scan_rows(b, *given, x.dtype, axis)
-        return _scan(b, *given, x.dtype, axis, exclusive)
+            return _scan_rows(b, given[0], given[1], given[2], x.dtype, axis)
+        return _scan(b, given[0], given[1], x.dtype, axis, exclusive)
 
     return call_kernel(b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(exclusive)), body, sums)
 
