@@ -19,6 +19,7 @@ from .bufferize import add_destinations, bufferize
 from .checks import lower_checks
 from .codegen import llvm_ir, object_code
 from .copies import share_copies
+from .frames import share_frames
 from .kernels import lower_kernels
 from .loops import carry_in_place
 from .shared_loops import share_loops
@@ -74,6 +75,7 @@ def compile_linalg(
         run_upstream(module, _FUSE_EPILOGUES)
         restore_destinations(module)
         report_kernels(module, told)
+        share_frames(module)
         carry_in_place(module)
         for signature in signatures:
             add_destinations(find_function(module, signature.name), {s.result: s.argument for s in signature.state})
