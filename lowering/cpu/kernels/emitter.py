@@ -53,6 +53,8 @@ class Emitter:
             self._i64 = ir.IntegerType.get_signless(64)
         self._attributes: dict[str, ir.Attribute] = {}
         self._constants: dict[tuple[object, ir.Type], ir.Value] = {}
+        self._sums: dict[ir.Value, tuple[ir.Value | None, int]] = {}
+        self._known: dict[tuple[str, ir.Value, ir.Value, ir.Block], ir.Value] = {}
         zero = ir.IntegerAttr.get(self.index, 0)
         # Every later constant goes in front of this one: it is never erased, unlike the operations being lowered.
         at = ir.InsertionPoint.at_block_begin(entry)
@@ -140,6 +142,7 @@ class Emitter:
         """Builds in front of an operation, with its location; of one in a loop that threads share, for one thread."""
         saved = self._point, self.location, self._threads, self._stack_point
         self._point, self.location = ir.InsertionPoint(operation), operation.location
+        self._known.clear()
         team = _enclosing(operation, "omp.wsloop")
         if team is not None:
             self._threads, self._stack_point = False, ir.InsertionPoint(team)
@@ -158,6 +161,8 @@ class Emitter:
 
     def constant(self, value: float | bool, kind: ir.Type) -> ir.Value:
         """A scalar, or a vector with that value in every lane."""
+        if kind == self.index:
+            return self.number(int(value))
         return self._constant((repr(value), kind), kind, lambda: _attribute(value, kind))
 
     def constant_attribute(self, attribute: ir.Attribute, kind: ir.Type) -> ir.Value:
@@ -180,7 +185,9 @@ class Emitter:
 
     def number(self, value: int) -> ir.Value:
         """An index constant."""
-        return self._constant((value, self.index), self.index, lambda: ir.IntegerAttr.get(self.index, value))
+        constant = self._constant((value, self.index), self.index, lambda: ir.IntegerAttr.get(self.index, value))
+        self._sums[constant] = None, value
+        return constant
 
     def scratch(self, count: int, element: ir.Type) -> ir.Value:
         """Elements on the stack, for as long as the function runs; of each thread's own in a shared loop."""
@@ -208,13 +215,55 @@ class Emitter:
     # -- index arithmetic ------------------------------------------------------------------------------------------
 
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.op("arith.addi", [a, b], a.type)
+        """A sum; of indices, its constant part is added last: in an address it costs no instruction then."""
+        if a.type != self.index:
+            return self.op("arith.addi", [a, b], a.type)
+        (x, more), (y, further) = self._split(a), self._split(b)
+        if x is not None and y is not None:
+            x = self._once("arith.addi", x, y)
+        return self._plus(y if x is None else x, more + further)
 
     def sub(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.op("arith.subi", [a, b], a.type)
+        """A difference, like :meth:`add`."""
+        if a.type != self.index:
+            return self.op("arith.subi", [a, b], a.type)
+        (x, more), (y, less) = self._split(a), self._split(b)
+        if y is not None:
+            x = None if x is not None and x == y else self._once("arith.subi", self.number(0) if x is None else x, y)
+        return self._plus(x, more - less)
 
     def mul(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.op("arith.muli", [a, b], a.type)
+        """A product, like :meth:`add`."""
+        if a.type != self.index:
+            return self.op("arith.muli", [a, b], a.type)
+        (x, more), (y, factor) = self._split(a), self._split(b)
+        if x is None:
+            (x, more), (y, factor) = (y, factor), (x, more)
+        if y is not None:
+            return self._once("arith.muli", a, b)
+        if x is None or not factor:
+            return self.number(more * factor)
+        return self._plus(x if factor == 1 else self._once("arith.muli", x, self.number(factor)), more * factor)
+
+    def _split(self, value: ir.Value) -> tuple[ir.Value | None, int]:
+        """An index as what is known at run time only, and a constant."""
+        return self._sums.get(value, (value, 0))
+
+    def _plus(self, value: ir.Value | None, constant: int) -> ir.Value:
+        if value is None:
+            return self.number(constant)
+        if not constant:
+            return value
+        total = self._once("arith.addi", value, self.number(constant))
+        self._sums[total] = value, constant
+        return total
+
+    def _once(self, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        """An operation on indices, once per block."""
+        key = name, a, b, self.block
+        if key not in self._known:
+            self._known[key] = self.op(name, [a, b], self.index)
+        return self._known[key]
 
     def broadcast(self, value: ir.Value, width: int) -> ir.Value:
         """The value in every lane; as is for width 0."""
