@@ -37,6 +37,11 @@ OPERATIONS: list[tuple[str, str, Callable[..., torch.Tensor]]] = [
     ),
     ("rms_norm", '"relax.rms_norm"(%x, %g) : (X, G) -> X', lambda x, g, h: functional.rms_norm(x, g.shape, g)),
     ("gelu", '"relax.gelu"(%x) : (X) -> X', lambda x, g, h: functional.gelu(x)),
+    ("gelu_tanh", '"relax.gelu_tanh"(%x) : (X) -> X', lambda x, g, h: functional.gelu(x, approximate="tanh")),
+    ("silu", '"relax.silu"(%x) : (X) -> X', lambda x, g, h: functional.silu(x)),
+    ("softmax 0", '"relax.softmax"(%x) {axis = 0 : i64} : (X) -> X', lambda x, g, h: torch.softmax(x, 0)),
+    ("cumsum 0", '"relax.cumsum"(%x) {axis = 0 : i64} : (X) -> X', lambda x, g, h: torch.cumsum(x, 0)),
+    ("flip", '"relax.flip"(%x) {axis = 1 : i64} : (X) -> X', lambda x, g, h: torch.flip(x, (1,))),
 ]
 
 
