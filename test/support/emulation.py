@@ -185,7 +185,7 @@ define hidden {result} @{name}({result} %sum, {pairs} %a, {pairs} %b) {{
 
 
 def _scaled(match: re.Match[str]) -> _Call:
-    """``vscalefps`` of numbers near 1 (or NaN) by whole exponents from -252 to 252: two factors, of which the first is exact."""
+    """``vscalefps`` of numbers near 1 (or NaN) by whole exponents from -252 to 252: two factors, the first of them exact."""
     lanes = int(match["bits"]) // 32
     name, result, ints = f"emulate.scalef.{lanes}", f"<{lanes} x float>", f"<{lanes} x i32>"
     others = f"{result}, i{max(8, lanes)}" + ", i32" * (lanes == 16)
