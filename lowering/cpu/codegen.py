@@ -68,8 +68,9 @@ def _optimised(text: str, target: Target) -> tuple[llvm.ModuleRef, llvm.TargetMa
     early.add_ipsccp_pass()
     early.add_dead_arg_elimination_pass()
     early.run(module, builder)
-    # The rest of O1 is for what these modules lack, inlining and vectorizing: ResNet-50 takes 1.7 instead of 2.5 s here, and
-    # 2.8 instead of 3.4 s in the code generator; its call, BERT's and attention's take as long as with all of O1.
+    # Of O1, what it does with each function; the rest is for what these modules lack, inlining and vectorizing: ResNet-50
+    # takes 1.7 instead of 2.5 s here, and 2.8 instead of 3.4 s in the code generator; its call, BERT's and attention's take as
+    # long as with all of O1. Combining instructions alone takes 0.18 instead of 0.88 s (Zen 4), a norm of rows then 1.01.
     each = builder.getFunctionPassManager()
     each.add_instruction_combine_pass()
     for function in module.functions:
