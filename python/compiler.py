@@ -25,26 +25,18 @@ if TYPE_CHECKING:
     from .lowering.target import Target
     from .runtime.executable import Executable
 
-__all__ = ["DEFAULT_PIPELINE", "compile"]
+__all__ = ["compile", "default_pipeline"]
 
-# Weights narrow behind this, when the caller asks for that.
-_CLEAN = (
+# Products of integers are made before words of eight are: those are for products of floats.
+_PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
-    "relax-fold-batch-norm,"
-)
-_PACK = (
-    "relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights{{tile={tile}}},"
-    "relax-sink-growth,relax-share-packed-weights,relax-pack-nibbles,relax-group-packed-rows{{bf16={bf16_group}}},"
+    "relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights{{tile={tile}}},"
+    "relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,relax-group-packed-rows{{bf16={bf16}}},"
     "relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
 )
-
-#: What happens to a module before it is lowered; ``{tile}`` is the width of the target's matmul kernel, ``{bf16_group}`` how
-#: many rows of bf16 one of its instructions sums.
-DEFAULT_PIPELINE = _CLEAN + _PACK
-
-#: What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
-#: need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).
-WEIGHTS = {
+# What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
+# need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).
+_WEIGHTS = {
     None: "",
     "bf16": "relax-to-mixed-precision{dtype=bf16},",
     "int8": "relax-quantize-weights{bits=8},",
@@ -66,7 +58,7 @@ def compile(
     Args:
         module: relax functions; not changed.
         target: ``"cpu"``, the machine this runs on, or one it can run, such as ``"cpu:x86-64-v3"``.
-        pipeline: the relax passes to run first instead of ``DEFAULT_PIPELINE``; without ``relax-lift-transform-params``
+        pipeline: the relax passes to run first instead of :func:`default_pipeline`; without ``relax-lift-transform-params``
             nothing is prepared, and the executable computes on the weights as they are.
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
             With a pipeline of your own neither happens: its passes may be anything.
@@ -90,15 +82,15 @@ def compile(
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
     chosen = Target.parse(target, openmp=find_runtime() is not None)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
-    if weights not in WEIGHTS:
-        raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
+    if weights not in _WEIGHTS:
+        raise RelaxError(f"expected weights as {', '.join(filter(None, _WEIGHTS))} or None, got {weights!r}")
     if weights is not None and pipeline is not None:
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")
     if activations not in (None, "int8"):
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
-    text = _default_pipeline(chosen, weights, activations) if pipeline is None else pipeline
+    text = default_pipeline(chosen, weights, activations) if pipeline is None else pipeline
     directory = cache_directory() if cache and pipeline is None else None
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
     with verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
@@ -107,17 +99,15 @@ def compile(
         return _executable(_cached(module, chosen, text, ObjectCache(directory, cache_bytes())))
 
 
-def _default_pipeline(target: Target, weights: str | None, activations: str | None) -> str:
-    packed = _PACK.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group)
-    return _CLEAN.format() + WEIGHTS[weights] + _quantized(packed, target, activations)
-
-
-def _quantized(pipeline: str, target: Target, activations: str | None) -> str:
-    """The pipeline with products of integers; they are rewritten before words are for products of floats."""
-    if activations is None:
-        return pipeline
-    options = f"rows={target.int8_rows} unsigned={str(target.int8_unsigned).lower()}"
-    return pipeline.replace("relax-pack-nibbles", f"relax-quantize-activations{{{options}}},relax-pack-nibbles")
+def default_pipeline(target: Target, weights: str | None = None, activations: str | None = None) -> str:
+    """What happens to a module before it is lowered, as the text of a pipeline; the options are those of :func:`compile`."""
+    integers = f"relax-quantize-activations{{rows={target.int8_rows} unsigned={str(target.int8_unsigned).lower()}}},"
+    return _PIPELINE.format(
+        weights=_WEIGHTS[weights],
+        tile=target.matmul_tile[1],
+        activations="" if activations is None else integers,
+        bf16=target.bf16_group,
+    )
 
 
 def _executable(entry: Entry) -> Executable:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import relaxir
-from relaxir.compiler import DEFAULT_PIPELINE
+from relaxir.compiler import default_pipeline
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.work import work
+from relaxir.lowering.target import Target
 from support import models
 
 COMBINE = "relax-combine-parallel-matmul,relax-reorder-permute-dims-after-concat"
@@ -19,7 +20,7 @@ def test_llama_with_one_product_for_query_key_and_value():
     module = relaxir.from_torch(program)
     check_work(module)
     combined = module.run(COMBINE)
-    assert "packed_matmul" in str(combined.run(DEFAULT_PIPELINE.format(tile=8, bf16_group=1)))
+    assert "packed_matmul" in str(combined.run(default_pipeline(Target.host())))
     executable = relaxir.compile(combined)
     executable.bind(executable.prepare(models.weights_of(program, combined)))
     for batch, length in ((2, 16), (1, 5)):

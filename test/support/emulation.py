@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 import relaxir as rx
-from relaxir.compiler import DEFAULT_PIPELINE
+from relaxir.compiler import default_pipeline
 from relaxir.lowering.compile import compile_module
 from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.codegen import object_code
@@ -43,7 +43,7 @@ def compile_for(module: rx.Module, name: str, passes: str | None = None) -> Exec
 def generated(module: rx.Module, name: str, passes: str | None = None) -> str:
     """The LLVM IR text that ``cpu:<name>`` gets."""
     target, texts = Target.parse(f"cpu:{name}"), list[str]()
-    prepared = module.run(passes or DEFAULT_PIPELINE.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group))
+    prepared = module.run(passes or default_pipeline(target))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "object_code", lambda text, _: (texts.append(text), b"")[1])
         compile_module(prepared.ir.operation, target)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.compiler import DEFAULT_PIPELINE
+from relaxir.compiler import default_pipeline
 from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.cpu.kernels import blocks
 from relaxir.lowering.target import TARGETS, Target
@@ -114,7 +114,7 @@ def test_layers_with_biases_batches_and_rows() -> None:
 def test_weights_are_in_pairs_where_an_instruction_takes_them(name: str) -> None:
     target = Target.parse(f"cpu:{name}")
     columns = target.matmul_tile[1]
-    prepared = product(("m", 7, 40)).run(DEFAULT_PIPELINE.format(tile=columns, bf16_group=target.bf16_group))
+    prepared = product(("m", 7, 40)).run(default_pipeline(target))
     rows = f"4x{columns}x2" if name in DOTS else f"7x{columns}"
     assert f"-> tensor<{-(-40 // columns)}x{rows}xbf16>" in str(prepared)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.compiler import DEFAULT_PIPELINE
+from relaxir.compiler import default_pipeline
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.target import TARGETS, Target
@@ -70,11 +70,8 @@ def module_of(cases: list[Case]) -> tuple[rx.Module, dict[str, dict[str, np.ndar
 
 
 def pipeline(name: str) -> str:
-    """The default one with quantized activations; without lifting, for the reference semantics."""
-    target = Target.parse(f"cpu:{name}")
-    text = DEFAULT_PIPELINE.format(tile=target.matmul_tile[1], bf16_group=target.bf16_group)
-    options = f"rows={target.int8_rows} unsigned={str(target.int8_unsigned).lower()}"
-    return text.replace("relax-pack-nibbles", f"relax-quantize-activations{{{options}}},relax-pack-nibbles")
+    """The default one with quantized activations."""
+    return default_pipeline(Target.parse(f"cpu:{name}"), activations="int8")
 
 
 @pytest.mark.parametrize("name", TARGETS)
