@@ -119,6 +119,7 @@ def test_tables() -> None:
     assert "tvm            not installed: no tvm" in text
     assert "50.0% of limit" in text
     assert "geometric mean of best peer / relaxir 2.00 over 1 cases" in tables.summary(_rows())
+    assert "4.00 with int8 activations where weights are int8 or int4" in tables.summary(_rows())
     assert re.search(r"int8 activations +1 +1\.000 ms +100\.0% +4\.00 x  torch", tables.summary(_rows()))
     (row, _) = tables.as_json(_rows(), {})["rows"]
     assert row["peers"]["torch"]["median_s"] == 4e-3

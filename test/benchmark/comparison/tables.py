@@ -76,23 +76,37 @@ def summary(rows: list[Row]) -> str:
         against = f"{best[1]:5.2f} x  {best[0]}" if best else "no peer was timed"
         share = f"{row.share(OURS):9.1%}" if row.share(OURS) else " " * 9
         lines.append(f"{row.case.name:28s} {row.threads:7d} {_time(ours.median)} {share}   {against}")
-        lines += _quantized(row, best)
+        lines += _quantized_line(row, best)
     for threads in sorted({row.threads for row in rows}):
-        ratios = [best[1] for row in rows if row.threads == threads and (best := best_peer(row))]
-        if ratios:
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            lines.append(f"{threads} thread(s): geometric mean of best peer / relaxir {mean:.2f} over {len(ratios)} cases")
+        compared = [(row, best[1]) for row in rows if row.threads == threads and (best := best_peer(row))]
+        if compared:
+            mean, count = _geometric_mean([ratio for _, ratio in compared]), len(compared)
+            lines.append(f"{threads} thread(s): geometric mean of best peer / relaxir {mean:.2f} over {count} cases")
+        if any(_quantized(row) for row, _ in compared):
+            mean = _geometric_mean([ratio / (_quantized(row) or 1.0) for row, ratio in compared])
+            lines.append(f"{'':13s}{mean:.2f} with int8 activations where weights are int8 or int4, as peers have them")
     return "\n".join(lines)
 
 
-def _quantized(row: Row, best: tuple[str, float] | None) -> list[str]:
-    """The line of ours with quantized activations, where that was timed."""
+def _geometric_mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def _quantized(row: Row) -> float | None:
+    """How long ours takes with quantized activations, relative to ours without, where that was timed."""
     found = row.outcomes.get(OWN[1])
-    if found is None or found.median is None or not found.ratio:
+    return found.ratio if found is not None and found.median is not None else None
+
+
+def _quantized_line(row: Row, best: tuple[str, float] | None) -> list[str]:
+    ratio = _quantized(row)
+    if not ratio:
         return []
-    against = f"{best[1] / found.ratio:5.2f} x  {best[0]}" if best else "no peer was timed"
+    median = row.outcomes[OWN[1]].median
+    assert median is not None
+    against = f"{best[1] / ratio:5.2f} x  {best[0]}" if best else "no peer was timed"
     share = f"{row.share(OWN[1]):9.1%}" if row.share(OWN[1]) else " " * 9
-    return [f"{'  int8 activations':28s} {row.threads:7d} {_time(found.median)} {share}   {against}"]
+    return [f"{'  int8 activations':28s} {row.threads:7d} {_time(median)} {share}   {against}"]
 
 
 def as_json(rows: list[Row], about: dict[str, Any]) -> dict[str, Any]:
