@@ -10,7 +10,7 @@ JOBS ?= 2
 # The interpreter that has the benchmark's peers: test/benchmark/README.md.
 PEERS ?= $(BIN)/python
 
-.PHONY: bench clean demo lint lit pytest test types
+.PHONY: bench clean demo fuzz lint lit pytest test types
 
 demo: $(VENV)/.stamp
 	$(BIN)/python -m relaxir.tools.demo
@@ -39,6 +39,12 @@ pytest: $(VENV)/.stamp-test
 
 bench: $(VENV)/.stamp-test
 	$(BIN)/python test/benchmark/suite.py --quick --peers-python $(PEERS)
+
+# make fuzz MINUTES=60; make fuzz ONLY=texts SEED=17 runs one seed again: test/README.md. JOBS: generators that run at once.
+MINUTES ?= 5
+fuzz: $(VENV)/.stamp-test
+	PYTHONPATH=test $(BIN)/python -m fuzzing --minutes $(MINUTES) --jobs $(JOBS) \
+	    $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(FROM),--from $(FROM))
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,63 @@
+"""The generators that ``make fuzz`` runs: a module each, with a function ``check(seed)``; adding one is a line here.
+
+``check`` makes an input of the seed, equal ones for equal seeds, and returns None when everything that must hold does, or the
+documented reason for which the input is refused; whatever it raises is a find. A module that also has ``text(seed)``, the
+module that the input is, and ``check_text(text)``, what ``check`` does with it, has its finds reduced.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["GENERATORS", "Generator"]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """One generator.
+
+    Attributes:
+        name: what ``make fuzz ONLY=`` calls it.
+        module: what holds its functions, imported when it is first run.
+        budget: how many seeds, from 0 on, ``make test`` runs: about two seconds of them.
+        seconds: how long one seed may take before it counts as hung.
+    """
+
+    name: str
+    module: str
+    budget: int
+    seconds: int = 60
+
+    @property
+    def check(self) -> Callable[[int], str | None]:
+        """What runs one seed."""
+        return self._module.check
+
+    @property
+    def text(self) -> Callable[[int], str] | None:
+        """The MLIR text of a seed, if the generator makes modules."""
+        return getattr(self._module, "text", None)
+
+    @property
+    def check_text(self) -> Callable[[str], str | None]:
+        """What ``check`` does with the text of its seed."""
+        return self._module.check_text
+
+    @property
+    def _module(self) -> Any:
+        return importlib.import_module(self.module)
+
+
+GENERATORS = {
+    g.name: g
+    for g in (
+        Generator("modules", "fuzzing.random_modules", budget=4),
+        Generator("pipelines", "fuzzing.random_pipelines", budget=12),
+        Generator("products", "fuzzing.matrix_products", budget=4),
+        Generator("texts", "fuzzing.mutated_texts", budget=60),
+        Generator("headers", "fuzzing.file_headers", budget=60),
+    )
+}

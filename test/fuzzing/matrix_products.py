@@ -1,0 +1,37 @@
+"""Random products of matrices through the passes that rewrite them, in random order: contracts and meaning."""
+
+from __future__ import annotations
+
+import random
+
+from relaxir.dialect.relax import new_context
+from support.contracts import check_contracts
+from support.matmul_generator import random_matmul_module
+
+__all__ = ["OTHERS", "PASSES", "check"]
+
+PASSES = [
+    "relax-combine-parallel-matmul",
+    "relax-combine-parallel-matmul{max-count=2}",
+    "relax-reorder-permute-dims-after-concat",
+    "relax-reorder-take-after-matmul",
+    "relax-reorder-take-after-matmul{always=true}",
+    "relax-expand-matmul-of-sum",
+    "relax-expand-matmul-of-sum{always=true}",
+    "relax-adjust-matmul-order",
+]
+OTHERS = [
+    "relax-lift-transform-params",
+    "relax-lift-transform-params{shared=true}",
+    "relax-canonicalize",
+    "canonicalize",
+    "cse",
+]
+
+
+def check(seed: int) -> None:
+    """Raises AssertionError for a pass that breaks a contract."""
+    rng = random.Random(seed)
+    mixed = [",".join(rng.sample(PASSES + OTHERS, 7)) for _ in range(2)]
+    pipelines = rng.sample(PASSES, 3) + mixed
+    assert check_contracts(random_matmul_module(seed), new_context(), pipelines) == len(pipelines)

@@ -1,0 +1,84 @@
+"""The driver of ``make fuzz`` on generators that find, refuse, crash and hang on purpose."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from types import ModuleType
+
+import pytest
+
+from fuzzing import __main__ as command
+from fuzzing.driver import fuzz
+from fuzzing.generators import GENERATORS, Generator
+from fuzzing.worker import outcomes
+
+
+def made_up(seed: int) -> str | None:
+    """Every fifth seed is of another kind."""
+    if seed % 5 == 1:
+        return "it is odd"
+    if seed % 5 == 2:
+        raise AssertionError(f"expected 1, got {seed}\nmore")
+    if seed % 5 == 3:
+        print("last words", flush=True)
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if seed % 5 == 4:
+        time.sleep(30)
+    return None
+
+
+@pytest.fixture(autouse=True)
+def _made_up_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("made_up")
+    module.check = made_up  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "made_up", module)
+
+
+def test_outcomes_are_told_apart_and_deaths_do_not_end_the_run() -> None:
+    found = list(outcomes(made_up, range(6), seconds=1))
+    assert [(o.seed, o.kind, o.reason) for o in found] == [
+        (0, "equal", ""),
+        (1, "refused", "it is odd"),
+        (2, "mismatch", "AssertionError: expected 1, got 2"),
+        (3, "death", "SIGSEGV"),
+        (4, "death", "SIGALRM"),
+        (5, "equal", ""),
+    ]
+    assert "last words" in found[3].detail
+    assert "in made_up" in found[2].detail
+
+
+def test_seeds_are_consecutive_and_finds_are_counted_with_their_seeds() -> None:
+    told = []
+    (tally,) = fuzz([Generator("made-up", "made_up", budget=1, seconds=1)], 0.5, 10, found=lambda g, f: told.append(f.seed))
+    assert tally.runs == tally.next_seed - 10 >= 3
+    assert tally.refusals["it is odd"] >= 1
+    assert told[:2] == [12, 13]
+    lines = str(tally).splitlines()
+    assert lines[0].startswith(f"made-up: {tally.runs} runs, ")
+    assert "  mismatch: make fuzz ONLY=made-up SEED=12: AssertionError: expected 1, got 12" in lines
+    assert "  death: make fuzz ONLY=made-up SEED=13: SIGSEGV" in lines
+
+
+@pytest.mark.parametrize(("seed", "code"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+def test_one_seed_can_be_run_again(
+    seed: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(GENERATORS, "made-up", Generator("made-up", "made_up", budget=1, seconds=1))
+    assert command.main(["--only", "made-up", "--seed", str(seed)]) == code
+    assert f"made-up, seed {seed}: " in capsys.readouterr().out
+
+
+def test_a_find_is_an_exit_code_of_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(GENERATORS, "made-up", Generator("made-up", "made_up", budget=1, seconds=1))
+    assert command.main(["--only", "made-up", "--minutes", "0.005", "--from", "12"]) == 1
+    assert "mismatch: make fuzz ONLY=made-up SEED=12: " in capsys.readouterr().out
+
+
+def test_an_unknown_generator_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["--only", "nothing"])
+    assert "expected generators out of modules, " in capsys.readouterr().err
