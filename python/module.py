@@ -6,17 +6,17 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from .dialect.bindings import ir
 from .dialect.conventions import check_module
-from .dialect.errors import RelaxError, from_mlir_error
+from .dialect.errors import from_mlir_error
 from .dialect.functions import argument_names, functions, is_private, name_of, num_input, result_names, transform_for
 from .dialect.parser import parse_module
 from .dialect.relax import new_context
 from .dialect.report import Report, collecting
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import Expr
+from .weights.files import path_text, read_stream, replacing
 
 __all__ = ["Module", "Signature", "TensorSpec"]
 
@@ -99,18 +99,13 @@ class Module:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Module:
         """Reads a text file; see :meth:`parse`. Raises RelaxError, also when the file cannot be read."""
-        try:
-            text = Path(path).read_bytes()
-        except OSError as error:
-            raise RelaxError(f"cannot read '{os.fspath(path)}': {error.strerror}") from None
-        return Module.parse(text, os.fspath(path))
+        name = path_text(path)
+        return Module.parse(read_stream(name), name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the text that :meth:`load` reads. Raises RelaxError when the file cannot be written."""
-        try:
-            Path(path).write_text(str(self), encoding="utf-8")
-        except OSError as error:
-            raise RelaxError(f"cannot write '{os.fspath(path)}': {error.strerror}") from None
+        with replacing(path) as file:
+            file.write(str(self).encode())
 
     @property
     def ir(self) -> ir.Module:

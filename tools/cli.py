@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_import(commands: Any) -> None:
     command = commands.add_parser("import", help="a PyTorch program (torch.export.save) to MLIR")
     command.add_argument("model", metavar="MODEL.pt2")
-    command.add_argument("-o", "--output", required=True, metavar="MODEL.mlir")
+    _add_output(command, "MODEL.mlir")
     command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
     command.set_defaults(command=_import)
 
@@ -70,7 +70,7 @@ def _add_import(commands: Any) -> None:
 def _add_compile(commands: Any) -> None:
     command = commands.add_parser("compile", help="MLIR to an executable artifact")
     command.add_argument("model", metavar="MODEL.mlir")
-    command.add_argument("-o", "--output", required=True, metavar="MODEL.relax")
+    _add_output(command, "MODEL.relax")
     command.add_argument("--target", default="cpu", help="what to compile for (default: %(default)s, this machine)")
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
@@ -88,7 +88,7 @@ def _add_prepare(commands: Any) -> None:
     command = commands.add_parser("prepare", help="raw weights to prepared weights, streamed and resumable")
     command.add_argument("artifact", metavar="MODEL.relax")
     command.add_argument("weights", metavar="WEIGHTS", help="safetensors file, or Hugging Face directory or index")
-    command.add_argument("-o", "--output", required=True, metavar="FILE.safetensors")
+    _add_output(command, "FILE.safetensors")
     command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads; memory grows with each")
     command.set_defaults(command=_prepare)
 
@@ -101,8 +101,19 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
     command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
     command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
-    command.add_argument("-o", "--output", required=True, metavar="FILE.npz")
+    _add_output(command, "FILE.npz")
     command.set_defaults(command=_run)
+
+
+def _add_output(command: argparse.ArgumentParser, metavar: str) -> None:
+    command.add_argument("-o", "--output", required=True, metavar=metavar, type=_file_name)
+
+
+def _file_name(text: str) -> str:
+    """Not ``-``: stdout has what a command tells."""
+    if text == "-":
+        raise argparse.ArgumentTypeError("expected a file name, got '-'")
+    return text
 
 
 def _import(arguments: argparse.Namespace) -> None:

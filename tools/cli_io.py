@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..weights.files import os_errors
+from ..weights.files import open_regular, os_errors, replacing
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -29,8 +27,7 @@ def load_exported_program(path: str) -> ExportedProgram:
     """
     if not path.endswith(".pt2"):
         raise RelaxError(f"expected a .pt2 file (torch.export.save), got '{path}'")
-    with os_errors("read", path), open(path, "rb"):
-        pass
+    open_regular(path).close()
     try:
         import torch.export
     except ImportError:
@@ -48,7 +45,7 @@ def read_npy(path: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     Raises:
         RelaxError: the file is missing, no array, or one of Python objects.
     """
-    with os_errors("read", path), open(path, "rb") as file:
+    with open_regular(path) as file, os_errors("read", path):
         head = file.read(len(_MAGIC))
         if head != _MAGIC:
             raise RelaxError(f"'{path}': expected an array in .npy form, got a file that begins with {head!r}")
@@ -67,23 +64,7 @@ def _read_array(file: BinaryIO, path: str) -> np.ndarray[Any, Any]:
 
 def write_npz(path: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Writes arrays under their names; the file appears when it is complete. Raises RelaxError when it cannot."""
-    folder = os.path.dirname(path) or "."
-    with os_errors("write", path):
-        descriptor, partial = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-                for name, array in arrays.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
-            os.chmod(partial, 0o666 & ~_umask())
-            os.replace(partial, path)
-        except BaseException:
-            os.unlink(partial)
-            raise
-
-
-def _umask() -> int:
-    """The process's mask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
+from ..weights.files import replacing
 
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
@@ -83,10 +83,8 @@ def write_reproducer(path: str, module: ir.Module, text: str, verify_each: bool)
     resource = f'mlir_reproducer: {{\n      pipeline: "{escaped}",\n      disable_threading: true,\n      verify_each: '
     resource += f"{str(verify_each).lower()}\n    }}"
     content = f"{module.operation.get_asm()}\n{{-#\n  external_resources: {{\n    {resource}\n  }}\n#-}}\n"
-    try:
-        Path(path).write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise RelaxError(f"cannot write '{path}': {error.strerror}") from None
+    with replacing(path) as file:
+        file.write(content.encode())
 
 
 def reproducer_pipeline(text: bytes) -> str:

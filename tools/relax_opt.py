@@ -10,10 +10,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
+from ..weights.files import read_stream, remove_output, replacing
 from . import pipelines
 from .diagnostics import Printer, Sink, Source, diagnostics_to, of_error
 from .options import Options, help_text, parse
@@ -147,7 +147,7 @@ def _run(pipeline: Pipeline, module: ir.Module, text: str, options: Options) -> 
             error.add_note(f"reproducer generated at '{saved}'")
         raise
     if saved:
-        Path(saved).unlink()
+        remove_output(saved)
 
 
 def _check_roundtrip(module: ir.Module, name: str) -> None:
@@ -189,22 +189,15 @@ def _printed(module: ir.Module, options: Options) -> str:
 def _read(path: str) -> Source:
     if path == "-":
         return Source("<stdin>", sys.stdin.buffer.read())
-    try:
-        return Source(path, Path(path).read_bytes())
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        raise RelaxError(f"cannot open input file '{path}': {reason}") from None
+    return Source(path, read_stream(path, "open input file"))
 
 
 def _write(path: str, text: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise RelaxError(f"cannot open output file '{path}': {reason}") from None
+    with replacing(path, "open output file") as file:
+        file.write(text.encode())
 
 
 def _pieces(source: Source, marker: str) -> list[Source]:

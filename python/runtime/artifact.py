@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
-from ..weights.files import inside, os_errors, sync_folder
+from ..weights.files import inside, os_errors, read_bytes, sync_folder
 from ..weights.json_text import parse_json
 from .library import Library, llvm_binding
 from .manifest import Manifest, TargetSpec
@@ -83,9 +83,7 @@ def write_artifact(
         digest = _digest(_read(folder, name))
         data = {**manifest, "code": {"file": name, "sha256": digest}}
         _write(folder, MANIFEST, (json.dumps(data, indent=1) + "\n").encode())
-        if os.path.isdir(path):
-            os.rename(path, os.path.join(temporary, "old"))
-        os.rename(folder, path)
+        _exchange(folder, path, os.path.join(temporary, "old"))
         sync_folder(os.path.dirname(path))
 
 
@@ -119,7 +117,7 @@ def read_manifest(path: str) -> Manifest:
         raise RelaxError(f"'{path}': expected an artifact directory, got {got}")
     if not os.path.exists(os.path.join(path, MANIFEST)):
         raise RelaxError(f"'{path}': expected {MANIFEST} in an artifact directory, got none")
-    data = _read_manifest(os.path.join(path, MANIFEST))
+    data = _read_manifest(inside(path, MANIFEST, f"'{path}'"))
     return Manifest.of(data, f"'{path}': manifest")
 
 
@@ -154,6 +152,19 @@ def _check_replaceable(path: str) -> None:
     is_artifact = os.path.isdir(path) and not os.path.islink(path) and os.path.exists(os.path.join(path, MANIFEST))
     if not is_artifact and not (os.path.isdir(path) and not os.listdir(path)):
         raise RelaxError(f"cannot write '{path}': expected nothing or an artifact there, got something else")
+
+
+def _exchange(new: str, path: str, old: str) -> None:
+    """Puts a folder where another one may be, which comes back if that fails."""
+    replaces = os.path.isdir(path)
+    if replaces:
+        os.rename(path, old)
+    try:
+        os.rename(new, path)
+    except OSError:
+        if replaces and not os.path.lexists(path):
+            os.rename(old, path)
+        raise
 
 
 def _write(folder: str, name: str, data: bytes) -> None:
@@ -192,10 +203,7 @@ def _link(compiler: str, folder: str) -> None:
 
 
 def _read_manifest(path: str) -> object:
-    with os_errors("read", path), open(path, "rb") as file:
-        text = file.read(_MAX_MANIFEST_BYTES + 1)
-    if len(text) > _MAX_MANIFEST_BYTES:
-        raise RelaxError(f"'{path}': expected a manifest of at most {_MAX_MANIFEST_BYTES} bytes, got more")
+    text = read_bytes(path, _MAX_MANIFEST_BYTES, "a manifest")
     try:
         return parse_json(text)
     except (ValueError, RecursionError) as error:
@@ -222,9 +230,7 @@ def _digest(content: bytes) -> str:
 
 
 def _read(folder: str, name: str) -> bytes:
-    path = inside(folder, name, f"'{folder}'")
-    with os_errors("read", path), open(path, "rb") as file:
-        return file.read()
+    return read_bytes(inside(folder, name, f"'{folder}'"))
 
 
 def _decoded(text: bytes, path: str) -> str:

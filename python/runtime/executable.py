@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from ..dialect.errors import RelaxError
 from ..dialect.report import Report
+from ..weights.files import path_text
 from .artifact import check_target, read_artifact, write_artifact
 from .binding import prepared_arrays
 from .c_header import c_header
@@ -225,7 +226,7 @@ class Executable:
         if code is None:
             raise RelaxError("cannot save the executable: expected its object code or shared library, got neither")
         is_shared = self._object_code is None
-        write_artifact(os.fsdecode(path), self.manifest.data, self.module_text, self.header, code, is_shared)
+        write_artifact(path_text(path, "write"), self.manifest.data, self.module_text, self.header, code, is_shared)
 
     def __repr__(self) -> str:
         entries = "; ".join(map(str, self.entries.values()))
@@ -252,7 +253,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
     Raises:
         RelaxError: it is no artifact, a file is missing or damaged, or its version or processor is another one.
     """
-    artifact = read_artifact(os.fsdecode(path))
+    artifact = read_artifact(path_text(path))
     return Executable(
         artifact.manifest,
         artifact.library,

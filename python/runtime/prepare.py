@@ -18,12 +18,13 @@ from typing import Any, Protocol
 
 from ..dialect.errors import RelaxError
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
-from ..weights.writer import StreamWriter
+from ..weights.files import os_errors, path_text
+from ..weights.writer import StreamWriter, working_files
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
 from .manifest import Manifest, StepSpec, total_bytes
 from .scratch import Scratch
-from .sources import FINGERPRINT, CheckpointSource, PreparedWeights, WeightSource, open_source, problems_text, weight_problems
+from .sources import FINGERPRINT, PreparedWeights, WeightSource, open_source, problems_text, weight_problems
 from .threads import work_alone
 
 __all__ = ["PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
@@ -88,7 +89,7 @@ def prepare_to_file(
     """Prepares weights into a safetensors file; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
     source = _checked_source(manifest, src, jobs)
-    path = os.fsdecode(dst)
+    path = path_text(dst, "write")
     _check_not_source(source, path)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     metadata = {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": _version()}
@@ -134,9 +135,12 @@ def _checked_source(manifest: Manifest, src: object, jobs: int) -> WeightSource:
 
 
 def _check_not_source(source: WeightSource, path: str) -> None:
-    files = source.files if isinstance(source, CheckpointSource) else []
-    if os.path.realpath(path) in map(os.path.realpath, files):
-        raise RelaxError(f"cannot write '{path}': expected another file than the raw weights, got one of theirs")
+    """What is written meanwhile counts as well; a file may have several names."""
+    with os_errors("write", path):
+        raw = {(s.st_dev, s.st_ino) for s in map(os.stat, source.files)}
+        for name in (path, *working_files(path)):
+            if os.path.exists(name) and (found := os.stat(name)) and (found.st_dev, found.st_ino) in raw:
+                raise RelaxError(f"cannot write '{path}': expected another file than the raw weights, got one of theirs")
 
 
 def _version() -> str:

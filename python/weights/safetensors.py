@@ -6,7 +6,6 @@ import difflib
 import hashlib
 import mmap
 import os
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -15,7 +14,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, to_numpy
-from .files import inside, os_errors
+from .files import inside, open_regular, os_errors, path_text, read_bytes
 from .header import Header, TensorEntry, parse_header, read_prefix
 from .json_text import parse_json
 from .writer import StreamWriter
@@ -34,10 +33,8 @@ class _File:
 
     def __init__(self, path: str):
         self.path = path
-        with os_errors("read", path), open(path, "rb") as file:
+        with open_regular(path) as file, os_errors("read", path):
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise RelaxError(f"'{path}': expected a regular file, got another kind")
             self.size = status.st_size
             length = read_prefix(file.read(8), self.size, path)
             text = file.read(length)
@@ -68,7 +65,7 @@ class Checkpoint:
         Raises:
             RelaxError: it cannot be read, is truncated or malformed, a shard is missing, or a name leads out of its folder.
         """
-        self.path = os.fsdecode(path)
+        self.path = path_text(path)
         self._where: dict[str, tuple[_File, TensorEntry]] = {}
         files = self._open_index() if self._index_path() else [self._open_single()]
         self.identity = "\n".join(f.identity for f in files)
@@ -169,10 +166,8 @@ def _open_shard(index: str, folder: str, name: str) -> _File:
 
 def _read_index(path: str) -> dict[str, str]:
     """The ``weight_map`` of an index: tensor name to shard name."""
-    with os_errors("read", path), open(inside(os.path.dirname(path) or ".", os.path.basename(path), f"'{path}'"), "rb") as file:
-        text = file.read(_MAX_INDEX_BYTES + 1)
-    if len(text) > _MAX_INDEX_BYTES:
-        raise RelaxError(f"'{path}': expected an index of at most {_MAX_INDEX_BYTES} bytes, got more")
+    checked = inside(os.path.dirname(path) or ".", os.path.basename(path), f"'{path}'")
+    text = read_bytes(checked, _MAX_INDEX_BYTES, "an index")
     try:
         table = parse_json(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:

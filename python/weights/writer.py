@@ -20,10 +20,10 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .files import os_errors, sync_folder
+from .files import open_own, os_errors, path_text, sync_folder, written_path
 from .header import Layout, plan_layout
 
-__all__ = ["StreamWriter"]
+__all__ = ["StreamWriter", "working_files"]
 
 # Bytes between two fdatasync calls: what a crash can cost, and the bound of dirty pages. The benchmark of facts/io_packaging.md
 # (1.2 GB/s to disk, the read bound) ran with this value.
@@ -64,9 +64,10 @@ class StreamWriter:
         Raises:
             RelaxError: a dtype or name that the format lacks, no space, no such folder, or another writer is at work.
         """
-        self.path = os.fsdecode(path)
+        self.path = path_text(path, "write")
+        self._target = written_path(self.path)
         self.done: set[str] = set()
-        self._partial, self._journal = self.path + ".partial", self.path + ".journal"
+        self._partial, self._journal = working_files(self._target)
         self._specs = dict(specs)
         self._layout: Layout = plan_layout(self._specs, metadata or {}, self.path)
         self._resumable = resume_key is not None
@@ -78,7 +79,6 @@ class StreamWriter:
         self._pending_bytes = 0
         self._journal_bytes = 0
         self._closed = False
-        self._check_target()
         with os_errors("write", self._partial):
             self._file = self._open_locked()
         try:
@@ -133,8 +133,8 @@ class StreamWriter:
                 self._flush()
             with os_errors("write", self.path):
                 os.fsync(self._file)
-                os.replace(self._partial, self.path)
-                sync_folder(os.path.dirname(self.path))
+                os.replace(self._partial, self._target)
+                sync_folder(os.path.dirname(self._target))
                 os.unlink(self._journal)
         except RelaxError:
             if not self._resumable:
@@ -160,16 +160,9 @@ class StreamWriter:
         finally:
             self._close_files()
 
-    def _check_target(self) -> None:
-        folder = os.path.dirname(self.path) or "."
-        if not os.path.isdir(folder):
-            raise RelaxError(f"cannot write '{self.path}': expected an existing folder, got '{folder}'")
-        if os.path.isdir(self.path):
-            raise RelaxError(f"cannot write '{self.path}': expected a file name, got a folder")
-
     def _open_locked(self) -> int:
         """The partial file, ours alone: two writers of one path would mix their tensors."""
-        descriptor = os.open(self._partial, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        descriptor = open_own(self._partial)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             renamed = os.fstat(descriptor).st_ino != os.stat(self._partial).st_ino
@@ -185,10 +178,11 @@ class StreamWriter:
         self.done = self._journaled() if self._resumable else set()
         if not self.done:
             self._begin()
+        journal = open_own(self._journal)
         with os_errors("write", self._journal):
-            journal = os.open(self._journal, os.O_WRONLY | os.O_APPEND)
             if self.done:
                 os.ftruncate(journal, self._journal_bytes)
+            os.lseek(journal, 0, os.SEEK_END)
         return journal
 
     def _begin(self) -> None:
@@ -197,7 +191,7 @@ class StreamWriter:
         try:
             self._reserve()
             self._write(memoryview(self._layout.prefix), 0)
-            with os_errors("write", self._journal), open(self._journal, "wb") as journal:
+            with os_errors("write", self._journal), os.fdopen(open_own(self._journal), "wb") as journal:
                 os.fsync(self._file)
                 journal.write(self._key.encode() + b"\n")
                 journal.flush()
@@ -218,7 +212,9 @@ class StreamWriter:
     def _journaled(self) -> set[str]:
         """The tensors that a previous run wrote, when its key and its file match ours. A torn last line is dropped."""
         try:
-            with open(self._journal, "rb") as file:
+            if not os.path.lexists(self._journal):
+                return set()
+            with os.fdopen(open_own(self._journal), "rb") as file:
                 text = file.read()
         except OSError:
             return set()
@@ -263,6 +259,11 @@ class StreamWriter:
         self._closed = True
         os.close(self._file)
         os.close(self._journal_file)
+
+
+def working_files(path: str) -> tuple[str, str]:
+    """What is beside a file while it is written: its data so far, and its journal."""
+    return path + ".partial", path + ".journal"
 
 
 def _preallocate(descriptor: int, size: int) -> None:

@@ -127,7 +127,10 @@ def test_refused_sources_and_targets(tmp_path: Path) -> None:
     for source in (tmp_path / "out.safetensors", executable.prepare(RAW)):
         with pytest.raises(RelaxError, match=again):
             executable.prepare(source, tmp_path / "other.safetensors")
-    for target in ("raw.safetensors", "link.safetensors"):
+    os.link(tmp_path / "raw.safetensors", tmp_path / "hard.safetensors")
+    os.link(tmp_path / "raw.safetensors", tmp_path / "written.partial")
+    os.link(tmp_path / "raw.safetensors", tmp_path / "noted.journal")
+    for target in ("raw.safetensors", "link.safetensors", "hard.safetensors", "written", "noted"):
         with pytest.raises(RelaxError, match="expected another file than the raw weights, got one of theirs"):
             executable.prepare(tmp_path / "raw.safetensors", tmp_path / target)
     with pytest.raises(RelaxError, match="expected 1 job or more, got 0"):

@@ -274,7 +274,7 @@ def test_missing_weight_is_named(relaxir: Cli):
 def test_results_cannot_be_written(relaxir: Cli):
     os.mkdir("taken.npz")
     _, _, err = relaxir("run", "model.relax", "--weights", "prepared.safetensors", "--input", "x=x.npy", "-o", "taken.npz")
-    assert err == "error: cannot write 'taken.npz': Is a directory\n"
+    assert err == "error: cannot write 'taken.npz': expected a regular file, got a folder\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
