@@ -23,11 +23,12 @@ from ..dialect.functions import (
     set_names,
     transform_targets,
 )
-from .cpu.arena import ALIGNMENT
+from .cpu.arena import ALIGNMENT, Arena
 from .cpu.loops import check_carried_shapes
 from .cpu.pipeline import compile_linalg
 from .linalg.convert import relax_to_linalg
 from .linalg.io import refuse_lazy_io
+from .manifest_digest import llvm_constant
 from .partition import partition_transform
 from .signature import Signature, TensorSpec
 from .target import Target
@@ -108,9 +109,14 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         relax_to_linalg(module, tile=target.matmul_tile[1])
         checks = _checks(module)
         every = [*signatures, *preparation.computations.values()]
-        code = compile_linalg(module, every, target, [s.name for s in signatures])
-    arenas = {name: arena.size for name, arena in code.arenas.items()}
-    return Compiled(code.object_code, _manifest(signatures, preparation, arenas, checks, target))
+
+        def manifest(arenas: Mapping[str, Arena]) -> dict[str, Any]:
+            sizes = {name: arena.size for name, arena in arenas.items()}
+            return _manifest(signatures, preparation, sizes, checks, target)
+
+        names = [s.name for s in signatures]
+        code = compile_linalg(module, every, target, names, lambda arenas: llvm_constant(manifest(arenas)))
+    return Compiled(code.object_code, manifest(code.arenas))
 
 
 def _prepare(entries: list[func.FuncOp], transforms: Mapping[str, func.FuncOp]) -> _Preparation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dialect.bindings import ir
@@ -53,7 +53,11 @@ class CompiledCode:
 
 
 def compile_linalg(
-    module: ir.Operation, signatures: Sequence[Signature], target: Target, told: Collection[str] = ()
+    module: ir.Operation,
+    signatures: Sequence[Signature],
+    target: Target,
+    told: Collection[str] = (),
+    constants: Callable[[Mapping[str, Arena]], str] = lambda arenas: "",
 ) -> CompiledCode:
     """Compiles the functions of the signatures; the module is consumed.
 
@@ -62,6 +66,7 @@ def compile_linalg(
         signatures: the entries, as they were before encodings were dropped.
         target: what to generate code for.
         told: the functions whose kernels the report lists.
+        constants: LLVM IR text to put beside the functions, given their arenas.
 
     Raises:
         RelaxError: an op cannot be lowered, with its location.
@@ -89,7 +94,7 @@ def compile_linalg(
         lower_checks(module)
         run_upstream(module, _TO_LLVM)
         _check_translatable(module)
-        text = llvm_ir(module) + "".join(entry_point(s, arenas[s.name]) for s in signatures)
+        text = llvm_ir(module) + "".join(entry_point(s, arenas[s.name]) for s in signatures) + constants(arenas)
     return CompiledCode(object_code(text, target), arenas)
 
 

@@ -59,7 +59,7 @@ class Executable:
             header: C header; made from the manifest when not given.
 
         Raises:
-            RelaxError: the manifest is malformed, or the code lacks one of its symbols.
+            RelaxError: the manifest is malformed, the code lacks one of its symbols or was compiled with another manifest.
         """
         self.manifest = Manifest.of(manifest)
         if library is None:
@@ -67,6 +67,7 @@ class Executable:
                 raise RelaxError("expected a library or object code for an executable, got neither")
             check_target(self.manifest.target, "executable")
             library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
+        self.manifest.check_code(library)
         self._library = library
         self._object_code = object_code
         self._shared_code = shared_code

@@ -50,12 +50,19 @@ class Library:
 
     def function(self, symbol: str) -> EntryFunction:
         """The function of that C symbol; it releases Python's lock while it runs. Raises RelaxError when there is none."""
+        function = _PROTOTYPE(self._address(symbol))
+        function.library = self  # type: ignore[attr-defined]
+        return cast("EntryFunction", function)
+
+    def constant(self, symbol: str, count: int) -> bytes:
+        """The ``count`` bytes at a C symbol. Raises RelaxError when there is none."""
+        return ctypes.string_at(self._address(symbol), count)
+
+    def _address(self, symbol: str) -> int:
         address = self._addresses.get(symbol)
         if address is None:
             raise RelaxError(f"{self.name}: expected the symbol '{symbol}', got code without it")
-        function = _PROTOTYPE(address)
-        function.library = self  # type: ignore[attr-defined]
-        return cast("EntryFunction", function)
+        return address
 
     @staticmethod
     def open(path: str, symbols: Iterable[str], openmp: bool = False) -> Library:

@@ -11,7 +11,9 @@ from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError
 from ..dialect.report import Report
 from ..dialect.symbolic import Expr, parse
+from ..lowering.manifest_digest import BYTES, SYMBOL, digest_of
 from ..weights.arrays import ArraySpec, dtype_text
+from .library import Library
 
 __all__ = [
     "FORMAT",
@@ -161,9 +163,18 @@ class Manifest:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The C symbols of entries and steps."""
+        """The C symbols of entries and steps, and that of the digest which ties the code to this manifest."""
         steps = (s.symbol for s in self.steps if s.symbol is not None)
-        return tuple(dict.fromkeys([*(e.symbol for e in self.entries.values()), *steps]))
+        return tuple(dict.fromkeys([*(e.symbol for e in self.entries.values()), *steps, SYMBOL]))
+
+    def check_code(self, library: Library) -> None:
+        """Raises RelaxError when the code was compiled with another manifest: it would read and write beyond its tensors."""
+        expected, got = library.constant(SYMBOL, BYTES), digest_of(self.data)
+        if expected != got:
+            raise RelaxError(
+                f"{library.name}: expected the manifest it was compiled with, sha256 {expected.hex()[:16]}..., "
+                f"got {got.hex()[:16]}...: it was edited, or belongs to other code"
+            )
 
     @property
     def state(self) -> dict[str, StateSpec]:

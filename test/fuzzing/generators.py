@@ -23,7 +23,7 @@ class Generator:
         name: what ``make fuzz ONLY=`` calls it.
         module: what holds its functions, imported when it is first run.
         budget: how many seeds, from 0 on, ``make test`` runs: about two seconds of them.
-        seconds: how long one seed may take before it counts as hung.
+        seconds: of the processor's time that one seed may take before it counts as hung.
     """
 
     name: str

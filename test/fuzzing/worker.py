@@ -22,6 +22,10 @@ Check = Callable[[int], str | None]
 
 #: Bytes that a worker may map: what asks for more gets a MemoryError, and the machine goes on.
 MEMORY = 8 << 30
+#: Times as long as a seed may compute it may wait: other processes have the machine, too.
+_WAITING = 20
+_SIGNALS = (signal.SIGALRM, signal.SIGPROF, signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
+_HUNG = {"SIGPROF": "out of time", "SIGALRM": "waits forever"}
 #: Characters of a dead worker's output that are kept; LLVM and Python say last why they end.
 _OUTPUT_KEPT = 4000
 
@@ -56,7 +60,7 @@ class Worker:
     """
 
     def __init__(self, check: Check, seeds: Iterable[int], seconds: int, slice_seconds: float = 1e9):
-        """Starts it. A seed that takes more than ``seconds`` is a death; no seed begins after ``slice_seconds``."""
+        """Starts it. A seed that computes for more than ``seconds`` is a death; no seed begins after ``slice_seconds``."""
         self.ended = False
         self._running = -1
         self._rest = b""
@@ -93,7 +97,8 @@ class Worker:
         code = os.waitstatus_to_exitcode(status)
         if not code:
             return []
-        return [Outcome(self._running, "death", signal.Signals(-code).name if code < 0 else f"exit code {code}", printed)]
+        reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return [Outcome(self._running, "death", _HUNG.get(reason, reason), printed)]
 
 
 def outcomes(check: Check, seeds: Iterable[int], seconds: int) -> Iterator[Outcome]:
@@ -118,13 +123,14 @@ def _child(check: Check, seeds: Iterable[int], seconds: int, slice_seconds: floa
         with contextlib.suppress(ValueError):  # the limit is lower already
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
         end = time.monotonic() + slice_seconds
         for seed in seeds:
             _tell(pipe, {"seed": seed})
-            signal.alarm(seconds)
+            _limit(seconds)
             outcome = _run(check, seed)
-            signal.alarm(0)
+            _limit(0)
             _tell(pipe, vars(outcome))
             if time.monotonic() > end:
                 break
@@ -136,6 +142,12 @@ def _child(check: Check, seeds: Iterable[int], seconds: int, slice_seconds: floa
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _limit(seconds: int) -> None:
+    """Ends the process after so much of the processor's time, which a busy machine does not use up, or if it waits forever."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.alarm(_WAITING * seconds)
 
 
 def _tell(pipe: int, message: dict[str, object]) -> None:

@@ -19,7 +19,7 @@ from relaxir import RelaxError
 from relaxir.runtime.artifact import check_target
 from relaxir.runtime.executable import Executable, load
 from relaxir.runtime.manifest import TargetSpec
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
+from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 ONES = np.ones((2, 4), np.float32)
@@ -39,7 +39,7 @@ def returning(value: int) -> Executable:
     text = (
         f"define i64 @f(ptr %t, ptr %s, ptr %a, i64 %n) {{\n %p = load ptr, ptr %t\n store i16 {value}, ptr %p\n ret i64 0\n}}"
     )
-    return Executable(manifest(entries=[entry("main", "f", outputs=[tensor("y", [], "i16")])]), object_code=object_code(text))
+    return executable_of(manifest(entries=[entry("main", "f", outputs=[tensor("y", [], "i16")])]), text)
 
 
 def test_save_and_load(tmp_path: Path, code_file: str) -> None:
@@ -110,7 +110,8 @@ def test_a_failing_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_nothing_to_save(tmp_path: Path) -> None:
-    executable = Executable(manifest(), scaled_executable()._library)
+    scaled = scaled_executable()
+    executable = Executable(scaled.manifest.data, scaled._library)
     with pytest.raises(RelaxError, match="cannot save the executable: expected its object code or shared library, got neither"):
         executable.save(tmp_path / "a.relax")
 
@@ -205,7 +206,7 @@ def test_targets() -> None:
 def test_the_header_compiles(tmp_path: Path, language: str) -> None:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     main = entry("*/ evil\n", "f", inputs=[tensor("*/", ["n"])], symbols=[{"name": "n", "min": 1, "max": 8}], checks=["a */ b"])
-    header = Executable(manifest(entries=[main]), object_code=object_code(object_with_f())).header
+    header = executable_of(manifest(entries=[main]), object_with_f()).header
     (tmp_path / "module.h").write_text(header)
     (tmp_path / "user.c").write_text(
         '#include "module.h"\nint64_t (*g)(void *const *, const int64_t *, void *, int64_t) = f;\n'

@@ -13,7 +13,7 @@ import torch
 from relaxir import RelaxError
 from relaxir.runtime.executable import Executable, PreparedWeights
 from relaxir.weights import write_safetensors
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
+from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 MARK = {"relaxir.fingerprint": "f00d" * 16}
@@ -87,7 +87,7 @@ def unlifted() -> Executable:
     main = entry("main", "relaxir_copy", weights=[record], outputs=[tensor("y", [], "i16")])
     steps = [{"symbol": None, "gets": ["w"], "sets": ["w"], "arena_bytes": 0}]
     data = manifest(entries=[main], raw_weights=[record], prepared_weights=[record], steps=steps)
-    return Executable(data, object_code=object_code())
+    return executable_of(data)
 
 
 def test_raw_weights_bind_where_preparation_changes_nothing(tmp_path: Path) -> None:

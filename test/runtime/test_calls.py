@@ -18,7 +18,7 @@ from relaxir.runtime.executable import Executable
 from relaxir.runtime.library import Library
 from relaxir.runtime.scratch import ScratchPool
 from relaxir.weights.arrays import address
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
+from support.hand_compiled import entry, executable_of, manifest, object_code, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 SCALE = np.array([2, 4, 6, 8], np.float32)
@@ -33,7 +33,7 @@ def scaled() -> Executable:
 def copying(dtype: str) -> Executable:
     """An executable that returns its 16-bit input."""
     main = entry("main", "relaxir_copy", inputs=[tensor("x", [], dtype)], outputs=[tensor("y", [], dtype)])
-    return Executable(manifest(entries=[main]), object_code=object_code())
+    return executable_of(manifest(entries=[main]))
 
 
 def rows(n: int) -> np.ndarray:
@@ -165,7 +165,7 @@ LAST_OF_THREE = """define i64 @f(ptr %t, ptr %s, ptr %a, i64 %n) {
 
 def test_mixed_positional_and_named() -> None:
     main = entry("main", "f", inputs=[tensor(n, [], "i16") for n in "abc"], outputs=[tensor("y", [], "i16")])
-    executable = Executable(manifest(entries=[main]), object_code=object_code(LAST_OF_THREE))
+    executable = executable_of(manifest(entries=[main]), LAST_OF_THREE)
     one, two = np.array(1, np.int16), np.array(2, np.int16)
     assert executable(one, c=two, b=one).tolist() == 2
     assert executable(c=one, b=two, a=two).tolist() == 1
@@ -186,7 +186,7 @@ def test_unbound_call_and_unknown_entry() -> None:
 def test_choosing_entries() -> None:
     one = {"inputs": [tensor("x", [], "i16")], "outputs": [tensor("y", [], "i16")]}
     two = [entry("prefill", "relaxir_copy", **one), entry("decode", "relaxir_copy", **one)]
-    executable = Executable(manifest(entries=two), object_code=object_code())
+    executable = executable_of(manifest(entries=two))
     assert executable.is_bound
     assert executable(np.array(5, np.int16), entry="decode").tolist() == 5
     with pytest.raises(RelaxError, match="expected entry= to name one of prefill, decode, got none"):
@@ -207,7 +207,7 @@ def test_no_inputs_and_several_outputs() -> None:
     }"""
     two = [tensor("a", [1], "i1"), tensor("b", [], "i1")]
     entries = [entry("main", "f", outputs=two), entry("nothing", "nothing")]
-    executable = Executable(manifest(entries=entries), object_code=object_code(text))
+    executable = executable_of(manifest(entries=entries), text)
     got = executable()
     assert isinstance(got, tuple)
     assert [g.tolist() for g in got] == [[True], False]
@@ -217,13 +217,13 @@ def test_no_inputs_and_several_outputs() -> None:
 def test_an_output_of_no_bytes() -> None:
     text = "define i64 @f(ptr %t, ptr %s, ptr %a, i64 %n) {\n ret i64 0\n}"
     main = entry("main", "f", outputs=[tensor("a", [0, 4]), tensor("b", [512]), tensor("c", [0])])
-    executable = Executable(manifest(entries=[main]), object_code=object_code(text))
+    executable = executable_of(manifest(entries=[main]), text)
     for _ in range(5):
         assert [(r.shape, r.dtype) for r in executable()] == [((0, 4), np.float32), ((512,), np.float32), ((0,), np.float32)]
 
 
 def test_an_entry_that_never_has_enough_scratch() -> None:
-    executable = Executable(manifest(entries=[entry("main", "relaxir_greedy")]), object_code=object_code())
+    executable = executable_of(manifest(entries=[entry("main", "relaxir_greedy")]))
     with pytest.raises(
         RelaxError, match="entry 'main': expected an arena of 64 bytes to be enough, got a request for 128 bytes"
     ):
@@ -232,14 +232,14 @@ def test_an_entry_that_never_has_enough_scratch() -> None:
 
 def test_scratch_that_cannot_be_had() -> None:
     text = "define i64 @f(ptr %t, ptr %s, ptr %a, i64 %n) {\n ret i64 1152921504606846976\n}"
-    executable = Executable(manifest(entries=[entry("main", "f")]), object_code=object_code(text))
+    executable = executable_of(manifest(entries=[entry("main", "f")]), text)
     with pytest.raises(RelaxError, match="expected 1152921504606846976 bytes of scratch memory, got none"):
         executable()
 
 
 def test_check_without_text() -> None:
     text = "define i64 @f(ptr %t, ptr %s, ptr %a, i64 %n) {\n ret i64 -3\n}"
-    executable = Executable(manifest(entries=[entry("main", "f")]), object_code=object_code(text))
+    executable = executable_of(manifest(entries=[entry("main", "f")]), text)
     with pytest.raises(RelaxError, match="entry 'main': run-time check failed: check 2"):
         executable()
 

@@ -29,7 +29,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
 def test_reads_all_fields() -> None:
     read = Manifest.of(scaled_manifest())
     assert str(read.entries["main"]) == "main(x: f32[n, 4]) -> (y: f32[n, 4])"
-    assert read.symbols == ("relaxir_main", "relaxir_step")
+    assert read.symbols == ("relaxir_main", "relaxir_step", "relaxir_manifest_sha256")
     assert total_bytes(read.prepared_weights) == 19
     assert read.prepared_weights["w"].sources == ("w",)
     assert not read.is_identity

@@ -13,7 +13,7 @@ import relaxir as rx
 from relaxir import RelaxError
 from relaxir.runtime.executable import Executable
 from relaxir.runtime.outputs import Memory
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
+from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
 SCALE = np.array([2, 4, 6, 8], np.float32)
 
@@ -69,7 +69,7 @@ def test_several_outputs(two: Executable) -> None:
 
 def test_narrow_dtypes() -> None:
     main = entry("main", "relaxir_copy", inputs=[tensor("x", [], "bf16")], outputs=[tensor("y", [], "bf16")])
-    executable = Executable(manifest(entries=[main]), object_code=object_code())
+    executable = executable_of(manifest(entries=[main]))
     made, array = torch.empty((), dtype=torch.bfloat16), np.empty((), ml_dtypes.bfloat16)
     assert executable(torch.tensor(-1.5, dtype=torch.bfloat16), out=made).item() == -1.5
     assert float(executable(np.array(2.5, ml_dtypes.bfloat16), out=array)) == 2.5

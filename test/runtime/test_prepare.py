@@ -16,10 +16,10 @@ from safetensors.numpy import load_file, save_file
 
 import relaxir
 from relaxir import RelaxError
-from relaxir.runtime.executable import Executable, PreparedWeights
+from relaxir.runtime.executable import PreparedWeights
 from relaxir.runtime.prepare import PrepareProgress
 from relaxir.weights import Checkpoint, write_safetensors
-from support.hand_compiled import doubling, entry, manifest, object_code, scaled_executable, scaled_manifest, tensor
+from support.hand_compiled import doubling, entry, executable_of, manifest, scaled_executable, scaled_manifest, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.array([1, 2, 3], np.int8)}
 
@@ -95,7 +95,7 @@ def test_steps_with_several_inputs_and_outputs(tmp_path: Path) -> None:
     ]
     raw = [tensor("a", [1], "i8"), tensor("b", [1], "i64")]
     prepared = [tensor("x", [1], "i64"), tensor("y", [1], "i8"), *raw]
-    executable = Executable(manifest(steps=steps, raw_weights=raw, prepared_weights=prepared), object_code=object_code(text))
+    executable = executable_of(manifest(steps=steps, raw_weights=raw, prepared_weights=prepared), text)
     executable.prepare({"a": np.array([3], np.int8), "b": np.array([5])}, tmp_path / "out.safetensors")
     out = Checkpoint(tmp_path / "out.safetensors")
     assert {n: out.get(n).tolist() for n in out} == {"x": [5], "y": [3], "a": [3], "b": [5]}
@@ -143,7 +143,7 @@ def test_refused_sources_and_targets(tmp_path: Path) -> None:
 
 def test_failed_check_names_the_weights(tmp_path: Path) -> None:
     text = "define i64 @relaxir_step(ptr %t, ptr %s, ptr %a, i64 %n) {\n ret i64 -1\n}\n" + object_main()
-    executable = Executable(scaled_manifest(), object_code=object_code(text))
+    executable = executable_of(scaled_manifest(), text)
     with pytest.raises(RelaxError, match="preparation of w: run-time check failed: check 0"):
         executable.prepare(RAW, tmp_path / "out.safetensors")
     assert os.listdir(tmp_path) == []
@@ -154,7 +154,7 @@ def object_main() -> str:
 
 
 def test_a_model_without_weights(tmp_path: Path) -> None:
-    executable = Executable(manifest(entries=[entry("main", "relaxir_main")]), object_code=object_code(object_main()))
+    executable = executable_of(manifest(entries=[entry("main", "relaxir_main")]), object_main())
     executable.prepare({}, tmp_path / "out.safetensors")
     assert executable.bind(tmp_path / "out.safetensors")() == ()
     assert executable.prepare({}) == {}
@@ -184,9 +184,7 @@ def test_inputs_are_released_after_their_last_use(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Checkpoint, "prefetch", lambda self, name: calls.update([f"prefetch {name}"]))
     data = doubling(2, 4).manifest.data
     steps = [{"symbol": "relaxir_step", "gets": ["w0"], "sets": [f"p{i}"], "arena_bytes": 64} for i in range(2)]
-    Executable({**data, "steps": steps}, object_code=object_code()).prepare(
-        raw_file(tmp_path, 2, 4), tmp_path / "out.safetensors"
-    )
+    executable_of({**data, "steps": steps}).prepare(raw_file(tmp_path, 2, 4), tmp_path / "out.safetensors")
     assert calls == {"prefetch w0": 2, "release w0": 1}
 
 

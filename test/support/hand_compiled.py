@@ -7,6 +7,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from relaxir.lowering.manifest_digest import llvm_constant
 from relaxir.runtime.executable import Executable
 
 #: main: y[n, 4] = x[n, 4] * w[4] through an arena of 64 bytes per row, check 0 fails for n == 13; copy: one 16-bit value;
@@ -96,11 +97,16 @@ done:
 
 @functools.cache
 def object_code(text: str = IR) -> bytes:
-    """Position-independent object code of this machine."""
+    """Position-independent object code of this machine; without a manifest's digest, no executable takes it."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(reloc="pic", codemodel="default")
     return machine.emit_object(llvm.parse_assembly(text))
+
+
+def executable_of(data: dict[str, Any], text: str = IR, module_text: str = "") -> Executable:
+    """The executable of a manifest and LLVM IR text."""
+    return Executable(data, object_code=object_code(text + llvm_constant(data)), module_text=module_text)
 
 
 def tensor(name: str, shape: list[int | str], dtype: str = "f32", **more: Any) -> dict[str, Any]:
@@ -146,18 +152,18 @@ def scaled_manifest(**fields: Any) -> dict[str, Any]:
 
 def scaled_executable(**fields: Any) -> Executable:
     """The executable of :func:`scaled_manifest`."""
-    return Executable(scaled_manifest(**fields), object_code=object_code(), module_text="module {}\n")
+    return executable_of(scaled_manifest(**fields), module_text="module {}\n")
 
 
 def doubling(count: int, elements: int) -> Executable:
     """An executable that only prepares: ``count`` weights ``w<i>`` of f32[elements], each doubled into ``p<i>``."""
     text = IR[IR.index("define i64 @relaxir_step") :].replace("%next, 4", f"%next, {elements}")
-    return Executable(
+    return executable_of(
         manifest(
             raw_weights=[tensor(f"w{i}", [elements]) for i in range(count)],
             prepared_weights=[tensor(f"p{i}", [elements], sources=[f"w{i}"]) for i in range(count)],
             steps=[{"symbol": "relaxir_step", "gets": [f"w{i}"], "sets": [f"p{i}"], "arena_bytes": 64} for i in range(count)],
             peak_bytes=8 * elements + 64,
         ),
-        object_code=object_code(text),
+        text,
     )

@@ -17,7 +17,7 @@ import pytest
 from relaxir.runtime.executable import Executable
 from relaxir.tools import cli
 from relaxir.weights import Checkpoint, write_safetensors
-from support.hand_compiled import entry, manifest, object_code, scaled_executable, tensor
+from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
 W = np.array([1, 2, 3, 4], np.float32)
 BIAS = np.array([1, 2, 3], np.int8)
@@ -88,7 +88,7 @@ def test_info_groups_what_is_lifted(relaxir: Cli):
     symbols = [{"name": "n", "min": 1, "max": None}, {"name": "m", "min": None, "max": None}]
     main = entry("main", "relaxir_main", symbols=symbols, inputs=[tensor("x", ["n", "m"])])
     data = manifest(entries=[main], raw_weights=weights, prepared_weights=prepared, steps=steps, peak_bytes=5 * 2**30)
-    Executable(data, object_code=object_code()).save("many.relax")
+    executable_of(data).save("many.relax")
     code, out, _ = relaxir("info", "many.relax")
     assert code == 0
     assert "  symbols: n >= 1, m\n" in out
@@ -135,7 +135,7 @@ def test_random_inputs_take_sizes_from_given_ones(relaxir: Cli):
         "main", "relaxir_main", symbols=[{"name": "n", "min": 1, "max": None}],
         inputs=[tensor("x", ["n", 4]), tensor("w", [4])], outputs=[tensor("y", ["n", 4])], checks=["expected n other than 13"],
     )  # fmt: skip
-    Executable(manifest(entries=[main]), object_code=object_code()).save("two.relax")
+    executable_of(manifest(entries=[main])).save("two.relax")
     code, out, _ = relaxir("run", "two.relax", "--input", "x=x.npy", "--random", "-o", "out.npz")
     assert (code, out) == (0, "y: [2, 4] float32\nwrote out.npz\n")
 
@@ -144,7 +144,7 @@ def test_raw_bytes_of_bfloat16_are_read_back(relaxir: Cli):
     data = manifest(
         entries=[entry("main", "relaxir_copy", inputs=[tensor("x", [1], "bf16")], outputs=[tensor("y", [1], "bf16")])]
     )
-    Executable(data, object_code=object_code()).save("copy.relax")
+    executable_of(data).save("copy.relax")
     np.save("half.npy", np.array([1.5], ml_dtypes.bfloat16))
     assert relaxir("run", "copy.relax", "--input", "x=half.npy", "-o", "out.npz")[0] == 0
     with np.load("out.npz") as archive:
@@ -161,7 +161,7 @@ def test_run_replaces_the_file_and_leaves_no_other(relaxir: Cli):
 def test_names_of_outputs_may_be_any(relaxir: Cli):
     outputs = [tensor("file", [1], "i16")]
     data = manifest(entries=[entry("a", "relaxir_copy", inputs=[tensor("x", [1], "i16")], outputs=outputs)])
-    Executable(data, object_code=object_code()).save("copy.relax")
+    executable_of(data).save("copy.relax")
     assert relaxir("run", "copy.relax", "--random", "-o", "out.npz")[0] == 0
     with np.load("out.npz") as archive:
         assert archive.files == ["file"]
@@ -243,7 +243,7 @@ def test_entry_must_be_named_when_there_are_several(relaxir: Cli):
     entries = [
         entry(name, "relaxir_copy", inputs=[tensor("x", [1], "i16")], outputs=[tensor("y", [1], "i16")]) for name in "ab"
     ]
-    Executable(manifest(entries=entries), object_code=object_code()).save("two.relax")
+    executable_of(manifest(entries=entries)).save("two.relax")
     assert (
         relaxir("run", "two.relax", "--random", "-o", "o.npz")[2] == "error: expected --entry to name one of a, b, got none\n"
     )
