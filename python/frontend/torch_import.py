@@ -13,6 +13,8 @@ from ..module import Module
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
+    from .torch_stored import Stored
+
 __all__ = ["from_torch", "save_weights"]
 
 
@@ -41,22 +43,28 @@ def from_torch(exported_program: ExportedProgram | Mapping[str, ExportedProgram]
             paths); a tensor holds complex numbers; programs have different weights of one name.
     """
     programs = _named_programs(exported_program)
-    from .torch_program import stored_together
+    from . import torch_graph
+    from .torch_stored import stored_together
     from .torch_to_relax import convert_modules
 
-    stored = stored_together(programs)
+    stored_together(programs)  # what cannot be imported is said before the seconds that decomposing takes
+    prepared = {n: p if torch_graph.is_plain(p) else torch_graph.decomposed(p) for n, p in programs.items()}
+    stored = stored_together(programs, prepared)
     context = new_context()
-    found = [_imported(program, name, stored.names[name], context) for name, program in programs.items()]
+    found = [_imported(program, prepared[name], name, stored, context) for name, program in programs.items()]
     return Module(found[0][1] if len(found) == 1 else convert_modules([graph for graph, _ in found]))
 
 
-def _imported(exported: ExportedProgram, entry: str, stored: Mapping[str, str], context: Any) -> tuple[Any, Any]:
+def _imported(
+    exported: ExportedProgram, prepared: ExportedProgram, entry: str, stored: Stored, context: Any
+) -> tuple[Any, Any]:
     """The program as a module in the torch dialect, and that one in relax.
 
     Args:
         exported: the program.
+        prepared: the same, decomposed where that is needed.
         entry: the function's name.
-        stored: what each of its weights is called.
+        stored: the weights and the state of all programs.
         context: where the modules are made.
     """
     from . import torch_graph, torch_program
@@ -66,12 +74,10 @@ def _imported(exported: ExportedProgram, entry: str, stored: Mapping[str, str], 
     names = torch_program.symbol_names(exported)
     first: UnsupportedError | None = None
     also: frozenset[str] = frozenset()
-    plain = torch_graph.is_plain(exported)
     while True:  # each round decomposes more operators than the last
-        prepared = exported if plain else torch_graph.decomposed(exported, also)
-        program = torch_program.read_program(prepared)
-        _check_stored(program, stored)
-        graph = torch_graph.import_graph(prepared, program.renamed(stored), names, context, entry)
+        program = torch_program.read_program(prepared, stored, entry)
+        _check_stored(program, stored.tensors)
+        graph = torch_graph.import_graph(prepared, program, names, context, entry)
         try:
             return graph, convert_modules([graph])
         except UnsupportedError as error:
@@ -80,7 +86,7 @@ def _imported(exported: ExportedProgram, entry: str, stored: Mapping[str, str], 
             if not more:
                 raise first.where_also(error) from None
             also |= more
-            plain = False
+            prepared = torch_graph.decomposed(exported, also)
 
 
 def _check_stored(program: Any, stored: Any) -> None:
@@ -100,7 +106,7 @@ def save_weights(exported_program: ExportedProgram | Mapping[str, ExportedProgra
             different weights of one name; the file cannot be written.
     """  # fmt: skip
     programs = _named_programs(exported_program)
-    from .torch_program import stored_together
+    from .torch_stored import stored_together
     from .torch_weights import write_tensors
 
     write_tensors(stored_together(programs).tensors, path)

@@ -16,6 +16,7 @@ from ..dialect.elements import from_numpy
 from ..dialect.errors import RelaxError
 from ..weights import ArraySpec, StreamWriter
 from ..weights.arrays import to_numpy
+from .torch_stored import has_contents
 
 __all__ = ["first_value", "write_tensors"]
 
@@ -34,7 +35,7 @@ def write_tensors(tensors: Mapping[str, torch.Tensor], path: str | os.PathLike[s
 
 
 def _spec(name: str, tensor: torch.Tensor) -> ArraySpec:
-    if tensor.device.type == "meta" or isinstance(tensor, torch._subclasses.FakeTensor):
+    if not has_contents(tensor):
         raise RelaxError(f"expected weights with contents, got '{name}' on the meta device")
     example = to_numpy(torch.empty(0, dtype=tensor.dtype), f"weight '{name}'")
     return ArraySpec(example.dtype, tuple(tensor.shape))
@@ -42,8 +43,7 @@ def _spec(name: str, tensor: torch.Tensor) -> ArraySpec:
 
 def first_value(tensor: torch.Tensor) -> ir.DenseElementsAttr:
     """The tensor as a constant; without contents, on the ``meta`` device, it is zero. A cache, one number, takes no memory."""
-    unknown = tensor.device.type == "meta" or isinstance(tensor, torch._subclasses.FakeTensor)
-    known = torch.zeros((), dtype=tensor.dtype).expand(tensor.shape) if unknown else tensor.detach().cpu()
+    known = tensor.detach().cpu() if has_contents(tensor) else torch.zeros((), dtype=tensor.dtype).expand(tensor.shape)
     array = to_numpy(known, "state")
     shape = list(array.shape)
     type_ = ir.RankedTensorType.get(shape, ir.Type.parse(dtype_name(array.dtype)))

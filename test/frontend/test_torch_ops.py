@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import relaxir  # noqa: E402
 from relaxir.dialect.relax import new_context  # noqa: E402
-from relaxir.frontend import torch_graph, torch_program  # noqa: E402
+from relaxir.frontend import torch_graph, torch_program, torch_stored  # noqa: E402
 from relaxir.frontend.torch_op import HANDLERS, op_key  # noqa: E402
 from relaxir.frontend.torch_to_relax import convert_modules  # noqa: E402
 from support import models  # noqa: E402
@@ -44,7 +44,7 @@ def exported(name):
 def graph_of(name, level):
     with models.quiet():
         program = LEVELS[level](exported(name)[2])
-    signature = torch_program.read_program(program)
+    signature = torch_program.read_program(program, torch_stored.stored_together({"main": program}), "main")
     return torch_graph.import_graph(program, signature, {}, new_context())
 
 

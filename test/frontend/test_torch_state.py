@@ -211,3 +211,200 @@ def test_an_operator_that_is_outlined_in_both_programs_has_two_functions():
     for name, size in (("a", 3), ("b", 4)):
         x = torch.arange(1.0, size + 1)
         torch.testing.assert_close(executable(x, entry=name), torch.tan(x))
+
+
+class Kept(nn.Module):
+    """A module with a buffer, and a nested one with another."""
+
+    def __init__(self, shape=(3,), dtype=torch.float32):
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(shape, dtype=dtype), persistent=False)
+        self.inner = nn.Module()
+        self.inner.register_buffer("kept", torch.full((3,), 7.0))
+
+
+class Use(nn.Module):
+    """One use of a module's buffer: what is done is a function of the module and the input."""
+
+    def __init__(self, model, use):
+        super().__init__()
+        self.model = model
+        self.use = use
+
+    def forward(self, x):
+        return self.use(self.model, x)
+
+
+def write(model, x):
+    model.kept.copy_(x)
+    return x + 1
+
+
+def add(model, x):
+    return x + model.kept
+
+
+def add_inner(model, x):
+    return x + model.inner.kept
+
+
+def write_inner(model, x):
+    model.inner.kept.add_(model.kept)
+    return x + 1
+
+
+def bound(programs, tmp_path):
+    module = relaxir.from_torch(programs)
+    module.verify()
+    executable = relaxir.compile(module)
+    relaxir.save_weights(programs, tmp_path / "w.safetensors")
+    return executable.bind(executable.prepare(tmp_path / "w.safetensors"))
+
+
+@pytest.mark.parametrize("order", [("read", "inner", "write"), ("write", "inner", "read"), ("inner", "write", "read")])
+def test_what_one_program_writes_is_state_in_all(order, tmp_path):
+    model, x = Kept(), torch.ones(3)
+    uses = {"write": write, "read": add, "inner": add_inner}
+    executable = bound({name: export(Use(model, uses[name]), x) for name in order}, tmp_path)
+    assert set(executable.state) == {"model.kept"}
+    assert [w.name for w in executable.manifest.raw_weights.values()] == ["model.inner.kept"]
+    assert executable(x, entry="read")[0] == 1
+    executable(torch.full((3,), 5.0), entry="write")
+    assert executable(x, entry="read")[0] == 6
+    assert executable(x, entry="inner")[0] == 8
+    other = executable.new_state()
+    assert executable(x, entry="read", state=other)[0] == 1
+    executable.reset_state()
+    assert executable(x, entry="read")[0] == 1
+
+
+def test_a_buffer_that_no_program_writes_is_a_weight(tmp_path):
+    model, x = Kept(), torch.ones(3)
+    model.kept += 2
+    executable = bound({name: export(Use(model, add), x) for name in ("a", "b", "c")}, tmp_path)
+    assert not executable.state
+    assert [w.name for w in executable.manifest.raw_weights.values()] == ["model.kept"]
+    assert [executable(x, entry=name)[0] for name in ("a", "b", "c")] == [3, 3, 3]
+
+
+def test_one_program_writes_what_it_reads_of_another(tmp_path):
+    model, x = Kept(), torch.ones(3)
+    executable = bound({"write": export(Use(model, write), x), "inner": export(Use(model, write_inner), x)}, tmp_path)
+    assert set(executable.state) == {"model.kept", "model.inner.kept"}
+    executable(x, entry="write")
+    executable(x, entry="inner")
+    executable(x, entry="inner")
+    np.testing.assert_array_equal(executable.state["model.inner.kept"], [9, 9, 9])
+    np.testing.assert_array_equal(executable.state["model.kept"], [1, 1, 1])
+
+
+def test_one_memory_under_two_names_is_one_state(tmp_path):
+    first, second, x = Kept(), nn.Module(), torch.ones(3)
+    second.register_buffer("seen", first.kept)
+    executable = bound(
+        {"read": export(Use(second, lambda m, x: x + m.seen), x), "write": export(Use(first, write), x)}, tmp_path
+    )
+    assert list(executable.state) == ["model.seen"]
+    executable(torch.full((3,), 5.0), entry="write")
+    assert executable(x, entry="read")[0] == 6
+
+
+def test_weights_of_nested_models_are_there_once(tmp_path):
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 3), torch.ones(3)
+    programs = {"inner": export(model, x), "outer": export(Use(model, lambda m, x: m(2 * x)), x)}
+    executable = bound(programs, tmp_path)
+    assert set(Checkpoint(tmp_path / "w.safetensors")) == {"weight", "bias"}
+    with torch.no_grad():
+        torch.testing.assert_close(executable(x, entry="outer"), model(2 * x))
+
+
+@pytest.mark.parametrize("other", [Kept((4,)), Kept(dtype=torch.float64), Kept((1, 3))])
+def test_state_of_one_name_and_another_type_is_refused(other):
+    programs = {
+        "write": export(Use(Kept(), write), torch.ones(3)),
+        "read": export(Use(other, add), torch.ones(other.kept.shape)),
+    }
+    with pytest.raises(RelaxError, match=r"expected one tensor for 'model\.kept' in all programs, got another one in 'read'"):
+        relaxir.from_torch(programs)
+
+
+def test_state_that_another_tensor_sees_a_part_of_is_refused():
+    model = Kept()
+    model.inner.kept = model.kept[:2]
+    x = torch.ones(3)
+    programs = {"write": export(Use(model, write), x), "read": export(Use(model, lambda m, x: x[:2] + m.inner.kept), x)}
+    for refusing in (relaxir.from_torch, lambda p: relaxir.save_weights(p, "never.safetensors")):
+        with pytest.raises(RelaxError, match=r"expected memory of its own for state '.*kept', got it shared with '.*kept'"):
+            refusing(programs)
+
+
+def write_a_part(model, x):
+    _, last = model.kept.split(2)
+    last.copy_(x[:1])
+    return x + 1
+
+
+def write_several(model, x):
+    torch._foreach_add_([model.kept, model.inner.kept], 1.0)
+    return x + 1
+
+
+def write_by_keyword(model, x):
+    return torch.add(x, 1, out=model.kept) + 1
+
+
+@pytest.mark.parametrize(
+    ("use", "weights"),
+    [(write_a_part, {"model.inner.kept"}), (write_several, set()), (write_by_keyword, {"model.inner.kept"})],
+)
+def test_state_is_found_behind_lists_and_keywords(use, weights, tmp_path):
+    model, x = Kept(), torch.ones(3)
+    relaxir.save_weights(export(Use(model, use), x), tmp_path / "w.safetensors")
+    assert set(Checkpoint(tmp_path / "w.safetensors")) == weights
+
+
+class Layers(nn.Module):
+    """Weights of equal shapes: two tied, two that are not, one that is a view of another."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = (nn.Linear(4, 4, bias=False) for _ in range(3))
+        self.third.weight = self.first.weight
+        self.register_buffer("turned", self.second.weight.detach().t(), persistent=False)
+        self.register_buffer("strided", torch.zeros(4, 8)[:, ::2])
+        self.register_buffer("other", torch.zeros(4, 8)[:, ::2])
+
+    def forward(self, x):
+        return self.third(self.second(self.first(x))) @ self.turned + self.strided + self.other
+
+
+UNTIED = {"first.weight", "second.weight", "turned", "strided", "other"}
+
+
+def weights_of(program):
+    return {w.name for w in relaxir.from_torch(program).functions["main"].weights}
+
+
+def test_weights_are_one_where_their_memory_is():
+    assert weights_of(export(Layers(), torch.zeros(4, 4))) == UNTIED
+
+
+def test_weights_without_contents_are_not_merged():
+    with torch._subclasses.FakeTensorMode():
+        assert weights_of(export(Layers(), torch.zeros(4, 4))) == UNTIED
+        programs = {name: export(Layers(), torch.zeros(4, 4)) for name in "ab"}
+    with torch.device("meta"):
+        assert weights_of(export(Layers(), torch.zeros(4, 4))) == UNTIED
+    module = relaxir.from_torch(programs)
+    assert [{w.name for w in f.weights} for f in module.functions.values()] == [UNTIED, UNTIED]
+    with pytest.raises(RelaxError, match=r"expected weights with contents, got 'first\.weight' on the meta device"):
+        relaxir.save_weights(programs, "never.safetensors")
+
+
+def test_a_number_expanded_to_several_weights_ties_none():
+    model, zero = Layers(), torch.zeros(())
+    for layer in (model.first, model.second):
+        layer.weight = nn.Parameter(zero.expand(4, 4), requires_grad=False)
+    model.third.weight = model.first.weight
+    assert weights_of(export(model, torch.zeros(4, 4))) == UNTIED

@@ -82,9 +82,9 @@ def quiet() -> warnings.catch_warnings[None]:
 
 def weights_of(program: ExportedProgram, module: relaxir.Module) -> dict[str, np.ndarray]:
     """The arrays for the weights of ``main``, by name, without a copy."""
-    from relaxir.frontend.torch_program import stored_tensors
+    from relaxir.frontend.torch_stored import stored_together
 
-    tensors = stored_tensors(program)
+    tensors = stored_together({"main": program}).tensors
     return {w.name: to_numpy(tensors[w.name].detach(), w.name) for w in module.functions["main"].weights}
 
 
