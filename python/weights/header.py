@@ -7,22 +7,30 @@ the data, and ``__metadata__`` to strings. The rules checked here are those of t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import reprlib
 import struct
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from ..dialect.errors import RelaxError
 from .arrays import ALIGNMENT, ArraySpec
-from .json_text import parse_json
+from .json_text import collector_paused, members
 
-__all__ = ["MAX_HEADER_BYTES", "METADATA", "Header", "Layout", "TensorEntry", "parse_header", "plan_layout", "read_prefix"]
+__all__ = [
+    "MAX_HEADER_BYTES", "METADATA", "Header", "Layout", "TensorEntry", "TensorTable", "parse_header", "plan_layout",
+    "read_prefix",
+]  # fmt: skip
+
+Offsets = NDArray[np.int64]
 
 METADATA = "__metadata__"
 
@@ -35,6 +43,9 @@ _PAGE = 4096
 # NumPy's limits: an array of more dimensions, or of more bytes even if one dimension is zero, cannot be made.
 _MAX_RANK = 64
 _MAX_BYTES = (1 << 63) - 1
+
+_FIELDS = {"dtype", "shape", "data_offsets"}
+_INT = {int}
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(dtype)
@@ -67,12 +78,47 @@ class TensorEntry:
     end: int
 
 
+class _Kind(NamedTuple):
+    """What tensors of one dtype and shape have in common; ``bits`` is what such a tensor takes."""
+
+    dtype_name: str
+    spec: ArraySpec | None
+    bits: int
+
+
+class TensorTable(Mapping[str, TensorEntry]):
+    """The tensors of a file by name, in file order.
+
+    A file may have 100,000. As objects of their own they take 100 MB; so offsets are in arrays, and what tensors of one dtype
+    and shape have in common is there once.
+    """
+
+    def __init__(self, names: dict[str, int], kinds: list[_Kind], begins: Offsets, ends: Offsets):
+        """Takes the position of each name, and what is at each position."""
+        self._names, self._kinds, self._begins, self._ends = names, kinds, begins, ends
+
+    def __getitem__(self, name: str) -> TensorEntry:
+        at = self._names[name]
+        kind = self._kinds[at]
+        return TensorEntry(kind.dtype_name, kind.spec, int(self._begins[at]), int(self._ends[at]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+
 @dataclass(frozen=True)
 class Header:
-    """A parsed header: the tensors by name in file order, and the metadata."""
+    """A parsed header: the tensors by name in file order, the metadata, and the SHA-256 of its text."""
 
-    tensors: dict[str, TensorEntry]
+    tensors: TensorTable
     metadata: dict[str, str]
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -115,13 +161,73 @@ def parse_header(text: bytes, file_bytes: int, path: str) -> Header:
     Raises:
         RelaxError: anything is not as the format says, with the tensor's name.
     """
-    table = _parse_json(text, path)
-    metadata = _metadata(table.pop(METADATA, {}), path)
-    base = 8 + len(text)
-    entries = {name: _entry(name, value, base, path) for name, value in table.items()}
-    ordered = dict(sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)))
-    _check_cover(ordered, base, file_bytes, path)
-    return Header(ordered, metadata)
+    table, base, digest = _Table(path), 8 + len(text), hashlib.sha256(text).hexdigest()
+    try:
+        decoded = _decoded(text, path)
+        del text  # a header may have 100 MB
+        with collector_paused():
+            table.add_all(decoded)
+    except (ValueError, RecursionError) as error:
+        raise RelaxError(f"'{path}': expected a safetensors header in JSON, got {_reason(error)}") from None
+    return Header(table.checked(base, file_bytes), table.metadata, digest)
+
+
+def _decoded(text: bytes, path: str) -> str:
+    if not text.startswith(b"{"):
+        raise RelaxError(f"'{path}': expected a safetensors header that starts with '{{', got {text[:8]!r}")
+    return text.decode()
+
+
+class _Table:
+    """A header while it is read, one tensor after the other."""
+
+    def __init__(self, path: str):
+        self.metadata: dict[str, str] = {}
+        self._path = path
+        self._names: dict[str, int] = {}
+        self._kinds: list[_Kind] = []
+        self._begins, self._ends = array("q"), array("q")
+        self._known: dict[tuple[str, tuple[int, ...]], _Kind] = {}
+        self._has_metadata = False
+
+    def add_all(self, text: str) -> None:
+        """Everything in the JSON text. Raises ValueError or RecursionError when it is none, RelaxError for what it says."""
+        for name, value in members(text, object_pairs_hook=_unique, parse_constant=_no_constant):
+            if name == METADATA and not self._has_metadata:
+                self.metadata, self._has_metadata = _metadata(value, self._path), True
+                continue
+            if name in self._names or name == METADATA:
+                raise ValueError(f"the name {name!r} twice")
+            if not _is_text(name):
+                raise ValueError(f"the name {name!r}, which is not Unicode text")
+            self._add(name, value)
+
+    def _add(self, name: str, value: object) -> None:
+        fields = cast("dict[str, Any]", value) if type(value) is dict else {}
+        dtype, shape, offsets = fields.get("dtype"), fields.get("shape"), fields.get("data_offsets")
+        # Types first: a key with True or 1.0 in it equals one with 1.
+        is_known = type(dtype) is str and type(shape) is list and _INT.issuperset(map(type, shape))
+        kind = self._known.get((dtype, tuple(shape))) if is_known else None
+        is_range = type(offsets) is list and len(offsets) == 2 and _INT.issuperset(map(type, offsets))
+        if kind is None or not is_range or not 0 <= offsets[0] <= offsets[1] or (offsets[1] - offsets[0]) * 8 != kind.bits:
+            kind, offsets = _checked(value, f"'{self._path}': tensor {name!r}")
+            self._known[kind.dtype_name, tuple(cast("list[int]", shape))] = kind
+        self._names[name] = len(self._kinds)
+        self._kinds.append(kind)
+        self._begins.append(offsets[0])
+        self._ends.append(offsets[1])
+
+    def checked(self, base: int, file_bytes: int) -> TensorTable:
+        """The table, in file order. Raises RelaxError when the tensors do not cover the data."""
+        begins, ends = np.frombuffer(self._begins, np.int64), np.frombuffer(self._ends, np.int64)
+        names, kinds = self._names, self._kinds
+        order = np.lexsort((ends, begins))
+        if not (order[:-1] < order[1:]).all():
+            begins, ends, kinds, given = begins[order], ends[order], [kinds[i] for i in order], list(names)
+            names.clear()
+            names.update((given[i], at) for at, i in enumerate(order))
+        _check_cover(names, begins, ends, base, file_bytes, self._path)
+        return TensorTable(names, kinds, begins + base, ends + base)
 
 
 def plan_layout(specs: Mapping[str, ArraySpec], metadata: Mapping[str, str], path: str) -> Layout:
@@ -162,16 +268,7 @@ def _format_name(name: str, spec: ArraySpec, path: str) -> str:
 
 def _is_text(name: str) -> bool:
     """Whether the name is valid Unicode (JSON escapes can make lone surrogates)."""
-    return not any("\ud800" <= c <= "\udfff" for c in name)
-
-
-def _parse_json(text: bytes, path: str) -> dict[str, Any]:
-    if not text.startswith(b"{"):
-        raise RelaxError(f"'{path}': expected a safetensors header that starts with '{{', got {text[:8]!r}")
-    try:
-        return parse_json(text.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise RelaxError(f"'{path}': expected a safetensors header in JSON, got {_reason(error)}") from None
+    return name.isascii() or not any("\ud800" <= c <= "\udfff" for c in name)
 
 
 def _reason(error: Exception) -> str:
@@ -183,13 +280,16 @@ def _no_constant(name: str) -> object:
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, value in pairs:
-        if name in found:
+    found = dict(pairs)
+    if found.keys() == _FIELDS and len(pairs) == len(_FIELDS):
+        return found
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
             raise ValueError(f"the name {name!r} twice")
         if not _is_text(name):
             raise ValueError(f"the name {name!r}, which is not Unicode text")
-        found[name] = value
+        seen.add(name)
     return found
 
 
@@ -200,8 +300,8 @@ def _metadata(value: object, path: str) -> dict[str, str]:
     return cast("dict[str, str]", table)
 
 
-def _entry(name: str, value: object, base: int, path: str) -> TensorEntry:
-    where = f"'{path}': tensor {name!r}"
+def _checked(value: object, where: str) -> tuple[_Kind, list[int]]:
+    """An entry's kind and offsets, with everything checked."""
     if not isinstance(value, dict):
         raise RelaxError(f"{where}: expected an object with dtype, shape and data_offsets, got {_short(value)}")
     fields = cast("dict[str, object]", value)
@@ -214,7 +314,7 @@ def _entry(name: str, value: object, base: int, path: str) -> TensorEntry:
         raise RelaxError(f"{where}: expected data_offsets [begin, end] with begin <= end, got {_short(offsets)}")
     _check_size(where, dtype, shape, offsets[1] - offsets[0])
     spec = ArraySpec(_DTYPES[dtype], tuple(shape)) if dtype in _DTYPES else None
-    return TensorEntry(dtype, spec, base + offsets[0], base + offsets[1])
+    return _Kind(dtype, spec, 8 * (offsets[1] - offsets[0])), offsets
 
 
 def _check_size(where: str, dtype: str, shape: list[int], got: int) -> None:
@@ -234,23 +334,25 @@ def _sizes(value: object, where: str) -> list[int]:
     return cast("list[int]", items)
 
 
-def _check_cover(entries: Mapping[str, TensorEntry], base: int, file_bytes: int, path: str) -> None:
+def _check_cover(names: Iterable[str], begins: Offsets, ends: Offsets, base: int, file_bytes: int, path: str) -> None:
     """The tensors, in file order, must follow one another from the header's end to the file's end."""
-    position, previous = base, "the header"
-    for name, entry in entries.items():
-        if entry.end > file_bytes:
+    edges = np.concatenate([np.zeros(1, np.int64), ends])
+    last = int(edges[-1])
+    if base + last == file_bytes and (begins == edges[:-1]).all():
+        return
+    position, previous = 0, "the header"
+    for name, begin, end in zip(names, begins.tolist(), ends.tolist(), strict=True):
+        if base + end > file_bytes:
             raise RelaxError(
-                f"'{path}': tensor {name!r}: expected a file of at least {entry.end} bytes, got {file_bytes} (truncated)"
+                f"'{path}': tensor {name!r}: expected a file of at least {base + end} bytes, got {file_bytes} (truncated)"
             )
-        if entry.begin != position:
-            fault = "overlap" if entry.begin < position else "hole"
+        if begin != position:
+            fault = "overlap" if begin < position else "hole"
             raise RelaxError(
-                f"'{path}': tensor {name!r}: expected data at offset {position - base}, right after {previous}, "
-                f"got {entry.begin - base} ({fault})"
+                f"'{path}': tensor {name!r}: expected data at offset {position}, right after {previous}, got {begin} ({fault})"
             )
-        position, previous = entry.end, repr(name)
-    if position != file_bytes:
-        raise RelaxError(f"'{path}': expected a file of {position} bytes, got {file_bytes} (data that belongs to no tensor)")
+        position, previous = end, repr(name)
+    raise RelaxError(f"'{path}': expected a file of {base + last} bytes, got {file_bytes} (data that belongs to no tensor)")
 
 
 # Bounded in depth and length: a hostile header nests as deep as the parser allows.

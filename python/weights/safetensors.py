@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -37,10 +36,9 @@ class _File:
             status = os.fstat(file.fileno())
             self.size = status.st_size
             length = read_prefix(file.read(8), self.size, path)
-            text = file.read(length)
-            self.header: Header = parse_header(text, self.size, path)
+            self.header: Header = parse_header(file.read(length), self.size, path)
             self.map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
-        self.identity = f"{os.path.realpath(path)} {self.size} {status.st_mtime_ns} {hashlib.sha256(text).hexdigest()}"
+        self.identity = f"{os.path.realpath(path)} {self.size} {status.st_mtime_ns} {self.header.digest}"
 
     def advise(self, option: int, begin: int, end: int) -> None:
         """Tells the kernel about whole pages of a byte range; the range may be empty."""
@@ -66,29 +64,35 @@ class Checkpoint:
             RelaxError: it cannot be read, is truncated or malformed, a shard is missing, or a name leads out of its folder.
         """
         self.path = path_text(path)
-        self._where: dict[str, tuple[_File, TensorEntry]] = {}
-        files = self._open_index() if self._index_path() else [self._open_single()]
-        self.identity = "\n".join(f.identity for f in files)
-        self.metadata = _common([f.header.metadata for f in files])
+        index = self._index_path()
+        if index is None:
+            self._files = [_File(self._single_path())]
+            self._where: Mapping[str, _File] | None = None  # all in one
+        else:
+            self._where = _open_shards(index)
+            self._files = list(dict.fromkeys(self._where.values()))
+        self._names: Mapping[str, object] = self._files[0].header.tensors if self._where is None else self._where
+        self.identity = "\n".join(f.identity for f in self._files)
+        self.metadata = _common([f.header.metadata for f in self._files])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._where)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._where
+        return name in self._names
 
     @property
     def nbytes(self) -> int:
         """Bytes of all tensors."""
-        return sum(e.end - e.begin for _, e in self._where.values())
+        return sum(e.end - e.begin for _, e in map(self._find, self._names))
 
     @property
     def files(self) -> list[str]:
         """The safetensors files, without repetition."""
-        return list(dict.fromkeys(f.path for f, _ in self._where.values()))
+        return list(dict.fromkeys(f.path for f in self._files))
 
     def spec(self, name: str) -> ArraySpec:
         """Dtype and shape of a tensor. Raises RelaxError when there is none, or NumPy lacks its dtype."""
@@ -100,7 +104,7 @@ class Checkpoint:
     def get(self, name: str) -> Array:
         """A read-only view of a tensor in the mapped file; pages come in when they are touched. Raises as :meth:`spec`."""
         spec = self.spec(name)
-        file, entry = self._where[name]
+        file, entry = self._find(name)
         return np.ndarray(spec.shape, spec.dtype, file.map, entry.begin)
 
     def prefetch(self, name: str) -> None:
@@ -114,12 +118,14 @@ class Checkpoint:
         file.advise(mmap.MADV_DONTNEED, -(-entry.begin // mmap.PAGESIZE) * mmap.PAGESIZE, entry.end)
 
     def _find(self, name: str) -> tuple[_File, TensorEntry]:
-        found = self._where.get(name)
-        if found is None:
-            near = difflib.get_close_matches(name, self._where, 1)
-            hint = f", did you mean {near[0]!r}" if near else ""
-            raise RelaxError(f"'{self.path}': expected a tensor of this checkpoint, got {name!r}{hint}")
-        return found
+        if name not in self._names:
+            raise RelaxError(f"'{self.path}': expected a tensor of this checkpoint, got {name!r}{self._hint(name)}")
+        file = self._files[0] if self._where is None else self._where[name]
+        return file, file.header.tensors[name]
+
+    def _hint(self, name: object) -> str:
+        near = difflib.get_close_matches(name, self._names, 1) if isinstance(name, str) else []
+        return f", did you mean {near[0]!r}" if near else ""
 
     def _index_path(self) -> str | None:
         """The index to follow; as transformers does, a directory's single file goes first."""
@@ -129,27 +135,24 @@ class Checkpoint:
         has_index = os.path.lexists(os.path.join(self.path, _INDEX))
         return os.path.join(self.path, _INDEX) if has_index and not has_single else None
 
-    def _open_single(self) -> _File:
+    def _single_path(self) -> str:
         path = self.path
-        if os.path.isdir(path):
-            if not os.path.lexists(os.path.join(path, _SINGLE)):
-                raise RelaxError(f"'{path}': expected {_SINGLE} or {_INDEX} in the folder, got {_listing(path)}")
-            path = inside(path, _SINGLE, f"'{path}'")
-        file = _File(path)
-        self._where = {name: (file, entry) for name, entry in file.header.tensors.items()}
-        return file
+        if not os.path.isdir(path):
+            return path
+        if not os.path.lexists(os.path.join(path, _SINGLE)):
+            raise RelaxError(f"'{path}': expected {_SINGLE} or {_INDEX} in the folder, got {_listing(path)}")
+        return inside(path, _SINGLE, f"'{path}'")
 
-    def _open_index(self) -> list[_File]:
-        path = cast("str", self._index_path())
-        folder = os.path.dirname(path)
-        weight_map = _read_index(path)
-        files = {name: _open_shard(path, folder, name) for name in dict.fromkeys(weight_map.values())}
-        for tensor, shard in weight_map.items():
-            entry = files[shard].header.tensors.get(tensor)
-            if entry is None:
-                raise RelaxError(f"'{path}': tensor {tensor!r}: expected it in '{shard}', got a file without it")
-            self._where[tensor] = (files[shard], entry)
-        return list(files.values())
+
+def _open_shards(index: str) -> dict[str, _File]:
+    """The file of each tensor."""
+    folder = os.path.dirname(index)
+    weight_map = _read_index(index)
+    files = {name: _open_shard(index, folder, name) for name in dict.fromkeys(weight_map.values())}
+    for tensor, shard in weight_map.items():
+        if tensor not in files[shard].header.tensors:
+            raise RelaxError(f"'{index}': tensor {tensor!r}: expected it in '{shard}', got a file without it")
+    return {tensor: files[shard] for tensor, shard in weight_map.items()}
 
 
 def _common(tables: list[dict[str, str]]) -> dict[str, str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import struct
+import subprocess
+import sys
+from itertools import accumulate
 from pathlib import Path
 
 import ml_dtypes
@@ -19,6 +22,7 @@ from relaxir import RelaxError
 from relaxir.weights import ArraySpec, Checkpoint, write_safetensors
 
 F32 = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+EMPTY = b'{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
 
 
 def file_of(path: Path, header: object, data: bytes = b"", length: int | None = None) -> Path:
@@ -124,7 +128,15 @@ HEADERS = {
     "too deep": (b'{"a":' + b"[" * 100_000, 0, "got too deep a nesting"),
     "constant": (b'{"a": NaN}', 0, "the constant NaN"),
     "huge number": (b'{"a": ' + b"9" * 10_000 + b"}", 0, "expected a safetensors header in JSON"),
-    "duplicate name": (b'{"w":{},"w":{}}', 0, "the name 'w' twice"),
+    "duplicate name": (b'{"w":%s,"\\u0077":%s}' % (EMPTY, EMPTY), 0, "the name 'w' twice"),
+    "duplicate metadata": (b'{"__metadata__":{},"__metadata__":{}}', 0, "the name '__metadata__' twice"),
+    "duplicate field": (b'{"w":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}', 8, "the name 'dtype' twice"),
+    "number as a name": (b'{1:{}}', 0, "in JSON, got Expecting property name"),
+    "no colon": (b'{"w"{}}', 0, "in JSON, got Expecting ':' delimiter"),
+    "no comma": (b'{"w":%s "v":%s}' % (EMPTY, EMPTY), 0, "in JSON, got Expecting ',' delimiter"),
+    "comma at the end": (b'{"w":%s,}' % EMPTY, 0, "expected a safetensors header in JSON"),
+    "open end": (b'{"w":%s' % EMPTY, 0, "in JSON, got Expecting ',' delimiter"),
+    "two objects": (b"{} {}", 0, "in JSON, got Extra data"),
     "surrogate": (b'{"\\ud800": {}}', 0, "which is not Unicode text"),
     "metadata": ({"__metadata__": {"a": 1}}, 0, "expected __metadata__ to map names to strings, got {'a': 1}"),
     "metadata list": ({"__metadata__": []}, 0, "expected __metadata__ to map names to strings"),
@@ -171,7 +183,33 @@ def test_the_oracle_refuses_the_same_headers(tmp_path: Path) -> None:
                 accepted.add(case)
         except Exception:  # its errors have no common base
             continue
-    assert accepted <= {"rank", "huge empty"}
+    assert accepted <= {"rank", "huge empty", "duplicate name"}
+
+
+MANY = """
+import resource, sys
+from relaxir.weights import Checkpoint
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+before = resident()
+checkpoint = Checkpoint(sys.argv[1])
+print(resident() - before, len(checkpoint), *checkpoint.get("layers.99998.weight"), checkpoint.spec("layers.7.weight"))
+"""
+
+
+def test_many_tensors_take_little_memory(tmp_path: Path) -> None:
+    """100,000 of them, a header of 7 MB, last one first."""
+    count, path = 100_000, tmp_path / "a.safetensors"
+    ends = [0, *accumulate(2 * (i % 3) for i in range(count))]
+    text = ",".join(
+        f'"layers.{i}.weight":{{"dtype":"I16","shape":[{i % 3}],"data_offsets":[{ends[i]},{ends[i + 1]}]}}'
+        for i in reversed(range(count))
+    )
+    file_of(path, f"{{{text}}}".encode(), b"\1\2" * (ends[-1] // 2))
+    done = subprocess.run([sys.executable, "-c", MANY, path], capture_output=True, check=True, text=True).stdout
+    grown, *found = done.split()
+    assert found == [str(count), "513", "513", "i16[1]"]
+    assert int(grown) < 30 << 20
 
 
 def test_missing_file_folder_and_kind(tmp_path: Path) -> None:
