@@ -21,9 +21,10 @@ from ....dialect.bindings import ir
 from .access import Point
 from .contraction import Contraction
 from .emitter import Work
-from .factors import Column, Factors, Following, Share, Steps
+from .factors import Factors
 from .index_math import Size
 from .microkernel import Microkernel
+from .shares import Column, Following, Share, Steps
 from .tiles import Tiles
 
 __all__ = ["Blocks"]
@@ -134,8 +135,7 @@ class _Unit:
 
         def tile(rows: Sequence[Point], columns: Sequence[Column], share: Share, places: Sequence[ir.Value]) -> None:
             totals = self.blocks.microkernel.sums(rows, columns, share, self._loaded(places), steps)
-            for total, place in zip(totals, places, strict=True):
-                self.emitter.effect("vector.store", [total, self.sums, place])
+            self._store(totals, places)
 
         self.each_tile(tile, steps)
 
@@ -155,10 +155,38 @@ class _Unit:
 
     def _rows(self, tile: TileBody, n: ir.Value, columns: Sequence[Column], steps: Steps | None, last: ir.Value) -> None:
         factors, following = self.blocks.factors, None if steps is None else self._following(n, steps, last)
-        if steps is not None and factors.is_long():
-            factors.stage(self.point, columns, steps)
-        self._tiles(tile, n, columns, following)
+        done = self._stage(n, columns, steps) if steps is not None and factors.is_long() else 0
+        self._tiles(tile, n, columns, following, done)
         factors.unstage()
+
+    def _stage(self, n: ir.Value, columns: Sequence[Column], steps: Steps) -> int | ir.Value:
+        """Computes some steps of a panel, in the first tile where there is a whole one; the rows that this takes."""
+        em, blocks, m, count = self.emitter, self.blocks, self.blocks.contraction.m, self._count()
+        assert m is not None
+        height = blocks.tiles.first_height(count if isinstance(count, int) else None)
+        scratch = blocks.factors.stage_scratch(steps)
+
+        def first_tile() -> tuple[()]:
+            places = self._places(n, columns, self.row, height)
+            rows = blocks.tiles.points(self.point, m, self.row, height)
+            totals = blocks.microkernel.staging_sums(rows, columns, self._loaded(places), steps, scratch)
+            self._store(totals, places)
+            return ()
+
+        def alone() -> tuple[()]:
+            blocks.factors.stage(self.point, columns, steps, scratch=scratch)
+            return ()
+
+        if not blocks.microkernel.stages_in_tiles:
+            alone()
+            return 0
+        if isinstance(count, int):
+            first_tile()
+            return height
+        whole = em.number(height)
+        em.when(em.compare("uge", count, whole), first_tile)
+        em.when(em.compare("ult", count, whole), alone)
+        return em.op("arith.select", [em.compare("uge", count, whole), whole, em.number(0)], em.index)
 
     def _following(self, n: ir.Value, steps: Steps, last: ir.Value) -> Following:
         """The same steps of the next panel; after the last one the next steps of the first, or a panel of another chunk."""
@@ -174,33 +202,53 @@ class _Unit:
             em.op("arith.select", [is_inside, steps.first, later], em.index),
         )
 
-    def _tiles(self, tile: TileBody, n: ir.Value, columns: Sequence[Column], following: Following | None) -> None:
-        em, blocks = self.emitter, self.blocks
-        static, m = blocks.rows.static, blocks.contraction.m
+    def _tiles(
+        self, tile: TileBody, n: ir.Value, columns: Sequence[Column], following: Following | None, done: int | ir.Value
+    ) -> None:
+        """The rows behind those that are done."""
+        em, blocks, m, count = self.emitter, self.blocks, self.blocks.contraction.m, self._count()
         assert m is not None
-        count: int | ir.Value = blocks.height
-        if static is None or static % blocks.height:
-            left = em.sub(blocks.memory.size(blocks.rows), self.row)
-            count = em.op("arith.minui", [left, em.number(blocks.height)], em.index)
 
         def one(first: ir.Value, height: int, share: Share) -> None:
-            start = em.mul(em.sub(n, self.column), em.number(blocks.height))
-            start = em.add(start, em.mul(em.sub(first, self.row), em.number(blocks.tiles.panel)))
-            offsets = [i * blocks.tiles.panel + j * blocks.tiles.width for i in range(height) for j in range(len(columns))]
-            places = [em.add(start, em.number(i)) if i else start for i in offsets]
+            places = self._places(n, columns, first, height)
             tile(blocks.tiles.points(self.point, m, first, height), columns, replace(share, following=following), places)
 
         def loop(first: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
             em.each(first, end, step, inner)
 
-        blocks.tiles.split(self.row, count, loop, one)
+        if isinstance(done, int):
+            begin = em.add(self.row, em.number(done)) if done else self.row
+            count = count - done if isinstance(count, int) else em.sub(count, em.number(done))
+        else:
+            begin, count = em.add(self.row, done), em.sub(count if isinstance(count, ir.Value) else em.number(count), done)
+        blocks.tiles.split(begin, count, loop, one)
+
+    def _count(self) -> int | ir.Value:
+        """The rows of this block."""
+        em, blocks, static = self.emitter, self.blocks, self.blocks.rows.static
+        if static is not None and static % blocks.height == 0:
+            return blocks.height
+        left = em.sub(blocks.memory.size(blocks.rows), self.row)
+        return em.op("arith.minui", [left, em.number(blocks.height)], em.index)
+
+    def _places(self, n: ir.Value, columns: Sequence[Column], first: ir.Value, height: int) -> list[ir.Value]:
+        """Where the sums of a tile are."""
+        em, blocks = self.emitter, self.blocks
+        start = em.mul(em.sub(n, self.column), em.number(blocks.height))
+        start = em.add(start, em.mul(em.sub(first, self.row), em.number(blocks.tiles.panel)))
+        offsets = [i * blocks.tiles.panel + j * blocks.tiles.width for i in range(height) for j in range(len(columns))]
+        return [em.add(start, em.number(i)) if i else start for i in offsets]
+
+    def _store(self, totals: Sequence[ir.Value], places: Sequence[ir.Value]) -> None:
+        for total, place in zip(totals, places, strict=True):
+            self.emitter.effect("vector.store", [total, self.sums, place])
 
     def begin(self, rows: Sequence[Point], columns: Sequence[Column], _: Share, places: Sequence[ir.Value]) -> None:
         """Where sums start."""
         points = [self.blocks.factors.column_point(row, column) for row in rows for column in columns]
         for point, place in zip(points, places, strict=True):
             first = self.emitter.broadcast(self.blocks.results.initial(point), self.blocks.tiles.width)
-            self.emitter.effect("vector.store", [first, self.sums, place])
+            self._store([first], [place])
 
     def end(self, rows: Sequence[Point], columns: Sequence[Column], _: Share, places: Sequence[ir.Value]) -> None:
         """Writes the results: a pass over sums that are near costs less than code for the last block's tiles of their own."""

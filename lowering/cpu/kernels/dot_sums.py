@@ -18,8 +18,9 @@ from ...target import Target
 from .access import Point
 from .contraction import Contraction, Factor
 from .emitter import Emitter
-from .factors import Column, Factors, Share, Steps
+from .factors import Factors
 from .nest import Operand
+from .shares import Column, Share, Steps
 
 __all__ = ["DotSums"]
 

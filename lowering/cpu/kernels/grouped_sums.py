@@ -15,7 +15,8 @@ from ....dialect.bindings import ir
 from .access import Point
 from .contraction import Contraction
 from .emitter import Emitter
-from .factors import Column, Factors
+from .factors import Factors
+from .shares import Column
 
 __all__ = ["GroupedSums"]
 

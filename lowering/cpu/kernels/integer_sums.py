@@ -19,8 +19,9 @@ from ...target import Target
 from .access import Point
 from .contraction import Contraction, Factor
 from .emitter import Emitter
-from .factors import Column, Factors
+from .factors import Factors
 from .nest import Operand
+from .shares import Column
 
 __all__ = ["IntegerSums"]
 

@@ -10,10 +10,11 @@ from .access import Point
 from .contraction import Contraction
 from .dot_sums import DotSums
 from .emitter import Emitter
-from .factors import Column, Factors, Share, Steps
+from .factors import Factors
 from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
 from .results import Results
+from .shares import Column, Share, Steps
 
 __all__ = ["Microkernel"]
 
@@ -61,14 +62,36 @@ class Microkernel:
         """Whether :meth:`sums` may be given some steps of k only; those of a factor that takes long are staged."""
         return self.integers is None and (self.dots is not None or self.factors.is_long() or not self.factors.has_groups)
 
-    def tile(self, rows: Sequence[Point], columns: Sequence[Column], share: Share) -> None:
+    @property
+    def stages_in_tiles(self) -> bool:
+        """Whether the first tile of a panel can compute the right factor for the others, with :meth:`staging_sums`."""
+        return self.dots is None and isinstance(self.factors.element, ir.FloatType)
+
+    def tile(self, rows: Sequence[Point], columns: Sequence[Column], share: Share, is_staging: bool = False) -> None:
         """Accumulates in registers, then stores, through the epilogue if there is one."""
         points = [self.factors.column_point(row, column) for row in rows for column in columns]
         start = [self.results.initial(point) for point in points]
         if len(rows) > 1:
             self.results.fetch(points, len(columns))
-        for point, total in zip(points, self.sums(rows, columns, share, start), strict=True):
+        totals = self.staging_sums(rows, columns, start) if is_staging else self.sums(rows, columns, share, start)
+        for point, total in zip(points, totals, strict=True):
             self.results.store(total, point)
+
+    def staging_sums(
+        self,
+        rows: Sequence[Point],
+        columns: Sequence[Column],
+        start: Sequence[ir.Value],
+        steps: Steps | None = None,
+        scratch: ir.Value | None = None,
+    ) -> list[ir.Value]:
+        """The same as :meth:`sums`, which leaves the right factor on the stack for the tiles that follow.
+
+        Multiply-adds hide what computes it. 32 rows of 896 x 4864 on Zen 5, in times of f32, when the panel is computed first
+        and so: int4 1.21 and 1.06, int8 per channel 1.38 and 1.05; 16 rows of int4 1.33 and 1.09.
+        """
+        vectors = [self.emitter.broadcast(value, self.factors.width) for value in start]
+        return self.factors.stage(rows[0], columns, steps, rows, vectors, scratch)
 
     def sums(
         self,

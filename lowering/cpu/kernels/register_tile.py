@@ -31,7 +31,7 @@ from .blocks import Blocks
 from .contraction import Contraction, Group, match_contraction
 from .dot_sums import DotSums
 from .emitter import Emitter, Work
-from .factors import Column, Factors, Share
+from .factors import Factors
 from .index_math import Size
 from .integer_sums import IntegerSums
 from .lane_math import constant_of
@@ -39,6 +39,7 @@ from .microkernel import Microkernel
 from .nest import Nest, read_nest
 from .plan import element_bits
 from .results import Results
+from .shares import Column, Share
 from .tiles import Tiles
 
 __all__ = ["lower_group"]
@@ -233,11 +234,17 @@ class Kernel:
         em.when(em.compare("sle", count, most), lambda: (tiles(), ())[1])
 
     def _stage(self, point: Point, columns: Sequence[Column], tiles: Callable[[], None]) -> None:
-        self.factors.stage(point, columns)
-        tiles()
+        if self.contraction.m is None or self.contraction.shared or not self.microkernel.stages_in_tiles:
+            self.factors.stage(point, columns)
+            tiles()
+        else:
+            height = self.tiles.first_height(self.extents[self.contraction.m].static)
+            self.microkernel.tile(self._rows(point, height), columns, Share(self.emitter.number(0), 0), is_staging=True)
+            self._all_rows(point, columns, height)
         self.factors.unstage()
 
-    def _all_rows(self, point: Point, columns: Sequence[Column]) -> None:
+    def _all_rows(self, point: Point, columns: Sequence[Column], begin: int = 0) -> None:
+        """The rows from the first or a later one on, in tiles."""
         em, m = self.emitter, self.contraction.m
         if m is None:
             self.microkernel.tile([point], columns, Share(em.number(0), 0))
@@ -245,10 +252,10 @@ class Kernel:
         extent = self.extents[m]
 
         def loop(_: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
-            self._range(0, end, step, inner)
+            self._range(begin, end, step, inner)
 
         def tile(first: ir.Value, height: int, share: Share) -> None:
             self.microkernel.tile(self.tiles.points(point, m, first, height), columns, share)
 
-        count = self.memory.size(extent) if extent.static is None else extent.static
-        self.tiles.split(em.number(0), count, loop, tile)
+        count = em.sub(self.memory.size(extent), em.number(begin)) if extent.static is None else extent.static - begin
+        self.tiles.split(em.number(begin), count, loop, tile)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....dialect.bindings import ir
 from .access import Point
 from .emitter import Emitter
-from .factors import Column, Share
+from .shares import Column, Share
 
 __all__ = ["Tiles"]
 
@@ -44,9 +44,7 @@ class Tiles:
         if not isinstance(count, int):
             self._dynamic(first, count, loop, tile)
             return
-        em, rest = self.emitter, count % self.rows
-        # Two tiles of similar height instead of a whole and a low one: 4 + 4 for 8 rows, not 6 + 2.
-        low = [] if not rest else [rest] if count < self.rows else [(self.rows + rest + 1) // 2, (self.rows + rest) // 2]
+        em, low = self.emitter, self._low_heights(count)
         whole = (count - sum(low)) // self.rows
         shares = {0: 0, 1: 0, 2: 2, 3: 2}.get(whole + len(low), 4)
         if whole == 1:
@@ -55,6 +53,18 @@ class Tiles:
             end = em.add(first, em.number(whole * self.rows))
             loop(first, end, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), shares)))
         self._low(em.add(first, em.number(whole * self.rows)), low, whole, shares, tile)
+
+    def first_height(self, count: int | None) -> int:
+        """The height of the first tile that :meth:`split` makes; of an unknown number of rows there is a whole one."""
+        low = [] if count is None else self._low_heights(count)
+        return self.rows if count is None or count > sum(low) else low[0]
+
+    def _low_heights(self, count: int) -> list[int]:
+        """Two tiles of similar height instead of a whole and a low one: 4 + 4 for 8 rows, not 6 + 2."""
+        rest = count % self.rows
+        if not rest or count < self.rows:
+            return [rest] if rest else []
+        return [(self.rows + rest + 1) // 2, (self.rows + rest) // 2]
 
     def _low(
         self, first: ir.Value, heights: list[int], number: int, shares: int, tile: Callable[[ir.Value, int, Share], None]

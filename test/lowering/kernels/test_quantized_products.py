@@ -114,6 +114,20 @@ def test_sums_in_blocks() -> None:
         Weight("f8E4M3FN", 33, 1100),
     ]
     check("n", weights, [1, 8, 20, 40])
+    check("n", weights[:2], [129, 137])
+    check(130, weights[:2], [130])
+
+
+@pytest.mark.parametrize("rows", [9, 16, 25, "n"])
+def test_the_first_tile_computes_the_weight_for_the_others(rows: int | str) -> None:
+    weights = [
+        Weight("i4", 70, 96, 32),
+        Weight("ui4", 33, 40, zeros=True),
+        Weight("i8", 50, 33),
+        Weight("ui8", 33, 33, 11, zeros=True),
+    ]
+    check(rows, weights, [9, 12, 31, 65] if rows == "n" else [int(rows)])
+    check(rows, weights[:3], [6, 7, 9, 32] if rows == "n" else [int(rows)], "x86-64-v3")
 
 
 @pytest.mark.parametrize("target", ["x86-64", "x86-64-v4", "sapphirerapids", "aarch64", "neoverse-v1"])
