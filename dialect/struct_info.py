@@ -9,6 +9,7 @@ The extras live in a dictionary encoding, present only when needed::
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -57,9 +58,11 @@ class TensorInfo:
     @property
     def type(self) -> ir.RankedTensorType:
         """The MLIR type, with an encoding only when there is something to say. Raises RelaxError for a size it cannot hold."""
-        beyond = next((d for d in self.shape if isinstance(d, int) and not 0 <= d < 2**63), None)
-        if beyond is not None:
-            raise RelaxError(f"expected dimensions from 0 to 2**63 - 1, got {beyond}")
+        for dim in self.shape:
+            if isinstance(dim, int) and not 0 <= dim < 2**63:
+                raise RelaxError(f"expected dimensions from 0 to 2**63 - 1, got {dim}")
+            if isinstance(dim, Expr):
+                symbolic.require_bounded(dim)
         sizes = [d if isinstance(d, int) else DYNAMIC for d in self.shape]
         symbols = [d for d in self.shape if not isinstance(d, int)]
         entries: dict[str, ir.Attribute] = {}
@@ -123,6 +126,7 @@ def without_encoding(type_: ir.Type) -> ir.Type:
 def _info_of(type_: ir.Type) -> TensorInfo:
     if not isinstance(type_, ir.RankedTensorType):
         raise RelaxError(f"expected a ranked tensor, got {type_}")
+    _check_bytes(type_)
     sizes = list(type_.shape)
     encoding = type_.encoding
     if encoding is None:
@@ -133,9 +137,21 @@ def _info_of(type_: ir.Type) -> TensorInfo:
 
 
 def check_type(type_: ir.Type) -> None:
-    """Raises RelaxError when a tensor type carries an encoding that is not ours or does not fit its shape."""
-    if isinstance(type_, ir.RankedTensorType) and type_.encoding is not None:
+    """Raises RelaxError when a tensor type carries an encoding that is not ours or does not fit its shape, or is too large."""
+    if not isinstance(type_, ir.RankedTensorType):
+        return
+    _check_bytes(type_)
+    if type_.encoding is not None:
         _read_encoding(type_, list(type_.shape).count(DYNAMIC))
+
+
+def _check_bytes(type_: ir.RankedTensorType) -> None:
+    """Code computes offsets, and strides of what is empty, with 64 bits and a sign."""
+    sizes = [s for s in type_.shape if s not in (DYNAMIC, 0)]
+    element = type_.element_type
+    width = element.width if isinstance(element, ir.IntegerType | ir.FloatType) else 64
+    if math.prod(sizes) * -(-width // 8) >= 2**63:
+        raise RelaxError(f"expected a tensor of less than 2**63 bytes, got {type_}")
 
 
 def _read_encoding(type_: ir.RankedTensorType, dynamic: int) -> tuple[list[Dim], str | None]:

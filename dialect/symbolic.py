@@ -15,7 +15,19 @@ from collections.abc import Iterable, Mapping
 
 from .errors import RelaxError
 
-__all__ = ["UNKNOWN", "Dim", "Expr", "dim_text", "evaluate", "parse", "same", "solve", "substitute", "symbol"]
+__all__ = [
+    "UNKNOWN",
+    "Dim",
+    "Expr",
+    "dim_text",
+    "evaluate",
+    "parse",
+    "require_bounded",
+    "same",
+    "solve",
+    "substitute",
+    "symbol",
+]
 
 #: How an unknown dimension is written in a type's ``sym`` list.
 UNKNOWN = "?"
@@ -23,6 +35,14 @@ UNKNOWN = "?"
 _Monomial = tuple[str, ...]
 
 _PARSING = threading.Lock()
+
+#: The largest number in an expression: code computes sizes with 64 bits and a sign.
+_MOST = 2**63 - 1
+# Expressions of models have ten terms, and three divisions inside each other. A product of sums has any number of terms for a
+# few characters of text (30 factors of 8 symbols: 10 million), and trees are walked recursively.
+_MOST_PRODUCTS, _MOST_DEPTH = 10_000, 200
+#: Characters of a text that a message quotes.
+_QUOTED = 80
 
 
 class Expr:
@@ -73,6 +93,8 @@ class Expr:
         return -self + other
 
     def __mul__(self, other: int | Expr) -> int | Expr:
+        if isinstance(other, Expr) and len(self.terms) * len(other.terms) > _MOST_PRODUCTS:
+            raise RelaxError(f"expected a product of at most {_MOST_PRODUCTS} terms, got {len(self.terms) * len(other.terms)}")
         terms: dict[_Monomial, int] = {}
         for left, a in self.terms:
             for right, b in _terms(other):
@@ -123,14 +145,58 @@ def parse(text: str) -> Dim:
     """Reads ``n * 2 + 1`` (operators ``+ - * // %``, parentheses, integers, names); ``?`` is unknown.
 
     Raises:
-        RelaxError: the text is not such an expression.
+        RelaxError: the text is not such an expression, or has numbers of more than 64 bits.
     """
     if text.strip() == UNKNOWN:
         return None
     try:
-        return _build(_tree(text.strip()))
+        dim = _build(_tree(text.strip()))
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError, RelaxError):
-        raise RelaxError(f"expected a symbolic dimension such as 'n * 2 + 1', got {text!r}") from None
+        raise RelaxError(f"expected a symbolic dimension such as 'n * 2 + 1', got {_quoted(text)}") from None
+    require_bounded(dim)
+    return dim
+
+
+@functools.lru_cache(maxsize=65536)
+def require_bounded(dim: int | Expr) -> None:
+    """Refuses a dimension that compiled code cannot compute: with numbers of more than 64 bits, or nested too deeply."""
+    if isinstance(dim, int):
+        if abs(dim) > _MOST:
+            raise RelaxError(f"expected a dimension of at most 2**63 - 1, got {_quoted(_number_text(dim))}")
+        return
+    if any(abs(coefficient) > _MOST for _, coefficient in dim.terms):
+        raise RelaxError(f"expected numbers of at most 2**63 - 1 in a dimension, got {_quoted(_text_of(dim))}")
+    levels = _levels(dim)
+    if len(levels) > _MOST_DEPTH:
+        raise RelaxError(f"expected a dimension of at most {_MOST_DEPTH} nested operations, got {_quoted(dim.text)}")
+    numbers = [n.value for level in levels for n in level if isinstance(n, ast.Constant)]
+    if any(isinstance(n, int) and n > _MOST for n in numbers):
+        raise RelaxError(f"expected numbers of at most 2**63 - 1 in a dimension, got {_quoted(dim.text)}")
+
+
+def _levels(dim: Expr) -> list[list[ast.AST]]:
+    """The nodes of its syntax tree by depth, down to one level more than there may be."""
+    try:
+        levels: list[list[ast.AST]] = [[_tree(dim.text)]]
+    except (SyntaxError, RecursionError, MemoryError):  # of an expression that was built and not parsed
+        return [[]] * (_MOST_DEPTH + 1)
+    while levels[-1] and len(levels) <= _MOST_DEPTH:
+        levels.append([inner for node in levels[-1] for inner in ast.iter_child_nodes(node)])
+    return levels
+
+
+def _quoted(text: str) -> str:
+    return repr(text) if len(text) <= _QUOTED else f"{text[:_QUOTED]!r}... of {len(text)} characters"
+
+
+def _number_text(number: int) -> str:
+    """Python refuses to write numbers of more than 4,300 digits, which takes it long."""
+    return str(number) if number.bit_length() < 10_000 else f"a number of {number.bit_length()} bits"
+
+
+def _text_of(dim: Expr) -> str:
+    longest = max(coefficient.bit_length() for _, coefficient in dim.terms)
+    return dim.text if longest < 10_000 else f"one of {longest} bits"
 
 
 def dim_text(dim: Dim) -> str:
