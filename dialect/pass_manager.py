@@ -75,7 +75,7 @@ class Pipeline(passmanager.PassManager):
 
     Attributes:
         anchor: the op it runs on.
-        failures: RelaxErrors raised by passes during the last run, in order.
+        failures: RelaxErrors raised by passes during a run, in order.
     """
 
     def __init__(self, anchor: str = MODULE):
@@ -114,8 +114,10 @@ class Pipeline(passmanager.PassManager):
                 if at_end:
                     operation.operation.verify()
         except ir.MLIRError as error:
-            cause = self.failures[0] if self.failures else None
-            raise _diagnostic(error, self.failures) from cause
+            # Tracebacks have frames that have this pass manager, and Python sees no cycle that goes through MLIR.
+            failures = self.failures.copy()
+            self.failures.clear()
+            raise _diagnostic(error, failures) from (failures[0] if failures else None)
         if told:
             _tell_work(before, operation.operation)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import importlib
 
-from .bindings import append_dialect_search_prefix, ext, ir
+from .bindings import append_dialect_search_prefix, ext, ir, passmanager
 
-__all__ = ["NAMESPACE", "Object", "OutputSink", "ParamProvider", "Relax", "load", "new_context"]
+__all__ = ["NAMESPACE", "Object", "OutputSink", "ParamProvider", "Relax", "definitions", "load", "new_context"]
 
 NAMESPACE = "relax"
 
@@ -25,7 +25,9 @@ class Relax(ext.Dialect, name=NAMESPACE):
     def _emit_module(cls) -> ir.Module:
         """The definitions as IRDL; parsing their text takes 3 ms for another context, emitting them again 20 ms."""
         if cls._definitions is None:
-            cls._definitions = str(super()._emit_module())
+            module = super()._emit_module()
+            passmanager.PassManager.parse("builtin.module(canonicalize,cse)").run(module.operation)
+            cls._definitions = str(module)
         return ir.Module.parse(cls._definitions)
 
 
@@ -52,7 +54,15 @@ def load(context: ir.Context | None = None) -> ir.Context:
     if not context.is_dialect_loaded(NAMESPACE):
         with context, ir.Location.unknown():
             Relax.load()
+        Relax._mlir_module = None  # the class would keep the context alive
     return context
+
+
+def definitions() -> str:
+    """The dialect in IRDL, as ``mlir-opt --irdl-file=`` reads it."""
+    new_context()
+    assert Relax._definitions is not None
+    return Relax._definitions
 
 
 def new_context() -> ir.Context:

@@ -8,10 +8,10 @@ The extras live in a dictionary encoding, present only when needed::
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from . import symbolic
 from .bindings import ir
@@ -120,20 +120,37 @@ def without_encoding(type_: ir.Type) -> ir.Type:
     return ir.RankedTensorType.get(list(type_.shape), type_.element_type)
 
 
-# A model has a few dozen types. Reading one takes 10 to 40 us, and verifying an op reads several each time. What is remembered
-# keeps its context alive, so it is not much.
-@functools.lru_cache(512)
+# A model has a few dozen types. Reading one takes 10 to 40 us, and verifying an op reads several each time; from here 0.5.
+# An object of MLIR keeps its context alive: what is remembered has none, so element types are asked for again.
+_KNOWN: WeakKeyDictionary[ir.Context, dict[int, tuple[tuple[Dim, ...], str | None]]] = WeakKeyDictionary()
+
+
 def _info_of(type_: ir.Type) -> TensorInfo:
+    known = _KNOWN.get(type_.context)
+    if known is None:
+        known = _KNOWN.setdefault(type_.context, {})
+    place = hash(type_)  # of where a context has the type, of which it has one
+    found = known.get(place)
+    if found is None:
+        found = known[place] = _read(type_)
+    info = object.__new__(TensorInfo)  # a frozen class sets fields in a way that takes twice as long as all else here
+    fields = info.__dict__
+    fields["shape"], fields["vdevice"] = found
+    fields["dtype"] = type_.element_type  # pyright: ignore[reportAttributeAccessIssue]
+    return info
+
+
+def _read(type_: ir.Type) -> tuple[tuple[Dim, ...], str | None]:
+    """Shape and virtual device."""
     if not isinstance(type_, ir.RankedTensorType):
         raise RelaxError(f"expected a ranked tensor, got {type_}")
     _check_bytes(type_)
     sizes = list(type_.shape)
-    encoding = type_.encoding
-    if encoding is None:
-        return TensorInfo(tuple(None if s == DYNAMIC else s for s in sizes), type_.element_type)
+    if type_.encoding is None:
+        return tuple(None if s == DYNAMIC else s for s in sizes), None
     symbols, vdevice = _read_encoding(type_, sizes.count(DYNAMIC))
     exprs = iter(symbols)
-    return TensorInfo(tuple(next(exprs) if s == DYNAMIC else s for s in sizes), type_.element_type, vdevice)
+    return tuple(next(exprs) if s == DYNAMIC else s for s in sizes), vdevice
 
 
 def check_type(type_: ir.Type) -> None:

@@ -233,7 +233,6 @@ def _dialects() -> list[str]:
 
 
 def _irdl() -> str:
-    from ..dialect.relax import Relax, new_context
+    from ..dialect.relax import definitions
 
-    new_context()
-    return str(Relax._mlir_module)
+    return definitions()
