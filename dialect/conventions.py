@@ -9,7 +9,6 @@ from .errors import DiagnosticError, RelaxError
 from .functions import (
     NAME,
     STATE,
-    TRANSFORM_FOR,
     argument_names,
     functions,
     initial_state,
@@ -20,7 +19,11 @@ from .functions import (
     transform_targets,
 )
 from .lazy_calls import callback_problems
+from .signature import argument_attributes
 from .struct_info import check_type, without_encoding
+from .transform_rules import transform_problems
+from .tuples import BUNDLED
+from .weights import argument_leaf_names
 
 __all__ = ["SYMBOL_RANGES", "check_module"]
 
@@ -35,17 +38,14 @@ def check_module(module: ir.Module | ir.Operation) -> None:
         DiagnosticError: with every breach found, each at its function.
     """
     found = functions(module)
-    names = {name_of(f) for f in found}
-    problems = [
-        ("error", str(RelaxError("", f.location).location or ""), f"'func.func' op {text}")
-        for f in found
-        for text in _problems(f, names)
-    ]
+    told = [(f, text) for f in found for text in _problems(f)]
+    told += transform_problems({name_of(f): f for f in found})
+    problems = [("error", str(RelaxError("", f.location).location or ""), f"'func.func' op {text}") for f, text in told]
     if problems:
         raise DiagnosticError(problems)
 
 
-def _problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:
+def _problems(function: func.FuncOp) -> Iterator[str]:
     signature = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     for type_ in (*signature.inputs, *signature.results):
         try:
@@ -55,25 +55,31 @@ def _problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:
     yield from _name_problems(function)
     yield from _state_problems(function)
     yield from _range_problems(function)
-    yield from _reference_problems(function, names)
+    yield from _reference_problems(function)
     yield from callback_problems(function)
 
 
 def _name_problems(function: func.FuncOp) -> Iterator[str]:
     try:
-        arguments = argument_names(function)
-        result_names(function)
+        results, arguments = result_names(function), argument_names(function)
+        num_input(function)
+        arguments = [n for own in argument_leaf_names(function) for n in own] if _has_bundle(function) else arguments
     except (TypeError, ValueError):
         yield f"expected a string for every {NAME}"
         return
-    try:
-        num_input(function)
     except RelaxError as error:
         yield str(error.args[0]).removeprefix("'func.func' op ")
-    given = [n for n in arguments if n is not None]
-    repeated = next((n for n in given if given.count(n) > 1), None) if len(set(given)) < len(given) else None
-    if repeated is not None:
-        yield f"expected distinct argument names, got '{repeated}' twice"
+        return
+    for names, what in ((arguments, "argument"), (results, "result")):
+        given = [n for n in names if n is not None]
+        if "" in given:
+            yield f"expected {what} names that are not empty"
+        elif len(set(given)) < len(given):
+            yield f"expected distinct {what} names, got '{next(n for n in given if given.count(n) > 1)}' twice"
+
+
+def _has_bundle(function: func.FuncOp) -> bool:
+    return any(BUNDLED in attributes for attributes in argument_attributes(function))
 
 
 def _state_problems(function: func.FuncOp) -> Iterator[str]:
@@ -119,12 +125,8 @@ def _is_range(attribute: ir.Attribute) -> bool:
     return len(values) == len(attribute) and values[0] >= 0 and (values[-1] < 0 or values[0] <= values[-1])
 
 
-def _reference_problems(function: func.FuncOp, names: set[str]) -> Iterator[str]:
+def _reference_problems(function: func.FuncOp) -> Iterator[str]:
     try:
-        targets = transform_targets(function)
+        transform_targets(function)
     except RelaxError as error:
         yield str(error.args[0]).removeprefix("'func.func' op ")
-        return
-    for target in targets:
-        if target not in names:
-            yield f"expected a function of the module for {TRANSFORM_FOR}, got @{target}"

@@ -1,9 +1,10 @@
 """Reading and changing ``func.func`` under our conventions.
 
 A public function with ``relax.num_input = k`` takes ``k`` run-time inputs, then weights. Arguments and results are named by
-the attribute ``relax.name``. ``relax.state = {cache = dense<0.0> : tensor<..>}`` names inputs that are state, with their
-first values: the result of the same name is the next value. ``relax.transform_for = @main`` marks the function that prepares
-the weights of ``@main``; a list of functions, one that prepares the weights of all of them.
+the attribute ``relax.name``; one without it goes by its kind and position everywhere: ``input0``, ``weight3``, ``output1``.
+``relax.state = {cache = dense<0.0> : tensor<..>}`` names inputs that are state, with their first values: the result of the
+same name is the next value. ``relax.transform_for = @main`` marks the function that prepares the weights of ``@main``; a list
+of functions, one that prepares the weights of all of them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from .bindings import func, ir
 from .errors import RelaxError
 
 __all__ = [
-    "NAME", "NUM_INPUT", "STATE", "TRANSFORM_FOR", "argument_names", "body_of", "find_function", "functions", "initial_state",
-    "is_private", "name_of", "num_input", "result_names", "returned_values", "set_names", "set_num_input", "terminator",
-    "transform_for", "transform_targets", "update_type",
+    "NAME", "NUM_INPUT", "STATE", "TRANSFORM_FOR", "argument_names", "body_of", "completed", "find_function",
+    "full_argument_names", "functions", "initial_state", "is_private", "name_of", "num_input",
+    "result_names", "returned_values", "set_names", "set_num_input", "terminator", "transform_for", "transform_targets",
+    "update_type",
 ]  # fmt: skip
 
 NUM_INPUT = "relax.num_input"
@@ -139,6 +141,23 @@ def result_names(function: func.FuncOp) -> list[str | None]:
     """The ``relax.name`` of each result, None where it has none."""
     count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results)
     return list(_names(function, "res_attrs", count))
+
+
+def full_argument_names(function: func.FuncOp) -> list[str]:
+    """What each argument is called: its ``relax.name``, else ``input0`` or ``weight3``, the number being its position."""
+    given, inputs = argument_names(function), num_input(function)
+    return completed(given, ["input" if inputs is None or i < inputs else "weight" for i in range(len(given))])
+
+
+def completed(given: Sequence[str | None], kinds: Sequence[str]) -> list[str]:
+    """Names for all: where none is given, the kind and the position; underscores follow one that is given to another."""
+    taken, found = {n for n in given if n is not None}, list[str]()
+    for position, (name, kind) in enumerate(zip(given, kinds, strict=True)):
+        candidate = name or f"{kind}{position}"
+        while name is None and candidate in taken:
+            candidate += "_"
+        found.append(candidate)
+    return found
 
 
 def set_names(function: func.FuncOp, arguments: Sequence[str | None], results: Sequence[str | None] | None = None) -> None:

@@ -9,7 +9,7 @@ from .functions import NAME, body_of, update_type
 
 __all__ = [
     "argument_attributes", "erase_arguments", "named", "result_attributes", "set_argument_attributes", "set_result_attributes",
-    "tensor_name", "weight_names", "with_name", "without",
+    "tensor_name", "with_name", "without",
 ]  # fmt: skip
 
 
@@ -55,22 +55,6 @@ def tensor_name(attributes: ir.DictAttr) -> str | None:
     return ir.StringAttr(attributes[NAME]).value if NAME in attributes else None
 
 
-def weight_names(function: func.FuncOp, inputs: int) -> list[str]:
-    """Names of the arguments from ``inputs`` on; one without ``relax.name`` is ``weightN``, N its position among arguments.
-
-    Where that is taken, underscores follow it.
-    """
-    given = [tensor_name(a) for a in argument_attributes(function)]
-    taken = {n for n in given if n is not None}
-    names: list[str] = []
-    for position in range(inputs, len(given)):
-        name = given[position] or f"weight{position}"
-        while given[position] is None and name in taken:
-            name += "_"
-        names.append(name)
-    return names
-
-
 def erase_arguments(function: func.FuncOp, positions: Iterable[int]) -> None:
     """Removes unused arguments of a function with a body, and their attributes."""
     gone = set(positions)
@@ -90,7 +74,7 @@ def _type(function: func.FuncOp) -> ir.FunctionType:
 
 def _attributes(function: func.FuncOp, key: str, count: int) -> list[ir.DictAttr]:
     if key not in function.attributes:
-        return [ir.DictAttr.get({})] * count
+        return [ir.DictAttr.get({}, context=function.context)] * count
     return [ir.DictAttr(item) for item in ir.ArrayAttr(function.attributes[key])]
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from ..dialect.bindings import func, ir
 from ..dialect.dtypes import numpy_dtype
-from ..dialect.errors import RelaxError
+from ..dialect.errors import RelaxError, warn
 from ..dialect.functions import (
+    TRANSFORM_FOR,
     argument_names,
     body_of,
     functions,
@@ -23,6 +24,7 @@ from ..dialect.functions import (
     set_names,
     transform_targets,
 )
+from ..dialect.transform_rules import unmarked_transforms
 from .cpu.arena import ALIGNMENT, Arena
 from .cpu.loops import check_carried_shapes
 from .cpu.pipeline import compile_linalg
@@ -98,6 +100,7 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         refuse_lazy_io(module)
         public = [f for f in functions(module) if body_of(f) is not None and not is_private(f)]
         transforms = {name: f for f in public for name in transform_targets(f)}
+        _warn_of_unmarked(module)
         entries = [f for f in public if not transform_targets(f)]
         if not entries:
             raise RelaxError("expected a public function to compile, got none")
@@ -117,6 +120,12 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         names = [s.name for s in signatures]
         code = compile_linalg(module, every, target, names, lambda arenas: llvm_constant(manifest(arenas)))
     return Compiled(code.object_code, manifest(code.arenas))
+
+
+def _warn_of_unmarked(module: ir.Operation) -> None:
+    for function in unmarked_transforms({name_of(f): f for f in functions(module)}):
+        what = f"@{name_of(function)} is compiled as an entry and prepares no weights"
+        warn(f"'func.func' op has no {TRANSFORM_FOR}: {what}", function.location)
 
 
 def _prepare(entries: list[func.FuncOp], transforms: Mapping[str, func.FuncOp]) -> _Preparation:

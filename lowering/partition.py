@@ -29,10 +29,9 @@ from dataclasses import dataclass, replace
 from ..dialect.bindings import func, ir
 from ..dialect.call_graph import CallGraph
 from ..dialect.functions import (
-    argument_names,
     body_of,
+    full_argument_names,
     name_of,
-    result_names,
     returned_values,
     set_names,
     set_num_input,
@@ -43,6 +42,7 @@ from ..dialect.transforms.io_schedule import schedule
 from ..dialect.transforms.op_order import OpOrder, rearrange
 from ..dialect.transforms.peak_memory import PeakMemory
 from ..dialect.traversal import clone_with, free_values, operations
+from ..dialect.weights import full_result_names
 
 __all__ = ["CHEAP_BYTES", "CHEAP_OPS", "partition_transform"]
 
@@ -57,7 +57,7 @@ def partition_transform(function: func.FuncOp) -> list[func.FuncOp]:
     block = body_of(function)
     assert block is not None
     module = function.operation.parent
-    values, names, results = returned_values(function), argument_names(function), result_names(function)
+    values, names, results = returned_values(function), full_argument_names(function), full_result_names(function)
     dependencies = _Dependencies(block, values)
     order = OpOrder(Purity(CallGraph(module)), LazyCalls(module))
     made: list[func.FuncOp] = []

@@ -9,9 +9,19 @@ from ..dialect import symbolic
 from ..dialect.bindings import func, ir
 from ..dialect.elements import to_numpy
 from ..dialect.errors import RelaxError
-from ..dialect.functions import argument_names, body_of, initial_state, name_of, num_input, result_names, returned_values
+from ..dialect.functions import (
+    argument_names,
+    body_of,
+    full_argument_names,
+    initial_state,
+    name_of,
+    num_input,
+    result_names,
+    returned_values,
+)
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Expr
+from ..dialect.weights import full_result_names
 
 __all__ = ["Signature", "StateSpec", "TensorSpec"]
 
@@ -91,15 +101,14 @@ class Signature:
             raise RelaxError(f"expected a function with a body, got the declaration @{name}", function.location)
         inputs = num_input(function)
         specs = [
-            _spec(value, given or f"{'input' if inputs is None or i < inputs else 'weight'}{i}", function)
-            for i, (value, given) in enumerate(zip(block.arguments, argument_names(function), strict=True))
+            _spec(value, given, function) for value, given in zip(block.arguments, full_argument_names(function), strict=True)
         ]
         split = len(specs) if inputs is None else inputs
         symbols = dict.fromkeys(n for s in specs for d in s.shape if isinstance(d, Expr) for n in sorted(d.names))
-        results = result_names(function)
+        results = full_result_names(function)
         state = _state(function)
         outputs = [
-            _spec(value, results[i] or f"output{i}", function, set(symbols))
+            _spec(value, results[i], function, set(symbols))
             for i, value in enumerate(returned_values(function))
             if all(s.result != i for s in state)
         ]

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from .dialect.bindings import ir
 from .dialect.conventions import check_module
 from .dialect.errors import from_mlir_error
-from .dialect.functions import argument_names, functions, is_private, name_of, num_input, result_names, transform_for
+from .dialect.functions import full_argument_names, functions, is_private, name_of, num_input, transform_for
 from .dialect.parser import parse_module
 from .dialect.relax import new_context
 from .dialect.report import Report, collecting
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import Expr
+from .dialect.weights import full_result_names
 from .weights.files import path_text, read_stream, replacing
 
 __all__ = ["Module", "Signature", "TensorSpec"]
@@ -26,7 +27,7 @@ class TensorSpec:
     """A tensor that a function takes or returns.
 
     Attributes:
-        name: its ``relax.name``, or ``argument0`` / ``output0`` by position.
+        name: its ``relax.name``, or ``input0`` / ``weight1`` / ``output0`` by position.
         shape: one int, symbolic expression or ``?`` per dimension; None when it is no ranked tensor.
         dtype: MLIR name of the element type, e.g. ``bf16``; the whole type when it is no ranked tensor.
     """
@@ -181,8 +182,8 @@ def _as_module(operation: ir.Operation | ir.OpView) -> ir.Module:
 
 def _signature(function: ir.OpView) -> Signature:
     type_ = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    arguments = _specs(argument_names(function), type_.inputs, "argument")
-    outputs = _specs(result_names(function), type_.results, "output")
+    arguments = _specs(full_argument_names(function), type_.inputs)
+    outputs = _specs(full_result_names(function), type_.results)
     inputs = num_input(function)
     split = len(arguments) if inputs is None else inputs
     return Signature(
@@ -196,8 +197,8 @@ def _signature(function: ir.OpView) -> Signature:
     )
 
 
-def _specs(names: list[str | None], types: list[ir.Type], what: str) -> tuple[TensorSpec, ...]:
-    return tuple(_spec(name or f"{what}{i}", type_) for i, (name, type_) in enumerate(zip(names, types, strict=True)))
+def _specs(names: list[str], types: list[ir.Type]) -> tuple[TensorSpec, ...]:
+    return tuple(_spec(name, type_) for name, type_ in zip(names, types, strict=True))
 
 
 def _spec(name: str, type_: ir.Type) -> TensorSpec:

@@ -15,7 +15,16 @@ import re
 from collections.abc import Iterable, Iterator
 
 from .dialect.bindings import func, ir
-from .dialect.functions import argument_names, body_of, functions, is_private, name_of, num_input, transform_for
+from .dialect.functions import (
+    argument_names,
+    body_of,
+    full_argument_names,
+    functions,
+    is_private,
+    name_of,
+    num_input,
+    transform_for,
+)
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import dim_text
 from .module import Module
@@ -45,8 +54,9 @@ def _function(function: func.FuncOp) -> Iterator[str]:
         yield f"extern func @{name_of(function)}({', '.join(map(_type, signature.inputs))}) -> {results}"
         return
     names = _Names()
-    wanted = argument_names(function)
-    arguments = [f"{names.of(a, wanted[i])}: {_type(a.type)}" for i, a in enumerate(body.arguments)]
+    given, full = argument_names(function), full_argument_names(function)
+    wanted = [n or _name_in_location(a.location) or m for a, n, m in zip(body.arguments, given, full, strict=True)]
+    arguments = [f"{names.of(a, n)}: {_type(a.type)}" for a, n in zip(body.arguments, wanted, strict=True)]
     split = num_input(function)
     if split is not None and split < len(arguments):
         arguments.insert(split, "*")

@@ -10,39 +10,20 @@ import numpy as np
 from ..bindings import func, ir
 from ..dtypes import dtype_name, numpy_dtype
 from ..errors import RelaxError
-from ..functions import argument_names, body_of, name_of, num_input
+from ..functions import body_of, full_argument_names, name_of, num_input
 from ..relax import Object, OutputSink, ParamProvider
-from ..signature import argument_attributes, tensor_name
 from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import dim_text
-from ..tuples import bundled_attributes, element_types, leaf_paths, leaf_types
+from ..tuples import element_types
+from ..weights import argument_leaf_names
 from .numeric import Array
 from .scalars import scalar, scalar_dtype
 from .tuples import nested
 
-__all__ = ["check_array", "entry_arguments", "entry_names", "entry_weights"]
+__all__ = ["check_array", "entry_arguments"]
 
 #: How many names a message lists.
 _LISTED = 5
-
-
-def entry_names(function: func.FuncOp) -> list[str]:
-    """What each argument is called: its ``relax.name``, else ``input0`` or ``weight3`` by its position."""
-    inputs = num_input(function)
-    given = argument_names(function)
-    return [n or f"{'input' if inputs is None or i < inputs else 'weight'}{i}" for i, n in enumerate(given)]
-
-
-def entry_weights(function: func.FuncOp) -> dict[str, ir.Type]:
-    """The types of the weights by name; those of a tuple by the names that they had as arguments, see :func:`_leaf_names`."""
-    names, types, split = _leaf_names(function), _types(function), num_input(function)
-    start = len(types) if split is None else split
-    found: dict[str, ir.Type] = {}
-    for own, type_ in zip(names[start:], types[start:], strict=True):
-        if isinstance(type_, ParamProvider | OutputSink):
-            continue
-        found.update(zip(own, leaf_types(type_), strict=True))
-    return found
 
 
 def entry_arguments(
@@ -62,10 +43,10 @@ def entry_arguments(
     if block is None:
         raise RelaxError(f"expected a function with a body, got the declaration @{name_of(function)}", function.location)
     callables = {ParamProvider: ("provider", provider), OutputSink: ("sink", sink)}
-    names = entry_names(function)
+    names = full_argument_names(function)
     split = num_input(function)
     arguments = list(block.arguments)
-    leaves = _leaf_names(function)
+    leaves = argument_leaf_names(function)
     tensors = [i for i, a in enumerate(arguments) if not isinstance(a.type, tuple(callables))]
     weight_indices = [i for i in tensors if split is not None and i >= split]
     input_indices = tensors[: len(tensors) - len(weight_indices)]
@@ -82,26 +63,6 @@ def entry_arguments(
         kind = "weight" if i in weight_indices else "input"
         values.append(_argument(given[i], argument.type, iter([f"{kind} '{n}'" for n in leaves[i]])))
     return values
-
-
-def _types(function: func.FuncOp) -> list[ir.Type]:
-    return list(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
-
-
-def _leaf_names(function: func.FuncOp) -> list[list[str]]:
-    """The name of each argument; of a tuple those of what is in it, as arguments or else with their positions: ``p.0``."""
-    found: list[list[str]] = []
-    before = 0
-    with function.context:
-        given = argument_attributes(function)
-    for type_, name, attributes in zip(_types(function), entry_names(function), given, strict=True):
-        own = [name + path for path, _ in leaf_paths(type_)]
-        bundled = bundled_attributes(type_, attributes) if isinstance(type_, ir.TupleType) else None
-        if bundled is not None:
-            own = [tensor_name(a) or f"weight{before + i}" for i, a in enumerate(bundled)]
-        before += len(own)
-        found.append(own)
-    return found
 
 
 def _check_weight_names(function: func.FuncOp, expected: Sequence[str], weights: Mapping[str, Any]) -> None:

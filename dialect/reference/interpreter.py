@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from ..bindings import func, ir
 from ..dtypes import numpy_dtype
 from ..errors import RelaxError
-from ..functions import body_of, find_function, functions, name_of
+from ..functions import body_of, find_function, full_argument_names, functions, name_of
 from ..lazy_calls import READ, WRITE, callback_of
 from ..struct_info import TensorInfo, is_tensor
 from ..tuples import CAST
 from .apply import PREFIX, apply_op
-from .arguments import entry_arguments, entry_names
+from .arguments import entry_arguments
 from .control_flow import CONTROL_FLOW, Frame, Invoke, RunRegion
 from .io import OnceSink, call_declared
 from .liveness import BlockPlan, Step, plan_of
@@ -139,7 +139,7 @@ class _Interpreter:
 
     def _environment(self, function: func.FuncOp, arguments: Sequence[Any]) -> _Environment:
         """That of a call: a new scope of symbols, bound by the arguments' sizes."""
-        scope, names = Scope(), entry_names(function)
+        scope, names = Scope(), full_argument_names(function)
         for name, value, array in zip(names, _body(function).arguments, arguments, strict=True):
             for info, tensor in tensors_in(value.type, array):
                 scope.bind(info.shape, tensor.shape, f"argument '{name}' of @{name_of(function)}")

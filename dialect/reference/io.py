@@ -14,7 +14,7 @@ import numpy as np
 
 from ..bindings import func, ir
 from ..errors import RelaxError
-from ..functions import NAME, argument_names, name_of
+from ..functions import NAME, full_argument_names, name_of
 from ..lazy_calls import INDEX, READ, VALUE, callback_of
 from ..struct_info import TensorInfo
 from .arguments import check_array
@@ -71,7 +71,7 @@ def call_declared(op: ir.OpView, callee: func.FuncOp, operands: list[Any], callb
         RelaxError: there is no such callback, or it returned no array of the declared type. Located at the call.
     """
     kind = callback_of(callee) or ""
-    given = {n or f"argument{i}": v for i, (n, v) in enumerate(zip(argument_names(callee), operands, strict=True))}
+    given = dict(zip(full_argument_names(callee), operands, strict=True))
     operands.clear()
     index = given.pop(INDEX, None)
     index, name = None if index is None else int(index), _name(op)

@@ -12,11 +12,19 @@ from dataclasses import dataclass
 from ..bindings import ir
 from ..call_graph import CallGraph, collect_symbols
 from ..errors import RelaxError
-from ..functions import body_of, functions, is_private, name_of, num_input, result_names, transform_targets
+from ..functions import (
+    body_of,
+    full_argument_names,
+    functions,
+    is_private,
+    name_of,
+    num_input,
+    result_names,
+    transform_targets,
+)
 from ..op import VDEVICES, Op
 from ..ops import GetParam, HintOnDevice, ToVDevice
 from ..ops.vdevice import check_device
-from ..signature import weight_names
 from ..struct_info import vdevice_of
 from ..traversal import nested_operations
 from .device_groups import DeviceGroups
@@ -146,7 +154,7 @@ class _Gatherer:
 
     def _read_weights(self, name: str, body: Body) -> None:
         inputs = num_input(body.function) or 0
-        for i, weight in enumerate(weight_names(body.function, inputs)):
+        for i, weight in enumerate(full_argument_names(body.function)[inputs:]):
             self._join_prepared(argument_place(name, inputs + i), name, weight, body.function.operation)
         for op in body.ops:
             if op.name == GetParam.OPERATION_NAME:

@@ -51,17 +51,8 @@ def entries_with_weights(module: ir.Operation, wanted: Sequence[str] = ()) -> li
 
 
 def transforms_by_target(module: ir.Operation) -> dict[str, func.FuncOp]:
-    """The transform function of each function that has one. Raises RelaxError when a function has two."""
-    found: dict[str, func.FuncOp] = {}
-    for function in functions(module):
-        for target in transform_targets(function):
-            if found.setdefault(target, function) is not function:
-                raise RelaxError(
-                    f"'func.func' op expected one transform function for @{target}, got @{name_of(found[target])} "
-                    f"and @{name_of(function)}",
-                    function.location,
-                )
-    return found
+    """The transform function of each function that has one."""
+    return {target: function for function in functions(module) for target in transform_targets(function)}
 
 
 def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..bindings import func, ir
 from ..call_graph import CallGraph
+from ..functions import full_argument_names
 from ..ops import MatchCast
-from ..signature import argument_attributes, weight_names
+from ..signature import argument_attributes
 from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import blocks_of, free_values, operations
 from .inlining import DEFINING_OPS
@@ -81,7 +82,7 @@ class _Search:
         self.weights = arguments[inputs:]
         self.values = KnownValues(set(self.weights), set(self.weights), Policy(ahead.limits, Costs()))
         attributes = argument_attributes(function)[inputs:]
-        for weight, name, given in zip(self.weights, weight_names(function, inputs), attributes, strict=True):
+        for weight, name, given in zip(self.weights, full_argument_names(function)[inputs:], attributes, strict=True):
             self.values.policy.costs.add_weight(weight, name)
             self.values.policy.add_weight(weight, override_of(given))
         self.symbols = bound_symbols(w.type for w in self.weights)

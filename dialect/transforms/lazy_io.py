@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..bindings import func, ir
 from ..errors import RelaxError
 from ..functions import (
     NUM_INPUT,
+    TRANSFORM_FOR,
     body_of,
+    full_argument_names,
     functions,
     is_private,
     name_of,
@@ -19,8 +21,9 @@ from ..functions import (
     update_type,
 )
 from ..relax import OutputSink, ParamProvider
-from ..signature import argument_attributes, named, set_argument_attributes, tensor_name, weight_names
+from ..signature import argument_attributes, named, set_argument_attributes, tensor_name
 from ..struct_info import is_tensor
+from ..transform_rules import unmarked_transforms
 from .entries import transforms_by_target
 from .lazy_emit import Declarations, Emitter, OpEmitter
 from .lazy_options import CallStyle, Extra
@@ -39,7 +42,8 @@ def lazy_targets(module: ir.Operation, wanted: Sequence[str], transforms: bool =
         transforms: only transform functions, private ones too.
 
     Raises:
-        RelaxError: a named function does not exist, has no body or no ``relax.num_input``, or is no transform function.
+        RelaxError: a named function does not exist, has no body or no ``relax.num_input``, or is no transform function; of
+            transform functions there are none but by name.
     """
     known = {name_of(f): f for f in functions(module)}
     for name in wanted:
@@ -50,13 +54,21 @@ def lazy_targets(module: ir.Operation, wanted: Sequence[str], transforms: bool =
     if wanted:
         return [known[name] for name in dict.fromkeys(wanted)]
     if transforms:
-        return [f for f in known.values() if transform_targets(f) and body_of(f) is not None]
+        return _transforms(known)
     prepared = transforms_by_target(module)
     return [
         f
         for name, f in known.items()
         if name not in prepared and not is_private(f) and body_of(f) is not None and num_input(f) is not None
     ]
+
+
+def _transforms(table: Mapping[str, func.FuncOp]) -> list[func.FuncOp]:
+    found = [f for f in table.values() if transform_targets(f) and body_of(f) is not None]
+    for function in [] if found else unmarked_transforms(table):
+        raise RelaxError(f"'func.func' op expected {TRANSFORM_FOR} of the transform function @{name_of(function)}, got none",
+                         function.location)  # fmt: skip
+    return found
 
 
 def entry_block(function: func.FuncOp) -> ir.Block:
@@ -146,7 +158,7 @@ def _add_inputs(function: func.FuncOp, items: Sequence[tuple[str | None, ir.Type
         return []
     block, inputs = entry_block(function), num_input(function) or 0
     attributes = [*argument_attributes(function)[:inputs], *(named(name) for name, _ in items)]
-    for item, name in zip(argument_attributes(function)[inputs:], weight_names(function, inputs), strict=True):
+    for item, name in zip(argument_attributes(function)[inputs:], full_argument_names(function)[inputs:], strict=True):
         attributes.append(item if tensor_name(item) == name else named(name))
     old = list(block.arguments)[inputs:]
     added: list[ir.Value] = [block.add_argument(type_, function.location) for _, type_ in items if type_ is not None]

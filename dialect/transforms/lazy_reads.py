@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from ..bindings import func, ir
-from ..functions import num_input
-from ..signature import erase_arguments, weight_names
+from ..functions import full_argument_names, num_input
+from ..signature import erase_arguments
 from ..symbol_uses import SymbolUses, bound_symbols, definers
 from ..traversal import free_values, operations
 from .entries import separate_called
@@ -38,7 +38,7 @@ def read_weights_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], st
 
 
 def _insert(function: func.FuncOp, io: LazyIO) -> None:
-    names = weight_names(function, num_input(function) or 0)
+    names = full_argument_names(function)[num_input(function) or 0 :]
     emitter = io.reader(function)
     weights = tensor_weights(function)
     needs = _Needs(function, weights)

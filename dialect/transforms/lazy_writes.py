@@ -48,9 +48,6 @@ def _check_names(function: func.FuncOp, names: Sequence[str | None]) -> None:
     where = f"'func.func' op expected a name of its own for every result of @{name_of(function)}"
     if None in names:
         raise RelaxError(f"{where}, got none for result {names.index(None)}", function.location)
-    if len(set(names)) < len(names):
-        repeated = next(n for n in names if names.count(n) > 1)
-        raise RelaxError(f"{where}, got '{repeated}' twice", function.location)
 
 
 def _insert(function: func.FuncOp, names: Sequence[str | None], emitter: Emitter) -> None:

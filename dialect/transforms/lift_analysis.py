@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of
 from ..errors import RelaxError
-from ..functions import argument_names, name_of
+from ..functions import full_argument_names, name_of
 from ..lift_report import NotLifted, Reason
 from ..ops import MatchCast
 from ..purity import Purity
@@ -126,8 +126,7 @@ class LiftPlanner:
         self._block: ir.Block = function.regions[0].blocks[0]
         arguments: list[ir.Value] = list(self._block.arguments)
         self._inputs, self._weights = arguments[:inputs], arguments[inputs:]
-        names = [n or f"argument{i}" for i, n in enumerate(argument_names(function)[:inputs])]
-        self._input_names = dict(zip(self._inputs, names, strict=True))
+        self._input_names = dict(zip(self._inputs, full_argument_names(function)[:inputs], strict=True))
         self._ops: list[ir.Operation] = []
         self._derived = set(self._weights)
         self._liftable = set(self._weights)

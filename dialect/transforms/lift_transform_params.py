@@ -42,10 +42,10 @@ from .. import report
 from ..bindings import func, ir
 from ..call_graph import CallGraph
 from ..errors import RelaxError
-from ..functions import body_of, name_of, num_input, transform_targets, update_type
+from ..functions import body_of, full_argument_names, name_of, num_input, transform_targets, update_type
 from ..op import DefiningOp
 from ..pass_manager import Pass
-from ..signature import argument_attributes, set_argument_attributes, tensor_name, weight_names, with_name
+from ..signature import argument_attributes, set_argument_attributes, tensor_name, with_name
 from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import erase_unused, free_values, operations
 from .entries import (
@@ -128,7 +128,7 @@ class _Entry:
 
     def __init__(self, function: func.FuncOp, inputs: int):
         self.function, self.inputs = function, inputs
-        self.names = weight_names(function, inputs)
+        self.names = full_argument_names(function)[inputs:]
 
 
 class _Lift:
@@ -181,7 +181,7 @@ class _Lift:
         """A policy that knows the transform function and the weights."""
         costs, known = Costs(), dict[str, ir.Value]()
         if self.old is not None:
-            known = _enter_transform(self.old, [n for e in self.entries for n in e.names], costs)
+            known = _enter_transform(self.old, costs)
         fixed = () if self._is_whole() else tuple(known.values())
         policy = Policy(limits, costs, fixed, opened)
         for entry in self.entries:
@@ -239,18 +239,18 @@ class _Lift:
         return self.old is None or {name_of(e.function) for e in self.entries}.issuperset(transform_targets(self.old))
 
 
-def _enter_transform(function: func.FuncOp, weights: list[str], costs: Costs) -> dict[str, ir.Value]:
-    """Enters a transform function; returns the prepared weights by name, as far as these are among its results."""
+def _enter_transform(function: func.FuncOp, costs: Costs) -> dict[str, ir.Value]:
+    """Enters a transform function; returns the prepared weights by name."""
     block = body_of(function)
     if block is None or len(function.regions[0].blocks) != 1:
         return {}
     inputs = num_input(function) or 0
-    for weight, name in zip(list(block.arguments)[inputs:], weight_names(function, inputs), strict=True):
+    for weight, name in zip(list(block.arguments)[inputs:], full_argument_names(function)[inputs:], strict=True):
         costs.add_weight(weight, name)
     for op in operations(block):
         if len(op.results):
             costs.add(op)
-    return prepared_values(function, list(dict.fromkeys(weights)))
+    return prepared_values(function)
 
 
 def _rewrite(

@@ -10,14 +10,24 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..bindings import func, ir
 from ..errors import RelaxError
-from ..functions import TRANSFORM_FOR, body_of, name_of, num_input, result_names, returned_values, set_num_input, update_type
+from ..functions import (
+    TRANSFORM_FOR,
+    body_of,
+    full_argument_names,
+    name_of,
+    num_input,
+    returned_values,
+    set_num_input,
+    update_type,
+)
 from ..op import DefiningOp
 from ..purity import Purity
-from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, weight_names
+from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes
 from ..struct_info import TensorInfo, is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols, definers, substitute_symbols
 from ..symbolic import Expr, symbol
 from ..traversal import clone_with, free_values, is_unused, nested_operations, operations
+from ..weights import full_result_names
 from .inlining import defined_symbols, unused_symbol
 from .prepared_names import distinct, result_names_of
 
@@ -38,7 +48,7 @@ class TransformFunction:
         self._inputs = inputs
         self._block: ir.Block = function.regions[0].blocks[0]
         arguments = list(self._block.arguments)
-        self._names: dict[ir.Value, str] = dict(zip(arguments[inputs:], weight_names(function, inputs), strict=True))
+        self._names: dict[ir.Value, str] = dict(zip(arguments[inputs:], full_argument_names(function)[inputs:], strict=True))
         self._taken = {*self._names.values(), *self.prepared}
         self._output_names = {value: name for name, value in reversed(self.prepared.items())}
         self._numbers: dict[tuple[object, ...], list[ir.Value]] = {}
@@ -73,7 +83,7 @@ class TransformFunction:
         if block is None or len(function.regions[0].blocks) != 1:
             message = f"'func.func' op expected one block in the transform function @{name_of(function)}, got several"
             raise RelaxError(message, function.location)
-        prepared = prepared_values(function, weights)
+        prepared = prepared_values(function)
         missing = next((w for w in weights if w not in prepared), None)
         if missing is not None:
             raise RelaxError(
@@ -205,12 +215,9 @@ def _translation(mapping: Mapping[ir.Value, ir.Value]) -> dict[str, int | Expr]:
     return found
 
 
-def prepared_values(function: func.FuncOp, weights: Sequence[str]) -> dict[str, ir.Value]:
-    """What a transform function of one block returns, by name: its results' names, or these weights', if as many."""
-    values, names = returned_values(function), result_names(function)
-    if None in names and len(names) == len(weights):
-        names = list(weights)
-    return {n: v for n, v in zip(names, values, strict=True) if n is not None}
+def prepared_values(function: func.FuncOp) -> dict[str, ir.Value]:
+    """What a transform function of one block returns, by name."""
+    return dict(zip(full_result_names(function), returned_values(function), strict=True))
 
 
 def key_of(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> tuple[object, ...] | None:

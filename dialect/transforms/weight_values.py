@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..bindings import func, ir
-from ..functions import argument_names, body_of, num_input
+from ..functions import body_of, full_argument_names, num_input
 from ..op import Op
 from ..ops import StopLiftParams
 from ..traversal import nested_operations
@@ -36,7 +36,7 @@ def known_values(function: func.FuncOp) -> set[ir.Value]:
 
 def source_names(value: ir.Value, function: func.FuncOp) -> tuple[str, ...]:
     """Names of the raw weights behind a value."""
-    names, seen, pending = argument_names(function), dict[ir.Value, str](), [value]
+    names, seen, pending = full_argument_names(function), dict[ir.Value, str](), [value]
     while pending:
         value = pending.pop()
         if value in seen:
@@ -44,7 +44,7 @@ def source_names(value: ir.Value, function: func.FuncOp) -> tuple[str, ...]:
         owner = value.owner
         if isinstance(owner, ir.Block):
             number = ir.BlockArgument(value).arg_number
-            seen[value] = names[number] or f"argument {number}"
+            seen[value] = names[number]
         else:
             seen[value] = ""
             pending += reversed(list(owner.operands))

@@ -48,7 +48,7 @@ def test_signature():
 def test_signature_without_names_or_weights():
     module = rx.Module.parse("func.func private @f(%a: tensor<?xi8>, %p: !relax.param_provider) -> f32")
     signature = module.functions["f"]
-    assert str(signature) == "@f(%argument0: i8[?], %argument1: !relax.param_provider) -> (f32)"
+    assert str(signature) == "@f(%input0: i8[?], %input1: !relax.param_provider) -> (f32)"
     assert signature.private
     assert not signature.weights
 
@@ -283,20 +283,20 @@ func.func private @outside(tensor<2xf32, {vdevice = "cuda:0"}>) -> ()
     assert (
         capsys.readouterr().out
         == """\
-func @main(%0: i1, %1: f32[2]) -> (f32[2]) {
-  %2: f32[2] = constant(value=[1.5, -2.0])
-  %3: i8[10] = constant(value=...)
-  %4: f32[2] = scf.if(%0) {
-    %5: f32[2] = @g(%2)
-    yield %5
+func @main(%input0: i1, %input1: f32[2]) -> (f32[2]) {
+  %0: f32[2] = constant(value=[1.5, -2.0])
+  %1: i8[10] = constant(value=...)
+  %2: f32[2] = scf.if(%input0) {
+    %3: f32[2] = @g(%0)
+    yield %3
   } else {
-    yield %1
+    yield %input1
   }
-  return %4
+  return %2
 }
 
-private func @g(%0: f32[2]) -> (f32[2]) {
-  return %0
+private func @g(%input0: f32[2]) -> (f32[2]) {
+  return %input0
 }
 
 extern func @outside(f32[2] on cuda:0) -> ()

@@ -25,7 +25,8 @@ func.func @main_transform_params(%a: tensor<?x2xf32, {sym = ["m"]}> {relax.name 
   %0 = "relax.permute_dims"(%a) : (tensor<?x2xf32, {sym = ["m"]}>) -> tensor<2x?xf32, {sym = ["m"]}>
   return %0, %b, %0 : tensor<2x?xf32, {sym = ["m"]}>, tensor<?xf32, {sym = ["m"]}>, tensor<2x?xf32, {sym = ["m"]}>
 }
-func.func @main(%x: tensor<1xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<1xf32>, %a: tensor<2x?xf32, {sym = ["m"]}> {relax.name = "a.t"}, %b: tensor<?xf32, {sym = ["m"]}> {relax.name = "b"},
+    %c: tensor<2x?xf32, {sym = ["m"]}> {relax.name = "again"}) attributes {relax.num_input = 1 : i64} {
   return
 }
 """  # noqa: E501

@@ -16,7 +16,6 @@ from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import body_of, functions, is_private, name_of, num_input, result_names, transform_targets
 from relaxir.dialect.lazy_calls import LazyCalls
-from relaxir.dialect.reference.arguments import entry_weights
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.reference.tuples import leaves, nested
 from relaxir.dialect.struct_info import TensorInfo, is_tensor
@@ -24,6 +23,7 @@ from relaxir.dialect.symbolic import Dim, Expr
 from relaxir.dialect.symbolic import evaluate as evaluate_dim
 from relaxir.dialect.traversal import nested_operations
 from relaxir.dialect.tuples import element_types
+from relaxir.dialect.weights import weight_types
 
 __all__ = ["arguments_for", "entry_functions", "prepare", "raw_weights", "run_entry"]
 
@@ -49,7 +49,7 @@ def raw_weights(module: ir.Operation, name: str, rng: np.random.Generator) -> di
     found = {r.name or f"weight{r.index}": _random(r.value.type, rng) for r in reads}
     for function in sorted(entry_functions(module), key=lambda f: name_of(f) == name):
         source = _transform_of(module, name_of(function)) or function
-        found |= {n: _random(t, rng) for n, t in entry_weights(source).items()}
+        found |= {n: _random(t, rng) for n, t in weight_types(source).items()}
     return found
 
 
@@ -95,7 +95,7 @@ def _results(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any],
         assert index not in handed
         handed[index] = np.array(value)
 
-    wanted = {n: weights[n] for n in entry_weights(function)}
+    wanted = {n: weights[n] for n in weight_types(function)}
     results = evaluate(module, name_of(function), _inputs(function, inputs), wanted, provider, sink)
     return tuple(results) or tuple(handed[i] for i in sorted(handed))
 

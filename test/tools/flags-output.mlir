@@ -21,7 +21,7 @@
 // STDIN: loc("<stdin>":
 // ELIDED: dense_resource<__elided__>
 // NAMED: %sum = "relax.add"
-// SCRIPT: func @main(%0: f32[4]) -> (f32[4]) {
+// SCRIPT: func @main(%input0: f32[4]) -> (f32[4]) {
 // SCRIPT: add(%
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>

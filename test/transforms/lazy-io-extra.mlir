@@ -30,7 +30,7 @@
 // THERE-NEXT:    "relax.get_param"(%[[X]])
 
 // The weights move behind what is added, with their names.
-// OUT-LABEL: @main(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: !relax.output_sink, %arg2: tensor<4xf32> {relax.name = "e"}, %arg3: tensor<4xf32> {relax.name = "weight2"})
+// OUT-LABEL: @main(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: !relax.output_sink, %arg2: tensor<4xf32> {relax.name = "e"}, %arg3: tensor<4xf32> {relax.name = "c"}, %arg4: tensor<4xf32> {relax.name = "again"})
 // OUT-NEXT:    %[[S:.*]] = "relax.bind_argument"(%arg1, %arg0) {name = "x"}
 // OUT-NEXT:    %[[A:.*]] = "relax.add"(%arg2, %arg3)
 // OUT-NEXT:    "relax.set_output"(%[[S]], %[[A]]) {index = 0 : i64}
@@ -50,7 +50,7 @@ func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tenso
   %1 = "relax.constant"() {value = dense<1.0> : tensor<4xf32>} : () -> tensor<4xf32>
   return %0, %1, %0 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
-func.func @main(%x: tensor<4xf32> {relax.name = "x"}, %e: tensor<4xf32> {relax.name = "e"}, %c: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<4xf32> {relax.name = "x"}, %e: tensor<4xf32> {relax.name = "e"}, %c: tensor<4xf32> {relax.name = "c"}, %d: tensor<4xf32> {relax.name = "again"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.add"(%e, %c) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -35,7 +35,8 @@ func.func @main_transform_params(%a: tensor<?x4xf32, {sym = ["m"]}> {relax.name 
   %1 = "relax.exp"(%a) : (tensor<?x4xf32, {sym = ["m"]}>) -> tensor<?x4xf32, {sym = ["m"]}>
   return %c, %1, %0 : tensor<4xf32>, tensor<?x4xf32, {sym = ["m"]}>, tensor<4xf16, {vdevice = "cuda:0"}>
 }
-func.func @main(%x: tensor<4xf32>, %c: tensor<4xf32> {relax.name = "c"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<4xf32>, %c: tensor<4xf32> {relax.name = "c"}, %a: tensor<?x4xf32, {sym = ["m"]}> {relax.name = "a.exp"}, %b: tensor<4xf16, {vdevice = "cuda:0"}> {relax.name = "b.astype"})
+    -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
   return %c : tensor<4xf32>
 }
 

@@ -13,7 +13,6 @@
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main extra-get=w})' 2>&1 | filecheck %s --check-prefix=WEIGHT
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main extra-get=x:i64})' 2>&1 | filecheck %s --check-prefix=OTHER
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{functions=main addressing=name})' 2>&1 | filecheck %s --check-prefix=NAMELESS
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{functions=twice addressing=name})' 2>&1 | filecheck %s --check-prefix=SAME
 
 // CALLBACK:   error: expected one of 'arguments', 'functions' for option 'callback', got 'python'
 // ADDRESSING: error: expected one of 'both', 'index', 'name' for option 'addressing', got 'hash'
@@ -28,12 +27,8 @@
 // WEIGHT:     error: 'func.func' op expected 'w' to be an input of @main, got a weight
 // OTHER:      error: 'func.func' op expected the input 'x' of @main to be of type i64, got tensor<4xf32>
 // NAMELESS:   error: 'func.func' op expected a name of its own for every result of @main, got none for result 0
-// SAME:       error: 'func.func' op expected a name of its own for every result of @twice, got 'a' twice
 func.func @main(%x: tensor<4xf32> {relax.name = "x"}, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.add"(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
-}
-func.func @twice(%x: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "a"}, tensor<4xf32> {relax.name = "a"}) attributes {relax.num_input = 1 : i64} {
-  return %x, %x : tensor<4xf32>, tensor<4xf32>
 }
 func.func private @declared(tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 0 : i64}

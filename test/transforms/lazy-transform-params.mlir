@@ -13,7 +13,7 @@
 // CHECK-NEXT:    "relax.set_output"(%arg1, %4) {index = 0 : i64, name = "c"}
 // CHECK-NEXT:    return
 // Inference and other functions with weights never become lazy.
-// CHECK:       @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32> {relax.name = "c"})
+// CHECK:       @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32> {relax.name = "c"}, %arg2: tensor<4xf32> {relax.name = "a.exp"}, %arg3: tensor<4xf16> {relax.name = "b.astype"})
 // CHECK:       @other(%arg0: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
 func.func @main_transform_params(%a: tensor<4xf32> {relax.name = "a"}, %b: tensor<4xf32> {relax.name = "b"}, %c: tensor<4xf32> {relax.name = "c"})
     -> (tensor<4xf32> {relax.name = "c"}, tensor<4xf32> {relax.name = "a.exp"}, tensor<4xf16> {relax.name = "b.astype"})
@@ -22,7 +22,8 @@ func.func @main_transform_params(%a: tensor<4xf32> {relax.name = "a"}, %b: tenso
   %1 = "relax.exp"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return %c, %1, %0 : tensor<4xf32>, tensor<4xf32>, tensor<4xf16>
 }
-func.func @main(%x: tensor<4xf32>, %c: tensor<4xf32> {relax.name = "c"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<4xf32>, %c: tensor<4xf32> {relax.name = "c"}, %a: tensor<4xf32> {relax.name = "a.exp"}, %b: tensor<4xf16> {relax.name = "b.astype"}) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   return %c : tensor<4xf32>
 }
 func.func @other(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
