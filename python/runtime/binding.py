@@ -5,19 +5,20 @@ from __future__ import annotations
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array
 from .manifest import Manifest
-from .sources import WeightSource, open_source, problems_text, weight_problems
+from .sources import AGAIN, WeightSource, open_source, problems_text, weight_problems
 
 __all__ = ["prepared_arrays"]
 
 
-def prepared_arrays(manifest: Manifest, weights: object) -> dict[str, Array]:
+def prepared_arrays(manifest: Manifest, weights: object, verify: bool = False) -> dict[str, Array]:
     """The arrays to bind: views of a mapped file, or the mapping's own.
 
     Weights must carry the executable's fingerprint: a raw weight of the same name and shape is not a prepared one, and using it
     gives wrong numbers without an error (apache/tvm#17207). Only where preparation changes nothing may raw weights be bound.
 
     Raises:
-        RelaxError: the weights are raw, prepared for another executable, or not exactly the expected tensors (all listed).
+        RelaxError: the weights are raw, prepared for another executable, damaged, or not exactly the expected tensors (all
+            are listed).
     """
     source = open_source(weights)
     if source.fingerprint is None and not manifest.is_identity:
@@ -25,14 +26,23 @@ def prepared_arrays(manifest: Manifest, weights: object) -> dict[str, Array]:
     if source.fingerprint is not None and source.fingerprint != manifest.fingerprint:
         raise RelaxError(
             f"{source.description}: expected weights prepared for this executable (fingerprint {manifest.fingerprint[:12]}), "
-            f"got weights prepared for another one (fingerprint {source.fingerprint[:12]}): prepare the raw weights again"
+            f"got weights prepared for another one (fingerprint {source.fingerprint[:12]}): {AGAIN}"
         )
     problems = weight_problems(manifest.prepared_weights, source)
     if source.fingerprint is not None:
         problems += [f"weight '{n}': expected none of this name, got one" for n in source if n not in manifest.prepared_weights]
     if problems:
         raise RelaxError(problems_text(source.description, problems, len(manifest.prepared_weights)))
+    if source.fingerprint is not None or verify:
+        _check_bytes(source, list(manifest.prepared_weights), verify)
     return {name: source.get(name) for name in manifest.prepared_weights}
+
+
+def _check_bytes(source: WeightSource, names: list[str], whole: bool) -> None:
+    damaged = source.damaged(names, whole)
+    if damaged:
+        lines = [f"weight '{name}': expected the bytes that prepare wrote, got others: {AGAIN}" for name in damaged]
+        raise RelaxError(problems_text(source.description, lines, len(names)))
 
 
 def _raw_text(manifest: Manifest, source: WeightSource) -> str:

@@ -24,7 +24,7 @@ from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
 from .manifest import Manifest, StepSpec, total_bytes
 from .scratch import Scratch
-from .sources import FINGERPRINT, PreparedWeights, WeightSource, open_source, problems_text, weight_problems
+from .sources import FINGERPRINT, PreparedWeights, WeightSource, open_source, problems_text, spec_problem, weight_problems
 from .threads import work_alone
 
 __all__ = ["PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
@@ -69,6 +69,10 @@ class PrepareReport:
     peak_bytes: int
     extra_weights: tuple[str, ...]
 
+    def __fspath__(self) -> str:
+        """A report stands for the file: ``exe.bind(exe.prepare(src, dst))``."""
+        return self.path
+
     def __str__(self) -> str:
         skipped = f", {self.steps_skipped} done before" if self.steps_skipped else ""
         extra = f", {len(self.extra_weights)} weights not used" if self.extra_weights else ""
@@ -93,10 +97,11 @@ def prepare_to_file(
     _check_not_source(source, path)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     metadata = {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": _version()}
-    with StreamWriter(path, specs, metadata, resume_key=source.identity) as writer:
+    with StreamWriter(path, specs, metadata, resume_key=source.identity, checksums=True) as writer:
         todo = [s for s in manifest.steps if not writer.done.issuperset(s.sets)]
         stream = _Stream(manifest, functions, source, _FileSink(writer), todo, progress)
         stream.run(jobs)
+        source.check_unchanged()
     return PrepareReport(
         path,
         total_bytes(manifest.raw_weights),
@@ -117,6 +122,7 @@ def prepare_in_memory(
     source = _checked_source(manifest, src, jobs)
     sink = _MemorySink()
     _Stream(manifest, functions, source, sink, list(manifest.steps), progress).run(jobs)
+    source.check_unchanged()
     return PreparedWeights({name: sink.arrays[name] for name in manifest.prepared_weights}, manifest.fingerprint)
 
 
@@ -128,7 +134,7 @@ def _checked_source(manifest: Manifest, src: object, jobs: int) -> WeightSource:
     found = source.fingerprint
     if found is not None:
         raise RelaxError(f"{what}: expected raw weights, got weights that are already prepared (fingerprint {found[:12]})")
-    problems = weight_problems(manifest.raw_weights, source)
+    problems = weight_problems(manifest.raw_weights, source, names_only=source.is_lazy)
     if problems:
         raise RelaxError(problems_text(what, problems, len(manifest.raw_weights)))
     return source
@@ -308,7 +314,8 @@ class _Stream:
         specs = [self._manifest.prepared_weights[n].array for n in step.sets if step.symbol is not None]
         weights, results = self._bytes(self._manifest.raw_weights, step.gets), self._sink.buffer_bytes(specs)
         self._hold(weights + buffers.make_room(weights, step.arena_bytes, results))
-        inputs = [as_argument(self._source.get(name)) for name in step.gets]
+        self._source.check_unchanged(step.gets)
+        inputs = [self._input(name) for name in step.gets]
         if step.symbol is None:
             for name, array in zip(step.sets, inputs, strict=True):
                 self._sink.copy(name, array)
@@ -318,6 +325,14 @@ class _Stream:
         invoke(self._functions(step.symbol), tensors, _NO_SYMBOLS, buffers.arena, f"preparation of {', '.join(step.sets)}")
         for name, array in zip(step.sets, outputs, strict=True):
             self._sink.put(name, array)
+
+    def _input(self, name: str) -> Array:
+        """A raw weight as compiled code takes it; what a mapping gives may differ from what it gave before."""
+        array = self._source.get(name)
+        problem = spec_problem(name, self._manifest.raw_weights[name], ArraySpec.of(array))
+        if problem is not None:
+            raise RelaxError(problems_text(self._source.description, [problem], 1))
+        return as_argument(array)
 
     def _hold(self, count: int) -> None:
         """Enters what this thread holds while its next step runs."""

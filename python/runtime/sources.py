@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, to_numpy
+from ..weights.checksums import CHECKSUMS, SAMPLES, separated
 from ..weights.safetensors import Checkpoint
 from .manifest import WeightSpec
 
 __all__ = [
-    "FINGERPRINT", "CheckpointSource", "MappingSource", "PreparedWeights", "WeightSource", "open_source", "problems_text",
-    "weight_problems",
+    "AGAIN", "FINGERPRINT", "CheckpointSource", "MappingSource", "PreparedWeights", "WeightSource", "open_source",
+    "problems_text", "spec_problem", "weight_problems",
 ]  # fmt: skip
+
+#: What to do about prepared weights that are not right.
+AGAIN = "prepare the raw weights again"
 
 #: The metadata key that ties a prepared file to the executable it is made for.
 FINGERPRINT = "relaxir.fingerprint"
@@ -38,15 +44,16 @@ class CheckpointSource:
     Attributes:
         description: how errors name it.
         fingerprint: of the executable they were prepared for; None for raw weights.
-        identity: changes when the content does; None when that cannot be told.
+        is_lazy: whether looking at a tensor may make it, which takes time and memory.
         files: paths that must not be written to.
     """
+
+    is_lazy = False
 
     def __init__(self, checkpoint: Checkpoint):
         self._checkpoint = checkpoint
         self.description = f"'{checkpoint.path}'"
         self.fingerprint = checkpoint.metadata.get(FINGERPRINT)
-        self.identity: str | None = checkpoint.identity
         self.files = checkpoint.files
 
     def __iter__(self) -> Iterator[str]:
@@ -61,6 +68,27 @@ class CheckpointSource:
     def get(self, name: str) -> Array:
         return self._checkpoint.get(name)
 
+    @property
+    def identity(self) -> str | None:
+        """Changes when the content does; None when that cannot be told."""
+        return self._checkpoint.identity
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        self._checkpoint.check_unchanged(names)
+
+    def damaged(self, names: Sequence[str], whole: bool) -> list[str]:
+        """The tensors whose bytes are not what was prepared: all read whole, or the ends of some.
+
+        Raises:
+            RelaxError: the file has no checksums, or not as many as tensors.
+        """
+        text = self._checkpoint.metadata.get(CHECKSUMS)
+        if text is None:
+            raise RelaxError(f"{self.description}: expected checksums of {len(names)} tensors, got none: {AGAIN}")
+        known = separated(text, names, self.description)
+        chosen = names if whole else names[:: -(-len(names) // SAMPLES) or 1]
+        return self._checkpoint.damaged({name: known[name] for name in chosen}, whole)
+
     def prefetch(self, name: str) -> None:
         self._checkpoint.prefetch(name)
 
@@ -69,32 +97,56 @@ class CheckpointSource:
 
 
 class MappingSource:
-    """A mapping from names to arrays of any library; the attributes are those of :class:`CheckpointSource`."""
+    """A mapping from names to arrays of any library; the attributes are those of :class:`CheckpointSource`.
+
+    A mapping may make its tensors when they are asked for: each is asked for once, and kept until it is released.
+    """
+
+    identity: str | None = None
 
     def __init__(self, mapping: Mapping[str, object]):
         self._mapping = mapping
+        self._names = dict.fromkeys(mapping)
+        self._kept: dict[str, Array] = {}
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self.is_lazy = type(mapping).__getitem__ is not dict.__getitem__
         self.description = "weights"
         self.fingerprint: str | None = getattr(mapping, "fingerprint", None)
-        self.identity: str | None = None
         self.files: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._mapping)
+        return iter(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._mapping
+        return name in self._names
 
     def spec(self, name: str) -> ArraySpec:
-        return ArraySpec.of(self.get(name))
+        return ArraySpec.of(self.get(name) if self.is_lazy else self._made(name))
 
     def get(self, name: str) -> Array:
+        with self._locks[name]:
+            found = self._kept.get(name)
+            if found is None:
+                found = self._kept[name] = self._made(name)
+            return found
+
+    def _made(self, name: str) -> Array:
         return to_numpy(self._mapping[name], f"weight '{name}'")
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        """Nothing to do: there is no file."""
+
+    def damaged(self, names: Sequence[str], whole: bool) -> list[str]:
+        """None: arrays in memory have no checksums. Raises RelaxError when it is asked for."""
+        if whole:
+            raise RelaxError(f"{self.description}: expected a file to verify, got a mapping, which has no checksums")
+        return []
 
     def prefetch(self, name: str) -> None:
         """Nothing to do: it is in memory."""
 
     def release(self, name: str) -> None:
-        """Nothing to do: the caller owns it."""
+        self._kept.pop(name, None)
 
 
 WeightSource = CheckpointSource | MappingSource
@@ -111,18 +163,25 @@ def open_source(source: object) -> WeightSource:
     raise RelaxError(f"expected weights as a path, a Checkpoint or a mapping from names to arrays, got {type(source).__name__}")
 
 
-def weight_problems(expected: Mapping[str, WeightSpec], source: WeightSource) -> list[str]:
+def weight_problems(expected: Mapping[str, WeightSpec], source: WeightSource, names_only: bool = False) -> list[str]:
     """One line for every expected weight that is missing or looks different, with expected and got."""
-    return [line for name, weight in expected.items() if (line := _problem(name, weight, source))]
+    return [line for name, weight in expected.items() if (line := _problem(name, weight, source, names_only))]
 
 
-def _problem(name: str, weight: WeightSpec, source: WeightSource) -> str | None:
+def _problem(name: str, weight: WeightSpec, source: WeightSource, name_only: bool) -> str | None:
     if name not in source:
         return f"weight '{name}': expected {weight.array}, got none"
+    if name_only:
+        return None
     try:
         got = source.spec(name)
     except RelaxError as error:  # a dtype that NumPy lacks: one line among the others
         return str(error)
+    return spec_problem(name, weight, got)
+
+
+def spec_problem(name: str, weight: WeightSpec, got: ArraySpec) -> str | None:
+    """What is wrong with how a weight looks, if anything."""
     return None if got == weight.array else f"weight '{name}': expected {weight.array}, got {got}"
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import hashlib
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, to_numpy
+from .checksums import PAGE, SAMPLES, Checksum, sample
 from .files import inside, open_regular, os_errors, path_text, read_bytes
 from .header import Header, TensorEntry, parse_header, read_prefix
 from .json_text import parse_json
@@ -38,7 +42,37 @@ class _File:
             length = read_prefix(file.read(8), self.size, path)
             self.header: Header = parse_header(file.read(length), self.size, path)
             self.map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
-        self.identity = f"{os.path.realpath(path)} {self.size} {status.st_mtime_ns} {self.header.digest}"
+        self._status = status
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """What tells this file from another, or from what it was before: times and numbers of the system, header, samples."""
+        status = self._status
+        known = (self.size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, self.header.digest, self._sampled())
+        return " ".join(map(str, (os.path.realpath(self.path), *known)))
+
+    def _sampled(self) -> str:
+        """A digest of the first and last page of up to so many tensors, evenly distributed over the file."""
+        digest, tensors = hashlib.sha256(), self.header.tensors
+        with memoryview(self.map) as content:
+            for name in islice(tensors, 0, None, -(-len(tensors) // SAMPLES) or 1):
+                entry = tensors[name]
+                digest.update(content[entry.begin : min(entry.end, entry.begin + PAGE)])
+                digest.update(content[max(entry.begin, entry.end - PAGE) : entry.end])
+        self.advise(mmap.MADV_DONTNEED, 0, self.size)
+        return digest.hexdigest()
+
+    def check_unchanged(self) -> None:
+        """Raises RelaxError when the mapped file is not what was opened any more; one that took its place is another matter."""
+        try:
+            now = os.stat(self.path)
+        except OSError:  # gone: what is mapped is still there
+            return
+        was = self._status
+        same_file = (now.st_dev, now.st_ino) == (was.st_dev, was.st_ino)
+        if same_file and (now.st_size, now.st_mtime_ns) != (was.st_size, was.st_mtime_ns):
+            got = f"{now.st_size} bytes instead of {was.st_size}" if now.st_size != was.st_size else "one that was written to"
+            raise RelaxError(f"'{self.path}': expected a file that stays as it is while it is read, got {got}")
 
     def advise(self, option: int, begin: int, end: int) -> None:
         """Tells the kernel about whole pages of a byte range; the range may be empty."""
@@ -54,7 +88,6 @@ class Checkpoint:
     Attributes:
         path: what was opened.
         metadata: the ``__metadata__`` entries on which all files agree.
-        identity: changes when any of the files does (path, size, time of change, header).
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -72,7 +105,6 @@ class Checkpoint:
             self._where = _open_shards(index)
             self._files = list(dict.fromkeys(self._where.values()))
         self._names: Mapping[str, object] = self._files[0].header.tensors if self._where is None else self._where
-        self.identity = "\n".join(f.identity for f in self._files)
         self.metadata = _common([f.header.metadata for f in self._files])
 
     def __iter__(self) -> Iterator[str]:
@@ -83,6 +115,16 @@ class Checkpoint:
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
+
+    @property
+    def identity(self) -> str:
+        """Changes when any of the files does: its path, inode, size, times, header, or the ends of its tensors (up to 256)."""
+        return "\n".join(f.identity for f in self._files)
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        """Raises RelaxError when a file (of these tensors) is not what was opened any more."""
+        for file in self._files if names is None else {self._find(name)[0] for name in names}:
+            file.check_unchanged()
 
     @property
     def nbytes(self) -> int:
@@ -116,6 +158,30 @@ class Checkpoint:
         """Gives a tensor's whole pages back to the system; views of it stay valid and read them again."""
         file, entry = self._find(name)
         file.advise(mmap.MADV_DONTNEED, -(-entry.begin // mmap.PAGESIZE) * mmap.PAGESIZE, entry.end)
+
+    def damaged(self, checksums: Mapping[str, Checksum], whole: bool) -> list[str]:
+        """The tensors among these whose bytes do not have their checksum: by their ends, or by everything."""
+        if not whole:
+            for name in checksums:
+                self._prefetch_ends(name)
+        found = [name for name, checksum in checksums.items() if not self._agrees(name, checksum, whole)]
+        if not whole:  # around each page that was touched the system has mapped others
+            for file in self._files:
+                file.advise(mmap.MADV_DONTNEED, 0, file.size)
+        return found
+
+    def _agrees(self, name: str, checksum: Checksum, whole: bool) -> bool:
+        spec = self.spec(name)
+        file, entry = self._find(name)
+        with memoryview(file.map) as mapped, mapped[entry.begin : entry.end] as content:
+            if whole:
+                return Checksum.of(name, spec, content) == checksum
+            return sample(name, spec, content) == checksum.sample
+
+    def _prefetch_ends(self, name: str) -> None:
+        file, entry = self._find(name)
+        for at in {entry.begin, max(entry.begin, entry.end - PAGE)}:
+            file.advise(mmap.MADV_WILLNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, min(at + PAGE, entry.end))
 
     def _find(self, name: str) -> tuple[_File, TensorEntry]:
         if name not in self._names:

@@ -1,7 +1,8 @@
 """Writes a safetensors file as a stream: all specs first, then tensors in any order from any thread; survives a kill.
 
-The file grows as ``<path>.partial`` with its journal ``<path>.journal`` (a key, then the tensors that are durably written, one
-JSON string a line) and is renamed when complete. Opened again with the same specs, metadata and resume key, it continues.
+The file grows as ``<path>.partial`` with its journal ``<path>.journal`` (a key, then the tensors that are durably written with
+their checksums, one JSON list a line) and is renamed when complete. Opened again with the same specs, metadata and resume key,
+it continues with what is still as it was written.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import errno
 import fcntl
 import hashlib
 import json
+import mmap
 import os
 import threading
+import zlib
 from collections.abc import Mapping
 from types import TracebackType
+from typing import cast
 
 import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
+from .checksums import CHECKSUMS, Checksum, chunks, combined, placeholder, sample, start
 from .files import open_own, os_errors, path_text, sync_folder, written_path
 from .header import Layout, plan_layout
 
@@ -49,6 +54,7 @@ class StreamWriter:
         metadata: Mapping[str, str] | None = None,
         *,
         resume_key: str | None = None,
+        checksums: bool = False,
         flush_bytes: int = _FLUSH_BYTES,
     ):
         """Lays the file out and takes its space on disk, or continues an interrupted one.
@@ -59,6 +65,7 @@ class StreamWriter:
             metadata: strings for the header.
             resume_key: says what the tensors are made from; a partial file of the same specs, metadata and key is continued.
                 None always starts afresh and leaves nothing behind when it fails.
+            checksums: whether the metadata gets those of all tensors (:mod:`.checksums`).
             flush_bytes: how much may be lost and written again after a crash.
 
         Raises:
@@ -69,9 +76,13 @@ class StreamWriter:
         self.done: set[str] = set()
         self._partial, self._journal = working_files(self._target)
         self._specs = dict(specs)
-        self._layout: Layout = plan_layout(self._specs, metadata or {}, self.path)
+        self._metadata = dict(metadata or {})
+        if checksums:
+            self._metadata[CHECKSUMS] = placeholder(len(self._specs))
+        self._layout: Layout = plan_layout(self._specs, self._metadata, self.path)
         self._resumable = resume_key is not None
         self._key = hashlib.sha256(self._layout.prefix + (resume_key or "").encode()).hexdigest()
+        self._checksums: dict[str, str] | None = {} if checksums or self._resumable else None
         self._flush_bytes = flush_bytes
         self._lock = threading.Lock()
         self._written: set[str] = set()
@@ -113,8 +124,10 @@ class StreamWriter:
             if name in self._written or name in self.done:
                 raise RelaxError(f"'{self.path}': tensor {name!r}: expected it once, got it twice")
             self._written.add(name)
-        self._write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, self._layout.offsets[name])
+        checksum = self._write_tensor(name, spec, _bytes_of(name, array))
         with self._lock:
+            if self._checksums is not None:
+                self._checksums[name] = str(checksum)
             self._pending.append(name)
             self._pending_bytes += spec.nbytes
             if self._pending_bytes >= self._flush_bytes:
@@ -131,6 +144,8 @@ class StreamWriter:
         try:
             with self._lock:
                 self._flush()
+            if CHECKSUMS in self._metadata:
+                self._write_checksums()
             with os_errors("write", self.path):
                 os.fsync(self._file)
                 os.replace(self._partial, self._target)
@@ -175,7 +190,7 @@ class StreamWriter:
 
     def _start(self) -> int:
         """Continues when the journal is of the same key; else takes the space and writes the header and a new journal."""
-        self.done = self._journaled() if self._resumable else set()
+        self.done = self._unharmed(self._journaled()) if self._resumable else set()
         if not self.done:
             self._begin()
         journal = open_own(self._journal)
@@ -209,26 +224,78 @@ class StreamWriter:
                 _preallocate(self._file, size)
             os.ftruncate(self._file, size)
 
-    def _journaled(self) -> set[str]:
+    def _journaled(self) -> dict[str, Checksum]:
         """The tensors that a previous run wrote, when its key and its file match ours. A torn last line is dropped."""
         try:
             if not os.path.lexists(self._journal):
-                return set()
+                return {}
             with os.fdopen(open_own(self._journal), "rb") as file:
                 text = file.read()
         except OSError:
-            return set()
+            return {}
         self._journal_bytes = text.rfind(b"\n") + 1
-        key, *names = text[: self._journal_bytes].split(b"\n")[:-1] or [b""]
-        prefix = self._layout.prefix
+        key, *lines = text[: self._journal_bytes].split(b"\n")[:-1] or [b""]
         if key.decode(errors="replace") != self._key or os.fstat(self._file).st_size != self._layout.size:
-            return set()
-        if os.pread(self._file, len(prefix), 0) != prefix:
-            return set()
+            return {}
+        if not self._has_our_prefix():
+            return {}
         try:
-            return {json.loads(n) for n in names} & set(self._specs)
-        except (ValueError, TypeError):
-            return set()
+            found = dict(json.loads(line) for line in lines)
+            return {name: Checksum.parse(text) for name, text in found.items() if name in self._specs}
+        except (ValueError, TypeError, AttributeError):
+            return {}
+
+    def _has_our_prefix(self) -> bool:
+        """Whether the file begins as ours will; one that was killed at its end has its checksums already."""
+        prefix, found = self._layout.prefix, os.pread(self._file, len(self._layout.prefix), 0)
+        begin, end = self._checksums_place()
+        return found[:begin] == prefix[:begin] and found[end:] == prefix[end:]
+
+    def _checksums_place(self) -> tuple[int, int]:
+        """Where in the file they are."""
+        text = json.dumps(self._metadata.get(CHECKSUMS, "")).encode()
+        key = json.dumps(CHECKSUMS).encode() + b":"
+        begin = self._layout.prefix.find(key + text) + len(key) + 1 if CHECKSUMS in self._metadata else 0
+        return begin, begin + len(text) - 2
+
+    def _write_checksums(self) -> None:
+        begin, _ = self._checksums_place()
+        self._write(memoryview(combined(cast("dict[str, str]", self._checksums)).encode()), begin)
+
+    def _unharmed(self, journaled: Mapping[str, Checksum]) -> set[str]:
+        """Those that are still what was written; a disk may have lost, or somebody changed, what the journal says is there."""
+        kept = {name: str(c) for name, c in journaled.items() if self._checksum_in_file(name) == c}
+        self._checksums = kept
+        return set(kept)
+
+    def _checksum_in_file(self, name: str) -> Checksum:
+        spec, offset = self._specs[name], self._layout.offsets[name]
+        with os_errors("read", self._partial):
+            if not spec.nbytes:
+                return Checksum.of(name, spec, memoryview(b""))
+            page = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+            length = offset + spec.nbytes - page
+            with (
+                mmap.mmap(self._file, length, access=mmap.ACCESS_READ, offset=page) as mapped,
+                memoryview(mapped) as view,
+                view[offset - page :] as content,
+            ):
+                found = Checksum.of(name, spec, content)
+            self._drop_cache(offset, spec.nbytes)
+        return found
+
+    def _write_tensor(self, name: str, spec: ArraySpec, content: memoryview) -> Checksum | None:
+        """Writes a tensor's bytes, and returns their checksum where one is wanted."""
+        offset = self._layout.offsets[name]
+        if self._checksums is None:
+            self._write(content, offset)
+            return None
+        whole = start(name, spec)
+        for chunk in chunks(content):
+            whole = zlib.crc32(chunk, whole)
+            self._write(chunk, offset)
+            offset += len(chunk)
+        return Checksum(sample(name, spec, content), whole)
 
     def _write(self, view: memoryview, offset: int) -> None:
         with os_errors("write", self._partial):
@@ -242,7 +309,8 @@ class StreamWriter:
             return
         with os_errors("write", self._partial):
             _sync_data(self._file)
-            os.write(self._journal_file, "".join(json.dumps(n) + "\n" for n in self._pending).encode())
+            known = self._checksums or {}
+            _write_all(self._journal_file, "".join(json.dumps([n, known.get(n)]) + "\n" for n in self._pending).encode())
             _sync_data(self._journal_file)
             for name in self._pending:
                 self._drop_cache(self._layout.offsets[name], self._specs[name].nbytes)
@@ -259,6 +327,18 @@ class StreamWriter:
         self._closed = True
         os.close(self._file)
         os.close(self._journal_file)
+
+
+def _bytes_of(name: str, array: Array) -> memoryview:
+    try:
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    except MemoryError:
+        raise RelaxError(f"tensor {name!r}: expected memory for {ArraySpec.of(array)}, got none") from None
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 def working_files(path: str) -> tuple[str, str]:

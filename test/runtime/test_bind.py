@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from relaxir import RelaxError
 from relaxir.runtime.executable import Executable, PreparedWeights
-from relaxir.weights import write_safetensors
-from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
+from relaxir.weights import ArraySpec, Checkpoint, write_safetensors
+from relaxir.weights.checksums import Checksum
+from support.hand_compiled import doubling, entry, executable_of, manifest, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 MARK = {"relaxir.fingerprint": "f00d" * 16}
@@ -103,10 +106,122 @@ def test_raw_weights_bind_where_preparation_changes_nothing(tmp_path: Path) -> N
 
 def test_misaligned_weights_are_copied(tmp_path: Path) -> None:
     """Files of other writers may put a tensor anywhere."""
-    text = b'{"__metadata__":{"relaxir.fingerprint":"%s"},"bias":{"dtype":"I8","shape":[3],"data_offsets":[0,3]},' % (
-        b"f00d" * 16
-    )
-    text += b'"w":{"dtype":"F32","shape":[4],"data_offsets":[3,19]}}'
-    data = bytes(3) + np.array([1, 1, 2, 2], np.float32).tobytes()
+    tensors = {"bias": np.zeros(3, np.int8), "w": np.array([1, 1, 2, 2], np.float32)}
+    checksums = "".join(str(Checksum.of(n, ArraySpec.of(a), memoryview(a.tobytes()))) for n, a in tensors.items())
+    header = {
+        "__metadata__": {**MARK, "relaxir.checksums": checksums},
+        "bias": {"dtype": "I8", "shape": [3], "data_offsets": [0, 3]},
+        "w": {"dtype": "F32", "shape": [4], "data_offsets": [3, 19]},
+    }
+    text, data = json.dumps(header).encode(), b"".join(a.tobytes() for a in tensors.values())
     (tmp_path / "odd.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
     assert scaled_executable().bind(tmp_path / "odd.safetensors")(ONES).tolist() == [[1, 1, 2, 2]] * 2
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+LARGE = 5000  # elements of 4 bytes: three pages and more
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Path:
+    """Weights ``p0`` to ``p2`` of five pages each, prepared."""
+    path = tmp_path / "p.safetensors"
+    doubling(3, LARGE).prepare({f"w{i}": np.full(LARGE, i + 1, np.float32) for i in range(3)}, path)
+    return path
+
+
+def flip(path: Path, at: int, bit: int = 0) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        (byte,) = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def test_damage_is_found_by_verifying_and_at_the_ends_always(prepared: Path) -> None:
+    executable = doubling(3, LARGE)
+    executable.bind(prepared, verify=True)
+    begin = 4096 + 4 * LARGE  # of p1
+    cases = {0: True, 4095: True, 4096: False, 2 * LARGE: False, 4 * LARGE - 4097: False, 4 * LARGE - 4096: True}
+    for offset, sampled in (cases | {4 * LARGE - 1: True}).items():
+        flip(prepared, begin + offset, offset % 8)
+        for verify in {True, not sampled}:
+            with pytest.raises(RelaxError, match=r"p.safetensors': weight 'p1': expected the bytes that prepare wrote, got"):
+                doubling(3, LARGE).bind(prepared, verify=verify or sampled)
+        if not sampled:  # as the documentation says
+            executable.bind(prepared)
+        flip(prepared, begin + offset, offset % 8)
+    executable.bind(prepared, verify=True)
+
+
+def test_all_damaged_weights_are_listed(prepared: Path) -> None:
+    flip(prepared, 4096)
+    flip(prepared, 4096 + 12 * LARGE - 1)
+    text = r"p.safetensors': expected 3 weights, got 2 problems\n  weight 'p0': .*\n  weight 'p2': .* prepare the raw .* again$"
+    for weights in (prepared, Checkpoint(prepared)):
+        with pytest.raises(RelaxError, match=text):
+            doubling(3, LARGE).bind(weights)
+
+
+def test_damaged_headers_never_bind(prepared: Path) -> None:
+    """One bit of the header, anywhere: names, shapes and offsets, the fingerprint, the checksums."""
+    executable = doubling(3, LARGE)
+    content = prepared.read_bytes()
+    length = len(content[8:4096].rstrip())
+    text = content[8 : 8 + length]
+    free = {text.index(b'"format"') + i for i in range(20)} | {text.index(b'"relaxir.version"') + i for i in range(27)}
+    for at in range(0, length, 7):
+        flip(prepared, 8 + at, at % 7)
+        if at not in free:
+            with pytest.raises(RelaxError):
+                executable.bind(prepared, verify=True)
+        flip(prepared, 8 + at, at % 7)
+    executable.bind(prepared)
+
+
+def rewritten(path: Path, rename: dict[str, str], metadata: dict[str, str]) -> Path:
+    """The file as another tool may write it again: tensors in another order."""
+    checkpoint = Checkpoint(path)
+    tensors = {rename.get(n, n): checkpoint.get(n).copy() for n in reversed(list(checkpoint))}
+    other = path.with_name("q.safetensors")
+    save_file(tensors, other, {**checkpoint.metadata, **metadata})
+    return other
+
+
+def test_what_other_tools_write_again(prepared: Path) -> None:
+    executable = doubling(3, LARGE)
+    executable.bind(rewritten(prepared, {}, {}), verify=True)
+    with pytest.raises(RelaxError, match=r"got 2 problems\n  weight 'p0': expected the bytes .*\n  weight 'p2': expected"):
+        executable.bind(rewritten(prepared, {"p0": "p2", "p2": "p0"}, {}))
+    for checksums, message in (
+        ("0" * 47, "expected checksums of 3 tensors, got 2.9375: the file is damaged"),
+        ("x" * 48, "checksums: invalid literal for int.* the file is damaged"),
+        ("A" * 48, "checksums: expected 16 hexadecimal digits, got 'A+': the file is damaged"),
+    ):
+        with pytest.raises(RelaxError, match=message):
+            executable.bind(rewritten(prepared, {}, {"relaxir.checksums": checksums}))
+
+
+def test_files_without_checksums(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "old.safetensors", RAW, MARK)
+    with pytest.raises(RelaxError, match=r"old.safetensors': expected checksums of 2 tensors, got none: prepare the raw"):
+        scaled_executable().bind(tmp_path / "old.safetensors")
+    raw = {"w": np.array(7, np.int16)}
+    write_safetensors(tmp_path / "raw.safetensors", raw)
+    with pytest.raises(RelaxError, match="expected checksums of 1 tensors, got none"):
+        unlifted().bind(tmp_path / "raw.safetensors", verify=True)
+    with pytest.raises(RelaxError, match="weights: expected a file to verify, got a mapping, which has no checksums"):
+        scaled_executable().bind(scaled_executable().prepare(RAW), verify=True)
+
+
+def test_binding_looks_at_a_bounded_number_of_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(Checkpoint, "_agrees", lambda self, name, checksum, whole: seen.append(1) or True)
+    path = tmp_path / "p.safetensors"
+    executable = doubling(700, 4)
+    executable.prepare({f"w{i}": np.zeros(4, np.float32) for i in range(700)}, path)
+    executable.bind(path)
+    assert len(seen) == 234  # every third
+    executable.bind(path, verify=True)
+    assert len(seen) == 234 + 700

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,8 @@ def test_file_to_file(tmp_path: Path) -> None:
     got = load_file(tmp_path / "out.safetensors")
     assert {n: a.tolist() for n, a in got.items()} == {"w": [2, 4, 6, 8], "bias": [1, 2, 3]}
     metadata = Checkpoint(tmp_path / "out.safetensors").metadata
+    checksums = metadata.pop("relaxir.checksums")
+    assert len(checksums) == 2 * 16
     assert metadata == {
         "format": "relaxir",
         "relaxir.fingerprint": executable.fingerprint,
@@ -223,6 +226,167 @@ def test_another_source_of_the_same_shapes_starts_afresh(tmp_path: Path) -> None
         executable.prepare(raw, out, 1, stop)
     report = executable.prepare(raw_file(tmp_path), out)
     assert report.steps_skipped == 0
+    assert is_doubled(out, 6)
+
+
+class Made(Mapping[str, object]):
+    """Makes its tensors when they are asked for, which is all that Mapping's own methods do, too."""
+
+    def __init__(self, tensors: dict[str, object]):
+        self.tensors, self.asked = tensors, Counter[str]()
+
+    def __getitem__(self, name: str) -> object:
+        self.asked[name] += 1
+        return self.tensors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+
+class MadeToo(dict[str, object]):
+    """The same, as a dictionary."""
+
+    asked: Counter[str]
+
+    def __getitem__(self, name: str) -> object:
+        self.asked[name] += 1
+        return super().__getitem__(name)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_mapping_makes_each_tensor_once(tmp_path: Path, jobs: int) -> None:
+    executable = doubling(6, 8)
+    tensors: dict[str, object] = {f"w{i}": np.full(8, i, np.float32) for i in range(6)}
+    too = MadeToo(tensors)
+    too.asked = Counter()
+    for mapping in (Made(tensors), too):
+        for prepare in (lambda m: executable.prepare(m, tmp_path / "o", jobs), lambda m: executable.prepare(m, jobs=jobs)):
+            mapping.asked.clear()
+            prepare(mapping)
+            assert mapping.asked == dict.fromkeys(tensors, 1)
+    assert is_doubled(tmp_path / "o", 6)
+    made = Made(executable.prepare(tensors))
+    made.fingerprint = executable.fingerprint
+    executable.bind(made)
+    assert made.asked == {f"p{i}": 1 for i in range(6)}
+
+
+def test_a_mapping_that_makes_something_else_is_refused_when_it_does(tmp_path: Path) -> None:
+    executable = scaled_executable()
+    with pytest.raises(RelaxError, match=r"^weights: weight 'w': expected f32\[4\], got f32\[3\]$"):
+        executable.prepare(Made({**RAW, "w": np.zeros(3, np.float32)}), tmp_path / "o")
+    with pytest.raises(RelaxError, match=r"^weights: weight 'bias': expected i8\[3\], got none$"):
+        executable.prepare(Made({"w": RAW["w"]}), tmp_path / "o")
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_prepare_returns_can_be_bound(tmp_path: Path) -> None:
+    ones = np.ones((2, 4), np.float32)
+    for prepared in (lambda e: e.prepare(RAW, tmp_path / "o"), lambda e: e.prepare(RAW)):
+        executable = scaled_executable()
+        assert executable.bind(prepared(executable))(ones).tolist() == [[2, 4, 6, 8]] * 2
+    report = scaled_executable().prepare(RAW, tmp_path / "o")
+    assert os.fspath(report) == report.path == str(tmp_path / "o")
+
+
+def change_times(path: Path, content: bytes) -> None:
+    """Another content with the size, the header and the time that the file had."""
+    before = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_checkpoint_of_equal_size_header_and_time_starts_afresh(tmp_path: Path, replaced: bool) -> None:
+    """Written over, or another file in its place: neither is mixed with what was prepared before."""
+
+    def stop(progress: PrepareProgress) -> None:
+        if progress.steps_done == 4:
+            raise StopError
+
+    raw, out = raw_file(tmp_path), tmp_path / "out.safetensors"
+    content = raw.read_bytes()
+    other = content[:-192] + np.full(48, 99, np.float32).tobytes()
+    change_times(raw, other)
+    executable = doubling(6, 8)
+    with pytest.raises(StopError):
+        executable.prepare(raw, out, 1, stop)
+    if replaced:
+        before = raw.stat()
+        (tmp_path / "new").write_bytes(content)
+        os.utime(tmp_path / "new", ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.replace(tmp_path / "new", raw)
+    else:
+        change_times(raw, content)
+    assert executable.prepare(raw, out).steps_skipped == 0
+    assert is_doubled(out, 6)
+
+
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_damaged_parts_of_an_interrupted_preparation_are_made_again(tmp_path: Path, place: str) -> None:
+    def stop(progress: PrepareProgress) -> None:
+        if progress.steps_done == 4:
+            raise StopError
+
+    raw, out = raw_file(tmp_path), tmp_path / "out.safetensors"
+    executable = doubling(6, 8)
+    with pytest.raises(StopError):
+        executable.prepare(raw, out, 1, stop)
+    at = {"first": 4096, "middle": 4096 + 32 + 13, "last": 4096 + 4 * 32 - 1}[place]
+    with open(f"{out}.partial", "r+b") as file:
+        file.seek(at)
+        (byte,) = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+    assert executable.prepare(raw, out).steps_skipped == 3
+    assert is_doubled(out, 6)
+    executable.bind(out, verify=True)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("change", "got"),
+    [
+        (lambda path: os.truncate(path, 4200), "4200 bytes instead of 4288"),
+        (lambda path: path.open("ab").write(b"x"), "4289 bytes instead of 4288"),
+        (lambda path: path.write_bytes(path.read_bytes()), "one that was written to"),
+    ],
+)
+def test_a_source_that_changes_meanwhile_is_refused(
+    tmp_path: Path, change: Callable[[Path], object], got: str, jobs: int
+) -> None:
+    raw, out = raw_file(tmp_path), tmp_path / "out.safetensors"
+    executable = doubling(6, 8)
+
+    def disturb(progress: PrepareProgress) -> None:
+        if progress.steps_done == 2:
+            change(raw)
+            os.utime(raw, ns=(1, 1))
+
+    for dst in (out, None):
+        with pytest.raises(RelaxError, match=f"raw.safetensors': expected a file that stays as it is .*, got {got}"):
+            executable.prepare(raw, dst, jobs, disturb)
+        raw_file(tmp_path)
+    assert not out.exists()
+    assert executable.prepare(raw, out).steps_skipped == 0
+    assert is_doubled(out, 6)
+
+
+def test_a_source_that_is_replaced_or_removed_meanwhile_is_still_read(tmp_path: Path) -> None:
+    raw, out = raw_file(tmp_path), tmp_path / "out.safetensors"
+    executable = doubling(6, 8)
+
+    def replace(progress: PrepareProgress) -> None:
+        if progress.steps_done == 1:
+            write_safetensors(raw, {f"w{i}": np.full(8, 99, np.float32) for i in range(6)})
+        if progress.steps_done == 2:
+            raw.unlink()
+
+    executable.prepare(raw, out, 1, replace)
     assert is_doubled(out, 6)
 
 
