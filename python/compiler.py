@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import warnings
 from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +19,7 @@ from .dialect.op import verifying_once
 from .dialect.pass_manager import verifying_at_end
 from .dialect.report import collecting
 from .module import Module
-from .object_cache import Entry, ObjectCache, key_of
+from .object_cache import EXPECTED, Entry, ObjectCache, key_of
 from .runtime.environment import cache_bytes, cache_directory
 
 if TYPE_CHECKING:
@@ -128,7 +129,12 @@ def _compiled(module: Module, target: Target, pipeline: str) -> Entry:
 
 
 def _cached(module: Module, target: Target, pipeline: str, cache: ObjectCache) -> Entry:
-    """Out of the cache, or compiled and kept there."""
+    """Out of the cache, or compiled and kept there; one that others can write to is not used."""
+    reason = cache.untrusted()
+    if reason is not None:
+        reason = f"{EXPECTED}, got {reason}"
+        warnings.warn(f"compiled code is not kept in '{cache.directory}': {reason}", stacklevel=3)
+        return _not_kept(_compiled(module, target, pipeline), cache, reason)
     # Locations belong to the key: reports name them.
     text = module.ir.operation.get_asm(enable_debug_info=True, assume_verified=True)
     key = key_of(_compiler(), repr(target), pipeline, json.dumps(module.report.as_json()), text)
@@ -139,11 +145,15 @@ def _cached(module: Module, target: Target, pipeline: str, cache: ObjectCache) -
     try:
         cache.put(key, entry)
     except OSError as error:
-        section = CacheSection(str(cache.directory), error.strerror or str(error))
-        report = entry.manifest["report"]
-        report = report | {"sections": [*report["sections"], section.as_json()]}
-        return Entry(entry.manifest | {"report": report}, entry.module_text, entry.object_code)
+        return _not_kept(entry, cache, error.strerror or str(error))
     return entry
+
+
+def _not_kept(entry: Entry, cache: ObjectCache, reason: str) -> Entry:
+    """The entry with a report that says why it is not in the cache."""
+    report = entry.manifest["report"]
+    report = report | {"sections": [*report["sections"], CacheSection(str(cache.directory), reason).as_json()]}
+    return Entry(entry.manifest | {"report": report}, entry.module_text, entry.object_code)
 
 
 @functools.cache

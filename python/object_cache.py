@@ -6,12 +6,14 @@ A cache is a directory; each entry is a file named by its key, ``objects/<2 digi
 
 Writers write a file beside it and rename that, so a reader sees all of an entry or none, and what several write at once is the
 same. An entry whose digest is wrong counts as missing, and is replaced. When the files exceed the limit, those go first that
-were not used for longest. The digest finds damage, not malice: as code does, the directory belongs to its user alone.
+were not used for longest. The digest finds damage, not malice: what is in the directory is executed, so one where others can
+put files is not used, and compilation goes on without (:mod:`.trust`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -22,13 +24,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Entry", "ObjectCache", "key_of"]
+from .dialect.errors import RelaxError
+from .trust import untrusted_file, untrusted_folder
+from .weights.files import open_regular
+
+__all__ = ["EXPECTED", "Entry", "ObjectCache", "key_of"]
 
 _DIGEST = hashlib.sha256().digest_size
 _LENGTH = 8
 
 # Making room goes on to this share of the limit, so that not every store has to look through the directory and delete.
 _KEPT = 0.9
+
+# The directory, the folder of all entries, and that of an entry.
+_OWN_FOLDERS = 3
+
+#: What a folder to execute code from is.
+EXPECTED = "expected a folder that only this user can write to"
 
 # Seconds after which a file beside an entry is no longer being written.
 _WRITING = 3600
@@ -67,26 +79,43 @@ class ObjectCache:
         self.directory = directory
         self._limit = limit
 
+    def untrusted(self) -> str | None:
+        """Which folder makes it unsafe to use this cache, and why; None when it is safe."""
+        return untrusted_folder(str(self.directory))
+
     def get(self, key: str) -> Entry | None:
-        """The entry; None when there is none that can be read, or it is damaged."""
+        """The entry; None when there is none that can be read, it is damaged, or others may have put it there."""
         path = self._path(key)
+        if untrusted_folder(str(path.parent), _OWN_FOLDERS) is not None:
+            return None
         try:
-            content = path.read_bytes()
+            with open_regular(str(path)) as file:
+                if untrusted_file(os.fstat(file.fileno()), str(path)) is not None:
+                    return None
+                content = file.read()
             entry = _unpacked(content)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (RelaxError, OSError, ValueError, KeyError, TypeError):
             return None
         with contextlib.suppress(OSError):  # its time is that of its last use; a directory that cannot be written has none
             os.utime(path)
         return entry
 
     def put(self, key: str, entry: Entry) -> None:
-        """Stores an entry that is not beyond the limit, and makes room. Raises OSError when it cannot be written."""
+        """Stores an entry that is not beyond the limit, and makes room.
+
+        Raises:
+            OSError: it cannot be written, or others may write there, too.
+        """
         content = _packed(entry)
         if len(content) > self._limit:
             return
         path = self._path(key)
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for folder in reversed((path.parent, *path.parent.parents)):
+            if not folder.exists():
+                folder.mkdir(mode=0o700, exist_ok=True)
+        reason = untrusted_folder(str(path.parent), _OWN_FOLDERS)
+        if reason is not None:
+            raise PermissionError(errno.EPERM, f"{EXPECTED}, got {reason}")
         handle, name = tempfile.mkstemp(prefix=f"{key}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:

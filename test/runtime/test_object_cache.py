@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
+import stat
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +20,7 @@ import relaxir as rx
 from relaxir import compiler
 from relaxir.object_cache import Entry, ObjectCache, key_of
 from relaxir.runtime import environment
+from relaxir.trust import untrusted_folder
 
 ENTRY = Entry({"version": 1, "shapes": [[1, "n"]], "text": "ä\ud800"}, "module {}", bytes(range(256)))
 LIMIT = 10_000
@@ -124,6 +131,108 @@ def test_a_read_only_directory_serves_what_it_has(directory, compilations, monke
     assert "was not kept" not in str(rx.compile(module()).report)
     assert len(compilations) == 1
     assert "was not kept" in str(rx.compile(module(8)).report)
+
+
+SOMEONE = 12345
+
+
+def others_own(folder: Path) -> None:
+    os.chown(folder, SOMEONE, -1)
+
+
+def others_write(folder: Path) -> None:
+    folder.chmod(0o777)
+
+
+def others_write_what_is_theirs(folder: Path) -> None:
+    """As in /tmp: others cannot replace what is ours, but what is not there yet they can put there."""
+    folder.chmod(0o1777)
+
+
+def a_group_writes(folder: Path) -> None:
+    os.chown(folder, -1, SOMEONE)
+    folder.chmod(0o770)
+
+
+@pytest.fixture
+def other_user(monkeypatch) -> Callable[[Path], None]:
+    """Gives a folder to another user; only root can, so for others the test's user is another one."""
+
+    def give(folder: Path) -> None:
+        if os.geteuid() == 0:
+            return others_own(folder)
+        monkeypatch.setattr(os, "geteuid", lambda: SOMEONE)
+
+    return give
+
+
+@pytest.mark.parametrize("spoil", [others_write, others_write_what_is_theirs, "other user"])
+@pytest.mark.parametrize("place", ["", "objects", "objects/??"])
+def test_a_directory_that_others_can_write_to_is_not_used(directory, compilations, other_user, spoil, place):
+    rx.compile(module())
+    (kept,) = files(directory)
+    before = kept.read_bytes()
+    (folder,) = directory.glob(place) if place else (directory,)
+    (other_user if spoil == "other user" else spoil)(folder)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        executable = rx.compile(module())
+    assert len(compilations) == 2  # not read
+    assert (files(directory), kept.read_bytes()) == ([kept], before)  # nor written
+    text = f"expected a folder that only this user can write to, got '{folder}', which "
+    assert text in str(executable.report)
+    assert [text in str(w.message) for w in caught if w.category is UserWarning] == [True] * (not place)
+    assert all(w.filename == __file__ for w in caught if w.category is UserWarning)
+
+
+@pytest.mark.parametrize("spoil", [others_write, "other user"])
+def test_folders_on_the_way_count(tmp_path, monkeypatch, compilations, other_user, spoil):
+    """Also on the way that links take."""
+    hall, room = tmp_path / "hall", tmp_path / "room"
+    hall.mkdir()
+    (room / "cache").mkdir(parents=True)
+    (hall / "link").symlink_to("../room")
+    (tmp_path / "outer").symlink_to("hall/link")
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "outer" / "cache"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rx.compile(module())
+    (other_user if spoil == "other user" else spoil)(hall)
+    with pytest.warns(UserWarning, match=r"got '.*/hall', which (others may write to|belongs to user)"):
+        rx.compile(module())
+    assert len(compilations) == 2
+
+
+def test_a_folder_of_ours_in_one_for_all_is_used(tmp_path, monkeypatch, compilations):
+    """As in /tmp, where only the owner can rename or remove a file."""
+    others_write_what_is_theirs(tmp_path)
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache" / "deeper"))
+    for _ in range(2):
+        rx.compile(module())
+    assert len(compilations) == 1
+    assert stat.S_IMODE((tmp_path / "cache").stat().st_mode) == 0o700
+
+
+def test_groups(tmp_path, monkeypatch):
+    """One that a user has alone, as many systems make them, is no other."""
+    tmp_path.chmod(0o770)
+    for name, members, trusted in (("me", [], True), ("me", ["me"], True), ("me", ["you"], False), ("users", [], False)):
+        monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_gid=tmp_path.stat().st_gid, pw_name="me"))
+        monkeypatch.setattr(grp, "getgrgid", lambda gid, n=name, m=members: SimpleNamespace(gr_name=n, gr_mem=m))
+        assert (untrusted_folder(str(tmp_path)) is None) == trusted
+
+
+def test_an_entry_that_others_wrote_is_not_used(directory, compilations, other_user):
+    rx.compile(module())
+    (kept,) = files(directory)
+    for spoil in (lambda path: path.chmod(0o666), lambda path: (path.chmod(0o600), os.link(path, directory / "l"))):
+        spoil(kept)
+        rx.compile(module())
+    assert len(compilations) == 2
+    kept.unlink()
+    os.mkfifo(kept)
+    rx.compile(module())
+    assert len(compilations) == 3
 
 
 def test_entries_come_back(tmp_path):
