@@ -1,7 +1,9 @@
 """One arena for all buffers of a function: who lives when, and at which offset, decided at compile time.
 
 Buffer sizes are integers or symbolic expressions. Those with the same symbolic part (``n * 2304`` and ``n * 768`` share
-``n``) are packed together by their coefficients, first fit by size, so the plan holds for every value of the symbols::
+``n``) are packed together by their coefficients, first fit by size, so the plan holds for every value of the symbols.
+Offsets are multiples of 64. Where rounding a coefficient up to that would cost much, as of a vector of ``n`` bytes, the
+symbolic part is rounded instead: such buffers share ``(n + 63) // 64``::
 
     %h = memref.alloc(%n) : memref<?x64xf32>     ->     %h = memref.view %arena[%offset][%n] : memref<?xi8> to memref<?x64xf32>
 
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import gcd
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of
@@ -24,6 +27,10 @@ __all__ = ["ALIGNMENT", "Arena", "plan_arena"]
 
 #: Bytes; a cache line, and the widest vector load.
 ALIGNMENT = 64
+
+# Rounding up a coefficient is left alone while it adds at most one part in so many: what is rounded instead takes up to 63
+# times the coefficient, whatever the symbols are.
+_WORTH = 16
 
 _VIEWS = ("cast", "collapse_shape", "expand_shape", "reinterpret_cast", "reshape", "subview", "transpose", "view")
 
@@ -47,9 +54,9 @@ class Arena:
         return total
 
 
-@dataclass
+@dataclass(eq=False)
 class _Buffer:
-    """An allocation: first and last top-level op that may touch it, and its size as unit times coefficient."""
+    """An allocation: first and last top-level op that may touch it, and its size as unit times coefficient, to be rounded."""
 
     op: ir.Operation
     first: int
@@ -89,26 +96,52 @@ def plan_arena(
             continue
         unit, coefficient = _split(size)
         buffers.append(_Buffer(op, first, last, unit, coefficient))
-    plan = Arena({unit: 0 for unit in sorted({b.unit for b in buffers}, key=lambda u: (isinstance(u, Expr), str(u)))})
-    for unit in plan.groups:
-        plan.groups[unit] = _first_fit([b for b in buffers if b.unit == unit])
+    plan = Arena()
+    for unit in sorted({b.unit for b in buffers}, key=lambda u: (isinstance(u, Expr), str(u))):
+        plan.groups |= _placed(unit, [b for b in buffers if b.unit == unit])
     _replace(buffers, plan, block, arena, symbols)
     return plan
 
 
 def _split(size: int | Expr) -> tuple[int | Expr, int]:
-    """A size as (symbolic part, aligned coefficient)."""
+    """A size as (symbolic part, coefficient)."""
     if isinstance(size, int):
-        return 1, _aligned(size)
+        return 1, size
     if len(size.terms) == 1:
         ((monomial, coefficient),) = size.terms
-        return Expr({monomial: 1}), _aligned(coefficient)
+        return Expr({monomial: 1}), coefficient
     aligned = (size + (ALIGNMENT - 1)) // ALIGNMENT
     return (aligned, ALIGNMENT) if isinstance(aligned, Expr) else (1, aligned * ALIGNMENT)
 
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _placed(unit: int | Expr, buffers: list[_Buffer]) -> dict[int | Expr, int]:
+    """Gives buffers of one symbolic part sizes and offsets that are multiples of 64; the extents, by symbolic part."""
+    exact = [b.size for b in buffers]
+    for buffer in buffers:
+        buffer.size = _aligned(buffer.size)
+    together = _first_fit(buffers)
+    small = [b for b, size in zip(buffers, exact, strict=True) if (b.size - size) * _WORTH > size]
+    if not small or isinstance(unit, int):
+        return {unit: together}
+    sizes = [size for b, size in zip(buffers, exact, strict=True) if b in small]
+    count = ALIGNMENT // gcd(ALIGNMENT, *sizes)
+    for buffer, size in zip(small, sizes, strict=True):
+        buffer.size = size * count
+    apart, others = _first_fit(small), _first_fit([b for b in buffers if b not in small])
+    rounded = (unit + (count - 1)) // count
+    assert isinstance(rounded, Expr)
+    if apart + others * count < together * count:
+        for buffer in small:
+            buffer.unit = rounded
+        return {unit: others, rounded: apart} if others else {rounded: apart}
+    for buffer in small:
+        buffer.size = _aligned(buffer.size // count)
+    _first_fit(buffers)
+    return {unit: together}
 
 
 def _first_fit(buffers: list[_Buffer]) -> int:

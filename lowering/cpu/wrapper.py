@@ -9,7 +9,7 @@ the arena given is too small.
 from __future__ import annotations
 
 from ...dialect.symbolic import Expr
-from ..index_math import llvm_text
+from ..index_math import llvm_text, saturating_text
 from ..signature import Signature, TensorSpec
 from .arena import Arena
 
@@ -25,7 +25,7 @@ def entry_point(signature: Signature, arena: Arena) -> str:
     """The text of the entry point's definition."""
     lines: list[str] = []
     symbols = {name: _load("i64", "%symbols", i, lines) for i, name in enumerate(signature.symbols)}
-    need = llvm_text(arena.size, symbols, lines, "need")
+    need = saturating_text(arena.size, symbols, lines, "need")
     lines += [f"  %enough = icmp sge i64 %arena_bytes, {need}", "  br i1 %enough, label %run, label %grow"]
     lines += ["grow:", f"  ret i64 {need}", "run:"]
     arguments: list[str] = []

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+import relaxir as rx
 from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import body_of, find_function
@@ -104,8 +106,52 @@ def test_symbolic_sizes_share_by_their_symbols() -> None:
         return
       }"""
     arena, after = plan(text, [["n", 8]])
-    assert str(arena.size) == "n * 128"  # a and c take turns beside b, whose 32 bytes a row are rounded up to 64
+    assert str(arena.size) == "((n + 1) // 2) * 64 + n * 64"  # a and c take turns beside b
     assert "memref.alloc" not in after
+
+
+VECTORS = """
+  func.func private @k(memref<?xT>, memref<?xT>)
+  func.func @f(%x: memref<?xT>) {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : memref<?xT>
+    %a = memref.alloc(%n) : memref<?xT>
+    call @k(%x, %a) : (memref<?xT>, memref<?xT>) -> ()
+    %b = memref.alloc(%n) : memref<?xT>
+    call @k(%a, %b) : (memref<?xT>, memref<?xT>) -> ()
+    return
+  }"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("i8", "((n + 63) // 64) * 128"), ("f32", "((n + 15) // 16) * 128"), ("f64", "((n + 7) // 8) * 128")]
+)
+def test_vectors_take_their_bytes_rounded_up_once(dtype: str, size: str) -> None:
+    arena, _ = plan(VECTORS.replace("T", dtype), [["n"]])
+    assert str(arena.size) == size
+
+
+def test_rows_that_are_nearly_aligned_are_rounded_up() -> None:
+    text = VECTORS.replace("?xT", "?x1001xf32")
+    arena, _ = plan(text, [["n", 1001]])
+    assert str(arena.size) == "n * 8064"
+
+
+def test_vectors_fit_between_rows_where_that_takes_less() -> None:
+    text = """
+      func.func private @k(memref<?x64xf32>)
+      func.func private @v(memref<?x16xi8>)
+      func.func @f(%x: memref<?x64xf32>) {
+        %c0 = arith.constant 0 : index
+        %n = memref.dim %x, %c0 : memref<?x64xf32>
+        %a = memref.alloc(%n) : memref<?x64xf32>
+        call @k(%a) : (memref<?x64xf32>) -> ()
+        %b = memref.alloc(%n) : memref<?x16xi8>
+        call @v(%b) : (memref<?x16xi8>) -> ()
+        return
+      }"""
+    arena, _ = plan(text, [["n", 64]])
+    assert str(arena.size) == "n * 256"
 
 
 def test_views_and_branches_keep_a_buffer_alive() -> None:
@@ -162,7 +208,7 @@ def test_each_data_dependent_buffer_is_freed_after_its_own_last_use() -> None:
     assert re.search(r"call @k\(%collapse_shape\).*\n\s*memref.dealloc %alloc_0", after)
 
 
-@pytest.mark.parametrize(("width", "size"), [("n + 1", "((n * 4 + 67) // 64) * 64"), ("n * 2", "n * 64")])
+@pytest.mark.parametrize(("width", "size"), [("n + 1", "((n * 4 + 67) // 64) * 64"), ("n * 2", "((n + 7) // 8) * 64")])
 def test_sums_are_rounded_up_as_a_whole(width: str, size: str) -> None:
     text = """
       func.func @f(%x: memref<?xf32>) {
@@ -173,3 +219,19 @@ def test_sums_are_rounded_up_as_a_whole(width: str, size: str) -> None:
       }"""
     arena, _ = plan(text, [[width]])
     assert str(arena.size) == size
+
+
+def test_more_memory_than_64_bits_count_is_refused() -> None:
+    vector, matrix = ('tensor<?xf32, {sym = ["n"]}>', 'tensor<?x0xf32, {sym = ["n"]}>')
+    text = f"""
+      func.func @main(%x: {matrix}) -> tensor<f32> {{
+        %a = "relax.sum"(%x) {{axis = array<i64: 1>}} : ({matrix}) -> {vector}
+        %b = "relax.cumsum"(%a) {{axis = 0 : i64}} : ({vector}) -> {vector}
+        %s = "relax.sum"(%b) : ({vector}) -> tensor<f32>
+        return %s : tensor<f32>
+      }}"""
+    executable = rx.compile(rx.Module.parse(text))
+    assert executable(np.empty((3, 0), np.float32)) == 0
+    for n in (2**59, 2**60):  # 2**62 and 2**63 bytes
+        with pytest.raises(rx.RelaxError, match=f"expected {min(n * 8, 2**63 - 1)} bytes of scratch memory, got none"):
+            executable(np.empty((n, 0), np.float32))
