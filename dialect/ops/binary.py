@@ -7,9 +7,9 @@ from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
 __all__ = [
-    "Add", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Divide", "Equal", "FloorDivide", "Greater", "GreaterEqual", "LeftShift",
-    "Less", "LessEqual", "LogicalAnd", "LogicalOr", "LogicalXor", "Maximum", "Minimum", "Mod", "Multiply", "NotEqual",
-    "Power", "RightShift", "Subtract",
+    "Add", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Divide", "Equal", "FloorDivide", "Fmod", "Greater", "GreaterEqual",
+    "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalOr", "LogicalXor", "Maximum", "Minimum", "Mod", "Multiply",
+    "NotEqual", "Power", "RightShift", "Subtract",
 ]  # fmt: skip
 
 
@@ -87,11 +87,22 @@ class Divide(_Arithmetic, name="divide"):
 
 
 class FloorDivide(_Arithmetic, name="floor_divide"):
-    """``floor(lhs / rhs)``; an integer divisor of 0 gives 0."""
+    """``floor(lhs / rhs)``; an integer divisor of 0 gives 0.
+
+    Of floats, as in torch and Python, the quotient that goes with :class:`Mod`, rounded: that of an infinity is NaN, and
+    ``6.0 / 0.1``, which divides to 60.0, gives 59.0, because 0.1 is a little more than a tenth.
+    """
+
+
+class Fmod(_Arithmetic, name="fmod"):
+    """Remainder of :class:`Divide` truncated: it has the sign of ``lhs``; exact for floats, an integer divisor of 0 gives 0."""
 
 
 class Mod(_Arithmetic, name="mod"):
-    """Remainder of :class:`FloorDivide`: it has the sign of ``rhs``; an integer divisor of 0 gives 0."""
+    """Remainder of :class:`FloorDivide`: it has the sign of ``rhs``; an integer divisor of 0 gives 0.
+
+    Of floats, a remainder of zero has the sign of ``lhs``, as in torch (that of ``rhs`` in Python and NumPy).
+    """
 
 
 class Power(_Arithmetic, name="power"):
@@ -99,11 +110,11 @@ class Power(_Arithmetic, name="power"):
 
 
 class Maximum(_Binary, name="maximum"):
-    """The larger element; NaN if either is NaN."""
+    """The larger element; NaN if either is NaN, either of two zeros."""
 
 
 class Minimum(_Binary, name="minimum"):
-    """The smaller element; NaN if either is NaN."""
+    """The smaller element; NaN if either is NaN, either of two zeros."""
 
 
 class BitwiseAnd(_Bitwise, name="bitwise_and"):
@@ -119,11 +130,11 @@ class BitwiseXor(_Bitwise, name="bitwise_xor"):
 
 
 class LeftShift(_Shift, name="left_shift"):
-    """``lhs << rhs``; the shift is from 0 to below the width, others have no defined result."""
+    """``lhs << rhs``; a shift that is not from 0 to below the width gives 0, as in torch."""
 
 
 class RightShift(_Shift, name="right_shift"):
-    """``lhs >> rhs``, keeping the sign; the shift is from 0 to below the width, others have no defined result."""
+    """``lhs >> rhs``, keeping the sign; a shift that is not from 0 to below the width leaves the sign alone, as in torch."""
 
 
 class Equal(_Comparison, name="equal"):

@@ -14,8 +14,13 @@ __all__ = ["AsType"]
 class AsType(Op, name="astype"):
     """Converts every element.
 
-    To a float: rounds to nearest even. Float to integer: truncates; NaN and what the integer cannot hold have no defined
-    result. Integer to integer: wraps. To ``i1``: ``x != 0``, so NaN is true. From ``i1``: 0 or 1.
+    To a float: rounds to nearest even; what is too large is infinite, in f8E4M3FN NaN. Processors with instructions for bf16
+    may make zeros of what is below its normal numbers. Integer to integer: wraps. To ``i1``: ``x != 0``, so NaN is true. From
+    ``i1``: 0 or 1.
+
+    Float to integer: truncates to an ``i32`` (an ``i64`` for dtypes of 64 bits and ``ui32``), NaN and what that cannot hold to
+    its least value; fewer bits are its lowest ones. That is what torch does on x86: -1.0 is 255 as ``ui8``. ``ui64`` holds
+    what it can.
     """
 
     x: Operand[Tensor]

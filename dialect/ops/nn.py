@@ -47,27 +47,32 @@ __all__ = [
 
 
 class Relu(_FloatUnary, name="relu"):
-    """``max(x, 0)``; a NaN stays NaN."""
+    """``max(x, 0)``; a NaN stays NaN, and -0.0 what it is, as in torch."""
 
 
 class Gelu(_FloatUnary, name="gelu"):
-    """``x / 2 * (1 + erf(x / sqrt(2)))``."""
+    """``x / 2 * (1 + erf(x / sqrt(2)))``; NaN of minus infinity, as in torch."""
 
 
 class GeluTanh(_FloatUnary, name="gelu_tanh"):
-    """``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))``."""
+    """``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))``; NaN of minus infinity, as in torch."""
 
 
 class Silu(_FloatUnary, name="silu"):
-    """``x * sigmoid(x)``."""
+    """``x * sigmoid(x)``; NaN of minus infinity, as in torch."""
 
 
 class HardSwish(_FloatUnary, name="hardswish"):
-    """``x * clip(x + 3, 0, 6) / 6``."""
+    """``x * (clip(x + 3, 0, 6) / 6)``; NaN of minus infinity, as in torch."""
 
 
 class Softplus(_FloatUnary, name="softplus"):
-    """``log(1 + exp(x))``."""
+    """``log(1 + exp(beta * x)) / beta``, but ``x`` where ``beta * x`` is above the threshold.
+
+    ``beta`` and ``threshold`` are rounded to the dtype that it computes in.
+    """
+
+    attrs = {"beta": attributes.real(default=1.0), "threshold": attributes.real(default=20.0)}
 
 
 class LeakyRelu(_FloatUnary, name="leaky_relu"):

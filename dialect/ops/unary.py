@@ -8,8 +8,9 @@ from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
 __all__ = [
-    "Abs", "BitwiseNot", "Ceil", "Clip", "Cos", "Erf", "Exp", "Floor", "IsFinite", "IsInf", "IsNan", "Log", "LogicalNot",
-    "Negative", "Reciprocal", "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sqrt", "Square", "Tanh", "Trunc",
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Clip", "Cos", "Cosh", "Erf", "Exp",
+    "Exp2", "Expm1", "Floor", "IsFinite", "IsInf", "IsNan", "Log", "Log1p", "Log2", "Log10", "LogicalNot", "Negative",
+    "Reciprocal", "Round", "Rsqrt", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Square", "Tan", "Tanh", "Trunc",
 ]  # fmt: skip
 
 
@@ -63,7 +64,7 @@ class Negative(_NumberUnary, name="negative"):
 
 
 class Sign(_NumberUnary, name="sign"):
-    """-1, 0 or 1 by the sign; a NaN stays NaN."""
+    """-1, 0 or 1 by the sign; 0 of a NaN, as in torch (NumPy keeps it), and of zeros of either sign."""
 
 
 class Square(_NumberUnary, name="square"):
@@ -71,7 +72,7 @@ class Square(_NumberUnary, name="square"):
 
 
 class Clip(_NumberUnary, name="clip"):
-    """``minimum(maximum(x, min), max)``; an absent limit does not limit, a NaN stays NaN."""
+    """``minimum(maximum(x, min), max)``; an absent limit does not limit, what equals one stays as it is, as does a NaN."""
 
     attrs = {"min": attributes.scalar(default=None), "max": attributes.scalar(default=None)}
 
@@ -121,12 +122,48 @@ class Trunc(_FloatUnary, name="trunc"):
     """Rounds towards zero."""
 
 
+class Acos(_FloatUnary, name="acos"):
+    """Arc cosine in radians, from 0 to pi; NaN beyond 1."""
+
+
+class Acosh(_FloatUnary, name="acosh"):
+    """Inverse hyperbolic cosine; NaN below 1."""
+
+
+class Asin(_FloatUnary, name="asin"):
+    """Arc sine in radians; NaN beyond 1."""
+
+
+class Asinh(_FloatUnary, name="asinh"):
+    """Inverse hyperbolic sine."""
+
+
+class Atan(_FloatUnary, name="atan"):
+    """Arc tangent in radians."""
+
+
+class Atanh(_FloatUnary, name="atanh"):
+    """Inverse hyperbolic tangent; infinite at 1 and -1, NaN beyond."""
+
+
 class Cos(_FloatUnary, name="cos"):
     """Cosine of an angle in radians."""
 
 
+class Cosh(_FloatUnary, name="cosh"):
+    """Hyperbolic cosine."""
+
+
 class Sin(_FloatUnary, name="sin"):
     """Sine of an angle in radians."""
+
+
+class Sinh(_FloatUnary, name="sinh"):
+    """Hyperbolic sine."""
+
+
+class Tan(_FloatUnary, name="tan"):
+    """Tangent of an angle in radians."""
 
 
 class Erf(_FloatUnary, name="erf"):
@@ -137,8 +174,28 @@ class Exp(_FloatUnary, name="exp"):
     """``e ** x``."""
 
 
+class Exp2(_FloatUnary, name="exp2"):
+    """``2 ** x``."""
+
+
+class Expm1(_FloatUnary, name="expm1"):
+    """``e ** x - 1``, which keeps the digits of small numbers."""
+
+
 class Log(_FloatUnary, name="log"):
     """Natural logarithm."""
+
+
+class Log10(_FloatUnary, name="log10"):
+    """Logarithm to base 10."""
+
+
+class Log1p(_FloatUnary, name="log1p"):
+    """``log(1 + x)``, which keeps the digits of small numbers."""
+
+
+class Log2(_FloatUnary, name="log2"):
+    """Logarithm to base 2, exact for powers of two."""
 
 
 class Reciprocal(_FloatUnary, name="reciprocal"):

@@ -60,12 +60,34 @@ def floor_divide(lhs: Array, rhs: Array) -> Array:
 
 
 def _float_floor_divide(lhs: Array, rhs: Array) -> Array:
-    return np.floor(lhs / rhs)
+    """torch's: the quotient without the remainder is near a whole number, and is rounded to it."""
+    rest = np.fmod(lhs, rhs)
+    quotient = (lhs - rest) / rhs
+    quotient = np.where(_unlike(rest, rhs), quotient - 1, quotient)
+    whole = np.floor(quotient)
+    whole = np.where(quotient - whole > 0.5, whole + 1, whole)
+    whole = np.where(quotient == 0, np.copysign(0, lhs / rhs), whole)
+    return np.where(rhs == 0, lhs / rhs, whole).astype(lhs.dtype)
+
+
+def _unlike(rest: Array, divisor: Array) -> Array:
+    """Whether a remainder is not 0 and has not the divisor's sign."""
+    return (rest != 0) & ((rest < 0) != (divisor < 0))
+
+
+@reference
+def fmod(lhs: Array, rhs: Array) -> Array:
+    return _apply(np.fmod, lhs, rhs)
 
 
 @reference
 def mod(lhs: Array, rhs: Array) -> Array:
-    return _apply(np.mod, lhs, rhs)
+    return _apply(_float_mod if is_float(lhs.dtype) else np.mod, lhs, rhs)
+
+
+def _float_mod(lhs: Array, rhs: Array) -> Array:
+    rest = np.fmod(lhs, rhs)
+    return np.where(_unlike(rest, rhs), rest + rhs, rest)
 
 
 @reference

@@ -13,14 +13,14 @@ from .linear_algebra import unpacked
 from .numeric import Array, convert, wide
 from .registry import reference
 from .statistical import mean_values, variance_values
-from .unary import apply, erf_values, sigmoid_values
+from .unary import apply, at_least, erf_values
 
 __all__: list[str] = []
 
 
 @reference
 def relu(x: Array) -> Array:
-    return apply(lambda v: np.maximum(v, 0), x)
+    return apply(lambda v: at_least(v, v.dtype.type(0)), x)
 
 
 @reference
@@ -34,23 +34,29 @@ def gelu_tanh(x: Array) -> Array:
 
 
 def _gelu_tanh(v: Array) -> Array:
-    scale, cubic = v.dtype.type(math.sqrt(2 / math.pi)), v.dtype.type(0.044715)
-    return v / 2 * (1 + np.tanh(scale * (v + cubic * v * v * v)))
+    """``(1 + tanh(u)) / 2`` is the sigmoid of ``2 * u``, which keeps what the sum cancels."""
+    scale, cubic = v.dtype.type(2 * math.sqrt(2 / math.pi)), v.dtype.type(0.044715)
+    return v / (1 + np.exp(-scale * v * (1 + cubic * v * v)))
 
 
 @reference
 def silu(x: Array) -> Array:
-    return apply(lambda v: v * sigmoid_values(v), x)
+    return apply(lambda v: v / (1 + np.exp(-v)), x)
 
 
 @reference
 def hardswish(x: Array) -> Array:
-    return apply(lambda v: v * np.minimum(np.maximum(v + 3, 0), 6) / 6, x)
+    return apply(lambda v: v * (np.minimum(np.maximum(v + 3, 0), 6) / 6), x)
 
 
 @reference
-def softplus(x: Array) -> Array:
-    return apply(lambda v: np.logaddexp(v.dtype.type(0), v), x)
+def softplus(x: Array, *, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    return apply(lambda v: _softplus(v, v.dtype.type(beta), v.dtype.type(threshold)), x)
+
+
+def _softplus(values: Array, beta: Any, threshold: Any) -> Array:
+    scaled = values * beta
+    return np.where(scaled > threshold, values, np.logaddexp(beta.dtype.type(0), scaled) / beta)
 
 
 @reference

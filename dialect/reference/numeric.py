@@ -37,6 +37,8 @@ def wide(x: Array) -> Array:
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
     """The values in another dtype, as a new C-ordered array: floats round to nearest even once, integers wrap.
 
+    Floats become integers of 32 bits, or 64, of which fewer are kept; what those cannot hold is the least one.
+
     ml_dtypes narrows by way of a wider format, a second rounding: f64 by f32, and everything to f8E5M2 by f16. Here that step
     rounds to odd, after which rounding to fewer bits is exact.
     Source: Boldo and Melquiond, When double rounding is odd, 2005.
@@ -45,12 +47,23 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
     if dtype == np.bool_:
         return x != 0
     if not is_float(dtype):
-        return x.astype(wide_dtype(dtype)).astype(dtype, order="C")
+        return (_truncated(x, dtype) if is_float(x.dtype) else x.astype(wide_dtype(dtype))).astype(dtype, order="C")
     if dtype_name(dtype) == "f8E5M2":
         return _round_to_odd(x.astype(np.float64), np.float16, np.int16).astype(dtype)
     if dtype.kind == "V" and x.dtype.itemsize > 2 and x.dtype != np.float32:
         return _round_to_odd(x.astype(np.float64), np.float32, np.int32).astype(dtype)
     return x.astype(dtype, order="C")
+
+
+def _truncated(x: Array, dtype: np.dtype[Any]) -> Array:
+    name, whole = dtype_name(dtype), np.trunc(x.astype(np.float64))
+    bits = 64 if name in ("i64", "ui64", "ui32") else 32
+    half = 2.0 ** (bits - 1)
+    result = np.where((whole >= -half) & (whole < half), whole, -half).astype(np.int64)
+    if name == "ui64":
+        large = (whole >= half) & (whole < 2 * half)
+        result = np.where(large, np.where(large, whole, 0).astype(np.uint64), result.astype(np.uint64))
+    return result.astype(wide_dtype(dtype))
 
 
 def _round_to_odd(x: Array, narrow: type[np.floating[Any]], bits_type: type[np.signedinteger[Any]]) -> Array:

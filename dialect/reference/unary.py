@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .numeric import Array, convert, wide
 from .registry import reference
 
-__all__ = ["apply", "erf_values", "sigmoid_values"]
+__all__ = ["apply", "at_least", "erf_values"]
 
 
 def apply(function: Callable[[Array], Array], x: Array) -> Array:
@@ -29,6 +30,11 @@ def sigmoid_values(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def at_least(values: Array, low: Any) -> Array:
+    """The values, those below a limit replaced by it; what equals it, as a zero of the other sign, stays, and so does a NaN."""
+    return np.where(values < low, low, values).astype(values.dtype)
+
+
 @reference
 def abs(x: Array) -> Array:
     return apply(np.abs, x)
@@ -41,7 +47,12 @@ def negative(x: Array) -> Array:
 
 @reference
 def sign(x: Array) -> Array:
-    return apply(np.sign, x)
+    return apply(_sign, x)
+
+
+def _sign(values: Array) -> Array:
+    signs = np.sign(values)
+    return np.nan_to_num(signs, nan=0)
 
 
 @reference
@@ -53,9 +64,10 @@ def square(x: Array) -> Array:
 def clip(x: Array, *, min: float | None, max: float | None) -> Array:
     values = wide(x)
     if min is not None:
-        values = np.maximum(values, np.asarray(min, values.dtype))
+        values = at_least(values, np.asarray(min, values.dtype))
     if max is not None:
-        values = np.minimum(values, np.asarray(max, values.dtype))
+        limit = np.asarray(max, values.dtype)
+        values = np.where(values > limit, limit, values)
     return convert(values, x.dtype)
 
 
@@ -90,13 +102,58 @@ def trunc(x: Array) -> Array:
 
 
 @reference
+def acos(x: Array) -> Array:
+    return apply(np.arccos, x)
+
+
+@reference
+def acosh(x: Array) -> Array:
+    return apply(np.arccosh, x)
+
+
+@reference
+def asin(x: Array) -> Array:
+    return apply(np.arcsin, x)
+
+
+@reference
+def asinh(x: Array) -> Array:
+    return apply(np.arcsinh, x)
+
+
+@reference
+def atan(x: Array) -> Array:
+    return apply(np.arctan, x)
+
+
+@reference
+def atanh(x: Array) -> Array:
+    return apply(np.arctanh, x)
+
+
+@reference
 def cos(x: Array) -> Array:
     return apply(np.cos, x)
 
 
 @reference
+def cosh(x: Array) -> Array:
+    return apply(np.cosh, x)
+
+
+@reference
 def sin(x: Array) -> Array:
     return apply(np.sin, x)
+
+
+@reference
+def sinh(x: Array) -> Array:
+    return apply(np.sinh, x)
+
+
+@reference
+def tan(x: Array) -> Array:
+    return apply(np.tan, x)
 
 
 @reference
@@ -110,8 +167,33 @@ def exp(x: Array) -> Array:
 
 
 @reference
+def exp2(x: Array) -> Array:
+    return apply(np.exp2, x)
+
+
+@reference
+def expm1(x: Array) -> Array:
+    return apply(np.expm1, x)
+
+
+@reference
 def log(x: Array) -> Array:
     return apply(np.log, x)
+
+
+@reference
+def log10(x: Array) -> Array:
+    return apply(np.log10, x)
+
+
+@reference
+def log1p(x: Array) -> Array:
+    return apply(np.log1p, x)
+
+
+@reference
+def log2(x: Array) -> Array:
+    return apply(np.log2, x)
 
 
 @reference

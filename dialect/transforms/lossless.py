@@ -37,8 +37,8 @@ class _Range:
 def is_lossless(source: ir.Type, wide: ir.Type, target: ir.Type) -> bool:
     """Whether converting through ``wide`` on the way to ``target`` gives the same as converting directly.
 
-    Integers out of a float's range for an integer target are undefined when they come from a float, but wrap when they come
-    from an integer; so an integer only passes through a float on the way to a float.
+    What an integer target cannot hold wraps when it comes from an integer, but not always when it comes from a float; so an
+    integer only passes through a float on the way to a float.
     """
     if target == source and _holds(wide, source):
         return True

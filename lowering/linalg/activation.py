@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...dialect.bindings import ir
 from .builder import Builder
 from .registry import Source, lowering
-from .scalar import Scalar, math, maximum, minimum, select
+from .scalar import Scalar, at_least, math, maximum, minimum, select
 
 __all__: list[str] = []
 
@@ -25,21 +25,23 @@ def _gelu_tanh(x: Scalar) -> Scalar:
 
 
 def _hardswish(x: Scalar) -> Scalar:
-    return x * minimum(maximum(x + 3, 0), 6) / 6
+    """The large factor is at most 1: multiplied first, the largest numbers would overflow."""
+    return x * (minimum(maximum(x + 3, 0), 6) / 6)
 
 
-def _softplus(x: Scalar) -> Scalar:
+def _softplus(x: Scalar, beta: float, threshold: float) -> Scalar:
     """``max(x, 0) + log(1 + exp(-|x|))``, which does not overflow."""
-    return maximum(x, 0) + math("log1p", math("exp", -math("absf", x)))
+    scaled = x if beta == 1 else x * beta
+    smooth = maximum(scaled, 0) + math("log1p", math("exp", -math("absf", scaled)))
+    return select(scaled.compare("gt", threshold), x, smooth if beta == 1 else smooth / beta)
 
 
 _FUNCTIONS: dict[str, Callable[[Scalar], Scalar]] = {
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
     "hardswish": _hardswish,
-    "relu": lambda x: maximum(x, 0),
+    "relu": lambda x: at_least(x, 0),
     "silu": lambda x: x / (1 + math("exp", -x)),
-    "softplus": _softplus,
 }
 
 
@@ -53,3 +55,9 @@ def _lower(b: Builder, source: Source) -> ir.Value:
 def _lower_leaky_relu(b: Builder, source: Source) -> ir.Value:
     alpha = source.attrs["alpha"]
     return b.elementwise(source.operands, source.result, lambda x: select(x.compare("gt", 0), x, x * alpha))
+
+
+@lowering("relax.softplus")
+def _lower_softplus(b: Builder, source: Source) -> ir.Value:
+    beta, threshold = source.attrs["beta"], source.attrs["threshold"]
+    return b.elementwise(source.operands, source.result, lambda x: _softplus(x, beta, threshold))

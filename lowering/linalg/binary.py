@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...dialect.bindings import ir
 from .builder import Builder
 from .registry import Source, lowering
-from .scalar import Scalar, math, maximum, minimum, select
+from .scalar import Scalar, constant, math, maximum, minimum, select
 
 __all__: list[str] = []
 
@@ -35,7 +35,7 @@ def _divide(x: Scalar, y: Scalar) -> Scalar:
 
 def _floor_divide(x: Scalar, y: Scalar) -> Scalar:
     if x.is_float:
-        return math("floor", x / y)
+        return _float_floor_divide(x, y)
     quotient = _quotient(x, y)
     if x.unsigned:
         return quotient
@@ -43,19 +43,49 @@ def _floor_divide(x: Scalar, y: Scalar) -> Scalar:
     return select(_unlike(rest, y) & y.compare("ne", 0), quotient - 1, quotient)
 
 
+def _float_floor_divide(x: Scalar, y: Scalar) -> Scalar:
+    """torch's: the quotient without the remainder is near a whole number, and is rounded to it."""
+    rest = x % y
+    quotient = (x - rest) / y
+    quotient = select(_unlike(rest, y), quotient - 1, quotient)
+    whole = math("floor", quotient)
+    whole = select((quotient - whole).compare("gt", 0.5), whole + 1, whole)
+    divided = x / y
+    whole = select(quotient.compare("eq", 0), math("copysign", x.lift(0), divided), whole)
+    return select(y.compare("eq", 0), divided, whole)
+
+
+def _fmod(x: Scalar, y: Scalar) -> Scalar:
+    return x % y if x.is_float else _rest(x, y, lambda rest: rest)
+
+
 def _mod(x: Scalar, y: Scalar) -> Scalar:
-    if x.is_float:
-        rest = x % y
-        # A remainder of 0 has the divisor's sign, as in Python.
-        return select(rest.compare("eq", 0), math("copysign", rest, y), select(_unlike(rest, y), rest + y, rest))
-    rest = x - _quotient(x, y) * y
-    rest = rest if x.unsigned else select(_unlike(rest, y), rest + y, rest)
-    return select(y.compare("eq", 0), 0, rest)
+    floored = lambda rest: rest if x.unsigned else select(_unlike(rest, y), rest + y, rest)  # noqa: E731
+    return floored(x % y) if x.is_float else _rest(x, y, floored)
+
+
+def _rest(x: Scalar, y: Scalar, adapted: Callable[[Scalar], Scalar]) -> Scalar:
+    """What a truncated division of integers leaves, adapted; 0 for a divisor of 0."""
+    return select(y.compare("eq", 0), 0, adapted(x - _quotient(x, y) * y))
 
 
 def _unlike(rest: Scalar, divisor: Scalar) -> Scalar:
     """Whether a remainder is not 0 and has not the divisor's sign."""
     return (rest.compare("lt", 0) ^ divisor.compare("lt", 0)) & rest.compare("ne", 0)
+
+
+def _shift(x: Scalar, y: Scalar, left: bool) -> Scalar:
+    """Shifts by what a type has not so many bits for are undefined in LLVM; they shift all bits out, as in torch."""
+    width = ir.IntegerType(x.type).width
+    if y.number is None:
+        fits = Scalar(y.value, unsigned=True).compare("lt", width)
+    elif 0 <= y.number < width:
+        return x << y if left else x >> y
+    else:
+        fits = constant(ir.IntegerType.get_signless(1), False)
+    if left:
+        return select(fits, x << select(fits, y, 0), 0)
+    return x >> select(fits, y, width - 1) if not x.unsigned else select(fits, x >> select(fits, y, 0), 0)
 
 
 def _power(x: Scalar, y: Scalar) -> Scalar:
@@ -100,9 +130,10 @@ _FUNCTIONS: dict[str, _Function] = {
     "divide": _divide,
     "equal": _comparison("eq"),
     "floor_divide": _floor_divide,
+    "fmod": _fmod,
     "greater": _comparison("gt"),
     "greater_equal": _comparison("ge"),
-    "left_shift": lambda x, y: x << y,
+    "left_shift": lambda x, y: _shift(x, y, left=True),
     "less": _comparison("lt"),
     "less_equal": _comparison("le"),
     "logical_and": lambda x, y: _truth(x) & _truth(y),
@@ -114,7 +145,7 @@ _FUNCTIONS: dict[str, _Function] = {
     "multiply": lambda x, y: x * y,
     "not_equal": _comparison("ne"),
     "power": _power,
-    "right_shift": lambda x, y: x >> y,
+    "right_shift": lambda x, y: _shift(x, y, left=False),
     "subtract": lambda x, y: x - y,
 }
 

@@ -73,7 +73,8 @@ def _round_to_odd(x: Scalar) -> Scalar:
 def convert(x: Scalar, source: ir.Type, target: ir.Type) -> ir.Value:
     """An element of one dtype, in its compute type, as an element in memory of another.
 
-    Floats round to nearest even once, floats to integers truncate, integers wrap, and anything to ``i1`` is ``!= 0``.
+    Floats round to nearest even once, floats to integers truncate in 32 bits or 64 of which fewer are kept, integers wrap, and
+    anything to ``i1`` is ``!= 0``.
     """
     if is_boolean(target):
         return store(x.compare("ne", 0), target)
@@ -99,7 +100,7 @@ def _to_integer(x: Scalar, source: ir.Type, target: ir.Type) -> Scalar:
     type_ = compute_type(target)
     unsigned = is_unsigned(target)
     if is_float(source):
-        return Scalar(emit("arith.fptoui" if unsigned else "arith.fptosi", type_, x.value), unsigned)
+        return _truncated(x, type_, unsigned)
     if isinstance(source, ir.IndexType):
         return Scalar(emit("arith.index_cast", type_, x.value), unsigned)
     if x.type.width == type_.width:
@@ -107,3 +108,24 @@ def _to_integer(x: Scalar, source: ir.Type, target: ir.Type) -> Scalar:
     if x.type.width > type_.width:
         return Scalar(emit("arith.trunci", type_, x.value), unsigned)
     return Scalar(emit("arith.extui" if x.unsigned else "arith.extsi", type_, x.value), unsigned)
+
+
+def _truncated(x: Scalar, type_: ir.Type, unsigned: bool) -> Scalar:
+    """A float as an integer of at most 32 bits, or 64 where 32 have no sign; what those cannot hold is the least one.
+
+    LLVM leaves the conversion of what does not fit undefined; x86's instruction gives the same, but may not be the one chosen.
+    """
+    width = ir.IntegerType(type_).width
+    bits = 64 if width == 64 or (width == 32 and unsigned) else 32
+    wide, half = ir.IntegerType.get_signless(bits), 2.0 ** (bits - 1)
+    # -2**31 - 1 is no f32: there, less than -2**31 is too little.
+    above = x.compare("gt", -half - 1) if x.type.width > bits else x.compare("ge", -half)
+    number = _in_range(x, above & x.compare("lt", half), "arith.fptosi", wide, -(1 << (bits - 1)))
+    if width == 64 and unsigned:
+        number = _in_range(x, x.compare("ge", half) & x.compare("lt", 2 * half), "arith.fptoui", wide, number)
+    return Scalar(number.value if width == bits else emit("arith.trunci", type_, number.value), unsigned)
+
+
+def _in_range(x: Scalar, fits: Scalar, name: str, type_: ir.Type, other: Scalar | int) -> Scalar:
+    """The conversion where a number fits, which others never reach."""
+    return select(fits, Scalar(emit(name, type_, select(fits, x, 0).value)), other)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from ...dialect.bindings import ir
 from ..generics import NOT_POSITIVE, NUMBER_FIRST
 
-__all__ = ["Number", "Scalar", "constant", "decay", "emit", "larger", "math", "maximum", "minimum", "select"]
+__all__ = [
+    "Number", "Scalar", "at_least", "at_most", "constant", "decay", "emit", "larger", "math", "maximum", "minimum", "select",
+]  # fmt: skip
 
 Number = int | float | bool
 
@@ -157,6 +159,16 @@ def select(condition: Scalar, x: Scalar | Number, y: Scalar | Number) -> Scalar:
     assert isinstance(like, Scalar)
     x, y = like.lift(x), like.lift(y)
     return like.like(emit("arith.select", like.type, condition.value, x.value, y.value))
+
+
+def at_least(x: Scalar, low: Number) -> Scalar:
+    """``x``, or the limit where it is below; what equals the limit, as a zero of the other sign, stays, and so does a NaN."""
+    return select(x.compare("lt", low), low, x) if x.is_float else maximum(x, low)
+
+
+def at_most(x: Scalar, high: Number) -> Scalar:
+    """``x``, or the limit where it is above; see :func:`at_least`."""
+    return select(x.compare("gt", high), high, x) if x.is_float else minimum(x, high)
 
 
 def maximum(x: Scalar, y: Scalar | Number) -> Scalar:

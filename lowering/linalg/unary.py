@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...dialect.bindings import ir
 from .builder import Builder
 from .registry import Source, lowering
-from .scalar import Number, Scalar, math, maximum, minimum, select
+from .scalar import Number, Scalar, at_least, at_most, math, select
 
 __all__: list[str] = []
 
@@ -29,22 +29,26 @@ def _abs(x: Scalar) -> Scalar:
 def _sign(x: Scalar) -> Scalar:
     if x.unsigned:
         return select(x.compare("eq", 0), x, 1)
-    # What is neither above nor below 0 is a zero or a NaN, and stays.
-    return select(x.compare("gt", 0), 1, select(x.compare("lt", 0), x.lift(-1), x))
+    return select(x.compare("gt", 0), 1, select(x.compare("lt", 0), x.lift(-1), 0))
 
+
+def _of_math(name: str) -> _Function:
+    return lambda x: math(name, x)
+
+
+#: Ops of the math dialect under the same name.
+_MATH = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "exp2", "expm1", "floor", "log",
+    "log10", "log1p", "log2", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
 
 _FUNCTIONS: dict[str, _Function] = {
+    **{name: _of_math(name) for name in _MATH},
     "abs": _abs,
     "bitwise_not": lambda x: ~x,
-    "ceil": lambda x: math("ceil", x),
-    "cos": lambda x: math("cos", x),
-    "erf": lambda x: math("erf", x),
-    "exp": lambda x: math("exp", x),
-    "floor": lambda x: math("floor", x),
     "isfinite": lambda x: math("absf", x).compare("lt", numbers.inf),
     "isinf": lambda x: math("absf", x).compare("eq", numbers.inf),
     "isnan": lambda x: x.compare("ne", x),
-    "log": lambda x: math("log", x),
     "logical_not": lambda x: x.compare("eq", 0),
     "negative": lambda x: -x,
     "reciprocal": lambda x: 1 / x,
@@ -52,11 +56,7 @@ _FUNCTIONS: dict[str, _Function] = {
     "rsqrt": lambda x: 1 / math("sqrt", x),
     "sigmoid": _sigmoid,
     "sign": _sign,
-    "sin": lambda x: math("sin", x),
-    "sqrt": lambda x: math("sqrt", x),
     "square": lambda x: x * x,
-    "tanh": lambda x: math("tanh", x),
-    "trunc": lambda x: math("trunc", x),
 }
 
 
@@ -71,8 +71,8 @@ def _lower_clip(b: Builder, source: Source) -> ir.Value:
     low, high = (_limit(source.attrs[key], source.result.dtype) for key in ("min", "max"))
 
     def clip(x: Scalar) -> Scalar:
-        x = x if low is None else maximum(x, low)
-        return x if high is None else minimum(x, high)
+        x = x if low is None else at_least(x, low)
+        return x if high is None else at_most(x, high)
 
     return b.elementwise(source.operands, source.result, clip)
 

@@ -35,6 +35,13 @@ func.func @floor_divide(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @fmod(
+// CHECK: "relax.fmod"(%{{.*}}, %{{.*}}) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+func.func @fmod(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) {
+  %0 = "relax.fmod"(%x, %y) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
 // CHECK-LABEL: func.func @mod(
 // CHECK: "relax.mod"(%{{.*}}, %{{.*}}) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
 func.func @mod(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) {

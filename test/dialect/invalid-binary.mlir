@@ -72,6 +72,14 @@ func.func @floor_divide_of_truth_values(%x: tensor<4xi1>, %y: tensor<4xi1>) {
 
 // -----
 
+func.func @fmod_of_truth_values(%x: tensor<4xi1>, %y: tensor<4xi1>) {
+  // expected-error @+1 {{'relax.fmod' op expected a number as operand, got i1}}
+  %0 = "relax.fmod"(%x, %y) : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>
+  return
+}
+
+// -----
+
 func.func @mod_of_truth_values(%x: tensor<4xi1>, %y: tensor<4xi1>) {
   // expected-error @+1 {{'relax.mod' op expected a number as operand, got i1}}
   %0 = "relax.mod"(%x, %y) : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>

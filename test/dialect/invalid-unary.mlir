@@ -72,6 +72,118 @@ func.func @trunc_of_integers(%x: tensor<4xi32>) {
 
 // -----
 
+func.func @acos_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.acos' op expected a floating-point operand, got i32}}
+  %0 = "relax.acos"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @acosh_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.acosh' op expected a floating-point operand, got i32}}
+  %0 = "relax.acosh"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @asin_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.asin' op expected a floating-point operand, got i32}}
+  %0 = "relax.asin"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @asinh_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.asinh' op expected a floating-point operand, got i32}}
+  %0 = "relax.asinh"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @atan_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.atan' op expected a floating-point operand, got i32}}
+  %0 = "relax.atan"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @atanh_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.atanh' op expected a floating-point operand, got i32}}
+  %0 = "relax.atanh"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @cosh_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.cosh' op expected a floating-point operand, got i32}}
+  %0 = "relax.cosh"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @sinh_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.sinh' op expected a floating-point operand, got i32}}
+  %0 = "relax.sinh"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @tan_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.tan' op expected a floating-point operand, got i32}}
+  %0 = "relax.tan"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @exp2_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.exp2' op expected a floating-point operand, got i32}}
+  %0 = "relax.exp2"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @expm1_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.expm1' op expected a floating-point operand, got i32}}
+  %0 = "relax.expm1"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @log10_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.log10' op expected a floating-point operand, got i32}}
+  %0 = "relax.log10"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @log1p_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.log1p' op expected a floating-point operand, got i32}}
+  %0 = "relax.log1p"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
+func.func @log2_of_integers(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'relax.log2' op expected a floating-point operand, got i32}}
+  %0 = "relax.log2"(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return
+}
+
+// -----
+
 func.func @cos_of_integers(%x: tensor<4xi32>) {
   // expected-error @+1 {{'relax.cos' op expected a floating-point operand, got i32}}
   %0 = "relax.cos"(%x) : (tensor<4xi32>) -> tensor<4xi32>

@@ -42,6 +42,13 @@ func.func @softplus(%x: tensor<4xf16>) {
   return
 }
 
+// CHECK-LABEL: func.func @softplus_attributes(
+// CHECK: "relax.softplus"(%{{.*}}) {beta = 2.000000e+00 : f64, threshold = 5.000000e-01 : f64} : (tensor<4xf16>) -> tensor<4xf16>
+func.func @softplus_attributes(%x: tensor<4xf16>) {
+  %0 = "relax.softplus"(%x) {beta = 2.0 : f64, threshold = 0.5 : f64} : (tensor<4xf16>) -> tensor<4xf16>
+  return
+}
+
 // CHECK-LABEL: func.func @leaky_relu(
 // CHECK: "relax.leaky_relu"(%{{.*}}) : (tensor<4xf16>) -> tensor<4xf16>
 func.func @leaky_relu(%x: tensor<4xf16>) {

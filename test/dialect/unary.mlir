@@ -56,6 +56,104 @@ func.func @trunc(%x: tensor<?x4xf32, {sym = ["n"]}>) {
   return
 }
 
+// CHECK-LABEL: func.func @acos(
+// CHECK: "relax.acos"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @acos(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.acos"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @acosh(
+// CHECK: "relax.acosh"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @acosh(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.acosh"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @asin(
+// CHECK: "relax.asin"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @asin(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.asin"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @asinh(
+// CHECK: "relax.asinh"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @asinh(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.asinh"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @atan(
+// CHECK: "relax.atan"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @atan(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.atan"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @atanh(
+// CHECK: "relax.atanh"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @atanh(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.atanh"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @cosh(
+// CHECK: "relax.cosh"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @cosh(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.cosh"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @sinh(
+// CHECK: "relax.sinh"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @sinh(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.sinh"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @tan(
+// CHECK: "relax.tan"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @tan(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.tan"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @exp2(
+// CHECK: "relax.exp2"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @exp2(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.exp2"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @expm1(
+// CHECK: "relax.expm1"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @expm1(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.expm1"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @log10(
+// CHECK: "relax.log10"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @log10(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.log10"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @log1p(
+// CHECK: "relax.log1p"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @log1p(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.log1p"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @log2(
+// CHECK: "relax.log2"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @log2(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.log2"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
 // CHECK-LABEL: func.func @cos(
 // CHECK: "relax.cos"(%{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
 func.func @cos(%x: tensor<?x4xf32, {sym = ["n"]}>) {

@@ -42,10 +42,11 @@ def _case(op: str, *shapes: tuple[int | str, ...], kind: str = "normal", **attrs
 
 
 UNARY = (
-    "abs ceil cos erf exp floor negative round sigmoid sign sin square tanh trunc relu gelu gelu_tanh silu hardswish softplus"
+    "abs acos asin asinh atan atanh ceil cos cosh erf exp exp2 expm1 floor negative round sigmoid sign sin sinh square tan "
+    "tanh trunc relu gelu gelu_tanh silu hardswish softplus"
 )
-POSITIVE = "log reciprocal rsqrt sqrt"
-BINARY = "add subtract multiply divide maximum minimum mod floor_divide"
+POSITIVE = "acosh log log10 log1p log2 reciprocal rsqrt sqrt"
+BINARY = "add subtract multiply divide maximum minimum mod fmod floor_divide"
 INTEGER_BINARY = "add subtract multiply maximum minimum bitwise_and bitwise_or bitwise_xor"
 COMPARE = "equal not_equal less less_equal greater greater_equal"
 

@@ -59,5 +59,6 @@ GENERATORS = {
         Generator("products", "fuzzing.matrix_products", budget=4),
         Generator("texts", "fuzzing.mutated_texts", budget=60),
         Generator("headers", "fuzzing.file_headers", budget=60),
+        Generator("numbers", "fuzzing.elementwise_numbers", budget=2),
     )
 }

@@ -27,6 +27,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "maximum": np.maximum,
     "minimum": np.minimum,
     "power": np.power,
+    "fmod": np.fmod,
 }
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "equal": operator.eq,
@@ -89,6 +90,7 @@ INTEGER_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "divide": truncated,
     "floor_divide": lambda a, b: 0 if b == 0 else a // b,
     "mod": lambda a, b: 0 if b == 0 else a % b,
+    "fmod": lambda a, b: 0 if b == 0 else a - b * truncated(a, b),
     "maximum": max,
     "minimum": min,
     "bitwise_and": operator.and_,
