@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # running an artifact must not import MLIR, and it raises these errors too
     from .bindings import ir
 
-__all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "warn"]
+__all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "location_text", "warn"]
 
 # `callsite(a at b)`, where a and b may have one level of parentheses: the innermost one of several.
 _CALL_SITE = re.compile(r"callsite\(((?:[^()]|\([^()]*\))*) at ((?:[^()]|\([^()]*\))*)\)")
@@ -24,7 +24,7 @@ class RelaxError(Exception):
 
     def __init__(self, message: str, location: object | None = None):
         super().__init__(message)
-        self.location = None if location is None else _location_text(location)
+        self.location = None if location is None else location_text(location)
 
     def __str__(self) -> str:
         text = super().__str__()
@@ -40,7 +40,7 @@ class RelaxWarning(UserWarning):
 
     def __init__(self, message: str, location: object | None = None):
         super().__init__(message)
-        self.location = None if location is None else _location_text(location)
+        self.location = None if location is None else location_text(location)
 
     def __str__(self) -> str:
         text = super().__str__()
@@ -72,7 +72,7 @@ def from_mlir_error(error: ir.MLIRError) -> DiagnosticError:
     found: list[tuple[str, str, str]] = []
 
     def collect(diagnostic: ir.DiagnosticInfo, severity: str) -> None:
-        found.append((severity, _location_text(diagnostic.location), diagnostic.message))
+        found.append((severity, location_text(diagnostic.location), diagnostic.message))
         for note in diagnostic.notes:
             collect(note, "note")
 
@@ -81,7 +81,7 @@ def from_mlir_error(error: ir.MLIRError) -> DiagnosticError:
     return DiagnosticError(found or [("error", "", str(error))])
 
 
-def _location_text(location: object) -> str:
+def location_text(location: object) -> str:
     """``loc("f.mlir":3:5)`` as ``f.mlir:3:5``, that of an inlined op as ``f.mlir:3:5 (called at f.mlir:9:3)``.
 
     An unknown location is the empty string.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from .bindings import ir
 from .symbolic import Expr
 
-__all__ = ["arithmetic_tree", "emit_index"]
+__all__ = ["arithmetic_tree", "emit_index", "may_be_negative"]
 
 _ARITH: dict[type[ast.operator], str] = {
     ast.Add: "addi",
@@ -29,7 +29,7 @@ def emit_index(dim: int | Expr, symbols: Mapping[str, ir.Value] | Callable[[str]
         if not isinstance(node, ast.BinOp):
             return _constant(ast.literal_eval(node))
         left, right = build(node.left), build(node.right)
-        if isinstance(node.op, ast.Mod) and _may_be_negative(node):
+        if isinstance(node.op, ast.Mod) and may_be_negative(node):
             return _emit("subi", left, _emit("muli", _emit("floordivsi", left, right), right))
         return _emit(_ARITH[type(node.op)], left, right)
 
@@ -55,7 +55,7 @@ def _negated(operand: ast.expr) -> ast.expr:
     return ast.BinOp(ast.Constant(-1), ast.Mult(), operand)
 
 
-def _may_be_negative(node: ast.expr) -> bool:
+def may_be_negative(node: ast.expr) -> bool:
     """Whether something is subtracted in an expression: symbols and sums of them are not negative."""
     inner = list(ast.walk(node))
     return any(isinstance(n, ast.Sub) or (isinstance(n, ast.Constant) and ast.literal_eval(n) < 0) for n in inner)

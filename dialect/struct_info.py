@@ -21,6 +21,7 @@ from .symbolic import Dim, Expr
 __all__ = [
     "TensorInfo",
     "check_type",
+    "element_bytes",
     "is_tensor",
     "same_info",
     "tensor_type",
@@ -153,6 +154,12 @@ def _read(type_: ir.Type) -> tuple[tuple[Dim, ...], str | None]:
     return tuple(next(exprs) if s == DYNAMIC else s for s in sizes), vdevice
 
 
+def element_bytes(dtype: ir.Type) -> int:
+    """Bytes that an element takes: whole ones, eight for what is no number."""
+    width = dtype.width if isinstance(dtype, ir.IntegerType | ir.FloatType) else 64
+    return -(-width // 8)
+
+
 def check_type(type_: ir.Type) -> None:
     """Raises RelaxError when a tensor type carries an encoding that is not ours or does not fit its shape, or is too large."""
     if not isinstance(type_, ir.RankedTensorType):
@@ -165,9 +172,7 @@ def check_type(type_: ir.Type) -> None:
 def _check_bytes(type_: ir.RankedTensorType) -> None:
     """Code computes offsets, and strides of what is empty, with 64 bits and a sign."""
     sizes = [s for s in type_.shape if s not in (DYNAMIC, 0)]
-    element = type_.element_type
-    width = element.width if isinstance(element, ir.IntegerType | ir.FloatType) else 64
-    if math.prod(sizes) * -(-width // 8) >= 2**63:
+    if math.prod(sizes) * element_bytes(type_.element_type) >= 2**63:
         raise RelaxError(f"expected a tensor of less than 2**63 bytes, got {type_}")
 
 

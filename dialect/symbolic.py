@@ -20,8 +20,11 @@ __all__ = [
     "Dim",
     "Expr",
     "dim_text",
+    "divided",
+    "divisors",
     "evaluate",
     "parse",
+    "refuse_negative",
     "require_bounded",
     "same",
     "solve",
@@ -199,6 +202,23 @@ def _text_of(dim: Expr) -> str:
     return dim.text if longest < 10_000 else f"one of {longest} bits"
 
 
+def divided(atom: str) -> tuple[Dim, Dim, bool]:
+    """Dividend and divisor of an atom that is no symbol, and whether it is what is left over (``n % 4``)."""
+    node = _tree(atom)
+    assert isinstance(node, ast.BinOp)
+    return _build(node.left), _build(node.right), isinstance(node.op, ast.Mod)
+
+
+def divisors(dim: Expr) -> list[Expr]:
+    """What an expression divides by, inside of dividends, too, that is no number."""
+    found: list[Expr] = []
+    for atom in (a for monomial, _ in dim.terms for a in monomial if not a.isidentifier()):
+        dividend, divisor, _ = divided(atom)
+        found += divisors(dividend) if isinstance(dividend, Expr) else []
+        found += [divisor] if isinstance(divisor, Expr) else []
+    return list(dict.fromkeys(found))
+
+
 def dim_text(dim: Dim) -> str:
     """The canonical text of a dimension."""
     return UNKNOWN if dim is None else str(dim)
@@ -232,6 +252,18 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     raise RelaxError(f"expected a value for every symbol of '{dim_text(dim)}', got none for {missing}")
 
 
+def refuse_negative(dim: Expr, values: Mapping[str, int], of: str, origins: str = "") -> None:
+    """Raises RelaxError when a size is negative or divides by 0; ``of`` says where it is, ``origins`` where values are from."""
+    try:
+        size = evaluate(dim, values)
+    except RelaxError as error:
+        raise RelaxError(f"{of} {error}") from None
+    if size < 0:
+        raise RelaxError(
+            f"{of} expected a size of 0 or more for '{dim}', got {size}{origins or f' ({_values_text(dim, values)})'}"
+        )
+
+
 def solve(dim: Expr, size: int, values: Mapping[str, int]) -> tuple[str, int] | None:
     """The one symbol without a value, and the value with which ``dim`` is ``size``.
 
@@ -239,7 +271,7 @@ def solve(dim: Expr, size: int, values: Mapping[str, int]) -> tuple[str, int] | 
         None when several symbols have no value, or the dimension is not linear in the one that has none.
 
     Raises:
-        RelaxError: no integer of 0 or more gives the size.
+        RelaxError: no integer from 0 to 2**63 - 1 gives the size.
     """
     unknown = dim.names - set(values)
     rest = substitute(dim, values)
@@ -251,7 +283,7 @@ def solve(dim: Expr, size: int, values: Mapping[str, int]) -> tuple[str, int] | 
     if terms or not factor:
         return None
     value, remainder = divmod(size - constant, factor)
-    if remainder or value < 0:
+    if remainder or not 0 <= value <= _MOST:
         raise RelaxError(f"expected a size of the form '{dim}', got {size}")
     return name, value
 

@@ -33,6 +33,7 @@ from .linalg.io import refuse_lazy_io
 from .manifest_digest import llvm_constant
 from .partition import partition_transform
 from .signature import Signature, TensorSpec
+from .size_checks import SizeChecks
 from .target import Target
 
 __all__ = ["Compiled", "compile_module"]
@@ -109,13 +110,14 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         _check_state(signatures)
         _check_symbols([*signatures, *preparation.computations.values()])
         check_carried_shapes(module)
+        private = [f for f in functions(module) if is_private(f)]
+        sizes = {s.name: SizeChecks.of(f, s, private) for f, s in zip(entries, signatures, strict=True)}
         relax_to_linalg(module, tile=target.matmul_tile[1])
         checks = _checks(module)
         every = [*signatures, *preparation.computations.values()]
 
         def manifest(arenas: Mapping[str, Arena]) -> dict[str, Any]:
-            sizes = {name: arena.size for name, arena in arenas.items()}
-            return _manifest(signatures, preparation, sizes, checks, target)
+            return _manifest(signatures, preparation, arenas, checks, sizes, target)
 
         names = [s.name for s in signatures]
         code = compile_linalg(module, every, target, names, lambda arenas: llvm_constant(manifest(arenas)))
@@ -239,14 +241,19 @@ def _checks(module: ir.Operation) -> list[str]:
 
 
 def _manifest(
-    signatures: list[Signature], preparation: _Preparation, arenas: Mapping[str, Any], checks: list[str], target: Target
+    signatures: list[Signature],
+    preparation: _Preparation,
+    arenas: Mapping[str, Arena],
+    checks: list[str],
+    sizes: Mapping[str, SizeChecks],
+    target: Target,
 ) -> dict[str, Any]:
     steps = [
         {
             "symbol": None if step.signature is None else step.signature.symbol_name,
             "gets": list(step.gets),
             "sets": list(step.sets),
-            "arena_bytes": 0 if step.signature is None else arenas[step.signature.name],
+            "arena_bytes": 0 if step.signature is None else arenas[step.signature.name].size,
         }
         for step in preparation.steps
     ]
@@ -260,7 +267,7 @@ def _manifest(
         "relaxir": version("relaxir"),
         "fingerprint": _fingerprint(preparation, steps),
         "target": {"triple": target.triple, "cpu": target.cpu, "features": target.features, "openmp": target.openmp},
-        "entries": [_entry(s, checks) for s in signatures],
+        "entries": [_entry(s, checks) | sizes[s.name].as_json(arenas[s.name]) for s in signatures],
         "raw_weights": [spec.as_json() for spec in preparation.raw.values()],
         "prepared_weights": prepared,
         "steps": steps,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from ..dialect.index_math import arithmetic_tree
+from ..dialect.index_math import arithmetic_tree, may_be_negative
 from ..dialect.symbolic import Expr
 
 __all__ = ["llvm_text", "saturating_text"]
 
-# Dimensions and their divisors are not negative, where truncating division is floor division.
 _LLVM: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "sdiv", ast.Mod: "srem"}
 _OVERFLOWING = ("add", "sub", "mul")
 
@@ -59,6 +58,18 @@ def _text(dim: int | Expr, symbols: Mapping[str, str], emit: Callable[[str, str,
         if not isinstance(node, ast.BinOp):
             return str(ast.literal_eval(node))
         left, right = build(node.left), build(node.right)
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and may_be_negative(node):
+            return floored(node.op, left, right)
         return emit(_LLVM[type(node.op)], left, right)
+
+    def floored(op: ast.operator, left: str, right: str) -> str:
+        """LLVM's division truncates. Where something is left over whose sign is not the divisor's, it is one less."""
+        quotient, rest = emit("sdiv", left, right), emit("srem", left, right)
+        signs_differ = emit("ashr", emit("xor", rest, right), "63")
+        some = emit("lshr", emit("or", rest, emit("sub", "0", rest)), "63")
+        less = emit("and", some, signs_differ)
+        if isinstance(op, ast.FloorDiv):
+            return emit("sub", quotient, less)
+        return emit("add", rest, emit("mul", less, right))
 
     return build(arithmetic_tree(dim))

@@ -17,8 +17,10 @@ from ..bindings import func, ir
 from ..dtypes import numpy_dtype
 from ..errors import RelaxError
 from ..functions import body_of, find_function, full_argument_names, functions, name_of
+from ..inner_sizes import InnerSize, doubtful_sizes, entry_symbols
 from ..lazy_calls import READ, WRITE, callback_of
 from ..struct_info import TensorInfo, is_tensor
+from ..symbolic import refuse_negative
 from ..tuples import CAST
 from .apply import PREFIX, apply_op
 from .arguments import entry_arguments
@@ -100,6 +102,7 @@ class _Interpreter:
         self._declared = {name: f for name, f in self._functions.items() if callback_of(f) is not None}
         self._callbacks, self._memory = callbacks, memory
         self._plans: dict[ir.Block, BlockPlan] = {}
+        self._sizes: dict[ir.Block, list[InnerSize]] = {}
 
     def run(self, function: func.FuncOp, arguments: list[Any]) -> list[Any]:
         """Runs a function and everything it calls. Lists of values are emptied by whoever takes them, to keep none alive."""
@@ -143,7 +146,16 @@ class _Interpreter:
         for name, value, array in zip(names, _body(function).arguments, arguments, strict=True):
             for info, tensor in tensors_in(value.type, array):
                 scope.bind(info.shape, tensor.shape, f"argument '{name}' of @{name_of(function)}")
+        self._check_sizes(function, scope)
         return _Environment({}, scope, None if self._memory is None else HeldValues(self._memory))
+
+    def _check_sizes(self, function: func.FuncOp, scope: Scope) -> None:
+        """Refuses, before anything runs, what compiled code would: sizes inside that the arguments make impossible."""
+        body = _body(function)
+        if body not in self._sizes:
+            self._sizes[body] = doubtful_sizes(function, entry_symbols(function))
+        for size in self._sizes[body]:
+            refuse_negative(size.expr, scope.values(size.expr), size.of)
 
     def _block(self, block: ir.Block, arguments: list[Any], environment: _Environment) -> Frame:
         """Runs the ops of a block; the answer is what its terminator hands on."""

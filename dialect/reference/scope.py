@@ -59,14 +59,17 @@ class Scope:
             return None
         return self.resolve(dim)
 
+    def values(self, dim: Expr) -> dict[str, int]:
+        """The values of a dimension's symbols, of those that have one."""
+        return {n: self._known[n].value for n in sorted(dim.names) if n in self._known}
+
     def _is_known(self, dim: Expr) -> bool:
         return dim.text in self._known or all(n in self._known for n in dim.names)
 
     def _evaluate(self, dim: Dim, text: str) -> int:
         if text in self._known:
             return self._known[text].value
-        names = dim.names if isinstance(dim, Expr) else ()
-        return symbolic.evaluate(dim, {n: self._known[n].value for n in names if n in self._known})
+        return symbolic.evaluate(dim, self.values(dim) if isinstance(dim, Expr) else {})
 
     def _settle(self) -> None:
         """Binds and checks pending dimensions until nothing changes; each round settles one or ends."""
@@ -85,7 +88,7 @@ class Scope:
 
     def _settle_one(self, dim: Expr, size: int, source: str) -> bool:
         """Whether the dimension is done with: it was checked, or it gave its one unknown symbol a value."""
-        values = {n: self._known[n].value for n in dim.names if n in self._known}
+        values = self.values(dim)
         if len(values) == len(dim.names):
             self._check(dim, symbolic.evaluate(dim, values), size, source)
             return True

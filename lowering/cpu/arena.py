@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from ...dialect.bindings import func, ir
+from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of
 from ...dialect.index_math import emit_index
-from ...dialect.symbolic import Expr
+from ...dialect.symbolic import Expr, require_bounded
 from ...dialect.traversal import operations
 from .trace import SizeTracer
 
@@ -99,8 +100,18 @@ def plan_arena(
     plan = Arena()
     for unit in sorted({b.unit for b in buffers}, key=lambda u: (isinstance(u, Expr), str(u))):
         plan.groups |= _placed(unit, [b for b in buffers if b.unit == unit])
+    _check_size(plan, function)
     _replace(buffers, plan, block, arena, symbols)
     return plan
+
+
+def _check_size(plan: Arena, function: func.FuncOp) -> None:
+    """Offsets are numbers of 64 bits."""
+    try:
+        require_bounded(plan.size)
+    except RelaxError:
+        text = f"expected less than 2**63 bytes of scratch memory for each size, got {plan.size}"
+        raise RelaxError(text, function.location) from None
 
 
 def _split(size: int | Expr) -> tuple[int | Expr, int]:

@@ -16,7 +16,7 @@ from ..signature import Signature
 from ..target import Target
 from .arena import Arena
 from .bufferize import add_destinations, bufferize
-from .checks import lower_checks
+from .checks import check_allocations, lower_checks
 from .codegen import llvm_ir, object_code
 from .copies import share_copies
 from .frames import share_frames
@@ -91,6 +91,7 @@ def compile_linalg(
         _check_kernels_allocate_nothing(module)
         _mark_internal(module, signatures)
         run_upstream(module, _TO_CF)
+        check_allocations(module)
         lower_checks(module)
         run_upstream(module, _TO_LLVM)
         _check_translatable(module)

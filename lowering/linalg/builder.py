@@ -102,7 +102,7 @@ class Builder:
     def __init__(self, module: ir.Operation, tile: int):
         self.module = module
         self.tile = tile
-        self.symbols = Symbols()
+        self.symbols = Symbols(self.check)
         self.checks: dict[str, int] = {}
         self.source = ""
         self.check_function: Callable[[], None] = lambda: None

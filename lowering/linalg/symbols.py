@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from ...dialect.bindings import ir
 from ...dialect.index_math import emit_index
-from ...dialect.symbolic import Dim, Expr
+from ...dialect.inner_sizes import is_size
+from ...dialect.symbolic import Dim, Expr, divisors
 from .scalar import Scalar
 
 __all__ = ["Symbols"]
@@ -17,8 +18,10 @@ __all__ = ["Symbols"]
 class Symbols:
     """The expressions whose values are known; entering a region and leaving it again is :meth:`scope`."""
 
-    def __init__(self) -> None:
+    def __init__(self, check: Callable[[ir.Value, str], None]):
+        """Args: check: emits a run-time check of a truth value, with the message of its failure."""
         self._values: dict[str, ir.Value] = {}
+        self._check = check
 
     @contextmanager
     def scope(self) -> Generator[None]:
@@ -47,8 +50,17 @@ class Symbols:
         """The value of a known expression; ops that compute it are emitted at the insertion point, once per scope."""
         found = self._values.get(dim.text)
         if found is None:
+            self._check_divisors(dim)
             found = self._values[dim.text] = emit_index(dim, self._values)
         return found
+
+    def _check_divisors(self, dim: Expr) -> None:
+        """A division by 0 ends the process. Those by sizes of arguments are checked before; others, where they are made."""
+        for divisor in divisors(dim):
+            if not is_size(divisor - 1, 0):
+                self._check_divisors(divisor)
+                is_good = Scalar(emit_index(divisor, self._values)).compare("ne", 0).value
+                self._check(is_good, f"expected no division by zero in '{dim}'")
 
     def bind(self, dim: Dim, value: ir.Value) -> bool:
         """Records the value of a dimension, and of the one symbol in it that is not known yet when it can be solved for.

@@ -15,7 +15,8 @@ _ABI = """\
  *           natural alignment; a boolean is one byte, 0 or 1.
  * symbols:  values of the symbolic dimensions, in the order below.
  * arena:    scratch memory, 64-byte aligned; may be NULL with arena_bytes 0.
- * returns:  0 when done; n > 0: nothing was done, call again with an arena of n bytes; -(i + 1): check i below failed.
+ * returns:  0 when done; n > 0: nothing was done, call again with an arena of n bytes; -(i + 1): check i below failed;
+ *           INT64_MIN: there is no memory for a buffer whose size depends on data.
  *
  * State is read and updated in place; the caller gives it its first value. The functions keep nothing themselves and may run in
  * several threads at once, with a state each. Prepared weights come from

@@ -14,6 +14,10 @@ from .scratch import Scratch
 __all__ = ["as_argument", "finish", "int64_array", "invoke", "pointer_array"]
 
 
+#: The status of a call that allocates a buffer and gets none.
+_NO_MEMORY = -(2**63)
+
+
 def as_argument(array: Array) -> Array:
     """The array, or a copy where compiled code cannot read it: not contiguous, or an element not at its natural alignment."""
     flags = array.flags
@@ -70,6 +74,8 @@ def finish(
         return
     if status > 0:
         raise RelaxError(f"{what}: expected an arena of {scratch.size} bytes to be enough, got a request for {status} bytes")
+    if status == _NO_MEMORY:
+        raise RelaxError(f"{what}: expected memory for a buffer of a size that depends on data, got none")
     position = -status - 1
     text = checks[position] if position < len(checks) else f"check {position}"
     known = ", ".join(f"{name} = {value}" for name, value in values.items())

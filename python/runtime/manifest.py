@@ -19,6 +19,7 @@ __all__ = [
     "FORMAT",
     "VERSION",
     "EntrySpec",
+    "InnerSize",
     "Manifest",
     "StateSpec",
     "StepSpec",
@@ -83,6 +84,14 @@ class SymbolSpec:
 
 
 @dataclass(frozen=True)
+class InnerSize:
+    """An expression over the symbols that is computed inside of an entry, and where that is."""
+
+    expr: Expr
+    of: str
+
+
+@dataclass(frozen=True)
 class EntrySpec:
     """A function that can be called.
 
@@ -94,6 +103,8 @@ class EntrySpec:
         state: tensors that stay between calls.
         weights: tensors that are bound, static shapes.
         checks: texts of the run-time checks.
+        sizes: what must be 0 or more, and must not divide by 0.
+        memory: bytes that must be below 2**63, and are as long as no symbol is greater than ``safe``.
     """
 
     name: str
@@ -104,6 +115,9 @@ class EntrySpec:
     outputs: tuple[TensorSpec, ...]
     checks: tuple[str, ...]
     state: tuple[StateSpec, ...] = ()
+    sizes: tuple[InnerSize, ...] = ()
+    memory: tuple[InnerSize, ...] = ()
+    safe: int = (1 << 63) - 1
 
     @property
     def input_positions(self) -> tuple[int, ...]:
@@ -290,6 +304,9 @@ def _entry(reader: _Reader) -> EntrySpec:
         tuple(reader.records("outputs", _tensor)),
         reader.texts("checks"),
         tuple(reader.records("state", _state)) if "state" in reader.data else (),
+        tuple(reader.records("sizes", _inner)) if "sizes" in reader.data else (),
+        tuple(reader.records("memory", _inner)) if "memory" in reader.data else (),
+        reader.size("safe") if "safe" in reader.data else (1 << 63) - 1,
     )
 
 
@@ -320,6 +337,13 @@ def _state(reader: _Reader) -> StateSpec:
     if len(first) not in (weight.array.dtype.itemsize, weight.array.nbytes):
         raise RelaxError(f"{reader.where}.first: expected {weight.array.nbytes} bytes or one element, got {len(first)} bytes")
     return StateSpec(weight.name, weight.array, reader.size("argument"), first)
+
+
+def _inner(reader: _Reader) -> InnerSize:
+    dim = _dim(reader.text("size"), f"{reader.where}.size")
+    if not isinstance(dim, Expr):
+        raise RelaxError(f"{reader.where}.size: expected a symbolic expression, got {dim}")
+    return InnerSize(dim, reader.text("of"))
 
 
 def _dtype(reader: _Reader) -> Any:

@@ -53,7 +53,8 @@ class ShapeSolver:
         """Values and output shapes for these input shapes, one per input.
 
         Raises:
-            RelaxError: a shape does not match, a symbol has two values or one out of its range; names the input.
+            RelaxError: a shape does not match, a symbol has two values or one out of its range, which names the input; or
+            makes a size of an output or inside negative, or memory too large.
         """
         entry = self._entry
         for spec, shape in zip(entry.inputs, shapes, strict=True):
@@ -68,6 +69,7 @@ class ShapeSolver:
         for spec, binding in zip(self._limited(), self._bindings, strict=True):
             self._check_range(spec, values[spec.name], binding)
         outputs = tuple(self._output_shape(spec, values) for spec in entry.outputs)
+        self._check_sizes(values)
         return Shapes(tuple(values[s.name] for s in entry.symbols), outputs)
 
     def _limited(self) -> list[SymbolSpec]:
@@ -112,6 +114,18 @@ class ShapeSolver:
         expected = f"at least {low}" if high is None else f"from {low} to {high}"
         name = self._entry.inputs[binding.input].name
         raise RelaxError(f"input '{name}': expected '{symbol.name}' (dimension {binding.axis}) {expected}, got {value}")
+
+    def _check_sizes(self, values: Mapping[str, int]) -> None:
+        """What compiled code computes inside; nothing of it has run yet."""
+        for size in self._entry.sizes:
+            symbolic.refuse_negative(size.expr, values, size.of, self._origins(size.expr.names, values))
+        if max(values.values(), default=0) <= self._entry.safe:
+            return
+        for memory in self._entry.memory:
+            total = symbolic.evaluate(memory.expr, values)
+            if total >= 1 << 63:
+                origins = self._origins(memory.expr.names, values)
+                raise RelaxError(f"{memory.of} expected less than 2**63 bytes, got '{memory.expr}' = {total}{origins}")
 
     def _mismatch(self, spec: TensorSpec, got: Shape, values: Mapping[str, int]) -> RelaxError:
         names = {n for d in spec.shape if isinstance(d, Expr) for n in d.names}

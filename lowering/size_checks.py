@@ -1,0 +1,78 @@
+"""What is to be checked of the symbols' values before compiled code runs: sizes inside of it, and bytes that it computes with.
+
+Compiled code computes sizes, offsets and the arena's size in 64 bits, and takes dimensions to be 0 or more. Which values of the
+symbols break that no run-time check inside of it could tell, as they move the buffers themselves; so the manifest says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..dialect.bindings import func
+from ..dialect.errors import RelaxError
+from ..dialect.functions import body_of
+from ..dialect.inner_sizes import InnerSize, doubtful_sizes, greatest_safe, is_size, tensor_bytes
+from ..dialect.symbol_uses import SymbolUses
+from ..dialect.symbolic import Expr, require_bounded
+from ..dialect.transforms.inlining import DEFINING_OPS
+from ..dialect.traversal import nested_operations
+from .cpu.arena import Arena
+from .signature import Signature
+
+__all__ = ["SizeChecks"]
+
+#: Symbols without a range are at least 1.
+_LEAST = 1
+
+_SCRATCH = "scratch memory:"
+
+
+@dataclass(frozen=True)
+class SizeChecks:
+    """Those of an entry.
+
+    Attributes:
+        sizes: what must be 0 or more.
+        memory: what must be below 2**63.
+    """
+
+    sizes: list[InnerSize]
+    memory: list[InnerSize]
+
+    @staticmethod
+    def of(entry: func.FuncOp, signature: Signature, private: Iterable[func.FuncOp]) -> SizeChecks:
+        """Those of a function, and of private functions, which may be part of it; calls compare types with their symbols."""
+        symbols = set(signature.symbols)
+        scopes = [(entry, symbols), *((f, symbols - _defined(f)) for f in private if body_of(f) is not None)]
+        memory = [size for f, known in scopes for size in tensor_bytes(f, known)]
+        for size in memory:
+            _check_numbers(size)
+        return SizeChecks([size for f, known in scopes for size in doubtful_sizes(f, known, _LEAST)], memory)
+
+    def as_json(self, arena: Arena) -> dict[str, object]:
+        """As in the manifest; ``safe`` is a value of the symbols up to which all memory is below 2**63."""
+        size = arena.size
+        memory = [*self.memory, InnerSize(size, _SCRATCH)] if isinstance(size, Expr) else self.memory
+        # A group of buffers that is less than nothing would lay the next one over the one before.
+        units = [InnerSize(u, _SCRATCH) for u in arena.groups if isinstance(u, Expr) and not is_size(u, _LEAST)]
+        sizes = {s.expr: s for s in [*units, *self.sizes[::-1]]}
+        return {
+            "sizes": [{"size": str(s.expr), "of": s.of} for s in reversed(sizes.values())],
+            "memory": [{"size": str(s.expr), "of": s.of} for s in memory],
+            "safe": greatest_safe([s.expr for s in memory]),
+        }
+
+
+def _defined(function: func.FuncOp) -> set[str]:
+    """The symbols that ops of a function define: in it they may be others than those of its callers."""
+    uses, inner = SymbolUses(), nested_operations(function.operation)
+    return {s for op in inner if op.name in DEFINING_OPS for r in op.results for s in uses.of_type(r.type)}
+
+
+def _check_numbers(size: InnerSize) -> None:
+    """Raises RelaxError for bytes that code cannot compute."""
+    try:
+        require_bounded(size.expr)
+    except RelaxError as error:
+        raise RelaxError(f"{size.of} {error}") from None
