@@ -137,6 +137,10 @@ class IndexCopy(Op, name="index_copy"):
         return x
 
 
+#: A tensor does not have as many elements, and sums of it and a size are no more than 64 bits hold.
+_MOST_STRIDE = 1 << 62
+
+
 class StridedSlice(SymbolicOp, name="strided_slice"):
     """``x[begin:end:step]`` along the listed axes. Begin and end may be symbolic; a negative one counts from the end.
 
@@ -161,6 +165,8 @@ class StridedSlice(SymbolicOp, name="strided_slice"):
             raise RelaxError("expected distinct axes with one begin, end and stride each")
         if any(s < 1 for s in strides):
             raise RelaxError(f"expected positive strides, got {strides}")
+        if any(s > _MOST_STRIDE for s in strides):
+            raise RelaxError(f"expected strides of at most 2**62, got {strides}")
         shape = list(x.shape)
         for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
             shape[axis] = _slice_length(shape[axis], begin, end, stride)

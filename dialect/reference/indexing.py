@@ -13,10 +13,12 @@ __all__: list[str] = []
 
 def _positions(indices: Array, size: int) -> Array:
     """Indices counted from the start. Raises RelaxError naming one that is outside of the dimension."""
-    values = indices.astype(np.int64)
-    outside = values[(values < -size) | (values >= size)]
+    unsigned = indices.dtype == np.uint64  # the one dtype whose numbers another one does not hold
+    values = indices if unsigned else indices.astype(np.int64)
+    outside = values[values >= size if unsigned else (values < -size) | (values >= size)]
     if outside.size:
         raise RelaxError(f"expected indices in [{-size}, {size}), got {outside[0]}")
+    values = values.astype(np.int64)
     return np.where(values < 0, values + size, values)
 
 

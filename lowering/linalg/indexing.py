@@ -133,10 +133,9 @@ class _Bound:
 
     def position(self, given: Scalar) -> Scalar:
         """In a body: an index counted from the start, limited to the dimension."""
-        unsigned = given.unsigned
-        value = Scalar(emit("arith.index_castui" if unsigned else "arith.index_cast", ir.IndexType.get(), given.value))
-        if unsigned:
-            return minimum(value, self._last)
+        value = _as_index(given)
+        if value.unsigned:
+            return Scalar(minimum(value, self._last).value)
         counted = select(value.compare("lt", 0), value + self._size, value)
         return maximum(minimum(counted, self._last), 0)
 
@@ -166,10 +165,15 @@ def _text(size: Size) -> str:
 
 
 def _inside(given: Scalar, limit: Scalar) -> Scalar:
-    unsigned = given.unsigned
-    value = Scalar(emit("arith.index_castui" if unsigned else "arith.index_cast", ir.IndexType.get(), given.value))
+    value = _as_index(given)
     below = value.compare("lt", limit)
-    return below if unsigned else below & value.compare("ge", 0 - limit)
+    return below if value.unsigned else below & value.compare("ge", 0 - limit)
+
+
+def _as_index(given: Scalar) -> Scalar:
+    """An index as it is; of 64 bits without a sign, it stays without one."""
+    cast = "arith.index_castui" if given.unsigned else "arith.index_cast"
+    return Scalar(emit(cast, ir.IndexType.get(), given.value), unsigned=given.unsigned)
 
 
 @lowering("relax.strided_slice")

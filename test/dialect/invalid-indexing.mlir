@@ -176,6 +176,14 @@ func.func @slice_strides_missing(%x: tensor<4x5xf32>) {
 
 // -----
 
+func.func @slice_stride_beyond_any_tensor(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.strided_slice' op expected strides of at most 2**62, got [4611686018427387905]}}
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: 4611686018427387905>} : (tensor<4xf32>) -> tensor<1xf32>
+  return
+}
+
+// -----
+
 func.func @slice_backwards(%x: tensor<4xf32>) {
   // expected-error @+1 {{'relax.strided_slice' op expected positive strides, got [-1]}}
   %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: -1>} : (tensor<4xf32>) -> tensor<4xf32>

@@ -58,6 +58,7 @@ GENERATORS = {
         Generator("pipelines", "fuzzing.random_pipelines", budget=12),
         Generator("products", "fuzzing.matrix_products", budget=4),
         Generator("texts", "fuzzing.mutated_texts", budget=60),
+        Generator("indices", "fuzzing.index_extremes", budget=6),
         Generator("headers", "fuzzing.file_headers", budget=60),
         Generator("numbers", "fuzzing.elementwise_numbers", budget=2),
     )

@@ -1,25 +1,114 @@
-"""The lit tests' modules with tokens and lines changed, through relax-opt with random passes: it accepts or refuses."""
+"""The lit tests' modules with something changed, through parsing, passes, compilation and a call: nothing dies.
+
+What comes out of each step is a result or a RelaxError. Inputs are against guard pages, small, and of any number; results have
+the shapes that the reference semantics gives, where both have some.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
+import random
 import tempfile
+import warnings
+from typing import Any
 
+import numpy as np
+
+import relaxir as rx
+from relaxir.dialect.dtypes import dtype_name
+from relaxir.dialect.symbolic import evaluate
+from relaxir.runtime.manifest import EntrySpec
 from relaxir.tools.relax_opt import run
+from support.guard_pages import guarded_copy
 from support.mutate import mutant
 
-__all__ = ["check"]
+__all__ = ["check", "check_text", "text"]
+
+#: Elements of a tensor that a mutant is called with at most; of a larger one, calling tells nothing new.
+MOST_ELEMENTS = 1 << 20
+
+
+def text(seed: int) -> str:
+    """The mutant of a seed."""
+    return mutant(seed)[0]
 
 
 def check(seed: int) -> str | None:
-    """Raises AssertionError unless relax-opt ends with 0 or 1."""
-    text, flags = mutant(seed)
+    """Raises what is no RelaxError; returns which step refused."""
+    mutated, passes = mutant(seed)
+    if seed % 10 == 0:
+        return _optimized(mutated, [f"--{p}" for p in passes])
+    return _through(mutated, ",".join(passes), seed)
+
+
+def check_text(text: str) -> str | None:
+    """The same of a text, without passes."""
+    return _through(text, "", 1)
+
+
+def _optimized(text: str, flags: list[str]) -> str | None:
+    """By relax-opt, which must end with 0 or 1."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
         path = os.path.join(folder, "mutant.mlir")
         with open(path, "w", errors="surrogateescape") as file:
             file.write(text)
-        code = run([path, "-o", os.devnull, *flags])
+        code = run([path, "-o", os.devnull, "--allow-unregistered-dialect", *flags])
     assert code in (0, 1), f"exit code {code}"
-    return "relax-opt refuses it" if code else None
+    return "by relax-opt" if code else None
+
+
+def _through(text: str, pipeline: str, seed: int) -> str | None:
+    rng = np.random.default_rng(seed)
+    step = "when it is parsed"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            module = rx.Module.parse(text)
+            step = "by a pass"
+            module = module.run(pipeline) if pipeline else module
+            step = "when it is compiled"
+            executable = rx.compile(module)
+            step = "when weights are prepared"
+            _check_sizes([s.array.shape for s in executable.manifest.raw_weights.values()])
+            raw = {n: _values(rng, s.array.dtype, s.array.shape) for n, s in executable.manifest.raw_weights.items()}
+            executable.bind(executable.prepare(raw))
+        except rx.RelaxError:
+            return step
+        called = [_called(module, executable, entry, raw, random.Random(seed)) for entry in executable.entries.values()]
+    return None if any(called) else "when it is called"
+
+
+def _called(module: rx.Module, executable: rx.Executable, entry: EntrySpec, raw: dict[str, Any], rng: random.Random) -> bool:
+    """Whether an entry gave results, whose shapes are those of the reference semantics."""
+    numbers = np.random.default_rng(rng.randrange(1 << 32))
+    values = {s.name: rng.choice((s.min or 0, 1, 2, 3, 4, 5)) for s in entry.symbols}
+    try:
+        shapes = [tuple(evaluate(d, values) for d in s.shape) for s in (*entry.inputs, *entry.outputs)]
+        _check_sizes(shapes)
+        inputs = [_values(numbers, s.dtype, shape) for s, shape in zip(entry.inputs, shapes, strict=False)]
+        got = executable(*inputs, entry=entry.name)
+    except rx.RelaxError:
+        return False
+    found = got if isinstance(got, tuple) else (got,)
+    with contextlib.suppress(rx.RelaxError, KeyError):
+        weights = {w.name: raw[w.name] for w in module.functions[entry.name].weights}
+        wanted = rx.evaluate(module, entry.name, *inputs, weights=weights) if not entry.state else found
+        expected, shown = [(a.shape, a.dtype) for a in wanted], [(a.shape, a.dtype) for a in found]
+        assert expected == shown, f"@{entry.name}: expected {expected}, got {shown}"
+    return True
+
+
+def _check_sizes(shapes: list[tuple[int, ...]]) -> None:
+    for shape in shapes:
+        if any(d < 0 for d in shape) or math.prod(shape) > MOST_ELEMENTS:
+            raise rx.RelaxError("a tensor of too many elements to be called with")
+
+
+def _values(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """Small integers, negative ones, too, against a guard page."""
+    low = 0 if dtype_name(dtype).startswith(("ui", "i1")) else -3
+    values = rng.integers(low, 4, shape)
+    return guarded_copy(np.asarray(values > 0 if dtype_name(dtype) == "i1" else values).astype(dtype))

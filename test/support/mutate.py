@@ -1,78 +1,203 @@
-"""Mutants of the lit tests' inputs: texts that nearly are modules, as users write them."""
+"""Mutants of the lit tests' inputs: texts that are modules, or nearly, as users write them and as their tools do."""
 
 from __future__ import annotations
 
 import functools
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from relaxir.dialect.pass_manager import registered
 from relaxir.lowering.passes import register_passes
 
+__all__ = ["MUTATIONS", "mutant"]
+
 ROOT = Path(__file__).resolve().parents[1]
 TOKEN = re.compile(r'[%@!#]?[\w.]+|"[^"\n]*"|[^\s\w]')
-NUMBERS = ("0", "-1", "1", "2147483648", "9223372036854775807", "-9223372036854775808", "99999999999999999999", "?", "nan")
+TENSOR = re.compile(r"tensor<[^<>{}]*(?:\{[^{}]*\})?[^<>{}]*>")
+NUMBER = re.compile(r"(?<![\w.%@])-?\d+(?:\.\d+(?:[eE][-+]?\d+)?)?(?![\w.])")
+ATTRIBUTE = re.compile(r'\b(\w+) = ("[^"\n]*"|[^\s,{}"]+(?:<[^<>]*>)?(?: : \w+)?)')
+NUMBERS = (
+    "0", "-1", "1", "2", "3", "127", "255", "2147483648", "-2147483648", "4294967296", "9223372036854775807",
+    "-9223372036854775808", "99999999999999999999", "?", "nan", "0.0", "-0.0", "1.0e308", "0x7FF0000000000000",
+)  # fmt: skip
+DTYPES = (
+    "f32",
+    "f16",
+    "bf16",
+    "f64",
+    "i1",
+    "i4",
+    "i8",
+    "i32",
+    "i64",
+    "ui8",
+    "ui32",
+    "f8E4M3FN",
+    "index",
+    "complex<f32>",
+    "none",
+)
+DIMENSIONS = ("0", "1", "2", "3", "4", "5", "7", "8", "16", "64", "?", "1048576", "9223372036854775807")
+SYMBOLS = (
+    "n", "m", "k", "n + 1", "n - 5", "-n", "n * 2", "n * m", "n // 2", "n % 3", "n // m", "n // (m - 3)", "n % 0", "2 * n + 1",
+    "0", "n * 9223372036854775807", "(n + 3) // 4 * 4", "?", "", "n n", "n ** n", "N", "relax",
+)  # fmt: skip
 UPSTREAM = ("canonicalize", "cse", "symbol-dce", "inline")
 
-Mutation = Callable[[random.Random, str, list[str]], str]
+Tokens = Sequence[str]
+Mutation = Callable[[random.Random, str, "Corpus"], str]
 
 
-def _replace_token(rng: random.Random, text: str, tokens: list[str]) -> str:
-    return _edited(rng, text, rng.choice(tokens))
+class Corpus:
+    """What mutants are made of: the modules, and what occurs in them."""
+
+    def __init__(self, inputs: Iterable[str], passes: Sequence[str]):
+        self.inputs, self.passes = list(inputs), list(passes)
+        self.tokens = sorted({token for text in self.inputs for token in TOKEN.findall(text)})
+        self.types = sorted({t for text in self.inputs for t in TENSOR.findall(text)})
+        self.ops = sorted({t for t in self.tokens if t.startswith('"relax.')})
+        self.values: dict[str, list[str]] = {}
+        for text in self.inputs:
+            for name, value in ATTRIBUTE.findall(text):
+                self.values.setdefault(name, []).append(value)
+        self.attributes = sorted(self.values)
 
 
-def _drop_token(rng: random.Random, text: str, tokens: list[str]) -> str:
-    return _edited(rng, text, "")
+def _replaced(rng: random.Random, text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str]) -> str:
+    """One of the matches replaced, or all that are like it, which leaves more modules valid."""
+    found = list(pattern.finditer(text))
+    if not found:
+        return text
+    at = rng.choice(found)
+    made = new(at)
+    if rng.random() < 0.4:
+        return pattern.sub(lambda m: made if m[0] == at[0] else m[0], text)
+    return text[: at.start()] + made + text[at.end() :]
 
 
-def _odd_number(rng: random.Random, text: str, tokens: list[str]) -> str:
-    return _edited(rng, text, rng.choice(NUMBERS))
+def _replace_token(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(rng, text, TOKEN, lambda _: rng.choice(corpus.tokens))
 
 
-def _copy_line(rng: random.Random, text: str, tokens: list[str]) -> str:
+def _drop_token(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(rng, text, TOKEN, lambda _: "")
+
+
+def _swap_tokens(rng: random.Random, text: str, corpus: Corpus) -> str:
+    found = list(TOKEN.finditer(text))
+    if len(found) < 2:
+        return text
+    first, second = sorted(rng.sample(found, 2), key=lambda m: m.start())
+    return text[: first.start()] + second[0] + text[first.end() : second.start()] + first[0] + text[second.end() :]
+
+
+def _odd_number(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(rng, text, NUMBER, lambda _: rng.choice(NUMBERS))
+
+
+def _other_type(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(rng, text, TENSOR, lambda _: rng.choice(corpus.types))
+
+
+def _other_dimension(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(rng, text, re.compile(r"(?<=[<x])(?:\d+|\?)(?=x)"), lambda _: rng.choice(DIMENSIONS))
+
+
+def _other_rank(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(rng, text, re.compile(r"(?<=tensor<)(?:\d+x|\?x)?"), lambda m: rng.choice(["", m[0] + "2x", m[0] * 2]))
+
+
+def _other_dtype(rng: random.Random, text: str, corpus: Corpus) -> str:
+    pattern = re.compile(rf"(?<=[<x])(?:{'|'.join(d for d in DTYPES if '<' not in d)})(?=[>,])")
+    return _replaced(rng, text, pattern, lambda _: rng.choice(DTYPES))
+
+
+def _other_op(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(rng, text, re.compile(r'"relax\.\w+"'), lambda _: rng.choice(corpus.ops))
+
+
+def _other_attribute(rng: random.Random, text: str, corpus: Corpus) -> str:
+    def new(match: re.Match[str]) -> str:
+        name = match[1] if rng.random() < 0.8 else rng.choice(corpus.attributes)
+        value = rng.choice(corpus.values[match[1] if rng.random() < 0.8 else rng.choice(corpus.attributes)])
+        return f"{name} = {value}"
+
+    return _replaced(rng, text, ATTRIBUTE, new)
+
+
+def _other_symbol(rng: random.Random, text: str, corpus: Corpus) -> str:
+    sym = re.compile(r'(?<=[\[ ])"[^"\n.]*"(?=[,\]])')
+    return _replaced(rng, text, sym, lambda _: f'"{rng.choice(SYMBOLS)}"')
+
+
+def _other_encoding(rng: random.Random, text: str, corpus: Corpus) -> str:
+    new = ("", ', {sym = ["n"]}', ', {vdevice = "cpu:0"}', ", {sym = 3}", ', {sym = ["n"], more = 1}', ', "n"', ", {}", ", []")
+    return _replaced(rng, text, re.compile(r", \{sym = \[[^\]]*\][^{}]*\}|(?<=[fi]\d\d)(?=>)"), lambda _: rng.choice(new))
+
+
+def _other_name(rng: random.Random, text: str, corpus: Corpus) -> str:
+    new = ("x", "w", "", "a b", "a/b", "../x", "\\00", "\\F0\\9F", "x" * 3000, "weight1", "output0")
+    return _replaced(rng, text, re.compile(r'(?<=relax\.name = )"[^"\n]*"'), lambda _: f'"{rng.choice(new)}"')
+
+
+def _other_num_input(rng: random.Random, text: str, corpus: Corpus) -> str:
+    return _replaced(
+        rng, text, re.compile(r"(?<=relax\.num_input = )-?\d+"), lambda _: rng.choice(("0", "1", "2", "3", *NUMBERS))
+    )
+
+
+def _copy_line(rng: random.Random, text: str, corpus: Corpus) -> str:
     lines = text.split("\n")
     lines.insert(rng.randrange(len(lines)), rng.choice(lines))
     return "\n".join(lines)
 
 
-def _drop_line(rng: random.Random, text: str, tokens: list[str]) -> str:
+def _drop_line(rng: random.Random, text: str, corpus: Corpus) -> str:
     lines = text.split("\n")
     del lines[rng.randrange(len(lines))]
     return "\n".join(lines)
 
 
-def _edited(rng: random.Random, text: str, new: str) -> str:
-    found = list(TOKEN.finditer(text))
-    if not found:
-        return text
-    at = rng.choice(found)
-    return text[: at.start()] + new + text[at.end() :]
+def _move_line(rng: random.Random, text: str, corpus: Corpus) -> str:
+    lines = text.split("\n")
+    line = lines.pop(rng.randrange(len(lines)))
+    lines.insert(rng.randrange(len(lines) + 1), line)
+    return "\n".join(lines)
 
 
-MUTATIONS: tuple[Mutation, ...] = (_replace_token, _drop_token, _odd_number, _copy_line, _drop_line)
+def _splice(rng: random.Random, text: str, corpus: Corpus) -> str:
+    """The lines of one module up to somewhere, and those of another from somewhere on; or both after each other."""
+    other = rng.choice(corpus.inputs)
+    if rng.random() < 0.5:
+        return text + "\n" + re.sub(r"@(\w+)", r"@\1_s", other)
+    first, second = text.split("\n"), other.split("\n")
+    return "\n".join([*first[: rng.randrange(len(first) + 1)], *second[rng.randrange(len(second)) :]])
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    _replace_token, _drop_token, _swap_tokens, _odd_number, _other_type, _other_dimension, _other_rank, _other_dtype, _other_op,
+    _other_attribute, _other_attribute, _other_symbol, _other_encoding, _other_name, _other_num_input, _copy_line, _drop_line,
+    _move_line, _splice,
+)  # fmt: skip
 
 
 @functools.cache
-def _corpus() -> tuple[list[str], list[str], list[str]]:
-    """What is mutated, the tokens that occur in it, and the passes to run; imports every pass."""
+def _corpus() -> Corpus:
+    """Of the lit tests, piece by piece: most mutants then differ from a valid module in one place. Imports every pass."""
     register_passes()
-    # Piece by piece: most mutants then differ from a valid module in one place.
     files = (path.read_text() for path in sorted(ROOT.rglob("*.mlir")))
-    inputs = [piece for text in files for piece in re.split(r"(?m)^// -----$", text)]
-    tokens = sorted({token for text in inputs for token in TOKEN.findall(text)})
-    passes = [*sorted(registered()), *UPSTREAM]
     list(registered().values())  # imports every pass now, not in each fork
-    return inputs, tokens, passes
+    return Corpus(
+        (piece for text in files for piece in re.split(r"(?m)^// -----.*$", text)), [*sorted(registered()), *UPSTREAM]
+    )
 
 
 def mutant(seed: int) -> tuple[str, list[str]]:
-    """A module with one to three changes, and flags for relax-opt."""
-    rng = random.Random(seed)
-    inputs, tokens, passes = _corpus()
-    text = rng.choice(inputs)
-    for _ in range(rng.randint(1, 3)):
-        text = rng.choice(MUTATIONS)(rng, text, tokens)
-    flags = ["--allow-unregistered-dialect"] * rng.randint(0, 1) + [f"--{p}" for p in rng.sample(passes, rng.randint(0, 2))]
-    return text, flags
+    """A module with one to three changes, and none to two passes to run on it."""
+    rng, corpus = random.Random(seed), _corpus()
+    text = re.sub(r"(?m)^\s*//.*\n", "", rng.choice(corpus.inputs))
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        text = rng.choice(MUTATIONS)(rng, text, corpus)
+    return text, rng.sample(corpus.passes, rng.choice((0, 0, 1, 2)))
