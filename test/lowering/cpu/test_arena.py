@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 
 import numpy as np
@@ -232,6 +233,11 @@ def test_more_memory_than_64_bits_count_is_refused() -> None:
       }}"""
     executable = rx.compile(rx.Module.parse(text))
     assert executable(np.empty((3, 0), np.float32)) == 0
-    for n in (2**59, 2**60):  # 2**62 and 2**63 bytes
-        with pytest.raises(rx.RelaxError, match=f"expected {min(n * 8, 2**63 - 1)} bytes of scratch memory, got none"):
+    beyond = r"expected less than 2\*\*63 bytes, got '\(\(n \+ 15\) // 16\) \* 128' = 9223372036854775808"
+    for n, message in ((2**59, f"expected {2**62} bytes of scratch memory, got none"), (2**60, beyond)):
+        with pytest.raises(rx.RelaxError, match=message):
             executable(np.empty((n, 0), np.float32))
+    # What calls it from C has no manifest: it is asked for more memory than there is.
+    entry = executable.entries["main"]
+    call = executable._library.function(entry.symbol)
+    assert call((ctypes.c_void_p * 2)(), (ctypes.c_int64 * 1)(2**60), None, 0) == 2**63 - 1
