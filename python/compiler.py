@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from . import dialect, lowering
 from .dialect.bindings import DISTRIBUTION
 from .dialect.cache_report import CacheSection
-from .dialect.errors import RelaxError
+from .dialect.checks import expect_flag, expect_text
+from .dialect.errors import RelaxError, RelaxWarning
 from .dialect.op import verifying_once
 from .dialect.pass_manager import verifying_at_end
 from .dialect.report import collecting
@@ -81,13 +82,16 @@ def compile(
 
     if not isinstance(module, Module):
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
+    expect_text(target, "a target as text")
+    expect_text(pipeline, "a pipeline as text", optional=True)
+    expect_flag(cache, "cache")
     chosen = Target.parse(target, openmp=find_runtime() is not None)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
-    if weights not in _WEIGHTS:
+    if weights is not None and (not isinstance(weights, str) or weights not in _WEIGHTS):
         raise RelaxError(f"expected weights as {', '.join(filter(None, _WEIGHTS))} or None, got {weights!r}")
     if weights is not None and pipeline is not None:
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")
-    if activations not in (None, "int8"):
+    if activations is not None and (not isinstance(activations, str) or activations != "int8"):
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
@@ -133,7 +137,7 @@ def _cached(module: Module, target: Target, pipeline: str, cache: ObjectCache) -
     reason = cache.untrusted()
     if reason is not None:
         reason = f"{EXPECTED}, got {reason}"
-        warnings.warn(f"compiled code is not kept in '{cache.directory}': {reason}", stacklevel=3)
+        warnings.warn(f"compiled code is not kept in '{cache.directory}': {reason}", RelaxWarning, stacklevel=3)
         return _not_kept(_compiled(module, target, pipeline), cache, reason)
     # Locations belong to the key: reports name them.
     text = module.ir.operation.get_asm(enable_debug_info=True, assume_verified=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .dialect.checks import expect, expect_text
 from .dialect.errors import RelaxError
 from .module import Module
 
@@ -43,4 +44,7 @@ def evaluate(
 
     if not isinstance(module, Module):
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
+    expect_text(function, "the name of a function")
+    if weights is not None:
+        expect(weights, Mapping, "weights as a mapping from names to arrays")
     return interpreter.evaluate(module.ir.operation, function, inputs, weights, provider, sink)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .dialect.bindings import ir
+from .dialect.checks import expect_text
 from .dialect.conventions import check_module
 from .dialect.errors import from_mlir_error
 from .dialect.functions import full_argument_names, functions, is_private, name_of, num_input, transform_for
@@ -95,6 +96,7 @@ class Module:
             DiagnosticError: it does not parse or verify; with ``file:line:col``.
             RelaxError: it is bytecode, not UTF-8, or nested too deep.
         """
+        expect_text(source_name, "the name of a source as text")
         return Module(parse_module(text, source_name, new_context()))
 
     @staticmethod
@@ -133,6 +135,7 @@ class Module:
         """
         from .dialect import pass_manager
 
+        expect_text(pipeline, "a pipeline as text")
         with self._active(), collecting() as told:
             return Module(_as_module(pass_manager.run(self._module.operation, pipeline)), self.report.extended(told))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..dialect.errors import RelaxError
-from ..weights.arrays import Array
+from ..weights.arrays import Array, ArraySpec
 from .library import EntryFunction
 from .scratch import Scratch
 
@@ -18,10 +18,19 @@ __all__ = ["as_argument", "finish", "int64_array", "invoke", "pointer_array"]
 _NO_MEMORY = -(2**63)
 
 
-def as_argument(array: Array) -> Array:
-    """The array, or a copy where compiled code cannot read it: not contiguous, or an element not at its natural alignment."""
+def as_argument(array: Array, what: str) -> Array:
+    """The array, or a copy where compiled code cannot read it: not contiguous, or an element not at its natural alignment.
+
+    Raises:
+        RelaxError: there is no memory for the copy; a view that repeats one element may claim any size.
+    """
     flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else array.copy(order="C")
+    if flags.c_contiguous and flags.aligned:
+        return array
+    try:
+        return array.copy(order="C")
+    except (MemoryError, ValueError):  # more bytes than there are, or than there can be
+        raise RelaxError(f"{what}: expected memory for a contiguous copy of {ArraySpec.of(array)}, got none") from None
 
 
 def pointer_array(addresses: Sequence[int]) -> Any:

@@ -111,7 +111,7 @@ class BoundEntry:
         self._team = function.library.team
         self._scratch = scratch
         self._what = f"entry '{spec.name}'"
-        self._weights = [as_argument(w) for w in weights]
+        self._weights = [as_argument(w, f"weight '{s.name}'") for s, w in zip(spec.weights, weights, strict=True)]
         first_weight = len(spec.inputs) + len(spec.state)
         self._first_output = first_weight + len(weights)
         template = [0] * first_weight + [address(w) for w in self._weights] + [0] * len(spec.outputs)
@@ -221,6 +221,8 @@ class BoundEntry:
     def _any_shapes(self, inputs: tuple[object, ...], tensors: Any) -> tuple[list[Array], tuple[Shape, ...]]:
         """The same for everything else, with the arrays, which may be copies."""
         arrays = [self._checked(i, value) for i, value in enumerate(inputs)]
+        self._plan(tuple([a.shape for a in arrays]))  # a wrong size is an error before it takes memory
+        arrays = [as_argument(a, f"input '{s.name}'") for s, a in zip(self.spec.inputs, arrays, strict=True)]
         for array, (position, _, _) in zip(arrays, self._inputs, strict=True):
             tensors[position] = address(array)
         return arrays, tuple([a.shape for a in arrays])
@@ -230,7 +232,7 @@ class BoundEntry:
         array = to_numpy(value, f"input '{spec.name}'")
         if array.dtype != spec.dtype:
             raise RelaxError(f"input '{spec.name}': expected dtype {dtype_text(spec.dtype)}, got {dtype_text(array.dtype)}")
-        return as_argument(array)
+        return array
 
     # -- results ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
+from ..dialect.checks import expect, expect_count, expect_flag
 from ..dialect.errors import RelaxError
 from ..dialect.report import Report
 from ..weights.files import path_text
@@ -65,8 +66,10 @@ class Executable:
         if library is None:
             if object_code is None:
                 raise RelaxError("expected a library or object code for an executable, got neither")
+            expect(object_code, bytes, "object code as bytes")
             check_target(self.manifest.target, "executable")
             library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
+        expect(library, Library, "a library of compiled code")
         self.manifest.check_code(library)
         self._library = library
         self._object_code = object_code
@@ -95,9 +98,7 @@ class Executable:
 
     @threads.setter
     def threads(self, count: int | None) -> None:
-        if count is not None and (not isinstance(count, int) or count < 1):
-            raise RelaxError(f"expected a number of threads from 1 on, got {count!r}")
-        self._library.team.count = count
+        self._library.team.count = None if count is None else expect_count(count, "a number of threads from 1 on")
 
     @property
     def fingerprint(self) -> str:
@@ -158,6 +159,7 @@ class Executable:
         Raises:
             RelaxError: the weights are raw, prepared for another executable, damaged, or not exactly the expected tensors.
         """
+        expect_flag(verify, "verify")
         arrays = prepared_arrays(self.manifest, weights, verify)
         bound = dict(self._bound)
         for name, entry in self.manifest.entries.items():
@@ -214,7 +216,10 @@ class Executable:
         elif not isinstance(state, State):
             raise RelaxError(f"expected a state that new_state made, got {type(state).__name__}")
         name = (self._default_entry or self._entry_name()) if entry is None else entry
-        bound = self._bound.get(name)
+        try:
+            bound = self._bound.get(name)
+        except TypeError:  # a list, say
+            bound = None
         if bound is None:
             raise self._unbound(name)
         return bound.call(inputs, named, state, out)
@@ -243,9 +248,9 @@ class Executable:
         return self._default_entry
 
     def _unbound(self, name: str) -> RelaxError:
-        entry = self.manifest.entries.get(name)
+        entry = self.manifest.entries.get(name) if isinstance(name, str) else None
         if entry is None:
-            return RelaxError(f"expected an entry out of {', '.join(self.manifest.entries)}, got '{name}'")
+            return RelaxError(f"expected an entry out of {', '.join(self.manifest.entries)}, got {name!r}")
         count = len(entry.weights)
         return RelaxError(f"entry '{name}': expected bound weights ({count}), got none: call prepare, then bind")
 

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
 from ..weights.files import os_errors, path_text
@@ -92,7 +93,7 @@ def prepare_to_file(
 ) -> PrepareReport:  # fmt: skip
     """Prepares weights into a safetensors file; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
-    source = _checked_source(manifest, src, jobs)
+    source = _checked_source(manifest, src, jobs, progress)
     path = path_text(dst, "write")
     _check_not_source(source, path)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
@@ -119,16 +120,17 @@ def prepare_in_memory(
     manifest: Manifest, functions: Functions, src: object, jobs: int = 1, progress: ProgressHook | None = None
 ) -> PreparedWeights:
     """Prepares weights into a mapping; see :meth:`Executable.prepare`."""
-    source = _checked_source(manifest, src, jobs)
+    source = _checked_source(manifest, src, jobs, progress)
     sink = _MemorySink()
     _Stream(manifest, functions, source, sink, list(manifest.steps), progress).run(jobs)
     source.check_unchanged()
     return PreparedWeights({name: sink.arrays[name] for name in manifest.prepared_weights}, manifest.fingerprint)
 
 
-def _checked_source(manifest: Manifest, src: object, jobs: int) -> WeightSource:
-    if jobs < 1:
-        raise RelaxError(f"expected 1 job or more, got {jobs}")
+def _checked_source(manifest: Manifest, src: object, jobs: int, progress: object) -> WeightSource:
+    expect_count(jobs, "1 job or more")
+    if progress is not None and not callable(progress):
+        raise RelaxError(f"expected progress as a function, got {type(progress).__name__}")
     source = open_source(src)
     what = source.description
     found = source.fingerprint
@@ -265,6 +267,7 @@ class _Stream:
         """All steps; the first error of any thread ends the others after their step and is raised."""
         if jobs == 1:
             return self._work()
+        jobs = min(jobs, max(len(self._steps), 1))
         with ThreadPoolExecutor(jobs, initializer=work_alone) as pool:
             workers = [pool.submit(self._work) for _ in range(jobs)]
             try:
@@ -332,7 +335,7 @@ class _Stream:
         problem = spec_problem(name, self._manifest.raw_weights[name], ArraySpec.of(array))
         if problem is not None:
             raise RelaxError(problems_text(self._source.description, [problem], 1))
-        return as_argument(array)
+        return as_argument(array, f"weight '{name}'")
 
     def _hold(self, count: int) -> None:
         """Enters what this thread holds while its next step runs."""

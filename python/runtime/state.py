@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
 from .manifest import StateSpec
@@ -45,6 +46,8 @@ class State(Mapping[str, Array]):
         self._addresses: dict[str, int] = {}
         self._broken: str | None = None
         self.lock = threading.Lock()
+        if given is not None:
+            expect(given, Mapping, "state as a mapping from names to arrays")
         for name, value in (given or {}).items():
             self._keep(name, self._usable(name, value))
 
@@ -104,7 +107,7 @@ class State(Mapping[str, Array]):
         return f"<relaxir.State: {', '.join(f'{n}: {s.array}' for n, s in self._specs.items())}>"
 
     def _spec(self, name: str) -> StateSpec:
-        found = self._specs.get(name)
+        found = self._specs.get(name) if isinstance(name, str) else None
         if found is None:
             raise RelaxError(f"expected state out of {', '.join(self._specs) or '(none)'}, got '{name}'")
         return found

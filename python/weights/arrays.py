@@ -129,11 +129,22 @@ def to_numpy(value: object, what: str) -> Array:
         return np.asarray(cast("np.generic[Any]", value))
     if is_torch(value):
         return _from_torch(value, what)
+    try:
+        found = _foreign(value, what)
+    except RelaxError:
+        raise
+    except Exception as error:  # the protocols run code of the value's own
+        raise RelaxError(f"{what}: expected a tensor that NumPy can see, got {type(value).__name__}: {error}") from error
+    if found is not None:
+        return found
+    raise RelaxError(f"{what}: expected an array (numpy, torch, DLPack or __array_interface__), got {type(value).__name__}")
+
+
+def _foreign(value: object, what: str) -> Array | None:
+    """An array of a library that speaks one of the protocols; None when it does not."""
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value, what)
-    if hasattr(value, "__array_interface__"):
-        return np.asarray(value)
-    raise RelaxError(f"{what}: expected an array (numpy, torch, DLPack or __array_interface__), got {type(value).__name__}")
+    return np.asarray(value) if hasattr(value, "__array_interface__") else None
 
 
 def is_torch(value: object) -> bool:

@@ -258,7 +258,7 @@ def plan_layout(specs: Mapping[str, ArraySpec], metadata: Mapping[str, str], pat
 
 
 def _format_name(name: str, spec: ArraySpec, path: str) -> str:
-    if name == METADATA or not _is_text(name):
+    if not isinstance(name, str) or name == METADATA or not _is_text(name):
         raise RelaxError(f"'{path}': expected a tensor name that safetensors can hold, got {name!r}")
     found = _NAMES.get(spec.dtype)
     if found is None:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, to_numpy
 from .checksums import PAGE, SAMPLES, Checksum, sample
@@ -184,7 +185,7 @@ class Checkpoint:
             file.advise(mmap.MADV_WILLNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, min(at + PAGE, entry.end))
 
     def _find(self, name: str) -> tuple[_File, TensorEntry]:
-        if name not in self._names:
+        if not isinstance(name, str) or name not in self._names:
             raise RelaxError(f"'{self.path}': expected a tensor of this checkpoint, got {name!r}{self._hint(name)}")
         file = self._files[0] if self._where is None else self._where[name]
         return file, file.header.tensors[name]
@@ -272,6 +273,11 @@ class LazyTensor:
     spec: ArraySpec
     produce: Callable[[], object]
 
+    def __post_init__(self) -> None:
+        expect(self.spec, ArraySpec, "a spec of what is produced")
+        if not callable(self.produce):
+            raise RelaxError(f"expected a function that produces a tensor, got {type(self.produce).__name__}")
+
 
 def write_safetensors(
     path: str | os.PathLike[str], tensors: Mapping[str, object], metadata: Mapping[str, str] | None = None
@@ -286,6 +292,7 @@ def write_safetensors(
     Raises:
         RelaxError: a tensor's dtype has no name in the format, a produced tensor is not as announced, the disk is full.
     """
+    expect(tensors, Mapping, "tensors as a mapping from names to arrays")
     specs = {name: v.spec if isinstance(v, LazyTensor) else ArraySpec.of(_array(name, v)) for name, v in tensors.items()}
     with StreamWriter(path, specs, metadata) as writer:
         for name, value in tensors.items():

@@ -22,6 +22,7 @@ from typing import cast
 
 import numpy as np
 
+from ..dialect.checks import expect, expect_count, expect_flag, expect_text
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
 from .checksums import CHECKSUMS, Checksum, chunks, combined, placeholder, sample, start
@@ -75,6 +76,7 @@ class StreamWriter:
         self._target = written_path(self.path)
         self.done: set[str] = set()
         self._partial, self._journal = working_files(self._target)
+        _check_arguments(specs, metadata, resume_key, checksums, flush_bytes)
         self._specs = dict(specs)
         self._metadata = dict(metadata or {})
         if checksums:
@@ -327,6 +329,28 @@ class StreamWriter:
         self._closed = True
         os.close(self._file)
         os.close(self._journal_file)
+
+
+def _check_arguments(specs: object, metadata: object, resume_key: object, checksums: object, flush_bytes: object) -> None:
+    expect(specs, Mapping, "specs as a mapping from names to specs")
+    for name, spec in cast("Mapping[object, object]", specs).items():
+        expect(spec, ArraySpec, f"a spec of tensor {name!r}")
+        _check_spec(name, cast("ArraySpec", spec))
+    if metadata is not None:
+        expect(metadata, Mapping, "metadata as a mapping from names to texts")
+        for item in cast("Mapping[object, object]", metadata).items():
+            expect_text(item[0], "names of metadata as text")
+            expect_text(item[1], "metadata as text")
+    expect_text(resume_key, "a resume key as text", optional=True)
+    expect_flag(checksums, "checksums")
+    expect_count(flush_bytes, "a number of bytes from 1 on")
+
+
+def _check_spec(name: object, spec: ArraySpec) -> None:
+    expect(spec.dtype, np.dtype, f"the dtype of tensor {name!r}")
+    expect(spec.shape, tuple, f"the shape of tensor {name!r} as a tuple")
+    if not all(type(d) is int and d >= 0 for d in spec.shape):
+        raise RelaxError(f"expected sizes as the shape of tensor {name!r}, got {list(spec.shape)}")
 
 
 def _bytes_of(name: str, array: Array) -> memoryview:

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from numpy.lib.stride_tricks import as_strided
 
 from relaxir import RelaxError
 from relaxir.runtime.calls import as_argument
@@ -18,7 +19,7 @@ from relaxir.runtime.executable import Executable
 from relaxir.runtime.library import Library
 from relaxir.runtime.scratch import ScratchPool
 from relaxir.weights.arrays import address
-from support.hand_compiled import entry, executable_of, manifest, object_code, scaled_executable, tensor
+from support.hand_compiled import entry, executable_of, manifest, object_code, scaled_executable, scaled_manifest, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}
 SCALE = np.array([2, 4, 6, 8], np.float32)
@@ -105,6 +106,55 @@ def test_non_contiguous_and_misaligned_inputs_are_copied(scaled: Executable) -> 
     odd = np.frombuffer(b"\0" + rows(3).tobytes(), np.uint8)[1:].view(np.float32).reshape(3, 4)
     assert not odd.flags.aligned
     assert np.array_equal(scaled(odd), rows(3) * SCALE)
+
+
+def test_views_that_claim_more_than_there_is(scaled: Executable) -> None:
+    one = np.ones(1, np.float32)
+    for rows in (2**38, 2**58):
+        with pytest.raises(RelaxError, match=rf"input 'x': expected 'n' \(dimension 0\) from 1 to 512, got {rows}"):
+            scaled(as_strided(one, (rows, 4), (0, 0)))
+    (main,) = scaled_manifest()["entries"]
+    unlimited = scaled_executable(entries=[main | {"symbols": [{"name": "n", "min": None, "max": None}]}])
+    unlimited.bind(unlimited.prepare(RAW))
+    for make in (lambda n: as_strided(one, (n, 4), (0, 0)), lambda n: torch.ones(1).expand(n, 4)):
+        with pytest.raises(RelaxError, match=r"input 'x': expected memory for a contiguous copy of f32\[\d+, 4\], got none"):
+            unlimited(make(2**38))
+
+
+class Interface:
+    """Speaks a protocol as it likes."""
+
+    def __init__(self, interface: object):
+        self._interface = interface
+
+    @property
+    def __array_interface__(self) -> object:
+        if isinstance(self._interface, Exception):
+            raise self._interface
+        return self._interface
+
+
+class Capsule:
+    def __init__(self, device: object, capsule: object):
+        self._device, self._capsule = device, capsule
+
+    def __dlpack_device__(self) -> object:
+        return self._device
+
+    def __dlpack__(self, **options: object) -> object:
+        return self._capsule
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Interface(3), Interface({}), Interface(ValueError("no")), Interface({"shape": (2, 4), "typestr": "<f4", "data": 5}),
+        Capsule("x", None), Capsule((1, 0), 3), Capsule((None, None), 3),
+    ],
+)  # fmt: skip
+def test_protocols_that_are_spoken_badly(scaled: Executable, value: object) -> None:
+    with pytest.raises(RelaxError, match=r"input 'x': expected a tensor that NumPy can see, got (Interface|Capsule): "):
+        scaled(value)
 
 
 def test_a_contiguous_input_is_passed_as_it_is(scaled: Executable) -> None:
@@ -335,7 +385,7 @@ def test_arguments_are_aligned() -> None:
     """x86 forgives a misaligned scalar, so only the pointer can tell."""
     odd = np.frombuffer(bytes(17), np.uint8)[1:].view(np.float32)
     assert odd.ctypes.data % 4
-    assert as_argument(odd).ctypes.data % 4 == 0
+    assert as_argument(odd, "input").ctypes.data % 4 == 0
     scalar = np.array(1.0)
-    assert as_argument(scalar) is scalar
-    assert as_argument(np.zeros((2, 3)).T).flags.c_contiguous
+    assert as_argument(scalar, "input") is scalar
+    assert as_argument(np.zeros((2, 3)).T, "input").flags.c_contiguous

@@ -18,6 +18,7 @@ import pytest
 
 import relaxir as rx
 from relaxir import compiler
+from relaxir.dialect.errors import RelaxWarning
 from relaxir.object_cache import Entry, ObjectCache, key_of
 from relaxir.runtime import environment
 from relaxir.trust import untrusted_folder
@@ -181,8 +182,8 @@ def test_a_directory_that_others_can_write_to_is_not_used(directory, compilation
     assert (files(directory), kept.read_bytes()) == ([kept], before)  # nor written
     text = f"expected a folder that only this user can write to, got '{folder}', which "
     assert text in str(executable.report)
-    assert [text in str(w.message) for w in caught if w.category is UserWarning] == [True] * (not place)
-    assert all(w.filename == __file__ for w in caught if w.category is UserWarning)
+    assert [text in str(w.message) for w in caught if w.category is RelaxWarning] == [True] * (not place)
+    assert all(w.filename == __file__ for w in caught if w.category is RelaxWarning)
 
 
 @pytest.mark.parametrize("spoil", [others_write, "other user"])
@@ -198,7 +199,7 @@ def test_folders_on_the_way_count(tmp_path, monkeypatch, compilations, other_use
         warnings.simplefilter("error")
         rx.compile(module())
     (other_user if spoil == "other user" else spoil)(hall)
-    with pytest.warns(UserWarning, match=r"got '.*/hall', which (others may write to|belongs to user)"):
+    with pytest.warns(RelaxWarning, match=r"got '.*/hall', which (others may write to|belongs to user)"):
         rx.compile(module())
     assert len(compilations) == 2
 
