@@ -7,7 +7,6 @@ the manifest, compiled code.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from .functions import body_of
 from .size_bounds import symbol_ranges
 from .struct_info import TensorInfo, element_bytes
 from .symbol_uses import bound_symbols
-from .symbolic import Dim, Expr, divided, substitute, symbol
+from .symbolic import Dim, Expr, divided, magnitude, substitute, symbol
 from .traversal import blocks_of, nested_operations
 from .tuples import leaf_types
 
@@ -75,7 +74,7 @@ def tensor_bytes(function: func.FuncOp, symbols: set[str]) -> list[InnerSize]:
 def greatest_safe(sizes: list[Expr]) -> int:
     """A value such that all sizes are below 2**63 while no symbol is greater: a power of two."""
     value = 1 << 62
-    while value > 1 and any(_bound(size, value) >= 1 << 63 for size in sizes):
+    while value > 1 and any(magnitude(size, dict.fromkeys(size.names, value)) >= 1 << 63 for size in sizes):
         value >>= 1
     return value
 
@@ -129,17 +128,3 @@ def _is_natural(atom: str) -> bool:
     dividend, divisor, is_remainder = divided(atom)
     least, divisor_least = _least(dividend), _least(divisor)
     return divisor_least is not None and divisor_least > 0 and least is not None and (is_remainder or least >= 0)
-
-
-def _bound(dim: Dim, greatest: int) -> int:
-    """What the absolute value of a dimension is at most, for symbols up to a value."""
-    if not isinstance(dim, Expr):
-        return abs(dim or 0)
-    return sum(abs(c) * math.prod(_atom_bound(atom, greatest) for atom in monomial) for monomial, c in dim.terms)
-
-
-def _atom_bound(atom: str, greatest: int) -> int:
-    if atom.isidentifier():
-        return greatest
-    dividend, divisor, is_remainder = divided(atom)
-    return _bound(divisor if is_remainder else dividend, greatest) + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import keyword
+import math
 import threading
 from collections.abc import Iterable, Mapping
 
@@ -23,6 +24,8 @@ __all__ = [
     "divided",
     "divisors",
     "evaluate",
+    "fits",
+    "magnitude",
     "parse",
     "refuse_negative",
     "require_bounded",
@@ -262,6 +265,28 @@ def refuse_negative(dim: Expr, values: Mapping[str, int], of: str, origins: str 
         raise RelaxError(
             f"{of} expected a size of 0 or more for '{dim}', got {size}{origins or f' ({_values_text(dim, values)})'}"
         )
+
+
+def fits(dim: Dim, values: Mapping[str, int]) -> bool:
+    """Whether 64 bits hold a dimension and what is divided in it; sums and products that wrap around before wrap back."""
+    if not isinstance(dim, Expr):
+        return abs(dim or 0) <= _MOST
+    parts = [divided(atom) for monomial, _ in dim.terms for atom in monomial if not atom.isidentifier()]
+    return abs(evaluate(dim, values)) <= _MOST and all(fits(a, values) and fits(b, values) for a, b, _ in parts)
+
+
+def magnitude(dim: Dim, values: Mapping[str, int]) -> int:
+    """A bound of all numbers that are met when a dimension is computed in any order, for symbols of 0 or more."""
+    if not isinstance(dim, Expr):
+        return abs(dim or 0)
+    return sum(abs(c) * math.prod(_atom_magnitude(atom, values) for atom in monomial) for monomial, c in dim.terms)
+
+
+def _atom_magnitude(atom: str, values: Mapping[str, int]) -> int:
+    if atom.isidentifier():
+        return values[atom]
+    dividend, divisor, _ = divided(atom)
+    return max(magnitude(dividend, values), magnitude(divisor, values), 1)
 
 
 def solve(dim: Expr, size: int, values: Mapping[str, int]) -> tuple[str, int] | None:

@@ -15,7 +15,7 @@ __all__ = ["GatherElements", "GatherND", "IndexCopy", "PackedTake", "StridedSlic
 class Take(Op, name="take"):
     """``x`` with the dimension ``axis`` replaced by the indices' dimensions; with axis 0 an embedding lookup.
 
-    A negative index counts from the end; an index outside of the dimension is an error of the caller, as in Relax.
+    A negative index counts from the end; one that is outside of the dimension is refused when the op runs.
     """
 
     x: Operand[Tensor]
@@ -35,6 +35,7 @@ class PackedTake(Op, name="packed_take"):
     """Rows of a matrix ``[n, k]`` that :class:`PackWeight` packed transposed: ``[..., k]`` of indices ``[...]``.
 
     What :class:`Take` gives of the matrix itself: an embedding that is also the weight of a product need not be there twice.
+    Indices are as in :class:`Take`, in ``[-n, n)``.
     """
 
     weight: Operand[Tensor]
@@ -144,7 +145,8 @@ _MOST_STRIDE = 1 << 62
 class StridedSlice(SymbolicOp, name="strided_slice"):
     """``x[begin:end:step]`` along the listed axes. Begin and end may be symbolic; a negative one counts from the end.
 
-    Bounds outside of the dimension are limited to it, as in Python. Steps are positive integers.
+    Constant bounds outside of the dimension are limited to it, as in Python, where its size is known; symbolic ones, and those
+    of symbolic dimensions, are refused when the op runs. Steps are positive integers.
     """
 
     x: Operand[Tensor]

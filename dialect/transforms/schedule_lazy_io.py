@@ -98,6 +98,8 @@ class ScheduleLazyIo(Pass):
             rearrange(each, found)
             peaks.settle(each, peak_of(graph, found))
         peak = peaks.of_function(function)
+        if peak is not None and peak >= 1 << 63:
+            raise RelaxError(f"'func.func' op expected a peak of less than 2**63 bytes, got {peak}", function.location)
         if before is not None and peak is not None:
             report.add(ScheduledIo(name_of(function), before, peak, peaks.bound_of_function(function)))
         if peak is not None:

@@ -122,8 +122,8 @@ class ShapeSolver:
         if max(values.values(), default=0) <= self._entry.safe:
             return
         for memory in self._entry.memory:
-            total = symbolic.evaluate(memory.expr, values)
-            if total >= 1 << 63:
+            if not symbolic.fits(memory.expr, values):
+                total = symbolic.evaluate(memory.expr, values)
                 origins = self._origins(memory.expr.names, values)
                 raise RelaxError(f"{memory.of} expected less than 2**63 bytes, got '{memory.expr}' = {total}{origins}")
 

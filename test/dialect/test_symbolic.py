@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from relaxir.dialect import symbolic
 from relaxir.dialect.errors import RelaxError
-from relaxir.dialect.symbolic import Expr, dim_text, evaluate, parse, same, solve, substitute, symbol
+from relaxir.dialect.symbolic import Expr, dim_text, evaluate, fits, magnitude, parse, same, solve, substitute, symbol
 
 EXPRESSIONS = st.recursive(
     st.sampled_from(["n", "m", "k"]) | st.integers(0, 40).map(str),
@@ -190,3 +190,13 @@ def test_no_mlir_is_imported() -> None:
 
 def test_parsing_is_memoized() -> None:
     assert parse("n * 17 + 3") is symbolic.parse("n * 17 + 3")
+
+
+def test_what_64_bits_hold() -> None:
+    n, huge = parse("n * 4"), parse("n * n - n * n // 2")
+    assert fits(n, {"n": 2**61 - 1})
+    assert not fits(n, {"n": 2**61})
+    assert fits(parse("n * 4 - 9223372036854775804"), {"n": 2**61 + 5})
+    assert not fits(parse("n * 4 // 8"), {"n": 2**61})
+    assert fits(huge, {"n": 2**31})
+    assert magnitude(parse("n * 4 - m // 8"), {"n": 5, "m": 100}) == 120

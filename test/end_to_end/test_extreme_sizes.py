@@ -111,7 +111,10 @@ def test_a_size_in_a_branch_that_is_not_taken() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "n", "total"),
-    [(("n", "n", "n"), 1 << 21, "'n * n * n * 4' = 36893488147419103232"), (("n", 1 << 40), 1 << 21, "'n * 4398046511104' = ")],
+    [
+        (("n", "n", "n"), 1 << 21, "'n * n * n * 4' = 36893488147419103232"),
+        (("n", 1 << 40), 1 << 21, "'n * 4398046511104' = "),
+    ],
 )
 def test_memory_beyond_64_bits(shape: tuple[Any, ...], n: int, total: str) -> None:
     """An arena that such sizes overflow would be small, and what is written to it would not."""
@@ -168,3 +171,18 @@ def test_buffers_of_sizes_that_data_decides() -> None:
         x = np.ones(n, np.float32)
         message = "expected memory for a buffer of a size that depends on data, got none"
         assert message in outcome(lambda x=x: [executable(x, np.array(True))])
+
+
+def test_reports_count_beyond_64_bits() -> None:
+    """Three weights of 2**62 bytes: each is one that 64 bits hold, and what is said of all together is right."""
+    size = 1 << 30
+    b = rx.Builder()
+    with b.function("main"):
+        x, weights = b.input("x", ("n", size), "f32"), [b.weight(name, (size, size), "f32") for name in ("u", "v", "w")]
+        b.output(y=b.matmul(x, b.permute_dims(b.add(b.add(*weights[:2]), weights[2]), axes=[1, 0])))
+    module = b.build()
+    executable = rx.compile(module)
+    assert executable.manifest.peak_bytes >= 4 << 62
+    assert f"raw weights: 3, {3 << 62} bytes" in str(executable.report)
+    with pytest.raises(rx.RelaxError, match=r"expected a peak of less than 2\*\*63 bytes, got "):
+        module.run("relax-lift-transform-params,relax-lazy-transform-params,relax-schedule-lazy-io")
