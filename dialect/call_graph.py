@@ -51,6 +51,17 @@ class CallGraph:
             self._recursive = frozenset(n for c in self._components() for n in c if len(c) > 1 or n in self._callees(n))
         return self._recursive
 
+    def cycle(self) -> list[func.FuncOp]:
+        """Functions each of which calls the next, and the last the first; empty when no function is recursive."""
+        if not self.recursive:
+            return []
+        # Each recursive function calls one of its own component, so going on ends in a circle.
+        way = [next(n for n in self._functions if n in self.recursive)]
+        component = next(c for c in self._components() if way[0] in c)
+        while (following := next(n for n in self._callees(way[-1]) if n in component)) not in way:
+            way.append(following)
+        return [self._functions[n] for n in way[way.index(following) :]]
+
     def _callees(self, name: str) -> list[str]:
         found = dict.fromkeys(callee_of(call) for call in calls_in(self._functions[name].operation))
         return [callee for callee in found if callee in self._functions]

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from .bindings import ir
 
 __all__ = [
-    "blocks_of", "clone_with", "erase_unused", "free_values", "is_read_once", "is_unused", "nested_operations", "operations",
-    "substitute",
+    "Nested", "blocks_of", "clone_with", "erase_unused", "free_values", "is_read_once", "is_unused", "nested_operations",
+    "operations", "run_nested", "substitute",
 ]  # fmt: skip
+
+#: A step of a recursion, written as a generator: what it yields are steps that are answered by what these return.
+Nested: TypeAlias = "Generator[Nested, Any, Any]"
+
+
+def run_nested(first: Nested) -> Any:
+    """Runs a recursion without Python's stack, whose limit 300 nested regions, or calls, would meet; returns its answer."""
+    stack, answer = [first], None
+    try:
+        while stack:
+            try:
+                step = stack[-1].send(answer)
+            except StopIteration as stop:
+                stack.pop()
+                answer = stop.value
+            else:
+                stack.append(step)
+                answer = None
+    finally:
+        for left in reversed(stack):  # after an error: innermost first, as they have entered contexts
+            left.close()
+    return answer
 
 
 def operations(block: ir.Block) -> list[ir.Operation]:
@@ -39,21 +62,10 @@ def free_values(op: ir.Operation) -> list[ir.Value]:
     """The values from outside that an op, or anything inside of it, reads."""
     read = list(op.operands)
     if len(op.regions):
-        blocks, inner = set[ir.Block](), list[ir.Operation]()
-        _gather(op, blocks, inner)
+        inner = list(nested_operations(op))
+        blocks = {block for nested in (op, *inner) for block in blocks_of(nested)}
         read += [value for nested in inner for value in nested.operands if _block_of(value) not in blocks]
     return read
-
-
-def _gather(op: ir.Operation, blocks: set[ir.Block], inner: list[ir.Operation]) -> None:
-    """Adds the blocks and operations inside of an op, outer ones first, in program order."""
-    for region in op.regions:
-        for block in region.blocks:
-            blocks.add(block)
-            for nested in operations(block):
-                inner.append(nested)
-                if len(nested.regions):
-                    _gather(nested, blocks, inner)
 
 
 def _block_of(value: ir.Value) -> ir.Block:

@@ -38,7 +38,7 @@ from .ops import (
 )  # fmt: skip
 from .struct_info import TensorInfo, is_tensor
 from .symbolic import Dim, Expr, dim_text, substitute
-from .traversal import blocks_of, operations
+from .traversal import Nested, blocks_of, operations, run_nested
 from .work_report import WorkSection
 
 __all__ = ["Size", "Work", "elements", "product_flops", "run_time_work", "tell_work", "work"]
@@ -144,46 +144,51 @@ class _Counter:
 
     def of_function(self, function: func.FuncOp) -> Work:
         block = body_of(function)
-        return Work() if block is None else self._of_block(block)
+        return Work() if block is None else run_nested(self._of_block(block))
 
-    def _of_block(self, block: ir.Block) -> Work:
+    def _of_block(self, block: ir.Block) -> Nested:
         flops: list[Size] = []
         moved: list[Size] = []
         notes: set[str] = set()
         for op in operations(block):
-            found = self._of_op(op)
+            nested = self._nested(op)
+            found = self._of_op(op) if nested is None else (yield nested)
             flops.append(found.flops)
             moved.append(found.bytes)
             notes.update(found.notes)
         return Work(sum(flops), sum(moved), tuple(sorted(notes)))
 
-    def _of_op(self, op: ir.Operation) -> Work:
+    def _nested(self, op: ir.Operation) -> Nested | None:
+        """What counts an op that has others inside, or calls some; None for any other op."""
         if op.name == "func.call":
             return self._of_call(op)
+        return self._of_regions(op) if op.name.startswith("scf.") and len(op.regions) else None
+
+    def _of_op(self, op: ir.Operation) -> Work:
         if isinstance(op.opview, Op):
             try:
                 return _of_relax_op(op)
             except _UnknownSizeError:
                 return Work(notes=(f"{op.name} of unknown size not counted",))
-        if op.name.startswith("scf.") and len(op.regions):
-            return self._of_regions(op)
         if any(is_tensor(r) for r in op.results):
             return Work(notes=(f"{op.name} not counted",))
         return Work()
 
-    def _of_regions(self, op: ir.Operation) -> Work:
-        inner = [self._of_block(block) for block in blocks_of(op)]
+    def _of_regions(self, op: ir.Operation) -> Nested:
+        inner: list[Work] = []
+        for block in blocks_of(op):
+            inner.append((yield self._of_block(block)))
         note = "all branches of scf.if counted" if op.name == "scf.if" else f"{op.name} counted as one iteration"
         return sum(inner, Work(notes=(note,)))
 
-    def _of_call(self, call: ir.Operation) -> Work:
+    def _of_call(self, call: ir.Operation) -> Nested:
         name = callee_of(call)
         callee = self.graph.function(name)
         block = None if callee is None or name in self.graph.recursive else body_of(callee)
         if block is None:
             return Work(notes=(f"call of @{name} not counted",))
         if name not in self._functions:
-            self._functions[name] = self._of_block(block)
+            self._functions[name] = yield self._of_block(block)
         return self._functions[name]
 
 

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ..dialect.bindings import func, ir
+from ..dialect.call_graph import CallGraph
 from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError, warn
 from ..dialect.functions import (
@@ -103,6 +104,7 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         transforms = {name: f for f in public for name in transform_targets(f)}
         _warn_of_unmarked(module)
         entries = [f for f in public if not transform_targets(f)]
+        _refuse_recursion(module)
         if not entries:
             raise RelaxError("expected a public function to compile, got none")
         preparation = _prepare(entries, transforms)
@@ -122,6 +124,14 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         names = [s.name for s in signatures]
         code = compile_linalg(module, every, target, names, lambda arenas: llvm_constant(manifest(arenas)))
     return Compiled(code.object_code, manifest(code.arenas))
+
+
+def _refuse_recursion(module: ir.Operation) -> None:
+    """Raises RelaxError naming a cycle of calls: memory is planned ahead, so that nothing bounds it where calls may nest."""
+    cycle = CallGraph(module).cycle()
+    if cycle:
+        text = " -> ".join(f"@{name_of(f)}" for f in (*cycle, cycle[0]))
+        raise RelaxError(f"'func.func' op expected no recursion in compiled code, got the calls {text}", cycle[0].location)
 
 
 def _warn_of_unmarked(module: ir.Operation) -> None:

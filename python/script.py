@@ -27,6 +27,7 @@ from .dialect.functions import (
 )
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import dim_text
+from .dialect.traversal import Nested, run_nested
 from .module import Module
 
 __all__ = ["script"]
@@ -70,7 +71,9 @@ def _function(function: func.FuncOp) -> Iterator[str]:
         yield f"{visibility}func @{name_of(function)}("
         yield from (f"    {argument}," for argument in arguments)
         yield f") -> {results} {{{note}"
-    yield from _block(body, names, "  ")
+    lines: list[str] = []
+    run_nested(_block(body, names, "  ", lines))
+    yield from lines
     yield "}"
 
 
@@ -102,36 +105,30 @@ def _name_in_location(location: ir.Location) -> str | None:
     return match.group(1) if match else None
 
 
-def _block(block: ir.Block, names: _Names, indent: str) -> Iterator[str]:
+def _block(block: ir.Block, names: _Names, indent: str, lines: list[str]) -> Nested:
     for op in block.operations:
-        yield from _operation(op.operation, names, indent)
+        bodies = [r for r in op.operation.regions if len(r.blocks)]
+        lines.append(_operation(op.operation, names, indent) + " {" * bool(bodies))
+        for i, region in enumerate(bodies):
+            lines += [indent + "} else {"] * bool(i)
+            for inner in region.blocks:
+                if len(inner.arguments):
+                    lines.append(f"{indent}  given {', '.join(f'{names.of(a)}: {_type(a.type)}' for a in inner.arguments)}:")
+                yield _block(inner, names, indent + "  ", lines)
+        lines += [indent + "}"] * bool(bodies)
 
 
-def _operation(op: ir.Operation, names: _Names, indent: str) -> Iterator[str]:
+def _operation(op: ir.Operation, names: _Names, indent: str) -> str:
+    """The line of an op, without its regions."""
     short = op.name.removeprefix("relax.")
     operands = [names.of(v) for v in op.operands]
     if short in ("func.return", "scf.yield"):
-        yield f"{indent}{short.split('.')[1]} {', '.join(operands)}".rstrip()
-        return
+        return f"{indent}{short.split('.')[1]} {', '.join(operands)}".rstrip()
     if short == "func.call":
         short = str(op.attributes["callee"])
     shown = [*operands, *(f"{key}={_attribute(op.attributes[key])}" for key in _shown_keys(op))]
     results = ", ".join(f"{names.of(r)}: {_type(r.type)}" for r in op.results)
-    bodies = [r for r in op.regions if len(r.blocks)]
-    yield f"{indent}{results + ' = ' if results else ''}{short}({', '.join(shown)}){' {' if bodies else ''}"
-    for i, region in enumerate(bodies):
-        yield from _region(region, names, indent, "" if i == 0 else "} else {")
-    if bodies:
-        yield f"{indent}}}"
-
-
-def _region(region: ir.Region, names: _Names, indent: str, opening: str) -> Iterator[str]:
-    if opening:
-        yield indent + opening
-    for block in region.blocks:
-        if len(block.arguments):
-            yield f"{indent}  given {', '.join(f'{names.of(a)}: {_type(a.type)}' for a in block.arguments)}:"
-        yield from _block(block, names, indent + "  ")
+    return f"{indent}{results + ' = ' if results else ''}{short}({', '.join(shown)})"
 
 
 def _shown_keys(op: ir.Operation) -> Iterable[str]:

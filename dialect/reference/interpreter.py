@@ -35,7 +35,7 @@ from .tuples import convert, leaves, tensors_in, unshared
 
 __all__ = ["MAX_CALL_DEPTH", "evaluate"]
 
-#: Calls nested deeper are taken for a recursion that does not end.
+#: Calls nested deeper than all functions of the module and so many more are taken for a recursion that does not end.
 MAX_CALL_DEPTH = 1000
 
 
@@ -74,10 +74,7 @@ def evaluate(
         callbacks = {READ: provider, WRITE: None if sink is None else OnceSink(sink)}
         arguments = entry_arguments(target, inputs, weights or {}, provider, callbacks[WRITE])
         given = {id(leaf) for a in arguments for leaf in leaves(a)}
-        try:
-            results = _Interpreter(module, callbacks, memory).run(target, arguments)
-        except RecursionError:
-            raise RelaxError(f"expected less deeply nested regions in @{function}", target.location) from None
+        results = _Interpreter(module, callbacks, memory).run(target, arguments)
     return tuple(_unshared(results, given))
 
 
@@ -111,7 +108,8 @@ class _Interpreter:
             environment.held.hold(_body(function).arguments, arguments)
             environment.held.sizes.clear()  # they are the caller's: nothing releases them
         stack = [(self._block(_body(function), arguments, environment), environment, True)]
-        depth, answer = 1, None
+        # Without recursion each function is on the stack once.
+        depth, limit, answer = 1, MAX_CALL_DEPTH + len(self._functions), None
         while stack:
             frame, environment, is_call = stack[-1]
             try:
@@ -124,8 +122,8 @@ class _Interpreter:
             answer = None
             stack.append(self._open(request, environment))
             depth += isinstance(request, Invoke)
-            if depth > MAX_CALL_DEPTH:
-                raise RelaxError(f"expected calls nested at most {MAX_CALL_DEPTH} deep, got more", request.op.location)
+            if depth > limit:
+                raise RelaxError(f"expected calls nested at most {limit} deep, got more", request.op.location)
         return answer or []
 
     def _open(self, request: Invoke | RunRegion, outer: _Environment) -> tuple[Frame, _Environment, bool]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..bindings import ir
+from ..traversal import Nested, run_nested
 
 __all__ = ["BlockPlan", "Step", "plan_of"]
 
@@ -54,26 +55,27 @@ class BlockPlan:
 
 def plan_of(block: ir.Block, cache: dict[ir.Block, BlockPlan]) -> BlockPlan:
     """The plan of a block and, in the cache, of every block inside. Time is linear in the ops times their nesting."""
-    if block not in cache:
-        cache[block] = _plan(block, cache)
-    return cache[block]
+    return cache[block] if block in cache else run_nested(_plan(block, cache))
 
 
-def _plan(block: ir.Block, cache: dict[ir.Block, BlockPlan]) -> BlockPlan:
+def _plan(block: ir.Block, cache: dict[ir.Block, BlockPlan]) -> Nested:
     ops = list(block.operations)
     last_use: dict[ir.Value, int] = {}
     for i, op in enumerate(ops):
         last_use.update(dict.fromkeys(op.operands, i))
         for region in op.operation.regions:
             for inner in region.blocks:
-                last_use.update(dict.fromkeys(plan_of(inner, cache).captured, i))
+                plan = cache.get(inner) or (yield _plan(inner, cache))
+                last_use.update(dict.fromkeys(plan.captured, i))
     owned = [*block.arguments, *(r for op in ops for r in op.results)]
     dead: list[list[ir.Value]] = [[] for _ in ops]
     for value in owned:
         if value in last_use:
             dead[last_use[value]].append(value)
     steps = [_step(op, d, last_use) for op, d in zip(ops, dead, strict=True)]
-    return BlockPlan([_if_used(a, last_use) for a in block.arguments], steps, set(last_use) - set(owned))
+    arguments = [_if_used(a, last_use) for a in block.arguments]
+    cache[block] = BlockPlan(arguments, steps, set(last_use) - set(owned))
+    return cache[block]
 
 
 def _step(op: ir.OpView, dead: list[ir.Value], last_use: dict[ir.Value, int]) -> Step:

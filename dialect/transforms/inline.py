@@ -61,7 +61,7 @@ class Inline(Pass):
         for name in self.functions:
             _check(graph, name, self.functions.count(name))
         inliner = CallInliner(graph, SymbolUses(), frozenset(self.functions))
-        for _, function in graph.callees_first():
+        for _, function in graph.callees_first():  # the callees have no calls left then that symbols could keep
             inliner.inline_calls(function)
 
 

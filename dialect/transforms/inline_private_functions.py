@@ -43,6 +43,11 @@ from .inlining import CallInliner
 __all__ = ["InlinePrivateFunctions"]
 
 
+def _erase_unreferenced(module: ir.Operation) -> None:
+    for function in unreferenced_private_functions(module):
+        function.operation.erase()
+
+
 @dataclass(frozen=True)
 class InlinePrivateFunctions(Pass):
     """Replaces calls of private functions by their bodies and removes unreferenced private functions."""
@@ -52,10 +57,14 @@ class InlinePrivateFunctions(Pass):
     def run(self, op: ir.Operation) -> None:
         graph = CallGraph(op)
         inliner = CallInliner(graph, SymbolUses())
-        for _, function in graph.callees_first():
+        # From the callers down, so that functions that go are not made larger first: a chain of calls takes linear time.
+        for name, function in graph.callees_first():
+            if not inliner.can_inline(name, function) or inliner.symbols_of_calls(function):
+                inliner.inline_calls(function)
+        _erase_unreferenced(op)
+        for function in functions(op):
             inliner.inline_calls(function)
-        for function in unreferenced_private_functions(op):
-            function.operation.erase()
+        _erase_unreferenced(op)
         for function in functions(op):
             if is_private(function) and name_of(function) in graph.recursive:
                 warn(f"'func.func' op is recursive, calls of @{name_of(function)} are not inlined", function.location)

@@ -48,20 +48,27 @@ class CallInliner:
     wanted: Collection[str] | None = None
 
     def inlinable(self, call: ir.Operation) -> func.FuncOp | None:
-        """The function called, when its body is to take the call's place and can: it is of one block, not recursive."""
+        """The function called, when its body is to take the call's place and can."""
         name = callee_of(call)
         callee = self.graph.function(name)
-        if callee is None or not self._is_wanted(name, callee):
-            return None
-        return callee if len(list(callee.regions[0].blocks)) == 1 and name not in self.graph.recursive else None
+        return callee if callee is not None and self.can_inline(name, callee) else None
+
+    def can_inline(self, name: str, function: func.FuncOp) -> bool:
+        """Whether calls of a function are to be inlined and can: it is of one block, not recursive."""
+        if not self._is_wanted(name, function):
+            return False
+        return len(list(function.regions[0].blocks)) == 1 and name not in self.graph.recursive
 
     def inline_calls(self, caller: func.FuncOp) -> None:
-        """Inlines what can be inlined of the calls that are in a function now."""
-        calls = [(call, callee) for call in calls_in(caller.operation) if (callee := self.inlinable(call)) is not None]
-        taken = defined_symbols(caller, self.uses) if calls else set[str]()
-        for call, callee in calls:
-            if taken.isdisjoint(self.symbols_of_calls(callee)):
-                self.inline(call, callee, taken)
+        """Inlines what can be inlined of the calls in a function, and of those that are then there in their place."""
+        pending = [c for c in reversed(calls_in(caller.operation)) if self.inlinable(c) is not None]
+        taken = defined_symbols(caller, self.uses) if pending else set[str]()
+        while pending:
+            call = pending.pop()
+            callee = self.inlinable(call)
+            if callee is not None and taken.isdisjoint(self.symbols_of_calls(callee)):
+                made = self.inline(call, callee, taken)
+                pending += reversed([op for op in _all_operations(made) if op.name == "func.call"])
 
     def symbols_of_calls(self, function: func.FuncOp) -> set[str]:
         """Symbols that a function defines itself and that calls in it mention: inlining may rename them, callees do not."""

@@ -39,6 +39,7 @@ from ...dialect.op import EffectOp, attrs_of
 from ...dialect.pass_manager import Pass
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr
+from ...dialect.traversal import Nested, run_nested
 from .builder import Builder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type
@@ -130,7 +131,7 @@ class _Converter:
                 raise RelaxError(f"expected a function of one block, got @{name_of(function)}", function.location)
             with self.builder.symbols.function():
                 self._arguments(block, types)
-                self._block(block)
+                run_nested(self._block(block))
             self._erase_lowered()
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, results))
 
@@ -170,13 +171,13 @@ class _Converter:
 
     # -- operations ------------------------------------------------------------------------------------------------
 
-    def _block(self, block: ir.Block) -> None:
+    def _block(self, block: ir.Block) -> Nested:
         for op in list(block.operations):
             with ir.InsertionPoint(op), op.location:
                 if isinstance(op, EffectOp):
                     self._lower(op)
                 else:
-                    self._keep(op.operation)
+                    yield self._keep(op.operation)
 
     def _lower(self, op: EffectOp) -> None:
         self.builder.source = op.operation.name
@@ -213,7 +214,7 @@ class _Converter:
             found = self._infos[type_] = TensorInfo.of(type_), storage_type(type_)
         return found
 
-    def _keep(self, op: ir.Operation) -> None:
+    def _keep(self, op: ir.Operation) -> Nested:
         """An op of another dialect: new operands, new types where it only passes tensors on."""
         if op.name == "arith.constant" and is_tensor(op.results[0]):
             self.tensors[op.results[0]] = constant_tensor(op.attributes["value"])
@@ -228,18 +229,19 @@ class _Converter:
                 new = self._stored_tensor(value) if carrier else self._computed_tensor(value, op)
                 if new != value:
                     op.operands[i] = new
-        self._regions(op)
+        if len(op.regions):
+            yield self._regions(op)
         for result in op.results:
             _check_no_tuple(result.type, op)
             self._retype(result, self._stored(result.type, op) if carrier else without_encoding(result.type))
 
-    def _regions(self, op: ir.Operation) -> None:
+    def _regions(self, op: ir.Operation) -> Nested:
         for region in op.regions:
             for block in region.blocks:
                 with self.builder.symbols.scope():
                     for argument in block.arguments:
                         self._retype(argument, self._stored(argument.type, op))
-                    self._block(block)
+                    yield self._block(block)
 
     # -- values between this conversion's types and other dialects' --------------------------------------------------
 

@@ -290,7 +290,7 @@ def test_endless_recursion() -> None:
       %0 = func.call @f(%x) : (tensor<2xf32>) -> tensor<2xf32>
       return %0 : tensor<2xf32>
     }""")
-    with pytest.raises(RelaxError, match="expected calls nested at most 1000 deep, got more") as error:
+    with pytest.raises(RelaxError, match="expected calls nested at most 1001 deep, got more") as error:
         evaluate(module, "f", [f32(1, 2)])
     assert error.value.location is not None
 
@@ -418,5 +418,4 @@ def test_unverified_modules() -> None:
 def test_very_deep_nesting() -> None:
     depth = 2000
     body = "scf.if %c { " * depth + "}" * depth
-    with pytest.raises(RelaxError, match="expected less deeply nested regions in @f"):
-        evaluate(parse(f"func.func @f(%c: i1) {{ {body} return }}"), "f", [True])
+    assert evaluate(parse(f"func.func @f(%c: i1) {{ {body} return }}"), "f", [True]) == ()

@@ -2,7 +2,7 @@
 
 // An inlined op keeps its name and its own place, and says where it was called from, through all levels.
 // CHECK-LABEL: @main
-// CHECK-NEXT:    %logits = "relax.exp"{{.*}} loc(callsite(callsite("logits"("{{.*}}":13:8) at "{{.*}}":8:8) at "{{.*}}":16:8))
+// CHECK-NEXT:    %logits = "relax.exp"{{.*}} loc(callsite("logits"("{{.*}}":13:8) at callsite("{{.*}}":8:8 at "{{.*}}":16:8)))
 // CHECK-NEXT:    return %logits
 func.func private @outer(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = call @inner(%x) : (tensor<4xf32>) -> tensor<4xf32>
