@@ -94,5 +94,19 @@ def location_text(location: object) -> str:
         return ""
     inner, count = inner.replace('"', ""), 1
     while count:
-        inner, count = _CALL_SITE.subn(r"\1 (called at \2)", inner)
-    return inner
+        inner, count = _CALL_SITE.subn("\\1\0\\2\1", inner)
+    return _callers(inner)
+
+
+def _callers(text: str) -> str:
+    """A place and who called it, one after the other, of ``place\\0caller\\1``, where either may have callers itself."""
+    found, is_open = "", False
+    for part in re.split("([\0\1])", text):
+        if part == "\0":
+            found += ") (called at " if is_open else " (called at "
+        elif part == "\1":
+            found += ")" * is_open
+        else:
+            found += part
+        is_open = part == "\0" or (is_open and part != "\1")
+    return found

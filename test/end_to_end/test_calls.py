@@ -77,12 +77,12 @@ def test_tuples_that_cannot_be_expanded_are_refused():
         rx.compile(rx.Module.parse(constant), pipeline="relax-expand-tuple-arguments")
 
 
-def test_recursion_stays_and_runs():
+def test_recursion_stays_and_is_refused():
     module = rx.Module.parse(RECURSION)
-    x = np.array([1, 2, 0, 1], np.float32) / 2
     with pytest.warns(rx.RelaxWarning, match=r"^-:2:1: 'func.func' op is recursive, calls of @f are not inlined"):
-        exe = rx.compile(module)
-    np.testing.assert_allclose(exe(x), rx.evaluate(module, "main", x)[0], rtol=1e-6)
+        kept = module.run("relax-inline-private-functions")
+    with pytest.raises(rx.RelaxError, match=r"^-:2:1: 'func.func' op expected no recursion in compiled code, got the calls @f"):
+        rx.compile(kept, pipeline="relax-canonicalize")
 
 
 CHECKED = """func.func private @f(%x: tensor<?xf32>) -> tensor<?xf32> {
