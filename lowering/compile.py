@@ -88,12 +88,13 @@ class _PreparationStep:
     sets: tuple[str, ...]
 
 
-def compile_module(module: ir.Operation, target: Target) -> Compiled:
+def compile_module(module: ir.Operation, target: Target, checked: bool = False) -> Compiled:
     """Compiles every public function, and the preparation of the weights of those that have a transform function.
 
     Args:
         module: a module of relax functions; it is consumed.
         target: what to generate code for.
+        checked: whether every access of the code says that it is inside of its buffer.
 
     Raises:
         RelaxError: a function cannot be compiled, with the location of the op that is to blame.
@@ -119,10 +120,11 @@ def compile_module(module: ir.Operation, target: Target) -> Compiled:
         every = [*signatures, *preparation.computations.values()]
 
         def manifest(arenas: Mapping[str, Arena]) -> dict[str, Any]:
-            return _manifest(signatures, preparation, arenas, checks, sizes, target)
+            found = _manifest(signatures, preparation, arenas, checks, sizes, target)
+            return found if sites is None else found | {"accesses": sites}
 
-        names = [s.name for s in signatures]
-        code = compile_linalg(module, every, target, names, lambda arenas: llvm_constant(manifest(arenas)))
+        names, sites = [s.name for s in signatures], ([] if checked else None)
+        code = compile_linalg(module, every, target, names, lambda arenas: llvm_constant(manifest(arenas)), sites)
     return Compiled(code.object_code, manifest(code.arenas))
 
 

@@ -41,7 +41,7 @@ def _kernels(function: func.FuncOp, kernels: dict[str, func.FuncOp]) -> Iterator
         kept = _reason(found[0], kernels) if kind in ("elementwise", "movement") else ""
         inputs = [t for t, a in zip(types, kernel.arguments, strict=True) if _is_read(a)]
         where = str(found[0].location).removeprefix("loc(").removesuffix(")")
-        yield Kernel(name, kind, len(found), _ops(kernel), where, _bytes(inputs), _bytes(_written(kernel, results)), kept)
+        yield Kernel(name, kind, len(found), relax_ops(kernel), where, _bytes(inputs), _bytes(_written(kernel, results)), kept)
 
 
 def _kind(kernel: func.FuncOp) -> str:
@@ -92,7 +92,7 @@ def _written(kernel: func.FuncOp, results: list[ir.Type]) -> list[ir.Type]:
     return inserted if len(inserted) == len(made) else results
 
 
-def _ops(kernel: func.FuncOp) -> tuple[str, ...]:
+def relax_ops(kernel: func.FuncOp) -> tuple[str, ...]:
     """The relax ops whose bodies are in a kernel, each once."""
     found: dict[str, None] = {}
     for op in nested_operations(kernel.operation):

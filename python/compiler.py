@@ -54,6 +54,7 @@ def compile(
     *,
     weights: str | None = None,
     activations: str | None = None,
+    checked: bool = False,
 ) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
@@ -71,6 +72,8 @@ def compile(
         activations: ``"int8"``: rows that products with int8 and int4 weights read are quantized when they are computed, with
             a scale for each row, or for each group that a scale of the weight has; sums of products are exact then, and an
             activation is off by at most 1/254 of the largest of its group. The report says which products are. None: floats.
+        checked: whether every access of the code is checked against its buffer: one beyond it ends the call with a RelaxError
+            that names the op and the access, and touches nothing. Calls take several times as long, and so does compiling.
 
     Raises:
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, a
@@ -100,8 +103,8 @@ def compile(
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
     with verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
         if directory is None:
-            return _executable(_compiled(module, chosen, text))
-        return _executable(_cached(module, chosen, text, ObjectCache(directory, cache_bytes())))
+            return _executable(_compiled(module, chosen, text, checked))
+        return _executable(_cached(module, chosen, text, checked, ObjectCache(directory, cache_bytes())))
 
 
 def default_pipeline(target: Target, weights: str | None = None, activations: str | None = None) -> str:
@@ -121,31 +124,31 @@ def _executable(entry: Entry) -> Executable:
     return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text)
 
 
-def _compiled(module: Module, target: Target, pipeline: str) -> Entry:
+def _compiled(module: Module, target: Target, pipeline: str, checked: bool) -> Entry:
     from .lowering.compile import compile_module
 
     prepared = module.run(pipeline)
     text = str(prepared)
     with collecting() as told:
-        compiled = compile_module(prepared.ir.operation, target)
+        compiled = compile_module(prepared.ir.operation, target, checked)
     manifest = compiled.manifest | {"report": prepared.report.extended(told).as_json()}
     return Entry(manifest, text, compiled.object_code)
 
 
-def _cached(module: Module, target: Target, pipeline: str, cache: ObjectCache) -> Entry:
+def _cached(module: Module, target: Target, pipeline: str, checked: bool, cache: ObjectCache) -> Entry:
     """Out of the cache, or compiled and kept there; one that others can write to is not used."""
     reason = cache.untrusted()
     if reason is not None:
         reason = f"{EXPECTED}, got {reason}"
         warnings.warn(f"compiled code is not kept in '{cache.directory}': {reason}", RelaxWarning, stacklevel=3)
-        return _not_kept(_compiled(module, target, pipeline), cache, reason)
+        return _not_kept(_compiled(module, target, pipeline, checked), cache, reason)
     # Locations belong to the key: reports name them.
     text = module.ir.operation.get_asm(enable_debug_info=True, assume_verified=True)
-    key = key_of(_compiler(), repr(target), pipeline, json.dumps(module.report.as_json()), text)
+    key = key_of(_compiler(), repr(target), pipeline, str(checked), json.dumps(module.report.as_json()), text)
     entry = cache.get(key)
     if entry is not None:
         return entry
-    entry = _compiled(module, target, pipeline)
+    entry = _compiled(module, target, pipeline, checked)
     try:
         cache.put(key, entry)
     except OSError as error:

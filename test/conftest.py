@@ -6,3 +6,8 @@ os.environ["RELAXIR_CACHE_DIR"] = "off"
 # Tests run side by side: threads of one would wait for those of another at the end of every loop.
 for threads in ("RELAXIR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+
+if os.environ.get("RELAXIR_CHECKED"):
+    from support.checked import check_all_code
+
+    check_all_code()

@@ -75,6 +75,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
+    command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
     command.set_defaults(command=_compile)
 
 
@@ -140,7 +141,12 @@ def _compile(arguments: argparse.Namespace) -> None:
     started = time.perf_counter()
     module = Module.load(arguments.model)
     executable = compile(
-        module, arguments.target, arguments.pipeline, weights=arguments.weights, activations=arguments.activations
+        module,
+        arguments.target,
+        arguments.pipeline,
+        weights=arguments.weights,
+        activations=arguments.activations,
+        checked=arguments.checked,
     )
     executable.save(arguments.output)
     print(f"compiled {arguments.model} to {arguments.output} in {time.perf_counter() - started:.2f} s")

@@ -29,6 +29,8 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     computed = sum(step.symbol is not None for step in manifest.steps)
     steps = plural(len(manifest.steps), "step")
     yield f"preparation: {steps}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
+    if manifest.accesses is not None:
+        yield f"checked: {plural(len(manifest.accesses), 'place')} of accesses"
     yield f"target: {manifest.target.triple} {manifest.target.cpu}"
     yield f"fingerprint: {manifest.fingerprint}"
 

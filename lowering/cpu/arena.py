@@ -42,14 +42,16 @@ class Arena:
 
     Attributes:
         groups: bytes per unit of each symbolic part (``1`` for the static part), in the order of their base offsets.
+        reserved: bytes in front of them that are for something else.
     """
 
     groups: dict[int | Expr, int] = field(default_factory=dict)
+    reserved: int = 0
 
     @property
     def size(self) -> int | Expr:
         """Bytes needed, as an expression over the entry's symbols."""
-        total: int | Expr = 0
+        total: int | Expr = self.reserved
         for unit, extent in self.groups.items():
             total = total + unit * extent
         return total
@@ -73,6 +75,7 @@ def plan_arena(
     outputs: Iterable[ir.Value],
     arena: ir.Value,
     symbols: Mapping[str, ir.Value],
+    reserved: int = 0,
 ) -> Arena:
     """Replaces every allocation whose size the symbols determine; the others are freed after their last use.
 
@@ -82,6 +85,7 @@ def plan_arena(
         outputs: the arguments that are results.
         arena: the ``memref<?xi8>`` argument to carve from.
         symbols: the ``index`` argument of each symbol.
+        reserved: bytes at the beginning that no buffer gets; a multiple of the alignment.
     """
     block = body_of(function)
     assert block is not None
@@ -97,7 +101,7 @@ def plan_arena(
             continue
         unit, coefficient = _split(size)
         buffers.append(_Buffer(op, first, last, unit, coefficient))
-    plan = Arena()
+    plan = Arena(reserved=reserved)
     for unit in sorted({b.unit for b in buffers}, key=lambda u: (isinstance(u, Expr), str(u))):
         plan.groups |= _placed(unit, [b for b in buffers if b.unit == unit])
     _check_size(plan, function)
@@ -174,7 +178,7 @@ def _first_fit(buffers: list[_Buffer]) -> int:
 
 def _replace(buffers: list[_Buffer], plan: Arena, block: ir.Block, arena: ir.Value, symbols: Mapping[str, ir.Value]) -> None:
     bases: dict[int | Expr, int | Expr] = {}
-    base: int | Expr = 0
+    base: int | Expr = plan.reserved
     for unit, extent in plan.groups.items():
         bases[unit] = base
         base = base + unit * extent

@@ -141,16 +141,16 @@ def _write_directly(value: ir.Value, out: ir.Value) -> None:
         call.operands[last] = out
 
 
-def bufferize(module: ir.Operation, signatures: Mapping[str, Signature]) -> dict[str, Arena]:
+def bufferize(module: ir.Operation, signatures: Mapping[str, Signature], reserved: int = 0) -> dict[str, Arena]:
     """Bufferizes a module of entry functions with destinations and kernels; returns each entry's arena.
 
     Entry functions get two groups of arguments more: the arena (``memref<?xi8>``) and the value of each symbol (``index``).
-    They return 0 as i64.
+    They return 0 as i64. Of each arena ``reserved`` bytes are left alone.
     """
     for name in signatures:
         _separate_destinations(find_function(module, name))
     run_upstream(module, _BUFFERIZE)
-    return {name: _finish_entry(find_function(module, name), signature) for name, signature in signatures.items()}
+    return {name: _finish_entry(find_function(module, name), signature, reserved) for name, signature in signatures.items()}
 
 
 def _separate_destinations(function: func.FuncOp) -> None:
@@ -172,7 +172,7 @@ def _separate_destinations(function: func.FuncOp) -> None:
             user.operands[position] = op.clone(ip=ir.InsertionPoint(user)).results[0]
 
 
-def _finish_entry(function: func.FuncOp, signature: Signature) -> Arena:
+def _finish_entry(function: func.FuncOp, signature: Signature, reserved: int) -> Arena:
     block = body_of(function)
     assert block is not None, name_of(function)
     index, i64 = ir.IndexType.get(function.context), ir.IntegerType.get_signless(64, function.context)
@@ -183,7 +183,7 @@ def _finish_entry(function: func.FuncOp, signature: Signature) -> Arena:
         symbols = {name: block.add_argument(index, function.location) for name in signature.symbols}
         shapes = {value: list(spec.shape) for value, spec in zip(tensors, signature.tensors, strict=True)}
         outputs = tensors[len(tensors) - len(signature.outputs) :]
-        arena = plan_arena(function, shapes, outputs, buffer, symbols)
+        arena = plan_arena(function, shapes, outputs, buffer, symbols, reserved)
         returned = terminator(block)
         if len(returned.operands):
             raise RelaxError(f"expected the results of @{name_of(function)} in memory of the caller, got one in its own")

@@ -10,10 +10,11 @@ from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, functions, name_of
 from ..flat_epilogues import flatten_epilogues
 from ..fusion import prepare_fusion
-from ..kernel_report import report_kernels
+from ..kernel_report import relax_ops, report_kernels
 from ..outline import KERNEL, outline_kernels, restore_destinations
 from ..signature import Signature
 from ..target import Target
+from .access_checks import FAULT_BYTES, check_accesses
 from .arena import Arena
 from .bufferize import add_destinations, bufferize
 from .checks import check_allocations, lower_checks
@@ -58,6 +59,7 @@ def compile_linalg(
     target: Target,
     told: Collection[str] = (),
     constants: Callable[[Mapping[str, Arena]], str] = lambda arenas: "",
+    sites: list[str] | None = None,
 ) -> CompiledCode:
     """Compiles the functions of the signatures; the module is consumed.
 
@@ -67,6 +69,7 @@ def compile_linalg(
         target: what to generate code for.
         told: the functions whose kernels the report lists.
         constants: LLVM IR text to put beside the functions, given their arenas.
+        sites: what accesses there are, for code that checks all of them, is added to this list; None: it checks none.
 
     Raises:
         RelaxError: an op cannot be lowered, with its location.
@@ -84,11 +87,14 @@ def compile_linalg(
         carry_in_place(module)
         for signature in signatures:
             add_destinations(find_function(module, signature.name), {s.result: s.argument for s in signature.state})
-        arenas = bufferize(module, {s.name: s for s in signatures})
+        arenas = bufferize(module, {s.name: s for s in signatures}, 0 if sites is None else FAULT_BYTES)
         share_copies(module)
         share_loops(module, target)
+        ops = {name_of(f): relax_ops(f) for f in functions(module)} if sites is not None else {}
         lower_kernels(module, target)
         _check_kernels_allocate_nothing(module)
+        if sites is not None:
+            sites += check_accesses(module, {s.name: len(s.tensors) for s in signatures}, ops)
         _mark_internal(module, signatures)
         run_upstream(module, _TO_CF)
         check_allocations(module)

@@ -17,6 +17,7 @@ _ABI = """\
  * arena:    scratch memory, 64-byte aligned; may be NULL with arena_bytes 0.
  * returns:  0 when done; n > 0: nothing was done, call again with an arena of n bytes; -(i + 1): check i below failed;
  *           INT64_MIN: there is no memory for a buffer whose size depends on data.
+ *           Of code compiled with checked=True, -(1 << 62): an access was outside of its buffer, and left the memory alone.
  *
  * State is read and updated in place; the caller gives it its first value. The functions keep nothing themselves and may run in
  * several threads at once, with a state each. Prepared weights come from

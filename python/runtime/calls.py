@@ -6,6 +6,8 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec
 from .library import EntryFunction
@@ -16,6 +18,8 @@ __all__ = ["as_argument", "finish", "int64_array", "invoke", "pointer_array"]
 
 #: The status of a call that allocates a buffer and gets none.
 _NO_MEMORY = -(2**63)
+#: That of checked code that met an access outside of its buffer; lowering's ``access_checks`` has it, too.
+_FAULTED = -(2**62)
 
 
 def as_argument(array: Array, what: str) -> Array:
@@ -74,7 +78,8 @@ def finish(
         values: the symbols' values, for the message of a failed check.
 
     Raises:
-        RelaxError: a run-time check failed, or there is no memory for the arena.
+        RelaxError: a run-time check failed, there is no memory for the arena, or checked code met an access outside of its
+            buffer.
     """
     if status > 0:
         scratch.grow(status)
@@ -85,7 +90,16 @@ def finish(
         raise RelaxError(f"{what}: expected an arena of {scratch.size} bytes to be enough, got a request for {status} bytes")
     if status == _NO_MEMORY:
         raise RelaxError(f"{what}: expected memory for a buffer of a size that depends on data, got none")
+    if status == _FAULTED:
+        raise RelaxError(f"{what}: {_fault_text(scratch, function.library.accesses)}")
     position = -status - 1
     text = checks[position] if position < len(checks) else f"check {position}"
     known = ", ".join(f"{name} = {value}" for name, value in values.items())
     raise RelaxError(f"{what}: run-time check failed: {text}{f' ({known})' if known else ''}")
+
+
+def _fault_text(scratch: Scratch, places: Sequence[str]) -> str:
+    """The first access outside of its buffer, as checked code leaves it at the beginning of the arena."""
+    _, place, index, size = (int(v) for v in scratch.view(0, np.dtype(np.int64), (4,)))
+    access = places[place] if 0 <= place < len(places) else f"access {place}"
+    return f"{access}: expected 0 to {size - 1}, got {index}"

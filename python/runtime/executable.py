@@ -71,6 +71,7 @@ class Executable:
             library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
         expect(library, Library, "a library of compiled code")
         self.manifest.check_code(library)
+        library.accesses = self.manifest.accesses or ()
         self._library = library
         self._object_code = object_code
         self._shared_code = shared_code

@@ -40,11 +40,17 @@ class Library:
     """The compiled functions of an executable.
 
     The code stays loaded as long as the library or any of its functions lives.
+
+    Attributes:
+        name: how errors name it.
+        team: the threads that run it.
+        accesses: the places of accesses in checked code, by number.
     """
 
     def __init__(self, addresses: Mapping[str, int], keep_alive: object, name: str, team: Team):
         """Takes addresses by symbol; ``keep_alive`` owns the code, ``team`` runs it."""
         self.name, self.team = name, team
+        self.accesses: tuple[str, ...] = ()
         self._addresses = dict(addresses)
         self._keep_alive = keep_alive
 

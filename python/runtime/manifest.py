@@ -163,6 +163,7 @@ class Manifest:
         steps: the preparation, in order.
         peak_bytes: most memory a step needs at once: its inputs, outputs and arena.
         report: what the compiler decided; empty in manifests from before there were reports.
+        accesses: the places of accesses in code that checks all of them, by number; None where it checks none.
     """
 
     data: Mapping[str, Any]
@@ -174,6 +175,7 @@ class Manifest:
     steps: tuple[StepSpec, ...]
     peak_bytes: int
     report: Report
+    accesses: tuple[str, ...] | None = None
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -223,6 +225,7 @@ class Manifest:
             steps=tuple(reader.records("steps", _step)),
             peak_bytes=reader.size("peak_bytes"),
             report=Report.of_json(reader.data["report"], f"{where}.report") if "report" in reader.data else Report(),
+            accesses=reader.texts("accesses") if "accesses" in reader.data else None,
         )
         _check_entry_weights(manifest, where)
         _check_state(manifest, where)

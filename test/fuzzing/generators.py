@@ -55,6 +55,7 @@ GENERATORS = {
     g.name: g
     for g in (
         Generator("modules", "fuzzing.random_modules", budget=4),
+        Generator("checked", "fuzzing.checked_modules", budget=2, seconds=240),
         Generator("pipelines", "fuzzing.random_pipelines", budget=12),
         Generator("products", "fuzzing.matrix_products", budget=4),
         Generator("texts", "fuzzing.mutated_texts", budget=60),

@@ -28,7 +28,7 @@ def check(seed: int) -> str | None:
     return check_text(text(seed))
 
 
-def check_text(text: str) -> str | None:
+def check_text(text: str, checked: bool = False) -> str | None:
     """The same of a module."""
     module = rx.Module.parse(text)
     operation = module.ir.operation
@@ -36,7 +36,7 @@ def check_text(text: str) -> str | None:
     rng = np.random.default_rng(0)
     raw = {k: v for name in entries for k, v in raw_weights(operation, name, rng).items()}
     try:
-        executable = rx.compile(module)
+        executable = rx.compile(module, checked=checked)
     except rx.RelaxError as error:
         reason = next((r for r in REFUSED if r in str(error)), None)
         if reason is None:

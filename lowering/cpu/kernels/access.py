@@ -162,7 +162,7 @@ class Memory:
             return Buffer(flat, kind.element_type, stored, (ZERO,) * rows + _row_major(shape[rows:]), ZERO)
         if key not in self._buffers:
             strides, offset = self._layout(value, kind, shape, owner)
-            flat, stored = self._as_stored(self._flat(value, kind, shape, strides))
+            flat, stored = self._as_stored(self._flat(value, kind, shape, strides, offset))
             self._buffers[key] = Buffer(flat, kind.element_type, stored, strides, offset)
         return self._buffers[key]
 
@@ -197,9 +197,10 @@ class Memory:
         results = em.several("memref.extract_strided_metadata", [value], [base, *[em.index] * (1 + 2 * kind.rank)])
         return [*results[2 + kind.rank :], results[1]]
 
-    def _flat(self, value: ir.Value, kind: ir.MemRefType, shape: Sequence[Size], strides: Sequence[Size]) -> ir.Value:
-        em = self.emitter
-        extent = Size.of(1)
+    def _flat(
+        self, value: ir.Value, kind: ir.MemRefType, shape: Sequence[Size], strides: Sequence[Size], offset: Size
+    ) -> ir.Value:
+        em, extent = self.emitter, offset + Size.of(1)
         for size, stride in zip(shape, strides, strict=True):
             extent += (size + Size.of(-1)) * stride
         static = extent.static
