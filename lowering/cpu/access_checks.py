@@ -46,8 +46,8 @@ _VIEWS = ("memref.view", "memref.subview", "memref.reinterpret_cast", "memref.ex
 _SAME_MEMORY = (*_VIEWS, "memref.collapse_shape", "memref.transpose", "builtin.unrealized_conversion_cast")
 #: What neither reads nor writes a buffer's elements, or needs no memory to be there.
 _HARMLESS = (
-    "memref.alloc", "memref.dealloc", "memref.transpose", "memref.alloca", "memref.collapse_shape", "memref.dim", "memref.extract_strided_metadata", "memref.get_global",
-    "memref.global", "memref.prefetch",
+    "memref.alloc", "memref.alloca", "memref.collapse_shape", "memref.dealloc", "memref.dim",
+    "memref.extract_strided_metadata", "memref.get_global", "memref.global", "memref.prefetch", "memref.transpose",
 )  # fmt: skip
 _LOOPS = ("scf.for", "scf.while")
 
