@@ -295,7 +295,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _metadata(value: object, path: str) -> dict[str, str]:
     table = cast("dict[str, object]", value) if isinstance(value, dict) else None
-    if table is None or not all(isinstance(v, str) for v in table.values()):
+    if table is None or not all(isinstance(v, str) and _is_text(v) for v in table.values()):
         raise RelaxError(f"'{path}': expected {METADATA} to map names to strings, got {_short(cast('object', value))}")
     return cast("dict[str, str]", table)
 

@@ -61,6 +61,8 @@ GENERATORS = {
         Generator("texts", "fuzzing.mutated_texts", budget=60),
         Generator("indices", "fuzzing.index_extremes", budget=6),
         Generator("headers", "fuzzing.file_headers", budget=60),
+        Generator("files", "fuzzing.mutated_files", budget=200),
+        Generator("kills", "fuzzing.killed_preparations", budget=6),
         Generator("numbers", "fuzzing.elementwise_numbers", budget=2),
     )
 }
