@@ -189,7 +189,7 @@ def _check_own(status: os.stat_result, path: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: object, doing: str = "write") -> Generator[BufferedWriter]:
+def replacing(path: object, doing: str = "write") -> Generator[BinaryIO]:
     """A file to write to, which appears under its name when the block ends without an error; the old one stays until then.
 
     Where there is nothing to replace the bytes go right into it: to a pipe, to a character device such as ``/dev/null``, and to
@@ -228,7 +228,7 @@ class _Stream(FileIO):
 
 
 @contextlib.contextmanager
-def _beside(target: str, status: os.stat_result | None) -> Generator[BufferedWriter]:
+def _beside(target: str, status: os.stat_result | None) -> Generator[BinaryIO]:
     """A new file that takes the place of another one, with its rights."""
     descriptor, partial = tempfile.mkstemp(prefix=".relaxir-", dir=os.path.dirname(target))
     try:

@@ -204,7 +204,7 @@ class _Table:
 
     def _add(self, name: str, value: object) -> None:
         fields = cast("dict[str, Any]", value) if type(value) is dict else {}
-        dtype, shape, offsets = fields.get("dtype"), fields.get("shape"), fields.get("data_offsets")
+        dtype, shape, offsets = (cast("Any", fields.get(n)) for n in ("dtype", "shape", "data_offsets"))
         # Types first: a key with True or 1.0 in it equals one with 1.
         is_known = type(dtype) is str and type(shape) is list and _INT.issuperset(map(type, shape))
         kind = self._known.get((dtype, tuple(shape))) if is_known else None
