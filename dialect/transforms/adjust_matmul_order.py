@@ -32,7 +32,7 @@ from ..size_bounds import is_at_most, symbol_ranges
 from ..struct_info import TensorInfo
 from ..traversal import nested_operations
 from ..work import Size, product_flops
-from .entries import entries_with_weights
+from .entries import rewritten_functions
 from .known_ahead import KnownAhead, KnownValues
 from .matrix_products import Factor, Product, is_associative
 
@@ -48,7 +48,7 @@ class AdjustMatmulOrder(Pass):
     """Re-associates matrix products.
 
     Attributes:
-        functions: names of the functions to look at; all public ones with weights by default.
+        functions: names of the functions to look at; all public ones by default.
         max_rewrites: how many changes of order one function may take before the pass gives up with an error. 0 is eight for
             each matrix product.
     """
@@ -60,7 +60,7 @@ class AdjustMatmulOrder(Pass):
     def run(self, op: ir.Operation) -> None:
         if self.max_rewrites < 0:
             raise RelaxError(f"expected max-rewrites of 0 or more, got {self.max_rewrites}")
-        entries = entries_with_weights(op, self.functions)
+        entries = rewritten_functions(op, self.functions)
         known = KnownAhead(op)
         for function, inputs in entries:
             _Order(function, known.of(function, inputs)).run(self.max_rewrites)

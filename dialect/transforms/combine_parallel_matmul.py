@@ -34,7 +34,7 @@ from ..pass_manager import Pass
 from ..struct_info import TensorInfo
 from ..traversal import blocks_of, free_values, is_read_once, is_unused, nested_operations, operations
 from ..work import Size
-from .entries import entries_with_weights
+from .entries import rewritten_functions
 from .known_ahead import KnownAhead, KnownValues
 
 __all__ = ["CombineParallelMatmul"]
@@ -47,12 +47,15 @@ class CombineParallelMatmul(Pass):
     Attributes:
         min_count: the least number of products to combine.
         max_count: the greatest number of weights in one product; 0 is no limit.
-        functions: names of the functions to look at; all public ones with weights by default.
+        always: also matrices that come when the model runs, as adapters of a request may, and biases that do. Each call then
+            copies them to one.
+        functions: names of the functions to look at; all public ones by default.
     """
 
     name: ClassVar[str] = "relax-combine-parallel-matmul"
     min_count: int = 2
     max_count: int = 0
+    always: bool = False
     functions: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
@@ -60,16 +63,17 @@ class CombineParallelMatmul(Pass):
             raise RelaxError(f"expected min-count of 2 or more, got {self.min_count}")
         if self.max_count and self.max_count < self.min_count:
             raise RelaxError(f"expected max-count of 0, or min-count or more, got {self.max_count}")
-        entries = entries_with_weights(op, self.functions)
+        entries = rewritten_functions(op, self.functions)
         known = KnownAhead(op)
         for function, inputs in entries:
             values = known.of(function, inputs)
             unused: list[ir.Value] = []
             for block in _blocks(function.operation):
                 order = _Order(block)
-                for group in _groups(block, values):
+                rule = _Rule(values, order, self.always)
+                for group in _groups(block, rule):
                     for chunk in self._chunks(group):
-                        unused += _combine(chunk, values, order)
+                        unused += _combine(chunk, rule)
             _erase_chains(unused)  # last, so that no new value is where one of these was: they are known values
 
     def _chunks(self, group: Sequence[MatMul]) -> Iterator[list[MatMul]]:
@@ -104,20 +108,16 @@ def _parts(weight: ir.Value, limit: int) -> int:
     return count
 
 
-def _groups(block: ir.Block, values: KnownValues) -> list[list[MatMul]]:
+def _groups(block: ir.Block, rule: _Rule) -> list[list[MatMul]]:
     """Products of a block by what they have in common, in program order."""
     found: dict[object, dict[ir.Value, list[MatMul]]] = {}
     for op in operations(block):
         view = op.opview
-        if not isinstance(view, MatMul) or is_unused(op) or view.lhs in values.known:
+        if not isinstance(view, MatMul) or is_unused(op) or view.lhs in rule.values.known:
             continue
-        if _is_candidate(view.rhs, values):
+        if rule.is_candidate(view.rhs):
             found.setdefault(_key(view), {}).setdefault(view.rhs, []).append(view)
-    return [_distinct(by_weight, values) for by_weight in found.values()]
-
-
-def _is_candidate(weight: ir.Value, values: KnownValues) -> bool:
-    return values.is_ready(weight) and len(shape := TensorInfo.of(weight).shape) > 1 and shape[-1] is not None
+    return [_distinct(by_weight, rule) for by_weight in found.values()]
 
 
 def _columns(weight: ir.Value) -> Size:
@@ -131,9 +131,12 @@ def _key(product: MatMul) -> object:
     return product.lhs, attrs_of(product)["out_dtype"], weight.shape[:-1], weight.vdevice
 
 
-def _distinct(by_weight: dict[ir.Value, list[MatMul]], values: KnownValues) -> list[MatMul]:
-    """Those whose weight inference reads nowhere else; equal ones are left to ``cse``."""
-    return [ops[0] for weight, ops in by_weight.items() if len(ops) == 1 and _readers(weight, values) == 1]
+def _distinct(by_weight: dict[ir.Value, list[MatMul]], rule: _Rule) -> list[MatMul]:
+    """Those whose weight inference reads nowhere else, and is there in time; equal ones are left to ``cse``."""
+    values = rule.values
+    single = [(w, ops[0]) for w, ops in by_weight.items() if len(ops) == 1]
+    found = [(w, op) for w, op in single if not values.is_ready(w) or _readers(w, values) == 1]
+    return [op for w, op in found if rule.is_there(w, found[0][1].operation)]
 
 
 def _readers(weight: ir.Value, values: KnownValues) -> int:
@@ -169,12 +172,40 @@ class _Order:
             pending.append((value, True))
             pending += [(v, False) for v in reversed(free_values(op))]
 
+    def is_before(self, value: ir.Value, where: ir.Operation) -> bool:
+        """Whether a value is there before an op of the block: made in it, or around it."""
+        return self._positions.get(value, -1) < self._positions[where.results[0]]
+
     def erase(self, ops: Iterable[ir.Operation]) -> None:
         """Erases ops that nothing reads."""
         for op in ops:
             for result in op.results:
                 del self._positions[result]
             op.erase()
+
+
+@dataclass
+class _Rule:
+    """What may be combined in one block.
+
+    Attributes:
+        values: what is known of the function's values.
+        order: where the values of the block are made.
+        always: whether also matrices and vectors that come at run time.
+    """
+
+    values: KnownValues
+    order: _Order
+    always: bool
+
+    def is_candidate(self, weight: ir.Value) -> bool:
+        """Whether a value is a stack of matrices that could be put beside others."""
+        shape = TensorInfo.of(weight).shape
+        return len(shape) > 1 and shape[-1] is not None and (self.always or self.values.is_ready(weight))
+
+    def is_there(self, value: ir.Value, where: ir.Operation) -> bool:
+        """Whether a value is made before an op, or is weight math, which can be moved there."""
+        return self.values.is_ready(value) or (self.always and self.order.is_before(value, where))
 
 
 def _erase_chains(concats: Iterable[ir.Value]) -> None:
@@ -187,20 +218,21 @@ def _erase_chains(concats: Iterable[ir.Value]) -> None:
             op = lhs
 
 
-def _combine(products: Sequence[MatMul], values: KnownValues, order: _Order) -> list[ir.Value]:
+def _combine(products: Sequence[MatMul], rule: _Rule) -> list[ir.Value]:
     """Makes one product of several; returns a combined weight that is of no use, because lifting would not prepare it."""
-    first = products[0]
+    first, values, order = products[0], rule.values, rule.order
     weights = [p.rhs for p in products]
     order.move_before(weights, first.operation)
     sizes = [_columns(w) for w in weights]
     ends: list[ir.Value] = [p.results[0] for p in products]
     with ir.InsertionPoint(first), first.location:
         weight = _concatenated(weights, values)
-        if not values.is_ready(weight):  # each is, but they grow too much together
+        # Each is, but they grow too much together.
+        if not rule.always and not values.is_ready(weight):
             return [weight]
         result = MatMul.create(first.lhs, weight, out_dtype=attrs_of(first)["out_dtype"]).results[0]
     replaced = [[p.operation for p in products]]
-    while (step := _Step.of(ends, sizes, values)) is not None:
+    while (step := _Step.of(ends, sizes, rule, first.operation)) is not None:
         order.move_before(step.vectors, first.operation)
         result = step.apply(result, first.operation, values)
         ends = [op.results[0] for op in step.ops]
@@ -226,7 +258,7 @@ class _Step:
     vectors: list[ir.Value]
 
     @staticmethod
-    def of(ends: Sequence[ir.Value], sizes: Sequence[Size], values: KnownValues) -> _Step | None:
+    def of(ends: Sequence[ir.Value], sizes: Sequence[Size], rule: _Rule, where: ir.Operation) -> _Step | None:
         """What reads each value, if that is one op each and it is the same for all."""
         uses = [list(end.uses) if is_read_once(end) else [] for end in ends]
         if not all(uses):
@@ -243,7 +275,7 @@ class _Step:
         if len(ops[0].operands) == 1:
             return _Step(ops, 0, [])
         vectors = [op.operands[1 - positions[0]] for op in ops]
-        fits = [values.is_ready(v) and TensorInfo.of(v).shape == (n,) for v, n in zip(vectors, sizes, strict=True)]
+        fits = [rule.is_there(v, where) and TensorInfo.of(v).shape == (n,) for v, n in zip(vectors, sizes, strict=True)]
         return _Step(ops, positions[0], vectors) if all(fits) else None
 
     def apply(self, value: ir.Value, where: ir.Operation, values: KnownValues) -> ir.Value:

@@ -22,7 +22,8 @@ from ..signature import argument_attributes, set_argument_attributes, without
 from .lift_policy import LIFT
 
 __all__ = [
-    "check_not_called", "entries_with_weights", "erase_unreferenced", "separate_called", "transforms_by_target", "unused_name",
+    "check_not_called", "entries_with_weights", "erase_unreferenced", "rewritten_functions", "separate_called",
+    "transforms_by_target", "unused_name",
 ]  # fmt: skip
 
 
@@ -46,6 +47,31 @@ def entries_with_weights(module: ir.Operation, wanted: Sequence[str] = ()) -> li
         inputs = num_input(function)
         skipped = is_private(function) or transform_targets(function) or (wanted and name not in wanted)
         if inputs is not None and not skipped and _has_weights(function, inputs):
+            found.append((function, inputs))
+    return found
+
+
+def rewritten_functions(module: ir.Operation, wanted: Sequence[str] = ()) -> list[tuple[func.FuncOp, int]]:
+    """Functions whose bodies are rewritten, with their number of inputs: public ones that prepare no weights, or those named.
+
+    Where ``relax.num_input`` is missing all arguments are inputs.
+
+    Raises:
+        RelaxError: a wanted function does not exist or has no body; ``relax.num_input`` of any function is bad; a function
+            with weights has several blocks. One that has none, and several blocks, is left out.
+    """
+    known = {name_of(f): f for f in functions(module)}
+    for name in wanted:
+        if name not in known or body_of(known[name]) is None:
+            raise RelaxError(f"expected functions with a body for option 'functions', got @{name}")
+    found: list[tuple[func.FuncOp, int]] = []
+    for name, function in known.items():
+        given, block = num_input(function), body_of(function)
+        chosen = name in wanted if wanted else not is_private(function) and not transform_targets(function)
+        if block is None or not chosen:
+            continue
+        inputs = len(list(block.arguments)) if given is None else given
+        if _has_weights(function, inputs) or len(list(function.regions[0].blocks)) == 1:
             found.append((function, inputs))
     return found
 

@@ -13,10 +13,10 @@ after::
     %1 = "relax.matmul"(%x, %d)     // relax-adjust-matmul-order makes it (x @ a) @ b
     %y = "relax.add"(%0, %1)
 
-A sum that is known ahead is left alone, lifting prepares it; of other sums the parts that are known are added up first. By
-default a sum is only taken apart when that is proven to take fewer operations for all sizes of the symbols in their ranges,
-the order of products being adjusted after. Rounding changes: the sum is of products, each rounded to the result's dtype.
-Integers agree.
+The sum may be transposed, as weights of torch are: so are its terms then. A sum that is known ahead is left alone, as lifting
+prepares it; of other sums the parts that are known are added up first. By default a sum is only taken apart when that is proven
+to take fewer operations for all sizes of the symbols in their ranges, the order of products being adjusted after. Rounding
+changes: the sum is of products, each rounded to the result's dtype. Integers agree.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from typing import ClassVar
 
 from ..bindings import func, ir
 from ..op import attrs_of
-from ..ops import Add, MatMul
+from ..ops import Add, MatMul, PermuteDims
 from ..pass_manager import Pass
 from ..size_bounds import Ranges, is_at_most, symbol_ranges
 from ..struct_info import TensorInfo
 from ..traversal import is_read_once, nested_operations
 from ..work import Size, elements, product_flops
-from .entries import entries_with_weights
+from .entries import rewritten_functions
 from .known_ahead import KnownAhead, KnownValues
-from .matrix_products import Product, is_associative
+from .matrix_products import Factor, Product, is_associative, permutation, swapped
 
 __all__ = ["ExpandMatmulOfSum"]
 
@@ -46,7 +46,7 @@ class ExpandMatmulOfSum(Pass):
 
     Attributes:
         always: also where it is not proven to leave less to do.
-        functions: names of the functions to look at; all public ones with weights by default.
+        functions: names of the functions to look at; all public ones by default.
     """
 
     name: ClassVar[str] = "relax-expand-matmul-of-sum"
@@ -54,7 +54,7 @@ class ExpandMatmulOfSum(Pass):
     functions: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        entries = entries_with_weights(op, self.functions)
+        entries = rewritten_functions(op, self.functions)
         known = KnownAhead(op)
         for function, inputs in entries:
             self._expand_in(function, known.of(function, inputs))
@@ -75,32 +75,34 @@ class _Sum:
 
     Attributes:
         product: the matmul.
-        adds: the additions, users before producers.
+        adds: the additions, and transpositions of what they make, users before producers.
         known: parts that lifting prepares, in order.
         others: the other parts, in order.
     """
 
     product: MatMul
     adds: Sequence[ir.Operation]
-    known: Sequence[ir.Value]
-    others: Sequence[ir.Value]
+    known: Sequence[Factor]
+    others: Sequence[Factor]
 
     @staticmethod
     def of(product: MatMul, values: KnownValues) -> _Sum | None:
         """What is summed up for this product alone, in its block; None when the right-hand side is no sum."""
         adds: list[ir.Operation] = []
-        parts: list[ir.Value] = []
-        pending = [product.rhs]
+        parts: list[Factor] = []
+        pending, block = [Factor(product.rhs)], product.operation.block
         while pending:
-            value = pending.pop()
-            if value not in values.known and _is_sum_for_one(value, product.operation.block):
-                adds.append(value.owner.operation)
-                pending += [value.owner.operands[1], value.owner.operands[0]]
-            else:
-                parts.append(value)
+            part = pending.pop()
+            found = None if part.value in values.known else _terms(part, block)
+            if found is None:
+                parts.append(part)
+                continue
+            adds += found[0]
+            pending += found[1][::-1]
         if not adds:
             return None
-        return _Sum(product, adds, [p for p in parts if values.is_ready(p)], [p for p in parts if not values.is_ready(p)])
+        known = [p for p in parts if values.is_ready(p.value)]
+        return _Sum(product, adds, known, [p for p in parts if p not in known])
 
     def pays(self, ranges: Ranges) -> bool:
         """Whether taking the sum apart is proven to take fewer operations."""
@@ -113,7 +115,8 @@ class _Sum:
         whole, size, written = product_flops(lhs, rhs), elements(rhs), elements(result)
         if whole is None or size is None or written is None:
             return None
-        before, after = whole + size * len(self.adds), whole if self.known else 0
+        additions = sum(isinstance(op.opview, Add) for op in self.adds)
+        before, after = whole + size * additions, whole if self.known else 0
         after += written * (len(self.others) - (0 if self.known else 1))
         for part in self.others:
             multiplied = _product_of_one(part)
@@ -128,17 +131,31 @@ class _Sum:
         product = self.product
         type_, out_dtype = product.result.type, attrs_of(product)["out_dtype"]
         with ir.InsertionPoint(product), self.adds[0].location:
-            known = list(self.known[:1])
+            known = [part.write(values) for part in self.known[:1]]
             for part in self.known[1:]:
-                known = [values.enter(Add.create(known[0], part)).results[0]]
+                known = [values.enter(Add.create(known[0], part.write(values))).results[0]]
+            parts = [*known, *(part.write(values) for part in self.others)]
         with ir.InsertionPoint(product), product.location:
-            products = [MatMul.create(product.lhs, part, out_dtype=out_dtype) for part in (*known, *self.others)]
+            products = [MatMul.create(product.lhs, part, out_dtype=out_dtype) for part in parts]
             total = products[0].results[0]
             for other in products[1:]:
                 total = Add.create(total, other, result_types=[type_]).results[0]
         product.result.replace_all_uses_with(total)
         for op in (product.operation, *self.adds):
             op.erase()
+
+
+def _terms(part: Factor, block: ir.Block) -> tuple[list[ir.Operation], list[Factor]] | None:
+    """The ops that make a part, and what they add up, seen through a transposition; None where that is no sum for one."""
+    owner = part.value.owner
+    if isinstance(owner, PermuteDims) and owner.operation.block == block and is_read_once(part.value):
+        if permutation(owner) != swapped(part.info.rank) or not _is_sum_for_one(owner.x, block):
+            return None
+        add, transposed = owner.x.owner, not part.transposed
+        return [owner.operation, add.operation], [Factor(v, transposed) for v in add.operands]
+    if not _is_sum_for_one(part.value, block):
+        return None
+    return [owner.operation], [Factor(v, part.transposed) for v in owner.operands]
 
 
 def _is_sum_for_one(value: ir.Value, block: ir.Block) -> bool:
@@ -150,9 +167,11 @@ def _is_sum_for_one(value: ir.Value, block: ir.Block) -> bool:
     return len(shapes[0]) > 1 and None not in shapes[0] and shapes[0] == shapes[1] == shapes[2]
 
 
-def _product_of_one(value: ir.Value) -> Product | None:
-    """The product that makes a value, and is made for it alone."""
-    product = Product.of(value)
+def _product_of_one(part: Factor) -> Product | None:
+    """The product that makes a part, and is made for it alone."""
+    product = Product.of(part.value)
+    if product is not None and part.transposed:
+        product = product.transposed()
     return product if product is not None and all(is_read_once(op.results[0]) for op in product.ops) else None
 
 

@@ -12,7 +12,7 @@ from ..struct_info import TensorInfo
 from ..work import Size, product_flops
 from .known_ahead import KnownValues
 
-__all__ = ["Factor", "Product", "is_associative", "permutation"]
+__all__ = ["Factor", "Product", "is_associative", "permutation", "swapped"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Factor:
         """The tensor, made at the insertion point where it is not there yet."""
         if not self.transposed:
             return self.value
-        return values.enter(PermuteDims.create(self.value, axes=_swap(self.info.rank))).results[0]
+        return values.enter(PermuteDims.create(self.value, axes=swapped(self.info.rank))).results[0]
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,16 @@ class Product:
             return None
         ranks = {TensorInfo.of(v).rank for v in (inner.lhs, inner.rhs, owner.x)}
         rank = TensorInfo.of(value).rank
-        if ranks != {rank} or rank < 2 or permutation(owner) != _swap(rank) or not _keeps_dtype(inner):
+        if ranks != {rank} or rank < 2 or permutation(owner) != swapped(rank) or not _keeps_dtype(inner):
             return None
         return Product((owner.operation, inner.operation), Factor(inner.rhs, True), Factor(inner.lhs, True))
+
+    def transposed(self) -> Product | None:
+        """The transposed value as a product, None where a vector is multiplied."""
+        if min(self.lhs.info.rank, self.rhs.info.rank) < 2:
+            return None
+        lhs, rhs = (Factor(f.value, not f.transposed) for f in (self.rhs, self.lhs))
+        return Product(self.ops, lhs, rhs)
 
     @property
     def flops(self) -> Size | None:
@@ -88,5 +95,6 @@ def _keeps_dtype(product: MatMul) -> bool:
     return attrs_of(product)["out_dtype"] in (None, TensorInfo.of(product.lhs).dtype)
 
 
-def _swap(rank: int) -> list[int]:
+def swapped(rank: int) -> list[int]:
+    """The axes of a permute_dims that transposes the matrices of a stack."""
     return [*range(rank - 2), rank - 1, rank - 2]

@@ -10,9 +10,10 @@ after::
     %p = "relax.matmul"(%x, %table) : (tensor<1x64xf32>, tensor<4x64x16xf32>) -> tensor<4x1x16xf32>
     %y = "relax.take"(%p, %ids) {axis = 0 : i64} : (tensor<4x1x16xf32>, tensor<8xi64>) -> tensor<8x1x16xf32>
 
-The table is known ahead, the indices are not. They pick columns (the last axis), or matrices of a stack of them (axis 0 of
-three). Where each row of ``x`` has a matrix of its own, the stack becomes one wide matrix, which lifting prepares, and each row
-picks its part of the product. Each element is computed as before.
+The table, the indices, or both come when the model runs; lifting prepares what is gathered of a weight by another one. They
+pick columns (the last axis), or matrices of a stack of them (axis 0 of three). Where each row of ``x`` has a matrix of its own,
+the stack becomes one wide matrix, which lifting prepares if it is a weight, and each row picks its part of the product. Each
+element is computed as before.
 
 By default only what is proven to take no more operations is rewritten: where there are at least as many indices as there are
 entries in the table. ``always`` rewrites the others, too: the weights are then read once and not copied, for more arithmetic.
@@ -32,7 +33,7 @@ from ..size_bounds import Ranges, is_at_most, symbol_ranges
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
 from ..traversal import is_read_once, nested_operations
-from .entries import entries_with_weights
+from .entries import rewritten_functions
 from .known_ahead import KnownAhead, KnownValues
 
 __all__ = ["ReorderTakeAfterMatmul"]
@@ -44,7 +45,7 @@ class ReorderTakeAfterMatmul(Pass):
 
     Attributes:
         always: also where it takes more operations, or may.
-        functions: names of the functions to look at; all public ones with weights by default.
+        functions: names of the functions to look at; all public ones by default.
     """
 
     name: ClassVar[str] = "relax-reorder-take-after-matmul"
@@ -52,7 +53,7 @@ class ReorderTakeAfterMatmul(Pass):
     functions: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        entries = entries_with_weights(op, self.functions)
+        entries = rewritten_functions(op, self.functions)
         known = KnownAhead(op)
         for function, inputs in entries:
             self._reorder_in(function, known.of(function, inputs))
@@ -73,23 +74,25 @@ class _Match:
         product: the matmul.
         take: what gathers its right-hand side.
         axis: the axis of the table along which it gathers, not negative.
+        ready: whether lifting can prepare the table in another form.
     """
 
     product: Any
     take: Any
     axis: int
+    ready: bool
 
     @staticmethod
     def of(product: Any, values: KnownValues) -> _Match | None:
         take = product.rhs.owner
-        if not isinstance(take, Take) or not values.is_ready(take.x) or take.indices in values.known:
+        if not isinstance(take, Take) or values.known.issuperset((take.x, take.indices)):
             return None
         if take.operation.block != product.operation.block or not is_read_once(take.result):
             return None
         rank, picked = TensorInfo.of(take.x).rank, TensorInfo.of(take.indices).rank
         axis = normalize_axis(take.axis, rank)
         columns = axis == rank - 1 and rank > 1 and (picked == 1 or (picked == 0 and rank == 2))
-        match = _Match(product, take, axis)
+        match = _Match(product, take, axis, values.is_ready(take.x))
         stack = axis == 0 and rank == 3 and picked == 1 and match._fits_stack()
         return match if columns or stack else None
 
@@ -115,7 +118,7 @@ class _Match:
         entries = self.table.shape[self.axis]
         count: Dim = next(iter(TensorInfo.of(self.take.indices).shape), 1)
         if self._has_matrix_each:
-            return entries == 1
+            return entries == 1 and self.ready
         return entries is not None and count is not None and is_at_most(entries, count, ranges)
 
     def rewrite(self) -> None:

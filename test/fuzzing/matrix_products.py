@@ -13,6 +13,7 @@ __all__ = ["OTHERS", "PASSES", "check"]
 PASSES = [
     "relax-combine-parallel-matmul",
     "relax-combine-parallel-matmul{max-count=2}",
+    "relax-combine-parallel-matmul{always=true}",
     "relax-reorder-permute-dims-after-concat",
     "relax-reorder-take-after-matmul",
     "relax-reorder-take-after-matmul{always=true}",

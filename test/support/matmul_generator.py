@@ -6,6 +6,7 @@ Numbers are small integers in f64, and no op leaves the integers; so every order
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -86,12 +87,13 @@ class _Writer:
     def _parallel(self, values: list[_Value]) -> list[_Value]:
         """One value times several weights, perhaps transposed, perhaps with biases and a function."""
         x, made = self.rng.choice(self._shallow(values)), []
+        matrices = [*self.weights, *(self._shallow(values) if self.rng.random() < 0.5 else ())]
         bias, function = self.rng.random() < 0.4, self.rng.random() < 0.4
-        ready = [w if _product(x.shape, w.shape) else self._transposed(w) for w in self.weights if len(w.shape) > 1]
+        ready = [w if _product(x.shape, w.shape) else self._transposed(w) for w in matrices if len(w.shape) > 1]
         fitting = [w for w in ready if _product(x.shape, w.shape)]
         for weight in self.rng.sample(fitting, min(len(fitting), self.rng.randrange(2, 5))):
             found = self._multiply(x, weight)
-            vectors = [] if found is None else [w for w in self.weights if w.shape == found.shape[-1:]]
+            vectors = [] if found is None else [w for w in [*self.weights, *values] if w.shape == found.shape[-1:]]
             if found is not None and bias and vectors:
                 found = self.emit("add", found.shape, found, self.rng.choice(vectors))
             if found is not None and function:
@@ -121,10 +123,12 @@ class _Writer:
         return [v for v in (middle, last) if v is not None][-1 if self.rng.random() < 0.7 else 0 :]
 
     def _factor(self, values: list[_Value]) -> _Value:
-        return self._maybe_transposed(self.rng.choice(self.weights if self.rng.random() < 0.6 else self._shallow(values)))
+        return self._maybe_transposed(
+            self.rng.choice(self.weights if self.weights and self.rng.random() < 0.6 else self._shallow(values))
+        )
 
     def _sum(self, values: list[_Value]) -> list[_Value]:
-        """``x @ (a + b)``, where one may be a product."""
+        """``x @ (a + b)``, where one may be a product, and the sum or a part of it may be transposed."""
         few = [v for v in values if v.shape in ((1, 4), (2, 4), (4,))] or values[:1]
         x, matrices = self.rng.choice(few), [*self.weights, *self._shallow(values)]
         total = self.rng.choice([v for v in matrices if v.shape == (4, 4)] or matrices)
@@ -134,6 +138,7 @@ class _Writer:
             if total.shape == (4, 4) and column and row and self.rng.random() < 0.8:
                 others = [self.emit("matmul", (4, 4), column[0], row[0])]
             total = self.emit("add", total.shape, *self.rng.sample([total, self.rng.choice(others)], 2))
+            total = self._transposed(total) if total.shape == (4, 4) and self.rng.random() < 0.4 else total
         found = self._multiply(x, total)
         return [] if found is None else [found]
 
@@ -150,7 +155,8 @@ class _Writer:
 
     def _gather_each(self, values: list[_Value]) -> list[_Value]:
         """A matrix of a stack for each row of a batch."""
-        tables, rows = [w for w in self.weights if w.shape == (4, 4, 2)], [v for v in values if v.shape == ("n", 1, 4)]
+        tables = [w for w in [*self.weights, *values] if w.shape == (4, 4, 2)]
+        rows = [v for v in values if v.shape == ("n", 1, 4)]
         index = next((i for i in self.indices if i.shape == ("n",)), None)
         if not tables or not rows or index is None:
             return []
@@ -232,6 +238,9 @@ def random_matmul_module(seed: int) -> str:
     rng = random.Random(seed)
     inputs = [("n", 4), *rng.sample(_INPUTS, 2), *(_ADAPTER if rng.random() < 0.5 else ())]
     weights = [*rng.sample(_WEIGHTS, 4), *rng.choice((_ADAPTER, _WIDE, ()))]
+    kind = rng.choice(("weights", "weights", "no weights", "no num_input", "no names"))
+    if kind in ("no weights", "no num_input"):  # what were weights comes with each call
+        inputs, weights = [*inputs, *weights], []
     values = [_Value(f"%x{i}", s) for i, s in enumerate(inputs)]
     known = [_Value(f"%w{i}", s) for i, s in enumerate(weights)]
     indices = [_Value("%i0", (3,)), _Value("%i1", ("n",)), _Value("%i2", ())]
@@ -245,13 +254,16 @@ def random_matmul_module(seed: int) -> str:
     parameters += [f'{v.text}: {v.type} {{relax.name = "w{i}"}}' for i, v in enumerate(known)]
     ranges = rng.choice(
         [
-            "",
-            ", relax.symbol_ranges = {n = [1, 8]}",
-            ", relax.symbol_ranges = {n = [1, 2]}",
-            ", relax.symbol_ranges = {n = [4]}",
+            [],
+            ["relax.symbol_ranges = {n = [1, 8]}"],
+            ["relax.symbol_ranges = {n = [1, 2]}"],
+            ["relax.symbol_ranges = {n = [4]}"],
         ]
     )
-    attributes = f"attributes {{relax.num_input = {len(inputs) + len(indices)} : i64{ranges}}}"
+    said = [] if kind == "no num_input" else [f"relax.num_input = {len(inputs) + len(indices)} : i64"]
+    attributes = f"attributes {{{', '.join([*said, *ranges])}}}"
+    if kind == "no names":
+        parameters = [re.sub(r" \{relax.name = .*\}", "", p) for p in parameters]
     writer.lines.append(f"return {', '.join(v.text for v in results)} : {', '.join(v.type for v in results)}")
     body = "\n".join("  " + line for line in writer.lines)
     types = ", ".join(v.type for v in results)

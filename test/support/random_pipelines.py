@@ -18,7 +18,7 @@ UPSTREAM = ("canonicalize", "cse", "symbol-dce", "func.func(loop-invariant-code-
 OPTIONS: dict[str, tuple[str, ...]] = {
     "relax-adjust-matmul-order": ("functions=main",),
     "relax-bundle-model-params": ("tuple-name=all",),
-    "relax-combine-parallel-matmul": ("min-count=3", "max-count=2", "functions=main"),
+    "relax-combine-parallel-matmul": ("min-count=3", "max-count=2", "functions=main", "always=true"),
     "relax-convert-layout": ("layout=NCHW",),
     "relax-expand-matmul-of-sum": ("always=true", "always=true functions=main"),
     "relax-expand-tuple-arguments": ("public=true",),

@@ -3,7 +3,7 @@
 // RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-adjust-matmul-order{max-rewrites=-1})' 2>&1 | filecheck %s --check-prefix=OPTION
 // RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-adjust-matmul-order{max-rewrites=1})' 2>&1 | filecheck %s --check-prefix=BUDGET
 
-// FUNCTIONS: error: expected functions with relax.num_input for option 'functions', got @g
+// FUNCTIONS: error: expected functions with a body for option 'functions', got @g
 // OPTION: error: expected max-rewrites of 0 or more, got -1
 // BUDGET: adjust-matmul-order-invalid.mlir:[[# @LINE + 5]]:8: error: expected the order of products to settle within 1 rewrites, got more
 func.func @f(%x: tensor<2x64xf32>, %a: tensor<64x4xf32>, %b: tensor<4x64xf32>) -> tensor<2x64xf32> attributes {relax.num_input = 1 : i64} {

@@ -3,7 +3,7 @@
 // RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=1})' 2>&1 | filecheck %s --check-prefix=OPTION
 // RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=3 max-count=2})' 2>&1 | filecheck %s --check-prefix=OPTION1
 
-// FUNCTIONS: error: expected functions with relax.num_input for option 'functions', got @g
+// FUNCTIONS: error: expected functions with a body for option 'functions', got @g
 // OPTION: error: expected min-count of 2 or more, got 1
 // OPTION1: error: expected max-count of 0, or min-count or more, got 2
 func.func @f(%x: tensor<2x64xf32>, %a: tensor<64x4xf32>, %b: tensor<4x64xf32>) -> tensor<2x64xf32> attributes {relax.num_input = 1 : i64} {
