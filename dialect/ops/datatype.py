@@ -18,9 +18,9 @@ class AsType(Op, name="astype"):
     may make zeros of what is below its normal numbers. Integer to integer: wraps. To ``i1``: ``x != 0``, so NaN is true. From
     ``i1``: 0 or 1.
 
-    Float to integer: truncates to an ``i32`` (an ``i64`` for dtypes of 64 bits and ``ui32``), NaN and what that cannot hold to
-    its least value; fewer bits are its lowest ones. That is what torch does on x86: -1.0 is 255 as ``ui8``. ``ui64`` holds
-    what it can.
+    Float to integer: truncates to an ``i32``, or an ``i64`` for dtypes of 64 bits, ``ui32`` and ``ui8``; NaN and what that
+    cannot hold to its least value. Fewer bits are its lowest ones. That is what torch does on x86: -1.0 is 255 as ``ui8``.
+    ``ui64`` holds what it can.
     """
 
     x: Operand[Tensor]

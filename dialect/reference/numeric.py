@@ -57,7 +57,7 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
 
 def _truncated(x: Array, dtype: np.dtype[Any]) -> Array:
     name, whole = dtype_name(dtype), np.trunc(x.astype(np.float64))
-    bits = 64 if name in ("i64", "ui64", "ui32") else 32
+    bits = 64 if name in ("i64", "ui64", "ui32", "ui8") else 32
     half = 2.0 ** (bits - 1)
     result = np.where((whole >= -half) & (whole < half), whole, -half).astype(np.int64)
     if name == "ui64":

@@ -100,7 +100,7 @@ def _to_integer(x: Scalar, source: ir.Type, target: ir.Type) -> Scalar:
     type_ = compute_type(target)
     unsigned = is_unsigned(target)
     if is_float(source):
-        return _truncated(x, type_, unsigned)
+        return _truncated(x, type_, unsigned, target.width)
     if isinstance(source, ir.IndexType):
         return Scalar(emit("arith.index_cast", type_, x.value), unsigned)
     if x.type.width == type_.width:
@@ -110,13 +110,15 @@ def _to_integer(x: Scalar, source: ir.Type, target: ir.Type) -> Scalar:
     return Scalar(emit("arith.extui" if x.unsigned else "arith.extsi", type_, x.value), unsigned)
 
 
-def _truncated(x: Scalar, type_: ir.Type, unsigned: bool) -> Scalar:
-    """A float as an integer of at most 32 bits, or 64 where 32 have no sign; what those cannot hold is the least one.
+def _truncated(x: Scalar, type_: ir.Type, unsigned: bool, kept: int) -> Scalar:
+    """A float as an integer of 32 or 64 bits, and its lowest ones; what those cannot hold is the least one.
 
     LLVM leaves the conversion of what does not fit undefined; x86's instruction gives the same, but may not be the one chosen.
     """
     width = ir.IntegerType(type_).width
-    bits = 64 if width == 64 or (width == 32 and unsigned) else 32
+    # An f32 beyond 32 bits has none of the lowest 8.
+    is_byte = unsigned and kept == 8 and x.type.width == 64
+    bits = 64 if width == 64 or is_byte or (width == 32 and unsigned) else 32
     wide, half = ir.IntegerType.get_signless(bits), 2.0 ** (bits - 1)
     # -2**31 - 1 is no f32: there, less than -2**31 is too little.
     above = x.compare("gt", -half - 1) if x.type.width > bits else x.compare("ge", -half)

@@ -11,6 +11,7 @@ from ...dialect.dtypes import numpy_dtype
 from ...dialect.elements import to_numpy
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_float
+from ...dialect.reference.numeric import convert as in_dtype
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim
 from .builder import Builder, Size, Tensor, index
@@ -27,7 +28,7 @@ def stored_number(number: Number, dtype: ir.Type) -> Number:
     if is_float(dtype):
         if dtype.width > 8:
             return float(number)
-        return int(np.asarray(number, np.float32).astype(numpy_dtype(dtype)).view(np.int8))
+        return int(in_dtype(np.asarray(number, np.float64), numpy_dtype(dtype)).view(np.int8))
     if is_boolean(dtype):
         return int(bool(number))
     return int(number) & 15 if dtype.width == 4 else int(number)
@@ -44,8 +45,15 @@ def splat_tensor(b: Builder, number: Number, info: TensorInfo, sizes: Sequence[S
     else:
         out = b.empty(sizes, stored)
         value = b.generic("p" * info.rank, [], out, lambda _: constant(stored, scalar).value)
-    known = bool(number) if is_boolean(info.dtype) else number if is_float(info.dtype) else int(number)
-    return Tensor(value, info, known)
+    return Tensor(value, info, _rounded(number, info.dtype))
+
+
+def _rounded(number: Number, dtype: ir.Type) -> Number:
+    """A number as a dtype holds it: bodies compute in wider ones."""
+    if is_float(dtype):
+        with np.errstate(over="ignore"):
+            return float(in_dtype(np.asarray(number, np.float64), numpy_dtype(dtype)))
+    return bool(number) if is_boolean(dtype) else int(number)
 
 
 def constant_attribute(type_: ir.Type, number: Number) -> ir.Attribute:

@@ -13,8 +13,8 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "broadcast", "cast", "concat", "emit", "expand", "full", "info_of", "integer", "match", "multiply_all", "permute",
-    "reshape", "slice_axis", "squeeze", "unsqueeze",
+    "broadcast", "cast", "concat", "emit", "expand", "full", "in_dtype", "info_of", "integer", "match", "multiply_all",
+    "permute", "reshape", "slice_axis", "squeeze", "unsqueeze",
 ]  # fmt: skip
 
 
@@ -43,13 +43,17 @@ def full(value: float | Expr, dtype: ir.Type, shape: Sequence[Dim] = ()) -> ir.V
     if isinstance(value, Expr):
         scalar = emit(ops.ShapeValue, value=[value], result_types=[TensorInfo((), integer()).type])
         return expand(cast(scalar, dtype), shape)
-    return emit(ops.Full, value=_in_dtype(value, dtype), result_types=[TensorInfo(tuple(shape), dtype).type])
+    return emit(ops.Full, value=in_dtype(value, dtype), result_types=[TensorInfo(tuple(shape), dtype).type])
 
 
-def _in_dtype(value: float, dtype: ir.Type) -> float:
+def in_dtype(value: float, dtype: ir.Type) -> float:
+    """A number as torch takes it for an operand of that dtype: integers wrap."""
     if is_float(dtype):
         return float(value)
-    return bool(value) if dtype.width == 1 else int(value)
+    if dtype.width == 1:
+        return bool(value)
+    low = 0 if dtype.is_unsigned else -(1 << dtype.width - 1)
+    return (int(value) - low) % (1 << dtype.width) + low
 
 
 def reshape(x: ir.Value, shape: Sequence[Dim]) -> ir.Value:

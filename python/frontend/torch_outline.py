@@ -2,14 +2,14 @@
 
 ::
 
-    %1 = torch.aten.tan %0 : !torch.vtensor<[?,8],f32> -> !torch.vtensor<[?,8],f32>
+    %2 = torch.aten.atan2 %0, %1 : !torch.vtensor<[?,8],f32>, ... -> !torch.vtensor<[?,8],f32>
 
-    %1 = tensor.cast %0 : tensor<?x8xf32, {sym = ["n"]}> to tensor<?x8xf32>
-    %2 = call @aten_tan_0(%1) : (tensor<?x8xf32>) -> tensor<?x8xf32>
-    %3 = "relax.match_cast"(%2) : (tensor<?x8xf32>) -> tensor<?x8xf32, {sym = ["n"]}>
+    %2 = tensor.cast %0 : tensor<?x8xf32, {sym = ["n"]}> to tensor<?x8xf32>
+    %4 = call @aten_atan2_0(%2, %3) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+    %5 = "relax.match_cast"(%4) : (tensor<?x8xf32>) -> tensor<?x8xf32, {sym = ["n"]}>
 
-    func.func private @aten_tan_0(%arg0: tensor<?x8xf32>) -> tensor<?x8xf32> {
-      %1 = linalg.generic {...} ins(%arg0) outs(%0) { math.tan }
+    func.func private @aten_atan2_0(%arg0: tensor<?x8xf32>, %arg1: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %1 = linalg.generic {...} ins(%arg0, %arg1) outs(%0) { math.atan2 }
 
 Equal functions become one. Such a module compiles; the reference interpreter knows no linalg and raises a RelaxError.
 """

@@ -64,7 +64,7 @@ def _whole(value: Any, source: str, target: str) -> int:
         return int(value != 0)
     if source not in FLOATS:
         return wrapped(int(value), target)
-    bits = 64 if target in ("i64", "ui64", "ui32") else 32
+    bits = 64 if target in ("i64", "ui64", "ui32", "ui8") else 32
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1)
     whole = math.trunc(value) if math.isfinite(value) else low
     held = low <= whole < (2 * high if target == "ui64" else high)

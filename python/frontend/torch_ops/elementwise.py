@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
+
+import numpy as np
 
 from ...dialect import ops
 from ...dialect.bindings import ir
+from ...dialect.dtypes import numpy_dtype
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
-from ..emit import cast, emit, full, info_of
+from ...dialect.symbolic import Expr
+from ..emit import cast, emit, full, in_dtype, info_of
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 
 _UNARY: dict[str, type[EffectOp]] = {
-    "abs": ops.Abs, "neg": ops.Negative, "sign": ops.Sign, "sgn": ops.Sign, "square": ops.Square, "cos": ops.Cos,
-    "sin": ops.Sin, "erf": ops.Erf, "exp": ops.Exp, "log": ops.Log, "reciprocal": ops.Reciprocal, "rsqrt": ops.Rsqrt,
-    "sigmoid": ops.Sigmoid, "sqrt": ops.Sqrt, "tanh": ops.Tanh, "silu": ops.Silu, "hardswish": ops.HardSwish,
+    "abs": ops.Abs, "acos": ops.Acos, "acosh": ops.Acosh, "asin": ops.Asin, "asinh": ops.Asinh, "atan": ops.Atan,
+    "atanh": ops.Atanh, "cos": ops.Cos, "cosh": ops.Cosh, "erf": ops.Erf, "exp": ops.Exp, "exp2": ops.Exp2,
+    "expm1": ops.Expm1, "hardswish": ops.HardSwish, "log": ops.Log, "log10": ops.Log10, "log1p": ops.Log1p, "log2": ops.Log2,
+    "neg": ops.Negative, "reciprocal": ops.Reciprocal, "rsqrt": ops.Rsqrt, "sgn": ops.Sign, "sigmoid": ops.Sigmoid,
+    "sign": ops.Sign, "silu": ops.Silu, "sin": ops.Sin, "sinh": ops.Sinh, "sqrt": ops.Sqrt, "square": ops.Square,
+    "tan": ops.Tan, "tanh": ops.Tanh,
 }  # fmt: skip
 
 _ROUNDING: dict[str, type[EffectOp]] = {"ceil": ops.Ceil, "floor": ops.Floor, "round": ops.Round, "trunc": ops.Trunc}
@@ -25,7 +31,8 @@ _ROUNDING: dict[str, type[EffectOp]] = {"ceil": ops.Ceil, "floor": ops.Floor, "r
 _BINARY: dict[str, type[EffectOp]] = {
     "mul.Tensor": ops.Multiply, "mul.Scalar": ops.Multiply, "div.Tensor": ops.Divide, "div.Scalar": ops.Divide,
     "floor_divide": ops.FloorDivide, "floor_divide.Scalar": ops.FloorDivide, "remainder.Tensor": ops.Mod,
-    "remainder.Scalar": ops.Mod, "pow.Tensor_Tensor": ops.Power, "pow.Scalar": ops.Power, "maximum": ops.Maximum,
+    "remainder.Scalar": ops.Mod, "fmod.Tensor": ops.Fmod, "fmod.Scalar": ops.Fmod, "pow.Tensor_Tensor": ops.Power,
+    "pow.Scalar": ops.Power, "maximum": ops.Maximum,
     "max.other": ops.Maximum, "minimum": ops.Minimum, "min.other": ops.Minimum, "bitwise_and.Tensor": ops.BitwiseAnd,
     "bitwise_and.Scalar": ops.BitwiseAnd, "bitwise_or.Tensor": ops.BitwiseOr, "bitwise_or.Scalar": ops.BitwiseOr,
     "__and__.Tensor": ops.BitwiseAnd, "__and__.Scalar": ops.BitwiseAnd, "__or__.Tensor": ops.BitwiseOr,
@@ -43,6 +50,9 @@ _COMPARISONS: dict[str, type[EffectOp]] = {
 _LOGICAL: dict[str, type[EffectOp]] = {
     "logical_and": ops.LogicalAnd, "logical_or": ops.LogicalOr, "logical_xor": ops.LogicalXor,
 }  # fmt: skip
+
+#: torch rounds no number among their operands, other ops' numbers to the tensor's dtype.
+_WITH_EXACT_NUMBERS = (ops.Multiply, ops.Divide, ops.FloorDivide)
 
 #: Arithmetic on booleans is logic.
 _ON_BOOLEANS: dict[type[EffectOp], type[EffectOp]] = {
@@ -79,7 +89,25 @@ def combine(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
     """A binary op computed in the dtype of its result; multiplying with or dividing by the number 1 is left out."""
     if op_class in (ops.Multiply, ops.Divide) and not op.is_tensor(1) and op.number(1) == 1:
         return op.value_in(0, op.dtype)
-    return apply(op_class, op.value_in(0, op.dtype), op.value_in(1, op.dtype))
+    dtype = _dtype_for_numbers(op) if op_class in _WITH_EXACT_NUMBERS else op.dtype
+    return cast(apply(op_class, op.value_in(0, dtype), op.value_in(1, dtype)), op.dtype)
+
+
+def wide(dtype: ir.Type) -> ir.Type:
+    """The dtype that torch computes in: f32 for narrower floats, which are rounded once, at the end."""
+    return ir.F32Type.get() if is_float(dtype) and dtype.width < 32 else dtype
+
+
+def _dtype_for_numbers(op: TorchOp) -> ir.Type:
+    """The result's dtype, or a wider one where that does not hold a number among its operands."""
+    numbers = [op.number(i) for i in range(2) if not op.is_tensor(i)]
+    held = all(isinstance(n, Expr) or not is_float(op.dtype) or _holds(op.dtype, n) for n in numbers)
+    return op.dtype if held else wide(op.dtype)
+
+
+def _holds(dtype: ir.Type, number: float) -> bool:
+    with np.errstate(over="ignore"):
+        return float(np.asarray(number, np.float64).astype(numpy_dtype(dtype))) == number
 
 
 @handles("aten.add.Tensor", "aten.add.Scalar")
@@ -87,22 +115,27 @@ def _add(op: TorchOp) -> ir.Value:
     """Adding the integer 0 is left out: masks of transformers start from ``arange(n) + 0``."""
     if is_integer(op.dtype) and not op.is_tensor(1) and op.number(1) == 0:
         return op.value_in(0, op.dtype)
-    return apply(ops.Add, op.value_in(0, op.dtype), _scaled(op, 1, op.number(2, 1)))
+    return _scaled_sum(op, ops.Add, 0, 1)
 
 
 @handles("aten.sub.Tensor", "aten.sub.Scalar")
 def _sub(op: TorchOp) -> ir.Value:
-    return apply(ops.Subtract, op.value_in(0, op.dtype), _scaled(op, 1, op.number(2, 1)))
+    return _scaled_sum(op, ops.Subtract, 0, 1)
 
 
 @handles("aten.rsub.Scalar", "aten.rsub.Tensor")
 def _rsub(op: TorchOp) -> ir.Value:
-    return apply(ops.Subtract, op.value_in(1, op.dtype), _scaled(op, 0, op.number(2, 1)))
+    return _scaled_sum(op, ops.Subtract, 1, 0)
 
 
-def _scaled(op: TorchOp, index: int, alpha: Any) -> ir.Value:
-    value = op.value_in(index, op.dtype)
-    return value if alpha == 1 else emit(ops.Multiply, value, full(alpha, op.dtype))
+def _scaled_sum(op: TorchOp, op_class: type[EffectOp], first: int, second: int) -> ir.Value:
+    """``first + alpha * second``, or their difference, rounded once."""
+    alpha = op.number(2, 1)
+    lhs, rhs = op.value_in(first, op.dtype), op.value_in(second, op.dtype)
+    if alpha == 1:
+        return apply(op_class, lhs, rhs)
+    dtype = wide(op.dtype)
+    return cast(apply(op_class, cast(lhs, dtype), _times(cast(rhs, dtype), alpha)), op.dtype)
 
 
 @handles("aten.div.Tensor_mode", "aten.div.Scalar_mode")
@@ -112,14 +145,6 @@ def _div_mode(op: TorchOp) -> ir.Value:
         return combine(op, ops.FloorDivide)
     quotient = combine(op, ops.Divide)
     return emit(ops.Trunc, quotient) if mode == "trunc" and is_float(op.dtype) else quotient
-
-
-@handles("aten.fmod.Tensor", "aten.fmod.Scalar")
-def _fmod(op: TorchOp) -> ir.Value:
-    lhs, rhs = op.value_in(0, op.dtype), op.value_in(1, op.dtype)
-    quotient = emit(ops.Divide, lhs, rhs)
-    whole = emit(ops.Trunc, quotient) if is_float(op.dtype) else quotient
-    return emit(ops.Subtract, lhs, emit(ops.Multiply, whole, rhs))
 
 
 @handles("aten.pow.Tensor_Scalar")
@@ -132,53 +157,29 @@ def _pow_scalar(op: TorchOp) -> ir.Value:
         return emit(ops.Square, x)
     if exponent == 3:
         return emit(ops.Multiply, emit(ops.Square, x), x)
-    if is_float(op.dtype) and exponent in (0.5, -0.5, -1):
-        return emit({0.5: ops.Sqrt, -0.5: ops.Rsqrt, -1: ops.Reciprocal}[exponent], x)
-    return emit(ops.Power, x, full(exponent, op.dtype))
-
-
-@handles("aten.log2", "aten.log10")
-def _log_base(op: TorchOp) -> ir.Value:
-    factor = 1 / math.log(2 if op.key == "aten.log2" else 10)
-    return emit(ops.Multiply, emit(ops.Log, cast(op.tensor(0), op.dtype)), full(factor, op.dtype))
-
-
-@handles("aten.exp2")
-def _exp2(op: TorchOp) -> ir.Value:
-    return emit(ops.Exp, emit(ops.Multiply, cast(op.tensor(0), op.dtype), full(math.log(2), op.dtype)))
-
-
-@handles("aten.log1p")
-def _log1p(op: TorchOp) -> ir.Value:
-    """``log(u)`` with ``u = 1 + x``, plus what rounding took from u; that term is 0/0 or inf/inf at the ends."""
-    x = cast(op.tensor(0), op.dtype)
-    one = full(1, op.dtype)
-    u = emit(ops.Add, x, one)
-    lost = emit(ops.Divide, emit(ops.Subtract, x, emit(ops.Subtract, u, one)), u)
-    lost = emit(ops.Where, emit(ops.IsFinite, lost), lost, full(0, op.dtype))
-    return emit(ops.Add, emit(ops.Log, u), lost)
-
-
-@handles("aten.expm1")
-def _expm1(op: TorchOp) -> ir.Value:
-    return expm1(cast(op.tensor(0), op.dtype))
-
-
-def expm1(x: ir.Value) -> ir.Value:
-    """``tanh(x / 2) * (exp(x) + 1)``, which is ``exp(x) - 1`` without its cancellation near 0."""
-    dtype = info_of(x).dtype
-    half = emit(ops.Tanh, emit(ops.Multiply, x, full(0.5, dtype)))
-    return emit(ops.Multiply, half, emit(ops.Add, emit(ops.Exp, x), full(1, dtype)))
+    # Roots of f16 are powers there: of minus infinity, infinite.
+    roots = {} if isinstance(op.dtype, ir.F16Type) else {0.5: ops.Sqrt, -0.5: ops.Rsqrt}
+    small = {**roots, -1: ops.Reciprocal} if is_float(op.dtype) else {}
+    if exponent in small:
+        return emit(small[exponent], x)
+    if not is_float(op.dtype) or _holds(op.dtype, exponent):
+        return emit(ops.Power, x, full(exponent, op.dtype))
+    # torch does not round the exponent: of large powers, that would leave five digits.
+    wider = ir.F64Type.get() if isinstance(op.dtype, ir.F32Type) else wide(op.dtype)
+    return cast(emit(ops.Power, cast(x, wider), full(exponent, wider)), op.dtype)
 
 
 @handles("aten.elu")
 def _elu(op: TorchOp) -> ir.Value:
     """``scale * x`` above 0, else ``scale * alpha * (exp(input_scale * x) - 1)``."""
-    x, alpha, scale, input_scale = op.tensor(0), op.number(1, 1), op.number(2, 1), op.number(3, 1)
-    inner = x if input_scale == 1 else emit(ops.Multiply, x, full(input_scale, op.dtype))
-    low = emit(ops.Multiply, expm1(emit(ops.Minimum, inner, full(0, op.dtype))), full(alpha * scale, op.dtype))
-    high = x if scale == 1 else emit(ops.Multiply, x, full(scale, op.dtype))
-    return emit(ops.Where, emit(ops.Greater, x, full(0, op.dtype)), high, low)
+    dtype = wide(op.dtype)
+    x, alpha, scale, input_scale = cast(op.tensor(0), dtype), op.number(1, 1), op.number(2, 1), op.number(3, 1)
+    low = _times(emit(ops.Expm1, _times(x, input_scale)), alpha * scale)
+    return cast(emit(ops.Where, emit(ops.Less, x, full(0, dtype)), low, _times(x, scale)), op.dtype)
+
+
+def _times(x: ir.Value, number: Any) -> ir.Value:
+    return x if number == 1 else emit(ops.Multiply, x, full(number, info_of(x).dtype))
 
 
 @handles("aten.relu", "aten.relu6")
@@ -196,8 +197,8 @@ def _clamp(op: TorchOp) -> ir.Value:
     if op.key == "aten.clamp_max":
         low, high = None, op.number(1)
     x = cast(op.tensor(0), op.dtype)
-    kind = float if is_float(op.dtype) else int
-    return emit(ops.Clip, x, min=None if low is None else kind(low), max=None if high is None else kind(high))
+    low, high = (None if v is None else in_dtype(v, op.dtype) for v in (low, high))
+    return emit(ops.Clip, x, min=low, max=high)
 
 
 @handles("aten.clamp.Tensor", "aten.clamp_min.Tensor", "aten.clamp_max.Tensor")
@@ -223,12 +224,7 @@ def _leaky_relu(op: TorchOp) -> ir.Value:
 
 @handles("aten.softplus")
 def _softplus(op: TorchOp) -> ir.Value:
-    """torch returns x itself above a threshold (20): the difference is below 3e-9."""
-    x, beta = op.tensor(0), op.number(1, 1)
-    if beta == 1:
-        return emit(ops.Softplus, x)
-    scaled = emit(ops.Softplus, emit(ops.Multiply, x, full(beta, op.dtype)))
-    return emit(ops.Divide, scaled, full(beta, op.dtype))
+    return emit(ops.Softplus, op.tensor(0), beta=float(op.number(1, 1)), threshold=float(op.number(2, 20)))
 
 
 @handles("aten.logical_not")
