@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -30,6 +31,9 @@ OBJECT = "module.o"
 _MAX_MANIFEST_BYTES = 256 << 20
 
 _LINK_SECONDS = 300
+
+# Of Linux: paths are relative to the current folder; renameat2 exchanges.
+_HERE, _EXCHANGE = -100, 2
 
 
 @dataclass(frozen=True)
@@ -155,16 +159,24 @@ def _check_replaceable(path: str) -> None:
 
 
 def _exchange(new: str, path: str, old: str) -> None:
-    """Puts a folder where another one may be, which comes back if that fails."""
-    replaces = os.path.isdir(path)
-    if replaces:
-        os.rename(path, old)
+    """Puts a folder where another one may be: at once where the system can, else the other one comes back if that fails."""
+    if not os.path.isdir(path):
+        return os.rename(new, path)
+    if _swapped(new, path):
+        return
+    os.rename(path, old)
     try:
         os.rename(new, path)
     except OSError:
-        if replaces and not os.path.lexists(path):
+        if not os.path.lexists(path):
             os.rename(old, path)
         raise
+
+
+def _swapped(one: str, other: str) -> bool:
+    """Exchanges two names, so that each is there at any moment. False where Linux, or the file system, lacks that."""
+    swap = getattr(ctypes.CDLL(None), "renameat2", None)
+    return swap is not None and swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
 
 
 def _write(folder: str, name: str, data: bytes) -> None:

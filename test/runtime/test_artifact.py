@@ -16,6 +16,7 @@ import pytest
 
 import relaxir
 from relaxir import RelaxError
+from relaxir.runtime import artifact
 from relaxir.runtime.artifact import check_target
 from relaxir.runtime.executable import Executable, load
 from relaxir.runtime.manifest import TargetSpec
@@ -72,6 +73,43 @@ def test_a_replaced_artifact_is_loaded_anew(tmp_path: Path, code_file: str) -> N
     assert [e().tolist() for e in loaded] == [1, 2, 3]
     loaded[0].save(tmp_path / "a.relax")
     assert [load(tmp_path / "a.relax")().tolist(), loaded[2]().tolist()] == [1, 3]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_artifact_is_there_while_it_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
+    path = tmp_path / "model.relax"
+    scaled_executable().save(path)
+    before = sorted(os.listdir(path))
+    rename, seen = os.rename, list[bool]()
+
+    def watched(source: str, target: str) -> None:
+        seen.append(path.exists())
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", watched)
+    if not at_once:
+        monkeypatch.setattr(artifact, "_swapped", lambda one, other: False)
+    scaled_executable().save(path)
+    assert seen == ([] if at_once else [True, False])
+    assert (sorted(os.listdir(path)), os.listdir(tmp_path)) == (before, ["model.relax"])
+
+
+def test_an_artifact_that_cannot_be_replaced_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.relax"
+    scaled_executable().save(path)
+    rename = os.rename
+
+    def refused(source: str, target: str) -> None:
+        if source.endswith("new"):
+            raise OSError(5, "Input/output error")
+        rename(source, target)
+
+    monkeypatch.setattr(artifact, "_swapped", lambda one, other: False)
+    monkeypatch.setattr(os, "rename", refused)
+    with pytest.raises(RelaxError, match=r"cannot write '.*model.relax': Input/output error"):
+        scaled_executable().save(path)
+    assert os.listdir(tmp_path) == ["model.relax"]
+    load(path)
 
 
 def test_permissions_are_the_usual_ones(tmp_path: Path) -> None:
