@@ -80,8 +80,9 @@ class CheckpointSource:
         """The tensors whose bytes are not what was prepared: all read whole, or the ends of some.
 
         Raises:
-            RelaxError: the file has no checksums, or not as many as tensors.
+            RelaxError: the file has no checksums, or not as many as tensors, or is not what was opened any more.
         """
+        self._checkpoint.check_unchanged()  # what was cut off since it was opened must not be touched
         text = self._checkpoint.metadata.get(CHECKSUMS)
         if text is None:
             raise RelaxError(f"{self.description}: expected checksums of {len(names)} tensors, got none: {AGAIN}")

@@ -54,6 +54,7 @@ class _File:
 
     def _sampled(self) -> str:
         """A digest of the first and last page of up to so many tensors, evenly distributed over the file."""
+        self.check_unchanged()
         digest, tensors = hashlib.sha256(), self.header.tensors
         with memoryview(self.map) as content:
             for name in islice(tensors, 0, None, -(-len(tensors) // SAMPLES) or 1):

@@ -180,6 +180,20 @@ def test_damaged_headers_never_bind(prepared: Path) -> None:
     executable.bind(prepared)
 
 
+def test_a_file_that_was_cut_off_after_it_was_opened(prepared: Path, tmp_path: Path) -> None:
+    """Touching what is mapped and not there any more would end the process."""
+    write_safetensors(tmp_path / "raw.safetensors", {f"w{i}": np.zeros(LARGE, np.float32) for i in range(3)})
+    executable = doubling(3, LARGE)
+    use = {prepared: executable.bind, tmp_path / "raw.safetensors": lambda c: executable.prepare(c, tmp_path / "o")}
+    for path, call in use.items():
+        checkpoint = Checkpoint(path)
+        os.truncate(path, 4200)
+        with pytest.raises(
+            RelaxError, match=f"{path.name}': expected a file that stays as it is .*, got 4200 bytes instead of"
+        ):
+            call(checkpoint)
+
+
 def rewritten(path: Path, rename: dict[str, str], metadata: dict[str, str]) -> Path:
     """The file as another tool may write it again: tensors in another order."""
     checkpoint = Checkpoint(path)
