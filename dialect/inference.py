@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from .bindings import ir
 from .errors import RelaxError
+from .size_relations import known_first, require_same, shape_text
 from .struct_info import TensorInfo
-from .symbolic import Dim, dim_text, same
+from .symbolic import Dim
 
 __all__ = [
     "boolean",
@@ -94,11 +95,6 @@ def require_rank(info: TensorInfo, rank: int, what: str = "operand") -> None:
         raise RelaxError(f"expected {what} of rank {rank}, got {info.rank}")
 
 
-def shape_text(shape: Sequence[Dim]) -> str:
-    """A shape as diagnostics print it: ``[n, 4]``."""
-    return f"[{', '.join(dim_text(d) for d in shape)}]"
-
-
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
     """A negative axis counts from the end."""
     if not -rank <= axis < rank:
@@ -117,7 +113,7 @@ def normalize_axes(axes: Sequence[int] | None, rank: int, name: str = "axis") ->
 
 
 def broadcast_shapes(*shapes: Sequence[Dim]) -> list[Dim]:
-    """NumPy broadcasting. Two different symbols are an error; an unknown dimension may be anything.
+    """NumPy broadcasting. Two different symbols are an error; an unknown dimension is as large as what is not 1 beside it.
 
     Source: https://numpy.org/doc/stable/user/basics.broadcasting.html
     """
@@ -130,9 +126,11 @@ def broadcast_shapes(*shapes: Sequence[Dim]) -> list[Dim]:
 
 
 def _broadcast_dim(column: Sequence[Dim], shapes: Sequence[Sequence[Dim]]) -> Dim:
-    known = [d for d in column if d is not None and d != 1]
-    if any(not same(d, known[0]) for d in known):
-        raise RelaxError(f"expected broadcastable shapes, got {' and '.join(shape_text(s) for s in shapes)}")
-    if not known:
-        return None if None in column else 1
-    return known[0]
+    long = [d for d in column if d != 1]
+    if not long:
+        return 1
+    size = known_first(*long)
+    for dim in long:
+        if dim is not size:
+            require_same(dim, size, f"expected broadcastable shapes, got {' and '.join(shape_text(s) for s in shapes)}")
+    return size

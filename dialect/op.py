@@ -38,8 +38,8 @@ from .relax import Relax
 from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
 __all__ = [
-    "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of", "op_class",
-    "verifying_once",
+    "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of", "groups_of",
+    "op_class", "verifying_once",
 ]  # fmt: skip
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
@@ -75,10 +75,12 @@ class EffectOp(Relax.Operation):
         attrs: its attributes by name.
         infer: static function from operand infos and attribute values to one info or a list of them. An op whose result
             the types alone determine (``reshape``) leaves it out; its builder then wants ``result_types``.
-        check: static function of (operand infos, result infos, attribute values) for what inference does not see.
+        check: static function of (operand infos, result infos, attribute values) for what inference does not see. Where it
+            knows sizes that the results' types leave open it returns infos that have them.
         same_vdevice: False when operands and results may be on different devices.
 
-    ``infer`` and ``check`` raise RelaxError with the text of the diagnostic; the op's name is put in front.
+    ``infer`` and ``check`` raise RelaxError with the text of the diagnostic; the op's name is put in front. They compare
+    dimensions by :mod:`.size_relations`: what types leave open is then checked at run time.
     """
 
     # Not annotated: annotations in these classes declare operands, results and regions.
@@ -135,7 +137,7 @@ class EffectOp(Relax.Operation):
             RelaxError: an attribute or operand does not fit, with the text the verifier would give.
         """
         values = [_value(o) for o in operands if o is not None]
-        wants, _ = _groups(cls)
+        wants, _ = groups_of(cls)
         if not wants.fits(len(values)):
             wanted = ", ".join(wants.names) or "none"
             raise RelaxError(f"'{cls.OPERATION_NAME}' op expected operands {wanted}, got {len(values)}")
@@ -149,7 +151,7 @@ class EffectOp(Relax.Operation):
     @classmethod
     def _inferred_types(cls, operands: list[ir.Value], given: Mapping[str, ir.Attribute]) -> list[ir.Type]:
         if cls.infer is None:
-            if not _groups(cls)[1].names:
+            if not groups_of(cls)[1].names:
                 return []
             raise RelaxError(f"'{cls.OPERATION_NAME}' expects its result types, they cannot be inferred")
         try:
@@ -236,7 +238,7 @@ def attrs_of(op: ir.Operation | ir.OpView) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """The operands, or the results, that an op declares.
 
     Attributes:
@@ -251,15 +253,19 @@ class _Group:
     tensors: tuple[bool, ...]
 
     @staticmethod
-    def of(definitions: Sequence[Any]) -> _Group:
+    def of(definitions: Sequence[Any]) -> Group:
         kinds = [d.variadicity for d in definitions]
         most = None if irdl.Variadicity.variadic in kinds else len(kinds)
         tensors = tuple(d.constraint == Tensor for d in definitions)
-        return _Group(tuple(d.name for d in definitions), kinds.count(irdl.Variadicity.single), most, tensors)
+        return Group(tuple(d.name for d in definitions), kinds.count(irdl.Variadicity.single), most, tensors)
 
     def fits(self, count: int) -> bool:
         """Whether there may be so many."""
         return self.fewest <= count and (self.most is None or count <= self.most)
+
+    def name(self, position: int) -> str:
+        """What the value at a position is called."""
+        return self.names[min(position, len(self.names) - 1)]
 
     def infos(self, values: Sequence[ir.Value]) -> list[TensorInfo | None]:
         """The tensors' infos, None where the op wants something else (which IRDL checks)."""
@@ -268,10 +274,10 @@ class _Group:
 
 
 @functools.cache
-def _groups(cls: type[EffectOp]) -> tuple[_Group, _Group]:
+def groups_of(cls: type[EffectOp]) -> tuple[Group, Group]:
     """The operands and the results of a class: every verification asks."""
     operands, _, results, _ = ext.partition_fields(cls._fields)
-    return _Group.of(operands), _Group.of(results)
+    return Group.of(operands), Group.of(results)
 
 
 def _add_accessors(cls: type, definitions: list[Any], values: str) -> None:
@@ -344,12 +350,12 @@ def _check_attributes(cls: type[EffectOp], op: ir.OpView) -> None:
 
 def _well_formed(cls: type[EffectOp], op: ir.OpView) -> bool:
     """Whether operand and result counts are right; if not, IRDL's check says so right after."""
-    operands, results = _groups(cls)
+    operands, results = groups_of(cls)
     return operands.fits(len(op.operands)) and results.fits(len(op.results))
 
 
 def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
-    wanted, made = _groups(cls)
+    wanted, made = groups_of(cls)
     operands, results = wanted.infos(op.operands), made.infos(op.results)
     devices = [i.vdevice for i in (*operands, *results) if i is not None and i.vdevice is not None]
     if devices:

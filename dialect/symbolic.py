@@ -2,7 +2,8 @@
 
 An :class:`Expr` is a polynomial with integer coefficients over atoms. An atom is a name (``n``) or a division that does
 not simplify (``(n + 1) // 2``, ``n % 4``). Sums, products and exact divisions normalise: ``n + n``, ``2 * n`` and
-``(4 * n) // 2`` are all ``n * 2``. A dimension is an ``int``, an ``Expr`` or ``None`` (unknown).
+``(4 * n) // 2`` are all ``n * 2``. A dimension is an ``int``, an ``Expr`` or ``None`` (unknown). What computes with unknown
+sizes gives each an *open* name, which no text can contain and which prints as unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ __all__ = [
     "divisors",
     "evaluate",
     "fits",
+    "is_open",
     "magnitude",
+    "open_dim",
+    "open_place",
     "parse",
     "refuse_negative",
     "require_bounded",
@@ -37,6 +41,9 @@ __all__ = [
 
 #: How an unknown dimension is written in a type's ``sym`` list.
 UNKNOWN = "?"
+
+#: What open names begin with: a letter to Python, and none that a symbol may have.
+_OPEN = "δ"
 
 _Monomial = tuple[str, ...]
 
@@ -146,6 +153,22 @@ def symbol(name: str) -> Expr:
     return Expr({(name,): 1})
 
 
+def open_dim(*numbers: int) -> Expr:
+    """The open name of those numbers."""
+    return Expr({(_OPEN + "_".join(map(str, numbers)),): 1})
+
+
+def open_place(dim: Expr) -> tuple[int, ...] | None:
+    """The numbers of an open name; None for anything else."""
+    name = dim.text
+    return tuple(map(int, name.removeprefix(_OPEN).split("_"))) if name.startswith(_OPEN) and name.isidentifier() else None
+
+
+def is_open(dim: Dim) -> bool:
+    """Whether a dimension is unknown, or computed from one that is."""
+    return dim is None or (isinstance(dim, Expr) and not dim.text.isascii())
+
+
 @functools.lru_cache(maxsize=65536)
 def parse(text: str) -> Dim:
     """Reads ``n * 2 + 1`` (operators ``+ - * // %``, parentheses, integers, names); ``?`` is unknown.
@@ -224,7 +247,7 @@ def divisors(dim: Expr) -> list[Expr]:
 
 def dim_text(dim: Dim) -> str:
     """The canonical text of a dimension."""
-    return UNKNOWN if dim is None else str(dim)
+    return UNKNOWN if is_open(dim) else str(dim)
 
 
 def same(left: Dim, right: Dim) -> bool:
@@ -324,8 +347,7 @@ def _build(node: ast.expr, values: Mapping[str, int | Expr] | None = None) -> in
     if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
         return node.value
     if isinstance(node, ast.Name):
-        given = None if values is None else values.get(node.id)
-        return symbol(node.id) if given is None else given
+        return _named(node.id, values)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_build(node.operand, values)
     if not isinstance(node, ast.BinOp):
@@ -342,6 +364,14 @@ def _build(node: ast.expr, values: Mapping[str, int | Expr] | None = None) -> in
     if isinstance(node.op, ast.Mod):
         return left % right
     raise ValueError(ast.dump(node))
+
+
+def _named(name: str, values: Mapping[str, int | Expr] | None) -> int | Expr:
+    """The value of a name, or the name; where there are values it is one of an expression, which may be open."""
+    if values is None:
+        return symbol(name)
+    given = values.get(name)
+    return Expr({(name,): 1}) if given is None else given
 
 
 def _terms(value: int | Expr) -> Iterable[tuple[_Monomial, int]]:

@@ -58,6 +58,9 @@ def _text(dim: int | Expr, symbols: Mapping[str, str], emit: Callable[[str, str,
         if not isinstance(node, ast.BinOp):
             return str(ast.literal_eval(node))
         left, right = build(node.left), build(node.right)
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and not isinstance(node.right, ast.Constant):
+            # 1 instead of 0, of which the top bit of ~x & (x - 1) is set: the call is refused after this.
+            right = emit("or", right, emit("lshr", emit("and", emit("xor", right, "-1"), emit("sub", right, "1")), "63"))
         if isinstance(node.op, ast.FloorDiv | ast.Mod) and may_be_negative(node):
             return floored(node.op, left, right)
         return emit(_LLVM[type(node.op)], left, right)

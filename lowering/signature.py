@@ -19,6 +19,7 @@ from ..dialect.functions import (
     result_names,
     returned_values,
 )
+from ..dialect.known_sizes import Shape, argument_shapes, known_sizes
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Expr
 from ..dialect.weights import full_result_names
@@ -89,31 +90,32 @@ class Signature:
 
     @staticmethod
     def of(function: func.FuncOp) -> Signature:
-        """Reads a relax function. Unknown dimensions of arguments get symbols of their own (in place).
+        """Reads a relax function. Unknown dimensions of arguments get symbols of their own.
 
         Raises:
             RelaxError: a result has a dimension that the arguments do not determine, or an argument is no tensor.
         """
         name = name_of(function)
-        _name_unknown_dims(function)
         block = body_of(function)
         if block is None:
             raise RelaxError(f"expected a function with a body, got the declaration @{name}", function.location)
-        inputs = num_input(function)
+        inputs, shapes = num_input(function), argument_shapes(function)
         specs = [
-            _spec(value, given, function) for value, given in zip(block.arguments, full_argument_names(function), strict=True)
+            _spec(value, given, function, shapes.get(value))
+            for value, given in zip(block.arguments, full_argument_names(function), strict=True)
         ]
         split = len(specs) if inputs is None else inputs
         symbols = dict.fromkeys(n for s in specs for d in s.shape if isinstance(d, Expr) for n in sorted(d.names))
         results = full_result_names(function)
         state = _state(function)
+        shapes = _result_shapes(function)
         outputs = [
-            _spec(value, results[i], function, set(symbols))
+            _spec(value, results[i], function, shapes.get(value), set(symbols))
             for i, value in enumerate(returned_values(function))
             if all(s.result != i for s in state)
         ]
         ranges = _symbol_ranges(function)
-        return Signature(name, specs[:split], specs[split:], outputs, state, {n: ranges.get(n, (1, None)) for n in symbols})
+        return Signature(name, specs[:split], specs[split:], outputs, state, {n: ranges.get(n, (0, None)) for n in symbols})
 
 
 def _state(function: func.FuncOp) -> list[StateSpec]:
@@ -131,30 +133,33 @@ def _first_bytes(value: ir.DenseElementsAttr) -> bytes:
     return to_numpy(value).tobytes()
 
 
-def _spec(value: ir.Value, name: str, function: func.FuncOp, bound: set[str] | None = None) -> TensorSpec:
-    if not is_tensor(value):
+def _result_shapes(function: func.FuncOp) -> dict[ir.Value, Shape]:
+    """What is returned, with what inference says of sizes that types leave open."""
+    values = [v for v in returned_values(function) if is_tensor(v)]
+    if not any(None in TensorInfo.of(v).shape for v in values):
+        return {v: _known(TensorInfo.of(v)) for v in values}
+    return known_sizes(function).shapes
+
+
+def _known(info: TensorInfo) -> Shape:
+    return tuple(d for d in info.shape if d is not None)
+
+
+def _spec(
+    value: ir.Value, name: str, function: func.FuncOp, shape: Shape | None, bound: set[str] | None = None
+) -> TensorSpec:  # fmt: skip
+    if shape is None:
         raise RelaxError(f"expected tensors at the boundary of @{name_of(function)}, got '{name}' of type {value.type}",
                          function.location)  # fmt: skip
     info = TensorInfo.of(value)
-    for dim in info.shape:
-        if dim is None or (bound is not None and isinstance(dim, Expr) and not dim.names <= bound):
+    for dim in shape:
+        if bound is not None and isinstance(dim, Expr) and not dim.names <= bound:
             raise RelaxError(
                 f"expected dimensions of '{name}' of @{name_of(function)} that its inputs determine, "
                 f"got '{symbolic.dim_text(dim)}' in tensor<{info}>",
                 function.location,
             )
-    return TensorSpec(name, tuple(d for d in info.shape if d is not None), str(info.dtype))
-
-
-def _name_unknown_dims(function: func.FuncOp) -> None:
-    block = body_of(function)
-    for position, argument in enumerate(block.arguments if block is not None else ()):
-        if not is_tensor(argument):
-            continue
-        info = TensorInfo.of(argument)
-        if None in info.shape:
-            shape = [symbolic.symbol(f"d{position}_{axis}") if d is None else d for axis, d in enumerate(info.shape)]
-            argument.set_type(info.with_(shape=shape).type)
+    return TensorSpec(name, shape, str(info.dtype))
 
 
 def _symbol_ranges(function: func.FuncOp) -> dict[str, tuple[int, int | None]]:

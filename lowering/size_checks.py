@@ -22,8 +22,8 @@ from .signature import Signature
 
 __all__ = ["SizeChecks"]
 
-#: Symbols without a range are at least 1.
-_LEAST = 1
+#: Symbols without a range are at least 0.
+_LEAST = 0
 
 _SCRATCH = "scratch memory:"
 

@@ -6,6 +6,7 @@ from .. import attributes
 from ..bindings import ir
 from ..errors import RelaxError
 from ..op import Attrs, DefiningOp, Operand, Result, SymbolicOp, Tensor
+from ..size_relations import known_first
 from ..struct_info import TensorInfo, same_info
 from .creation import _one
 from .unary import _Unary
@@ -23,12 +24,13 @@ class MatchCast(DefiningOp, name="match_cast"):
     result: Result[Tensor]
 
     @staticmethod
-    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
         (x,), (result,) = operands, results
         constant = [d if isinstance(d, int) else None for d in x.shape]
         wanted = [d if isinstance(d, int) else None for d in result.shape]
         if not same_info(x.with_(shape=constant), result.with_(shape=wanted)):
             raise RelaxError(f"expected a type that tensor<{x}> can have, got tensor<{result}>")
+        return [result.with_(shape=[known_first(w, g) for w, g in zip(result.shape, x.shape, strict=True)])]
 
 
 class PrimValue(SymbolicOp, name="prim_value"):

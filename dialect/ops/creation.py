@@ -6,8 +6,9 @@ from .. import attributes
 from ..errors import RelaxError
 from ..inference import require_held, require_known, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
+from ..size_relations import require_at_most, require_same
 from ..struct_info import TensorInfo
-from ..symbolic import Expr, same
+from ..symbolic import Expr, dim_text
 
 __all__ = ["Arange", "Constant", "Full", "ShapeValue", "Tril", "Triu"]
 
@@ -45,16 +46,19 @@ class Arange(SymbolicOp, name="arange"):
     attrs = {"start": attributes.dims(), "end": attributes.dims(), "step": attributes.dims()}
 
     @staticmethod
-    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo] | None:
         (result,) = results
         require_rank(result, 1, "result")
         require_number(result, "result")
         start, end, step = (_one(name, attrs[name]) for name in ("start", "end", "step"))
         if step == 0:
             raise RelaxError("expected a step other than 0")
+        if not isinstance(step, int):
+            require_at_most(1, step, f"expected a positive step, got {dim_text(step)}")
         length = _steps(end - start, step) if not isinstance(step, int) or step > 0 else _steps(start - end, -step)
-        if not same(length, result.shape[0]):
-            raise RelaxError(f"expected a result of {length} elements, got tensor<{result}>")
+        require_same(length, result.shape[0], f"expected a result of {length} elements, got tensor<{result}>")
+        # Where the type leaves the length open there may be none, which no expression says.
+        return None if isinstance(length, Expr) else [result.with_(shape=[length])]
 
 
 def _steps(distance: int | Expr, step: int | Expr) -> int | Expr:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .. import attributes
 from ..errors import RelaxError
-from ..inference import normalize_axis, require_integer, require_rank, shape_text
+from ..inference import normalize_axis, require_integer, require_rank
 from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
+from ..size_relations import require_at_most, require_same_shape, shape_text
 from ..struct_info import TensorInfo
-from ..symbolic import Dim, same
+from ..symbolic import Dim, dim_text, is_open
 
 __all__ = ["GatherElements", "GatherND", "IndexCopy", "PackedTake", "StridedSlice", "Take"]
 
@@ -77,8 +78,8 @@ class GatherElements(Op, name="gather_elements"):
             raise RelaxError(f"expected operands of one rank, got {x.rank} and {indices.rank}")
         sizes = list(zip(indices.shape, x.shape, strict=True))
         del sizes[attrs["axis"]]
-        if any(isinstance(i, int) and isinstance(d, int) and i > d for i, d in sizes):
-            raise RelaxError(f"expected indices that fit {shape_text(x.shape)}, got {shape_text(indices.shape)}")
+        for size, limit in sizes:
+            require_at_most(size, limit, f"expected indices that fit {shape_text(x.shape)}, got {shape_text(indices.shape)}")
         return x.with_(shape=indices.shape)
 
 
@@ -105,8 +106,8 @@ class GatherND(Op, name="gather_nd"):
             raise RelaxError(f"expected batch_dims in [0, {indices.rank}), got {batch}")
         if batch + depth > x.rank:
             raise RelaxError(f"expected batch_dims + {depth} of at most {x.rank}, got {batch + depth}")
-        if not all(same(a, b) for a, b in zip(x.shape[:batch], indices.shape[:batch], strict=True)):
-            raise RelaxError(f"expected equal batch dimensions, got {shape_text(x.shape)} and {shape_text(indices.shape)}")
+        message = f"expected equal batch dimensions, got {shape_text(x.shape)} and {shape_text(indices.shape)}"
+        require_same_shape(x.shape[:batch], indices.shape[:batch], message)
         return x.with_(shape=[*indices.shape[:-1], *x.shape[batch + depth :]])
 
 
@@ -133,8 +134,8 @@ class IndexCopy(Op, name="index_copy"):
         shape = [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]]
         if values.dtype != x.dtype:
             raise RelaxError(f"expected values of dtype {x.dtype}, got {values.dtype}")
-        if values.rank != x.rank or not all(map(same, values.shape, shape)):
-            raise RelaxError(f"expected values of shape {shape_text(shape)}, got {shape_text(values.shape)}")
+        message = f"expected values of shape {shape_text(shape)}, got {shape_text(values.shape)}"
+        require_same_shape(values.shape, shape, message)
         return x
 
 
@@ -145,8 +146,8 @@ _MOST_STRIDE = 1 << 62
 class StridedSlice(SymbolicOp, name="strided_slice"):
     """``x[begin:end:step]`` along the listed axes. Begin and end may be symbolic; a negative one counts from the end.
 
-    Constant bounds outside of the dimension are limited to it, as in Python, where its size is known; symbolic ones, and those
-    of symbolic dimensions, are refused when the op runs. Steps are positive integers.
+    Constant bounds outside of the dimension are limited to it, as in Python, where its size is known or nothing is known of it;
+    symbolic ones, and those of symbolic dimensions, are refused when the op runs. Steps are positive integers.
     """
 
     x: Operand[Tensor]
@@ -171,13 +172,13 @@ class StridedSlice(SymbolicOp, name="strided_slice"):
             raise RelaxError(f"expected strides of at most 2**62, got {strides}")
         shape = list(x.shape)
         for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
-            shape[axis] = _slice_length(shape[axis], begin, end, stride)
+            shape[axis] = _slice_length(shape[axis], begin, end, stride, axis)
         return x.with_(shape=shape)
 
 
 def slice_bound(bound: Dim, size: Dim) -> Dim:
     """A slice bound counted from the start and limited to ``[0, size]``; symbolic bounds are taken to lie inside."""
-    if bound is None or size is None:
+    if bound is None or is_open(size):
         return bound if isinstance(bound, int) and bound == 0 else None
     if isinstance(bound, int) and bound < 0:
         bound = size + bound
@@ -186,9 +187,15 @@ def slice_bound(bound: Dim, size: Dim) -> Dim:
     return size if isinstance(bound, int) and bound >= 2**31 else bound
 
 
-def _slice_length(size: Dim, begin: Dim, end: Dim, stride: int) -> Dim:
+def _slice_length(size: Dim, begin: Dim, end: Dim, stride: int, axis: int) -> Dim:
     start, stop = slice_bound(begin, size), slice_bound(end, size)
     if start is None or stop is None:
         return None
     length = (stop - start + stride - 1) // stride
-    return max(length, 0) if isinstance(length, int) else length
+    if isinstance(length, int) and length <= 0:
+        return 0
+    limits = f"[{dim_text(start)}, {dim_text(stop)})"
+    message = f"expected a slice inside of dimension {axis}, got {limits} of {dim_text(size)}"
+    for low, high in ((0, start), (start, stop), (stop, size)):
+        require_at_most(low, high, message)
+    return length

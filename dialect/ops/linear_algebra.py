@@ -13,11 +13,11 @@ from ..inference import (
     require_number,
     require_rank,
     require_same_dtype,
-    shape_text,
 )
 from ..op import Attrs, Op, Operand, Result, Tensor
+from ..size_relations import require_same, shape_text
 from ..struct_info import TensorInfo
-from ..symbolic import Dim, same
+from ..symbolic import Dim
 
 __all__ = ["MatMul", "PackWeight", "PackedMatMul"]
 
@@ -45,8 +45,7 @@ class MatMul(Op, name="matmul"):
             raise RelaxError("expected operands of rank 1 or more, got a scalar")
         left = list(lhs.shape) if lhs.rank > 1 else [1, *lhs.shape]
         right = list(rhs.shape) if rhs.rank > 1 else [*rhs.shape, 1]
-        if not same(left[-1], right[-2]):
-            raise RelaxError(f"expected equal inner dimensions, got {shape_text(lhs.shape)} and {shape_text(rhs.shape)}")
+        _check_inner(left[-1], right[-2], lhs, rhs)
         tail = ([left[-2]] if lhs.rank > 1 else []) + ([right[-1]] if rhs.rank > 1 else [])
         shape = broadcast_shapes(left[:-2], right[:-2]) + tail
         return lhs.with_(shape=shape, dtype=attrs["out_dtype"])
@@ -99,10 +98,16 @@ class PackedMatMul(Op, name="packed_matmul"):
         if weight.rank != 4:
             require_rank(weight, 3, "weight")
         panels, rows, tile = weight.shape[:3]
-        if not x.rank or not same(_groups(x.shape[-1], weight), rows):
-            raise RelaxError(f"expected equal inner dimensions, got {shape_text(x.shape)} and {shape_text(weight.shape)}")
+        if not x.rank:
+            raise RelaxError(f"expected equal inner dimensions, got [] and {shape_text(weight.shape)}")
+        _check_inner(_groups(x.shape[-1], weight), rows, x, weight)
         _check_columns(attrs["n"], panels, tile)
         return x.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=attrs["out_dtype"])
+
+
+def _check_inner(left: Dim, right: Dim, *operands: TensorInfo) -> None:
+    shapes = " and ".join(shape_text(info.shape) for info in operands)
+    require_same(left, right, f"expected equal inner dimensions, got {shapes}")
 
 
 def _groups(k: Dim, weight: TensorInfo) -> Dim:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .. import attributes
 from ..errors import RelaxError
-from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype, shape_text
+from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype
 from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
+from ..size_relations import known_first, require_at_most, require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
-from ..symbolic import Dim, Expr, same
+from ..symbolic import Dim, Expr
 
 __all__ = ["BroadcastTo", "Concat", "ExpandDims", "Flip", "PermuteDims", "Repeat", "Reshape", "Split", "Squeeze", "Tile"]
 
@@ -43,17 +44,23 @@ class Reshape(SymbolicOp, name="reshape"):
     result: Result[Tensor]
 
     @staticmethod
-    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
+    def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
         (x,), (result,) = operands, results
         require_same_dtype(x, result)
         if result.shape.count(None) > 1:
             raise RelaxError(f"expected a result with at most one unknown dimension, got tensor<{result}>")
-        before, after = _count(x.shape), _count(result.shape)
-        if not same(before, after):
-            raise RelaxError(f"expected as many elements as {shape_text(x.shape)}, got {shape_text(result.shape)}")
+        message = f"expected as many elements as {shape_text(x.shape)}, got {shape_text(result.shape)}"
+        before, after = _count(x.shape), _count(d for d in result.shape if d is not None)
+        if None not in result.shape:
+            require_same(before, after, message)
+            return results
+        require_at_most(1, after, message)
+        require_multiple(before, after, message)
+        rest = None if before is None or after is None or after == 0 else before // after
+        return [result.with_(shape=[rest if d is None else d for d in result.shape])]
 
 
-def _count(shape: Sequence[Dim]) -> Dim:
+def _count(shape: Iterable[Dim]) -> Dim:
     total: int | Expr = 1
     for dim in shape:
         if dim is None:
@@ -73,10 +80,8 @@ class BroadcastTo(SymbolicOp, name="broadcast_to"):
         (x,), (result,) = operands, results
         require_same_dtype(x, result)
         require_known(result)
-        if x.rank > result.rank or not all(
-            same(a, b) for a, b in zip(broadcast_shapes(x.shape, result.shape), result.shape, strict=True)
-        ):
-            raise RelaxError(f"expected a shape that {shape_text(x.shape)} broadcasts to, got {shape_text(result.shape)}")
+        message = f"expected a shape that {shape_text(x.shape)} broadcasts to, got {shape_text(result.shape)}"
+        require_same_shape(broadcast_shapes(x.shape, result.shape), result.shape, message)
 
 
 class ExpandDims(Op, name="expand_dims"):
@@ -109,8 +114,7 @@ class Squeeze(Op, name="squeeze"):
             require_known(x, "operand")
         axes = [i for i, d in enumerate(x.shape) if d == 1] if attrs["axis"] is None else normalize_axes(attrs["axis"], x.rank)
         for axis in axes:
-            if not same(x.shape[axis], 1):
-                raise RelaxError(f"expected a dimension of size 1 at axis {axis}, got {shape_text(x.shape)}")
+            require_same(x.shape[axis], 1, f"expected a dimension of size 1 at axis {axis}, got {shape_text(x.shape)}")
         return x.with_(shape=[d for i, d in enumerate(x.shape) if i not in axes])
 
 
@@ -127,16 +131,12 @@ class Concat(Op, name="concat"):
         lhs, rhs = operands
         require_same_dtype(lhs, rhs)
         axis = normalize_axis(attrs["axis"], lhs.rank)
-        if lhs.rank != rhs.rank or not all(
-            same(a, b) for i, (a, b) in enumerate(zip(lhs.shape, rhs.shape, strict=True)) if i != axis
-        ):
-            raise RelaxError(
-                f"expected shapes equal but for axis {axis}, got {shape_text(lhs.shape)} and {shape_text(rhs.shape)}"
-            )
+        shapes = [[d for i, d in enumerate(info.shape) if i != axis] for info in (lhs, rhs)]
+        message = f"expected shapes equal but for axis {axis}, got {shape_text(lhs.shape)} and {shape_text(rhs.shape)}"
+        require_same_shape(*shapes, message)
         a, b = lhs.shape[axis], rhs.shape[axis]
-        total = None if a is None or b is None else a + b
-        shape = [d if d is not None else e for d, e in zip(lhs.shape, rhs.shape, strict=True)]
-        shape[axis] = total
+        shape = [known_first(d, e) for d, e in zip(lhs.shape, rhs.shape, strict=True)]
+        shape[axis] = None if a is None or b is None else a + b
         return lhs.with_(shape=shape)
 
 
@@ -152,10 +152,12 @@ class Split(Op, name="split"):
         (x,) = operands
         axis, sections = normalize_axis(attrs["axis"], x.rank), attrs["sections"]
         size = x.shape[axis]
-        if sections < 1 or (isinstance(size, int) and size % sections):
-            raise RelaxError(f"expected a dimension that divides into {sections} equal parts, got {shape_text(x.shape)}")
+        message = f"expected a dimension that divides into {sections} equal parts, got {shape_text(x.shape)}"
+        if sections < 1:
+            raise RelaxError(message)
         if sections > _MOST_SECTIONS:
             raise RelaxError(f"expected at most {_MOST_SECTIONS} sections, got {sections}")
+        require_multiple(size, sections, message)
         part = None if size is None else size // sections
         return [x.with_(shape=[part if i == axis else d for i, d in enumerate(x.shape)])] * sections
 

@@ -14,12 +14,12 @@ from ..inference import (
     require_held,
     require_rank,
     require_same_dtype,
-    shape_text,
 )  # fmt: skip
 from ..layouts import DATA_LAYOUTS, KERNEL_LAYOUTS, reordered
 from ..op import Attrs, Op, Operand, Result, Tensor
+from ..size_relations import require_at_most, require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
-from ..symbolic import Dim, Expr, same
+from ..symbolic import Dim, Expr, dim_text
 from .linear_algebra import _check_columns
 from .unary import _FloatUnary
 
@@ -109,8 +109,8 @@ def _check_affine(x: TensorInfo, axes: list[int], *parameters: TensorInfo) -> No
     require_same_dtype(x, *parameters)
     wanted = [x.shape[a] for a in axes]
     for parameter in parameters:
-        if parameter.rank != len(wanted) or not all(same(a, b) for a, b in zip(parameter.shape, wanted, strict=True)):
-            raise RelaxError(f"expected parameters of shape {shape_text(wanted)}, got {shape_text(parameter.shape)}")
+        message = f"expected parameters of shape {shape_text(wanted)}, got {shape_text(parameter.shape)}"
+        require_same_shape(parameter.shape, wanted, message)
 
 
 class LayerNorm(Op, name="layer_norm"):
@@ -202,33 +202,34 @@ class Attention(Op, name="attention"):
 
 def _check_heads(q: TensorInfo, k: TensorInfo, v: TensorInfo) -> None:
     shapes = f"{shape_text(q.shape)}, {shape_text(k.shape)} and {shape_text(v.shape)}"
-    if not same(q.shape[-1], k.shape[-1]) or not same(k.shape[-2], v.shape[-2]) or not same(k.shape[-3], v.shape[-3]):
-        raise RelaxError(f"expected query, key and value that fit together, got {shapes}")
+    for left, right in ((q.shape[-1], k.shape[-1]), (k.shape[-2], v.shape[-2]), (k.shape[-3], v.shape[-3])):
+        require_same(left, right, f"expected query, key and value that fit together, got {shapes}")
     heads, groups = q.shape[-3], k.shape[-3]
-    if isinstance(heads, int) and isinstance(groups, int) and (not groups or heads % groups):
-        raise RelaxError(f"expected a number of query heads that is a multiple of the key heads, got {heads} and {groups}")
+    counts = f"{dim_text(heads)} and {dim_text(groups)}"
+    message = f"expected a number of query heads that is a multiple of the key heads, got {counts}"
+    if groups == 0:
+        raise RelaxError(message)
+    require_multiple(heads, groups, message)
 
 
 def _check_mask(mask: TensorInfo, q: TensorInfo, scores: list[Dim]) -> None:
     wider = isinstance(mask.dtype, ir.F32Type) and q.dtype.width < mask.dtype.width
     if mask.dtype != boolean() and not wider:
         require_same_dtype(q, mask)
-    shape = broadcast_shapes(mask.shape, scores)
-    if len(shape) != len(scores) or not all(same(a, b) for a, b in zip(shape, scores, strict=True)):
-        raise RelaxError(f"expected a mask that broadcasts to {shape_text(scores)}, got {shape_text(mask.shape)}")
+    message = f"expected a mask that broadcasts to {shape_text(scores)}, got {shape_text(mask.shape)}"
+    require_same_shape(broadcast_shapes(mask.shape, scores), scores, message)
 
 
 def _window(size: Dim, kernel: Dim, stride: int, before: int, after: int, dilation: int = 1, ceil: bool = False) -> Dim:
     """Output size of a sliding window; with ``ceil`` a window that starts inside the input or left padding counts."""
     if stride < 1 or dilation < 1 or before < 0 or after < 0:
         raise RelaxError("expected positive strides and dilation and no negative padding")
-    if isinstance(kernel, int) and kernel < 1:
-        raise RelaxError(f"expected a window of 1 or more, got {kernel}")
+    require_at_most(1, kernel, f"expected a window of 1 or more, got {dim_text(kernel)}")
     if size is None or kernel is None:
         return None
-    span = size + before + after - dilation * (kernel - 1) - 1
-    if isinstance(span, int) and span < 0:
-        raise RelaxError(f"expected a window of at most {size + before + after}, got {dilation * (kernel - 1) + 1}")
+    whole, reach = size + before + after, dilation * (kernel - 1) + 1
+    require_at_most(reach, whole, f"expected a window of at most {dim_text(whole)}, got {dim_text(reach)}")
+    span = whole - reach
     count = (span + stride - 1 if ceil else span) // stride + 1
     if not ceil:
         return count
@@ -272,10 +273,11 @@ class Conv2D(Op, name="conv2d"):
         n, c, h, w = reordered(x.shape, layout, "NCHW")
         o, cg, kh, kw = reordered(weight.shape, attrs["kernel_layout"], "OIHW")
         groups = attrs["groups"]
-        if groups < 1 or (isinstance(o, int) and o % groups) or (cg is not None and not same(c, cg * groups)):
-            raise RelaxError(
-                f"expected channels that fit {groups} groups, got {shape_text(x.shape)} and {shape_text(weight.shape)}"
-            )
+        message = f"expected channels that fit {groups} groups, got {shape_text(x.shape)} and {shape_text(weight.shape)}"
+        if groups < 1:
+            raise RelaxError(message)
+        require_same(c, None if cg is None else cg * groups, message)
+        require_multiple(o, groups, message)
         (sh, sw), (top, left, bottom, right), (dh, dw) = attrs["strides"], attrs["padding"], attrs["dilation"]
         shape = [n, o, _window(h, kh, sh, top, bottom, dh), _window(w, kw, sw, left, right, dw)]
         return x.with_(shape=reordered(shape, "NCHW", layout), dtype=out_dtype)
@@ -378,7 +380,9 @@ class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
         require_rank(x, 4)
         if any(size < 1 for size in attrs["output_size"]):
             raise RelaxError(f"expected a positive output_size, got {attrs['output_size']}")
-        n, c, _, _ = reordered(x.shape, attrs["layout"], "NCHW")
+        n, c, h, w = reordered(x.shape, attrs["layout"], "NCHW")
+        for size in (h, w):
+            require_at_most(1, size, f"expected an image of 1 row and column or more, got {shape_text(x.shape)}")
         return x.with_(shape=reordered([n, c, *attrs["output_size"]], "NCHW", attrs["layout"]))
 
 

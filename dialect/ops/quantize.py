@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from .. import attributes
 from ..bindings import ir
 from ..errors import RelaxError
-from ..inference import normalize_axis, require_float, require_integer, require_number, require_rank, shape_text
+from ..inference import normalize_axis, require_float, require_integer, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, Tensor
+from ..size_relations import require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
-from ..symbolic import Dim, same
+from ..symbolic import Dim
 from .linear_algebra import _check_columns
 
 __all__ = ["Dequantize", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles"]
@@ -34,27 +35,31 @@ def _check_parameters(x: TensorInfo, scale: TensorInfo, zero_point: TensorInfo, 
     require_number(zero_point, "zero point")
     channels = [x.shape[normalize_axis(axis, x.rank)]] if x.rank else []
     for info, what in ((scale, "scale"), (zero_point, "zero point")):
-        if not _fits(info, x, channels):
-            wanted = " or ".join(dict.fromkeys(["[]", shape_text(channels), f"blocks of {shape_text(x.shape)}"]))
-            raise RelaxError(f"expected a {what} of shape {wanted}, got {shape_text(info.shape)}")
+        wanted = " or ".join(dict.fromkeys(["[]", shape_text(channels), f"blocks of {shape_text(x.shape)}"]))
+        _check_parameter(info, x, channels, f"expected a {what} of shape {wanted}, got {shape_text(info.shape)}")
 
 
-def _fits(parameter: TensorInfo, x: TensorInfo, channels: list[Dim]) -> bool:
-    """Whether a scale or zero point is a scalar, one per channel, or one per block of elements."""
+def _check_parameter(parameter: TensorInfo, x: TensorInfo, channels: list[Dim], message: str) -> None:
+    """Refuses what is neither a scalar, nor one per channel, nor one per block of elements."""
     if not parameter.rank:
-        return True
-    if parameter.rank == 1 and x.rank and same(parameter.shape[0], channels[0]):
-        return True
-    return parameter.rank == x.rank and all(_divides(p, d) for p, d in zip(parameter.shape, x.shape, strict=True))
+        return
+    if parameter.rank != x.rank:
+        require_same_shape(parameter.shape, channels, message)
+        return
+    for blocks, size in zip(parameter.shape, x.shape, strict=True):
+        _check_blocks(blocks, size, message)
 
 
-def _divides(blocks: Dim, size: Dim) -> bool:
-    """Whether a dimension falls into that many equal blocks."""
-    if blocks == 1:
-        return True
-    if isinstance(blocks, int) and isinstance(size, int):
-        return blocks > 0 and size % blocks == 0
-    return same(blocks, size)
+def _check_blocks(blocks: Dim, size: Dim, message: str) -> None:
+    """Refuses a dimension that does not fall into that many equal blocks; where either is unknown, into blocks of one."""
+    if blocks == 1 or blocks == size:
+        return
+    if not isinstance(blocks, int) or not isinstance(size, int):
+        require_same(blocks, size, message)
+        return
+    if not blocks:
+        raise RelaxError(message)
+    require_multiple(size, blocks, message)
 
 
 class Quantize(Op, name="quantize"):
@@ -134,9 +139,11 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
         if not _is_four_bits(dtype):
             raise RelaxError(f"expected dtype i4 or ui4, got {dtype}")
         axis = _axis(x, attrs["axis"])
-        if size < 0 or not same(x.shape[axis], _words(size, per_word)):
-            shape = shape_text(x.shape)
-            raise RelaxError(f"expected a size with {per_word} elements in each word of axis {axis}, got {size} for {shape}")
+        shape = shape_text(x.shape)
+        message = f"expected a size with {per_word} elements in each word of axis {axis}, got {size} for {shape}"
+        if size < 0:
+            raise RelaxError(message)
+        require_same(x.shape[axis], _words(size, per_word), message)
         return x.with_(shape=[size if i == axis else d for i, d in enumerate(x.shape)], dtype=dtype)
 
 
@@ -225,8 +232,7 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
 
 
 def _check_shape(info: TensorInfo, shape: Sequence[Dim], what: str) -> None:
-    if info.rank != len(shape) or not all(same(a, b) for a, b in zip(info.shape, shape, strict=True)):
-        raise RelaxError(f"expected {what} of shape {shape_text(shape)}, got {shape_text(info.shape)}")
+    require_same_shape(info.shape, shape, f"expected {what} of shape {shape_text(shape)}, got {shape_text(info.shape)}")
 
 
 def _check_words(weight: TensorInfo, rows: int, every: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..attributes import Attr
 from ..bindings import ir
@@ -12,7 +12,8 @@ from ..dtypes import dtype_name, numpy_dtype
 from ..elements import to_numpy
 from ..errors import RelaxError
 from ..functions import NAME
-from ..op import attrs_of
+from ..op import EffectOp, attrs_of
+from ..op_sizes import OpSizes, op_sizes
 from ..relax import NAMESPACE
 from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import Dim
@@ -21,6 +22,7 @@ from .io import weight_text
 from .numeric import Array
 from .registry import Reference, reference_of
 from .scope import Scope
+from .sizes import check_sizes
 
 __all__ = ["PREFIX", "apply_op"]
 
@@ -32,19 +34,23 @@ _NUMPY_ERRORS = (ValueError, IndexError, ZeroDivisionError, OverflowError, Memor
 _CALLBACKS = frozenset({"relax.get_param", "relax.set_output"})
 
 
-def apply_op(op: ir.OpView, operands: Sequence[Any], scope: Scope | None = None) -> list[Any]:
+def apply_op(op: ir.OpView, operands: Sequence[Any], scope: Scope | None = None, sizes: OpSizes | None = None) -> list[Any]:
     """The results of one relax op for given operands.
 
     Args:
         operands: arrays (callables for a provider or a sink), in the op's order, absent optional ones left out.
         scope: the symbols known around the op; ``match_cast`` and ``get_param`` add to it.
+        sizes: what the op needs of sizes; found out when absent.
 
     Raises:
         RelaxError: the op has no reference semantics, or the arrays do not fit it or its result types. Located at the op.
     """
     name = op.operation.name
     try:
-        return _apply(op, name.removeprefix(PREFIX), operands, Scope() if scope is None else scope)
+        found = op_sizes(cast(EffectOp, op)) if sizes is None else sizes
+        scope = Scope() if scope is None else scope
+        check_sizes(found, operands, scope)
+        return _apply(op, name.removeprefix(PREFIX), operands, scope)
     except RelaxError as error:
         raise RelaxError(f"'{name}' op {error.args[0]}", op.location) from None
     except _NUMPY_ERRORS as error:
@@ -96,6 +102,8 @@ def _check_result(op: ir.OpView, attrs: dict[str, Any], info: TensorInfo, result
     same_rank = result.dtype == numpy_dtype(info.dtype) and result.ndim == info.rank
     if not same_rank or not all(_fits(scope, d, s) for d, s in zip(info.shape, result.shape, strict=True)):
         raise RelaxError(f"expected result tensor<{info}>, got {dtype_name(result.dtype)} {list(result.shape)}")
+    if not all(scope.knows(d) for d in info.shape if d is not None):
+        scope.bind(info.shape, result.shape, "a result")
 
 
 def _matched(op: ir.OpView) -> str:

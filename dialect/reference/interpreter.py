@@ -129,6 +129,8 @@ class _Interpreter:
     def _open(self, request: Invoke | RunRegion, outer: _Environment) -> tuple[Frame, _Environment, bool]:
         if isinstance(request, RunRegion):
             environment = _Environment(outer.values, Scope(outer.scope), outer.held)
+            where = request.op.location
+            _bind(request.block.arguments, request.arguments, environment.scope, "argument of a region", where)
             if outer.held is not None:
                 outer.held.hold(plan_of(request.block, self._plans).arguments, request.arguments)
             return self._block(request.block, request.arguments, environment), environment, False
@@ -175,6 +177,8 @@ class _Interpreter:
                 step.drop(values)
             else:
                 results = _compute(step, step.take(values), environment.scope)
+            if step.name in CONTROL_FLOW or step.name == "func.call":
+                _bind(step.op.results, results, environment.scope, f"result of '{step.name}' op", step.op.location)
             if environment.held is not None:
                 environment.held.hold(step.op.results, results)
                 unused = [r for r, kept in zip(step.op.results, step.results, strict=True) if kept is None]
@@ -189,6 +193,16 @@ def _store(names: Sequence[ir.Value | None], results: list[Any], values: dict[ir
     results.clear()
 
 
+def _bind(values: Sequence[ir.Value], results: Sequence[Any], scope: Scope, what: str, location: ir.Location) -> None:
+    """Sizes of values that come from elsewhere: they are what types say, and give symbols their values that are new here."""
+    try:
+        for value, result in zip(values, results, strict=True):
+            for info, tensor in tensors_in(value.type, result):
+                scope.bind(info.shape, tensor.shape, what)
+    except RelaxError as error:
+        raise RelaxError(error.args[0], location) from None
+
+
 def _body(function: func.FuncOp) -> ir.Block:
     block = body_of(function)
     if block is None:
@@ -201,7 +215,7 @@ def _body(function: func.FuncOp) -> ir.Block:
 def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
     op = step.op
     if step.name.startswith(PREFIX):
-        return apply_op(op, operands, scope)
+        return apply_op(op, operands, scope, step.sizes)
     if step.name == CAST:
         return convert(op.operation, operands)
     try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 from ..bindings import ir
+from ..op import EffectOp
+from ..op_sizes import OpSizes, op_sizes
 from ..traversal import Nested, run_nested
 
 __all__ = ["BlockPlan", "Step", "plan_of"]
@@ -31,6 +34,11 @@ class Step:
     results: list[ir.Value | None]
     dead: list[ir.Value]
     terminator: bool
+
+    @functools.cached_property
+    def sizes(self) -> OpSizes | None:
+        """What an op of the dialect needs of sizes, and its types do not prove."""
+        return op_sizes(self.op) if isinstance(self.op, EffectOp) else None
 
     def take(self, values: dict[ir.Value, Any]) -> list[Any]:
         """The operands' values; those that are not used again leave the mapping."""

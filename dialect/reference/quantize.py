@@ -55,7 +55,8 @@ def pack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any]) -> Array:
     per_word = dtype.itemsize * 2
     values = np.moveaxis(convert(x, np.dtype(np.uint8)) & 15, axis, -1).astype(dtype)
     room = np.zeros((*values.shape[:-1], -values.shape[-1] % per_word), dtype)
-    values = np.concatenate([values, room], -1).reshape(*values.shape[:-1], -1, per_word)
+    values = np.concatenate([values, room], -1)
+    values = values.reshape(*values.shape[:-1], values.shape[-1] // per_word, per_word)
     words = np.bitwise_or.reduce(values << _places(dtype), -1)
     return fresh(np.moveaxis(words, -1, axis))
 

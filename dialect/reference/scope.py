@@ -53,9 +53,13 @@ class Scope:
             self._computed[text] = self._evaluate(dim, text)
         return self._computed[text]
 
+    def knows(self, dim: Dim) -> bool:
+        """Whether :meth:`resolve` has a number for it."""
+        return isinstance(dim, int) or (isinstance(dim, Expr) and self._is_known(dim))
+
     def try_resolve(self, dim: Dim) -> int | None:
         """Like :meth:`resolve`; None when a symbol has no value."""
-        if dim is None or (isinstance(dim, Expr) and not self._is_known(dim)):
+        if not self.knows(dim):
             return None
         return self.resolve(dim)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, functions, name_of
+from ..early_checks import move_checks_first
 from ..flat_epilogues import flatten_epilogues
 from ..fusion import prepare_fusion
 from ..kernel_report import relax_ops, report_kernels
@@ -76,6 +77,7 @@ def compile_linalg(
     """
     with module.context, ir.Location.unknown():
         run_upstream(module, _SIMPLIFY)
+        move_checks_first(module)
         prepare_fusion(module)
         run_upstream(module, _FUSE)
         flatten_epilogues(module)

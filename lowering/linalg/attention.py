@@ -18,9 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...dialect.bindings import ir
-from ...dialect.errors import RelaxError
 from ...dialect.op import attrs_of
-from ...dialect.symbolic import dim_text
 from .builder import ZERO, Builder, Size, Tensor, value_type
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel, choose, flat_loop
@@ -52,7 +50,6 @@ _ON_STACK = 1 << 17
 def _lower_attention(b: Builder, source: Source) -> Tensor:
     q, k, v = source.operands[:3]
     mask = source.operands[3] if len(source.operands) > 3 else None
-    _check_sizes(b, q, k, v)
     batch = source.result.with_(shape=source.result.shape[:-3])
     sizes = b.broadcast_sizes([_leading(t, 3) for t in (q, k, v)], batch)
     sizes += [b.size(q, q.rank - 3), b.size(q, q.rank - 2), b.size(v, v.rank - 1)]
@@ -105,41 +102,18 @@ def _leading(x: Tensor, trailing: int) -> Tensor:
     return Tensor(x.value, x.info.with_(shape=x.shape[: x.rank - trailing]))
 
 
-def _check_sizes(b: Builder, q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Checks what the types leave open."""
-    message = "expected query, key and value that fit together"
-    for x, y, axis in ((q, k, -1), (k, v, -2), (k, v, -3)):
-        if x.shape[axis] is None or y.shape[axis] is None:
-            b.check_equal(b.size(x, x.rank + axis), b.size(y, y.rank + axis), message)
-    heads, groups = q.shape[-3], k.shape[-3]
-    ratio = None if heads is None or groups is None or groups == 0 else heads // groups
-    if heads == groups or (ratio is not None and groups is not None and ratio * groups == heads):
-        return
-    found, given = b.size(q, q.rank - 3), b.size(k, k.rank - 3)
-    whole = b.arith("muli", b.arith("divsi", found, b.arith("maxsi", given, 1)), given)
-    b.check_equal(found, whole, "expected a number of query heads that is a multiple of the key heads")
-
-
-def _scale(source: Source) -> float:
+def _scale(source: Source) -> float | None:
     given, depth = source.attrs["scale"], source.operands[0].shape[-1]
-    if given is not None:
+    if given is not None or not isinstance(depth, int):
         return given
-    if not isinstance(depth, int):
-        raise RelaxError(f"expected a scale, as the size of the heads is not constant, got {dim_text(depth)}")
     return 1 / math.sqrt(depth) if depth else 0.0
 
 
 def _mask_exprs(b: Builder, mask: Tensor | None, source: Source, k: Tensor) -> tuple[int, ...]:
-    """Where a mask is read, by the dimensions of the scores; what types leave open is checked."""
+    """Where a mask is read, by the dimensions of the scores."""
     if mask is None:
         return ()
     scores = source.result.with_(shape=[*source.result.shape[:-1], k.shape[-2]])
-    sizes = [b.evaluate_or(d, source.operands[0], i) for i, d in enumerate(scores.shape[-3:-1], source.operands[0].rank - 3)]
-    sizes.append(b.size(k, k.rank - 2))
-    for axis, dim in enumerate(mask.shape):
-        if dim is None and axis >= mask.rank - 3:
-            size = sizes[axis - mask.rank]
-            b.check_equal(b.size(mask, axis), size, "expected a mask that broadcasts to the scores")
     return tuple(b.broadcast_exprs(mask, scores))
 
 

@@ -320,23 +320,16 @@ class Builder:
         ]  # fmt: skip
 
     def broadcast_sizes(self, operands: Sequence[Tensor], result: TensorInfo) -> list[Size]:
-        """The sizes of a broadcast result; where types leave open whether dimensions are equal, that is checked at run time."""
+        """The sizes of a broadcast result."""
         return [self._broadcast_size(operands, result, axis) for axis in range(result.rank)]
 
     def _broadcast_size(self, operands: Sequence[Tensor], result: TensorInfo, axis: int) -> Size:
         dim = result.shape[axis]
-        found: list[tuple[Tensor, int]] = []
         for tensor in operands:
             own = axis - (result.rank - tensor.rank)
             if own >= 0 and tensor.shape[own] != 1:
-                found.append((tensor, own))
-        if not found:
-            return 1 if dim is None else self.evaluate(dim)
-        size = self.evaluate_or(dim, *found[0])
-        for tensor, own in found:
-            if tensor.shape[own] is None and (dim is not None or tensor is not found[0][0]):
-                self.check_equal(self.size(tensor, own), size, f"expected operands that broadcast along axis {axis}")
-        return size
+                return self.evaluate_or(dim, tensor, own)
+        return 1 if dim is None else self.evaluate(dim)
 
     # -- checks ----------------------------------------------------------------------------------------------------
 

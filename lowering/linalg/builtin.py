@@ -7,6 +7,7 @@ from ...dialect.symbolic import Dim, Expr, dim_text
 from .builder import Builder, Tensor
 from .dtypes import storage_type
 from .registry import Source, lowering
+from .size_checks import match_size
 
 __all__: list[str] = []
 
@@ -37,9 +38,6 @@ def _is_name(dim: Dim) -> bool:
 
 def _match(b: Builder, x: Tensor, axis: int, dim: Dim) -> None:
     """Defines what is new in a dimension, and checks what is known."""
-    if dim is None or (dim == x.shape[axis] and b.symbols.knows(dim)):
+    if dim == x.shape[axis] and (isinstance(dim, int) or b.symbols.knows(dim)):
         return
-    size = b.size(x, axis)
-    if not isinstance(dim, int) and not b.symbols.knows(dim) and not b.symbols.bind(dim, b.as_index(size)):
-        return
-    b.check_equal(size, b.evaluate(dim), f"expected dimension {axis} to be {dim_text(dim)}")
+    match_size(b, b.size(x, axis), dim, f"expected dimension {axis} to be {dim_text(dim)}")

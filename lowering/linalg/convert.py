@@ -28,23 +28,25 @@ in the module's ``relax.checks``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
-from ...dialect.functions import body_of, functions, name_of
+from ...dialect.functions import body_of, functions, is_private, name_of
+from ...dialect.known_sizes import KnownSizes, Shape, argument_shapes, known_sizes
 from ...dialect.op import EffectOp, attrs_of
 from ...dialect.pass_manager import Pass
-from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
-from ...dialect.symbolic import Expr
+from ...dialect.struct_info import is_tensor, without_encoding
+from ...dialect.symbolic import Expr, dim_text
 from ...dialect.traversal import Nested, run_nested
 from .builder import Builder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type
 from .registry import Source, lowering_of
 from .scalar import Scalar, emit
+from .size_checks import check_relations, match_results, match_size, refined_shape
 
 __all__ = ["CHECKS", "RelaxToLinalg", "relax_to_linalg"]
 
@@ -96,9 +98,11 @@ class _Converter:
         self.builder = Builder(module, tile)
         self.builder.check_function = self._declare_check
         self.tensors: dict[ir.Value, Tensor] = {}
+        self.sizes = KnownSizes()
+        self.callers: frozenset[str] = frozenset()
         self.lowered: list[ir.Operation] = []
         # Taking a type apart costs more than creating an op, and a model has few types.
-        self._infos: dict[ir.Type, tuple[TensorInfo, ir.Type]] = {}
+        self._storage: dict[ir.Type, ir.Type] = {}
         if CHECKS in module.attributes:
             messages = [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[CHECKS])]
             self.builder.checks.update({message: i for i, message in enumerate(messages)})
@@ -129,7 +133,9 @@ class _Converter:
         if block is not None:
             if len(function.regions[0].blocks) > 1:
                 raise RelaxError(f"expected a function of one block, got @{name_of(function)}", function.location)
-            with self.builder.symbols.function():
+            self.sizes = known_sizes(function)
+            self.callers = frozenset() if is_private(function) else _names(argument_shapes(function).values())
+            with self.builder.symbols.function({name: self._opened(name) for name in self.sizes.opened}):
                 self._arguments(block, types)
                 run_nested(self._block(block))
             self._erase_lowered()
@@ -148,11 +154,20 @@ class _Converter:
                 if not b.symbols.knows(dim):
                     b.symbols.bind(dim, b.as_index(b.dim(tensor.value, axis)))
 
+    def _opened(self, name: str) -> Callable[[], ir.Value]:
+        """What emits the size that an open name stands for."""
+
+        def emit_size() -> ir.Value:
+            value, axis = self.sizes.opened[name]
+            return self.builder.as_index(self.builder.dim(self.tensors[value].value, axis))
+
+        return emit_size
+
     def _retype(self, value: ir.Value, type_: ir.Type) -> None:
         """Gives a value that stays its stored type."""
         if not is_tensor(type_):
             return
-        self.tensors[value] = Tensor(value, TensorInfo.of(value.type))
+        self.tensors[value] = Tensor(value, self.sizes.info(value))
         if value.type != type_:
             value.set_type(type_)
 
@@ -183,11 +198,15 @@ class _Converter:
         self.builder.source = op.operation.name
         try:
             operands = [self._operand(v) for v in op.operands if v in self.tensors]
-            infos = [self._taken_apart(r.type)[0] for r in op.results if is_tensor(r)]
-            made = lowering_of(op.operation.name)(self.builder, Source(op, operands, attrs_of(op), infos))
+            sizes, needed = self.sizes.of(op)
+            check_relations(self.builder, sizes, needed, self.callers)
+            operands = [self._refined(x, refined_shape(sizes, i)) for i, x in enumerate(operands)]
+            infos = [self.sizes.info(r) for r in op.results if is_tensor(r)]
+            made = lowering_of(op.operation.name)(self.builder, Source(op, operands, attrs_of(op), infos, sizes.unknown))
             values = [made] if isinstance(made, ir.Value | Tensor) else list(made)
-            for old, value in zip(op.results, values, strict=True):
+            for position, (old, value) in enumerate(zip(op.results, values, strict=True)):
                 self._define(old, value)
+                self._check_unproven(old, [axis for result, axis in sizes.unproven if result == position])
         except RelaxError as error:
             message = error.args[0]
             prefix = f"'{op.operation.name}' op "
@@ -199,7 +218,7 @@ class _Converter:
         if isinstance(made, ir.Value) and not is_tensor(made):
             old.replace_all_uses_with(made)
             return
-        info, stored = self._taken_apart(old.type)
+        info, stored = self.sizes.info(old), self._stored_type(old.type)
         if isinstance(made, ir.Value):
             self.tensors[old] = Tensor(self.builder.cast(made, stored), info)
         elif made.parts or made.order:
@@ -207,11 +226,19 @@ class _Converter:
         else:
             self.tensors[old] = replace(made, value=self.builder.cast(made.value, stored), info=info)
 
-    def _taken_apart(self, type_: ir.Type) -> tuple[TensorInfo, ir.Type]:
-        """What a tensor type says, and the type that it is stored as."""
-        found = self._infos.get(type_)
+    def _check_unproven(self, result: ir.Value, axes: Sequence[int]) -> None:
+        """Checks the sizes of a result that its type says and nothing proves."""
+        b = self.builder
+        for axis in axes:
+            dim = self.sizes.shapes[result][axis]
+            message = f"'{b.source}' op expected a result of size {dim} at dimension {axis}"
+            match_size(b, b.dim(self.tensors[result].value, axis), dim, message)
+
+    def _stored_type(self, type_: ir.Type) -> ir.Type:
+        """The type that a tensor type is stored as."""
+        found = self._storage.get(type_)
         if found is None:
-            found = self._infos[type_] = TensorInfo.of(type_), storage_type(type_)
+            found = self._storage[type_] = storage_type(type_)
         return found
 
     def _keep(self, op: ir.Operation) -> Nested:
@@ -224,6 +251,7 @@ class _Converter:
         if op.name == "tensor.extract" and self._is_converted_boolean(op.operands[0]):
             self._extract_boolean(op)
             return
+        shapes = [self.sizes.shapes[v] for v in op.operands if v in self.sizes.shapes]
         for i, value in enumerate(list(op.operands)):
             if value in self.tensors:
                 new = self._stored_tensor(value) if carrier else self._computed_tensor(value, op)
@@ -234,6 +262,20 @@ class _Converter:
         for result in op.results:
             _check_no_tuple(result.type, op)
             self._retype(result, self._stored(result.type, op) if carrier else without_encoding(result.type))
+        self._match(op, shapes)
+
+    def _match(self, op: ir.Operation, shapes: Sequence[Shape]) -> None:
+        """Sizes that the types of results say, and that come from elsewhere."""
+        results = [self.tensors[r] for r in op.results if is_tensor(r)]
+        if not results:
+            return
+        b = self.builder
+        with ir.InsertionPoint.after(op):
+            match_results(b, op, results, shapes)
+            for axis, dim in enumerate(results[0].shape if op.name == "tensor.cast" else ()):
+                if dim != shapes[0][axis]:
+                    message = f"'tensor.cast' op expected dimension {axis} to be {dim_text(dim)}"
+                    match_size(b, b.dim(op.operands[0], axis), dim, message)
 
     def _regions(self, op: ir.Operation) -> Nested:
         for region in op.regions:
@@ -241,6 +283,9 @@ class _Converter:
                 with self.builder.symbols.scope():
                     for argument in block.arguments:
                         self._retype(argument, self._stored(argument.type, op))
+                    with ir.InsertionPoint.at_block_begin(block):
+                        arguments = [self.tensors[a] for a in block.arguments if is_tensor(a)]
+                        match_results(self.builder, op, arguments, ())
                     yield self._block(block)
 
     # -- values between this conversion's types and other dialects' --------------------------------------------------
@@ -249,6 +294,18 @@ class _Converter:
         tensor = self.tensors[value]
         stored = self._stored_tensor(value)
         return tensor if stored is tensor.value else replace(tensor, value=stored)
+
+    def _refined(self, tensor: Tensor, known: Mapping[int, int | Expr]) -> Tensor:
+        """An operand under a type that has the sizes which have been checked."""
+        if not known:
+            return tensor
+        shape = [known.get(axis, dim) for axis, dim in enumerate(tensor.shape)]
+        if tensor.parts or tensor.order:
+            return replace(tensor, info=tensor.info.with_(shape=shape))
+        type_ = value_type(tensor.value)
+        static = [d if isinstance(d, int) else s for d, s in zip(shape, type_.shape, strict=True)]
+        value = self.builder.cast(tensor.value, ir.RankedTensorType.get(static, type_.element_type))
+        return replace(tensor, value=value, info=tensor.info.with_(shape=shape))
 
     def _stored_tensor(self, value: ir.Value) -> ir.Value:
         """A tensor as it is stored; one of ``i1`` that another dialect made is converted here."""
@@ -287,6 +344,11 @@ class _Converter:
         stored = emit("tensor.extract", value_type(tensor.value).element_type, tensor.value, *indices)
         op.results[0].replace_all_uses_with(Scalar(stored).compare("ne", 0).value)
         self.lowered.append(op)
+
+
+def _names(shapes: Iterable[Shape]) -> frozenset[str]:
+    """The symbols that are dimensions of their own."""
+    return frozenset(str(d) for shape in shapes for d in shape if isinstance(d, Expr) and str(d).isidentifier())
 
 
 def _check_no_tuple(type_: ir.Type, op: ir.Operation) -> None:

@@ -6,7 +6,6 @@ all the same, because a reader may have been fused and moved before the check.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 from ...dialect.bindings import ir
@@ -99,10 +98,6 @@ def _lower_index_copy(b: Builder, source: Source) -> ir.Value:
     x, indices, values = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
     _check_range(b, indices, b.size(x, axis))
-    for i in range(x.rank):
-        wanted = b.size(indices, 0) if i == axis else b.size(x, i)
-        if values.shape[i] is None or (x.shape[i] if i != axis else indices.shape[0]) is None:
-            b.check_equal(b.size(values, i), wanted, "expected values that fit the indices and the tensor")
 
     def body(arguments: Sequence[ir.Value]) -> ir.Value:
         given, where, out = arguments
@@ -184,7 +179,11 @@ def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
     strides = attrs["strides"] or [1] * len(axes)
     sizes, begins = b.sizes(x), list[Size]([0] * x.rank)
     for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
-        begins[axis], sizes[axis] = _range(b, x, axis, (begin, end, stride))
+        if source.result.shape[axis] == 0:  # whatever its bounds are
+            sizes[axis] = 0
+            continue
+        limited = (0, axis) in source.unknown
+        begins[axis], sizes[axis] = _range(b, b.size(x, axis), (begin, end, stride), limited)
     steps = dict(zip(axes, strides, strict=True))
     exprs = [sliced(i, begins[i], steps[i], sizes[i], b.size(x, i)) if i in steps else i for i in range(x.rank)]
     known = [e for e in exprs if e is not None]
@@ -199,13 +198,17 @@ def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
     return b.gather(sizes, value_type(x.value).element_type, element)
 
 
-def _range(b: Builder, x: Tensor, axis: int, bounds: tuple[Dim, Dim, int]) -> tuple[Size, Size]:
-    """First index and length of a slice along an axis; that symbolic bounds lie inside is checked at run time."""
-    size, (begin, end, stride) = b.size(x, axis), bounds
-    first, last = _bound(b, begin, size), _bound(b, end, size)
-    if isinstance(first, int) and isinstance(last, int):
-        last = max(first, last)
-    _check_bounds(b, first, last, size, axis)
+def _range(b: Builder, size: Size, bounds: tuple[Dim, Dim, int], limited: bool) -> tuple[Size, Size]:
+    """First index and length of a slice of a dimension.
+
+    That symbolic bounds, and those in a dimension of symbolic size, lie inside has been checked; ``limited`` are those in a
+    dimension of unknown size.
+    """
+    begin, end, stride = bounds
+    bound = _limited_bound if limited else _bound
+    first, last = bound(b, begin, size), bound(b, end, size)
+    if limited or (isinstance(first, int) and isinstance(last, int)):
+        last = b.arith("maxsi", first, last)
     span = b.arith("subi", last, first)
     return first, span if stride == 1 else b.arith("ceildivsi", span, stride)
 
@@ -220,15 +223,12 @@ def _bound(b: Builder, bound: Dim, size: Size) -> Size:
     return b.evaluate(bound)
 
 
-def _check_bounds(b: Builder, first: Size, last: Size, size: Size, axis: int) -> None:
-    conditions: list[Scalar] = []
-    if not isinstance(first, int):
-        conditions.append(Scalar(first).compare("ge", 0))
-    fixed = isinstance(first, int) and isinstance(last, int)
-    if not fixed and (first != 0 or last is not size):
-        conditions.append(Scalar(b.as_index(first)).compare("le", Scalar(b.as_index(last))))
-    if last is not size and last != size and not (isinstance(last, int) and isinstance(size, int)):
-        conditions.append(Scalar(b.as_index(last)).compare("le", Scalar(b.as_index(size))))
-    if conditions:
-        both = functools.reduce(lambda p, q: p & q, conditions)
-        b.check(both.value, f"expected a slice inside of dimension {axis}")
+def _limited_bound(b: Builder, bound: Dim, size: Size) -> Size:
+    """A slice bound counted from the start and limited to the dimension, as in Python."""
+    place: Size = b.evaluate(bound)
+    if isinstance(place, int):
+        place = place if place >= 0 else b.arith("addi", size, place)
+    else:
+        given = Scalar(place)
+        place = select(given.compare("lt", 0), given + Scalar(b.as_index(size)), given).value
+    return b.arith("minsi", b.arith("maxsi", place, 0), size)

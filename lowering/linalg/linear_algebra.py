@@ -54,7 +54,6 @@ def _lower_matmul(b: Builder, source: Source) -> ir.Value:
         Matrix(left, lhs.dtype, b.broadcast_exprs(left_batch, batch)),
         Matrix(packed, rhs.dtype, b.broadcast_exprs(right_batch, batch)),
     )
-    _check_inner(b, lhs, rhs, rhs.rank - 2)
     result = contract(b, *matrices, sizes, source.result.dtype)
     return drop_axes(b, result, [len(sizes) - 2]) if row else result
 
@@ -78,14 +77,8 @@ def _batch(x: Tensor, matrix: int) -> Tensor:
     return Tensor(x.value, x.info.with_(shape=x.shape[: x.rank - matrix]))
 
 
-def _check_inner(b: Builder, lhs: Tensor, rhs: Tensor, axis: int) -> None:
-    if lhs.shape[-1] is None or rhs.shape[axis] is None:
-        b.check_equal(b.size(lhs, lhs.rank - 1), b.size(rhs, axis), "expected equal inner dimensions")
-
-
 def _matrix_vector(b: Builder, lhs: Tensor, rhs: Tensor, result: TensorInfo) -> ir.Value:
     """Each row times the vector: a reduction, as there is no second column to share the row with."""
-    _check_inner(b, lhs, rhs, 0)
     source = sum_dtype(lhs.dtype, result.dtype)
     sizes = b.sizes(lhs)[:-1]
     rank = len(sizes)

@@ -50,8 +50,6 @@ def _lower_squeeze(b: Builder, source: Source) -> Tensor:
     (x,) = source.operands
     given = source.attrs["axis"]
     axes = [i for i, d in enumerate(x.shape) if d == 1] if given is None else normalize_axes(given, x.rank)
-    for axis in axes:
-        b.check_equal(b.size(x, axis), 1, f"expected a dimension of size 1 at axis {axis}")
     return replace(x, value=drop_axes(b, x.value, axes))
 
 
@@ -61,11 +59,6 @@ def _lower_broadcast_to(b: Builder, source: Source) -> Tensor:
     result = source.result
     first = result.rank - x.rank
     sizes = [b.evaluate_or(d, x, i - first) if i >= first else b.evaluate(d) for i, d in enumerate(result.shape)]
-    for axis, dim in enumerate(x.shape):
-        if dim is None:
-            b.check_equal(
-                b.size(x, axis), sizes[first + axis], f"expected an operand that broadcasts along axis {first + axis}"
-            )
     return replace(x, value=b.movement(x.value, b.broadcast_exprs(x, result), sizes))
 
 
@@ -95,8 +88,7 @@ def _concatenated(b: Builder, parts: Sequence[Tensor], source: Source, axis: int
     offsets: list[Size] = [0]
     for length in lengths:
         offsets.append(b.arith("addi", offsets[-1], length))
-    sizes = _common_sizes(b, parts, source, axis)
-    sizes[axis] = offsets.pop()
+    sizes = [b.evaluate_or(dim, parts[0], i) if i != axis else offsets.pop() for i, dim in enumerate(source.result.shape)]
     result = b.empty(sizes, value_type(parts[0].value).element_type)
     for part, offset, length in zip(parts, offsets, lengths, strict=True):
         where: list[Size] = [offset if i == axis else 0 for i in range(len(sizes))]
@@ -105,25 +97,12 @@ def _concatenated(b: Builder, parts: Sequence[Tensor], source: Source, axis: int
     return result
 
 
-def _common_sizes(b: Builder, parts: Sequence[Tensor], source: Source, axis: int) -> list[Size]:
-    """The sizes beside the axis, checked at run time where types do not say that they are equal."""
-    sizes: list[Size] = []
-    for i in range(source.result.rank):
-        known = next((p for p in parts if p.shape[i] is not None), parts[0])
-        sizes.append(b.size(known, i))
-        for part in parts:
-            if i != axis and part.shape[i] is None and part is not known:
-                b.check_equal(b.size(part, i), sizes[i], f"expected shapes equal but for axis {axis}")
-    return sizes
-
-
 @lowering("relax.split")
 def _lower_split(b: Builder, source: Source) -> list[ir.Value]:
     (x,) = source.operands
     axis, sections = normalize_axis(source.attrs["axis"], x.rank), source.attrs["sections"]
     size = b.size(x, axis)
     part = b.arith("divsi", size, sections)
-    b.check_equal(b.arith("muli", part, sections), size, f"expected a dimension that divides into {sections} equal parts")
     sizes = b.sizes(x)
     sizes[axis] = part
     return [slice_axis(b, x.value, axis, b.arith("muli", part, i), sizes) for i in range(sections)]

@@ -32,7 +32,8 @@ from .conversion import load, store
 from .dtypes import accumulator_type, is_boolean
 from .kernel import choose_all, local, loop
 from .reduction import LARGEST, TOTAL, Reduction, accumulated, extreme
-from .scalar import Scalar, decay, larger, select
+from .scalar import Scalar, decay, emit, larger, select
+from .scalar import math as math_op
 from .slicing import extract_slice, insert_slice
 from .views import View
 
@@ -53,7 +54,7 @@ class Attention:
         dtype: of query, key and value.
         mask: the dtype of the mask, if there is one.
         mask_exprs: where the mask is read, by the dimensions of the scores.
-        scale: what scores are multiplied by.
+        scale: what scores are multiplied by; None for the reciprocal root of the number of elements that they are sums of.
         causal: whether row i sees the keys up to i only.
         keys: how many of them are a block.
         single: whether one block holds all.
@@ -62,7 +63,7 @@ class Attention:
     dtype: ir.Type
     mask: ir.Type | None
     mask_exprs: tuple[int, ...]
-    scale: float
+    scale: float | None
     causal: bool
     keys: int
     single: bool
@@ -218,16 +219,23 @@ class Rows:
         b, depth = self.b, self.dim(0, -1)
         part = self.views[0].part(b, self.operands[0], *self._ranges(place.query, place, depth))
         made = self.given[0] if self.given else local(self._pair(_static(depth), self.size), self._wide)
-        where = [(part, self._pair(1, 0))]
+        where, scale = [(part, self._pair(1, 0))], self._scale(depth)
 
         def scaled(x: ir.Value, _: ir.Value) -> ir.Value:
-            return (load(x, self.attention.dtype) * self.attention.scale).value
+            return (load(x, self.attention.dtype) * scale).value
 
         if self.by_head or place.count == self.size:
             return _stored(b.generic("pp", where, made, scaled))
         made, extents = b.fill(made, 0), self._pair(depth, place.count)
         rows = b.generic("pp", where, extract_slice(made, [0, 0], extents, 2), scaled)
         return insert_slice(b, rows, made, [0, 0], extents)
+
+    def _scale(self, depth: Size) -> Scalar | float:
+        """What queries are multiplied by; a default one of a depth that types do not say is computed."""
+        if self.attention.scale is not None:
+            return self.attention.scale
+        number = emit("arith.index_cast", ir.IntegerType.get_signless(64), self.b.as_index(self.b.arith("maxsi", depth, 1)))
+        return 1 / math_op("sqrt", Scalar(emit("arith.sitofp", self._wide, number)))
 
     # -- a block of keys -------------------------------------------------------------------------------------------
 

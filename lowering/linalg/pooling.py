@@ -57,6 +57,10 @@ def _padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size],
     if all(p == 0 for p in (*before, *after)):
         return x.value
     element = value_type(x.value).element_type
+    if any(not isinstance(s, int) and (p != 0 or q != 0) for s, p, q in zip(sizes, before, after, strict=True)):
+        # There may be no element at all, and a body would have to read one.
+        whole = b.filled(_padded_sizes(b, sizes, before, after), element, stored)
+        return insert_slice(b, x.value, whole, list(before), sizes)
     limits = [Scalar(b.as_index(s)) for s in sizes]
 
     def body(loops: list[Scalar]) -> ir.Value:

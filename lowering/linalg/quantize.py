@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
-from ...dialect.symbolic import Dim, same
+from ...dialect.symbolic import Dim
 from ..generics import CONTRACTION, INTEGER_SUMS
 from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read, value_type
 from .contraction import converted
@@ -44,7 +44,7 @@ class _Parameters:
 
 def _exprs(parameter: Tensor, x: Tensor, axis: int) -> Exprs:
     """Where the scale or zero point of an element is: there is one for all, one per channel, or one per block."""
-    if parameter.rank == 1 and same(parameter.shape[0], x.shape[axis]):
+    if parameter.rank == 1 and x.rank != 1:
         return [axis]
     return [_block(i, *sizes) for i, sizes in enumerate(zip(parameter.shape, x.shape, strict=True))] if parameter.rank else []
 

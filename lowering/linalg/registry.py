@@ -33,13 +33,15 @@ class Source:
         op: the op, for its location and uses; its operands still are the relax values.
         operands: what its operands have become.
         attrs: the values of its attributes, defaults filled in.
-        results: its results' infos.
+        results: its results' infos, with what inference says of sizes that their types leave open.
+        unknown: operands and axes of which types say nothing.
     """
 
     op: ir.OpView
     operands: Sequence[Tensor]
     attrs: Attrs
     results: Sequence[TensorInfo]
+    unknown: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def result(self) -> TensorInfo:

@@ -90,11 +90,7 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Dim]) -> ir.Value:
     Raises:
         RelaxError: more than one dimension of the shape has no value.
     """
-    sizes = _target_sizes(b, x, shape)
-    before, after = _count(x.shape), _count(shape)
-    if before is None or after is None or before != after:
-        b.check_equal(b.product(b.sizes(x)), b.product(sizes), "expected as many elements as before")
-    return _regroup(b, x.value, x.shape, shape, sizes)
+    return _regroup(b, x.value, x.shape, shape, _target_sizes(b, x, shape))
 
 
 def _target_sizes(b: Builder, x: Tensor, shape: Sequence[Dim]) -> list[Size]:
@@ -159,10 +155,3 @@ def _divides(part: Dim, whole: Dim) -> bool:
 
 def _times(left: Dim, right: Dim) -> Dim:
     return None if left is None or right is None else left * right
-
-
-def _count(shape: Sequence[Dim]) -> Dim:
-    total: Dim = 1
-    for dim in shape:
-        total = _times(total, dim)
-    return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 
 from ...dialect.bindings import ir
@@ -22,36 +22,59 @@ class Symbols:
         """Args: check: emits a run-time check of a truth value, with the message of its failure."""
         self._values: dict[str, ir.Value] = {}
         self._check = check
+        self._sizes: Mapping[str, Callable[[], ir.Value]] = {}
+        self._checked: set[Hashable] = set()
 
     @contextmanager
     def scope(self) -> Generator[None]:
         """Values that are computed inside are forgotten at the end: they do not dominate what follows."""
-        outer = self._values
-        self._values = dict(outer)
+        outer = self._values, self._checked
+        self._values, self._checked = dict(outer[0]), set(outer[1])
         try:
             yield
         finally:
-            self._values = outer
+            self._values, self._checked = outer
 
     @contextmanager
-    def function(self) -> Generator[None]:
-        """A scope that knows nothing: symbols belong to a function."""
-        outer, self._values = self._values, {}
+    def function(self, sizes: Mapping[str, Callable[[], ir.Value]] | None = None) -> Generator[None]:
+        """A scope that knows nothing: symbols belong to a function.
+
+        Args:
+            sizes: names that need no binding, with what emits their values.
+        """
+        outer = self._values, self._checked, self._sizes
+        self._values, self._checked, self._sizes = {}, set(), sizes or {}
         try:
             yield
         finally:
-            self._values = outer
+            self._values, self._checked, self._sizes = outer
 
     def knows(self, dim: Dim) -> bool:
         """Whether :meth:`value` has a value for it."""
-        return isinstance(dim, Expr) and (dim.text in self._values or all(n in self._values for n in _names(dim)))
+        return isinstance(dim, Expr) and (dim.text in self._values or all(self._has(n) for n in _names(dim)))
+
+    def is_new_check(self, relation: Hashable) -> bool:
+        """Whether nothing has been checked that is the same here; notes it."""
+        if relation in self._checked:
+            return False
+        self._checked.add(relation)
+        return True
+
+    def _has(self, name: str) -> bool:
+        return name in self._values or name in self._sizes
+
+    def _named(self, name: str) -> ir.Value:
+        found = self._values.get(name)
+        if found is None:
+            found = self._values[name] = self._sizes[name]()
+        return found
 
     def value(self, dim: Expr) -> ir.Value:
         """The value of a known expression; ops that compute it are emitted at the insertion point, once per scope."""
         found = self._values.get(dim.text)
         if found is None:
             self._check_divisors(dim)
-            found = self._values[dim.text] = emit_index(dim, self._values)
+            found = self._values[dim.text] = emit_index(dim, self._named)
         return found
 
     def _check_divisors(self, dim: Expr) -> None:
@@ -59,7 +82,7 @@ class Symbols:
         for divisor in divisors(dim):
             if not is_size(divisor - 1, 0):
                 self._check_divisors(divisor)
-                is_good = Scalar(emit_index(divisor, self._values)).compare("ne", 0).value
+                is_good = Scalar(emit_index(divisor, self._named)).compare("ne", 0).value
                 self._check(is_good, f"expected no division by zero in '{dim}'")
 
     def bind(self, dim: Dim, value: ir.Value) -> bool:
@@ -79,7 +102,7 @@ class Symbols:
 
     def _solution(self, dim: Expr, value: ir.Value) -> tuple[str, ir.Value] | None:
         """``n`` of ``a * n + rest == value`` where ``rest`` is known."""
-        missing = [n for n in _names(dim) if n not in self._values]
+        missing = [n for n in _names(dim) if not self._has(n)]
         if len(missing) != 1:
             return None
         (name,) = missing
@@ -90,7 +113,7 @@ class Symbols:
             return None
         if factor == 1 and rest is None:
             return name, value
-        left = Scalar(value) if rest is None else Scalar(value) - Scalar(emit_index(rest, self._values))
+        left = Scalar(value) if rest is None else Scalar(value) - Scalar(emit_index(rest, self._named))
         return name, left.value if factor == 1 else (left / factor).value
 
 

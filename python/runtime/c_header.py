@@ -16,6 +16,8 @@ _ABI = """\
  * symbols:  values of the symbolic dimensions, in the order below.
  * arena:    scratch memory, 64-byte aligned; may be NULL with arena_bytes 0.
  * returns:  0 when done; n > 0: nothing was done, call again with an arena of n bytes; -(i + 1): check i below failed;
+ *           -(i + 1) - 2^32: it failed before anything was done.
+ *           Texts of checks have values of expressions in braces.
  *           INT64_MIN: there is no memory for a buffer whose size depends on data.
  *           Of code compiled with checked=True, -(1 << 62): an access was outside of its buffer, and left the memory alone.
  *

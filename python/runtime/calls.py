@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dialect.errors import RelaxError
+from ..dialect.symbolic import evaluate, parse
 from ..weights.arrays import Array, ArraySpec
 from .library import EntryFunction
 from .scratch import Scratch
 
-__all__ = ["as_argument", "finish", "int64_array", "invoke", "pointer_array"]
+__all__ = ["RefusedError", "as_argument", "finish", "int64_array", "invoke", "pointer_array"]
+
+#: What the number of a check has on top that compiled code makes before it does anything else.
+EARLY = 1 << 32
+
+
+class RefusedError(RelaxError):
+    """Compiled code refused a call before it computed or wrote anything."""
 
 
 #: The status of a call that allocates a buffer and gets none.
@@ -78,8 +87,9 @@ def finish(
         values: the symbols' values, for the message of a failed check.
 
     Raises:
-        RelaxError: a run-time check failed, there is no memory for the arena, or checked code met an access outside of its
-            buffer.
+        RefusedError: a check of sizes failed, before anything was written.
+        RelaxError: another run-time check failed, there is no memory for the arena, or checked code met an access outside of
+            its buffer.
     """
     if status > 0:
         scratch.grow(status)
@@ -92,10 +102,23 @@ def finish(
         raise RelaxError(f"{what}: expected memory for a buffer of a size that depends on data, got none")
     if status == _FAULTED:
         raise RelaxError(f"{what}: {_fault_text(scratch, function.library.accesses)}")
-    position = -status - 1
+    early, position = divmod(-status - 1, EARLY)
     text = checks[position] if position < len(checks) else f"check {position}"
     known = ", ".join(f"{name} = {value}" for name, value in values.items())
-    raise RelaxError(f"{what}: run-time check failed: {text}{f' ({known})' if known else ''}")
+    error = RefusedError if early else RelaxError
+    raise error(f"{what}: run-time check failed: {_filled(text, values)}{f' ({known})' if known else ''}")
+
+
+def _filled(text: str, values: Mapping[str, int]) -> str:
+    """The text of a check with sizes for the expressions in braces, ``{n * 2}``; what is none of symbols stays."""
+
+    def size(found: re.Match[str]) -> str:
+        try:
+            return str(evaluate(parse(found[1]), values))
+        except RelaxError:
+            return found[0]
+
+    return re.sub(r"\{([^{}]+)\}", size, text)
 
 
 def _fault_text(scratch: Scratch, places: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block, dtype_text, is_torch, to_numpy, to_torch
-from .calls import as_argument, finish, int64_array, pointer_array
+from .calls import RefusedError, as_argument, finish, int64_array, pointer_array
 from .library import EntryFunction
 from .manifest import EntrySpec
 from .outputs import Memory, arranged_outputs, memory_range, output_address, writable_address
@@ -312,6 +312,8 @@ class BoundEntry:
                 frame.state = state.number
             try:
                 self._invoke(frame, plan)
+            except RefusedError:
+                raise
             except RelaxError as error:
                 state.fail(str(error))
                 raise

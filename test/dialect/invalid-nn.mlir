@@ -424,6 +424,14 @@ func.func @adaptive_size(%x: tensor<1x4x8x8xf32>) {
 
 // -----
 
+func.func @adaptive_of_nothing(%x: tensor<1x4x0x8xf32>) {
+  // expected-error @+1 {{'relax.adaptive_avg_pool2d' op expected an image of 1 row and column or more, got [1, 4, 0, 8]}}
+  %0 = "relax.adaptive_avg_pool2d"(%x) {output_size = array<i64: 1, 1>} : (tensor<1x4x0x8xf32>) -> tensor<1x4x1x1xf32>
+  return
+}
+
+// -----
+
 func.func @pad_rank(%x: tensor<2x3xf32>) {
   // expected-error @+1 {{'relax.pad' op expected 2 amounts of 0 or more before and after, got [1] and [1]}}
   %0 = "relax.pad"(%x) {before = array<i64: 1>, after = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<4x5xf32>

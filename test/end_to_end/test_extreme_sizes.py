@@ -55,7 +55,7 @@ def full(size: str) -> Callable[..., Any]:
         ("n // (m - 3)", [(6, 5), (6, 4)], [(6, 2)], "expected a size of 0 or more for 'n // (m - 3)', got -6"),
         ("n // (m - 3)", [(6, 9)], [(6, 3)], "expected no division by zero in 'n // (m - 3)', got m = 3, n = 6"),
         ("n % (m - 3)", [(6, 5), (6, 2)], [(6, 3)], "expected no division by zero in 'n % (m - 3)', got m = 3"),
-        ("(n - 5) // 2 + 2", [(1, 1), (2, 1), (8, 1)], [(0, 1)], "x0': expected 'n' (dimension 0) at least 1, got 0"),
+        ("(n - 5) // 2 + 2", [(1, 1), (2, 1), (8, 1)], [(0, 1)], "expected a size of 0 or more for '((n - 5) // 2) + 2', got -1 (n = 0"),
         ("n * n - 4 * n", [(4, 1), (7, 1)], [(3, 1)], "expected a size of 0 or more for 'n * n - n * 4', got -3"),
     ],
 )
@@ -68,9 +68,8 @@ def test_inner_sizes(size: str, fine: list[tuple[int, int]], bad: list[tuple[int
     for n, m in bad:
         expected, got = both(module, [(n,), (m,)])
         assert message in got
-        if "at least 1" not in message:  # evaluate takes empty inputs
-            assert message.removesuffix(" (m = 4") in expected
-            assert re.match(r".*test_extreme_sizes.py:\d+:\d+: 'relax.full' op expected", expected)
+        assert re.sub(r" \(. = .$", "", message) in expected
+        assert re.match(r".*test_extreme_sizes.py:\d+:\d+: 'relax.full' op expected", expected)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (2, 1), (3, 2), (5, 3)])

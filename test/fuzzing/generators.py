@@ -63,6 +63,7 @@ GENERATORS = {
         Generator("headers", "fuzzing.file_headers", budget=60),
         Generator("files", "fuzzing.mutated_files", budget=200),
         Generator("kills", "fuzzing.killed_preparations", budget=6),
+        Generator("sizes", "fuzzing.size_variants", budget=8),
         Generator("numbers", "fuzzing.elementwise_numbers", budget=2),
     )
 }

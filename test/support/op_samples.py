@@ -65,6 +65,11 @@ def inputs_of(op: EffectOp) -> list[np.ndarray[Any, Any]]:
     return [_random(rng, op, i, info, _shape(info, [*infos, *results])) for i, info in enumerate(infos)]
 
 
+def random_operand(op: EffectOp, position: int) -> np.ndarray[Any, Any]:
+    """One of :func:`inputs_of`."""
+    return inputs_of(op)[position]
+
+
 def _shape(info: TensorInfo, around: list[TensorInfo]) -> tuple[int, ...]:
     """Symbols have one size everywhere; an unknown dimension is what the other tensors have there."""
     shape = []

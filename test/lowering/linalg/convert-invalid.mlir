@@ -35,14 +35,6 @@ func.func @main(%x: tensor<4x2xf32>) -> tensor<2xf32> {
 
 // -----
 
-func.func @main(%q: tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, %k: tensor<2x?x3x?xf32, {sym = ["h", "d"]}>) -> tensor<2x?x3x?xf32, {sym = ["h", "d"]}> {
-  // expected-error@+1 {{'relax.attention' op expected a scale, as the size of the heads is not constant, got d}}
-  %0 = "relax.attention"(%q, %k, %k) : (tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, tensor<2x?x3x?xf32, {sym = ["h", "d"]}>, tensor<2x?x3x?xf32, {sym = ["h", "d"]}>) -> tensor<2x?x3x?xf32, {sym = ["h", "d"]}>
-  return %0 : tensor<2x?x3x?xf32, {sym = ["h", "d"]}>
-}
-
-// -----
-
 // expected-error@+1 {{'func.func' op expected tensors and scalars, got tuple<tensor<4xf32>>: relax-expand-tuple-arguments takes tuples away where it can}}
 func.func @main(%p: tuple<tensor<4xf32>>) -> tensor<4xf32> {
   %0 = builtin.unrealized_conversion_cast %p : tuple<tensor<4xf32>> to tensor<4xf32>

@@ -41,7 +41,7 @@ func.func @symbolic_slice(%x: tensor<10x4xf32>, %y: tensor<?xf32, {sym = ["n"]}>
   return %0 : tensor<3x4xf32>
 }
 
-// CHECK: relax.checks = ["{{.*}}expected a slice inside of dimension 0"]
+// CHECK: relax.checks = ["{{.*}}'relax.strided_slice' op expected a slice inside of dimension 0, got [n, n + 3) of 10: expected 'n + 3' to be at most 10, got {n + 3}"]
 // CHECK-LABEL: func.func @symbolic_slice(
 // CHECK: %[[N:.*]] = tensor.dim
 // CHECK: call @relax_check

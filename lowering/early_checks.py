@@ -1,0 +1,112 @@
+"""Run-time checks that need nothing but sizes come first: a call that they refuse has computed and written nothing.
+
+Before::
+
+    func.func @main(%x: tensor<?xf32>, ...) {
+      %0 = linalg.generic ...
+      %n = tensor.dim %x, %c0
+      %ok = arith.cmpi eq, %n, %c1000
+      call @relax_check(%ok, %c3)
+
+after::
+
+    func.func @main(%x: tensor<?xf32>, ...) {
+      %n = tensor.dim %x, %c0
+      %ok = arith.cmpi eq, %n, %c1000
+      call @relax_check(%ok, %c4294967299)
+      %0 = linalg.generic ...
+
+The number says so, too. The same in regions, whose checks are made each time that control gets there, and no sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..dialect.bindings import ir
+from ..dialect.functions import functions
+from ..dialect.struct_info import is_tensor
+from ..dialect.traversal import operations
+
+__all__ = ["CHECK", "EARLY", "move_checks_first"]
+
+CHECK = "relax_check"
+
+#: Added to the number of a check that is made before its function does anything else.
+EARLY = 1 << 32
+
+
+def move_checks_first(module: ir.Operation) -> None:
+    """Moves checks, and what they are computed from, to where their blocks begin, in their order; in place."""
+    for function in functions(module):
+        for block in _blocks(function.operation):
+            _move(block)
+
+
+def is_check(op: ir.Operation) -> bool:
+    """Whether an op is a run-time check."""
+    return op.name == "func.call" and ir.FlatSymbolRefAttr(op.attributes["callee"]).value == CHECK
+
+
+def _blocks(op: ir.Operation) -> Iterator[ir.Block]:
+    """All blocks inside of an op, outer ones first; those of scalar code, as in a generic, have no checks."""
+    for region in op.regions:
+        for block in region.blocks:
+            yield block
+            for inner in operations(block):
+                if len(inner.regions) and not inner.name.startswith("linalg."):
+                    yield from _blocks(inner)
+
+
+def _move(block: ir.Block) -> None:
+    ops = operations(block)
+    checks = [op for op in ops if is_check(op)]
+    if not checks:
+        return
+    place = {result: i for i, op in enumerate(ops) for result in op.results}
+    moved: set[int] = set()
+    with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown(block.owner.context):
+        index = ir.IndexType.get()
+        first = ir.Operation.create("arith.constant", [index], attributes={"value": ir.IntegerAttr.get(index, 0)})
+    for check in checks:
+        needed = _needed(check, ops, place)
+        if needed is None:
+            continue
+        for i in sorted(needed - moved):
+            ops[i].move_before(first)
+        moved |= needed
+        check.move_before(first)
+        if block.owner.operation.name == "func.func":
+            _mark_early(check)
+    first.erase()
+
+
+def _mark_early(check: ir.Operation) -> None:
+    number = check.operands[1].owner
+    assert isinstance(number, ir.Operation | ir.OpView)
+    value = ir.IntegerAttr(number.operation.attributes["value"])
+    if value.value < EARLY:
+        new = {"value": ir.IntegerAttr.get(value.type, value.value + EARLY)}
+        with ir.InsertionPoint(check), check.location:
+            check.operands[1] = ir.Operation.create("arith.constant", [value.type], attributes=new).result
+
+
+def _needed(check: ir.Operation, ops: list[ir.Operation], place: dict[ir.Value, int]) -> set[int] | None:
+    """The ops of the block that a check is computed from; None if one of them takes or makes more than sizes."""
+    found: set[int] = set()
+    pending = list(check.operands)
+    while pending:
+        value = pending.pop()
+        position = place.get(value)
+        if position is None or position in found:
+            continue
+        if not _is_scalar(ops[position]):
+            return None
+        found.add(position)
+        pending += ops[position].operands
+    return found
+
+
+def _is_scalar(op: ir.Operation) -> bool:
+    """Whether an op computes a number from numbers, or asks for a size."""
+    return (op.name.startswith("arith.") and not any(is_tensor(v) for v in op.results)) or op.name == "tensor.dim"
