@@ -55,7 +55,12 @@ def full(size: str) -> Callable[..., Any]:
         ("n // (m - 3)", [(6, 5), (6, 4)], [(6, 2)], "expected a size of 0 or more for 'n // (m - 3)', got -6"),
         ("n // (m - 3)", [(6, 9)], [(6, 3)], "expected no division by zero in 'n // (m - 3)', got m = 3, n = 6"),
         ("n % (m - 3)", [(6, 5), (6, 2)], [(6, 3)], "expected no division by zero in 'n % (m - 3)', got m = 3"),
-        ("(n - 5) // 2 + 2", [(1, 1), (2, 1), (8, 1)], [(0, 1)], "expected a size of 0 or more for '((n - 5) // 2) + 2', got -1 (n = 0"),
+        (
+            "(n - 5) // 2 + 2",
+            [(1, 1), (2, 1), (8, 1)],
+            [(0, 1)],
+            "expected a size of 0 or more for '((n - 5) // 2) + 2', got -1 (n = 0",
+        ),
         ("n * n - 4 * n", [(4, 1), (7, 1)], [(3, 1)], "expected a size of 0 or more for 'n * n - n * 4', got -3"),
     ],
 )
