@@ -145,19 +145,19 @@ def written_path(path: object) -> str:
     """
     text = path_text(path, "write")
     with os_errors("write", text):
+        status = _status(text, os.stat)
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            raise RelaxError(f"cannot write '{text}': expected a file name, got {_kind(status.st_mode)}")
         target = os.path.realpath(text)
         folder = os.path.dirname(target)
         if not os.path.isdir(folder):
             raise RelaxError(f"cannot write '{text}': expected an existing folder, got '{os.path.dirname(text) or folder}'")
-        status = _status(target)
-    if status is not None and not stat.S_ISREG(status.st_mode):
-        raise RelaxError(f"cannot write '{text}': expected a file name, got {_kind(status.st_mode)}")
     return target
 
 
-def _status(path: str) -> os.stat_result | None:
+def _status(path: str, ask: Callable[[str], os.stat_result] = os.lstat) -> os.stat_result | None:
     try:
-        return os.lstat(path)
+        return ask(path)
     except FileNotFoundError:
         return None
 

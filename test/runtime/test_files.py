@@ -235,6 +235,14 @@ def test_weights_go_to_regular_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert os.listdir(tmp_path) == ["out"]
 
 
+def test_weights_go_to_no_open_pipe() -> None:
+    reader, writer = os.pipe()
+    with pytest.raises(RelaxError, match=rf"cannot write '/dev/fd/{writer}': expected a file name, got a pipe"):
+        scaled_executable().prepare(RAW, f"/dev/fd/{writer}")
+    os.close(reader)
+    os.close(writer)
+
+
 @pytest.mark.parametrize("suffix", ["partial", "journal"])
 @pytest.mark.parametrize("resume_key", [None, "k"])
 def test_links_beside_the_output_are_not_followed(tmp_path: Path, suffix: str, resume_key: str | None) -> None:
