@@ -38,6 +38,8 @@ _ERF_BOTTOM = (
     0.11098505178285362, 0.49746925110067538, 1.0,
 )  # fmt: skip
 _ERF_LIMIT = 3.832506856900711
+# Quotients below have no fraction of less than half, so that a rounded one is off by one at most.
+_QUOTIENT_LIMIT = 2.0**22
 
 _Expansion = Callable[[FloatMath, Sequence[ir.Value]], ir.Value | None]
 
@@ -116,6 +118,31 @@ def _powf(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
     return f.op("arith.divf", f.number(1.0), result) if number < 0 else result
 
 
+def _remainder(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
+    """``x - trunc(x / y) * y`` in one rounding, which is exact where the quotient of all lanes is small; else libm.
+
+    A quotient just below a whole number may have been rounded to it: then the difference has the other sign, and y too much
+    was taken off.
+    """
+    x, y = operands
+    if not f.target.has_fma:
+        return None
+    em, zero = f.emitter, f.number(0.0)
+    quotient = f.div(x, y)
+    small = f.compare("olt", f.absolute(quotient), f.number(_QUOTIENT_LIMIT))
+    fits = em.op("arith.andi", [small, f.compare("olt", f.absolute(y), f.number(float("inf")))], f.truth)
+    if isinstance(f.kind, ir.VectorType):
+        fits = em.reduce("and", fits)
+
+    def exact() -> list[ir.Value]:
+        whole = f.op("math.trunc", quotient)
+        rest = f.mul(f.fma(f.op("arith.negf", whole), y, x), f.with_sign(f.number(1.0), x))
+        rest = f.select(f.compare("olt", rest, zero), f.add(rest, f.absolute(y)), rest)
+        return [f.with_sign(rest, x)]
+
+    return em.when(fits, exact, lambda: [em.clone(f.operation, [x, y], f.kind)], [f.kind])[0]
+
+
 def _maximum(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
     return _extreme(f, operands, "ogt")
 
@@ -185,6 +212,7 @@ _EXPANSIONS: dict[str, _Expansion] = {
     "arith.maximumf": _maximum,
     "arith.minimumf": _minimum,
     "arith.maxnumf": _larger,
+    "arith.remf": _remainder,
 }
 
 _ON_F64: dict[str, _Expansion] = {"math.expm1": double_expm1, "math.log1p": double_log1p}

@@ -142,6 +142,26 @@ def test_exp_of_what_is_not_positive(monkeypatch, scales):
     assert np.max(np.abs(got[known] - exact[known]) / unit) <= 1.0
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("has_fma", [True, False])
+def test_remainders_are_exact(monkeypatch, has_fma):
+    """Of multiples and their neighbours, large quotients among small ones, zeros, infinities."""
+    monkeypatch.setattr(Target, "has_fma", has_fma)
+    rng = np.random.default_rng(0)
+    y = (rng.choice([-1, 1], 6000) * np.exp2(rng.uniform(-20, 20, 6000))).astype(np.float32)
+    x = (y * rng.integers(-5000, 5000, 6000)).astype(np.float32)
+    x = (x.view(np.int32) + rng.integers(-1, 2, 6000, np.int32)).view(np.float32)
+    few = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, 3.0, -7.5], np.float32)
+    left, right = (v.ravel() for v in np.meshgrid(few, few))
+    x, y = np.concatenate([x, left, x[:100] * np.float32(2**30)]), np.concatenate([y, right, y[:100]])
+    types, out = [memref(x.shape)] * 3, np.zeros_like(x)
+    body = "  %y = arith.remf %x0, %x1 : f32\n  linalg.yield %y : f32"
+    Compiled(function(types, generic(["(i) -> (i)"] * 3, "p", types, body)))(x, y, out)
+    want = np.fmod(x, y)
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(np.signbit(out)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+
+
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 @pytest.mark.parametrize("other", [0.0, 6.0, -2.5, np.inf, -np.inf, np.nan])
 def test_extremes_keep_nan(name, other):
