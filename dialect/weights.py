@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .bindings import func, ir
 from .functions import completed, full_argument_names, functions, name_of, num_input, result_names, transform_targets
 from .relax import OutputSink, ParamProvider
-from .signature import argument_attributes, tensor_name
+from .signature import argument_attributes, result_attributes, tensor_name
 from .tuples import bundled_attributes, has_tuple, leaf_paths, leaf_types
 
 __all__ = ["argument_leaf_names", "full_result_names", "result_types", "weight_types"]
@@ -54,10 +54,16 @@ def full_result_names(function: func.FuncOp) -> list[str]:
 
 
 def result_types(function: func.FuncOp) -> dict[str, ir.Type]:
-    """The types of the results by name; those of a tuple by its name and their positions, ``p.0``."""
+    """The types of the results by name; those of a tuple by what it says of them, or its name and their positions."""
     found: dict[str, ir.Type] = {}
-    for type_, name in zip(_types(function).results, full_result_names(function), strict=True):
-        found.update((name + path, leaf) for path, leaf in leaf_paths(type_))
+    for type_, name, own in zip(
+        _types(function).results, full_result_names(function), result_attributes(function), strict=True
+    ):
+        bundled = bundled_attributes(type_, own) if isinstance(type_, ir.TupleType) else None
+        names = [name + path for path, _ in leaf_paths(type_)]
+        if bundled is not None:
+            names = [tensor_name(a) or n for a, n in zip(bundled, names, strict=True)]
+        found.update(zip(names, leaf_types(type_), strict=True))
     return found
 
 

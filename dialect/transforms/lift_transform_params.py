@@ -48,6 +48,8 @@ from ..pass_manager import Pass
 from ..signature import argument_attributes, set_argument_attributes, tensor_name, with_name
 from ..symbol_uses import SymbolUses, bound_symbols
 from ..traversal import erase_unused, free_values, operations
+from ..tuples import BUNDLED
+from ..weights import argument_leaf_names
 from .entries import (
     check_not_called,
     entries_with_weights,
@@ -129,6 +131,9 @@ class _Entry:
     def __init__(self, function: func.FuncOp, inputs: int):
         self.function, self.inputs = function, inputs
         self.names = full_argument_names(function)[inputs:]
+        self.leaves = argument_leaf_names(function)[inputs:]
+        given = zip(self.names, argument_attributes(function)[inputs:], strict=True)
+        self.bundles = {n: ir.DictAttr.get({BUNDLED: a[BUNDLED]}) for n, a in given if BUNDLED in a}
 
 
 class _Lift:
@@ -174,7 +179,8 @@ class _Lift:
             prepared, lifted = _rewrite(entry, plan, transform, self.policy)
             outputs |= prepared
             names.append(lifted)
-        transform.finish(outputs, self._targets(), self.lifting.purity)
+        bundles = {n: a for e in self.entries for n, a in e.bundles.items()}
+        transform.finish(outputs, bundles, self._targets(), self.lifting.purity)
         self._tell(transform.function, names)
 
     def _policy(self, limits: Limits, opened: dict[ir.Value, Refusal]) -> Policy:
@@ -205,7 +211,9 @@ class _Lift:
             name = "transform_params" if shared else f"{name_of(first)}_transform_params"
             return TransformFunction.create(first, unused_name(self.module, name), self._weights(), self._weight_attributes())
         check_not_called(self.module, [self.old, *(e.function for e in self.entries)])
-        return TransformFunction.reopen(self.old, list(dict.fromkeys(n for e in self.entries for n in e.names)))
+        returned = prepared_values(self.old) if body_of(self.old) is not None else {}
+        wanted = [[n] if n in returned else own for e in self.entries for n, own in zip(e.names, e.leaves, strict=True)]
+        return TransformFunction.reopen(self.old, list(dict.fromkeys(n for own in wanted for n in own)))
 
     def _weights(self) -> dict[str, ir.Value]:
         """All weights of the group by name. Raises RelaxError when two of one name differ in type."""
@@ -262,7 +270,7 @@ def _rewrite(
         The prepared weights by name, as values of the transform function, and the name of each lifted value.
     """
     names = dict(zip(plan.weights, entry.names, strict=True))
-    mapping = {w: transform.prepared[n] for w, n in names.items()}
+    mapping = {w: transform.weight(n, w.type, own) for (w, n), own in zip(names.items(), entry.leaves, strict=True)}
     transform.add(_live(plan), mapping)
     outputs = {names[w]: mapping[w] for w in plan.kept_weights}
     arguments: dict[str, ir.Value] = {names[w]: w for w in plan.kept_weights}

@@ -22,11 +22,12 @@ from ..functions import (
 )
 from ..op import DefiningOp
 from ..purity import Purity
-from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes
+from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, with_name
 from ..struct_info import TensorInfo, is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols, definers, substitute_symbols
 from ..symbolic import Expr, symbol
 from ..traversal import clone_with, free_values, is_unused, nested_operations, operations
+from ..tuples import is_pack, is_unpack, pack
 from ..weights import full_result_names
 from .inlining import defined_symbols, unused_symbol
 from .prepared_names import distinct, result_names_of
@@ -93,6 +94,13 @@ class TransformFunction:
             )
         return TransformFunction(function, prepared, num_input(function) or 0)
 
+    def weight(self, name: str, type_: ir.Type, leaves: Sequence[str]) -> ir.Value:
+        """A prepared weight; a tuple is made of the weights that are in it, where these are what it returned."""
+        if name in self.prepared or not isinstance(type_, ir.TupleType):
+            return self.prepared[name]
+        last = operations(self._block)[-1]
+        return pack(type_, iter([self.prepared[leaf] for leaf in leaves]), ir.InsertionPoint(last), last.location)
+
     def reserve(self, names: Iterable[str]) -> None:
         """Keeps names from being given to prepared weights."""
         self._taken.update(names)
@@ -110,6 +118,10 @@ class TransformFunction:
         own = bound_symbols(v.type for v in mapping)
         renamed = _translation(mapping)
         for op in ops:
+            packed = mapping[op.operands[0]].owner if is_unpack(op) and op.operands[0] in mapping else None
+            if isinstance(packed, ir.OpView | ir.Operation) and is_pack(packed.operation):
+                mapping.update(zip(op.results, packed.operation.operands, strict=True))
+                continue
             clone = clone_with(op, mapping, where)
             if renamed:
                 _check_calls(op, renamed)
@@ -151,8 +163,10 @@ class TransformFunction:
             self._output_names[value] = name if is_weight else distinct(name, self._taken)
         return self._output_names[value]
 
-    def finish(self, outputs: Mapping[str, ir.Value], targets: Sequence[str], purity: Purity) -> None:
-        """Makes it return these values under these names, and drops what they do not need."""
+    def finish(
+        self, outputs: Mapping[str, ir.Value], bundles: Mapping[str, ir.DictAttr], targets: Sequence[str], purity: Purity
+    ) -> None:
+        """Makes it return these values under these names, saying what is in tuples, and drops what they do not need."""
         last = operations(self._block)[-1]
         with last.location, ir.InsertionPoint(last):
             func.ReturnOp(list(outputs.values()))
@@ -166,7 +180,7 @@ class TransformFunction:
                 mentioned |= uses.of_op(op)
         update_type(self.function)
         erase_arguments(self.function, self._unneeded())
-        set_result_attributes(self.function, [named(n) for n in outputs])
+        set_result_attributes(self.function, [with_name(bundles.get(n, named(n)), n) for n in outputs])
         references = [ir.FlatSymbolRefAttr.get(t) for t in targets]
         self.function.attributes[TRANSFORM_FOR] = references[0] if len(references) == 1 else ir.ArrayAttr.get(references)
 

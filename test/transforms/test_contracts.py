@@ -39,6 +39,8 @@ PIPELINES = [
     "relax-lift-transform-params,relax-realize-vdevice,relax-canonicalize,relax-lift-transform-params",
     "relax-expand-tuple-arguments{public=true}",
     "relax-bundle-model-params,relax-expand-tuple-arguments{public=true},relax-compute-shape-values,cse",
+    "relax-lift-transform-params,relax-bundle-model-params,relax-lift-transform-params",
+    "relax-lift-transform-params{shared=true},relax-bundle-model-params,relax-lift-transform-params,relax-bundle-model-params",
     "relax-remove-unused-outputs,relax-canonicalize,relax-remove-unused-parameters,relax-bundle-model-params",
     "relax-update-vdevice{from=cuda:0 to=cpu:0}",
     "relax-convert-layout{gainful=true}",
