@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..bindings import func, ir
+from ..call_graph import callee_of
 from ..errors import RelaxError
 from ..functions import (
+    NAME,
     TRANSFORM_FOR,
     body_of,
     full_argument_names,
@@ -21,6 +23,7 @@ from ..functions import (
     update_type,
 )
 from ..op import DefiningOp
+from ..ops import GetParam
 from ..purity import Purity
 from ..signature import erase_arguments, named, set_argument_attributes, set_result_attributes, with_name
 from ..struct_info import TensorInfo, is_tensor
@@ -200,9 +203,22 @@ class TransformFunction:
         key = key_of(op, {})
         if key is not None:
             self._numbers.setdefault(key, list(op.results))
+        read = _read_name(op)
+        if read is not None:
+            self._names.update(dict.fromkeys(op.results, read))
+            return
         sources = [self._names[v] for v in free_values(op) if v in self._names]
         if sources:  # what comes from constants alone lends no name
             self._names.update(zip(op.results, result_names_of(op, sources), strict=True))
+
+
+def _read_name(op: ir.Operation) -> str | None:
+    """The name of the weight that an op reads by itself, None for one that reads none."""
+    if isinstance(op.opview, GetParam):
+        return op.opview.name or f"weight{op.opview.index}"
+    if op.name == "func.call" and not any(is_tensor(v) for v in op.operands):  # of a callback, which may know an index alone
+        return ir.StringAttr(op.attributes[NAME]).value if NAME in op.attributes else callee_of(op)
+    return None
 
 
 def _check_calls(op: ir.Operation, renamed: Mapping[str, int | Expr]) -> None:
