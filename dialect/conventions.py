@@ -63,14 +63,15 @@ def _name_problems(function: func.FuncOp) -> Iterator[str]:
     try:
         results, arguments = result_names(function), argument_names(function)
         num_input(function)
-        arguments = [n for own in argument_leaf_names(function) for n in own] if _has_bundle(function) else arguments
+        bundles = [own for own in argument_leaf_names(function) if len(own) > 1] if _has_bundle(function) else []
     except (TypeError, ValueError):
         yield f"expected a string for every {NAME}"
         return
     except RelaxError as error:
         yield str(error.args[0]).removeprefix("'func.func' op ")
         return
-    for names, what in ((arguments, "argument"), (results, "result")):
+    # One weight may be in several tuples: those of one name are one.
+    for names, what in ((arguments, "argument"), (results, "result"), *((own, "element") for own in bundles)):
         given = [n for n in names if n is not None]
         if "" in given:
             yield f"expected {what} names that are not empty"

@@ -6,7 +6,7 @@ lifted then reads the prepared weights it returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..bindings import func, ir
 from ..call_graph import callee_of
@@ -30,7 +30,7 @@ from ..struct_info import TensorInfo, is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols, definers, substitute_symbols
 from ..symbolic import Expr, symbol
 from ..traversal import clone_with, free_values, is_unused, nested_operations, operations
-from ..tuples import is_pack, is_unpack, pack
+from ..tuples import element_types, is_pack, is_unpack, leaf_types, pack
 from ..weights import full_result_names
 from .inlining import defined_symbols, unused_symbol
 from .prepared_names import distinct, result_names_of
@@ -102,7 +102,10 @@ class TransformFunction:
         if name in self.prepared or not isinstance(type_, ir.TupleType):
             return self.prepared[name]
         last = operations(self._block)[-1]
-        return pack(type_, iter([self.prepared[leaf] for leaf in leaves]), ir.InsertionPoint(last), last.location)
+        values = [self.prepared[leaf] for leaf in leaves]
+        # Of the types that they have here, where symbols may have other names.
+        inside = _tuple_of(type_, iter([v.type for v in values]))
+        return pack(inside, iter(values), ir.InsertionPoint(last), last.location)
 
     def reserve(self, names: Iterable[str]) -> None:
         """Keeps names from being given to prepared weights."""
@@ -161,7 +164,7 @@ class TransformFunction:
     def output_name(self, value: ir.Value) -> str:
         """The name of a value as a prepared weight: the one it has, or a new one."""
         if value not in self._output_names:
-            name = self._names[value]
+            name = self._names.get(value) or result_names_of(value.owner.operation, ["constant"])[0]
             is_weight = isinstance(value, ir.BlockArgument)
             self._output_names[value] = name if is_weight else distinct(name, self._taken)
         return self._output_names[value]
@@ -233,13 +236,22 @@ def _check_calls(op: ir.Operation, renamed: Mapping[str, int | Expr]) -> None:
             )
 
 
+def _tuple_of(type_: ir.Type, leaves: Iterator[ir.Type]) -> ir.Type:
+    """A tuple type with other leaves."""
+    if not isinstance(type_, ir.TupleType):
+        return next(leaves)
+    return ir.TupleType.get_tuple([_tuple_of(t, leaves) for t in element_types(type_)])
+
+
 def _translation(mapping: Mapping[ir.Value, ir.Value]) -> dict[str, int | Expr]:
     """What symbols of inference are called here: values that were prepared before may have sizes under new names."""
     found: dict[str, int | Expr] = {}
     for outside, inside in mapping.items():
-        if outside.type == inside.type or not (is_tensor(outside) and is_tensor(inside)):
+        if outside.type == inside.type:
             continue
-        for dim, known in zip(TensorInfo.of(outside).shape, TensorInfo.of(inside).shape, strict=True):
+        pairs = zip(leaf_types(outside.type), leaf_types(inside.type), strict=True)
+        shapes = [(TensorInfo.of(a).shape, TensorInfo.of(b).shape) for a, b in pairs if is_tensor(a) and is_tensor(b)]
+        for dim, known in (dims for pair in shapes for dims in zip(*pair, strict=True)):
             if isinstance(dim, Expr) and isinstance(known, Expr) and dim != known and dim == symbol(str(dim)):
                 found[str(dim)] = known
     return found

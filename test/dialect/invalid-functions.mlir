@@ -17,9 +17,9 @@ func.func @empty_argument_name(%w: tensor<4xf32> {relax.name = ""}) {
 func.func @empty_result_name(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = ""}) {
   return %w : tensor<4xf32>
 }
-// expected-error @+1 {{'func.func' op expected distinct argument names, got 'x' twice}}
-func.func @name_in_a_tuple(%x: tensor<4xf32> {relax.name = "x"}, %p: tuple<tensor<4xf32>> {relax.name = "p", relax.bundled = [{relax.name = "x"}]})
-    attributes {relax.num_input = 1 : i64} {
+// expected-error @+1 {{'func.func' op expected distinct element names, got 'x' twice}}
+func.func @names_in_a_tuple(%p: tuple<tensor<4xf32>, tensor<4xf32>> {relax.name = "p", relax.bundled = [{relax.name = "x"}, {relax.name = "x"}]})
+    attributes {relax.num_input = 0 : i64} {
   return
 }
 
