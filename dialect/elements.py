@@ -27,7 +27,7 @@ def to_numpy(elements: ir.Attribute) -> np.ndarray[Any, Any]:
     """
     if not isinstance(elements, ir.DenseElementsAttr):
         return _from_resource(elements)
-    dtype, shape = numpy_dtype(elements.type.element_type), list(elements.type.shape)
+    dtype, shape = _stored_dtype(elements.type.element_type), list(elements.type.shape)
     if dtype.isbuiltin == 1:
         return np.array(elements, dtype, order="C")
     text = str(elements)
@@ -44,7 +44,12 @@ def _from_resource(attribute: ir.Attribute) -> np.ndarray[Any, Any]:
         elements = ir.DenseResourceElementsAttr(attribute)
     except ValueError:
         raise RelaxError(f"expected dense elements, got {attribute}") from None
-    return _from_bytes(_resource_bytes(elements), numpy_dtype(elements.type.element_type), list(elements.type.shape))
+    return _from_bytes(_resource_bytes(elements), _stored_dtype(elements.type.element_type), list(elements.type.shape))
+
+
+def _stored_dtype(element: ir.Type) -> np.dtype[Any]:
+    """``si64``, as torch-mlir writes it, is stored as ``i64`` is."""
+    return numpy_dtype(str(element).removeprefix("s"))
 
 
 def from_numpy(array: np.ndarray[Any, Any], type_: ir.RankedTensorType) -> ir.DenseElementsAttr:

@@ -14,7 +14,7 @@ from relaxir.dialect.relax import new_context  # noqa: E402
 from relaxir.frontend import torch_graph, torch_program, torch_stored  # noqa: E402
 from relaxir.frontend.torch_op import HANDLERS, op_key  # noqa: E402
 from relaxir.frontend.torch_to_relax import convert_modules  # noqa: E402
-from support import models  # noqa: E402
+from support import models, torch_window_cases  # noqa: E402, F401
 from support.torch_cases import CASES, Wrapped  # noqa: E402
 
 #: As exported, operators of the map whole, as from_torch does it, and in the core ATen that other exporters produce.
@@ -53,8 +53,9 @@ def keys_of(name, level):
     return {op_key(op.operation) for op in graph_of(name, level).body.operations[0].regions[0].blocks[0].operations}
 
 
-#: The small functions need no decomposition as they were exported; the composite operators do.
-RUNS = [(n, v) for n in CASES for v in ("whole" if n == "composites" else "exported", "core")]
+#: Functions of composite operators; the others need no decomposition as they were exported.
+COMPOSITES = ("composites", "parts", "sums_of_products")
+RUNS = [(n, v) for n in CASES for v in ("whole" if n in COMPOSITES else "exported", "core")]
 
 
 @pytest.mark.parametrize(("name", "level"), RUNS)

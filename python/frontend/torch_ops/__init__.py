@@ -4,7 +4,10 @@ import importlib
 
 __all__ = ["FAMILIES", "load"]
 
-FAMILIES = ("creation", "elementwise", "indexing", "linear_algebra", "manipulate", "nn", "reduction", "scatter")
+FAMILIES = (
+    "convolution", "creation", "elementwise", "embedding_bag", "indexing", "linear_algebra", "manipulate", "nn", "pooling",
+    "reduction", "scatter",
+)  # fmt: skip
 
 
 def load() -> None:

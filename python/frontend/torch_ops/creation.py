@@ -9,6 +9,7 @@ import numpy as np
 
 from ...dialect import ops
 from ...dialect.bindings import ir
+from ...dialect.elements import from_numpy, to_numpy
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_float
 from ...dialect.struct_info import TensorInfo
@@ -105,3 +106,11 @@ def table(values: np.ndarray[Any, Any], dtype: ir.Type) -> ir.Value:
 def _triangle(op: TorchOp) -> ir.Value:
     op_class = ops.Tril if op.key == "aten.tril" else ops.Triu
     return emit(op_class, op.tensor(0), k=op.integer(1, "diagonal", 0))
+
+
+@handles("vtensor.literal")
+def _literal(op: TorchOp) -> ir.Value:
+    """A small tensor that is written into the program; signed integers are signless here."""
+    array = to_numpy(op.op.attributes["value"])
+    type_ = ir.RankedTensorType.get(list(array.shape), op.dtype)
+    return emit(ops.Constant, value=from_numpy(array, type_))

@@ -9,9 +9,23 @@ import numpy as np
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.inference import boolean
+from ...dialect.inference import boolean, normalize_axis
 from ...dialect.symbolic import Dim, Expr
-from ..emit import broadcast, cast, concat, emit, expand, full, info_of, integer, permute, slice_axis, squeeze, unsqueeze
+from ..emit import (
+    broadcast,
+    cast,
+    concat,
+    emit,
+    expand,
+    full,
+    info_of,
+    integer,
+    permute,
+    reshape,
+    slice_axis,
+    squeeze,
+    unsqueeze,
+)
 from ..ranges import at_least, at_most
 from ..torch_op import TorchOp, handles
 from .creation import sequence, table
@@ -78,6 +92,41 @@ def _select(op: TorchOp) -> ir.Value:
     if not at_least(index, 0, ranges) or not at_most(index - size, -1, ranges):
         raise RelaxError(f"expected an index that always lies inside of {size}, got {index}")
     return squeeze(slice_axis(x, axis, index, index + 1), axis)
+
+
+@handles("aten.diagonal")
+def _diagonal(op: TorchOp) -> ir.Value:
+    """Every ``columns + 1``-th element of the two dimensions joined, which come last."""
+    x, offset = op.tensor(0), op.integer(1, "offset", 0)
+    rank = info_of(x).rank
+    axes = [normalize_axis(op.integer(i, "axis", i - 2), rank) for i in (2, 3)]
+    x = permute(x, [*(a for a in range(rank) if a not in axes), *axes])
+    *batch, rows, columns = info_of(x).shape
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise RelaxError(f"expected a diagonal of dimensions of known size, got {rows} and {columns}")
+    count = min(rows + min(offset, 0), columns - max(offset, 0))
+    if count <= 0:
+        return full(0, op.dtype, (*batch, 0))
+    flat = reshape(x, (*batch, rows * columns))
+    begin, step = max(offset, 0) + max(-offset, 0) * columns, columns + 1
+    return slice_axis(flat, rank - 2, begin, begin + (count - 1) * step + 1, step)
+
+
+@handles("aten.unfold")
+def _unfold(op: TorchOp) -> ir.Value:
+    """Overlapping windows along a dimension; what is in a window comes last."""
+    x, size, step = op.tensor(0), op.integer(2, "window"), op.integer(3, "step")
+    x = x if info_of(x).rank else reshape(x, (1,))
+    rank = info_of(x).rank
+    axis = op.axis(1, rank)
+    length = info_of(x).shape[axis]
+    if length is None:
+        raise RelaxError("expected windows of a dimension whose size is known or symbolic")
+    count = (length - size) // step + 1
+    begins, within = sequence(0, count * step, step, integer()), sequence(0, size, 1, integer())
+    places = emit(ops.Add, unsqueeze(begins, 1), unsqueeze(within, 0))
+    windows = permute(emit(ops.Take, x, places, axis=axis), [a for a in range(rank + 1) if a != axis + 1] + [axis + 1])
+    return windows if op.info.rank == rank + 1 else reshape(windows, op.info.shape)
 
 
 @handles("aten.diff")

@@ -31,6 +31,14 @@ def _addmm(op: TorchOp) -> ir.Value:
     return product if beta == 0 else emit(ops.Add, product, _times(op.tensor(0), beta))
 
 
+@handles("aten.addbmm")
+def _addbmm(op: TorchOp) -> ir.Value:
+    """The products of a batch, added up."""
+    beta, alpha = op.number(3, 1), op.number(4, 1)
+    product = _times(emit(ops.Sum, emit(ops.MatMul, op.tensor(1), op.tensor(2)), axis=[0]), alpha)
+    return product if beta == 0 else emit(ops.Add, product, _times(op.tensor(0), beta))
+
+
 def _times(value: ir.Value, factor: float) -> ir.Value:
     return value if factor == 1 else emit(ops.Multiply, value, full(factor, info_of(value).dtype))
 
@@ -38,3 +46,14 @@ def _times(value: ir.Value, factor: float) -> ir.Value:
 @handles("aten.outer")
 def _outer(op: TorchOp) -> ir.Value:
     return emit(ops.Multiply, unsqueeze(op.value_in(0, op.dtype), 1), unsqueeze(op.value_in(1, op.dtype), 0))
+
+
+@handles("aten._trilinear")
+def _trilinear(op: TorchOp) -> ir.Value:
+    """The product of three tensors that broadcast along given dimensions, summed along others; torch writes bilinear so."""
+    product = None
+    for i in range(3):
+        factor = unsqueeze(cast(op.tensor(i), op.dtype), *op.number(3 + i))
+        product = factor if product is None else emit(ops.Multiply, product, factor)
+    assert product is not None
+    return emit(ops.Sum, product, axis=op.number(6)) if op.number(6) else product

@@ -1,9 +1,8 @@
-"""torch ops of neural networks: normalisations, attention, convolution and pooling."""
+"""torch ops of neural networks: normalisations and attention."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,10 +10,9 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean
-from ...dialect.op import EffectOp
 from ...dialect.symbolic import Dim
 from ..emit import cast, emit, expand, full, info_of, reshape, squeeze, unsqueeze
-from ..torch_op import TorchOp, UnmappedError, handles
+from ..torch_op import TorchOp, handles
 
 
 @handles("aten.layer_norm", "aten.native_layer_norm")
@@ -90,10 +88,6 @@ def _group_norm(op: TorchOp) -> list[ir.Value | None]:
     return [reshape(result, info.shape), None, None][: len(op.results)]
 
 
-def _per_channel(value: ir.Value, positions: int) -> ir.Value:
-    return unsqueeze(value, *range(1, positions + 1))
-
-
 @handles("aten.scaled_dot_product_attention")
 def _attention(op: TorchOp) -> ir.Value:
     mask, dropout = op.optional(3), op.number(4, 0.0)
@@ -167,90 +161,3 @@ def _zero_where_nothing_is_seen(op: TorchOp, result: ir.Value, mask: ir.Value | 
         largest = emit(ops.Max, mask, axis=[rank - 1], keepdims=True)
         seen = emit(ops.Greater, largest, full(float("-inf"), info_of(mask).dtype))
     return emit(ops.Where, seen, result, full(0, info_of(result).dtype))
-
-
-@handles("aten.conv2d", "aten.conv1d", "aten.conv2d.padding", "aten.conv1d.padding", "aten.convolution")
-def _convolution(op: TorchOp) -> ir.Value:
-    x, weight, bias = op.tensor(0), op.tensor(1), op.optional(2)
-    groups = op.integer(8 if op.key == "aten.convolution" else 6, "number of groups", 1)
-    if op.key == "aten.convolution" and op.number(6):
-        raise UnmappedError("no relax form of transposed convolution")
-    spatial = info_of(weight).rank - 2
-    if spatial not in (1, 2):
-        raise UnmappedError(f"no relax form of convolution in {spatial} dimensions")
-    batched = info_of(x).rank == spatial + 2
-    x = x if batched else unsqueeze(x, 0)
-    strides, dilation = (_several(op.number(i, 1), spatial) for i in (3, 5))
-    padding = _conv_padding(op.number(4, 0), weight, dilation, spatial)
-    result = _convolve(x, weight, strides, padding, dilation, groups)
-    if bias is not None:
-        result = emit(ops.Add, result, _per_channel(bias, spatial))
-    return result if batched else squeeze(result, 0)
-
-
-def _convolve(
-    x: ir.Value, weight: ir.Value, strides: list[int], padding: list[tuple[int, int]], dilation: list[int], groups: int
-) -> ir.Value:
-    """A convolution in one dimension is one in two over a single row."""
-    row = len(strides) == 1
-    if row:
-        x, weight = unsqueeze(x, 2), unsqueeze(weight, 2)
-        strides, padding, dilation = [1, *strides], [(0, 0), *padding], [1, *dilation]
-    (top, bottom), (left, right) = padding
-    result = emit(
-        ops.Conv2D, x, weight, strides=strides, padding=[top, left, bottom, right], dilation=dilation, groups=groups
-    )  # fmt: skip
-    return squeeze(result, 2) if row else result
-
-
-def _conv_padding(given: object, weight: ir.Value, dilation: Sequence[int], spatial: int) -> list[tuple[int, int]]:
-    if given == "valid":
-        return [(0, 0)] * spatial
-    if given == "same":
-        totals = [d * (k - 1) for d, k in zip(dilation, _several(list(info_of(weight).shape[2:]), spatial), strict=True)]
-        return [(t // 2, t - t // 2) for t in totals]
-    return [(p, p) for p in _several(given, spatial)]
-
-
-def _several(given: object, count: int) -> list[int]:
-    """One number for all dimensions, or one each."""
-    values: list[Any] = list(given) if isinstance(given, list) else [given]
-    values = values * count if len(values) == 1 else values
-    if len(values) != count or not all(isinstance(v, int) for v in values):
-        raise RelaxError(f"expected {count} constant integers, got {given}")
-    return values
-
-
-@handles("aten.max_pool2d", "aten.max_pool2d_with_indices")
-def _max_pool(op: TorchOp) -> list[ir.Value | None]:
-    dilation = _several(op.number(4, 1), 2)
-    result = _pool(op, ops.MaxPool2D, ceil_mode=bool(op.number(5, False)), dilation=dilation)
-    return [result, None][: len(op.results)]
-
-
-@handles("aten.avg_pool2d")
-def _avg_pool(op: TorchOp) -> ir.Value:
-    if op.number(6) is not None:
-        raise UnmappedError("no relax form of average pooling with its own divisor")
-    return _pool(op, ops.AvgPool2D, ceil_mode=bool(op.number(4, False)), count_include_pad=bool(op.number(5, True)))
-
-
-def _pool(op: TorchOp, op_class: type[EffectOp], **attrs: object) -> ir.Value:
-    x = op.tensor(0)
-    size = _several(op.number(1), 2)
-    strides = size if op.number(2, []) == [] else _several(op.number(2), 2)
-    (vertical, horizontal) = _several(op.number(3, 0), 2)
-    batched = info_of(x).rank == 4
-    x = x if batched else unsqueeze(x, 0)
-    padding = [vertical, horizontal, vertical, horizontal]
-    result = emit(op_class, x, pool_size=size, strides=strides, padding=padding, **attrs)
-    return result if batched else squeeze(result, 0)
-
-
-@handles("aten.adaptive_avg_pool2d", "aten._adaptive_avg_pool2d")
-def _adaptive_pool(op: TorchOp) -> ir.Value:
-    x = op.tensor(0)
-    batched = info_of(x).rank == 4
-    x = x if batched else unsqueeze(x, 0)
-    result = emit(ops.AdaptiveAvgPool2D, x, output_size=_several(op.number(1), 2))
-    return result if batched else squeeze(result, 0)
