@@ -22,8 +22,8 @@ after (bodies shortened)::
 One walk: an op of the dialect is replaced by what its lowering emits; every other op keeps its place and gets the new values as
 operands. Types change everywhere as :mod:`.dtypes` says. An op of another dialect that computes on ``i1`` tensors (linalg from
 elsewhere) keeps doing so: its operands and results are converted around it. Loops carry tensors in place. Private functions
-are added for matrix products and attention; failed run-time checks call ``@relax_check(i1, i64)`` with the number of a message
-in the module's ``relax.checks``.
+are added for matrix products and attention; failed run-time checks, ``cf.assert`` among them, call ``@relax_check(i1, i64)``
+with the number of a message in the module's ``relax.checks``.
 """
 
 from __future__ import annotations
@@ -245,6 +245,10 @@ class _Converter:
         """An op of another dialect: new operands, new types where it only passes tensors on."""
         if op.name == "arith.constant" and is_tensor(op.results[0]):
             self.tensors[op.results[0]] = constant_tensor(op.attributes["value"])
+            self.lowered.append(op)
+            return
+        if op.name == "cf.assert":
+            self.builder.check(op.operands[0], ir.StringAttr(op.attributes["msg"]).value)
             self.lowered.append(op)
             return
         carrier = op.name.startswith(_CARRIERS)

@@ -121,13 +121,22 @@ def import_graph(
         try:
             function = importer.import_program(view, func_name=entry, import_symbolic_shape_expressions=True)
         except _IMPORT_ERRORS as error:
-            raise RelaxError(f"torch-mlir cannot import the program: {_first_line(error)}") from error
+            raise RelaxError(
+                f"torch-mlir cannot import the program: {_first_line(error)}{_named_by(error, program, placeholders)}"
+            ) from error
         function.attributes["arg_attrs"] = _named((a.kind, a.name) for a in program.arguments)
         function.attributes["res_attrs"] = _named((r.kind, r.name) for r in program.results)
         if program.state:
             with function.location:
                 function.attributes[STATE] = ir.DictAttr.get({n: first_value(t) for n, t in program.state.items()})
     return importer.module
+
+
+def _named_by(error: Exception, program: Program, placeholders: Mapping[str, torch.fx.Node]) -> str:
+    """The argument of the dtype that an error names."""
+    dtypes = {a.name: getattr(placeholders[a.node].meta.get("val"), "dtype", None) for a in program.arguments}
+    found = [name for name, dtype in dtypes.items() if dtype is not None and str(dtype) in str(error)]
+    return f" of '{found[0]}'" if found else ""
 
 
 def _output(result: Returned) -> TensorArgument | ConstantArgument:
@@ -241,7 +250,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             "torch.operator",
             results=found,
             attributes={
-                "name": ir.StringAttr.get(f"torch.{operator_name(node.target)}"),
+                "name": ir.StringAttr.get(f"torch.{_operator_of(node)}"),
                 "relax.reason": ir.StringAttr.get(_first_line(error)),
             },
             loc=location,
@@ -324,6 +333,12 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
 
 def _first_line(error: Exception) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _operator_of(node: torch.fx.Node) -> str:
+    """The operator's name; that of the inner one for an operator with effects, which torch wraps."""
+    is_wrapped = node.target is torch.ops.higher_order.with_effects
+    return operator_name(node.args[1] if is_wrapped else node.target)
 
 
 def operator_name(target: Any) -> str:

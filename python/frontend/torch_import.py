@@ -30,17 +30,21 @@ def from_torch(exported_program: ExportedProgram | Mapping[str, ExportedProgram]
     executable keeps them between calls. An input that the model changes comes back as an additional result.
 
     A mapping of programs, of one model in several uses, gives one module with a function for each, under the mapping's names.
-    They share weights and state by name; a constant of one that another lacks goes by ``<function>/<name>``.
+    They share weights and state by name, or by memory where names differ; what one of them changes is state in all. A constant
+    of one that another lacks goes by ``<function>/<name>``.
 
-    An operator without a relax form becomes a private function ``@aten_<operator>_<number>`` that torch-mlir lowered to linalg.
-    Such a module compiles; :func:`relaxir.evaluate` refuses it, as it knows relax ops only.
+    An operator without a relax form becomes a private function ``@aten_<operator>_<number>`` that torch-mlir lowered to linalg,
+    where that is known to agree with torch. Such a module compiles; :func:`relaxir.evaluate` refuses it, as it knows relax ops
+    only.
 
-    Nothing is read from the weights: a program exported on the ``meta`` device works as well. State there starts from zero.
+    Nothing is read from the weights: a program exported on the ``meta`` device or under ``FakeTensorMode`` works as well, with
+    weights tied where they are one tensor. State there starts from zero.
 
     Raises:
         RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have
-            neither a relax form nor a lowering in torch-mlir (one error for all of them, with count, source lines and module
-            paths); a tensor holds complex numbers; programs have different weights of one name.
+            neither a relax form nor a trusted lowering in torch-mlir (one error for all of them, with count, source lines and
+            module paths); a tensor holds complex numbers; programs have different weights of one name; state shares a part of
+            its memory with another tensor.
     """
     programs = _named_programs(exported_program)
     from . import torch_graph

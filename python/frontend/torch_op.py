@@ -93,7 +93,7 @@ class Values:
     def _evaluate(self, value: ir.Value) -> Any:
         if isinstance(value, ir.BlockArgument):
             raise RelaxError("expected a number known at import, got an argument")
-        op = value.owner
+        op = value.owner.operation  # torch.operator has an attribute of that name, which its view shows instead
         name = op.name
         if name == "torch.constant.none":
             return None
@@ -189,7 +189,7 @@ class TorchOp:
         value = self.operands[index]
         if value in self.values.lists:
             return self.values.lists[value]
-        owner = None if isinstance(value, ir.BlockArgument) else value.owner
+        owner = None if isinstance(value, ir.BlockArgument) else value.owner.operation
         if owner is None or owner.name != "torch.prim.ListConstruct":
             raise RelaxError(f"expected a list of tensors as operand {index}")
         return [self.values.tensors.get(v) for v in owner.operands]

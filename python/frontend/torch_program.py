@@ -96,6 +96,8 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
             constants[spec.arg.name] = spec.arg.value
         elif spec.kind is InputKind.USER_INPUT:
             inputs.append(Argument("input", names[spec.arg.name], _tensor_node(spec, names[spec.arg.name])))
+        elif spec.kind is InputKind.TOKEN:
+            continue  # of an operator with effects, which has no relax form and is reported with all others
         elif spec.kind not in WEIGHT_KINDS:
             raise RelaxError(f"expected inputs that are tensors, got '{spec.arg.name}' ({spec.kind.name.lower()})")
         else:
@@ -163,7 +165,7 @@ def _results(program: ExportedProgram, names: dict[str, str], called: Mapping[st
     user = [s for s in specs if s.kind is OutputKind.USER_OUTPUT]
     paths = _output_names(program, len(user))
     outputs = [_returned(s, name) for s, name in zip(user, paths, strict=True)]
-    changed = [_changed(s, names, called) for s in specs if s.kind is not OutputKind.USER_OUTPUT]
+    changed = [_changed(s, names, called) for s in specs if s.kind not in (OutputKind.USER_OUTPUT, OutputKind.TOKEN)]
     return [o for o in outputs if o is not None] + sorted(changed, key=lambda r: r.kind)
 
 

@@ -28,7 +28,7 @@ from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
 from .emit import full, info_of, match
 from .torch_op import HANDLERS, KIND, TorchOp, UnmappedError, Values, number_dtype, op_key
-from .torch_outline import Outliner
+from .torch_outline import Outliner, UntrustedError
 from .torch_report import Report
 from .torch_types import is_number, is_tensor_list
 
@@ -38,6 +38,10 @@ torch_ops.load()
 
 #: Function attribute: smallest and largest value of each symbolic dimension, ``{seq = [1, 512]}``; no second: no bound.
 SYMBOL_RANGES = "relax.symbol_ranges"
+
+#: What ends a use of an operator that its handler did not think of, symbolic sizes for example; Python's words say nothing.
+_PYTHON_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+_UNFORESEEN = "no relax form of these operands"
 
 _WEIGHTS = ("param", "buffer", "constant")
 _Bound = ir.Value | list[ir.Value | None] | None
@@ -134,8 +138,9 @@ class _Function:
             return
         try:
             results = self._handled(op)
-        except RelaxError as error:
-            self.report.add(op_key(op), error.args[0], op.location)
+        except (RelaxError, *_PYTHON_ERRORS) as error:
+            reason = error.args[0] if isinstance(error, RelaxError) else _UNFORESEEN
+            self.report.add(op_key(op), reason, op.location)
             results = [self._stand_in(r) for r in op.results]
         for torch_value, value in zip(op.results, results, strict=True):
             self._bind(torch_value, value)
@@ -157,12 +162,17 @@ class _Function:
             raise UnmappedError(_reason(op.op))
         try:
             return handler(op)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise RelaxError(f"no relax form of these operands ({type(error).__name__}: {error})") from error
+        except _PYTHON_ERRORS as error:
+            raise UnmappedError(_UNFORESEEN) from error
 
     def _outlined(self, op: TorchOp, unmapped: UnmappedError) -> list[ir.Value]:
         """What torch-mlir makes of an op; where it has nothing, the reason is why the map has nothing either."""
-        found = self.outliner.call(op)
+        try:
+            found = self.outliner.call(op)
+        except UntrustedError:
+            if op.key in HANDLERS:
+                raise unmapped from None
+            raise
         if found is None:
             raise unmapped
         return found
@@ -171,7 +181,7 @@ class _Function:
         declared = op.results[index]
         if value is not None and declared is not None:
             return _as_declared(value, declared)
-        if _is_used(op.op.results[index]):
+        if any(use.owner.operation.name != "torch.bind_symbolic_shape" for use in op.op.results[index].uses):
             raise RelaxError(f"expected result {index} to be unused, it has no relax form")
         return None
 

@@ -305,9 +305,9 @@ def test_every_unsupported_operator_is_listed_with_line_and_module():
     text = str(caught.value)
     assert "got 3 that cannot be imported" in text
     assert re.search(
-        r"2 x aten\.sort[\w.]*: no relax form\n +at \S+test_torch_import\.py:\d+ in layers\.0\n +at \S+ in layers\.1", text
+        r"2 x aten\.sort[\w.]*: no relax form, .*\n +at \S+test_torch_import\.py:\d+ in layers\.0\n +at \S+ in layers\.1", text
     )
-    assert re.search(r"1 x aten\.topk: no relax form\n +at \S+test_torch_import\.py:\d+\n", text)
+    assert re.search(r"1 x aten\.topk: no relax form, .*\n +at \S+test_torch_import\.py:\d+\n", text)
     assert "1 x higher_order.cond: no relax form of a higher-order operator" in text
     assert re.search(r"test_torch_import\.py:\d+$", caught.value.location)
 

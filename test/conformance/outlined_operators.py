@@ -1,0 +1,190 @@
+"""Writes python/frontend/outlined_operators.py: which operators agree with torch when torch-mlir lowers them.
+
+    .venv/bin/pip install expecttest            # torch's OpInfo samples need it
+    .venv/bin/python test/conformance/outlined_operators.py [OPINFO NAME ...]
+
+Every sample of torch's OpInfo database that takes an operator through torch-mlir is exported with known and with symbolic
+sizes, imported, compiled, run, and compared with eager torch. What differs once, is refused by the compiler or crashes is left
+out. With names, only those are gone through and the result is printed. A full run takes half an hour of one core.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import Dim
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree as pytree
+
+import relaxir
+from relaxir.frontend import torch_outline
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "python" / "frontend" / "outlined_operators.py"
+
+#: dtype, samples of known sizes, samples of symbolic sizes.
+DTYPES = [(torch.float32, 12, 4), (torch.float64, 4, 2), (torch.float16, 4, 2), (torch.bfloat16, 4, 2), (torch.int64, 4, 2),
+          (torch.int32, 4, 2), (torch.int16, 2, 1), (torch.int8, 2, 1)]  # fmt: skip
+
+#: As torch.testing has them, but for sums in another order.
+TOLERANCE = {
+    torch.float32: (1e-5, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.float16: (2e-3, 2e-3),
+    torch.bfloat16: (2e-2, 2e-2),
+}
+
+#: Seconds for one sample.
+LIMIT = 120
+
+Use = tuple[str, str, bool]
+
+
+class Sample(torch.nn.Module):
+    """An OpInfo sample as a function of its tensors."""
+
+    def __init__(self, op: Any, sample: Any):
+        super().__init__()
+        leaves, self.spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+        self.op = op
+        self.fixed = [None if isinstance(x, torch.Tensor) else x for x in leaves]
+        self.is_tensor = [isinstance(x, torch.Tensor) for x in leaves]
+        self.tensors = tuple(x for x in leaves if isinstance(x, torch.Tensor))
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        given = iter(tensors)
+        leaves = [next(given) if is_tensor else x for is_tensor, x in zip(self.is_tensor, self.fixed, strict=True)]
+        first, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return self.op(first, *args, **kwargs)
+
+
+def uses_of(sample: Sample, symbolic: bool) -> tuple[list[Use], str]:
+    """What goes through torch-mlir, and why it is not right; empty when it is."""
+    found: list[Use] = []
+
+    def note(key: str, dtypes: frozenset[str], is_static: bool) -> None:
+        found.append((key, "+".join(sorted(dtypes)), is_static))
+
+    torch_outline.untrusted = note
+    dims = tuple({i: Dim.AUTO for i, size in enumerate(t.shape) if size > 1} for t in sample.tensors)
+    with torch.no_grad():
+        try:
+            wanted = sample(*[t.clone() for t in sample.tensors])
+            program = torch.export.export(sample.eval(), sample.tensors, dynamic_shapes=(dims,) if symbolic else None)
+        except Exception:  # what torch cannot export says nothing about the lowering
+            return [], ""
+        try:
+            module = relaxir.from_torch(program)
+            if not found:
+                return [], ""
+            return found, difference(wanted, run(module, program, sample.tensors))
+        except relaxir.RelaxError as error:
+            return found, str(error)
+
+
+def run(module: relaxir.Module, program: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    executable = relaxir.compile(module, cache=False)
+    constants = {n: t for n, t in program.constants.items() if isinstance(t, torch.Tensor)}
+    return executable.bind(executable.prepare(constants))(*tensors)
+
+
+def difference(wanted: Any, got: Any) -> str:
+    left = [x for x in pytree.tree_leaves(wanted) if isinstance(x, torch.Tensor)]
+    right = [torch.as_tensor(x) for x in pytree.tree_leaves(got)]
+    try:
+        assert len(left) == len(right), f"{len(right)} results"
+        for a, b in zip(left, right, strict=True):
+            rtol, atol = TOLERANCE.get(a.dtype, (0, 0))
+            torch.testing.assert_close(b, a, rtol=rtol, atol=atol, equal_nan=True, check_stride=False)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def samples(position: int) -> Iterator[tuple[Sample, bool]]:
+    op = op_db[position]
+    for dtype, known, symbolic in DTYPES:
+        if dtype not in op.supported_dtypes("cpu"):
+            continue
+        torch.manual_seed(0)
+        for i, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=False)):
+            if i >= known:
+                break
+            yield Sample(op.get_op(), sample), False
+            if i < symbolic:
+                yield Sample(op.get_op(), sample), True
+
+
+def go_through(position: int, path: str) -> None:
+    """One OpInfo, in this process; a line of JSON for each sample, written before a crash can lose it."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    outlined = 0
+    with Path(path).open("a") as out:
+        for count, (sample, symbolic) in enumerate(samples(position)):
+            if count >= 6 and not outlined:
+                return  # nothing of this operator goes through torch-mlir
+            signal.alarm(LIMIT)
+            uses, why = uses_of(sample, symbolic)
+            signal.alarm(0)
+            outlined += bool(uses)
+            print(json.dumps([uses, why]), file=out, flush=True)
+
+
+def collect(names: Sequence[str]) -> tuple[set[Use], dict[Use, str]]:
+    """The uses that were right, and those that were not, with the first reason."""
+    right: set[Use] = set()
+    wrong: dict[Use, str] = {}
+    for position, op in enumerate(op_db):
+        if names and op.name not in names:
+            continue
+        with tempfile.NamedTemporaryFile("r") as file:
+            subprocess.run([sys.executable, __file__, "--one", str(position), file.name], check=False, capture_output=True)
+            for line in file:
+                uses, why = json.loads(line)
+                for use in map(tuple, uses):
+                    right.add(use)
+                    if why:
+                        wrong.setdefault(use, f"{op.name}: {why.strip().splitlines()[0]}")
+    return right - wrong.keys(), wrong
+
+
+def text(right: set[Use]) -> str:
+    """The table's source."""
+    lines = TABLE.read_text().partition("#: What follows is written")[0].rstrip() + "\n\n\n"
+    lines += "#: What follows is written by test/conformance/outlined_operators.py.\n"
+    for name, is_static in (("KNOWN_SIZES", True), ("SYMBOLIC_SIZES", False)):
+        chosen = sorted({key for key, _, static in right if static == is_static})
+        lines += f"{name}: dict[str, str] = {{\n"
+        for key in chosen:
+            dtypes = " ".join(sorted(d for k, d, static in right if (k, static) == (key, is_static)))
+            lines += f'    "{key}": "{dtypes}",\n'
+        lines += "}\n"
+    return lines
+
+
+def main(names: Sequence[str]) -> None:
+    right, wrong = collect(names)
+    for use, why in sorted(wrong.items()):
+        print(*use, why, file=sys.stderr)
+    if names:
+        print(text(right))
+    else:
+        TABLE.write_text(text(right))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        go_through(int(sys.argv[2]), sys.argv[3])
+    else:
+        main(sys.argv[1:])

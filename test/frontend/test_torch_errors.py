@@ -1,0 +1,85 @@
+"""What cannot be imported is one RelaxError that names every operator with the user's line, in words of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.export import Dim  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import relaxir  # noqa: E402
+from relaxir import RelaxError  # noqa: E402
+from relaxir.frontend.torch_op import HANDLERS  # noqa: E402
+from support import models  # noqa: E402
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def refusal(function, *args, dynamic=None):
+    with torch.no_grad(), models.quiet():
+        program = torch.export.export(Function(function).eval(), args, dynamic_shapes=dynamic)
+    with pytest.raises(RelaxError) as caught:
+        relaxir.from_torch(program)
+    return caught.value
+
+
+UNKNOWN = "no relax form, and no lowering of torch-mlir that is known to agree with torch"
+
+REFUSED = {
+    "complex results": (torch.fft.rfft, {"aten._fft_r2c: expected tensors of real numbers, got complex<f32>"}),
+    "complex in between": (lambda x: torch.fft.irfft(torch.fft.rfft(x)), {"aten._fft_r2c: expected tensors of real numbers"}),
+    "tokens of effects": (torch.linalg.inv, {
+        "aten.linalg_inv_ex: no relax form", "aten._linalg_check_errors: no relax form of a higher-order operator",
+    }),
+    "sparse": (lambda x: x.to_sparse().to_dense(), {"aten._to_sparse: no relax form"}),
+    "numbers of tensors": (lambda x: x * x.sum().item(), {"expected a number known at import, got one computed by aten.Float"}),
+    "control flow": (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), {"higher_order.cond: no relax form of a"}),
+    "two at once": (lambda x: torch.nonzero(torch.cumprod(x, 0)), {f"aten.nonzero: {UNKNOWN}", f"aten.cumprod: {UNKNOWN}"}),
+    "no dimensions": (lambda x: torch.nonzero(x.sum()), {f"aten.nonzero: {UNKNOWN}"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_operators_are_named_with_the_line(name):
+    function, reasons = REFUSED[name]
+    error = refusal(lambda x: function(x) if name else x, torch.randn(4, 4))
+    assert all(reason in str(error) for reason in reasons), str(error)
+    assert "test_torch_errors.py" in error.location
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: functional.pad(x, (x.shape[2], 1)),
+        lambda x: functional.interpolate(x, size=(7, 9), mode="bilinear"),
+        lambda x: functional.interpolate(x, scale_factor=2, mode="bicubic"),
+        lambda x: torch.roll(x, 1, 2),
+    ],
+)
+def test_symbolic_sizes_that_an_operator_does_not_take_are_told_in_words_of_ours(function):
+    error = refusal(function, torch.randn(1, 2, 4, 8), dynamic=(({2: Dim.AUTO, 3: Dim.AUTO},),))
+    assert not any(word in str(error) for word in ("Error", "argument", "NoneType", "object")), str(error)
+    assert "test_torch_errors.py" in error.location
+
+
+def test_what_a_handler_did_not_think_of_is_no_python_error(monkeypatch):
+    def thoughtless(op):
+        raise AttributeError("'NoneType' object has no attribute 'shape'")
+
+    monkeypatch.setitem(HANDLERS, "aten.relu", thoughtless)
+    assert "1 x aten.relu: no relax form of these operands\n" in str(refusal(torch.relu, torch.randn(3)))
+
+
+def test_a_dtype_that_torch_mlir_lacks_is_named_with_its_argument():
+    error = refusal(lambda x: x.float(), torch.tensor([1, 2], dtype=torch.uint16))
+    assert str(error) == "torch-mlir cannot import the program: torch.uint16 of 'args_0'"
