@@ -23,7 +23,7 @@ from support.emulation import compile_for, runs_natively
 from support.number_grid import grid
 
 MORE = int(os.environ.get("RELAXIR_NUMBERS", "0"))
-COUNT = 10_000 if MORE else 400
+COUNT = 2000 if MORE else 400
 DTYPES = (*FLOATS, *INTEGERS, "i1")
 #: A piece is shorter than a vector of any processor, or ends with a part of one.
 PIECES = (1, 7, 19)
