@@ -365,6 +365,9 @@ def _check_types(cls: type[EffectOp], op: ir.OpView) -> None:
         _check_results(_as_list(cls.infer(operands, attrs)), results)
     if cls.check is not None:
         cls.check(operands, results, attrs)
+    for info in (*operands, *results):
+        if info is not None and not isinstance(info.dtype, ir.IntegerType | ir.FloatType):
+            raise RelaxError(f"expected tensors of integers or floats, got tensor<{info}>")
 
 
 def _check_devices(op: ir.OpView, devices: list[str], same: bool) -> None:

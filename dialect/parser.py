@@ -18,6 +18,8 @@ MAX_NESTING = 500
 
 #: What a bytecode file begins with. Bytecode is refused: LLVM does not harden its reader against hostile input.
 _BYTECODE = b"ML\xefR"
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_HIGH_ESCAPE, _ESCAPE = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]"), re.compile(rb"\\(?:\\|([0-9A-Fa-f]{2}))")
 # Strings, comments and operators, in which brackets do not nest. Takes a tenth of the parser's own time.
 _NOT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=')
 
@@ -32,10 +34,12 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
 
     Raises:
         DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.
-        RelaxError: this is no text: bytecode, not UTF-8, or brackets nested deeper than ``MAX_NESTING``.
+        RelaxError: this is no text: bytecode, not UTF-8, strings with escapes that are none, or brackets nested deeper than
+            ``MAX_NESTING``.
     """
     text = _decoded(text, source_name)
     _check_nesting(text, source_name)
+    _check_escapes(text, source_name)
     with context or ir.Context.current:
         try:
             module = ir.Module.parse(text)
@@ -68,6 +72,18 @@ def _check_nesting(text: str, source_name: str) -> None:
     depth = _depth(_NOT_BRACKETS.sub(b"", raw))
     if depth > MAX_NESTING:
         raise RelaxError(f"expected at most {MAX_NESTING} levels of nesting, got {depth}", source_name)
+
+
+def _check_escapes(text: str, source_name: str) -> None:
+    """Refuses strings whose escapes (``"\\F0"``) are no UTF-8: the bindings cannot hand them to Python."""
+    if not _HIGH_ESCAPE.search(text):
+        return
+    for string in _STRING.findall(text):
+        raw = _ESCAPE.sub(lambda m: bytes([int(m[1] or b"5C", 16)]), string.encode())
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            raise RelaxError(f"expected strings in UTF-8, got {string[:80]}", source_name) from None
 
 
 def _depth(raw: bytes) -> int:

@@ -289,3 +289,11 @@ module attributes {relax.vdevices = "cpu:0"} {
     return
   }
 }
+
+// -----
+
+func.func @index_tensors(%x: tensor<4xindex>) {
+  // expected-error @+1 {{'relax.flip' op expected tensors of integers or floats, got tensor<4xindex>}}
+  %0 = "relax.flip"(%x) {axis = 0 : i64} : (tensor<4xindex>) -> tensor<4xindex>
+  return
+}

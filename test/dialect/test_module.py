@@ -132,6 +132,7 @@ def test_unwritable_place(tmp_path: Path):
         (b"ML\xefR\x06more", "f.mlir: expected MLIR text, got MLIR bytecode"),
         (b"module {\xff}", "f.mlir: expected UTF-8 text, got the byte 0xff at 8"),
         ("module {\ud800}", "f.mlir: expected text without surrogates"),
+        (r'module @"a\\" attributes {b = "\"\F0\9F"} {}', r'f.mlir: expected strings in UTF-8, got "\"\F0\9F"'),
         (3, "expected MLIR text, got int"),
         ("module {\n" * 3000 + "}" * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
         ("[ -> " * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
