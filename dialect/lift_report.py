@@ -27,6 +27,7 @@ class Reason(StrEnum):
     NOT_PURE = "not-pure"
     SPECULATION = "unsafe-in-branch"
     NOT_TENSOR = "not-a-tensor"
+    UNKNOWN_SHAPE = "unknown-shape"
     GROWTH = "growth-over-limit"
     TOTAL = "total-over-limit"
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from .bindings import func, ir
 from .conventions import SYMBOL_RANGES
-from .symbolic import Expr, evaluate, substitute, symbol
+from .symbolic import Dim, Expr, evaluate, substitute, symbol
 
-__all__ = ["Ranges", "is_at_most", "symbol_ranges"]
+__all__ = ["Ranges", "is_at_most", "is_positive", "symbol_ranges"]
 
 #: The least and the greatest value of a symbol; None is no limit.
 Ranges = Mapping[str, tuple[int, int | None]]
@@ -48,6 +48,18 @@ def is_at_most(small: int | Expr, large: int | Expr, ranges: Ranges | None = Non
     if isinstance(shifted, Expr) and all(factor >= 0 for _, factor in shifted.terms):
         return True
     return _holds_in_corners(difference, limits)
+
+
+def is_positive(dim: Dim, ranges: Ranges | None = None) -> bool:
+    """Whether a dimension is proven to be 1 or more; a symbol without a range is. True is a proof, False is none."""
+    if not isinstance(dim, Expr):
+        return dim is not None and dim >= 1
+    if not all(atom.isidentifier() for monomial, _ in dim.terms for atom in monomial):
+        return False
+    limits = {n: (ranges or {}).get(n, (_LEAST, None))[0] for n in dim.names}
+    shifted = substitute(dim, {n: symbol(n) + low for n, low in limits.items()})
+    terms = dict(shifted.terms) if isinstance(shifted, Expr) else {(): shifted or 0}
+    return terms.get((), 0) >= 1 and all(factor >= 0 for factor in terms.values())
 
 
 def _holds_in_corners(difference: Expr, limits: Ranges) -> bool:

@@ -27,7 +27,6 @@ from ..dialect.functions import (
 )
 from ..dialect.transform_rules import unmarked_transforms
 from .cpu.arena import ALIGNMENT, Arena
-from .cpu.loops import check_carried_shapes
 from .cpu.pipeline import compile_linalg
 from .linalg.convert import relax_to_linalg
 from .linalg.io import refuse_lazy_io
@@ -112,7 +111,6 @@ def compile_module(module: ir.Operation, target: Target, checked: bool = False) 
         signatures = [Signature.of(f) for f in entries]
         _check_state(signatures)
         _check_symbols([*signatures, *preparation.computations.values()])
-        check_carried_shapes(module)
         private = [f for f in functions(module) if is_private(f)]
         sizes = {s.name: SizeChecks.of(f, s, private) for f, s in zip(entries, signatures, strict=True)}
         relax_to_linalg(module, tile=target.matmul_tile[1])

@@ -58,8 +58,8 @@ def partition_transform(function: func.FuncOp) -> list[func.FuncOp]:
     assert block is not None
     module = function.operation.parent
     values, names, results = returned_values(function), full_argument_names(function), full_result_names(function)
-    dependencies = _Dependencies(block, values)
     order = OpOrder(Purity(CallGraph(module)), LazyCalls(module))
+    dependencies = _Dependencies(block, values, order)
     made: list[func.FuncOp] = []
     for positions in _steps(dependencies, values):
         outputs = [values[i] for i in positions]
@@ -98,12 +98,13 @@ class _Dependencies:
     Attributes:
         ops: all ops but the terminator.
         producer: the op that makes a value.
-        reads: the ops, and the block's arguments, that each needed op reads; None for an op that is not needed.
+        reads: the ops that each needed op needs, and the block's arguments that it reads; None for one that is not needed.
         sizes: bytes of the results of each op, and of each argument.
     """
 
-    def __init__(self, block: ir.Block, values: Iterable[ir.Value]):
+    def __init__(self, block: ir.Block, values: Iterable[ir.Value], order: OpOrder):
         self.ops = operations(block)[:-1]
+        self._before = order.edges(block)
         self.producer = {r: i for i, op in enumerate(self.ops) for r in op.results}
         self._argument: dict[ir.Value, int] = {a: i for i, a in enumerate(block.arguments)}
         self.reads: list[tuple[list[int], list[int]] | None] = [None] * len(self.ops)
@@ -134,6 +135,7 @@ class _Dependencies:
             return known
         values = dict.fromkeys(free_values(self.ops[i]))
         makers = dict.fromkeys(self.producer[v] for v in values if v in self.producer)
+        makers |= dict.fromkeys(self._before.get(i, ()))  # such as what defines a symbol that an op mentions
         return list(makers), [self._argument[v] for v in values if v in self._argument]
 
 

@@ -20,7 +20,7 @@ from ..functions import full_argument_names, name_of
 from ..lift_report import NotLifted, Reason
 from ..ops import MatchCast
 from ..purity import Purity
-from ..struct_info import is_tensor
+from ..struct_info import TensorInfo, is_tensor
 from ..symbol_uses import SymbolUses, bound_symbols, definers
 from ..traversal import blocks_of, free_values, is_unused, nested_operations, operations
 from .barriers import Barriers
@@ -43,6 +43,7 @@ class LiftPlan:
         kept_weights: weights that inference still reads as they are, in argument order.
         lifted: computed values that inference reads, in program order; all are tensors.
         declined: liftable ops that inference runs, the last first, and why.
+        casts: results of those that it runs for the symbols that they define.
     """
 
     weights: list[ir.Value]
@@ -51,6 +52,7 @@ class LiftPlan:
     kept_weights: list[ir.Value] = field(default_factory=list)
     lifted: list[ir.Value] = field(default_factory=list)
     declined: list[tuple[ir.Operation, Refusal]] = field(default_factory=list)
+    casts: set[ir.Value] = field(default_factory=set)
 
 
 class Lifting:
@@ -135,15 +137,32 @@ class LiftPlanner:
         self._runtime_symbols = self._mentioned(self._inputs)
         self._needs = _Needs()
         self._taken: set[str] | None = None
+        self._casts: set[ir.Value] = set()
         self._visit()
 
     def plan(self) -> LiftPlan:
         """What to lift. Calls that hide weight math are inlined already."""
         needs = self._needs.copy()
-        plan = LiftPlan(self._weights, self._ops, self._derived)
-        self._choose(plan, needs)
+        while True:
+            plan = LiftPlan(self._weights, self._ops, self._derived)
+            self._choose(plan, needs)
+            casts = self._defining_casts(needs)
+            if not casts:
+                break
+            self._casts.update(casts)
+            self._needs.values.update(casts)
+            needs = self._needs.copy()
+        plan.casts = set(self._casts)
         self._keep_symbols(plan, needs)
         return plan
+
+    def _defining_casts(self, needs: _Needs) -> list[ir.Value]:
+        """Casts that inference has to do as they name dimensions: of weights of a known size, no prepared one does."""
+        if not all(map(_is_static, self._weights)):
+            return []
+        missing = needs.symbols - self._bound_before  # another cast may come too late, or be in a branch
+        return [op.results[0] for op in self._ops if op.name in DEFINING_OPS
+                and op.results[0] not in needs.values and not missing.isdisjoint(self._defines(op))]  # fmt: skip
 
     def stays(self, plan: LiftPlan) -> list[NotLifted]:
         """All ops that read weights and are not lifted: those that cannot be, then those that are declined."""
@@ -280,7 +299,10 @@ class LiftPlanner:
 
     def _refusal(self, op: ir.Operation, wanted: list[ir.Value]) -> Refusal | None:
         other = next((r for r in wanted if not is_tensor(r)), None)
-        return self.policy.refusal(op, wanted) if other is None else (Reason.NOT_TENSOR, str(other.type))
+        if other is not None:
+            return Reason.NOT_TENSOR, str(other.type)
+        unknown = next((r for r in wanted if not _is_static(r)), None) if all(map(_is_static, self._weights)) else None
+        return self.policy.refusal(op, wanted) if unknown is None else (Reason.UNKNOWN_SHAPE, str(unknown.type))
 
     def _keep_symbols(self, plan: LiftPlan, needs: _Needs) -> None:
         """Where only a lifted value defined a symbol that inference mentions, some weight that defines it is kept as well."""
@@ -317,6 +339,11 @@ class _Needs:
 
     def copy(self) -> _Needs:
         return _Needs(set(self.values), set(self.symbols), set(self.cast_symbols))
+
+
+def _is_static(value: ir.Value) -> bool:
+    """Whether the type of a tensor says how large it is: of weights of a known size, what a cast hides of it does not count."""
+    return is_tensor(value) and all(isinstance(d, int) for d in TensorInfo.of(value).shape)
 
 
 def _keep_defining(values: list[ir.Value], kept: list[ir.Value], missing: set[str], known: set[str]) -> set[str]:

@@ -284,7 +284,7 @@ def _rewrite(
             said = policy.override(value)
             added.append(ir.DictAttr.get({} if said is None else {LIFT: ir.StringAttr.get(said)}))
         value.replace_all_uses_with(arguments[name])
-    erase_unused(plan.ops)
+    erase_unused(op for op in plan.ops if plan.casts.isdisjoint(op.results))
     _update_arguments(entry, plan, list(outputs), added)
     return outputs, lifted
 

@@ -22,6 +22,7 @@ from ...dialect.functions import body_of
 from ...dialect.index_math import emit_index
 from ...dialect.symbolic import Expr, require_bounded
 from ...dialect.traversal import operations
+from .ownership import take_ownership
 from .trace import SizeTracer
 
 __all__ = ["ALIGNMENT", "Arena", "plan_arena"]
@@ -77,7 +78,7 @@ def plan_arena(
     symbols: Mapping[str, ir.Value],
     reserved: int = 0,
 ) -> Arena:
-    """Replaces every allocation whose size the symbols determine; the others are freed after their last use.
+    """Replaces every allocation whose size the symbols determine; others are freed after their last use (:mod:`.ownership`).
 
     Args:
         function: an entry function on buffers.
@@ -91,13 +92,19 @@ def plan_arena(
     assert block is not None
     tracer = SizeTracer(shapes)
     _forward_outputs(block, set(outputs))
+    owners = take_ownership(function, tracer)
     lifetimes = _Lifetimes(block)
     buffers: list[_Buffer] = []
+    for value in owners.owned:
+        if value not in owners.moved:
+            _free(value, lifetimes)
     for op in lifetimes.allocations:
+        if op.results[0] in owners.moved:
+            continue
         size = tracer.size_in_bytes(op.results[0])
         first, last = lifetimes.of(op.results[0])
         if size is None:
-            _free_after(op, lifetimes.operations[last])
+            _free(op.results[0], lifetimes)
             continue
         unit, coefficient = _split(size)
         buffers.append(_Buffer(op, first, last, unit, coefficient))
@@ -210,7 +217,9 @@ class _Lifetimes:
             op.walk(lambda inner, p=position: self._visit(inner, p), ir.WalkOrder.PRE_ORDER)
 
     def of(self, value: ir.Value) -> tuple[int, int]:
-        return self._first[value], self._last[value]
+        """The first and the last op that may touch what a value may point to."""
+        roots = self._root[value]
+        return min(self._first[r] for r in roots), max(self._last[r] for r in roots)
 
     def _visit(self, op: ir.Operation, position: int) -> ir.WalkResult:
         for value in op.operands:
@@ -269,7 +278,10 @@ def _position(op: ir.Operation, block: ir.Block, siblings: list[ir.Operation]) -
     return next(i for i, o in enumerate(siblings) if o == op)
 
 
-def _free_after(op: ir.Operation, last: ir.Operation) -> None:
-    """An allocation of data-dependent size: malloc, freed right after the last op that may touch it."""
-    with ir.InsertionPoint.after(last), op.location:
-        ir.Operation.create("memref.dealloc", [], [op.results[0]])
+def _free(value: ir.Value, lifetimes: _Lifetimes) -> None:
+    """Frees a buffer of data-dependent size after the last op that may touch it; inside of control flow, at a block's end."""
+    op = value.owner.operation
+    outermost = op.block == lifetimes.operations[0].block
+    last = lifetimes.operations[lifetimes.of(value)[1]] if outermost else operations(op.block)[-1]
+    with ir.InsertionPoint.after(last) if outermost else ir.InsertionPoint(last), op.location:
+        ir.Operation.create("memref.dealloc", [], [value])

@@ -23,7 +23,7 @@ A result that is the next value of a state goes into the argument that has the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
@@ -33,11 +33,12 @@ from ..tensors import empty_like
 from .arena import Arena, plan_arena
 from .upstream import run_upstream
 
-__all__ = ["add_destinations", "bufferize"]
+__all__ = ["add_destinations", "bufferize", "use_arena"]
 
 _BUFFERIZE = (
-    "builtin.module(one-shot-bufferize{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map},"
-    "canonicalize,cse,drop-equivalent-buffer-results{modify-public-functions=1},canonicalize,cse)"
+    "builtin.module(one-shot-bufferize{{bufferize-function-boundaries=1 function-boundary-type-conversion=identity-layout-map "
+    "allow-return-allocs-from-loops={loops}}},"
+    "canonicalize,cse,drop-equivalent-buffer-results{{modify-public-functions=1}},canonicalize,cse)"
 )
 _WRITABLE = "bufferization.writable"
 #: Ops whose result is in the memory of an operand, and of which one.
@@ -141,16 +142,17 @@ def _write_directly(value: ir.Value, out: ir.Value) -> None:
         call.operands[last] = out
 
 
-def bufferize(module: ir.Operation, signatures: Mapping[str, Signature], reserved: int = 0) -> dict[str, Arena]:
-    """Bufferizes a module of entry functions with destinations and kernels; returns each entry's arena.
+def bufferize(module: ir.Operation, entries: Iterable[str], *, loops_allocate: bool = False) -> None:
+    """Bufferizes a module of entry functions with destinations and kernels, in place; buffers are allocated one by one.
 
-    Entry functions get two groups of arguments more: the arena (``memref<?xi8>``) and the value of each symbol (``index``).
-    They return 0 as i64. Of each arena ``reserved`` bytes are left alone.
+    Args:
+        module: the module.
+        entries: names of the entry functions.
+        loops_allocate: whether some loop goes on with other buffers than it started with.
     """
-    for name in signatures:
+    for name in entries:
         _separate_destinations(find_function(module, name))
-    run_upstream(module, _BUFFERIZE)
-    return {name: _finish_entry(find_function(module, name), signature, reserved) for name, signature in signatures.items()}
+    run_upstream(module, _BUFFERIZE.format(loops=int(loops_allocate)))
 
 
 def _separate_destinations(function: func.FuncOp) -> None:
@@ -172,7 +174,15 @@ def _separate_destinations(function: func.FuncOp) -> None:
             user.operands[position] = op.clone(ip=ir.InsertionPoint(user)).results[0]
 
 
-def _finish_entry(function: func.FuncOp, signature: Signature, reserved: int) -> Arena:
+def use_arena(function: func.FuncOp, signature: Signature, reserved: int = 0) -> Arena:
+    """Takes the buffers of an entry function from one arena, which is returned.
+
+    It gets two groups of arguments more: the arena (``memref<?xi8>``) and the value of each symbol (``index``). It returns 0 as
+    i64. Of the arena, ``reserved`` bytes are left alone.
+
+    Raises:
+        RelaxError: it returns a buffer.
+    """
     block = body_of(function)
     assert block is not None, name_of(function)
     index, i64 = ir.IndexType.get(function.context), ir.IntegerType.get_signless(64, function.context)

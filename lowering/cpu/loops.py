@@ -23,42 +23,54 @@ read: at the start of the other region, and behind the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...dialect.bindings import ir
-from ...dialect.errors import RelaxError
-from ...dialect.functions import functions
-from ...dialect.struct_info import TensorInfo, is_tensor
+from ...dialect.functions import functions, name_of
+from ...dialect.struct_info import is_tensor
+from ...dialect.symbolic import Expr
 from ...dialect.traversal import clone_with, free_values, operations
 from ..linalg.kernel import KERNEL
 from ..tensors import empty_like
+from .trace import SizeTracer
 
-__all__ = ["carry_in_place", "check_carried_shapes"]
-
-
-def check_carried_shapes(module: ir.Operation) -> None:
-    """Raises RelaxError where a loop carries a tensor of unknown shape: its buffer could not be of one size."""
-
-    for loop in _found(module, "scf.for", "scf.while"):
-        for value in _carried(loop, loop.regions[0].blocks[0]):
-            if is_tensor(value) and None in TensorInfo.of(value).shape:
-                raise RelaxError(
-                    f"'{loop.name}' op expected loop-carried tensors of known shape, got {value.type}", loop.location
-                )
+__all__ = ["carry_in_place"]
 
 
-def carry_in_place(module: ir.Operation) -> None:
+def carry_in_place(module: ir.Operation, shapes: Mapping[str, Sequence[Sequence[int | Expr]]] | None = None) -> bool:
     """Inserts the copies in every ``scf.for`` and ``scf.while`` on plain tensors; in place.
 
-    The loops of kernels write into what they carry already.
+    The loops of kernels write into what they carry already. A tensor that may change its shape from one iteration to the next
+    stays as it is: the loop allocates.
+
+    Args:
+        module: the module.
+        shapes: the dimensions of the arguments of its functions, by name, where these are known.
+
+    Returns:
+        Whether some loop allocates.
     """
-    outer = [f.operation for f in functions(module) if KERNEL not in f.attributes]
-    for loop in [loop for f in outer for loop in _found(f, "scf.while")]:
+    outer = [f for f in functions(module) if KERNEL not in f.attributes]
+    for loop in [loop for f in outer for loop in _found(f.operation, "scf.while")]:
         _pass_arguments_on(loop)
-    for loop in [loop for f in outer for loop in _found(f, "scf.for", "scf.while")]:
-        for select in _found(loop, "arith.select"):
-            _copy_selected(select)
-        _copy_into(loop)
+    allocates = False
+    for function in outer:
+        loops = _found(function.operation, "scf.for", "scf.while")
+        arguments = list(function.regions[0].blocks[0].arguments) if loops else []
+        known = (shapes or {}).get(name_of(function), [])
+        tracer = SizeTracer({a: list(s) for a, s in zip(arguments, known, strict=False)})
+        fixed = [_fixed(loop, tracer) for loop in loops]
+        allocates = allocates or not all(all(f) for f in fixed)
+        for loop, which in zip(loops, fixed, strict=True):
+            for select in _found(loop, "arith.select"):
+                _copy_selected(select)
+            _copy_into(loop, which)
+    return allocates
+
+
+def _fixed(loop: ir.Operation, tracer: SizeTracer) -> list[bool]:
+    """Of what a loop carries, whether it has one shape throughout."""
+    return [not is_tensor(a) or tracer.shape(a) is not None for a in _carried(loop, loop.regions[0].blocks[0])]
 
 
 def _found(root: ir.Operation, *names: str) -> list[ir.Operation]:
@@ -141,14 +153,14 @@ def _copy_selected(select: ir.Operation) -> None:
     select.erase()
 
 
-def _copy_into(loop: ir.Operation) -> None:
-    """Copies what the last region yields to the arguments that take it."""
+def _copy_into(loop: ir.Operation, fixed: Sequence[bool]) -> None:
+    """Copies what the last region yields to the arguments that take it, where these have one shape."""
     block = loop.regions[len(loop.regions) - 1].blocks[0]
     arguments, end = _carried(loop, block), operations(block)[-1]
     pairs = [
         (i, value, target)
         for i, (value, target) in enumerate(zip(end.operands, arguments, strict=True))
-        if is_tensor(value) and value != target
+        if is_tensor(value) and value != target and fixed[i]
     ]
     with ir.InsertionPoint(end), end.location:
         copies = [(i, _copy(value, empty_like(target)), target) for i, value, target in pairs]

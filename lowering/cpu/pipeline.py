@@ -9,6 +9,7 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, functions, name_of
 from ..early_checks import move_checks_first
+from ..empty import drop_empty
 from ..flat_epilogues import flatten_epilogues
 from ..fusion import prepare_fusion
 from ..kernel_report import relax_ops, report_kernels
@@ -17,12 +18,13 @@ from ..signature import Signature
 from ..target import Target
 from .access_checks import FAULT_BYTES, check_accesses
 from .arena import Arena
-from .bufferize import add_destinations, bufferize
+from .bufferize import add_destinations, bufferize, use_arena
 from .checks import check_allocations, lower_checks
 from .codegen import llvm_ir, object_code
 from .copies import share_copies
 from .frames import share_frames
-from .kernels import lower_kernels
+from .kernel_memory import lend_memory
+from .kernels import lower_kernels, lower_operations
 from .loops import carry_in_place
 from .shared_loops import share_loops
 from .upstream import run_upstream
@@ -76,8 +78,10 @@ def compile_linalg(
         RelaxError: an op cannot be lowered, with its location.
     """
     with module.context, ir.Location.unknown():
+        drop_empty(module)
         run_upstream(module, _SIMPLIFY)
         move_checks_first(module)
+        drop_empty(module)
         prepare_fusion(module)
         run_upstream(module, _FUSE)
         flatten_epilogues(module)
@@ -86,15 +90,19 @@ def compile_linalg(
         restore_destinations(module)
         report_kernels(module, told)
         share_frames(module)
-        carry_in_place(module)
+        shapes = {s.name: [t.shape for t in [*s.inputs, *s.weights]] for s in signatures}
+        allocates = carry_in_place(module, shapes)
         for signature in signatures:
             add_destinations(find_function(module, signature.name), {s.result: s.argument for s in signature.state})
-        arenas = bufferize(module, {s.name: s for s in signatures}, 0 if sites is None else FAULT_BYTES)
-        share_copies(module)
+        bufferize(module, list(shapes), loops_allocate=allocates)
         share_loops(module, target)
         ops = {name_of(f): relax_ops(f) for f in functions(module)} if sites is not None else {}
+        lower_operations(module, [f for f in functions(module) if KERNEL in f.attributes], target)
+        lend_memory(module)
+        reserved = 0 if sites is None else FAULT_BYTES
+        arenas = {s.name: use_arena(find_function(module, s.name), s, reserved) for s in signatures}
+        share_copies(module)
         lower_kernels(module, target)
-        _check_kernels_allocate_nothing(module)
         if sites is not None:
             sites += check_accesses(module, {s.name: len(s.tensors) for s in signatures}, ops)
         _mark_internal(module, signatures)
@@ -105,23 +113,6 @@ def compile_linalg(
         _check_translatable(module)
         text = llvm_ir(module) + "".join(entry_point(s, arenas[s.name]) for s in signatures) + constants(arenas)
     return CompiledCode(object_code(text, target), arenas)
-
-
-def _check_kernels_allocate_nothing(module: ir.Operation) -> None:
-    """Raises RelaxError when a kernel has memory of its own after lowering, a copy for example: nothing would free it."""
-
-    places: list[ir.Location] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "memref.alloc":
-            places.append(op.location)
-        return ir.WalkResult.ADVANCE
-
-    for function in functions(module):
-        if KERNEL in function.attributes:
-            function.operation.walk(visit)
-    for place in places:
-        raise RelaxError("expected a kernel without memory of its own, got a copy", place)
 
 
 def _check_translatable(module: ir.Operation) -> None:

@@ -1,4 +1,4 @@
-"""Sizes of buffers as symbolic expressions, found by following index arithmetic back to the shapes of arguments."""
+"""Sizes of tensors and buffers as symbolic expressions, found by following index arithmetic back to the shapes of arguments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from ...dialect.affine import affine_dim
 from ...dialect.bindings import ir
 from ...dialect.symbolic import Expr
+from ...dialect.traversal import operations
 
 __all__ = ["SizeTracer"]
 
@@ -24,14 +25,19 @@ _BINARY: dict[str, Callable[[_Size, _Size], _Size]] = {
     "arith.remsi": lambda a, b: a % b,
     "arith.remui": lambda a, b: a % b,
 }
+#: Ops whose result is their second operand, changed.
+_DESTINATIONS = ("bufferization.materialize_in_destination", "linalg.fill", "tensor.insert_slice")
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
 class SizeTracer:
-    """Answers, with memory, what an ``index`` value or a buffer's dimension is in terms of the entry's symbols."""
+    """Answers, with memory, what an ``index`` value or a dimension is in terms of the entry's symbols.
 
-    def __init__(self, shapes: Mapping[ir.Value, list[_Size]]):
+    What loops carry has the shape that they start from, where the shape of what they go on with follows to be that.
+    """
+
+    def __init__(self, shapes: Mapping[ir.Value, list[_Size] | None]):
         self._shapes: dict[ir.Value, list[_Size] | None] = dict(shapes)
         self._values: dict[ir.Value, _Size | None] = {}
 
@@ -47,8 +53,9 @@ class SizeTracer:
         return total
 
     def shape(self, buffer: ir.Value) -> list[_Size] | None:
-        """The dimensions of a buffer, None when one is not known."""
+        """The dimensions of a tensor or buffer, None when one is not known."""
         if buffer not in self._shapes:
+            self._shapes[buffer] = None  # while it is looked for
             self._shapes[buffer] = self._find_shape(buffer)
         return self._shapes[buffer]
 
@@ -63,18 +70,63 @@ class SizeTracer:
         if _DYNAMIC not in sizes:
             return sizes
         if isinstance(buffer, ir.BlockArgument):
-            return None
+            return self._carried(buffer)
         op = buffer.owner.operation
-        if op.name == "memref.alloc":
+        kind = op.name.partition(".")[2]
+        if op.name in ("memref.alloc", "tensor.empty"):
             return self._filled(sizes, list(op.operands))
-        if op.name == "memref.cast":
+        if kind == "cast":
             source = self.shape(op.operands[0])
             return None if source is None else [s if d == _DYNAMIC else d for s, d in zip(source, sizes, strict=True)]
-        if op.name in ("memref.expand_shape", "memref.subview", "memref.reinterpret_cast", "memref.view"):
+        if kind in ("expand_shape", "subview", "reinterpret_cast", "view") or op.name == "tensor.extract_slice":
             return self._filled(sizes, _size_operands(op))
-        if op.name == "memref.collapse_shape":
+        if kind == "collapse_shape":
             return self._collapsed(op)
-        return None
+        if op.name == "bufferization.alloc_tensor":  # of the loops that lowering makes; of one in the program, a copy
+            return self.shape(op.operands[0]) if len(op.operands) else None
+        if op.name in _DESTINATIONS:
+            return self.shape(op.operands[1])
+        if op.name == "func.call" and len(op.results) == 1 and len(op.operands):  # of a kernel, which has its result last
+            out = op.operands[len(op.operands) - 1]
+            return self.shape(out) if out.type == buffer.type else None
+        return self._of_region(op, list(op.results).index(buffer)) if op.name.startswith("scf.") else None
+
+    def _of_region(self, op: ir.Operation, position: int) -> list[_Size] | None:
+        """The shape of a result of control flow."""
+        if op.name == "scf.for":
+            return self.shape(op.regions[0].blocks[0].arguments[1 + position])
+        if op.name == "scf.while":
+            return self.shape(operations(op.regions[0].blocks[0])[-1].operands[1 + position])
+        yields = [operations(region.blocks[0])[-1].operands[position] for region in op.regions if len(region.blocks)]
+        shapes = [self.shape(value) for value in yields]
+        return shapes[0] if shapes and all(shape == shapes[0] for shape in shapes) else None
+
+    def _carried(self, argument: ir.BlockArgument) -> list[_Size] | None:
+        """The shape of what a loop hands to a region."""
+        block, position = argument.owner, argument.arg_number
+        op = block.owner.operation if block.owner is not None else None
+        if op is None or op.name not in ("scf.for", "scf.while"):
+            return None
+        first, counters = op.regions[0].blocks[0], int(op.name == "scf.for")
+        if block != first:  # what the first region of scf.while passes on
+            return self.shape(operations(first)[-1].operands[1 + position])
+        start = list(op.operands)[3 * counters :]
+        arguments, end = list(first.arguments)[counters:], operations(op.regions[len(op.regions) - 1].blocks[0])[-1]
+        return self._invariant(arguments, start, list(end.operands)).get(argument)
+
+    def _invariant(
+        self, arguments: list[ir.Value], start: list[ir.Value], end: list[ir.Value]
+    ) -> Mapping[ir.Value, list[_Size] | None]:  # fmt: skip
+        """The shapes that stay what they are at the start, if those that are taken to stay do so."""
+        held = {a: self.shape(v) for a, v in zip(arguments, start, strict=True) if hasattr(a.type, "shape")}
+        while True:
+            inner = SizeTracer({**{k: v for k, v in self._shapes.items() if v is not None}, **held})
+            changed = [a for a, v in zip(arguments, end, strict=True) if held.get(a) is not None and inner.shape(v) != held[a]]
+            if not changed:
+                break
+            held.update(dict.fromkeys(changed))
+        self._shapes.update(held)
+        return held
 
     def _filled(self, sizes: list[int], dynamic: list[ir.Value]) -> list[_Size] | None:
         values = iter(dynamic)
@@ -101,7 +153,7 @@ class SizeTracer:
             return ir.IntegerAttr(op.attributes["value"]).value
         if op.name in _CASTS:
             return self.value(op.operands[0])
-        if op.name == "memref.dim":
+        if op.name in ("memref.dim", "tensor.dim"):
             shape, axis = self.shape(op.operands[0]), self.value(op.operands[1])
             return None if shape is None or not isinstance(axis, int) else shape[axis]
         operands = [self.value(v) for v in op.operands]
@@ -132,7 +184,7 @@ def _extreme(name: str, values: list[_Size]) -> _Size | None:
 def _size_operands(op: ir.Operation) -> list[ir.Value]:
     """The dynamic sizes among an op's operands."""
     operands = list(op.operands)
-    if op.name == "memref.expand_shape":
+    if op.name.endswith(".expand_shape"):
         return operands[1:]
     if op.name == "memref.view":
         return operands[2:]

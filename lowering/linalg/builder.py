@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
+from ...dialect.size_bounds import Ranges, is_positive
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, dim_text
 from .conversion import load, store
@@ -97,6 +98,7 @@ class Builder:
         symbols: the values of symbolic dimensions.
         checks: the messages of run-time checks and their numbers.
         source: the name of the relax op that is being lowered, which the locations inside of bodies carry.
+        ranges: what symbols of the function can be.
     """
 
     def __init__(self, module: ir.Operation, tile: int):
@@ -106,6 +108,7 @@ class Builder:
         self.checks: dict[str, int] = {}
         self.source = ""
         self.check_function: Callable[[], None] = lambda: None
+        self.ranges: Ranges = {}
         self.private_functions: dict[tuple[str, ...], str] = {}
         self.private_names: set[str] = set()
         self._index = ir.IndexType.get()
@@ -175,6 +178,10 @@ class Builder:
         if name == "ceildivsi":
             left, name = self.arith("addi", left, self.arith("subi", right, 1)), "divsi"
         return emit(f"arith.{name}", self._index, self.as_index(left), self.as_index(right))
+
+    def empty_axes(self, tensor: Tensor, axes: Iterable[int]) -> list[int]:
+        """Those of some axes that may have no element, as far as types say."""
+        return [axis for axis in axes if not is_positive(tensor.shape[axis], self.ranges)]
 
     def product(self, sizes: Iterable[Size]) -> Size:
         """The number of elements."""

@@ -38,7 +38,8 @@ from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.known_sizes import KnownSizes, Shape, argument_shapes, known_sizes
 from ...dialect.op import EffectOp, attrs_of
 from ...dialect.pass_manager import Pass
-from ...dialect.struct_info import is_tensor, without_encoding
+from ...dialect.size_bounds import symbol_ranges
+from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr, dim_text
 from ...dialect.traversal import Nested, run_nested
 from .builder import Builder, Tensor, value_type
@@ -133,6 +134,7 @@ class _Converter:
         if block is not None:
             if len(function.regions[0].blocks) > 1:
                 raise RelaxError(f"expected a function of one block, got @{name_of(function)}", function.location)
+            self.builder.ranges = symbol_ranges(function)
             self.sizes = known_sizes(function)
             self.callers = frozenset() if is_private(function) else _names(argument_shapes(function).values())
             with self.builder.symbols.function({name: self._opened(name) for name in self.sizes.opened}):
@@ -261,6 +263,8 @@ class _Converter:
                 new = self._stored_tensor(value) if carrier else self._computed_tensor(value, op)
                 if new != value:
                     op.operands[i] = new
+        if op.name == "scf.for":
+            self._hide_shapes(op)
         if len(op.regions):
             yield self._regions(op)
         for result in op.results:
@@ -280,6 +284,19 @@ class _Converter:
                 if dim != shapes[0][axis]:
                     message = f"'tensor.cast' op expected dimension {axis} to be {dim_text(dim)}"
                     match_size(b, b.dim(op.operands[0], axis), dim, message)
+
+    def _hide_shapes(self, loop: ir.Operation) -> None:
+        """Tensors of unknown dimensions that a loop starts from become copies.
+
+        Upstream takes the shape in front of a ``tensor.cast`` for that of every iteration.
+        """
+        start, (_, *carried) = list(loop.operands)[3:], loop.regions[0].blocks[0].arguments
+        for i, (value, argument) in enumerate(zip(start, carried, strict=True)):
+            if is_tensor(value) and None in TensorInfo.of(argument).shape:
+                segments = ir.DenseI32ArrayAttr.get([0, 1, 0])
+                loop.operands[3 + i] = emit(
+                    "bufferization.alloc_tensor", value_type(value), value, operandSegmentSizes=segments
+                )
 
     def _regions(self, op: ir.Operation) -> Nested:
         for region in op.regions:

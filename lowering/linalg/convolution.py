@@ -18,10 +18,11 @@ from dataclasses import replace
 
 from ...dialect.bindings import ir
 from ...dialect.layouts import permutation, reordered
-from .builder import ZERO, Builder, Input, Size, Tensor, read, value_type
+from .builder import ZERO, Builder, Input, Size, Tensor, read, tensor_type, value_type
 from .contraction import Factor, Matrix, contract, pack, products
 from .conversion import load
 from .dtypes import accumulator_type
+from .kernel import unless_empty
 from .pooling import padded_image
 from .reduction import finish
 from .registry import Source, lowering
@@ -230,4 +231,6 @@ def _columns(b: Builder, x: Tensor, axes: Sequence[Axis], result: Sequence[Size]
         value = load(read(x.value, [image, group * per_group + tap / kernel_area, *where]), x.dtype)
         return select(inside, value, 0).value
 
-    return b.gather(shape, element, body)
+    open_ = [b.size(x, i) for i in b.empty_axes(x, (2, 3))]
+    type_ = tensor_type(shape, element)
+    return unless_empty(b, open_, type_, lambda: b.gather(shape, element, body), lambda: b.filled(shape, element, 0))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
 from .builder import Builder, Size, tensor_type
-from .scalar import emit
+from .scalar import Scalar, emit
 
-__all__ = ["KERNEL", "SHARED", "STACK", "WRITABLE", "call_kernel", "choose", "choose_all", "flat_loop", "local", "loop"]
+__all__ = [
+    "KERNEL", "SHARED", "STACK", "WRITABLE", "call_kernel", "choose", "choose_all", "flat_loop", "local", "loop",
+    "unless_empty",
+]  # fmt: skip
 
 #: Marks a function that later passes take as one kernel.
 KERNEL = "relax.kernel"
@@ -132,6 +136,18 @@ def choose(
 ) -> ir.Value:  # fmt: skip
     """``scf.if`` with one result of that type."""
     return choose_all(b, condition, [type_], lambda: [then()], lambda: [otherwise()])[0]
+
+
+def unless_empty(
+    b: Builder, sizes: Sequence[Size], type_: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
+) -> ir.Value:  # fmt: skip
+    """What reads elements of a tensor where it has some, by sizes that may be 0: it may not even read what it ignores."""
+    if not sizes:
+        return then()
+    if 0 in sizes:
+        return otherwise()
+    some = [Scalar(b.as_index(size)).compare("gt", 0) for size in sizes]
+    return choose(b, functools.reduce(lambda p, q: p & q, some).value, type_, then, otherwise)
 
 
 def choose_all(

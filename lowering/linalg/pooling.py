@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import ir
-from .builder import Builder, Input, Size, Tensor, index, read, value_type
+from .builder import Builder, Input, Size, Tensor, index, read, tensor_type, value_type
 from .conversion import load
 from .creation import splat_tensor, stored_number
 from .dtypes import accumulator_type
+from .kernel import unless_empty
 from .reduction import TOTAL, Reduction, count, extreme, finish, finish_at, reduce
 from .registry import Source, lowering
 from .reshaping import restore_axes
@@ -78,7 +79,12 @@ def _padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size],
         value = Scalar(read(x.value, where))
         return select(functools.reduce(lambda p, q: p & q, inside), value, constant(element, stored)).value
 
-    return b.gather(_padded_sizes(b, sizes, before, after), element, body)
+    result = _padded_sizes(b, sizes, before, after)
+    open_ = b.empty_axes(x, [i for i, (p, q) in enumerate(zip(before, after, strict=True)) if (p, q) != (0, 0)])
+    filled = functools.partial(b.filled, result, element, stored)
+    return unless_empty(
+        b, [sizes[i] for i in open_], tensor_type(result, element), lambda: b.gather(result, element, body), filled
+    )  # fmt: skip
 
 
 @lowering("relax.max_pool2d")
@@ -189,7 +195,10 @@ def _lower_adaptive_avg_pool2d(b: Builder, source: Source) -> ir.Value:
         value = load(read(x.value, where), x.dtype)
         return (Scalar(summed) + select(inside, value, 0)).value
 
-    sums = b.generic("pppprr", [(window, [4, 5])], start, body, [0, 1, 2, 3])
+    open_ = [b.size(x, i) for i in b.empty_axes(x, spatial)]
+    sums = unless_empty(
+        b, open_, start.type, lambda: b.generic("pppprr", [(window, [4, 5])], start, body, [0, 1, 2, 3]), lambda: start
+    )
 
     def mean(value: Scalar, loops: list[Scalar]) -> Scalar:
         lengths = [end - first for first, end in (bounds(axis, loops[place]) for axis, place in enumerate(spatial))]

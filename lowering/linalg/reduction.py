@@ -11,7 +11,7 @@ from ...dialect.inference import is_float
 from .builder import ZERO, Builder, Input, Size, Tensor, index
 from .conversion import load, store
 from .dtypes import accumulator_type, integer_range, is_boolean, is_unsigned, storage_dtype
-from .scalar import Number, Scalar, emit, larger, maximum, minimum
+from .scalar import Number, Scalar, constant, emit, larger, maximum, minimum
 
 __all__ = [
     "LARGEST",
@@ -75,11 +75,17 @@ def reduce_elements(
     kept = [ZERO if i in axes else i for i in range(x.rank) if keep or i not in axes]
     unsigned = is_unsigned(x.dtype)
     sizes: list[Size] = [1 if i == ZERO else b.size(x, i) for i in kept]
-    start = b.filled(sizes, accumulator_type(x.dtype), reduction.initial, unsigned)
+    total = accumulator_type(x.dtype)
 
     def body(*elements: ir.Value) -> ir.Value:
         return reduction.combine(Scalar(elements[-1], unsigned), element(*elements[:-1])).value
 
+    def alone(*elements: ir.Value) -> ir.Value:
+        return body(*elements[:-1], constant(total, reduction.initial, unsigned).value)
+
+    if not axes:  # every element is a row of its own: elementwise, and nothing is read of the destination
+        return b.generic("p" * x.rank, [(x.value, range(x.rank)), *others], b.empty(sizes, total), alone)
+    start = b.filled(sizes, total, reduction.initial, unsigned)
     kinds = "".join("r" if i in axes else "p" for i in range(x.rank))
     return b.generic(kinds, [(x.value, range(x.rank)), *others], start, body, kept)
 

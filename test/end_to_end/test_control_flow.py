@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -146,18 +148,111 @@ def test_control_flow_means_what_the_reference_says(text: str) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-def test_loops_that_carry_tensors_of_unknown_shape_are_refused() -> None:
-    unknown = "tensor<?x8xf32>"
-    loop = SWAP[SWAP.index("%r:2") : SWAP.index("return")].replace(T, unknown).replace("%x", "%u").replace("%y", "%u")
-    text = f"""
-      func.func @main(%x: {T}) -> {T} attributes {{relax.num_input = 1 : i64}} {{
+U = "tensor<?x4xf32>"
+GROW = """
+  %{name} = "relax.concat"({value}, %x) {{axis = 0 : i64}}
+    : (tensor<?x4xf32>, tensor<?x4xf32, {{sym = ["n"]}}>) -> tensor<?x4xf32>
+"""
+FOR = """
+  %r = scf.for %i = %c0 to %rounds step %c1 iter_args(%a = %u) -> (tensor<?x4xf32>) {
+    %y = "relax.negative"(%a) : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    {grow}
+    scf.yield %b : tensor<?x4xf32>
+  }"""
+WHILE = """
+  %r, %last = scf.while (%a = %u, %j = %c0) : (tensor<?x4xf32>, index) -> (tensor<?x4xf32>, index) {
+    %go = arith.cmpi slt, %j, %rounds : index
+    %y = "relax.negative"(%a) : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    scf.condition(%go) %y, %j : tensor<?x4xf32>, index
+  } do {
+  ^bb0(%y: tensor<?x4xf32>, %k: index):
+    {grow}
+    %l = arith.addi %k, %c1 : index
+    scf.yield %b, %l : tensor<?x4xf32>, index
+  }"""
+BRANCH = """
+  %r = scf.if %flag -> (tensor<?x4xf32>) {
+    {grow}
+    scf.yield %b : tensor<?x4xf32>
+  } else {
+    scf.yield %u : tensor<?x4xf32>
+  }"""
+
+
+def _nested(outer: str, inner: str) -> str:
+    """The inner one where the outer one grows what it has."""
+    text = inner.replace("{grow}", GROW.format(name="b", value="%u")).replace("%", "%in_")
+    for shared in ("c0", "c1", "rounds", "flag", "x"):
+        text = re.sub(rf"%in_{shared}\b", f"%{shared}", text)
+    value = "%u" if outer == BRANCH else "%y"
+    same = f'%in_u = "relax.relu"({value}) : ({U}) -> {U}\n'
+    return outer.replace("{grow}", same + text + GROW.format(name="b", value="%in_r"))
+
+
+@pytest.mark.parametrize("inner", [None, FOR, WHILE, BRANCH])
+@pytest.mark.parametrize("outer", [FOR, WHILE, BRANCH])
+def test_tensors_may_change_their_size_in_loops_and_branches(outer: str, inner: str | None) -> None:
+    flow = outer.replace("{grow}", GROW.format(name="b", value="%u" if outer == BRANCH else "%y"))
+    module = rx.Module.parse(f"""
+      func.func @main(%x: tensor<?x4xf32, {{sym = ["n"]}}> {{relax.name = "x"}}, %count: tensor<i64> {{relax.name = "count"}})
+          -> (tensor<4xf32>, tensor<4xf32>) attributes {{relax.num_input = 2 : i64}} {{
         %c0 = arith.constant 0 : index
         %c1 = arith.constant 1 : index
-        %c5 = arith.constant 5 : index
-        %u = "relax.match_cast"(%x) : ({T}) -> {unknown}
-        {loop}
-        %k = "relax.match_cast"(%r#0) : ({unknown}) -> {T}
-        return %k : {T}
-      }}"""
-    with pytest.raises(rx.RelaxError, match="expected loop-carried tensors of known shape, got tensor<\\?x8xf32>"):
-        rx.compile(rx.Module.parse(text))
+        %number = tensor.extract %count[] : tensor<i64>
+        %rounds = arith.index_cast %number : i64 to index
+        %flag = arith.cmpi sgt, %rounds, %c1 : index
+        %u = "relax.match_cast"(%x) : (tensor<?x4xf32, {{sym = ["n"]}}>) -> {U}
+        {flow if inner is None else _nested(outer, inner)}
+        %s = "relax.sum"(%r) {{axis = array<i64: 0>}} : ({U}) -> tensor<4xf32>
+        %e = "relax.exp"(%r) : ({U}) -> {U}
+        %t = "relax.sum"(%e) {{axis = array<i64: 0>}} : ({U}) -> tensor<4xf32>
+        return %s, %t : tensor<4xf32>, tensor<4xf32>
+      }}""")
+    executable = rx.compile(module)
+    x = np.random.default_rng(0).standard_normal((3, 4), np.float32)
+    for count in (0, 1, 2, 5):
+        want = rx.evaluate(module, "main", x, np.int64(count))
+        for expected, got in zip(want, executable(x, np.int64(count)), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+DYNAMIC = 'tensor<?x4xf32, {sym = ["n"]}>'
+
+
+@pytest.mark.parametrize("loop", ["for", "while"])
+def test_loops_go_on_from_the_result_of_a_branch(loop: str) -> None:
+    start = f"""
+      func.func @main(%x: {DYNAMIC} {{relax.name = "x"}}, %c: tensor<i1> {{relax.name = "c"}}) -> {DYNAMIC} {{
+        %b = tensor.extract %c[] : tensor<i1>
+        %z = arith.constant 0 : index
+        %o = arith.constant 1 : index
+        %t = arith.constant 3 : index
+        %v = scf.if %b -> ({DYNAMIC}) {{
+          scf.yield %x : {DYNAMIC}
+        }} else {{
+          %g = "relax.relu"(%x) : ({DYNAMIC}) -> {DYNAMIC}
+          scf.yield %g : {DYNAMIC}
+        }}"""
+    loops = {
+        "for": f"""
+        %w = scf.for %i = %z to %t step %o iter_args(%q = %v) -> ({DYNAMIC}) {{
+          %h = "relax.negative"(%q) : ({DYNAMIC}) -> {DYNAMIC}
+          scf.yield %h : {DYNAMIC}
+        }}""",
+        "while": f"""
+        %w, %k = scf.while (%q = %v, %i = %z) : ({DYNAMIC}, index) -> ({DYNAMIC}, index) {{
+          %l = arith.cmpi slt, %i, %t : index
+          scf.condition(%l) %q, %i : {DYNAMIC}, index
+        }} do {{
+        ^bb0(%q: {DYNAMIC}, %i: index):
+          %h = "relax.negative"(%q) : ({DYNAMIC}) -> {DYNAMIC}
+          %j = arith.addi %i, %o : index
+          scf.yield %h, %j : {DYNAMIC}, index
+        }}""",
+    }
+    module = rx.Module.parse(f"{start}{loops[loop]}\n return %w : {DYNAMIC}\n}}")
+    executable = rx.compile(module)
+    x = np.random.default_rng(0).standard_normal((5, 4), np.float32)
+    for flag in (True, False):
+        (want,) = rx.evaluate(module, "main", x, np.array(flag))
+        np.testing.assert_array_equal(executable(x, np.array(flag)), want)

@@ -56,6 +56,7 @@ GENERATORS = {
     for g in (
         Generator("modules", "fuzzing.random_modules", budget=4),
         Generator("checked", "fuzzing.checked_modules", budget=2, seconds=240),
+        Generator("shapes", "fuzzing.random_shapes", budget=4),
         Generator("pipelines", "fuzzing.random_pipelines", budget=12),
         Generator("products", "fuzzing.matrix_products", budget=4),
         Generator("texts", "fuzzing.mutated_texts", budget=60),

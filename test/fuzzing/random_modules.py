@@ -14,7 +14,7 @@ __all__ = ["REFUSED", "check", "check_text", "text"]
 #: Sums and polynomials differ from NumPy's in the last bits, and a few ops in a row multiply that.
 TOLERANCE = 1e-4
 
-#: What an executable cannot have; such a module is refused when it is compiled.
+#: What an executable cannot have; such a module is refused when it is compiled (lowering/README.md, "What is refused").
 REFUSED = ("of static shape", "expected tensors at the boundary", "that its inputs determine", "within one kind of device")
 
 

@@ -263,8 +263,8 @@ class Memory:
             element, total = em.i32, em.lane_constant([(step or 0) * i for i in range(width)], em.i32)
         for part in form.ragged:
             quotient = self.lane_quotients(part, point)
+            quotient = self._resized(quotient, total.type)
             if element == em.index:
-                quotient = em.op("arith.index_cast", [quotient], total.type)
                 factor = em.broadcast(self.size(part.factor), width)
             else:
                 factor = em.constant(part.factor.static or 0, total.type)
@@ -272,16 +272,25 @@ class Memory:
         return total
 
     def lane_quotients(self, part: Ragged, point: Point) -> ir.Value:
-        """By how much each lane's floordiv differs from the first lane's, as a vector of i32."""
+        """By how much each lane's floordiv differs from the first lane's, as a vector of i32 where they fit, else of index."""
         em, width, divisor = self.emitter, point.width, part.divisor
+        low, high = part.inside(width)
+        element = em.i32 if high - low + divisor < 2**31 else em.index
         first = self.index(part.inner, point)
         remainder = em.sub(first, em.mul(self.floor_divide(first, divisor, _never_negative(part.inner)), em.number(divisor)))
-        # A negative step is lifted by whole divisors, so that the vector division below is one of non-negative numbers.
-        lift = -(part.step * (width - 1)) // divisor + 1 if part.step < 0 else 0
-        remainder = em.broadcast(em.op("arith.index_cast", [remainder], em.i32), width)
-        lanes = em.add(remainder, em.lane_constant([lift * divisor + part.step * i for i in range(width)], em.i32))
+        # What may be less than the first is lifted by whole divisors: the vector division below is one of non-negative numbers.
+        lift = -low // divisor + 1 if low < 0 else 0
+        remainder = remainder if element == em.index else em.op("arith.index_cast", [remainder], element)
+        lanes = em.lane_constant([lift * divisor + part.step * i for i in range(width)], element)
+        lanes = em.add(em.broadcast(remainder, width), lanes)
+        for inner in part.parts:
+            quotient = self._resized(self.lane_quotients(inner, point), lanes.type)
+            lanes = em.add(lanes, em.mul(quotient, em.constant(inner.factor.static or 0, lanes.type)))
         quotient = self.floor_divide(lanes, divisor, positive=True)
         return em.sub(quotient, em.constant(lift, quotient.type)) if lift else quotient
+
+    def _resized(self, vector: ir.Value, kind: ir.Type) -> ir.Value:
+        return vector if vector.type == kind else self.emitter.op("arith.index_cast", [vector], kind)
 
     # -- loads and stores ------------------------------------------------------------------------------------------
 
@@ -368,7 +377,7 @@ def _never_negative(linear: Linear) -> bool:
 def _largest_offset(form: LaneForm, width: int) -> int | None:
     """A bound of the offsets' absolute values, None when a factor is known at run time only."""
     total = 0
-    parts = [(form.step, width)] + [(p.factor, abs(p.step) * width // p.divisor + 1) for p in form.ragged]
+    parts = [(form.step, width)] + [(p.factor, max(map(abs, p.reach(width)))) for p in form.ragged]
     for factor, most in parts:
         static = factor.static
         if static is None:

@@ -20,6 +20,10 @@ Symbol = tuple[int, int]
 """A run-time size: (owner, position). Owner 0 is the loop nest (position is the dimension), others are buffers."""
 
 
+# More iterations than any loop has.
+_ANY = 1 << 62
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     """A sum of products of run-time sizes with integer factors; a plain integer when no symbol occurs."""
@@ -78,12 +82,30 @@ Atom = int | Floor
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """A floordiv that changes from lane to lane: ``factor * ((inner + step * lane) floordiv divisor)``."""
+    """A floordiv that changes from lane to lane: ``factor * ((inner + step * lane) floordiv divisor)``.
+
+    ``parts`` are the floordivs inside of ``inner`` that change from lane to lane themselves; their factors are integers.
+    """
 
     factor: Size
     inner: Linear
     step: int
     divisor: int
+    parts: tuple[Ragged, ...] = ()
+
+    def inside(self, width: int) -> tuple[int, int]:
+        """The least and the most by which ``inner`` differs from that of the first of so many lanes."""
+        steps = 0, self.step * (width - 1)
+        low, high = min(steps), max(steps)
+        for part in self.parts:
+            ends = [end * _integer(part.factor) for end in part.reach(width)]
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def reach(self, width: int) -> tuple[int, int]:
+        """The least and the most by which the floordiv differs from that of the first of so many lanes."""
+        low, high = self.inside(width)
+        return low // self.divisor, (self.divisor - 1 + high) // self.divisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +173,10 @@ class Linear:
         rest = [(atom, Size.of(f)) for atom, f in factors if f % divisor]
         whole = [(atom, Size.of(f // divisor)) for atom, f in factors if f % divisor == 0]
         quotient, remainder = divmod(constant, divisor)
+        if not whole and len(rest) == 1 and isinstance(rest[0][0], Floor) and factors[0][1] == 1:
+            # (x floordiv a + c) floordiv b is (x + c * a) floordiv (a * b).
+            inner = rest[0][0]
+            return (inner.inner + Linear.of(constant * inner.divisor)).floordiv(inner.divisor * divisor, multiples)
         if rest:
             step = _granularity(rest, divisor, multiples or {})
             floor = Floor(_linear(rest, Size.of(remainder // step * step)), divisor)
@@ -172,12 +198,25 @@ class Linear:
         return result
 
     def bounded(self, extents: Mapping[int, int]) -> Linear:
-        """Without floordivs that are 0 as their dimensions are below their ``extents``: ``d mod 64`` of 32 is ``d``."""
+        """Without floordivs that are constant as their dimensions are below their ``extents``: ``d mod 64`` of 32 is ``d``."""
         result = Linear((), self.constant)
         for atom, value in self.terms:
-            if not isinstance(atom, Floor) or not _is_zero(atom, extents):
-                result += Linear(((atom, value),))
+            floor = atom.inner.bounded(extents).floordiv(atom.divisor) if isinstance(atom, Floor) else Linear.dim(atom)
+            least, most = floor.range(extents)
+            result += (Linear.of(least) if least == most and isinstance(atom, Floor) else floor).scaled(value)
         return result
+
+    def range(self, extents: Mapping[int, int]) -> tuple[int, int]:
+        """Bounds of its values, where factors are integers: loop dimensions are below their ``extents``, if these are known."""
+        least = most = _integer(self.constant)
+        for atom, value in self.terms:
+            if isinstance(atom, Floor):
+                ends = [end // atom.divisor for end in atom.inner.range(extents)]
+            else:
+                ends = [0, extents.get(atom, _ANY) - 1]
+            ends = [end * _integer(value) for end in ends]
+            least, most = least + min(ends), most + max(ends)
+        return least, most
 
     def shifted(self, dim: int, delta: int, multiples: Mapping[int, int]) -> Linear:
         """With ``dim`` replaced by ``dim + delta``."""
@@ -186,17 +225,14 @@ class Linear:
         return self.substituted(lambda d: Linear.dim(d) + Linear.of(delta if d == dim else 0), multiples)
 
     def lanes(self, dim: int, width: int, multiples: Mapping[int, int]) -> LaneForm:
-        """How the value changes over lanes ``dim, dim + 1, ... dim + width - 1``.
-
-        Raises:
-            RelaxError: a floordiv inside a floordiv depends on ``dim``.
-        """
+        """How the value changes over lanes ``dim, dim + 1, ... dim + width - 1``."""
         step, ragged = ZERO, list[Ragged]()
         for atom, value in self.terms:
             if atom == dim:
                 step += value
             elif isinstance(atom, Floor) and not _floor_is_uniform(atom, dim, width, multiples):
-                ragged.append(Ragged(value, atom.inner, _integer(atom.inner.factor(dim)), atom.divisor))
+                parts = atom.inner.lanes(dim, width, multiples).ragged
+                ragged.append(Ragged(value, atom.inner, _integer(atom.inner.factor(dim)), atom.divisor, parts))
         return LaneForm(step, tuple(ragged))
 
 
@@ -260,20 +296,9 @@ def _granularity(terms: Iterable[tuple[Atom, Size]], divisor: int, multiples: Ma
     return reduce(gcd, known, divisor)
 
 
-def _is_zero(floor: Floor, extents: Mapping[int, int]) -> bool:
-    """Whether a floordiv of dimensions below their extents is always 0."""
-    if floor.inner.floors() or any(d not in extents for d in floor.inner.dims()):
-        return False
-    least = most = _integer(floor.inner.constant)
-    for atom, value in floor.inner.terms:
-        last = _integer(value) * (extents[atom] - 1) if isinstance(atom, int) else 0
-        least, most = least + min(0, last), most + max(0, last)
-    return least >= 0 and most < floor.divisor
-
-
 def _floor_is_uniform(floor: Floor, dim: int, width: int, multiples: Mapping[int, int]) -> bool:
-    if any(dim in inner.inner.dims() for inner in floor.inner.floors()):
-        raise RelaxError("expected no floordiv or mod inside another along the vectorized dimension")
+    if not all(_floor_is_uniform(inner, dim, width, multiples) for inner in floor.inner.floors()):
+        return False
     step = _integer(floor.inner.factor(dim))
     granularity = _granularity(floor.inner.terms, floor.divisor, multiples)
     first = _integer(floor.inner.constant) % granularity

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....dialect.bindings import func, ir, passmanager
-from ....dialect.errors import RelaxError, from_mlir_error
+from ....dialect.errors import from_mlir_error
 from ....dialect.functions import body_of, functions
 from ...rows import ROWS
 from ...target import Target
 from .access import Memory
 from .contraction import CONTRACTION, find_group
 from .emitter import Emitter
+from .general import has_template, lower_to_plain_loops
 from .loops import Loops
 from .missing_fma import expand_fma
 from .narrow_floats import expand_narrow_floats
@@ -21,23 +24,32 @@ from .streaming import StreamedLoops
 from .transposition import TiledLoops
 from .vector_math import expand_math
 
-__all__ = ["lower_kernels"]
+__all__ = ["lower_kernels", "lower_operations"]
 
 
 def lower_kernels(module: ir.Operation, target: Target) -> None:
     """Replaces, in place, each linalg operation (and memref.copy) of every function by loops over vectors, and expands math.
 
     Raises:
-        RelaxError: an operation has no kernel template, at its location; the module is then left half lowered.
+        RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
     """
-    for function in functions(module):
-        _copies_to_generic(function.operation)
-    _generalize(module)
-    for function in functions(module):
-        _lower_function(function, target)
+    lower_operations(module, functions(module), target)
     expand_math(module, target)
     expand_fma(module, target)
     expand_narrow_floats(module, target)
+
+
+def lower_operations(module: ir.Operation, chosen: Sequence[func.FuncOp], target: Target) -> None:
+    """The first part, of some functions of a module: loops over vectors, with math as it is.
+
+    Raises:
+        RelaxError: as :func:`lower_kernels`.
+    """
+    for function in chosen:
+        _copies_to_generic(function.operation)
+    _generalize(module, chosen)
+    for function in chosen:
+        _lower_function(function, target)
 
 
 def _lower_function(function: func.FuncOp, target: Target) -> None:
@@ -45,9 +57,9 @@ def _lower_function(function: func.FuncOp, target: Target) -> None:
     block = body_of(function)
     if not found or block is None:
         return
-    for operation in found:
-        if operation.name != "linalg.generic":
-            raise RelaxError(f"'{operation.name}' op has no kernel template", operation.location)
+    if not all(map(has_template, found)):
+        lower_to_plain_loops(function)
+        return
     emitter = Emitter(block, target.openmp)
     if ROWS in function.attributes:
         lower_rows(found, ir.IntegerAttr(function.attributes[ROWS]).value, emitter, target)
@@ -100,9 +112,9 @@ def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) ->
     operation.erase()
 
 
-def _generalize(module: ir.Operation) -> None:
+def _generalize(module: ir.Operation, chosen: Sequence[func.FuncOp]) -> None:
     """Named linalg operations become linalg.generic."""
-    names = {op.name for f in functions(module) for op in _linalg_operations(f.operation)}
+    names = {op.name for f in chosen for op in _linalg_operations(f.operation)}
     if names <= {"linalg.generic"}:
         return
     try:

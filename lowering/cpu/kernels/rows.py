@@ -67,6 +67,8 @@ class _Rows:
     def _fits_result(self, value: ir.Value) -> bool:
         """Whether a buffer may be the result's: the last operation reads each element just before it writes it."""
         last = self.operations[-1]
+        if sum(_output(op) == self.out for op in self.operations) > 1:
+            return False  # its first value is there already
         *maps, written = (ir.AffineMapAttr(m).value for m in ir.ArrayAttr(last.attributes["indexing_maps"]))
         kinds = ir.ArrayAttr(last.attributes["iterator_types"])
         read = [m for v, m in zip(list(last.operands)[:-1], maps, strict=True) if v == value]
