@@ -195,10 +195,7 @@ def _lower_adaptive_avg_pool2d(b: Builder, source: Source) -> ir.Value:
         value = load(read(x.value, where), x.dtype)
         return (Scalar(summed) + select(inside, value, 0)).value
 
-    open_ = [b.size(x, i) for i in b.empty_axes(x, spatial)]
-    sums = unless_empty(
-        b, open_, start.type, lambda: b.generic("pppprr", [(window, [4, 5])], start, body, [0, 1, 2, 3]), lambda: start
-    )
+    sums = b.generic("pppprr", [(window, [4, 5])], start, body, [0, 1, 2, 3])
 
     def mean(value: Scalar, loops: list[Scalar]) -> Scalar:
         lengths = [end - first for first, end in (bounds(axis, loops[place]) for axis, place in enumerate(spatial))]

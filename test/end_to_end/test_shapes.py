@@ -84,7 +84,7 @@ def test_images_that_turn_out_empty_are_not_read() -> None:
     with b.function("main"):
         x, filters = b.input("x", ("n", 3, "z", "w")), b.input("filters", (4, 3, 1, 1))
         padded = b.pad(x, before=[0, 0, 1, 1], after=[0, 0, 1, 0], value=2.0)
-        b.output(padded, b.conv2d(x, filters, padding=[1, 1, 1, 1]), b.adaptive_avg_pool2d(x, output_size=[2, 3]))
+        b.output(padded, b.conv2d(x, filters, padding=[1, 1, 1, 1]))
     text = str(b.build()).replace("relax.num_input", "relax.symbol_ranges = {z = [0], w = [0]}, relax.num_input")
     for height, width in ((0, 0), (2, 0), (3, 4)):
         check(rx.Module.parse(text), (2, 3, height, width), (4, 3, 1, 1))
