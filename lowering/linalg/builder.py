@@ -158,6 +158,10 @@ class Builder:
             raise RelaxError(f"expected a dimension that arguments or relax.match_cast define, got '{dim_text(dim)}'")
         return self.symbols.value(dim)
 
+    def knows(self, dim: Dim) -> bool:
+        """Whether :meth:`evaluate` has a value for a dimension."""
+        return isinstance(dim, int) or self.symbols.knows(dim)
+
     def evaluate_or(self, dim: Dim, tensor: Tensor, axis: int) -> Size:
         """A dimension's size; where the type does not say it, that of a tensor's dimension, which is the same."""
         if isinstance(dim, int) or (dim is not None and self.symbols.knows(dim)):

@@ -40,14 +40,14 @@ from ...dialect.op import EffectOp, attrs_of
 from ...dialect.pass_manager import Pass
 from ...dialect.size_bounds import symbol_ranges
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
-from ...dialect.symbolic import Expr, dim_text
+from ...dialect.symbolic import Expr, dim_text, is_open
 from ...dialect.traversal import Nested, run_nested
 from .builder import Builder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type
 from .registry import Source, lowering_of
 from .scalar import Scalar, emit
-from .size_checks import check_relations, match_results, match_size, refined_shape
+from .size_checks import check_relations, made_size, match_results, match_size, refined_shape
 
 __all__ = ["CHECKS", "RelaxToLinalg", "relax_to_linalg"]
 
@@ -207,8 +207,8 @@ class _Converter:
             made = lowering_of(op.operation.name)(self.builder, Source(op, operands, attrs_of(op), infos, sizes.unknown))
             values = [made] if isinstance(made, ir.Value | Tensor) else list(made)
             for position, (old, value) in enumerate(zip(op.results, values, strict=True)):
+                self._check_unproven(old, value, [axis for result, axis in sizes.unproven if result == position])
                 self._define(old, value)
-                self._check_unproven(old, [axis for result, axis in sizes.unproven if result == position])
         except RelaxError as error:
             message = error.args[0]
             prefix = f"'{op.operation.name}' op "
@@ -228,13 +228,13 @@ class _Converter:
         else:
             self.tensors[old] = replace(made, value=self.builder.cast(made.value, stored), info=info)
 
-    def _check_unproven(self, result: ir.Value, axes: Sequence[int]) -> None:
+    def _check_unproven(self, result: ir.Value, made: ir.Value | Tensor, axes: Sequence[int]) -> None:
         """Checks the sizes of a result that its type says and nothing proves."""
         b = self.builder
         for axis in axes:
             dim = self.sizes.shapes[result][axis]
             message = f"'{b.source}' op expected a result of size {dim} at dimension {axis}"
-            match_size(b, b.dim(self.tensors[result].value, axis), dim, message)
+            match_size(b, made_size(b, made if isinstance(made, ir.Value) else made.value, axis), dim, message)
 
     def _stored_type(self, type_: ir.Type) -> ir.Type:
         """The type that a tensor type is stored as."""
@@ -283,7 +283,9 @@ class _Converter:
             for axis, dim in enumerate(results[0].shape if op.name == "tensor.cast" else ()):
                 if dim != shapes[0][axis]:
                     message = f"'tensor.cast' op expected dimension {axis} to be {dim_text(dim)}"
-                    match_size(b, b.dim(op.operands[0], axis), dim, message)
+                    known = shapes[0][axis]
+                    size = b.evaluate(known) if not is_open(known) and b.knows(known) else made_size(b, op.operands[0], axis)
+                    match_size(b, size, dim, message)
 
     def _hide_shapes(self, loop: ir.Operation) -> None:
         """Tensors of unknown dimensions that a loop starts from become copies.

@@ -10,10 +10,10 @@ from ...dialect.known_sizes import Needed
 from ...dialect.op_sizes import OpSizes
 from ...dialect.size_relations import Relation
 from ...dialect.symbolic import Dim, Expr, dim_text, is_open, open_place
-from .builder import Builder, Size, Tensor
+from .builder import DYNAMIC, Builder, Size, Tensor, value_type
 from .scalar import Scalar
 
-__all__ = ["check_relations", "match_results", "match_size", "refined_shape"]
+__all__ = ["check_relations", "made_size", "match_results", "match_size", "refined_shape"]
 
 
 def check_relations(b: Builder, sizes: OpSizes, needed: Sequence[Needed], callers: Collection[str]) -> None:
@@ -84,6 +84,27 @@ def match_size(b: Builder, size: Size, dim: Dim, message: str) -> None:
     if isinstance(dim, Expr) and not b.symbols.knows(dim) and not b.symbols.bind(dim, b.as_index(size)):
         return
     b.check_equal(size, b.evaluate(dim), message)
+
+
+#: Ops that write into an operand, which the result is as large as, and where that is among their operands.
+_INTO = {"linalg.generic": -1, "linalg.fill": -1, "tensor.insert_slice": 1, "tensor.cast": 0}
+
+
+def made_size(b: Builder, value: ir.Value, axis: int) -> Size:
+    """The size that a dimension has been made of, which no type has a say in.
+
+    ``tensor.dim`` would be what a later cast says: upstream folds casts into what they cast.
+    """
+    owner = value.owner
+    while isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name in _INTO:
+        position = _INTO[owner.operation.name]
+        value = list(owner.operation.operands)[position]
+        owner = value.owner
+    if isinstance(owner, ir.Operation | ir.OpView) and owner.operation.name == "tensor.empty":
+        shape = value_type(value).shape
+        dynamic = sum(size == DYNAMIC for size in shape[:axis])
+        return shape[axis] if shape[axis] != DYNAMIC else owner.operation.operands[dynamic]
+    return b.dim(value, axis)
 
 
 def match_results(b: Builder, op: ir.Operation, results: Sequence[Tensor], shapes: Iterable[Sequence[Dim]]) -> None:

@@ -99,6 +99,19 @@ def test_a_result_of_more_elements_than_inferred() -> None:
     assert refusals(module, ones(3)) == (wanted, wanted)
 
 
+def test_results_of_which_types_say_more_than_inference() -> None:
+    sliced = '%0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [1], end = [-1], strides = array<i64: 2>} : '
+    body = (
+        sliced
+        + '(tensor<?xf32>) -> tensor<4xf32>\n%1 = "relax.sum"(%0) : (tensor<4xf32>) -> tensor<f32>\nreturn %1 : tensor<f32>'
+    )
+    module = function(body, "%x: tensor<?xf32>", "tensor<f32>")
+    evaluated, compiled = refusals(module, guarded_copy(ones(300)))
+    assert evaluated == "'relax.strided_slice' op expected result tensor<4xf32>, got f32 [149]"
+    assert compiled == "'relax.strided_slice' op expected a result of size 4 at dimension 0"
+    assert rx.compile(module)(guarded_copy(ones(9))) == 4
+
+
 SUM = """
   %0 = "relax.add"(%x, %y) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   %1 = "relax.sum"(%0) : (tensor<?xf32>) -> tensor<f32>

@@ -39,7 +39,7 @@ ELSEWHERE = {
 }  # fmt: skip
 
 #: What compiled code cannot have though ``evaluate`` does, by a part of the message; each is documented.
-REFUSED = ("of static shape",)
+REFUSED = ("of static shape", "within one kind of device")
 
 #: Rounded once from f32 sums in another order; by the largest element.
 TOLERANCE = {"f64": 1e-11, "f32": 2e-5, "f16": 2e-3, "bf16": 2e-2, "f8E4M3FN": 0.13, "f8E5M2": 0.26}
