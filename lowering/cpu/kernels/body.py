@@ -143,8 +143,8 @@ class Body:
     def _affine_apply(self, operation: ir.Operation, environment: Environment, point: Point) -> Item:
         items = [self.item(v, environment) for v in operation.operands]
         affine_map = ir.AffineMapAttr(operation.attributes["map"]).value
-        linear = from_affine(affine_map.results[0], affine_map.n_dims)
-        if any(is_vector(i) or isinstance(i, Choice) for i in items) or _nested(linear):
+        linear = _linear(affine_map.results[0], affine_map.n_dims)
+        if linear is None or any(is_vector(i) or isinstance(i, Choice) for i in items) or _nested(linear):
             values = [self.emitter.broadcast(self.value(i, point), point.width) for i in items]
             return self._apply_to_vectors(
                 affine_map.results[0], values[: affine_map.n_dims], values[affine_map.n_dims :], point
@@ -262,6 +262,14 @@ class Body:
             lambda: [em.constant(0, kind)],
             [kind],
         )[0]
+
+
+def _linear(expression: ir.AffineExpr, first_symbol: int) -> Linear | None:
+    """An index expression that is linear; None for one that multiplies or divides by a size."""
+    try:
+        return from_affine(expression, first_symbol)
+    except RelaxError:
+        return None
 
 
 def _nested(linear: Linear) -> bool:
