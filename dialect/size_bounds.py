@@ -57,7 +57,7 @@ def is_positive(dim: Dim, ranges: Ranges | None = None) -> bool:
     if not all(atom.isidentifier() for monomial, _ in dim.terms for atom in monomial):
         return False
     limits = {n: (ranges or {}).get(n, (_LEAST, None))[0] for n in dim.names}
-    shifted = substitute(dim, {n: symbol(n) + low for n, low in limits.items()})
+    shifted = substitute(dim, {n: Expr({(n,): 1}) + low for n, low in limits.items()})
     terms = dict(shifted.terms) if isinstance(shifted, Expr) else {(): shifted or 0}
     return terms.get((), 0) >= 1 and all(factor >= 0 for factor in terms.values())
 
