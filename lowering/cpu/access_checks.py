@@ -100,7 +100,9 @@ def _place(location: ir.Location) -> str:
     if isinstance(location, ir.FileLineColLoc):
         return f"{location.filename}:{location.start_line}:{location.start_col}: "
     if isinstance(location, ir.FusedLoc):
-        return next((text for text in map(_place, location.locations) if text), "")
+        return next(
+            (text for inner in location.locations if isinstance(inner, ir.Location) for text in [_place(inner)] if text), ""
+        )
     if isinstance(location, ir.CallSiteLoc):
         return _place(location.callee)
     return ""
