@@ -50,13 +50,15 @@ def is_at_most(small: int | Expr, large: int | Expr, ranges: Ranges | None = Non
     return _holds_in_corners(difference, limits)
 
 
-def is_positive(dim: Dim, ranges: Ranges | None = None) -> bool:
-    """Whether a dimension is proven to be 1 or more; a symbol without a range is. True is a proof, False is none."""
+def is_positive(dim: Dim, ranges: Ranges) -> bool:
+    """Whether a dimension is proven to be 1 or more; of a symbol without a range nothing is. True is a proof, False is none."""
     if not isinstance(dim, Expr):
         return dim is not None and dim >= 1
     if not all(atom.isidentifier() for monomial, _ in dim.terms for atom in monomial):
         return False
-    limits = {n: (ranges or {}).get(n, (_LEAST, None))[0] for n in dim.names}
+    if not dim.names <= ranges.keys():
+        return False
+    limits = {n: ranges[n][0] for n in dim.names}
     shifted = substitute(dim, {n: Expr({(n,): 1}) + low for n, low in limits.items()})
     terms = dict(shifted.terms) if isinstance(shifted, Expr) else {(): shifted or 0}
     return terms.get((), 0) >= 1 and all(factor >= 0 for factor in terms.values())

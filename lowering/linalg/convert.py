@@ -134,9 +134,9 @@ class _Converter:
         if block is not None:
             if len(function.regions[0].blocks) > 1:
                 raise RelaxError(f"expected a function of one block, got @{name_of(function)}", function.location)
-            self.builder.ranges = symbol_ranges(function)
             self.sizes = known_sizes(function)
             self.callers = frozenset() if is_private(function) else _names(argument_shapes(function).values())
+            self.builder.ranges = dict.fromkeys(self.callers, (1, None)) | dict(symbol_ranges(function))
             with self.builder.symbols.function({name: self._opened(name) for name in self.sizes.opened}):
                 self._arguments(block, types)
                 run_nested(self._block(block))
