@@ -178,7 +178,7 @@ class StridedSlice(SymbolicOp, name="strided_slice"):
 
 def slice_bound(bound: Dim, size: Dim) -> Dim:
     """A slice bound counted from the start and limited to ``[0, size]``; symbolic bounds are taken to lie inside."""
-    if bound is None or is_open(size):
+    if bound is None or size is None or is_open(size):
         return bound if isinstance(bound, int) and bound == 0 else None
     if isinstance(bound, int) and bound < 0:
         bound = size + bound

@@ -131,9 +131,9 @@ class Concat(Op, name="concat"):
         lhs, rhs = operands
         require_same_dtype(lhs, rhs)
         axis = normalize_axis(attrs["axis"], lhs.rank)
-        shapes = [[d for i, d in enumerate(info.shape) if i != axis] for info in (lhs, rhs)]
+        left, right = ([d for i, d in enumerate(info.shape) if i != axis] for info in (lhs, rhs))
         message = f"expected shapes equal but for axis {axis}, got {shape_text(lhs.shape)} and {shape_text(rhs.shape)}"
-        require_same_shape(*shapes, message)
+        require_same_shape(left, right, message)
         a, b = lhs.shape[axis], rhs.shape[axis]
         shape = [known_first(d, e) for d, e in zip(lhs.shape, rhs.shape, strict=True)]
         shape[axis] = None if a is None or b is None else a + b

@@ -24,7 +24,7 @@ def check_sizes(sizes: OpSizes, operands: Sequence[Any], scope: Scope) -> None:
     """
     if not sizes.relations:
         return
-    opened = {
+    opened: dict[str, int] = {
         open_dim(i, axis).text: size for i, x in enumerate(operands) for axis, size in enumerate(getattr(x, "shape", ()))
     }  # fmt: skip
 
