@@ -123,11 +123,12 @@ def _is_buffer(value: ir.Value) -> bool:
 
 def _handed_on(value: ir.Value, end: ir.Operation, found: Owners) -> ir.Value:
     """What a terminator hands on: an allocation of its block as it is, once; a copy of anything else."""
-    own = not isinstance(value, ir.BlockArgument) and value.owner.operation.block == end.block and value not in found.moved
-    if own and (value.owner.name == "memref.alloc" or value in found.owned):
-        found.moved.add(value)
-        return value
-    return _copy(value, end, found)
+    if isinstance(value, ir.BlockArgument) or value.owner.operation.block != end.block or value in found.moved:
+        return _copy(value, end, found)
+    if value.owner.name != "memref.alloc" and value not in found.owned:
+        return _copy(value, end, found)
+    found.moved.add(value)
+    return value
 
 
 def _copy(value: ir.Value, before: ir.Operation, found: Owners) -> ir.Value:

@@ -104,8 +104,8 @@ class SizeTracer:
     def _carried(self, argument: ir.BlockArgument) -> list[_Size] | None:
         """The shape of what a loop hands to a region."""
         block, position = argument.owner, argument.arg_number
-        op = block.owner.operation if block.owner is not None else None
-        if op is None or op.name not in ("scf.for", "scf.while"):
+        op = block.owner.operation
+        if op.name not in ("scf.for", "scf.while"):
             return None
         first, counters = op.regions[0].blocks[0], int(op.name == "scf.for")
         if block != first:  # what the first region of scf.while passes on

@@ -199,7 +199,7 @@ def _place(tensor: torch.Tensor) -> tuple[int, int]:
     """An address space and an address in bytes: tensors without contents have a storage each, without addresses."""
     if has_contents(tensor):
         return 0, tensor.data_ptr()
-    return tensor.untyped_storage()._cdata, int(tensor.storage_offset()) * tensor.element_size()
+    return tensor.untyped_storage()._cdata, int(tensor.storage_offset()) * int(tensor.element_size())
 
 
 def _check_apart(state: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]) -> None:
