@@ -88,6 +88,7 @@ def compile(
     expect_text(target, "a target as text")
     expect_text(pipeline, "a pipeline as text", optional=True)
     expect_flag(cache, "cache")
+    expect_flag(checked, "checked")
     chosen = Target.parse(target, openmp=find_runtime() is not None)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     if weights is not None and (not isinstance(weights, str) or weights not in _WEIGHTS):

@@ -41,7 +41,7 @@ from ...dialect.pass_manager import Pass
 from ...dialect.size_bounds import symbol_ranges
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr, dim_text, is_open
-from ...dialect.traversal import Nested, run_nested
+from ...dialect.traversal import Nested, nested_operations, run_nested
 from .builder import Builder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type
@@ -108,6 +108,8 @@ class _Converter:
             messages = [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[CHECKS])]
             self.builder.checks.update({message: i for i, message in enumerate(messages)})
         self._check_declared = any(name_of(f) == _CHECK for f in functions(module))
+        # A converted module stays as it is: its loops have their copies.
+        self._is_converted = not any(op.name.startswith("relax.") for op in nested_operations(module))
 
     def run(self) -> None:
         for function in functions(self.module):
@@ -263,7 +265,7 @@ class _Converter:
                 new = self._stored_tensor(value) if carrier else self._computed_tensor(value, op)
                 if new != value:
                     op.operands[i] = new
-        if op.name == "scf.for":
+        if op.name == "scf.for" and not self._is_converted:
             self._hide_shapes(op)
         if len(op.regions):
             yield self._regions(op)

@@ -110,3 +110,15 @@ def test_a_wrong_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case:
 def test_more_jobs_than_steps() -> None:
     assert scaled_executable().prepare(RAW, jobs=HUGE)["w"].tolist() == [2, 4, 6, 8]
     assert scaled_executable().prepare(RAW, jobs=np.int64(2))["w"].tolist() == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rx.compile(M, checked=1), "expected checked as True or False, got int"),
+        (lambda: rx.compile(M, pipeline="\ud800"), r"got '\\ud800', which is not Unicode text"),
+    ],
+)
+def test_what_is_wrong_is_said(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(RelaxError, match=message):
+        call()

@@ -38,7 +38,9 @@ def compilations(monkeypatch) -> list[str]:
     """The pipelines of the compilations that took place."""
     seen: list[str] = []
     compiled = compiler._compiled
-    monkeypatch.setattr(compiler, "_compiled", lambda m, t, pipeline: (seen.append(pipeline), compiled(m, t, pipeline))[1])
+    monkeypatch.setattr(
+        compiler, "_compiled", lambda m, t, pipeline, checked: (seen.append(pipeline), compiled(m, t, pipeline, checked))[1]
+    )
     return seen
 
 

@@ -33,8 +33,8 @@ __all__ = [
 Array = np.ndarray
 
 _BUFFERIZE = (
-    "builtin.module(canonicalize,cse,one-shot-bufferize{bufferize-function-boundaries=1 "
-    "function-boundary-type-conversion=identity-layout-map},canonicalize,cse)"
+    "builtin.module(canonicalize,cse,one-shot-bufferize{{bufferize-function-boundaries=1 "
+    "function-boundary-type-conversion=identity-layout-map allow-return-allocs-from-loops={loops}}},canonicalize,cse)"
 )
 
 _TO_LLVM = """builtin.module(
@@ -86,8 +86,8 @@ def run_linalg(module: ir.Module, inputs: Sequence[Array], name: str = "main") -
     engine_module = extras_module("execution_engine")
     results = _mark(module, name)
     with module.context, ir.Location.unknown():
-        carry_in_place(module.operation)
-        passmanager.PassManager.parse(_BUFFERIZE.replace("\n", "")).run(module.operation)
+        allocates = carry_in_place(module.operation)
+        passmanager.PassManager.parse(_BUFFERIZE.format(loops=int(allocates))).run(module.operation)
         _copies_to_generic(module)
         expand_narrow_floats(module.operation, Target.host())
         passmanager.PassManager.parse(_TO_LLVM.replace("\n", "")).run(module.operation)
