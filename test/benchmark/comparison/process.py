@@ -15,10 +15,8 @@ from typing import Any
 
 __all__ = ["FailureError", "Process"]
 
-#: Where a worker finds this package, and ``support``.
-_PATHS = [str(Path(__file__).resolve().parents[i]) for i in (1, 2)]
-
-_PATH = {"PYTHONPATH": os.pathsep.join(_PATHS), "PYTHONSAFEPATH": "1"}
+#: The checkout that this file is in.
+_CHECKOUT = Path(__file__).resolve().parents[3]
 
 #: Variables that set how many threads a peer's libraries use.
 _THREADS = (
@@ -47,9 +45,11 @@ class FailureError(Exception):
 class Process:
     """A peer's process; one that crashed or took too long is started again by the next command."""
 
-    def __init__(self, python: str, peer: str, threads: int, folder: Path):
+    def __init__(self, python: str, peer: str, threads: int, folder: Path, checkout: Path = _CHECKOUT):
+        paths = [str(checkout / "test" / "benchmark"), str(checkout / "test")]  # of this package, and of ``support``
         self._command = [python, "-m", "comparison.worker", peer, str(threads), str(folder)]
-        self._environment = os.environ | dict.fromkeys(_THREADS, str(threads)) | _PATH
+        self._environment = os.environ | dict.fromkeys(_THREADS, str(threads))
+        self._environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._child: subprocess.Popen[bytes] | None = None
 
