@@ -24,12 +24,14 @@ from math import prod
 from ..dialect.bindings import func, ir
 from ..dialect.functions import body_of, num_input
 from ..dialect.traversal import clone_with, free_values, is_unused, nested_operations
-from .generics import CONTRACTION, callee_of, captured, index_maps, is_parallel, is_scalar_constant, owner_name
+from .generics import CONTRACTION, INTEGER_SUMS, callee_of, captured, index_maps, is_parallel, is_scalar_constant, owner_name
 
 __all__ = ["fuse_prologues"]
 
 # An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8, half a byte by 9.
 _CHEAP = 24
+# The integers of rows and of columns, among the inputs of a product of integers.
+_INTEGERS = 0, 2
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
@@ -151,10 +153,13 @@ def _contraction(kernel: func.FuncOp) -> ir.Operation | None:
 
 
 def _only_reads(contraction: ir.Operation, argument: ir.Value) -> bool:
-    """Whether an argument of a kernel is an input of its contraction and nothing else."""
-    inputs = len(contraction.operands) - 1
+    """Whether an argument of a kernel is an input of its contraction and nothing else, which may be computed where it is read.
+
+    Integers that instructions multiply as such are read from memory.
+    """
+    inputs = set(range(len(contraction.operands) - 1)) - set(_INTEGERS if INTEGER_SUMS in contraction.attributes else ())
     uses = list(argument.uses)
-    return bool(uses) and all(u.owner.operation == contraction and u.operand_number < inputs for u in uses)
+    return bool(uses) and all(u.owner.operation == contraction and u.operand_number in inputs for u in uses)
 
 
 def _is_growth(op: ir.Operation) -> bool:

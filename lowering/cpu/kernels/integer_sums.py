@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from ....dialect.bindings import ir
 from ...generics import INTEGER_SUMS, owner_name
@@ -25,8 +26,8 @@ from .shares import Column
 
 __all__ = ["IntegerSums"]
 
-# Four-bit integers in a word.
-_NIBBLES = 8
+# Four-bit integers in a word, and dimensions of a packed matrix of words: panels, words, columns.
+_NIBBLES, _WORDS = 8, 3
 # Vectors of rows, or words, in one iteration; groups of up to so many need no loop: with 16, 64 rows of 2048 x 2048 int8 in
 # groups of 64 take 1.3 of the time on Zen 4.
 _UNROLLED, _SHORT = 4, 8
@@ -43,6 +44,7 @@ class _Roles:
         x_scale, scale, zero: factors of groups of rows and columns, and what integers of columns are more by, or less.
         is_less: whether they are less by it.
         is_unsigned: whether 8-bit integers of columns are.
+        panel: how many columns are side by side in memory.
     """
 
     x: Operand
@@ -53,6 +55,12 @@ class _Roles:
     zero: Factor | None
     is_less: bool
     is_unsigned: bool
+    panel: int
+
+    @property
+    def is_word(self) -> bool:
+        """Whether integers of columns are four bits of a word."""
+        return ir.MemRefType(self.weight.value.type).rank == _WORDS
 
 
 class IntegerSums:
@@ -65,20 +73,27 @@ class IntegerSums:
         self.contraction, self.factors, self.emitter, self.roles = contraction, factors, emitter, roles
         self.rows, self.every = _marked(contraction) or (0, 0)
         self.width = factors.width
-        self.name = target.int8_dot if target.int8_rows == self.rows else None
-        shape = ir.MemRefType(roles.weight.value.type).shape
-        self.is_word = len(shape) == 3
+        self.name = _instruction(target, self.rows, self.width, roles)
         # Steps of k that are read at once, and elements between two of these.
-        self.unit = _NIBBLES if self.is_word else self.rows
-        self.stride = shape[2] if self.is_word else shape[2] * self.rows
+        self.unit = _NIBBLES if roles.is_word else self.rows
+        self.stride = roles.panel * (1 if roles.is_word else self.rows)
 
     @staticmethod
     def of(contraction: Contraction, factors: Factors, emitter: Emitter, target: Target) -> IntegerSums | None:
-        """None for other contractions, and where a single column made rows the columns."""
-        if _marked(contraction) is None:
+        """None for other contractions, where a single column made rows the columns, and where vectors would leave panels."""
+        roles = None if _marked(contraction) is None else _roles(contraction)
+        if roles is None or roles.panel % factors.width:
             return None
-        roles = _roles(contraction)
-        return None if roles is None else IntegerSums(contraction, factors, emitter, target, roles)
+        columns = contraction.nest.extents[contraction.n].static
+        if columns is None and roles.panel % (factors.width * factors.vectors):  # the last tile has all of its vectors
+            return None
+        return IntegerSums(contraction, factors, emitter, target, roles)
+
+    @staticmethod
+    def lanes(contraction: Contraction, most: int) -> int:
+        """How many columns a vector has: what is read at once is of one panel, which may be narrower than a register."""
+        roles = None if _marked(contraction) is None else _roles(contraction)
+        return most if roles is None else gcd(most, roles.panel)
 
     def accumulate(
         self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value], copies: int
@@ -159,7 +174,7 @@ class IntegerSums:
         """What is read at once, ``number`` times that behind the places of rows and columns."""
         em, buffer = self.emitter, self.roles.weight.buffer
         assert buffer is not None
-        lanes = self.width * (1 if self.is_word else self.rows)
+        lanes = self.width * (1 if self.roles.is_word else self.rows)
         read = list[ir.Value]()
         for w in ws:
             at = em.add(w, em.number(number * self.stride)) if number else w
@@ -177,7 +192,7 @@ class IntegerSums:
 
     @property
     def _bits(self) -> int:
-        return 32 if self.is_word else 8
+        return 32 if self.roles.is_word else 8
 
     @property
     def _is_wide(self) -> bool:
@@ -189,7 +204,7 @@ class IntegerSums:
         em = self.emitter
         element = ir.IntegerType.get_signless(32 // self.rows, em.context)
         kind = em.vector(self.rows * self.width, element)
-        if not self.is_word:
+        if not self.roles.is_word:
             extension = "arith.extui" if self.roles.is_unsigned else "arith.extsi"
             return em.op(extension, [vector], kind) if self._is_wide else vector
         if part:
@@ -231,7 +246,7 @@ class IntegerSums:
     def _plain(self, x: ir.Value, w: ir.Value) -> ir.Value:
         """The sums of neighbours' products."""
         em, lanes = self.emitter, self.rows * self.width
-        unsigned = self.roles.is_unsigned and not self._is_wide and not self.is_word
+        unsigned = self.roles.is_unsigned and not self._is_wide and not self.roles.is_word
         wide = em.vector(lanes, em.i32)
         left = em.op("arith.extsi", [x], wide)
         product = em.mul(left, em.op("arith.extui" if unsigned else "arith.extsi", [w], wide))
@@ -253,6 +268,17 @@ def _marked(contraction: Contraction) -> tuple[int, int] | None:
     return rows, every
 
 
+def _instruction(target: Target, rows: int, width: int, roles: _Roles) -> str | None:
+    """The target's instruction, where it has one for so many neighbours in vectors of that width, of integers with such signs.
+
+    Four bits and i16 are right in either kind.
+    """
+    if target.int8_rows != rows or width != target.lanes():
+        return None
+    is_byte = not roles.is_word and rows == 4
+    return None if is_byte and roles.is_unsigned != target.int8_unsigned else target.int8_dot
+
+
 def _roles(contraction: Contraction) -> _Roles | None:
     """What lowering made the product of, by the order of its operations; None where rows are the columns."""
     left, right = contraction.left, contraction.right
@@ -266,10 +292,9 @@ def _roles(contraction: Contraction) -> _Roles | None:
     is_less = maker == "arith.addi"
     if maker in ("arith.addi", "arith.subi"):
         integer, zero = integer.owner.operands
-    (x, *more), weights = _part(left, elements).operands, _part(right, integer)
-    if more or any(contraction.k in floor.inner.dims() for floor in x.offset.floors()):
+    x, weight = _stored(left, elements), _stored(right, integer)
+    if x is None or weight is None or x.argument != contraction.nest.inputs[0].argument:
         return None
-    (weight,) = weights.operands
     return _Roles(
         x,
         None if sums is None else _part(left, sums).operands[0],
@@ -278,8 +303,17 @@ def _roles(contraction: Contraction) -> _Roles | None:
         _part(right, scale),
         None if zero is None else _part(right, zero),
         is_less,
-        any(op.name == "arith.extui" for op in weights.operations),
+        # What has no zero point is converted without being widened first.
+        column.name == "arith.uitofp" or owner_name(integer) == "arith.extui",
+        ir.MemRefType(weight.value.type).shape[2],
     )
+
+
+def _stored(factor: Factor, integer: ir.Value) -> Operand | None:
+    """The operand whose bytes or words hold an integer; None where more was done to these than to take it out."""
+    while owner_name(integer) in ("arith.extsi", "arith.extui", "arith.andi", "arith.shrui"):
+        integer = integer.owner.operands[0]
+    return next((operand for operand in factor.operands if operand.argument == integer), None)
 
 
 def _factors(factor: Factor) -> tuple[ir.Operation, ir.Value]:

@@ -93,7 +93,8 @@ class Kernel:
         rows, columns = target.matmul_tile
         element = contraction.nest.outputs[0].argument.type
         rows = max(1, rows * 32 // max(32, element_bits(element)))  # f64 takes two registers
-        self.tiles = Tiles(emitter, rows, target.lanes(), max(1, columns // target.lanes()))
+        width = IntegerSums.lanes(contraction, target.lanes())
+        self.tiles = Tiles(emitter, rows, width, max(1, columns // target.lanes()))
         self.factors = Factors(contraction, emitter, memory, self.tiles.width, self.tiles.vectors, target.vector_registers)
         results = Results(contraction, epilogue, group, emitter, memory)
         dots = DotSums.of(contraction, self.factors, emitter, target)

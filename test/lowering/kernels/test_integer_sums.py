@@ -93,6 +93,48 @@ def test_results_are_the_reference_semantics(name: str) -> None:
             assert np.abs(got - exact).max() <= 2e-2 * largest + 1e-6, (case, rows)
 
 
+@pytest.mark.parametrize("made", ["relax.astype", "relax.add"])
+def test_integers_that_are_computed_from_weights(made: str) -> None:
+    """Instructions read integers from memory, whatever the weight is in there."""
+    stored, kind = ("i4", "tensor<1x16x32x4xi4>") if made == "relax.astype" else ("ui8", "tensor<1x16x32x4xui8>")
+    operands, types = ("%w", kind) if made == "relax.astype" else ("%w, %w", f"{kind}, {kind}")
+    attributes = " {dtype = ui8}" if made == "relax.astype" else ""
+    module = rx.Module.parse(f"""
+func.func @main(%x: tensor<4x64xi8>, %a: tensor<4x1xf32>, %b: tensor<4x1xi32>, %s: tensor<1x1x32xf32>,
+                %w: {kind} {{relax.name = "w"}}) -> tensor<4x32xf32> attributes {{relax.num_input = 4 : i64}} {{
+  %z = "relax.constant"() {{value = dense<5> : tensor<i32>}} : () -> tensor<i32>
+  %q = "{made}"({operands}){attributes} : ({types}) -> tensor<1x16x32x4xui8>
+  %r = "relax.quantized_matmul"(%x, %a, %b, %q, %s, %z) {{n = 32 : i64}} : (tensor<4x64xi8>, tensor<4x1xf32>,
+    tensor<4x1xi32>, tensor<1x16x32x4xui8>, tensor<1x1x32xf32>, tensor<i32>) -> tensor<4x32xf32>
+  return %r : tensor<4x32xf32>
+}}""")
+    executable = compile_for(module, "znver4", pipeline("znver4").replace("relax-lift-transform-params,", ""))
+    rng = np.random.default_rng(0)
+    x, ones = rng.integers(-127, 128, (4, 64)).astype(np.int8), np.ones((4, 1), np.float32)
+    arguments = [x, ones, x.sum(-1, dtype=np.int32, keepdims=True), rng.random((1, 1, 32), np.float32)]
+    weights = {"w": rng.integers(0, 8, (1, 16, 32, 4)).astype(numpy_dtype(stored))}
+    executable.bind(executable.prepare(weights))
+    (want,) = rx.evaluate(module, "main", *arguments, weights=weights)
+    np.testing.assert_allclose(executable(*arguments), want, rtol=0, atol=1e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("rows", [2, 4])
+def test_one_column_of_one_step(rows: int) -> None:
+    module = rx.Module.parse(f"""
+func.func @main(%x: tensor<3x{rows}xi8>, %a: tensor<3x1xf32>, %b: tensor<3x1xi32>, %w: tensor<1x1x8x{rows}xui8>,
+                %s: tensor<1x1x8xf32>) -> tensor<3x1xf32> {{
+  %z = "relax.constant"() {{value = dense<0> : tensor<i32>}} : () -> tensor<i32>
+  %r = "relax.quantized_matmul"(%x, %a, %b, %w, %s, %z) {{n = 1 : i64, rows = {rows} : i64}} : (tensor<3x{rows}xi8>,
+    tensor<3x1xf32>, tensor<3x1xi32>, tensor<1x1x8x{rows}xui8>, tensor<1x1x8xf32>, tensor<i32>) -> tensor<3x1xf32>
+  return %r : tensor<3x1xf32>
+}}""")
+    x = np.arange(-4, 3 * rows - 4, dtype=np.int8).reshape(3, rows)
+    ones, weight = np.ones((3, 1), np.float32), np.arange(200, 200 + 8 * rows, dtype=np.uint8).reshape(1, 1, 8, rows)
+    arguments = [x, ones, x.sum(-1, dtype=np.int32, keepdims=True), weight, np.ones((1, 1, 8), np.float32)]
+    (want,) = rx.evaluate(module, "main", *arguments)
+    np.testing.assert_array_equal(rx.compile(module, cache=False)(*arguments), want)
+
+
 @pytest.mark.parametrize(("name", "dot"), [("znver4", "vpdpbusd"), ("neoverse-n1", "sdot"), ("x86-64-v3", "vpmaddwd")])
 @pytest.mark.parametrize("dtype", ["i8", "i4"])
 def test_a_tile_is_products_of_bytes(name: str, dot: str, dtype: str) -> None:
