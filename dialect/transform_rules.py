@@ -12,7 +12,7 @@ from .relax import OutputSink, ParamProvider
 from .struct_info import TensorInfo, is_tensor
 from .weights import result_types, weight_types
 
-__all__ = ["TRANSFORM_SUFFIX", "transform_problems", "unmarked_transforms"]
+__all__ = ["TRANSFORM_SUFFIX", "may_read_lazily", "transform_problems", "unmarked_transforms"]
 
 #: How lifting names the transform function of ``@main``: ``@main_transform_params``. A name alone means nothing.
 TRANSFORM_SUFFIX = "_transform_params"
@@ -107,8 +107,13 @@ def _result_problems(transform: func.FuncOp, targets: Sequence[func.FuncOp], tab
             if weight in returned and not _agree(returned[weight], type_):
                 yield f"expected result '{weight}' of type {type_}, as @{name} takes it, got {returned[weight]}"
     extra = [r for r in returned if not any(r in weights for weights in taken.values())]
-    if extra and not any(_is_lazy(f, ParamProvider, READ, table) for f in targets):
+    if extra and not any(may_read_lazily(f, table) for f in targets):
         yield f"expected only weights of {', '.join('@' + n for n in taken)} as results, got '{extra[0]}'"
+
+
+def may_read_lazily(function: func.FuncOp, table: _Table) -> bool:
+    """Whether a function may read weights that are none of its arguments, so that these do not say what it needs."""
+    return _is_lazy(function, ParamProvider, READ, table)
 
 
 def _is_lazy(function: func.FuncOp, callback: type, kind: str, table: _Table) -> bool:

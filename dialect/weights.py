@@ -10,7 +10,7 @@ from .relax import OutputSink, ParamProvider
 from .signature import argument_attributes, result_attributes, tensor_name
 from .tuples import bundled_attributes, has_tuple, leaf_paths, leaf_types
 
-__all__ = ["argument_leaf_names", "full_result_names", "result_types", "weight_types"]
+__all__ = ["argument_leaf_names", "full_result_names", "result_leaf_names", "result_types", "weight_types"]
 
 
 def argument_leaf_names(function: func.FuncOp) -> list[list[str]]:
@@ -56,14 +56,19 @@ def full_result_names(function: func.FuncOp) -> list[str]:
 def result_types(function: func.FuncOp) -> dict[str, ir.Type]:
     """The types of the results by name; those of a tuple by what it says of them, or its name and their positions."""
     found: dict[str, ir.Type] = {}
-    for type_, name, own in zip(
-        _types(function).results, full_result_names(function), result_attributes(function), strict=True
-    ):
+    for type_, names in zip(_types(function).results, result_leaf_names(function), strict=True):
+        found.update(zip(names, leaf_types(type_), strict=True))
+    return found
+
+
+def result_leaf_names(function: func.FuncOp) -> list[list[str]]:
+    """The name of each result; of a tuple what it says of them, or its name and their positions."""
+    types, attributes = _types(function).results, result_attributes(function)
+    found: list[list[str]] = []
+    for type_, name, own in zip(types, full_result_names(function), attributes, strict=True):
         bundled = bundled_attributes(type_, own) if isinstance(type_, ir.TupleType) else None
         names = [name + path for path, _ in leaf_paths(type_)]
-        if bundled is not None:
-            names = [tensor_name(a) or n for a, n in zip(bundled, names, strict=True)]
-        found.update(zip(names, leaf_types(type_), strict=True))
+        found.append(names if bundled is None else [tensor_name(a) or n for a, n in zip(bundled, names, strict=True)])
     return found
 
 

@@ -12,6 +12,7 @@ from ..functions import (
     STATE,
     TRANSFORM_FOR,
     body_of,
+    full_argument_names,
     functions,
     is_private,
     name_of,
@@ -19,11 +20,13 @@ from ..functions import (
     transform_targets,
 )
 from ..signature import argument_attributes, set_argument_attributes, without
+from ..transform_rules import may_read_lazily
+from ..weights import full_result_names, result_leaf_names, weight_types
 from .lift_policy import LIFT
 
 __all__ = [
-    "check_not_called", "entries_with_weights", "erase_unreferenced", "rewritten_functions", "separate_called",
-    "transforms_by_target", "unused_name",
+    "check_not_called", "entries_with_weights", "erase_unreferenced", "prepared_for_others", "rewritten_functions",
+    "separate_called", "transforms_by_target", "unused_name",
 ]  # fmt: skip
 
 
@@ -79,6 +82,18 @@ def rewritten_functions(module: ir.Operation, wanted: Sequence[str] = ()) -> lis
 def transforms_by_target(module: ir.Operation) -> dict[str, func.FuncOp]:
     """The transform function of each function that has one."""
     return {target: function for function in functions(module) for target in transform_targets(function)}
+
+
+def prepared_for_others(module: ir.Operation, transform: func.FuncOp, entries: Iterable[func.FuncOp]) -> set[str]:
+    """Names of the results of a transform function that functions other than these entries need; of a lazy one, all."""
+    table = {name_of(f): f for f in functions(module)}
+    own = {name_of(f) for f in entries}
+    others = [table[t] for t in transform_targets(transform) if t not in own]
+    results = dict(zip(full_result_names(transform), result_leaf_names(transform), strict=True))
+    if any(may_read_lazily(f, table) for f in others):
+        return set(results)
+    taken = {n for f in others for n in (*full_argument_names(f)[num_input(f) or 0 :], *weight_types(f))}
+    return {name for name, leaves in results.items() if not taken.isdisjoint((name, *leaves))}
 
 
 def separate_called(module: ir.Operation, entries: Iterable[func.FuncOp]) -> None:

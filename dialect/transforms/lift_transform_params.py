@@ -54,6 +54,7 @@ from .entries import (
     check_not_called,
     entries_with_weights,
     erase_unreferenced,
+    prepared_for_others,
     separate_called,
     transforms_by_target,
     unused_name,
@@ -141,11 +142,14 @@ class _Lift:
 
     Attributes:
         inlined: names of functions of which calls were inlined.
+        others: what a shared transform function returns for functions that are not lifted from now.
     """
 
     def __init__(self, module: ir.Operation, entries: list[_Entry], transform: func.FuncOp | None, lifting: Lifting):
         self.module, self.entries, self.old, self.lifting = module, entries, transform, lifting
         self.inlined: set[str] = set()
+        own = [e.function for e in entries]
+        self.others = set[str]() if transform is None else prepared_for_others(module, transform, own)
         self.plans: list[LiftPlan] = []
         self.accounts: list[Account] = []
 
@@ -174,7 +178,8 @@ class _Lift:
         for entry in self.entries:
             given = [tensor_name(a) for a in argument_attributes(entry.function)[: entry.inputs]]
             transform.reserve(n for n in given if n is not None)
-        outputs, names = self._others(transform), list[list[str]]()
+        outputs = {name: value for name, value in transform.prepared.items() if name in self.others}
+        names: list[list[str]] = []
         for entry, plan in zip(self.entries, self.plans, strict=True):
             prepared, lifted = _rewrite(entry, plan, transform, self.policy)
             outputs |= prepared
@@ -188,7 +193,7 @@ class _Lift:
         costs, known = Costs(), dict[str, ir.Value]()
         if self.old is not None:
             known = _enter_transform(self.old, costs)
-        fixed = () if self._is_whole() else tuple(known.values())
+        fixed = [value for name, value in known.items() if name in self.others]
         policy = Policy(limits, costs, fixed, opened)
         for entry in self.entries:
             weights = list(entry.function.regions[0].blocks[0].arguments)[entry.inputs :]
@@ -237,14 +242,6 @@ class _Lift:
     def _targets(self) -> list[str]:
         own = [name_of(e.function) for e in self.entries]
         return list(dict.fromkeys([*(transform_targets(self.old) if self.old is not None else []), *own]))
-
-    def _others(self, transform: TransformFunction) -> dict[str, ir.Value]:
-        """What a shared transform function returns for functions that are not lifted from now."""
-        return {} if self._is_whole() else dict(transform.prepared)
-
-    def _is_whole(self) -> bool:
-        """Whether these are all functions of the transform function."""
-        return self.old is None or {name_of(e.function) for e in self.entries}.issuperset(transform_targets(self.old))
 
 
 def _enter_transform(function: func.FuncOp, costs: Costs) -> dict[str, ir.Value]:

@@ -26,6 +26,7 @@ PIPELINES = [
     *PASSES,
     "relax-lift-transform-params{shared=true}",
     "relax-lift-transform-params{growth-slack=0 max-total-growth=1.2}",
+    "relax-lift-transform-params{shared=true growth-slack=0 max-growth=1},relax-lift-transform-params{functions=main}",
     "relax-lift-transform-params,relax-lazy-transform-params",
     "relax-lift-transform-params,relax-lazy-get-input,relax-lazy-set-output",
     "relax-lift-transform-params,relax-lazy-transform-params,relax-schedule-lazy-io",
