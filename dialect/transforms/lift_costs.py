@@ -1,9 +1,9 @@
 """What values computed from weights cost: bytes that inference takes anyway, whether a value is lifted or what it comes from.
 
 The cost of a raw weight is its size. That of any other value is its size, or the cost of what its op reads, whichever is
-less. So a chain of ops that each grow a little is judged by all of its growth, and the cast of a small slice is not excused
-by the whole weight. What an op with several results reads is divided among these by size. Constants cost nothing; equal
-computations are one.
+less; what comes from one value on several ways costs that value once. So a chain of ops that each grow a little is judged by
+all of its growth, and the cast of a small slice is not excused by the whole weight. What an op with several results reads is
+divided among these by size. Constants cost nothing; equal computations are one.
 """
 
 from __future__ import annotations
@@ -51,12 +51,16 @@ def growth(after: Size, before: Size) -> Fraction | None:
 
 @dataclass(frozen=True)
 class _Made:
-    """Where a value comes from: the op's name, its place in the order of entering, what it reads, makes, and costs."""
+    """Where a value comes from: the op's name, its place in the order of entering, what it reads, makes, and costs.
+
+    ``origins`` are those of what it reads, less what can be computed from the others: they are what it costs.
+    """
 
     op: str
     order: int
     reads: tuple[ir.Value, ...]
     results: tuple[ir.Value, ...]
+    origins: tuple[ir.Value, ...]
     cost: Size
 
 
@@ -96,14 +100,14 @@ class Costs:
         if key is not None:
             self._numbers[key] = results
         reads = tuple(dict.fromkeys(self.same(v) for v in free_values(op)))
-        made = _Made(op.name, len(self._made), reads, tuple(results), _sum(self._costs.get(v, 0) for v in reads))
-        sources, origins = _union(self._sources.get(v, ()) for v in reads), _union(self.origins(v) for v in reads)
-        total = self.total(results)
+        sources, origins = _union(self._sources.get(v, ()) for v in reads), self._needed(_union(self.origins(v) for v in reads))
+        cost, total = _sum(self._costs[v] for v in origins), self.total(results)
+        made = _Made(op.name, len(self._made), reads, tuple(results), origins, cost)
         for result in results:
             self._made[result], self._sources[result] = made, sources
             self._costs[result] = _least(self.size(result), total, made.cost) if sources else 0
-            is_less = _less(self._costs[result], made.cost) or len(origins) > _ORIGINS
-            self._origins[result] = (result,) if sources and is_less else origins
+            is_own = self._costs[result] != made.cost or len(origins) > _ORIGINS
+            self._origins[result] = (result,) if sources and is_own else origins
 
     def same(self, value: ir.Value) -> ir.Value:
         """The value that stands for all that are equal to this one."""
@@ -130,7 +134,24 @@ class Costs:
 
     def origins_above(self, value: ir.Value) -> tuple[ir.Value, ...]:
         """The same of what the value's op reads."""
-        return _union(self.origins(v) for v in self._made[self.same(value)].reads)
+        return self._made[self.same(value)].origins
+
+    def _needed(self, origins: tuple[ir.Value, ...]) -> tuple[ir.Value, ...]:
+        """Those of some origins that cannot be computed from the others."""
+        if len(origins) < 2:
+            return origins
+        follows = dict.fromkeys(origins, True)
+        return tuple(v for v in origins if v not in self._made or not self._follows(v, follows))
+
+    def _follows(self, value: ir.Value, known: dict[ir.Value, bool]) -> bool:
+        """Whether what a value comes from is known, or follows from what is; enters that."""
+        made = self._made.get(value)
+        for origin in () if made is None else made.origins:
+            if origin not in known:
+                known[origin] = self._follows(origin, known)
+            if not known[origin]:
+                return False
+        return made is not None and len(made.origins) > 0
 
     def before(self, value: ir.Value) -> tuple[Size, Size]:
         """What the op that computes a value reads costs, and the bytes of all its results."""
@@ -195,12 +216,6 @@ def _least(size: Size, total: Size, cost: Size) -> Size:
     """The cheaper one of a result and its share of what its op reads; its size where the two do not compare."""
     ratio = growth(total, cost)
     return size if ratio is None or ratio <= 1 else share(size, total, cost)
-
-
-def _less(left: Size, right: Size) -> bool:
-    """Whether one size is known to be below the other."""
-    ratio = growth(left, right)
-    return ratio is not None and ratio < 1
 
 
 def _sum(sizes: Iterable[Size]) -> Size:

@@ -163,7 +163,9 @@ class _Lift:
             self.plans = [p.plan() for p in planners]
             while policy.limit_total(self.plans):
                 self.plans = [p.plan() for p in planners]
-            if not policy.open(self.plans) and not any(p.inlined for p in planners):
+            if any(p.inlined for p in planners):
+                policy.opened.clear()  # what was too large as a whole is judged anew: what reads it may be another op now
+            elif not policy.open(self.plans):
                 break
         self.policy = policy
         if report.is_collecting():

@@ -223,3 +223,63 @@ func.func @bundle(%p: tuple<tensor<4xf32>, tensor<8xf16>> {relax.name = "params"
   %e:2 = builtin.unrealized_conversion_cast %p : tuple<tensor<4xf32>, tensor<8xf16>> to tensor<4xf32>, tensor<8xf16>
   return %e#0, %e#1 : tensor<4xf32>, tensor<8xf16>
 }
+
+// -----
+
+// What comes from one value on two ways grows from that value, not from both: the loop is too large before and after the
+// exponential is lifted out of it.
+// CHECK-LABEL: @two_ways_transform_params
+// CHECK-SAME:    -> (tensor<6xf32> {relax.name = "w"}, tensor<6xf32> {relax.name = "w.exp"})
+// CHECK:       @two_ways(
+// CHECK:         scf.while
+func.func @two_ways(%w: tensor<6xf32> {relax.name = "w"}) -> tensor<6xf32> attributes {relax.num_input = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0:2 = scf.while (%i = %c1, %v = %w) : (index, tensor<6xf32>) -> (index, tensor<6xf32>) {
+    %more = arith.cmpi ugt, %i, %c0 : index
+    %e = "relax.exp"(%w) : (tensor<6xf32>) -> tensor<6xf32>
+    scf.condition(%more) %i, %e : index, tensor<6xf32>
+  } do {
+  ^bb0(%i: index, %v: tensor<6xf32>):
+    %next = arith.subi %i, %c1 : index
+    scf.yield %next, %w : index, tensor<6xf32>
+  }
+  return %0#1 : tensor<6xf32>
+}
+
+// -----
+
+// A loop that is too large alone, and one that reads it and hides a barrier that nothing needs in a call: once the call is
+// inlined the second loop is lifted as a whole, and the first one is judged no more.
+// CHECK-LABEL: @after_inlining_transform_params
+// CHECK:         scf.while
+// CHECK:         scf.while
+// CHECK:       @after_inlining(%arg0: tensor<6xf32> {relax.name =
+// CHECK-NEXT:    return %arg0
+func.func private @hides(%v: tensor<6xf32>) -> tensor<6xf32> {
+  %0 = "relax.stop_lift_params"(%v) : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = "relax.exp"(%v) : (tensor<6xf32>) -> tensor<6xf32>
+  return %1 : tensor<6xf32>
+}
+func.func @after_inlining(%w: tensor<6xf32> {relax.name = "w"}, %u: tensor<6xf32> {relax.name = "u"}) -> tensor<6xf32> attributes {relax.num_input = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0:2 = scf.while (%i = %c1, %v = %w) : (index, tensor<6xf32>) -> (index, tensor<6xf32>) {
+    %more = arith.cmpi ugt, %i, %c0 : index
+    scf.condition(%more) %i, %v : index, tensor<6xf32>
+  } do {
+  ^bb0(%i: index, %v: tensor<6xf32>):
+    %next = arith.subi %i, %c1 : index
+    scf.yield %next, %w : index, tensor<6xf32>
+  }
+  %1:2 = scf.while (%i = %c1, %v = %u) : (index, tensor<6xf32>) -> (index, tensor<6xf32>) {
+    %more = arith.cmpi ugt, %i, %c0 : index
+    scf.condition(%more) %i, %v : index, tensor<6xf32>
+  } do {
+  ^bb0(%i: index, %v: tensor<6xf32>):
+    %next = arith.subi %i, %c1 : index
+    %e = func.call @hides(%0#1) : (tensor<6xf32>) -> tensor<6xf32>
+    scf.yield %next, %e : index, tensor<6xf32>
+  }
+  return %1#1 : tensor<6xf32>
+}
