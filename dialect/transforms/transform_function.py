@@ -228,7 +228,10 @@ def _check_calls(op: ir.Operation, renamed: Mapping[str, int | Expr]) -> None:
     """Raises RelaxError where a call mentions a symbol that has another name here: the called function says the old one."""
     uses = SymbolUses()
     for call in [op, *nested_operations(op)]:
-        clash = sorted(uses.of_op(call).intersection(renamed)) if call.name == "func.call" else []
+        if call.name != "func.call":
+            continue
+        mentioned = uses.of_op(call).union(*(uses.of_type(v.type) for v in call.operands))
+        clash = sorted(mentioned.intersection(renamed))
         if clash:
             raise RelaxError(
                 f"'func.call' op expected a symbol that no other function's weights have, got '{clash[0]}': inline it first",

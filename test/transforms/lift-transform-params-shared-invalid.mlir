@@ -36,3 +36,21 @@ func.func private @negative(%x: tensor<?x2xf32, {sym = ["m"]}>) -> tensor<?x2xf3
   %0 = "relax.negative"(%x) : (tensor<?x2xf32, {sym = ["m"]}>) -> tensor<?x2xf32, {sym = ["m"]}>
   return %0 : tensor<?x2xf32, {sym = ["m"]}>
 }
+
+// -----
+
+// Its result does not mention the symbol, what it takes does.
+func.func @main(%x: tensor<2x2xf32>, %w: tensor<2x2xf32> {relax.name = "w"}) -> tensor<2xf32> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.match_cast"(%w) : (tensor<2x2xf32>) -> tensor<?x2xf32, {sym = ["m"]}>
+  // expected-error @+1 {{'func.call' op expected a symbol that no other function's weights have, got 'm': inline it first}}
+  %1 = call @sum(%0) : (tensor<?x2xf32, {sym = ["m"]}>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+func.func @decode(%x: tensor<2xf32>, %v: tensor<?x2xf32, {sym = ["m"]}> {relax.name = "v"}) -> tensor<?x2xf32, {sym = ["m"]}>
+    attributes {relax.num_input = 1 : i64} {
+  return %v : tensor<?x2xf32, {sym = ["m"]}>
+}
+func.func private @sum(%x: tensor<?x2xf32, {sym = ["m"]}>) -> tensor<2xf32> attributes {no_inline} {
+  %0 = "relax.sum"(%x) {axis = array<i64: 0>} : (tensor<?x2xf32, {sym = ["m"]}>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
