@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from .bindings import func, ir
 from .errors import DiagnosticError, RelaxError
+from .function_types import argument_attributes
 from .functions import (
     NAME,
     STATE,
@@ -19,7 +20,6 @@ from .functions import (
     transform_targets,
 )
 from .lazy_calls import callback_problems
-from .signature import argument_attributes
 from .struct_info import check_type, without_encoding
 from .transform_rules import transform_problems
 from .tuples import BUNDLED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .bindings import func, ir
+from .function_types import argument_attributes, result_attributes, tensor_name
 from .functions import completed, full_argument_names, functions, name_of, num_input, result_names, transform_targets
 from .relax import OutputSink, ParamProvider
-from .signature import argument_attributes, result_attributes, tensor_name
 from .tuples import bundled_attributes, has_tuple, leaf_paths, leaf_types
 
 __all__ = ["argument_leaf_names", "full_result_names", "result_leaf_names", "result_types", "weight_types"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..dialect.bindings import ir
 from ..dialect.functions import body_of, functions
 from ..dialect.traversal import nested_operations
-from .generics import destinations, index_maps
+from .fusion.linalg_queries import destinations, index_maps
 
 __all__ = ["drop_empty"]
 

@@ -26,6 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from ..dialect.analysis.op_dependencies import OpOrder, rearrange
+from ..dialect.analysis.peak_memory import PeakMemory
+from ..dialect.analysis.purity import Purity
+from ..dialect.analysis.task_order import schedule
 from ..dialect.bindings import func, ir
 from ..dialect.call_graph import CallGraph
 from ..dialect.functions import (
@@ -37,10 +41,6 @@ from ..dialect.functions import (
     set_num_input,
 )
 from ..dialect.lazy_calls import LazyCalls
-from ..dialect.purity import Purity
-from ..dialect.transforms.io_schedule import schedule
-from ..dialect.transforms.op_order import OpOrder, rearrange
-from ..dialect.transforms.peak_memory import PeakMemory
 from ..dialect.traversal import clone_with, free_values, operations
 from ..dialect.weights import full_result_names
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from ..dialect.pass_registry import register
+from ..dialect.passes.registry import register
 
 if TYPE_CHECKING:
-    from ..dialect.pass_manager import Pass
+    from ..dialect.passes.manager import Pass
 
 __all__ = ["register_passes"]
 

@@ -6,6 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 
 from ..dialect import symbolic
+from ..dialect.analysis.known_sizes import Shape, argument_shapes, known_sizes
 from ..dialect.bindings import func, ir
 from ..dialect.elements import to_numpy
 from ..dialect.errors import RelaxError
@@ -19,7 +20,6 @@ from ..dialect.functions import (
     result_names,
     returned_values,
 )
-from ..dialect.known_sizes import Shape, argument_shapes, known_sizes
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Expr
 from ..dialect.weights import full_result_names

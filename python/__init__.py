@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .dialect.errors import DiagnosticError, RelaxError, RelaxWarning
 
 if TYPE_CHECKING:
-    from .builder import Builder
+    from .building.builder import Builder
     from .compiler import compile
     from .evaluation import evaluate
     from .frontend import from_torch, save_weights
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 
 #: Where each name that is imported on demand lives; never in a file of the same name, which would take its place here.
 _HOMES = {
-    "Builder": "builder",
+    "Builder": "building.builder",
     "Executable": "runtime.executable",
     "Module": "module",
     "compile": "compiler",

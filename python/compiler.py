@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from . import dialect, lowering
 from .dialect.bindings import DISTRIBUTION
-from .dialect.cache_report import CacheSection
 from .dialect.checks import expect_flag, expect_text
 from .dialect.errors import RelaxError, RelaxWarning
 from .dialect.op import verifying_once
-from .dialect.pass_manager import verifying_at_end
-from .dialect.report import collecting
+from .dialect.passes.manager import verifying_at_end
+from .dialect.reports.cache import CacheSection
+from .dialect.reports.report import collecting
 from .module import Module
 from .object_cache import EXPECTED, Entry, ObjectCache, key_of
 from .runtime.environment import cache_bytes, cache_directory

@@ -14,7 +14,7 @@ from .dialect.errors import from_mlir_error
 from .dialect.functions import full_argument_names, functions, is_private, name_of, num_input, transform_for
 from .dialect.parser import parse_module
 from .dialect.relax import new_context
-from .dialect.report import Report, collecting
+from .dialect.reports.report import Report, collecting
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import Expr
 from .dialect.weights import full_result_names
@@ -133,11 +133,11 @@ class Module:
         Raises:
             RelaxError: the pipeline text is wrong, or a pass refuses the module (then a DiagnosticError with the place).
         """
-        from .dialect import pass_manager
+        from .dialect.passes import manager
 
         expect_text(pipeline, "a pipeline as text")
         with self._active(), collecting() as told:
-            return Module(_as_module(pass_manager.run(self._module.operation, pipeline)), self.report.extended(told))
+            return Module(_as_module(manager.run(self._module.operation, pipeline)), self.report.extended(told))
 
     def verify(self) -> None:
         """Raises DiagnosticError when the module breaks a rule of MLIR, of an op or of our conventions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..dialect.report import bytes_text, plural
+from ..dialect.reports.report import bytes_text, plural
 from ..runtime.manifest import EntrySpec, Manifest, total_bytes
 from .summary import lifted_groups, symbol_text
 

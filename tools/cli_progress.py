@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..dialect.report import bytes_text
+from ..dialect.reports.report import bytes_text
 
 if TYPE_CHECKING:
     from ..runtime.prepare import PrepareProgress

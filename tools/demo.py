@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..dialect.report import bytes_text
+from ..dialect.reports.report import bytes_text
 from ..runtime.executable import Executable, load
 from ..runtime.manifest import total_bytes
 from ..weights import write_safetensors

@@ -16,9 +16,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..builder import Builder
+from ..building.builder import Builder
+from ..building.value import Value
 from ..module import Module
-from ..value import Value
 
 __all__ = ["LlamaConfig", "build_llama", "random_weights", "weight_shapes"]
 

@@ -155,7 +155,7 @@ def _unbraced(value: str) -> str:
 
 
 def _hint(name: str) -> str:
-    from ..dialect.pass_registry import suggestion
+    from ..dialect.passes.registry import suggestion
 
     close = difflib.get_close_matches(name, _FLAGS, 1)
     return f", did you mean '{close[0]}'" if close else suggestion(name) or ", see 'relax-opt --help'"

@@ -12,7 +12,7 @@ from ..weights.files import replacing
 
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
-    from ..dialect.pass_manager import Pipeline
+    from ..dialect.passes.manager import Pipeline
     from .options import Options
 
 __all__ = ["build", "is_pass", "passes", "pipeline_text", "reproducer_pipeline", "write_reproducer"]
@@ -38,10 +38,10 @@ def pipeline_text(options: Options) -> str | None:
 
 def build(text: str, options: Options, context: ir.Context) -> Pipeline:
     """The pipeline, with printing and timing as asked. Raises RelaxError when the text is wrong."""
-    from ..dialect import pass_manager
+    from ..dialect.passes import manager
 
     _register_lowering()
-    pipeline = pass_manager.build(text, context)
+    pipeline = manager.build(text, context)
     pipeline.enable_verifier(options.verify_each)
     if options.prints_ir:
         pipeline.enable_ir_printing(
@@ -67,7 +67,7 @@ def passes() -> Iterator[tuple[str, str]]:
     """Names and one-line descriptions of all passes: ours, then MLIR's, of which only the names are known."""
     from importlib.resources import files  # 10 ms, so not at the start
 
-    from ..dialect.pass_manager import registered
+    from ..dialect.passes.manager import registered
 
     _register_lowering()
     for name, pass_class in sorted(registered().items()):
@@ -96,7 +96,7 @@ def reproducer_pipeline(text: bytes) -> str:
 
 
 def _is_ours(name: str) -> bool:
-    from ..dialect.pass_registry import is_registered
+    from ..dialect.passes.registry import is_registered
 
     _register_lowering()
     return is_registered(name)

@@ -21,7 +21,7 @@ from .verify_diagnostics import DiagnosticVerifier
 
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
-    from ..dialect.pass_manager import Pipeline
+    from ..dialect.passes.manager import Pipeline
 
 __all__ = ["main", "run"]
 
@@ -70,7 +70,7 @@ def _inform(options: Options) -> bool:
 
 def _process_file(options: Options) -> int:
     from ..dialect.relax import new_context
-    from ..dialect.report import collecting
+    from ..dialect.reports.report import collecting
 
     sources = _pieces(_read(options.input), options.split_input_file)
     text = pipelines.reproducer_pipeline(sources[0].text) if options.run_reproducer else pipelines.pipeline_text(options)

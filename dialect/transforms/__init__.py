@@ -1,1 +1,1 @@
-"""Passes from relax to relax, one module per pass; their names are in :mod:`relaxir.dialect.pass_registry`."""
+"""Passes from relax to relax, one module per pass; their names are in :mod:`relaxir.dialect.passes.registry`."""

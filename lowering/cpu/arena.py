@@ -19,8 +19,8 @@ from math import gcd
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of
-from ...dialect.index_math import emit_index
 from ...dialect.symbolic import Expr, require_bounded
+from ...dialect.symbolic_arith import emit_index
 from ...dialect.traversal import operations
 from .ownership import take_ownership
 from .trace import SizeTracer

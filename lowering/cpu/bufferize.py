@@ -28,8 +28,8 @@ from collections.abc import Iterable, Mapping
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, name_of, terminator, update_type
+from ..fusion.tensors import empty_like
 from ..signature import Signature
-from ..tensors import empty_like
 from .arena import Arena, plan_arena
 from .upstream import run_upstream
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from ...dialect.bindings import ir
 from ...dialect.functions import functions
 from ...dialect.traversal import operations
-from ..generics import is_fill
+from ..fusion.linalg_queries import is_fill
 from ..linalg.kernel import KERNEL
 
 __all__ = ["share_frames"]

@@ -22,7 +22,7 @@ from __future__ import annotations
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of, update_type
 from ...dialect.traversal import clone_with, nested_operations, operations
-from ..generics import callee_of
+from ..fusion.linalg_queries import callee_of
 from ..linalg.kernel import KERNEL
 
 __all__ = ["lend_memory"]

@@ -30,8 +30,8 @@ from ...dialect.functions import functions, name_of
 from ...dialect.struct_info import is_tensor
 from ...dialect.symbolic import Expr
 from ...dialect.traversal import clone_with, free_values, operations
+from ..fusion.tensors import empty_like
 from ..linalg.kernel import KERNEL
-from ..tensors import empty_like
 from .trace import SizeTracer
 
 __all__ = ["carry_in_place"]

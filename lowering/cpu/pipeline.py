@@ -10,10 +10,10 @@ from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, functions, name_of
 from ..early_checks import move_checks_first
 from ..empty import drop_empty
-from ..flat_epilogues import flatten_epilogues
-from ..fusion import prepare_fusion
-from ..kernel_report import relax_ops, report_kernels
-from ..outline import KERNEL, outline_kernels, restore_destinations
+from ..fusion.flat_epilogues import flatten_epilogues
+from ..fusion.kernel_report import relax_ops, report_kernels
+from ..fusion.outline import KERNEL, outline_kernels, restore_destinations
+from ..fusion.repeat_producers import prepare_fusion
 from ..signature import Signature
 from ..target import Target
 from .access_checks import FAULT_BYTES, check_accesses

@@ -24,7 +24,7 @@ from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
 from ..linalg.kernel import SHARED, STACK
 from ..target import Target
-from .kernels.emitter import Emitter, Work
+from .kernels.emit.emitter import Emitter, Work
 
 __all__ = ["share_loops"]
 

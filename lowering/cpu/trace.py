@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...dialect.affine import affine_dim
+from ...dialect.analysis.affine import affine_dim
 from ...dialect.bindings import ir
 from ...dialect.symbolic import Expr
 from ...dialect.traversal import operations

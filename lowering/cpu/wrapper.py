@@ -9,8 +9,8 @@ the arena given is too small.
 from __future__ import annotations
 
 from ...dialect.symbolic import Expr
-from ..index_math import llvm_text, saturating_text
 from ..signature import Signature, TensorSpec
+from ..symbolic_llvm import llvm_text, saturating_text
 from .arena import Arena
 
 __all__ = ["body_name", "entry_point"]

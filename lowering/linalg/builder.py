@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...dialect.analysis.size_bounds import Ranges, is_positive
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.size_bounds import Ranges, is_positive
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, dim_text
 from .conversion import load, store

@@ -32,13 +32,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ...dialect.analysis.known_sizes import KnownSizes, Shape, argument_shapes, known_sizes
+from ...dialect.analysis.size_bounds import symbol_ranges
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, functions, is_private, name_of
-from ...dialect.known_sizes import KnownSizes, Shape, argument_shapes, known_sizes
 from ...dialect.op import EffectOp, attrs_of
-from ...dialect.pass_manager import Pass
-from ...dialect.size_bounds import symbol_ranges
+from ...dialect.passes.manager import Pass
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr, dim_text, is_open
 from ...dialect.traversal import Nested, nested_operations, run_nested

@@ -1,6 +1,6 @@
 """Softmax and normalizations: row reductions, then one elementwise op; f32 for narrow floats.
 
-Reductions and what reads them become one kernel, see :mod:`..rows`.
+Reductions and what reads them become one kernel, see :mod:`..fusion.row_groups`.
 """
 
 from __future__ import annotations

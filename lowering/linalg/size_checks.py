@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from ...dialect.analysis.known_sizes import Needed
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.known_sizes import Needed
 from ...dialect.op_sizes import OpSizes
 from ...dialect.size_relations import Relation
 from ...dialect.symbolic import Dim, Expr, dim_text, is_open, open_place

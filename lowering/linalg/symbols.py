@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable, Generator, Hashable, Mapping
 from contextlib import contextmanager
 
+from ...dialect.analysis.inner_sizes import is_size
 from ...dialect.bindings import ir
-from ...dialect.index_math import emit_index
-from ...dialect.inner_sizes import is_size
 from ...dialect.symbolic import Dim, Expr, divisors
+from ...dialect.symbolic_arith import emit_index
 from .scalar import Scalar
 
 __all__ = ["Symbols"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..dialect.affine import affine_dim
+from ..dialect.analysis.affine import affine_dim
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.struct_info import TensorInfo

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from ..dialect.checks import expect, expect_count, expect_flag
 from ..dialect.errors import RelaxError
-from ..dialect.report import Report
+from ..dialect.reports.report import Report
 from ..weights.files import path_text
 from .artifact import check_target, read_artifact, write_artifact
 from .binding import prepared_arrays

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from ..dialect.dtypes import numpy_dtype
 from ..dialect.errors import RelaxError
-from ..dialect.report import Report
+from ..dialect.reports.report import Report
 from ..dialect.symbolic import Expr, parse
 from ..lowering.manifest_digest import BYTES, SYMBOL, digest_of
 from ..weights.arrays import ArraySpec, dtype_text

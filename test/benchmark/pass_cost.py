@@ -14,9 +14,9 @@ import gc
 import sys
 import time
 
-from relaxir.dialect import pass_manager
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.relax import new_context
 
 PASSES = (
@@ -78,7 +78,7 @@ def time_passes(text: str) -> dict[str, float]:
     for name in PASSES:
         gc.collect()
         start = time.process_time()
-        pass_manager.run_in_place(module, name)
+        manager.run_in_place(module, name)
         seconds[name] = time.process_time() - start
     return seconds
 

@@ -15,11 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from relaxir.dialect import pass_manager, report
+from relaxir.dialect.analysis.task_order import peak_of, schedule
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.relax import new_context
-from relaxir.dialect.report import bytes_text
-from relaxir.dialect.transforms.io_schedule import peak_of, schedule
+from relaxir.dialect.reports import report
+from relaxir.dialect.reports.report import bytes_text
 from support.schedule_graphs import optimum, random_graph
 
 _ONE, _HALF = "tensor<2048x4096xf32>", "tensor<2048x4096xf16>"
@@ -60,10 +61,10 @@ def measure(name: str, text: str, weights: int) -> None:
     """Schedules one module and prints a line."""
     module = parse_module(text, "-", new_context())
     start = time.process_time()  # of this process: the machine may be busy
-    pass_manager.run(module, "relax-schedule-lazy-io")
+    manager.run(module, "relax-schedule-lazy-io")
     seconds = time.process_time() - start
     with report.collecting() as found:
-        pass_manager.run(module, "relax-schedule-lazy-io")
+        manager.run(module, "relax-schedule-lazy-io")
     (section,) = found.as_json()["sections"]
     peaks = [bytes_text(section[key]) for key in ("before_bytes", "peak_bytes", "bound_bytes")]
     print(f"{name:8} {weights:6} weights: source {peaks[0]:>10}, scheduled {peaks[1]:>9}, bound {peaks[2]:>9}, "

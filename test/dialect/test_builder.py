@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.building.value import Value
 from relaxir.dialect import ops  # noqa: F401  fills the dialect
 from relaxir.dialect.relax import Relax
-from relaxir.value import Value
 
 THIS = __file__
 

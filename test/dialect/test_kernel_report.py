@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import relaxir as rx
-from relaxir.dialect.kernel_report import Kernel, KernelSection
-from relaxir.dialect.report import Report
+from relaxir.dialect.reports.kernels import Kernel, KernelSection
+from relaxir.dialect.reports.report import Report
 
 
 def section(module: rx.Module, function: str = "main") -> KernelSection:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.dialect.activation_report import IntegerProduct, KeptProduct, QuantizedActivations
 from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.reports.activations import IntegerProduct, KeptProduct, QuantizedActivations
 
 RANGES = {"i4": (-8, 8), "i8": (-128, 128)}
 

@@ -6,8 +6,8 @@ import numpy as np
 
 import relaxir
 from relaxir.compiler import default_pipeline
+from relaxir.dialect.analysis.work import work
 from relaxir.dialect.functions import find_function
-from relaxir.dialect.work import work
 from relaxir.lowering.target import Target
 from support import models
 

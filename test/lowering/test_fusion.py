@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.building.value import Value
 from relaxir.dialect.bindings import ir, passmanager
-from relaxir.lowering import fusion
-from relaxir.lowering.fusion import prepare_fusion
+from relaxir.lowering.fusion import repeat_producers
+from relaxir.lowering.fusion.outline import outline_kernels
+from relaxir.lowering.fusion.repeat_producers import prepare_fusion
 from relaxir.lowering.linalg.convert import relax_to_linalg
-from relaxir.lowering.outline import outline_kernels
-from relaxir.value import Value
 from support.naive import assert_close
 
 Make = Callable[[rx.Builder], tuple[Value, ...]]
@@ -188,6 +188,6 @@ def test_it_takes_part_in_no_more_than_so_many_copies() -> None:
     def turned(b: rx.Builder, x: Value) -> Value:
         return b.permute_dims(x, axes=[1, 0, 2])
 
-    limit = fusion._MOST
+    limit = repeat_producers._MOST
     assert kernels(reads(limit, turned, (3, 5, 17))) == limit
     assert kernels(reads(limit + 1, turned, (3, 5, 17))) == limit + 2

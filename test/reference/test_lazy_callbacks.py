@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaxir.dialect import pass_manager
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.relax import new_context
 
@@ -36,7 +36,7 @@ RESULTS = ["a.t", "b", "again"]
 
 
 def lazy(options: str = "") -> ir.Operation:
-    return pass_manager.run(parse_module(TRANSFORM, "-", CONTEXT), f"relax-lazy-transform-params{{{options}}}")
+    return manager.run(parse_module(TRANSFORM, "-", CONTEXT), f"relax-lazy-transform-params{{{options}}}")
 
 
 def told_by(module: ir.Operation, inputs: list[Any] = [], weights: dict[str, Any] = WEIGHTS) -> list[tuple[Any, ...]]:  # noqa: B006
@@ -184,7 +184,7 @@ func.func @f(%c: i1, %n: index, %a: tensor<2xf32> {relax.name = "a"}, %b: tensor
 
 @pytest.mark.parametrize("callback", ["arguments", "functions"])
 def test_a_branch_that_is_not_taken_reads_nothing_and_a_loop_reads_once(callback: str) -> None:
-    module = pass_manager.run(parse_module(BRANCHES, "-", CONTEXT), f"relax-lazy-get-input{{callback={callback}}}")
+    module = manager.run(parse_module(BRANCHES, "-", CONTEXT), f"relax-lazy-get-input{{callback={callback}}}")
     read: list[str | None] = []
 
     def provider(index: int | None, name: str | None) -> Array:

@@ -18,18 +18,18 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from relaxir.dialect import pass_manager
+from relaxir.dialect.analysis.symbol_uses import bound_symbols
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.conventions import check_module
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.pass_registry import is_registered
-from relaxir.dialect.pipeline_text import parse_pipeline
+from relaxir.dialect.passes import manager
+from relaxir.dialect.passes.pipeline_text import parse_pipeline
+from relaxir.dialect.passes.registry import is_registered
 from relaxir.dialect.reference.numeric import is_float
 from relaxir.dialect.relax import new_context
-from relaxir.dialect.symbol_uses import bound_symbols
-from relaxir.dialect.transforms.inlining import DEFINING_OPS
+from relaxir.dialect.transforms.cleanup.inlining import DEFINING_OPS
 from relaxir.dialect.traversal import nested_operations
 from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from support.module_generator import random_module
@@ -120,7 +120,7 @@ def _check_idempotent(after: ir.Operation, text: str, pipeline: str) -> None:
     if last.nested is not None or not is_registered(last.name):
         return
     try:
-        again = pass_manager.run(after, last.text)
+        again = manager.run(after, last.text)
     except RelaxError as error:
         raise AssertionError(f"{last.text} refuses its own result: {error.args[0]}") from error
     assert _text(again) == text, f"{last.text} is not idempotent"
@@ -147,7 +147,7 @@ def _equal(want: np.ndarray, got: np.ndarray, tolerance: float) -> bool:
 def _run(module: ir.Operation, pipeline: str, refusals: Counter[str] | None) -> ir.Operation | None:
     """The result, None for a module that the pipeline refuses. The pass manager verifies after each pass."""
     try:
-        return pass_manager.run(module, pipeline)
+        return manager.run(module, pipeline)
     except RelaxError as error:
         if error.__cause__ is None:  # a pass that refuses raises the cause
             raise AssertionError(f"{pipeline} left invalid IR: {error}") from error

@@ -31,7 +31,7 @@ _WARM = (
     "filecheck.matcher",
     "relaxir.dialect.ops",
     "relaxir.dialect.parser",
-    "relaxir.dialect.pass_manager",
+    "relaxir.dialect.passes.manager",
     "relaxir.tools.relax_opt",
 )
 #: Characters of a failed tool's output that a report shows.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from relaxir.dialect.pass_manager import registered
+from relaxir.dialect.passes.manager import registered
 from relaxir.lowering.passes import register_passes
 
 __all__ = ["MUTATIONS", "mutant"]

@@ -12,7 +12,7 @@ from relaxir.dialect.bindings import extras_module, ir, passmanager
 from relaxir.dialect.functions import find_function, functions, name_of
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.relax import new_context
-from relaxir.lowering.cpu.kernels.narrow_floats import expand_narrow_floats
+from relaxir.lowering.cpu.kernels.expand.narrow_floats import expand_narrow_floats
 from relaxir.lowering.cpu.loops import carry_in_place
 from relaxir.lowering.linalg.convert import relax_to_linalg
 from relaxir.lowering.target import Target

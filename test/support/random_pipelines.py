@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from relaxir.dialect import pass_manager
+from relaxir.dialect.passes import manager
 
 __all__ = ["ELEMENTS", "PASSES", "random_pipeline"]
 
 #: All our relax-to-relax passes.
-PASSES = [n for n, cls in pass_manager.registered().items() if cls.__module__.startswith("relaxir.dialect.transforms")]
+PASSES = [n for n, cls in manager.registered().items() if cls.__module__.startswith("relaxir.dialect.transforms")]
 
 #: ``remove-dead-values`` is none of them: it drops parameters that nothing reads, those that define symbols, too.
 UPSTREAM = ("canonicalize", "cse", "symbol-dce", "func.func(loop-invariant-code-motion)", "func.func(canonicalize,cse)")

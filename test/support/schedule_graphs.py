@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from relaxir.dialect.transforms.io_schedule import Graph, Task
+from relaxir.dialect.analysis.task_order import Graph, Task
 
 __all__ = ["breadth_first", "chain_with_joins", "live", "optimum", "predecessors", "random_graph", "running"]
 

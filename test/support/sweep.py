@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import relaxir as rx
+from relaxir.building.value import Value
 from relaxir.dialect.dtypes import dtype_name
 from relaxir.dialect.symbolic import evaluate
-from relaxir.value import Value
 
 __all__ = ["FAMILIES", "SIZES", "Family", "Function", "check", "module_of", "triples"]
 

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import pytest
 
-from relaxir.dialect import pass_manager
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.passes import manager
 from relaxir.tools import relax_opt
 
 
 @dataclass(frozen=True)
-class HasABug(pass_manager.Pass):
+class HasABug(manager.Pass):
     """Has a bug."""
 
     name: ClassVar[str] = "test-has-a-bug"
@@ -22,7 +22,7 @@ class HasABug(pass_manager.Pass):
         raise TypeError("a bug")
 
 
-pass_manager.register("test-has-a-bug", lambda: HasABug)
+manager.register("test-has-a-bug", lambda: HasABug)
 
 
 def test_a_bug_in_a_pass_leaves_a_reproducer_that_shows_it_again(tmp_path):

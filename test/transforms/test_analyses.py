@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relaxir.dialect.analysis.lossless import is_lossless
+from relaxir.dialect.analysis.purity import Purity
+from relaxir.dialect.analysis.symbol_uses import bound_symbols, substitute_type
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.call_graph import CallGraph, unreferenced_private_functions
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import functions, name_of, transform_for, transform_targets
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.purity import Purity
 from relaxir.dialect.relax import new_context
-from relaxir.dialect.symbol_uses import bound_symbols, substitute_type
 from relaxir.dialect.symbolic import parse
-from relaxir.dialect.transforms.lossless import is_lossless
 from relaxir.dialect.traversal import nested_operations
 
 SMALL = ("i1", "i4", "i8", "i16", "ui4", "ui8", "ui16", "f16", "bf16", "f8E4M3FN", "f8E5M2")

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from relaxir.dialect import pass_manager
 from relaxir.dialect.op import verifying_once
+from relaxir.dialect.passes import manager
 from relaxir.dialect.relax import new_context
 from support.contracts import check_contracts
 from support.module_generator import random_module
@@ -116,7 +116,7 @@ def test_random_modules_are_of_all_kinds():
 
 @pytest.mark.parametrize("name", PASSES)
 def test_pass_has_its_own_lit_file_and_shows_the_ir_before_and_after(name):
-    cls = pass_manager.registered()[name]
+    cls = manager.registered()[name]
     stem = name.removeprefix("relax-")
     assert (ROOT / "transforms" / f"{stem}.mlir").exists()
     assert cls.__module__.rpartition(".")[2] == stem.replace("-", "_")

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 import relaxir as rx
+from relaxir.dialect.analysis.work import work
 from relaxir.dialect.functions import body_of, find_function, num_input
 from relaxir.dialect.struct_info import TensorInfo
-from relaxir.dialect.work import work
 from support import models
 from support.op_counts import counts
 

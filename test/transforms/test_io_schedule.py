@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from relaxir.dialect.transforms.io_schedule import Graph, Task, lower_bound, peak_of, profile_of, schedule
+from relaxir.dialect.analysis.task_order import Graph, Task, lower_bound, peak_of, profile_of, schedule
 from support.schedule_graphs import breadth_first, chain_with_joins, live, optimum, predecessors, random_graph, running
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import relaxir
-from relaxir.dialect import report
-from relaxir.dialect.lift_report import KeptWeight, LiftedValue, LiftSection, NotLifted, Reason
-from relaxir.dialect.report import OtherSection, Report, Section
+from relaxir.dialect.reports import report
+from relaxir.dialect.reports.lifting import KeptWeight, LiftedValue, LiftSection, NotLifted, Reason
+from relaxir.dialect.reports.report import OtherSection, Report, Section
 from relaxir.tools.cli_info import info_lines
 
 TEXT = """

@@ -10,12 +10,12 @@ import pytest
 
 import relaxir
 from fuzzing.matrix_products import PASSES, check
-from relaxir.dialect import pass_manager
+from relaxir.dialect.analysis.size_bounds import symbol_ranges
+from relaxir.dialect.analysis.work import Work, work
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.relax import new_context
-from relaxir.dialect.size_bounds import symbol_ranges
-from relaxir.dialect.work import Work, work
 from support.matmul_generator import random_matmul_module
 
 HERE = Path(__file__).resolve().parent
@@ -39,12 +39,12 @@ def test_random_products_are_rewritten_by_every_pass_and_cost_no_more():
     changed = dict.fromkeys(PASSES + PROVEN, 0)
     for seed in range(100, 170):
         module = parse_module(random_matmul_module(seed), "-", new_context())
-        module = pass_manager.run(module, "relax-canonicalize,cse,canonicalize")
+        module = manager.run(module, "relax-canonicalize,cse,canonicalize")
         low, high = symbol_ranges(find_function(module, "main")).get("n", (1, None))
         sizes = [{"n": n, "m": 7} for n in (low, high or 1000)]
         before = inference_work(module, "relax-canonicalize")
         for pipeline in changed:
-            after = pass_manager.run(module, pipeline)
+            after = manager.run(module, pipeline)
             if str(after) != str(module):
                 changed[pipeline] += 1
                 found = inference_work(after, "relax-canonicalize")
@@ -54,7 +54,7 @@ def test_random_products_are_rewritten_by_every_pass_and_cost_no_more():
 
 
 def inference_work(module, pipeline: str) -> Work:
-    prepared = pass_manager.run(module, f"{pipeline},relax-lift-transform-params,relax-canonicalize,cse")
+    prepared = manager.run(module, f"{pipeline},relax-lift-transform-params,relax-canonicalize,cse")
     return work(find_function(prepared, "main"))
 
 

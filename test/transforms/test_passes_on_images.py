@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.dialect import pass_manager
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.relax import new_context
 from relaxir.dialect.struct_info import TensorInfo
@@ -50,8 +50,8 @@ def check(text: str, pipelines: list[str], tolerance: float) -> None:
     module = parse_module(text, "-", new_context())
     want = results(module.operation)
     for pipeline in pipelines:
-        after = pass_manager.run(module, pipeline)
-        assert "," in pipeline or str(pass_manager.run(after, pipeline)) == str(after)
+        after = manager.run(module, pipeline)
+        assert "," in pipeline or str(manager.run(after, pipeline)) == str(after)
         for a, b in zip(want, results(after), strict=True):
             np.testing.assert_allclose(b, a, rtol=tolerance, atol=tolerance * np.abs(a).max(initial=0), err_msg=pipeline)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.dialect.quantize_report import QuantizedWeights
+from relaxir.dialect.reports.weights import QuantizedWeights
 
 SIZES = 64, 24
 

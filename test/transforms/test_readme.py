@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from relaxir.dialect import pass_manager
+from relaxir.dialect.passes import manager
 
 FOLDER = Path(__file__).parent
 README = (FOLDER / "README.md").read_text()
@@ -38,5 +38,5 @@ def test_every_failure_of_tvm_has_its_row():
 def test_the_list_of_passes_is_complete():
     text = (FOLDER.parents[1] / "dialect" / "README.md").read_text()
     listed = re.findall(r"^\| `(relax-[\w-]+)` \| \S", text, flags=re.M)
-    ours = [n for n, cls in pass_manager.registered().items() if cls.__module__.startswith("relaxir.dialect.transforms")]
+    ours = [n for n, cls in manager.registered().items() if cls.__module__.startswith("relaxir.dialect.transforms")]
     assert sorted(listed) == sorted(ours)

@@ -9,16 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relaxir.dialect import pass_manager, report
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.lazy_calls import LazyCalls
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.reference.memory import MemoryTracker
 from relaxir.dialect.relax import new_context
+from relaxir.dialect.reports import report
 from relaxir.dialect.struct_info import TensorInfo, is_tensor
 from relaxir.dialect.traversal import nested_operations
 from support.transform_generator import random_transform
@@ -61,7 +62,7 @@ def peak_bytes(function: func.FuncOp) -> int | None:
 def compare(text: str, context: ir.Context) -> list[tuple[int, int]]:
     """Schedules a module; measured peaks of its functions before and after. Checks that those after are the stated ones."""
     before = parse_module(text, "-", context)
-    after = pass_manager.run(before, PASS)
+    after = manager.run(before, PASS)
     found: list[tuple[int, int]] = []
     for old, new in zip(functions(before), functions(after), strict=True):
         stated = peak_bytes(new)
@@ -101,7 +102,7 @@ def test_modules_of_lit_tests() -> None:
 
 def _compared(text: str, context: ir.Context, name: str) -> int:
     try:
-        module = pass_manager.run(parse_module(text, "-", context), "relax-lazy-transform-params")
+        module = manager.run(parse_module(text, "-", context), "relax-lazy-transform-params")
         assert_runs(module)
     except (RelaxError, KeyError):  # meant to be wrong, or calls what is only declared, or reads in another function
         return 0
@@ -112,7 +113,7 @@ def _compared(text: str, context: ir.Context, name: str) -> int:
 
 
 def assert_runs(module: ir.Operation) -> None:
-    after = pass_manager.run(module, PASS)
+    after = manager.run(module, PASS)
     for function in functions(after):
         if peak_bytes(function) is not None:
             measured(after, function)
@@ -133,21 +134,21 @@ def casts_then_transposes(weights: int, rows: int, columns: int) -> str:
 
 def test_casts_then_transposes_take_what_one_weight_takes() -> None:
     """TVM keeps the source's order: 392 MiB instead of 48 MiB for 24 weights of 32 MiB."""
-    module = pass_manager.run(parse_module(casts_then_transposes(24, 2048, 4096), "-", new_context()), PASS)
+    module = manager.run(parse_module(casts_then_transposes(24, 2048, 4096), "-", new_context()), PASS)
     (function,) = functions(module)
     assert peak_bytes(function) == 48 << 20
 
 
 def test_cost_grows_with_the_number_of_ops() -> None:
     """Every op is looked at a bounded number of times: no order is tried twice for equal parts."""
-    module = pass_manager.run(parse_module(casts_then_transposes(3000, 4, 8), "-", new_context()), PASS)
+    module = manager.run(parse_module(casts_then_transposes(3000, 4, 8), "-", new_context()), PASS)
     (function,) = functions(module)
     assert peak_bytes(function) == 192
 
 
 def test_locations_and_names_move_with_their_ops() -> None:
     text = casts_then_transposes(2, 4, 8).replace("-> tensor<8x4xf16>", '-> tensor<8x4xf16> loc("t")')
-    module = pass_manager.run(parse_module(text, "-", new_context()), PASS)
+    module = manager.run(parse_module(text, "-", new_context()), PASS)
     (function,) = functions(module)
     moved = [op for op in function.regions[0].blocks[0].operations if op.operation.name == "relax.permute_dims"]
     assert [str(op.location) for op in moved] == ['loc("t")', 'loc("t")']
@@ -155,13 +156,13 @@ def test_locations_and_names_move_with_their_ops() -> None:
 
 def test_report_says_what_it_was_before() -> None:
     with report.collecting() as found:
-        pass_manager.run(parse_module(casts_then_transposes(4, 4, 8), "-", new_context()), PASS)
+        manager.run(parse_module(casts_then_transposes(4, 4, 8), "-", new_context()), PASS)
     assert str(found) == "@main: holds 192 B at most, 576 B before; no order takes less than 192 B"
     assert str(report.Report.of_json(found.as_json())) == str(found)
 
 
 def test_the_stated_peak_is_what_numpy_allocates() -> None:
-    module = pass_manager.run(parse_module(casts_then_transposes(8, 512, 512), "-", new_context()), PASS)
+    module = manager.run(parse_module(casts_then_transposes(8, 512, 512), "-", new_context()), PASS)
     (function,) = functions(module)
     weight = np.ones((512, 512), np.float32)
 
@@ -213,5 +214,5 @@ def called(depth: int) -> str:
 
 @pytest.mark.parametrize(("text", "peak"), [(nested(80), 64), (called(1500), 32), (called(0), None)])
 def test_nesting_and_calls_of_any_depth(text: str, peak: int | None) -> None:
-    module = pass_manager.run(parse_module(text, "-", new_context()), PASS)
+    module = manager.run(parse_module(text, "-", new_context()), PASS)
     assert peak_bytes(functions(module)[-1]) == peak

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from relaxir.dialect import pass_manager
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.relax import new_context
 from support.contracts import check_contracts
 
@@ -166,7 +166,7 @@ def test_random_chains_keep_every_element(start: int) -> None:
         text = Chain(seed).text()
         try:
             for pipeline in PIPELINES:
-                pass_manager.run(parse_module(text, "-", context), pipeline)  # refuses none
+                manager.run(parse_module(text, "-", context), pipeline)  # refuses none
             compared += check_contracts(text, context, PIPELINES)
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}\n{text}") from error
@@ -183,7 +183,7 @@ def test_the_packed_weight_is_narrow_in_any_order(scale: str, pipeline: str) -> 
   %y = "relax.matmul"(%x, %w) : (tensor<3x4xf32>, tensor<4x16xf32>) -> tensor<3x16xf32>
   return %y : tensor<3x16xf32>
 }}"""  # noqa: E501
-    after = str(pass_manager.run(parse_module(text, "-", new_context()), pipeline))
+    after = str(manager.run(parse_module(text, "-", new_context()), pipeline))
     assert "tensor<2x4x8xi8>" in after
     assert '"relax.pack_weight"' in after
     assert "(tensor<4x16xf32>) -> tensor<2x4x8xf32>" not in after

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect.analysis.work import work
 from relaxir.dialect.functions import find_function
-from relaxir.dialect.work import work
 from support import models
 from support.op_counts import counts
 

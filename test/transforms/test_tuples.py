@@ -7,14 +7,14 @@ import contextlib
 import numpy as np
 import pytest
 
-from relaxir.dialect import pass_manager
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.call_graph import CallGraph
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import body_of, functions, is_private, name_of, returned_values
 from relaxir.dialect.parser import parse_module
+from relaxir.dialect.passes import manager
 from relaxir.dialect.relax import new_context
-from relaxir.dialect.transforms.private_signatures import rebuilt_call, set_returned_values
+from relaxir.dialect.transforms.cleanup.private_signatures import rebuilt_call, set_returned_values
 from relaxir.dialect.tuples import leaf_types, pack, unpack
 from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from support.module_generator import random_module
@@ -87,10 +87,10 @@ def test_expanded_tuples_of_private_functions(seed: int):
     plain = parse_module(text, "-", new_context())
     tupled = with_tuples(parse_module(text, "-", new_context()))
     assert not any(is_private(f) for f in functions(plain)) or "tuple<" in str(tupled)
-    expanded = pass_manager.run(tupled, EXPAND)
+    expanded = manager.run(tupled, EXPAND)
     assert "tuple<" not in str(expanded)
-    assert str(pass_manager.run(expanded, EXPAND)) == str(expanded)
-    inlined = pass_manager.run(tupled, "relax-inline-private-functions,relax-expand-tuple-arguments,canonicalize")
+    assert str(manager.run(expanded, EXPAND)) == str(expanded)
+    inlined = manager.run(tupled, "relax-inline-private-functions,relax-expand-tuple-arguments,canonicalize")
     names = runnable(plain.operation)
     want = entry_results(plain.operation, names)
     for module in (tupled.operation, expanded, inlined):

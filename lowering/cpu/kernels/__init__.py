@@ -1,13 +1,15 @@
 """Kernel templates: linalg operations on buffers become loops over vectors.
 
-``lower_kernels`` reads each linalg.generic into plain data (:mod:`.nest`, its offsets in :mod:`.index_math`) and hands it to
-a template: a marked contraction with its fill and epilogue (:mod:`.contraction`) to :mod:`.register_tile`, which puts tiles
-(:mod:`.tiles`, :mod:`.microkernel`: :mod:`.factors` in, :mod:`.results` out) in loops, a long sum in :mod:`.blocks`; the
-operations of a kernel over rows to :mod:`.rows`; anything else, by the cheapest plan (:mod:`.plan`), to :mod:`.loops` or
-:mod:`.transposition`. Templates build code with :mod:`.emitter`, read and write memory through :mod:`.access`, and evaluate
-the operation's scalar body over vectors with :mod:`.body`, where indices stay symbolic (:mod:`.lane_math`, :mod:`.guards`).
-What no template takes (:mod:`.general`) becomes MLIR's plain loops, one element at a time.
-:mod:`.vector_math`, :mod:`.narrow_floats` and :mod:`.missing_fma` expand what has no instruction.
+``lower_kernels`` reads each linalg.generic into plain data (:mod:`.nest.nest`, its offsets in :mod:`.emit.linear_index`) and
+hands it to a template:
+
+- :mod:`.contraction`: a marked contraction with its fill and epilogue (``match``) goes to ``kernel``, which puts tiles in loops
+  (``tiles``, ``microkernel``: ``operand_loads`` in, ``epilogue`` out), a long sum in ``blocks``.
+- :mod:`.nest`: the operations of a kernel over rows go to ``row_kernels``; anything else, by the cheapest plan
+  (``vector_plan``), to ``generic_loops`` or ``transposed_loops``. What no template takes becomes MLIR's ``plain_loops``.
+- :mod:`.emit`: templates build code with ``emitter``, read and write memory through ``memory``, and evaluate the operation's
+  scalar body over vectors with ``scalar_body``, where indices stay symbolic (``lane_math``, ``guards``).
+- :mod:`.expand`: what has no instruction, as functions, narrow floats and fused multiply-adds, in operations that have one.
 """
 
 from .lower import lower_kernels, lower_operations

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import from_mlir_error
 from ....dialect.functions import body_of, functions
-from ...rows import ROWS
+from ...fusion.row_groups import ROWS
 from ...target import Target
-from .access import Memory
-from .contraction import CONTRACTION, find_group
-from .emitter import Emitter
-from .general import has_template, lower_to_plain_loops
-from .loops import Loops
-from .missing_fma import expand_fma
-from .narrow_floats import expand_narrow_floats
-from .nest import collapse, read_nest
-from .plan import make_plan
-from .register_tile import lower_group
-from .rows import lower_rows
-from .streaming import StreamedLoops
-from .transposition import TiledLoops
-from .vector_math import expand_math
+from .contraction.kernel import lower_group
+from .contraction.match import CONTRACTION, find_group
+from .emit.emitter import Emitter
+from .emit.memory import Memory
+from .expand.missing_fma import expand_fma
+from .expand.narrow_floats import expand_narrow_floats
+from .expand.vector_math import expand_math
+from .nest.generic_loops import Loops
+from .nest.nest import collapse, read_nest
+from .nest.plain_loops import has_template, lower_to_plain_loops
+from .nest.row_kernels import lower_rows
+from .nest.streaming import StreamedLoops
+from .nest.transposed_loops import TiledLoops
+from .nest.vector_plan import make_plan
 
 __all__ = ["lower_kernels", "lower_operations"]
 

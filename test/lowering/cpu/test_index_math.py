@@ -7,10 +7,10 @@ import pytest
 
 from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir, passmanager
-from relaxir.dialect.index_math import emit_index
 from relaxir.dialect.relax import new_context
+from relaxir.dialect.symbolic_arith import emit_index
 from relaxir.lowering.cpu.codegen import llvm_ir, object_code
-from relaxir.lowering.index_math import llvm_text
+from relaxir.lowering.symbolic_llvm import llvm_text
 from relaxir.lowering.target import Target
 
 EXPRESSIONS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.lowering.cpu.kernels import blocks
+from relaxir.lowering.cpu.kernels.contraction import blocks
 from support.contractions import MARK, MULTIPLY_ADD, contraction, packed, with_epilogue
 from support.kernel_harness import NUMPY, Compiled, function, generic, memref, narrower, random
 

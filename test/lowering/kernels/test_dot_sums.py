@@ -11,7 +11,7 @@ import pytest
 import relaxir as rx
 from relaxir.compiler import default_pipeline
 from relaxir.lowering.cpu.codegen import assembly
-from relaxir.lowering.cpu.kernels import blocks
+from relaxir.lowering.cpu.kernels.contraction import blocks
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for, generated
 

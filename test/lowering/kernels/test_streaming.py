@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.building.value import Value
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.lowering.cpu.kernels import plan
-from relaxir.value import Value
+from relaxir.lowering.cpu.kernels.nest import vector_plan
 from support.naive import assert_close
 
 
@@ -34,8 +34,8 @@ def first_but_one(rank: int) -> Callable[[rx.Builder, Value], tuple[Value, ...]]
 def streams(monkeypatch: pytest.MonkeyPatch, module: rx.Module) -> int:
     """How many nests are streamed."""
     found: list[bool] = []
-    original = plan._is_streamed
-    monkeypatch.setattr(plan, "_is_streamed", lambda *given: found.append(original(*given)) or found[-1])
+    original = vector_plan._is_streamed
+    monkeypatch.setattr(vector_plan, "_is_streamed", lambda *given: found.append(original(*given)) or found[-1])
     rx.compile(module, cache=False)
     return sum(found)
 

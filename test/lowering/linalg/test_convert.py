@@ -10,7 +10,7 @@ import pytest
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.ops import __dict__ as every_op
-from relaxir.dialect.pass_manager import run_in_place
+from relaxir.dialect.passes.manager import run_in_place
 from relaxir.dialect.relax import new_context
 from relaxir.lowering.linalg.convert import relax_to_linalg
 from relaxir.lowering.linalg.registry import lowerings

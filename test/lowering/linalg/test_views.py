@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.building.value import Value
 from relaxir.dialect.bindings import passmanager
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.linalg.convert import relax_to_linalg
-from relaxir.value import Value
 from support.naive import assert_close
 
 

@@ -1,0 +1,1 @@
+"""Questions about a module that several passes ask; nothing here changes it."""

@@ -1,0 +1,1 @@
+"""What a pass is, its options, the registry of passes, and the pipelines that run them."""

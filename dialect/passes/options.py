@@ -1,0 +1,102 @@
+"""Pass options: the text between a pipeline element's braces in, a pass object with typed fields out."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from ..errors import RelaxError
+from .pipeline_text import split_top_level
+
+if TYPE_CHECKING:
+    from .manager import Pass
+
+__all__ = ["Option", "options_of", "parse_options"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A declared option: its name in pipelines, its field, what it expects, and the field's default.
+
+    The name has dashes for the field's underscores, and none for the last one of a field named like a keyword of Python.
+    """
+
+    name: str
+    field: str
+    expected: str
+    default: Any
+    read: Callable[[str], Any]
+
+
+def _boolean(text: str) -> bool:
+    values = {"true": True, "1": True, "": True, "false": False, "0": False}
+    return values[text.lower()]
+
+
+def _strings(text: str) -> tuple[str, ...]:
+    inner = text[1:-1] if text.startswith("{") and text.endswith("}") else text
+    return tuple(item.strip().lstrip("@") for item in split_top_level(inner, ",") if item.strip())
+
+
+_KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
+    bool: ("true or false", _boolean),
+    int: ("an integer", int),
+    float: ("a number", float),
+    str: ("a string", str),
+    tuple[str, ...]: ("a comma-separated list", _strings),
+}
+
+
+@functools.cache
+def options_of(pass_class: type[Pass]) -> tuple[Option, ...]:
+    """The options that a pass class declares, in order. Raises TypeError for a field of an unsupported type."""
+    hints = get_type_hints(pass_class)
+    found: list[Option] = []
+    for field in dataclasses.fields(pass_class):
+        if hints[field.name] not in _KINDS:
+            raise TypeError(f"{pass_class.__name__}.{field.name}: expected one of {list(_KINDS)}, got {hints[field.name]}")
+        expected, read = _KINDS[hints[field.name]]
+        found.append(Option(field.name.rstrip("_").replace("_", "-"), field.name, expected, field.default, read))
+    return tuple(found)
+
+
+def parse_options(pass_class: type[Pass], text: str) -> Pass:
+    """Makes a pass from ``a=1 b=x,y flag``.
+
+    Raises:
+        RelaxError: an option the pass does not have, given twice, or with a value that does not fit.
+    """
+    declared = {option.name: option for option in options_of(pass_class)}
+    values: dict[str, Any] = {}
+    for item in split_top_level(text, " \t\n"):
+        if not item:
+            continue
+        name, equals, value = item.partition("=")
+        option = declared.get(name.replace("_", "-"))
+        if option is None:
+            raise RelaxError(_unknown(pass_class.name, name, list(declared)))
+        if option.field in values:
+            raise RelaxError(f"expected option '{option.name}' of pass '{pass_class.name}' once, got it again")
+        values[option.field] = _read(pass_class.name, option, value, bool(equals))
+    return pass_class(**values)
+
+
+def _read(pass_name: str, option: Option, value: str, given: bool) -> Any:
+    plain = value[1:-1] if len(value) > 1 and value[0] in "\"'" and value[-1] == value[0] else value
+    try:
+        if not plain and (given or option.expected != _KINDS[bool][0]):
+            raise ValueError(value)
+        return option.read(plain)
+    except (KeyError, ValueError):
+        got = f"'{value}'" if given else "no value"
+        raise RelaxError(f"expected {option.expected} for option '{option.name}' of pass '{pass_name}', got {got}") from None
+
+
+def _unknown(pass_name: str, name: str, declared: list[str]) -> str:
+    close = difflib.get_close_matches(name, declared, 1)
+    hint = f", did you mean '{close[0]}'" if close else ""
+    known = ", ".join(declared) or "none"
+    return f"pass '{pass_name}' has no option named '{name}'{hint} (options: {known})"

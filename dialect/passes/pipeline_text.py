@@ -1,0 +1,105 @@
+"""The text of a pass pipeline in, its elements out: names, option texts and nested lists, split as MLIR does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import RelaxError
+
+__all__ = ["Element", "parse_pipeline", "split_top_level"]
+
+# Passes nest as deep as ops with regions do, a handful; Python's recursion limit allows for some 300.
+_MAX_NESTING = 100
+
+_CLOSING = {"(": ")", "{": "}", "[": "]", "<": ">"}
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of a pipeline.
+
+    Attributes:
+        name: a pass, or the op under which ``nested`` runs.
+        options: the text between braces, empty without any.
+        nested: the elements between parentheses, None for a pass.
+        text: the element as written.
+    """
+
+    name: str
+    options: str
+    nested: list[Element] | None
+    text: str
+
+
+def parse_pipeline(text: str) -> list[Element]:
+    """Parses a comma-separated list of elements.
+
+    Raises:
+        RelaxError: unbalanced brackets or quotes, an empty element, text after an element, text that UTF-8 cannot say.
+    """
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise RelaxError(f"expected a pipeline without surrogates, got {text!a}")
+    pieces = split_top_level(text, ",")
+    if not "".join(pieces).strip() and len(pieces) == 1:
+        return []
+    return [_element(piece.strip(), text) for piece in pieces]
+
+
+def split_top_level(text: str, separators: str) -> list[str]:
+    """Splits at separators outside of brackets and quotes. Raises RelaxError when those are unbalanced."""
+    pieces: list[str] = []
+    open_: list[tuple[str, int]] = []
+    quote, start = "", 0
+    for position, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in _CLOSING:
+            open_.append((_CLOSING[char], position))
+            if len(open_) > _MAX_NESTING:
+                raise RelaxError(f"expected a pipeline nested at most {_MAX_NESTING} deep, got more")
+        elif char in _CLOSING.values():
+            if not open_ or open_.pop()[0] != char:
+                raise RelaxError(f"expected balanced brackets in a pipeline, got an extra '{char}' at column {position + 1}")
+        elif char in separators and not open_:
+            pieces.append(text[start:position])
+            start = position + 1
+    if quote:
+        raise RelaxError(f"expected a closing {quote} in '{text}'")
+    if open_:
+        closing, position = open_[-1]
+        raise RelaxError(f"expected '{closing}' for the '{text[position]}' at column {position + 1} of '{text}'")
+    return [*pieces, text[start:]]
+
+
+def _element(text: str, pipeline: str) -> Element:
+    end = next((i for i, char in enumerate(text) if char in "({"), len(text))
+    name, rest = text[:end].strip(), text[end:]
+    if not name:
+        raise RelaxError(f"expected the name of a pass, got nothing in '{pipeline}'")
+    if not rest:
+        return Element(name, "", None, text)
+    close = _matching(rest)
+    if rest[close + 1 :].strip():
+        raise RelaxError(f"expected ',' after '{name}{rest[: close + 1]}', got '{rest[close + 1 :].strip()}'")
+    if rest[0] == "(":
+        return Element(name, "", parse_pipeline(rest[1:close]), text)
+    return Element(name, rest[1:close].strip(), None, text)
+
+
+def _matching(text: str) -> int:
+    """Where the bracket that opens the text closes; brackets are known to balance."""
+    depth, quote = 0, ""
+    for position, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in _CLOSING:
+            depth += 1
+        elif char in _CLOSING.values():
+            depth -= 1
+            if not depth:
+                return position
+    raise RelaxError(f"expected balanced brackets, got '{text}'")

@@ -1,0 +1,1 @@
+"""Canonical form, inlining, and what functions take and return."""

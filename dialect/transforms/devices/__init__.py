@@ -1,0 +1,1 @@
+"""Devices: where values are, and copies between places."""

@@ -1,0 +1,89 @@
+"""Makes functions hand each result over right after its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...analysis.entries import separate_called
+from ...bindings import func, ir
+from ...errors import RelaxError
+from ...function_types import result_attributes, set_result_attributes, tensor_name
+from ...functions import STATE, name_of, returned_values, update_type
+from ...struct_info import is_tensor
+from ...traversal import operations
+from .emit import Declarations, Emitter
+from .options import CallStyle
+from .targets import LazyIO, entry_block
+
+__all__ = ["write_results_lazily"]
+
+
+def write_results_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], style: CallStyle) -> None:
+    """Replaces the results of functions by writes: at the start for arguments, else right after the definition.
+
+    What calls such a function then calls a private copy of it as it was.
+    """
+    changing = [f for f in targets if len(result_attributes(f))]
+    separate_called(module, changing)
+    io = LazyIO(Declarations(module), style)
+    for function in changing:
+        names = _result_names(function, style)
+        _insert(function, names, io.writer(function))
+
+
+def _result_names(function: func.FuncOp, style: CallStyle) -> list[str | None]:
+    """The names of all results. Raises RelaxError for a result that is no tensor, or that nothing would tell apart."""
+    entry_block(function)
+    names = [tensor_name(a) for a in result_attributes(function)]
+    other = next((v for v in returned_values(function) if not is_tensor(v)), None)
+    if other is not None:
+        raise RelaxError(f"'func.func' op expected only tensors as results of @{name_of(function)}, got {other.type}",
+                         function.location)  # fmt: skip
+    if not style.index:
+        _check_names(function, names)
+    return names
+
+
+def _check_names(function: func.FuncOp, names: Sequence[str | None]) -> None:
+    where = f"'func.func' op expected a name of its own for every result of @{name_of(function)}"
+    if None in names:
+        raise RelaxError(f"{where}, got none for result {names.index(None)}", function.location)
+
+
+def _insert(function: func.FuncOp, names: Sequence[str | None], emitter: Emitter) -> None:
+    block = entry_block(function)
+    wanted: dict[ir.Value, list[int]] = {}
+    for index, value in enumerate(returned_values(function)):
+        wanted.setdefault(value, []).append(index)
+    last = operations(block)[-1]
+    body = [op for op in operations(block) if any(r in wanted for r in op.results)]
+    _write(block.arguments, wanted, names, emitter, _start(block))
+    for op in body:
+        _write(op.results, wanted, names, emitter, ir.InsertionPoint.after(op))
+    with last.location, ir.InsertionPoint(last):
+        func.ReturnOp([])
+    last.erase()
+    update_type(function)
+    set_result_attributes(function, [])
+    if STATE in function.attributes:  # there is no result any more that would be its next value
+        del function.attributes[STATE]
+
+
+def _start(block: ir.Block) -> ir.InsertionPoint:
+    """Behind what binds arguments to the callback."""
+    first = next(op for op in operations(block) if op.name != "relax.bind_argument")
+    return ir.InsertionPoint(first)
+
+
+def _write(
+    values: Iterable[ir.Value],
+    wanted: dict[ir.Value, list[int]],
+    names: Sequence[str | None],
+    emitter: Emitter,
+    where: ir.InsertionPoint,
+) -> None:
+    for value in values:
+        for index in wanted.get(value, ()):
+            location = value.location if isinstance(value, ir.BlockArgument) else value.owner.location
+            with location, where:
+                emitter.write(value, index, names[index])

@@ -1,0 +1,1 @@
+"""Lifting: what weights alone determine moves into a transform function."""

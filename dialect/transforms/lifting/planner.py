@@ -1,0 +1,358 @@
+"""A function in, what of it is lifted out; decides, and changes nothing but calls that hide weight math.
+
+An op can be lifted when it is pure, reads only weights, constants and other liftable values, and mentions only symbols that
+weights determine. Ops inside of ``scf`` regions can be lifted out when computing them needlessly is harmless; a whole
+``scf.if`` or loop can when all it reads can. ``relax.stop_lift_params`` ends it: its result is an ordinary run-time value.
+Of the liftable values that inference reads, :mod:`.policy` says which are worth it; where one is not, inference computes
+it, and what it is computed from is judged in its place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...analysis.purity import Purity
+from ...analysis.symbol_uses import SymbolUses, bound_symbols, definers
+from ...bindings import func, ir
+from ...call_graph import CallGraph, callee_of
+from ...errors import RelaxError
+from ...functions import full_argument_names, name_of
+from ...ops import MatchCast
+from ...reports.lifting import NotLifted, Reason
+from ...struct_info import TensorInfo, is_tensor
+from ...traversal import blocks_of, free_values, is_unused, nested_operations, operations
+from ..cleanup.inlining import DEFINING_OPS, CallInliner, defined_symbols
+from .barriers import Barriers
+from .policy import NEVER, Policy, Refusal, override_of
+
+__all__ = ["LiftPlan", "LiftPlanner", "Lifting"]
+
+_SCF = "scf."
+
+
+@dataclass
+class LiftPlan:
+    """What lifting does to one function.
+
+    Attributes:
+        weights: the arguments after the run-time inputs.
+        ops: liftable ops in program order: producers come first.
+        derived: weights and values computed from them, as opposed to constants.
+        kept_weights: weights that inference still reads as they are, in argument order.
+        lifted: computed values that inference reads, in program order; all are tensors.
+        declined: liftable ops that inference runs, the last first, and why.
+        casts: results of those that it runs for the symbols that they define.
+    """
+
+    weights: list[ir.Value]
+    ops: list[ir.Operation] = field(default_factory=list)
+    derived: set[ir.Value] = field(default_factory=set)
+    kept_weights: list[ir.Value] = field(default_factory=list)
+    lifted: list[ir.Value] = field(default_factory=list)
+    declined: list[tuple[ir.Operation, Refusal]] = field(default_factory=list)
+    casts: set[ir.Value] = field(default_factory=set)
+
+
+class Lifting:
+    """Decides for the functions of one module."""
+
+    def __init__(self, graph: CallGraph, uses: SymbolUses):
+        self.inliner = CallInliner(graph, uses)
+        self.purity = Purity(graph)
+        self.barriers = Barriers(graph)
+        self.uses = uses
+        self._reveals: dict[tuple[str, tuple[int, ...]], bool] = {}
+        self._own_symbols: dict[str, bool] = {}
+
+    def is_movable(self, op: ir.Operation) -> bool:
+        """Whether an op could be lifted, as far as that depends on the op alone."""
+        return len(op.results) > 0 and self.purity.is_pure(op) and not self.barriers.contains(op)
+
+    def inlinable(self, call: ir.Operation) -> func.FuncOp | None:
+        """The function called, when its body can take the call's place whatever symbols the caller knows."""
+        callee = self.inliner.inlinable(call)
+        return None if callee is None or self._calls_by_own_symbols(callee) else callee
+
+    def _calls_by_own_symbols(self, function: func.FuncOp) -> bool:
+        """Whether a call mentions symbols that the function around it defines: inlining may rename them, callees do not."""
+        name = name_of(function)
+        if name not in self._own_symbols:
+            self._own_symbols[name] = bool(self.inliner.symbols_of_calls(function))
+        return self._own_symbols[name]
+
+    def reveals(self, call: ir.Operation, callee: func.FuncOp, kinds: Iterable[int]) -> bool:
+        """Whether the body of the called function holds weight math.
+
+        Args:
+            call: the call.
+            callee: the function it calls.
+            kinds: for each operand 2 when it comes from weights, 1 when from constants, 0 when from run-time values.
+        """
+        key = (callee_of(call), tuple(kinds))
+        if key not in self._reveals:
+            arguments = list(zip(callee.regions[0].blocks[0].arguments, key[1], strict=True))
+            known = {a for a, kind in arguments if kind}
+            self._reveals[key] = self._body_reveals(callee, known, {a for a, kind in arguments if kind == 2})
+        return self._reveals[key]
+
+    def _body_reveals(self, callee: func.FuncOp, known: set[ir.Value], derived: set[ir.Value]) -> bool:
+        pending = deque(operations(callee.regions[0].blocks[0]))
+        while pending:
+            op = pending.popleft()
+            read = free_values(op)
+            if known.issuperset(read) and self.is_movable(op):
+                if not derived.isdisjoint(read):
+                    return True
+                known.update(op.results)
+            elif op.name == "func.call" and not derived.isdisjoint(read) and self.inlinable(op) is not None:
+                return True  # or perhaps not: what that call hides is looked at when it is inlined
+            elif op.name.startswith(_SCF):
+                pending.extendleft(reversed([inner for block in blocks_of(op) for inner in operations(block)]))
+        return False
+
+
+class LiftPlanner:
+    """Goes through one function when it is made; then plans, under what the policy says at that time.
+
+    Attributes:
+        inlined: names of functions of which calls were inlined.
+        not_lifted: ops that read weights and cannot be lifted; kept only where ``notes`` was given.
+    """
+
+    def __init__(self, lifting: Lifting, policy: Policy, function: func.FuncOp, inputs: int, notes: bool = False):
+        self.lifting, self.policy, self.function, self.notes = lifting, policy, function, notes
+        self.inlined: set[str] = set()
+        self.not_lifted: list[NotLifted] = []
+        self._block: ir.Block = function.regions[0].blocks[0]
+        arguments: list[ir.Value] = list(self._block.arguments)
+        self._inputs, self._weights = arguments[:inputs], arguments[inputs:]
+        self._input_names = dict(zip(self._inputs, full_argument_names(function)[:inputs], strict=True))
+        self._ops: list[ir.Operation] = []
+        self._derived = set(self._weights)
+        self._liftable = set(self._weights)
+        self._symbols = bound_symbols(w.type for w in self._weights)
+        self._bound_before = bound_symbols(a.type for a in arguments)
+        self._runtime_symbols = self._mentioned(self._inputs)
+        self._needs = _Needs()
+        self._taken: set[str] | None = None
+        self._casts: set[ir.Value] = set()
+        self._visit()
+
+    def plan(self) -> LiftPlan:
+        """What to lift. Calls that hide weight math are inlined already."""
+        needs = self._needs.copy()
+        while True:
+            plan = LiftPlan(self._weights, self._ops, self._derived)
+            self._choose(plan, needs)
+            casts = self._defining_casts(needs)
+            if not casts:
+                break
+            self._casts.update(casts)
+            self._needs.values.update(casts)
+            needs = self._needs.copy()
+        plan.casts = set(self._casts)
+        self._keep_symbols(plan, needs)
+        return plan
+
+    def _defining_casts(self, needs: _Needs) -> list[ir.Value]:
+        """Casts that inference has to do as they name dimensions: of weights of a known size, no prepared one does."""
+        if not all(map(_is_static, self._weights)):
+            return []
+        missing = needs.symbols - self._bound_before  # another cast may come too late, or be in a branch
+        return [op.results[0] for op in self._ops if op.name in DEFINING_OPS
+                and op.results[0] not in needs.values and not missing.isdisjoint(self._defines(op))]  # fmt: skip
+
+    def stays(self, plan: LiftPlan) -> list[NotLifted]:
+        """All ops that read weights and are not lifted: those that cannot be, then those that are declined."""
+        declined = [_note(op, *refusal, self._sources(op)) for op, refusal in reversed(plan.declined)]
+        return self.not_lifted + declined
+
+    def _visit(self) -> None:
+        """Goes through all ops, also those in regions that stay, in program order."""
+        pending = deque((op, False) for op in operations(self._block))
+        while pending:
+            op, nested = pending.popleft()
+            if len(op.regions):
+                self._erase_dead(op)
+            refusal = self._obstacle(op, nested)
+            if refusal is None:
+                self._lift(op)
+                continue
+            callee = self._hiding(op)
+            if callee is not None:
+                self.inlined.add(callee_of(op))
+                self.policy.close(op)
+                body = self.lifting.inliner.inline(op, callee, self._taken_symbols())
+                pending.extendleft((inner, nested) for inner in reversed(body))
+                continue
+            if self.notes and len(op.results):
+                self._note_obstacle(op, refusal)
+            inner = self._stay(op)
+            pending.extendleft((op, True) for op in reversed(inner))
+
+    def _erase_dead(self, op: ir.Operation) -> None:
+        """Erases what nothing reads inside of a branch or loop: it would count as read by the whole, and be gone next time."""
+        for inner in reversed(list(nested_operations(op))):
+            is_dead = len(inner.results) > 0 and is_unused(inner) and inner.name not in DEFINING_OPS
+            if is_dead and self.lifting.purity.is_pure(inner):
+                self.policy.close(inner)
+                inner.erase()
+
+    def _obstacle(self, op: ir.Operation, nested: bool) -> Refusal | None:
+        """Why an op cannot be lifted, None when it can."""
+        lifting = self.lifting
+        read = free_values(op)
+        if not self._liftable.issuperset(read):
+            return Reason.RUN_TIME_VALUE, self._named(next(v for v in read if v not in self._liftable)) if self.notes else ""
+        if not lifting.is_movable(op):
+            return self._barrier(op)
+        if nested and not lifting.purity.is_speculatable(op):
+            return Reason.SPECULATION, "in a branch or loop that may not run"
+        unknown = self._unknown_symbols(op)
+        if unknown:
+            return Reason.RUN_TIME_SYMBOL, ", ".join(sorted(unknown))
+        return self.policy.why_opened(op)
+
+    def _note_obstacle(self, op: ir.Operation, refusal: Refusal) -> None:
+        """Of a branch or loop that is gone through, what is inside is noted on its own."""
+        is_open = op.name.startswith(_SCF) and refusal[0] == Reason.RUN_TIME_VALUE
+        if not self._derived.isdisjoint(op.operands if is_open else free_values(op)):
+            self.not_lifted.append(_note(op, *refusal, self._sources(op)))
+
+    def _named(self, value: ir.Value) -> str:
+        """What people call a run-time value: the name of an input, else the op it comes from."""
+        if value in self._input_names:
+            return self._input_names[value]
+        owner = value.owner
+        return f"an argument of {owner.owner.operation.name}" if isinstance(owner, ir.Block) else owner.operation.name
+
+    def _barrier(self, op: ir.Operation) -> Refusal:
+        if not self.lifting.barriers.contains(op):
+            return Reason.NOT_PURE, "may have effects besides its results"
+        if override_of(op.attributes) == NEVER:
+            return Reason.OVERRIDE, f'relax.lift = "{NEVER}"'
+        return Reason.BARRIER, "relax.stop_lift_params" if not len(op.regions) and op.name != "func.call" else "one is inside"
+
+    def _lift(self, op: ir.Operation) -> None:
+        self._liftable.update(op.results)
+        if not self._derived.isdisjoint(free_values(op)):
+            self._derived.update(op.results)
+        self._ops.append(op)
+        self.policy.add(op)
+
+    def _sources(self, op: ir.Operation) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for v in free_values(op) for name in self.policy.costs.sources(v)))
+
+    def _unknown_symbols(self, op: ir.Operation) -> set[str]:
+        """The symbols that an op mentions and that neither weights nor the casts lifted so far determine; one may do so."""
+        unknown = self.lifting.uses.of_op(op) - self._symbols
+        if not unknown or op.name != MatchCast.OPERATION_NAME or not unknown.isdisjoint(self._runtime_symbols):
+            return set(unknown)
+        self._symbols |= bound_symbols([*(w.type for w in self._weights), op.results[0].type])
+        return set(unknown - self._symbols)
+
+    def _hiding(self, op: ir.Operation) -> func.FuncOp | None:
+        """The callee of a call that stays as a whole, when inlining it brings weight math to light."""
+        if op.name != "func.call" or self._derived.isdisjoint(op.operands):
+            return None
+        callee = self.lifting.inlinable(op)
+        kinds = [(v in self._liftable) + (v in self._derived) for v in op.operands]
+        return callee if callee is not None and self.lifting.reveals(op, callee, kinds) else None
+
+    def _stay(self, op: ir.Operation) -> list[ir.Operation]:
+        """Notes what a run-time op needs; returns the ops inside of it that are to be visited on their own."""
+        if op.name in DEFINING_OPS:
+            self._needs.cast_symbols |= self._defines(op)
+            self._runtime_symbols |= self._needs.cast_symbols
+        if not op.name.startswith(_SCF):
+            self._need(op, self._needs)
+            return []
+        self._needs.values.update(self._liftable.intersection(op.operands))
+        self._needs.symbols |= self._mentioned(op.results)
+        self._needs.symbols |= self._mentioned(a for block in blocks_of(op) for a in block.arguments)
+        return [inner for block in blocks_of(op) for inner in operations(block)]
+
+    def _need(self, op: ir.Operation, needs: _Needs) -> None:
+        needs.values.update(self._liftable.intersection(free_values(op)))
+        needs.symbols |= self.lifting.uses.of_op(op)
+
+    def _choose(self, plan: LiftPlan, needs: _Needs) -> None:
+        """Settles which values inference takes ready made; a value that is no tensor is computed there again."""
+        for op in reversed(plan.ops):
+            wanted = [r for r in op.results if r in needs.values]
+            if not wanted:
+                continue
+            derived = wanted[0] in plan.derived
+            refusal = self._refusal(op, wanted) if derived else None
+            if derived and refusal is None:
+                plan.lifted.extend(reversed(wanted))
+                continue
+            if refusal is not None:
+                plan.declined.append((op, refusal))
+            if op.name in DEFINING_OPS:
+                needs.cast_symbols |= self._defines(op)
+            self._need(op, needs)
+        plan.lifted.reverse()
+        plan.kept_weights = [w for w in plan.weights if w in needs.values]
+
+    def _refusal(self, op: ir.Operation, wanted: list[ir.Value]) -> Refusal | None:
+        other = next((r for r in wanted if not is_tensor(r)), None)
+        if other is not None:
+            return Reason.NOT_TENSOR, str(other.type)
+        unknown = next((r for r in wanted if not _is_static(r)), None) if all(map(_is_static, self._weights)) else None
+        return self.policy.refusal(op, wanted) if unknown is None else (Reason.UNKNOWN_SHAPE, str(unknown.type))
+
+    def _keep_symbols(self, plan: LiftPlan, needs: _Needs) -> None:
+        """Where only a lifted value defined a symbol that inference mentions, some weight that defines it is kept as well."""
+        kept = [v.type for v in (*self._inputs, *plan.kept_weights, *plan.lifted)]
+        known = bound_symbols(kept)
+        missing = needs.symbols - known - needs.cast_symbols
+        if not missing:
+            return
+        missing = _keep_defining(plan.weights, plan.kept_weights, missing, known)
+        _keep_defining([r for op in plan.ops for r in op.results if r in plan.derived], plan.lifted, missing, known)
+        order = {w: i for i, w in enumerate(plan.weights)}
+        plan.kept_weights.sort(key=order.__getitem__)
+
+    def _defines(self, cast: ir.Operation) -> set[str]:
+        """The symbols that a cast that stays defines."""
+        return self._mentioned(cast.results) - self._bound_before
+
+    def _mentioned(self, values: Iterable[ir.Value]) -> set[str]:
+        return set().union(*(self.lifting.uses.of_type(v.type) for v in values))
+
+    def _taken_symbols(self) -> set[str]:
+        if self._taken is None:
+            self._taken = defined_symbols(self.function, self.lifting.uses)
+        return self._taken
+
+
+@dataclass
+class _Needs:
+    """What inference reads or mentions: values that could be lifted, symbols, and the symbols that its own casts define."""
+
+    values: set[ir.Value] = field(default_factory=set)
+    symbols: set[str] = field(default_factory=set)
+    cast_symbols: set[str] = field(default_factory=set)
+
+    def copy(self) -> _Needs:
+        return _Needs(set(self.values), set(self.symbols), set(self.cast_symbols))
+
+
+def _is_static(value: ir.Value) -> bool:
+    """Whether the type of a tensor says how large it is: of weights of a known size, what a cast hides of it does not count."""
+    return is_tensor(value) and all(isinstance(d, int) for d in TensorInfo.of(value).shape)
+
+
+def _keep_defining(values: list[ir.Value], kept: list[ir.Value], missing: set[str], known: set[str]) -> set[str]:
+    """Keeps the first values that define missing symbols, and what that takes besides; returns the symbols still missing."""
+    found = definers(values, known)
+    needed = {v for symbol in missing & found.keys() for v in found[symbol]}.difference(kept)
+    kept.extend(v for v in values if v in needed)
+    return missing - found.keys()
+
+
+def _note(op: ir.Operation, reason: Reason, detail: str, sources: tuple[str, ...]) -> NotLifted:
+    return NotLifted(op.name, RelaxError("", op.location).location or "", sources, str(reason), detail)

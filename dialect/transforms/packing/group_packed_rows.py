@@ -1,0 +1,63 @@
+"""Makes neighbours of the rows of a packed weight that one instruction of the target sums.
+
+Before::
+
+    %p = "relax.pack_weight"(%w) {tile = 32 : i64} : (tensor<769x3072xbf16>) -> tensor<96x769x32xbf16>
+    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64} : (tensor<?x769xbf16, {sym = ["n"]}>, ...)
+
+with ``bf16=2``, after::
+
+    %p = "relax.pack_weight"(%w) {group = 2 : i64, tile = 32 : i64} : (tensor<769x3072xbf16>) -> tensor<96x385x32x2xbf16>
+    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64} : (tensor<?x769xbf16, {sym = ["n"]}>, ...)
+
+Weights that anything else than products reads stay, as do those that become bf16 only behind what packs them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...bindings import ir
+from ...errors import RelaxError
+from ...ops import PackedMatMul, PackWeight
+from ...passes.manager import Pass
+from ...struct_info import TensorInfo
+from ...traversal import nested_operations
+
+__all__ = ["GroupPackedRows"]
+
+
+@dataclass(frozen=True)
+class GroupPackedRows(Pass):
+    """Packs weights that only products read in groups of rows.
+
+    Attributes:
+        bf16: how many rows of bf16 are a group; with 1 nothing changes.
+    """
+
+    name: ClassVar[str] = "relax-group-packed-rows"
+    bf16: int = 1
+
+    def run(self, op: ir.Operation) -> None:
+        if self.bf16 < 1:
+            raise RelaxError(f"expected a positive number of rows, got {self.bf16}")
+        packs = [inner.opview for inner in nested_operations(op) if inner.name == PackWeight.OPERATION_NAME]
+        for pack in packs if self.bf16 > 1 else ():
+            if isinstance(pack, PackWeight) and pack.group == 1 and _is_for_products(pack):
+                self._group(pack)
+
+    def _group(self, pack: PackWeight) -> None:
+        rows = TensorInfo.of(pack.x).shape[0]
+        if not isinstance(TensorInfo.of(pack.x).dtype, ir.BF16Type) or not isinstance(rows, int) or rows < self.bf16:
+            return
+        with ir.InsertionPoint(pack), pack.location:
+            grouped = PackWeight.create(pack.x, tile=pack.tile, group=self.bf16).result
+        pack.result.replace_all_uses_with(grouped)
+        pack.operation.erase()
+
+
+def _is_for_products(pack: PackWeight) -> bool:
+    """Whether packed products, and nothing else, read the weight."""
+    readers = [use.owner for use in pack.result.uses]
+    return bool(readers) and all(isinstance(r, PackedMatMul) and r.weight == pack.result for r in readers)

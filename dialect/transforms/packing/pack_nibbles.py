@@ -1,0 +1,119 @@
+"""Puts eight four-bit integers of a packed weight in a word, and takes them apart where products read it.
+
+Before::
+
+    %w = "relax.dequantize"(%q, %scale, %zero) : (tensor<96x768x32xui4>, ...) -> tensor<96x768x32xf32>
+    %y = "relax.packed_matmul"(%x, %w) {n = 3072 : i64}
+
+after::
+
+    %0 = "relax.pack_nibbles"(%q) {axis = 1 : i64, dtype = ui32} : (tensor<96x768x32xui4>) -> tensor<96x96x32xui32>
+    %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, relax.lift = "never", size = 768 : i64}
+    %w = "relax.dequantize"(%1, %scale, %zero)
+    %y = "relax.packed_matmul"(%x, %w) {n = 3072 : i64}
+
+Lifting packs when weights are prepared; products take words apart in registers. A word has neighbouring rows of a column, so
+that a row of words is a vector, and it is as wide as an f32: a mask gives a vector of integers to convert. Signed integers
+become unsigned ones, 8 more, and so does their zero point: a sign would take as long as the rest. Where more than products read
+the weight, taking it apart is a pass over memory: it stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...analysis.weight_flow import WeightValues
+from ...bindings import func, ir
+from ...functions import body_of, functions
+from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, PackedMatMul, PackNibbles, UnpackNibbles
+from ...passes.manager import Pass
+from ...struct_info import TensorInfo
+from ..lifting.policy import LIFT, NEVER
+
+__all__ = ["PackIntoNibbles"]
+
+# The rows of panels [panel, row, column].
+_ROWS = 1
+# Bits of a word: as many as an f32 has.
+_WORD = 32
+# What signed four-bit integers are more by when they are unsigned.
+_OFFSET = 8
+
+
+@dataclass(frozen=True)
+class PackIntoNibbles(Pass):
+    """Packs what widens to a weight that only packed products read, in functions that have ``relax.num_input``."""
+
+    name: ClassVar[str] = "relax-pack-nibbles"
+
+    def run(self, op: ir.Operation) -> None:
+        for function in functions(op):
+            _pack_in(function)
+
+
+def _pack_in(function: func.FuncOp) -> None:
+    block, weights = body_of(function), WeightValues.of(function)
+    if block is None or weights is None:
+        return
+    packed: dict[tuple[ir.Value, bool], ir.Value] = {}
+    for op in list(block.operations):
+        if not weights.enter(op) or not isinstance(op, (AsType, Dequantize)) or not _is_for_products(op):
+            continue
+        if op.x not in weights or not _can_pack(op.x):
+            continue
+        with ir.InsertionPoint(op), op.location:
+            zero = _raised_zero(op) if isinstance(op, Dequantize) else None
+            key = op.x, zero is not None
+            if key not in packed:
+                packed[key] = _through_words(op.x if zero is None else _raised(op.x))
+        op.operands[0] = packed[key]
+        if zero is not None:
+            op.operands[2] = zero
+
+
+def _is_for_products(op: AsType | Dequantize) -> bool:
+    """Whether packed products, and nothing else, read what an op makes of a weight."""
+    readers = [use.owner for use in op.results[0].uses]
+    return bool(readers) and all(isinstance(r, PackedMatMul) and r.weight == op.results[0] for r in readers)
+
+
+def _can_pack(value: ir.Value) -> bool:
+    info = TensorInfo.of(value)
+    if not isinstance(info.dtype, ir.IntegerType) or info.dtype.width != 4 or info.rank != _ROWS + 2:
+        return False
+    return isinstance(info.shape[_ROWS], int) and not isinstance(value.owner, UnpackNibbles)
+
+
+def _raised_zero(op: Dequantize) -> ir.Value | None:
+    """The zero point of the raised integers; None when these are unsigned as they are."""
+    zero = op.zero_point
+    info, stored = TensorInfo.of(zero), TensorInfo.of(op.x).dtype
+    if not isinstance(stored, ir.IntegerType) or stored.is_unsigned or not isinstance(info.dtype, ir.IntegerType):
+        return None
+    wide = info.with_(dtype=ir.IntegerType.get_signless(min(64, max(8, 2 * info.dtype.width))))
+    maker: Any = zero.owner
+    if isinstance(maker, Full):
+        return Full.create(value=maker.value + _OFFSET, result_types=[wide.type]).result
+    return Add.create(AsType.create(zero, dtype=wide.dtype).result, _number(_OFFSET, wide)).result
+
+
+def _raised(value: ir.Value) -> ir.Value:
+    """Signed integers as unsigned ones, 8 more: the sign is the highest bit the other way round."""
+    dtype = ir.IntegerType.get_unsigned(4)
+    bits = AsType.create(value, dtype=dtype).result
+    return BitwiseXor.create(bits, _number(_OFFSET, TensorInfo.of(bits))).result
+
+
+def _number(number: int, like: TensorInfo) -> ir.Value:
+    return Full.create(value=number, result_types=[like.with_(shape=[]).type]).result
+
+
+def _through_words(value: ir.Value) -> ir.Value:
+    """The value through words of several elements each."""
+    info = TensorInfo.of(value)
+    packed = PackNibbles.create(value, axis=_ROWS, dtype=ir.IntegerType.get_unsigned(_WORD)).result
+    result = UnpackNibbles.create(packed, axis=_ROWS, dtype=info.dtype, size=info.shape[_ROWS]).result
+    # Taking words apart ahead would undo all this; for small weights lifting would think it worth the memory.
+    result.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
+    return result

@@ -1,0 +1,246 @@
+"""Moves ops that make a weight bigger behind the ops that move its data: the small weight is moved, and grows at its use.
+
+Before::
+
+    %w = "relax.dequantize"(%q, %scale, %zero)                      // tensor<768x3072xi8> to tensor<768x3072xf32>
+    %p = "relax.pack_weight"(%w) {tile = 32 : i64} : (tensor<768x3072xf32>) -> tensor<96x768x32xf32>
+    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64}
+
+after::
+
+    %0 = "relax.pack_weight"(%q) {tile = 32 : i64} : (tensor<768x3072xi8>) -> tensor<96x768x32xi8>
+    %1 = "relax.pack_weight"(%scale) {tile = 32 : i64} : (tensor<24x3072xf32>) -> tensor<96x24x32xf32>
+    %p = "relax.dequantize"(%0, %1, %zero)                          // tensor<96x768x32xi8> to tensor<96x768x32xf32>
+    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64}
+
+What grows is an ``astype`` to wider elements, a ``dequantize``, a ``broadcast_to``. Lifting can then move the data when weights
+are prepared, and leave the growth to inference, where the consumer's kernel does it. Elements are the same bit for bit; of a
+packed weight only those that are columns of the matrix, when nothing but products reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...analysis.weight_flow import WeightValues
+from ...bindings import func, ir
+from ...functions import body_of, functions
+from ...inference import normalize_axis
+from ...op import attrs_of
+from ...ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight, Reshape, Take
+from ...passes.manager import Pass
+from ...struct_info import TensorInfo
+from ...symbolic import Dim, same
+from ...traversal import is_unused, nested_operations
+from ..lifting.policy import LIFT
+from .block_movement import MOVES, reshaped, spread
+
+__all__ = ["SinkGrowth"]
+
+
+@dataclass(frozen=True)
+class SinkGrowth(Pass):
+    """Moves growth of weights behind movement, in functions that have ``relax.num_input``; a sweep per growth in a row."""
+
+    name: ClassVar[str] = "relax-sink-growth"
+
+    def run(self, op: ir.Operation) -> None:
+        for function in functions(op):
+            while _sweep(function):
+                pass
+
+
+def _sweep(function: func.FuncOp) -> bool:
+    """Sinks growth behind every op that moves it; whether there was any. What is moved then may have grown before."""
+    block, weights = body_of(function), WeightValues.of(function)
+    changed = False
+    if block is None or weights is None:
+        return changed
+    for outer in list(block.operations):
+        weights.enter(outer)
+        for op in _movements(outer):
+            grown = _growths(op, weights)
+            with ir.InsertionPoint(op), op.location:
+                made = _sunk(op, grown) if grown else None
+            if made is not None:
+                _replace(op, made, grown, weights)
+                changed = True
+    return changed
+
+
+def _movements(op: ir.OpView) -> list[ir.OpView]:
+    """An op, or the look-ups in its regions: in a loop, anything else would grow again and again."""
+    if not len(op.regions):
+        return [op]
+    return [inner.opview for inner in nested_operations(op.operation) if inner.name == Take.OPERATION_NAME]
+
+
+def _replace(op: ir.OpView, made: Sequence[ir.Value], grown: Sequence[_Growth], weights: WeightValues) -> None:
+    weights.replace(list(op.results), made)
+    for old, new in zip(op.results, made, strict=True):
+        old.replace_all_uses_with(new)
+    op.operation.erase()
+    for value in dict.fromkeys(growth.value for growth in grown):
+        if is_unused(value.owner.operation):
+            weights.replace([value], [])
+            value.owner.operation.erase()
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """A tensor of one element per block of another; ``counts`` is its shape at that one's rank, None for a scalar."""
+
+    value: ir.Value
+    counts: list[Dim] | None
+
+    def blocks(self) -> ir.Value:
+        return self.value if self.counts is None else reshaped(self.value, self.counts)
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """How a value is made bigger.
+
+    Attributes:
+        value: the value, the only result of the op that does it.
+        x: what is made bigger element by element; None when parameters alone are.
+        parameters: what belongs to blocks of elements.
+    """
+
+    value: ir.Value
+    x: ir.Value | None
+    parameters: list[_Parameter]
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Equal for growths that can be one."""
+        tensors = [*([] if self.x is None else [self.x]), *(p.value for p in self.parameters)]
+        return (type(self.value.owner), *(TensorInfo.of(v).dtype for v in tensors))
+
+    def again(self, x: ir.Value | None, parameters: Sequence[ir.Value], result: ir.Type) -> ir.Value:
+        """The same growth of other tensors."""
+        op: Any = self.value.owner
+        operands = [*([] if x is None else [x]), *parameters]
+        attrs = {} if isinstance(op, Dequantize) else attrs_of(op)
+        made = type(op).create(*operands, result_types=[result], **attrs)
+        if LIFT in op.attributes:
+            made.attributes[LIFT] = op.attributes[LIFT]
+        return made.result
+
+
+def _growths(op: ir.OpView, weights: WeightValues) -> list[_Growth]:
+    """How the operands that an op moves got their size; empty when one of them did not grow."""
+    if type(op) not in MOVES and not isinstance(op, Concat):
+        return []
+    found = [_growth_of(v, weights) for v in (op.operands if isinstance(op, Concat) else [op.operands[0]])]
+    return [] if None in found else [growth for growth in found if growth is not None]
+
+
+def _growth_of(value: ir.Value, weights: WeightValues) -> _Growth | None:
+    if value not in weights or isinstance(value, ir.BlockArgument):
+        return None
+    op: Any = value.owner
+    if isinstance(op, AsType):
+        return _Growth(value, op.x, []) if _bits(op.x) < _bits(value) else None
+    shape = TensorInfo.of(value).shape
+    if isinstance(op, Dequantize):
+        return _Growth(value, op.x, [_parameter(p, op.axis, shape) for p in (op.scale, op.zero_point)])
+    if isinstance(op, BroadcastTo):
+        own = TensorInfo.of(op.x).shape
+        return _Growth(value, None, [_Parameter(op.x, [1] * (len(shape) - len(own)) + list(own))])
+    return None
+
+
+def _parameter(value: ir.Value, axis: int, shape: Sequence[Dim]) -> _Parameter:
+    own = TensorInfo.of(value).shape
+    if not own:
+        return _Parameter(value, None)
+    if len(own) == len(shape):
+        return _Parameter(value, list(own))
+    axis = normalize_axis(axis, len(shape))
+    return _Parameter(value, [own[0] if i == axis else 1 for i in range(len(shape))])
+
+
+def _bits(value: ir.Value) -> int:
+    width: int = TensorInfo.of(value).dtype.width  # pyright: ignore[reportAttributeAccessIssue]
+    return width
+
+
+def _sunk(op: Any, grown: Sequence[_Growth]) -> list[ir.Value] | None:
+    """What an op's results are when its operands grow after it; None, and nothing emitted, when that cannot be."""
+    if isinstance(op, Concat):
+        return _concatenated(op, *grown)
+    (growth,) = grown
+    plans = [None if p.counts is None else MOVES[type(op)](op, p.counts) for p in growth.parameters]
+    if any(plan is None and p.counts is not None for plan, p in zip(plans, growth.parameters, strict=True)):
+        return None
+    if growth.x is None and isinstance(op, Reshape):  # elements that were repeated need be no dimension of their own
+        return None
+    if isinstance(op, PackWeight) and not _pads_rightly(op, growth):
+        return None
+    count = len(op.results)
+    results = [
+        [p.value] * count if plan is None else plan(p.blocks()) for plan, p in zip(plans, growth.parameters, strict=True)
+    ]
+    moved = [None] * count if growth.x is None else _moved(op, growth.x)
+    return [
+        growth.again(x, [r[i] for r in results], result.type)
+        for i, (x, result) in enumerate(zip(moved, op.results, strict=True))
+    ]
+
+
+def _moved(op: Any, x: ir.Value) -> list[ir.Value]:
+    """The op's results, of another operand."""
+    dtype = TensorInfo.of(x).dtype
+    types = [TensorInfo.of(r).with_(dtype=dtype).type for r in op.results]
+    names = [item if isinstance(item, str) else item.name for item in op.attributes]
+    given = {name: op.attributes[name] for name in names}
+    return list(ir.Operation.create(op.operation.name, types, [x, *list(op.operands)[1:]], given).results)
+
+
+def _pads_rightly(op: PackWeight, growth: _Growth) -> bool:
+    """Whether the zeros that a packed weight has beyond its last row and column stay zeros, or nothing reads them."""
+    rows, columns = TensorInfo.of(op.x).shape
+    if isinstance(columns, int) and columns % op.tile == 0 and isinstance(rows, int) and rows % op.group == 0:
+        return True
+    if all(p.counts is not None and p.counts[1] != 1 for p in growth.parameters):
+        return True
+    return all(isinstance(use.owner, PackedMatMul) for use in op.results[0].uses)
+
+
+def _concatenated(op: Concat, left: _Growth, right: _Growth) -> list[ir.Value] | None:
+    """One growth of both tensors, when they grow alike."""
+    result = TensorInfo.of(op.results[0])
+    axis = normalize_axis(op.axis, result.rank)
+    if left.kind != right.kind or not all(_alike(p, q, axis) for p, q in zip(left.parameters, right.parameters, strict=True)):
+        return None
+    sizes = [TensorInfo.of(v).shape[axis] for v in op.operands]
+    if left.parameters and not all(isinstance(size, int) for size in sizes):
+        return None
+    parameters = [
+        _concatenated_parameter(p, q, axis, sizes, result.rank) for p, q in zip(left.parameters, right.parameters, strict=True)
+    ]
+    if left.x is None or right.x is None:
+        return [left.again(None, parameters, op.results[0].type)]
+    dtype = TensorInfo.of(left.x).dtype
+    x = Concat.create(left.x, right.x, axis=axis, result_types=[result.with_(dtype=dtype).type]).result
+    return [left.again(x, parameters, op.results[0].type)]
+
+
+def _alike(left: _Parameter, right: _Parameter, axis: int) -> bool:
+    """Whether parameters agree in their blocks but for an axis."""
+    if left.counts is None or right.counts is None:
+        return left.counts is right.counts
+    pairs = zip(left.counts, right.counts, strict=True)
+    return all(same(a, b) for i, (a, b) in enumerate(pairs) if i != axis)
+
+
+def _concatenated_parameter(left: _Parameter, right: _Parameter, axis: int, sizes: Sequence[Dim], rank: int) -> ir.Value:
+    """One parameter where both tensors share it, else one per index of the axis."""
+    shared = left.counts is None or left.counts[axis] == 1
+    if left.value == right.value and shared:
+        return left.blocks()
+    wide = [spread(reshaped(p.value, p.counts or [1] * rank), axis, size) for p, size in zip((left, right), sizes, strict=True)]
+    return Concat.create(*wide, axis=axis).result

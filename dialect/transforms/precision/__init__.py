@@ -1,0 +1,1 @@
+"""Narrower element types for weights and activations."""

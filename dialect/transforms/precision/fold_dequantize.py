@@ -1,0 +1,142 @@
+"""Makes one ``dequantize`` of a quantized weight that is spelled out: cast, minus its zero point, times its scale.
+
+Before::
+
+    %0 = "relax.astype"(%q) {dtype = f32} : (tensor<24x32x3072xi4>) -> tensor<24x32x3072xf32>
+    %1 = "relax.astype"(%z) {dtype = f32} : (tensor<24x1x3072xi4>) -> tensor<24x1x3072xf32>
+    %2 = "relax.subtract"(%0, %1)
+    %3 = "relax.multiply"(%2, %scale)                             // tensor<24x1x3072xf32>
+
+after::
+
+    %3 = "relax.dequantize"(%q, %scale, %z) : (...) -> tensor<24x32x3072xf32>
+
+Results are bit for bit the same: integers of up to eight bits, and differences of two, are exact in every float of 16 bits or
+more. As one op the weight can be moved as integers (``relax-sink-growth``), and grows in the kernel that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ...analysis.weight_flow import WeightValues
+from ...bindings import func, ir
+from ...functions import body_of, functions
+from ...inference import boolean, is_float
+from ...ops import AsType, BroadcastTo, Dequantize, Full, Multiply, Subtract
+from ...passes.manager import Pass
+from ...struct_info import TensorInfo
+from ...symbolic import Dim, same
+from ...traversal import erase_unused
+from ..packing.block_movement import reshaped
+
+__all__ = ["FoldDequantize"]
+
+
+@dataclass(frozen=True)
+class FoldDequantize(Pass):
+    """Folds in functions that have ``relax.num_input``, on values that come from weights."""
+
+    name: ClassVar[str] = "relax-fold-dequantize"
+
+    def run(self, op: ir.Operation) -> None:
+        for function in functions(op):
+            _fold_in(function)
+
+
+@dataclass(frozen=True)
+class _Quantized:
+    """Integers that a float tensor is a cast of, and the zero point that was subtracted; ``spelled`` are the ops of that."""
+
+    x: ir.Value
+    zero_point: ir.Value | None
+    spelled: list[ir.Value]
+
+
+def _fold_in(function: func.FuncOp) -> None:
+    block, weights = body_of(function), WeightValues.of(function)
+    if block is None or weights is None:
+        return
+    spelled: list[ir.Value] = []
+    for op in list(block.operations):
+        if not weights.enter(op) or not isinstance(op, Multiply):
+            continue
+        for value, scale in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            found = _quantized(value)
+            if found is not None and _fits(op, found, scale):
+                spelled += [*found.spelled, scale, op.results[0]]
+                weights.replace([], _dequantize(op, found, scale, weights))
+                break
+    _erase(block, spelled)
+
+
+def _quantized(value: ir.Value) -> _Quantized | None:
+    op: Any = value.owner
+    x = _integers(value)
+    if x is not None:
+        return _Quantized(x, None, [value])
+    if not isinstance(op, Subtract):
+        return None
+    x, zero_point = _integers(op.lhs), _integers(_narrowest(op.rhs))
+    if x is None or zero_point is None or TensorInfo.of(x).dtype != TensorInfo.of(zero_point).dtype:
+        return None
+    return _Quantized(x, zero_point, [_narrowest(op.rhs), op.rhs, op.lhs, value])
+
+
+def _integers(value: ir.Value) -> ir.Value | None:
+    """The small integers that a value is a cast of."""
+    op: Any = value.owner
+    if not isinstance(op, AsType):
+        return None
+    source, result = TensorInfo.of(op.x).dtype, TensorInfo.of(value).dtype
+    small = isinstance(source, ir.IntegerType) and source.width <= 8 and source != boolean()
+    return op.x if small and is_float(result) and result.width >= 16 else None  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _narrowest(value: ir.Value) -> ir.Value:
+    """What was broadcast to the value."""
+    op: Any = value.owner
+    return _narrowest(op.x) if isinstance(op, BroadcastTo) else value
+
+
+def _fits(op: Multiply, found: _Quantized, scale: ir.Value) -> bool:
+    """Whether the integers have the result's shape, and the parameters one element for each or for all along every axis."""
+    shape, parameters = TensorInfo.of(op.results[0]).shape, [_narrowest(scale), found.zero_point]
+    own = TensorInfo.of(found.x).shape
+    if len(own) != len(shape) or not all(same(a, b) for a, b in zip(own, shape, strict=True)):
+        return False
+    counts = [_counts(p, len(shape)) for p in parameters if p is not None]
+    return all(c == 1 or same(c, d) for each in counts for c, d in zip(each, shape, strict=True))
+
+
+def _counts(parameter: ir.Value, rank: int) -> Sequence[Dim]:
+    own = TensorInfo.of(parameter).shape
+    return [1] * (rank - len(own)) + list(own)
+
+
+def _dequantize(op: Multiply, found: _Quantized, scale: ir.Value, weights: WeightValues) -> list[ir.Value]:
+    """Puts the op in the place of the product."""
+    rank = TensorInfo.of(found.x).rank
+    with ir.InsertionPoint(op), op.location:
+        scale = _parameter(_narrowest(scale), rank)
+        zero_point = _zero(found.x) if found.zero_point is None else _parameter(found.zero_point, rank)
+        made = Dequantize.create(found.x, scale, zero_point, result_types=[op.results[0].type]).result
+    op.results[0].replace_all_uses_with(made)
+    return [made]
+
+
+def _parameter(value: ir.Value, rank: int) -> ir.Value:
+    return reshaped(value, _counts(value, rank)) if TensorInfo.of(value).rank else value
+
+
+def _zero(x: ir.Value) -> ir.Value:
+    scalar = TensorInfo.of(x).with_(shape=[])
+    return Full.create(value=0, result_types=[scalar.type]).result
+
+
+def _erase(block: ir.Block, spelled: Sequence[ir.Value]) -> None:
+    """Erases what spelled the folded ones out, where nothing else reads it."""
+    chosen = set(spelled)
+    erase_unused(op.operation for op in list(block.operations) if len(op.results) == 1 and op.results[0] in chosen)

@@ -1,0 +1,291 @@
+"""Multiplies quantized weights with activations that are quantized, too, when the model runs: integers, in exact sums.
+
+Before::
+
+    %w = "relax.dequantize"(%q, %scale, %zero) : (tensor<96x768x32xi4>, tensor<96x24x32xf32>, ...) -> tensor<96x768x32xf32>
+    %y = "relax.packed_matmul"(%x, %w) {n = 3072 : i64}
+
+after::
+
+    %0 = ...                                       // the largest of 32 elements of a row over 127: tensor<?x24xf32>
+    %1 = "relax.quantize"(%x, %0, 0) {dtype = i8}  // tensor<?x768xi8>
+    %2 = ...                                       // the sums of 32 of these: tensor<?x24xi32>
+    %3 = "relax.pack_nibbles"(...)                 // %q in other order: tensor<96x96x32xui32>
+    %y = "relax.quantized_matmul"(%1, %0, %2, %3, %scale, 8) {n = 3072 : i64}
+
+A scale is ``max |x| / 127``, symmetric, for each row and group of rows of the weight that has a scale (as ONNX Runtime's
+MatMulNBits with accuracy_level 4 and llama.cpp's Q8_0 do), for the whole row where a column of the weight has one. An
+activation is off by at most 1/254 of the largest in its group. Products that read the same activations share them.
+
+What the weight becomes comes from it alone: lifting moves that to preparation. Products of other weights stay, as do those of
+groups that the instructions do not divide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import lcm
+from typing import ClassVar
+
+from ...analysis.weight_flow import WeightValues, source_names
+from ...bindings import func, ir
+from ...errors import RelaxError
+from ...functions import body_of, functions, name_of
+from ...inference import normalize_axis
+from ...ops import (
+    Abs,
+    Add,
+    AsType,
+    BitwiseXor,
+    Dequantize,
+    Full,
+    Max,
+    Maximum,
+    Multiply,
+    PackedMatMul,
+    PackNibbles,
+    PermuteDims,
+    Quantize,
+    QuantizedMatMul,
+    Sum,
+)
+from ...ops.quantize import LONGEST_GROUP
+from ...passes.manager import Pass
+from ...reports import report
+from ...reports.activations import IntegerProduct, KeptProduct, QuantizedActivations
+from ...struct_info import TensorInfo
+from ...symbolic import Dim
+from ...traversal import is_unused, nested_operations
+from ..emit import cast
+from ..packing.block_movement import reshaped, spread
+
+__all__ = ["QuantizeActivations"]
+
+# Panels [panel, row, column].
+_RANK, _ROWS = 3, 1
+_NIBBLES = 8
+# Quotients of a row by its scale are at most this; -128 would make products one larger than what sums hold.
+_LARGEST = 127
+# The least scale: rows of zeros have it, and quotients stay finite.
+_LEAST = 1e-30
+
+
+@dataclass(frozen=True)
+class QuantizeActivations(Pass):
+    """Rewrites packed products of dequantized weights, in functions that have ``relax.num_input``.
+
+    Attributes:
+        rows: how many rows of a weight the target's instruction takes side by side, 2 or 4; with 1 nothing changes.
+        unsigned: whether it takes 8-bit weights as unsigned ones; else as signed ones.
+    """
+
+    name: ClassVar[str] = "relax-quantize-activations"
+    rows: int = 4
+    unsigned: bool = True
+
+    def run(self, op: ir.Operation) -> None:
+        if self.rows not in (1, 2, 4):
+            raise RelaxError(f"expected 1, 2 or 4 rows, got {self.rows}")
+        for function in functions(op) if self.rows > 1 else ():
+            block, weights = body_of(function), WeightValues.of(function)
+            if block is not None and weights is not None:
+                _Function(function, self.rows, self.unsigned, weights).rewrite(block)
+
+
+@dataclass
+class _Function:
+    """One function; ``rearranged`` and ``quantized`` are what was made of weights, and of rows in groups."""
+
+    function: func.FuncOp
+    rows: int
+    unsigned: bool
+    weights: WeightValues
+    rearranged: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict[ir.Value, tuple[ir.Value, ...]])
+    quantized: dict[tuple[ir.Value, int], tuple[ir.Value, ...]] = field(
+        default_factory=dict[tuple[ir.Value, int], tuple[ir.Value, ...]]
+    )
+
+    def rewrite(self, block: ir.Block) -> None:
+        integer, kept = list[IntegerProduct](), list[KeptProduct]()
+        for outer in block.operations:
+            self.weights.enter(outer)
+        for op in [inner.opview for inner in nested_operations(self.function.operation)]:
+            if not isinstance(op, PackedMatMul) or not isinstance(op.weight.owner, Dequantize):
+                continue
+            weight: Dequantize = op.weight.owner
+            reason, sources = self._refusal(op, weight), source_names(op.weight, self.function)
+            if reason is not None:
+                kept.append(KeptProduct(sources, reason))
+                continue
+            bits = _width(weight.x)
+            integer.append(IntegerProduct(sources, bits, _shape(weight.x)[_ROWS] // _groups(weight)))
+            self._rewrite(op, weight)
+        for wide in self.rearranged:
+            if is_unused(wide.owner.operation):
+                wide.owner.operation.erase()
+        if integer or kept:
+            report.add(QuantizedActivations(name_of(self.function), tuple(integer), tuple(kept)))
+
+    def _refusal(self, op: PackedMatMul, weight: Dequantize) -> str | None:
+        """Why a product stays as it is."""
+        shape, bits = _shape(weight.x), _width(weight.x)
+        if weight.x not in self.weights:
+            return "the weight is computed when the model runs"
+        if len(shape) != _RANK or bits not in (4, 8):
+            return f"the weight is {TensorInfo.of(weight.x)}"
+        if any(_width(v) > 32 for v in (op.x, weight.result, weight.zero_point)):
+            return "it is computed in 64 bits"
+        if TensorInfo.of(op.x).shape.count(None) > 1:
+            return "the shape of the activations is not known"
+        readers = [use.owner for use in weight.result.uses]
+        if not all(isinstance(r, PackedMatMul) and r.weight == weight.result for r in readers):
+            return "more than products read the weight"
+        every, whole = shape[_ROWS] // _groups(weight), _NIBBLES if bits == 4 else self.rows
+        if every % whole:
+            what = f"words of {whole} integers" if bits == 4 else f"{whole} side by side"
+            return f"its groups of {every} rows are no whole {what}"
+        if not 0 < every <= LONGEST_GROUP:
+            return f"sums of {every} products may not fit 32 bits"
+        return None
+
+    def _rewrite(self, op: PackedMatMul, weight: Dequantize) -> None:
+        groups = _groups(weight)
+        if weight.result not in self.rearranged:
+            with ir.InsertionPoint(weight), weight.location:
+                self.rearranged[weight.result] = self._rearranged(weight, groups)
+        key = op.x, groups
+        if key not in self.quantized:
+            with _after(op.x), op.location:
+                self.quantized[key] = _quantized(op.x, groups)
+        with ir.InsertionPoint(op), op.location:
+            parts = (*self.quantized[key], *self.rearranged[weight.result])
+            dtype = TensorInfo.of(op.result).dtype
+            out_dtype = None if isinstance(dtype, ir.F32Type) else dtype
+            result = QuantizedMatMul.create(*parts, n=op.n, rows=self.rows, out_dtype=out_dtype).result
+        op.result.replace_all_uses_with(result)
+        op.operation.erase()
+
+    def _rearranged(self, weight: Dequantize, groups: int) -> tuple[ir.Value, ...]:
+        """The integers side by side, their scales and their zero points."""
+        panels, k, tile = _shape(weight.x)
+        scale = _scale(weight, [panels, groups, tile])
+        is_nibble, is_signed = _width(weight.x) == 4, not _dtype(weight.x).is_unsigned
+        moves = is_signed if is_nibble or self.unsigned else not is_signed
+        more = (8 if is_nibble else 128) if moves else 0
+        zero = _zero(weight, more if is_signed else -more)
+        if TensorInfo.of(zero).rank:
+            zero = _spread(zero, [panels, groups, tile])
+        integers = _turned(weight.x) if moves else weight.x
+        if not is_nibble:
+            sides = reshaped(integers, [panels, k // self.rows, self.rows, tile])
+            return PermuteDims.create(sides, axes=[0, 1, 3, 2]).result, scale, zero
+        split = reshaped(integers, [panels, k // _NIBBLES, _NIBBLES // self.rows, self.rows, tile])
+        order = reshaped(PermuteDims.create(split, axes=[0, 1, 3, 2, 4]).result, [panels, k, tile])
+        words = PackNibbles.create(order, axis=_ROWS, dtype=ir.IntegerType.get_unsigned(32)).result
+        return words, scale, zero
+
+
+def _scale(weight: Dequantize, shape: Sequence[int]) -> ir.Value:
+    maker = weight.scale.owner
+    if isinstance(maker, Full):
+        return _full(maker.value, ir.F32Type.get(), shape)
+    return _spread(cast(_blocks(weight.scale, weight), ir.F32Type.get()), shape)
+
+
+def _zero(weight: Dequantize, more: int) -> ir.Value:
+    """The zero point of integers that are so much more: a scalar or one per block, at least 8 bits wide."""
+    value, width = weight.zero_point, _width(weight.zero_point)
+    maker = value.owner
+    if isinstance(maker, Full):
+        return _full(maker.value + more, ir.IntegerType.get_signless(32), [])
+    wide = cast(value, ir.IntegerType.get_signless(8 if width == 4 else 16 if width == 8 else 32))
+    if more:
+        wide = Add.create(wide, _full(more, TensorInfo.of(wide).dtype, [])).result
+    return _blocks(wide, weight) if TensorInfo.of(wide).rank else wide
+
+
+def _turned(value: ir.Value) -> ir.Value:
+    """Signed integers as unsigned ones that are more by half of their range, or back: the highest bit the other way round."""
+    dtype = _dtype(value)
+    other = ir.IntegerType.get_unsigned(dtype.width)
+    if dtype.is_unsigned and dtype.width == 8:
+        return AsType.create(_flipped(value), dtype=ir.IntegerType.get_signless(8)).result
+    return _flipped(AsType.create(value, dtype=other).result)
+
+
+def _flipped(value: ir.Value) -> ir.Value:
+    dtype = _dtype(value)
+    return BitwiseXor.create(value, _full(1 << (dtype.width - 1), dtype, [])).result
+
+
+def _quantized(x: ir.Value, groups: int) -> tuple[ir.Value, ...]:
+    """Integers of rows, their scales and their sums by groups."""
+    wide = cast(x, ir.F32Type.get())
+    magnitude = _by_groups(Max, Abs.create(wide).result, groups)
+    least, step = (_full(v, ir.F32Type.get(), []) for v in (_LARGEST * _LEAST, 1 / _LARGEST))
+    scale = Multiply.create(Maximum.create(magnitude, least).result, step).result
+    byte, integer = (ir.IntegerType.get_signless(n) for n in (8, 32))
+    integers = Quantize.create(wide, scale, _full(0, byte, []), dtype=byte).result
+    return integers, scale, _by_groups(Sum, AsType.create(integers, dtype=integer).result, groups)
+
+
+def _by_groups(reduction: type[Max] | type[Sum], x: ir.Value, groups: int) -> ir.Value:
+    """One value per group of a row."""
+    if groups == 1:
+        return reduction.create(x, axis=[-1], keepdims=True).result
+    *outer, k = TensorInfo.of(x).shape
+    assert isinstance(k, int)
+    return reduction.create(reshaped(x, [*outer, groups, k // groups]), axis=[-1]).result
+
+
+def _groups(weight: Dequantize) -> int:
+    """How many groups of rows have a scale or a zero point of their own."""
+    return lcm(*(_static(_blocks_shape(v, weight))[_ROWS] for v in (weight.scale, weight.zero_point)))
+
+
+def _blocks_shape(parameter: ir.Value, weight: Dequantize) -> list[Dim]:
+    """The shape of a scale or zero point at the rank of the panels."""
+    shape = list(TensorInfo.of(parameter).shape)
+    if len(shape) == _RANK:
+        return shape
+    axis = normalize_axis(weight.axis, _RANK)
+    return [shape[0] if shape and i == axis and shape[0] != 1 else 1 for i in range(_RANK)]
+
+
+def _blocks(parameter: ir.Value, weight: Dequantize) -> ir.Value:
+    return reshaped(parameter, _blocks_shape(parameter, weight))
+
+
+def _spread(parameter: ir.Value, shape: Sequence[int]) -> ir.Value:
+    """A parameter with one element per panel, group and column."""
+    for axis, size in enumerate(shape):
+        parameter = spread(parameter, axis, size)
+    return parameter
+
+
+def _after(value: ir.Value) -> ir.InsertionPoint:
+    """Right behind where a value is made."""
+    owner = value.owner
+    return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
+
+
+def _full(value: float, dtype: ir.Type, shape: Sequence[Dim]) -> ir.Value:
+    return Full.create(value=value, result_types=[TensorInfo(tuple(shape), dtype, None).type]).result
+
+
+def _dtype(value: ir.Value) -> ir.IntegerType:
+    return ir.IntegerType(TensorInfo.of(value).dtype)
+
+
+def _width(value: ir.Value) -> int:
+    width: int = TensorInfo.of(value).dtype.width  # pyright: ignore[reportAttributeAccessIssue]
+    return width
+
+
+def _shape(value: ir.Value) -> list[int]:
+    return _static(TensorInfo.of(value).shape)
+
+
+def _static(shape: Sequence[Dim]) -> list[int]:
+    return [d for d in shape if isinstance(d, int)]

@@ -1,0 +1,218 @@
+"""Stores weights of matrix products as small integers with a scale per group; products read them through ``dequantize``.
+
+Before::
+
+    %y = "relax.matmul"(%x, %w) : (tensor<?x768xf32, {sym = ["n"]}>, tensor<768x3072xf32>) -> tensor<?x3072xf32, {sym = ["n"]}>
+
+with ``bits=4 group=32``, after::
+
+    %s = ...                                                       // tensor<24x3072xf32>: a scale per 32 rows of a column
+    %q = "relax.quantize"(%w, %s, %zero) {dtype = i4} : (...) -> tensor<768x3072xi4>
+    %v = "relax.dequantize"(%q, %s, %zero) {relax.lift = "never"} : (...) -> tensor<768x3072xf32>
+    %y = "relax.matmul"(%x, %v)
+
+Scales and integers come from the weight alone, so lifting computes them once, when weights are prepared. Of eight bits a scale
+is the group's largest magnitude over 127: a rounding is off by half a scale, 1/254 of that. Of four bits it is the element of
+largest magnitude over -8, which makes that one exact and uses all 16 integers (as llama.cpp's Q4_0 does): others are off by
+half a scale, and those within half a scale of the opposite end by up to a whole one, 1/8. A group of zeros has the scale 1.
+
+A product of narrower floats becomes one of f32, with casts around it: its sums are in f32 anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import prod
+from typing import ClassVar
+
+from ...analysis.weight_flow import WeightValues, source_names
+from ...bindings import func, ir
+from ...errors import RelaxError
+from ...functions import argument_names, body_of, functions, name_of, num_input
+from ...ops import (
+    Abs,
+    AsType,
+    Dequantize,
+    Equal,
+    Full,
+    GreaterEqual,
+    MatMul,
+    Max,
+    Min,
+    Multiply,
+    Negative,
+    Quantize,
+    Where,
+)
+from ...passes.manager import Pass
+from ...reports import report
+from ...reports.weights import KeptWeight, NarrowWeight, QuantizedWeights
+from ...struct_info import TensorInfo
+from ...traversal import nested_operations
+from ..emit import cast
+from ..lifting.policy import LIFT, NEVER
+from ..packing.block_movement import reshaped
+
+__all__ = ["QuantizeWeights"]
+
+#: By how much an element can be off, as a part of the largest of its group.
+_BOUNDS = {8: 1 / 254, 4: 1 / 8}
+
+
+@dataclass(frozen=True)
+class QuantizeWeights(Pass):
+    """Quantizes right-hand sides that come from weights alone, in functions that have ``relax.num_input``.
+
+    Attributes:
+        bits: 8 or 4.
+        group: elements of a column that share a scale; 0: all of them.
+        keep: weights by name or pattern (``lm_head.*``) that stay, with all that is computed from them.
+    """
+
+    name: ClassVar[str] = "relax-quantize-weights"
+    bits: int = 8
+    group: int = 0
+    keep: tuple[str, ...] = ()
+
+    def run(self, op: ir.Operation) -> None:
+        if self.bits not in _BOUNDS:
+            raise RelaxError(f"expected 4 or 8 bits, got {self.bits}")
+        if self.group < 0:
+            raise RelaxError(f"expected a group of 0 or more, got {self.group}")
+        names = [name for function in functions(op) for name in _weight_names(function)]
+        for pattern in self.keep:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                raise RelaxError(f"expected a weight to keep, got '{pattern}'")
+        for function in functions(op):
+            self._quantize_in(function)
+
+    def _quantize_in(self, function: func.FuncOp) -> None:
+        block, weights = body_of(function), WeightValues.of(function)
+        if block is None or weights is None:
+            return
+        made: dict[ir.Value, ir.Value] = {}
+        narrow: list[NarrowWeight] = []
+        kept: dict[ir.Value, KeptWeight] = {}
+        for outer in list(block.operations):
+            if weights.enter(outer):
+                continue
+            for op in _products(outer):
+                weight = op.rhs
+                if weight not in weights or weight in kept or _is_quantized(weight):
+                    continue
+                if weight not in made:
+                    sources = source_names(weight, function)
+                    reason = self._refusal(weight, sources)
+                    if reason is not None:
+                        kept[weight] = KeptWeight(sources, _bytes(weight), reason)
+                        continue
+                    with ir.InsertionPoint(outer), op.location:
+                        made[weight], entry = self._quantized(weight, sources)
+                    narrow.append(entry)
+                _read(op, made[weight])
+        if narrow or kept:
+            report.add(QuantizedWeights(name_of(function), tuple(narrow), tuple(kept.values()), _BOUNDS[self.bits]))
+
+    def _refusal(self, weight: ir.Value, sources: tuple[str, ...]) -> str | None:
+        """Why a weight stays as it is, None when it does not."""
+        info = TensorInfo.of(weight)
+        if any(fnmatchcase(name, pattern) for name in sources for pattern in self.keep):
+            return "as 'keep' says"
+        if info.rank != 2 or not all(isinstance(d, int) and d > 0 for d in info.shape):
+            return "no matrix of static size"
+        if not isinstance(info.dtype, (ir.F32Type, ir.BF16Type, ir.F16Type)):
+            return f"its elements are {info.dtype}"
+        if self.group and _rows(weight) % self.group:
+            return f"{_rows(weight)} rows are no multiple of {self.group}"
+        return None
+
+    def _quantized(self, weight: ir.Value, sources: tuple[str, ...]) -> tuple[ir.Value, NarrowWeight]:
+        """The weight through integers."""
+        group = self.group or _rows(weight)
+        dtype = ir.IntegerType.get_signless(self.bits)
+        scale = self._scale(cast(weight, ir.F32Type.get()), group)
+        zero = _number(0, TensorInfo.of(weight), dtype)
+        stored = Quantize.create(weight, scale, zero, dtype=dtype).result
+        wide = Dequantize.create(stored, scale, zero).result
+        # Of a small weight, lifting would think the wide one worth the memory.
+        wide.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
+        after = _bytes(weight) * self.bits // _bits(weight) + _bytes(scale)
+        entry = NarrowWeight(sources, self.bits, group, _bytes(weight), after)
+        return wide, entry
+
+    def _scale(self, weight: ir.Value, group: int) -> ir.Value:
+        """A scale per group of rows, ``[k / group, n]``."""
+        info = TensorInfo.of(weight)
+        rows, columns = info.shape
+        assert isinstance(rows, int)
+        groups = reshaped(weight, [rows // group, group, columns])
+        if self.bits == 8:
+            extreme = Max.create(Abs.create(groups).result, axis=[1]).result
+        else:
+            high, low = Max.create(groups, axis=[1]).result, Min.create(groups, axis=[1]).result
+            is_high = GreaterEqual.create(high, Negative.create(low).result).result
+            extreme = Where.create(is_high, high, low).result
+        factor = _number(1 / 127 if self.bits == 8 else -1 / 8, info, info.dtype)
+        scale = Multiply.create(extreme, factor).result
+        is_zero = Equal.create(scale, _number(0, info, info.dtype)).result
+        return Where.create(is_zero, _number(1, info, info.dtype), scale).result
+
+
+def _products(op: ir.OpView) -> list[MatMul]:
+    """An op that is a matrix product, or those in its regions."""
+    found = [op, *(inner.opview for inner in nested_operations(op.operation))] if len(op.regions) else [op]
+    return [view for view in found if isinstance(view, MatMul)]
+
+
+def _read(op: MatMul, weight: ir.Value) -> None:
+    """Makes a product read a weight in f32."""
+    if TensorInfo.of(op.lhs).dtype == TensorInfo.of(weight).dtype:
+        op.operands[1] = weight
+        return
+    result = TensorInfo.of(op.result)
+    wide = ir.F32Type.get()
+    with ir.InsertionPoint(op), op.location:
+        types = [result.with_(dtype=wide).type]
+        made = cast(MatMul.create(cast(op.lhs, wide), weight, result_types=types).result, result.dtype)
+    op.result.replace_all_uses_with(made)
+    op.operation.erase()
+
+
+def _is_quantized(value: ir.Value) -> bool:
+    """Whether a weight is made of integers already: a product of a product's factor is not rounded twice."""
+    pending, seen = [value], set[ir.Value]()
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, ir.Block):
+            continue
+        if isinstance(owner, (Dequantize, AsType)) and isinstance(TensorInfo.of(owner.x).dtype, ir.IntegerType):
+            return True
+        fresh = [v for v in owner.operands if v not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return False
+
+
+def _weight_names(function: func.FuncOp) -> list[str]:
+    inputs = num_input(function)
+    return [] if inputs is None else [name for name in argument_names(function)[inputs:] if name is not None]
+
+
+def _rows(weight: ir.Value) -> int:
+    rows = TensorInfo.of(weight).shape[0]
+    assert isinstance(rows, int)
+    return rows
+
+
+def _bits(value: ir.Value) -> int:
+    width: int = TensorInfo.of(value).dtype.width  # pyright: ignore[reportAttributeAccessIssue]
+    return width
+
+
+def _bytes(value: ir.Value) -> int:
+    return prod(d for d in TensorInfo.of(value).shape if isinstance(d, int)) * _bits(value) // 8
+
+
+def _number(number: float, like: TensorInfo, dtype: ir.Type) -> ir.Value:
+    return Full.create(value=number, result_types=[like.with_(shape=[], dtype=dtype).type]).result

@@ -1,0 +1,1 @@
+"""Contractions: matrix products and convolutions in register tiles."""

@@ -1,0 +1,179 @@
+"""What of a factor stays the same for some steps of k, as the scale of a group of quantized weights does, or for all of them.
+
+A sum of products with ``(q[k] - zero) * scale``, where zero and scale are the same for the steps of a group, is per group::
+
+    scale * (sum(x[k] * q[k]) - zero * sum(x[k]))
+
+so that a step takes no multiplication by the scale, and with q of four bits no subtraction of the zero point: wider integers
+would lose more digits to the difference than their sum has. Sums are the same but for the rounding of their terms; of an
+infinite x they are NaN where the zero point is taken out.
+
+Eight q of four bits are a word. ``q[j] << 4 * j`` is the word under a mask, and its product with ``x / 16 ** j`` that of q[j]
+and x, to the last bit: shifts are powers of two. So nothing is shifted per step where x can be prepared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from .....dialect.bindings import ir
+from ..emit.linear_index import Linear
+from ..nest.nest import Operand
+from .match import Factor
+
+__all__ = ["Steady", "find_steady"]
+
+# The largest integer whose zero point is taken out of the sum.
+_FOUR_BITS = 15
+# What is the same for fewer steps is no group: a sum of its own would take longer than it saves, and words are no groups.
+_SHORTEST = 16
+#: Integers of four bits in a word of 32.
+NIBBLES = 8
+
+
+@dataclass(frozen=True)
+class Steady:
+    """A factor in two parts.
+
+    Attributes:
+        every: steps of k that share the steady part; 0 for all.
+        operands, operations: the steady part.
+        rest: what else the factor takes.
+        moving: the part of the rest that each step adds a multiple of.
+        scale: a steady factor of the whole, None for 1.
+        converted: the conversion to a float that the moving value still needs, when a zero point was taken out of it.
+        zero: the steady zero point, an integer.
+        is_mixed: whether the moving part needs values of the steady one.
+        word: the word that the moving value is the four bits of, at four times the place of the step among eight.
+    """
+
+    every: int
+    operands: tuple[Operand, ...]
+    operations: tuple[ir.Operation, ...]
+    rest: Factor
+    moving: Factor
+    scale: ir.Value | None = None
+    converted: ir.Operation | None = None
+    zero: ir.Value | None = None
+    is_mixed: bool = False
+    word: Factor | None = None
+
+
+def find_steady(factor: Factor, k: int) -> Steady | None:
+    """The parts of a factor; None when none of what it reads is steady, or all is."""
+    periods = {o.argument: _period(o, k) for o in factor.operands}
+    operands = tuple(o for o in factor.operands if periods[o.argument] is not None)
+    if not operands or len(operands) == len(factor.operands):
+        return None
+    operations = tuple(_steady_operations(factor.operations, [o.argument for o in factor.operands if o not in operands]))
+    moving = tuple(op for op in factor.operations if op not in operations)
+    rest = tuple(o for o in factor.operands if o not in operands)
+    known = {o.argument for o in operands} | {op.results[0] for op in operations}
+    every = gcd(*(periods[o.argument] or 0 for o in operands))
+    if every and every < _SHORTEST:
+        return None
+    value, scale = _without_scale(factor.value, known)
+    value, converted, zero = _without_zero(value, known) if scale is not None else (value, None, None)
+    word = None if converted is None or every % NIBBLES else _word(value, k)
+    needed = _needed(moving, value)
+    return Steady(
+        every,
+        operands,
+        operations,
+        Factor(factor.value, rest, moving),
+        Factor(value, rest, needed),
+        scale,
+        converted,
+        zero,
+        any(v in known for op in needed for v in op.operands),
+        None if word is None else Factor(word, rest, _needed(moving, word)),
+    )
+
+
+def _period(operand: Operand, k: int) -> int | None:
+    """For how many steps of k an operand is the same: 0 for all, None when for none."""
+    found = 0
+    for atom, _ in operand.offset.terms:
+        if atom == k:
+            return None
+        if isinstance(atom, int) or k not in atom.inner.dims():
+            continue
+        if atom.inner != Linear.dim(k):
+            return None
+        found = gcd(found, atom.divisor)
+    return found if not found or found >= _SHORTEST else None
+
+
+def _steady_operations(operations: Iterable[ir.Operation], moving: Sequence[ir.Value]) -> list[ir.Operation]:
+    found, changing = list[ir.Operation](), set(moving)
+    for op in operations:
+        if op.name.startswith("arith.") and changing.isdisjoint(op.operands):
+            found.append(op)
+        else:
+            changing.update(op.results)
+    return found
+
+
+def _without_scale(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.Value | None]:
+    """The moving one of two factors, and the steady one."""
+    op = _made_by(value, "arith.mulf")
+    if op is None:
+        return value, None
+    sides = [v for v in op.operands if v not in known]
+    steady = [v for v in op.operands if v in known]
+    return (sides[0], steady[0]) if len(sides) == 1 else (value, None)
+
+
+def _without_zero(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.Operation | None, ir.Value | None]:
+    """The integer that a steady one is subtracted from before the conversion, the conversion, and the steady one, if any."""
+    conversion = _made_by(value, "arith.sitofp")
+    if conversion is None:
+        return value, None, None
+    difference = _made_by(conversion.operands[0], "arith.subi")
+    integer, zero = (conversion.operands[0], None) if difference is None else difference.operands
+    if not 0 <= _constant(integer, "arith.andi") <= _FOUR_BITS:
+        return value, None, None
+    if zero is not None and zero not in known and _made_by(zero, "arith.constant") is None:
+        return value, None, None
+    return integer, conversion, zero
+
+
+def _word(nibble: ir.Value, k: int) -> ir.Value | None:
+    """The word of ``(word >> ((k & 7) << 2)) & 15``."""
+    mask = _made_by(nibble, "arith.andi")
+    shifted = None if mask is None else _made_by(mask.operands[0], "arith.shrui")
+    place = None if shifted is None else _made_by(shifted.operands[1], "arith.shli")
+    among = None if place is None else _made_by(place.operands[0], "arith.index_cast")
+    if shifted is None or place is None or among is None or _constant(place.result, "arith.shli") != 2:
+        return None
+    step = _made_by(among.operands[0], "arith.andi")
+    number = None if step is None else _made_by(step.operands[0], "linalg.index")
+    if step is None or number is None or _constant(step.result, "arith.andi") != NIBBLES - 1:
+        return None
+    return shifted.operands[0] if ir.IntegerAttr(number.attributes["dim"]).value == k else None
+
+
+def _constant(value: ir.Value, name: str) -> int:
+    """The constant that is the second operand of the op of that name which makes a value; -1 where there is none."""
+    op = _made_by(value, name)
+    constant = None if op is None else _made_by(op.operands[1], "arith.constant")
+    return -1 if constant is None else ir.IntegerAttr(constant.attributes["value"]).value
+
+
+def _needed(operations: Sequence[ir.Operation], value: ir.Value) -> tuple[ir.Operation, ...]:
+    """Those that a value is computed by."""
+    wanted, found = {value}, list[ir.Operation]()
+    for op in reversed(operations):
+        if op.results[0] in wanted:
+            found.append(op)
+            wanted.update(op.operands)
+    return tuple(reversed(found))
+
+
+def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
+    """The op of that name that makes a value."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != name:
+        return None
+    return value.owner.operation

@@ -1,0 +1,332 @@
+"""The sums of one tile of integers that stand for multiples of scales: exact sums of a group of steps, scaled when complete.
+
+With ``x[k] * xs[g]`` and ``(w[k] - z[g]) * ws[g]``, where g is the group of step k::
+
+    for group { exact = -z * (sum of x); for k of it step 4 { exact += 4 products at once }; total += float(exact) * (xs * ws) }
+
+4 bytes of x are in every lane, 4 bytes of a column are neighbours; of words of four bits, a shift and a mask give them. Where
+the target multiplies pairs of i16 instead, 2 bytes are widened; where it has neither, the same is said in plain operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from .....dialect.bindings import ir
+from ....fusion.linalg_queries import INTEGER_SUMS, owner_name
+from ....target import Target
+from ..emit.emitter import Emitter
+from ..emit.memory import Point
+from ..nest.nest import Operand
+from .match import Contraction, Factor
+from .operand_loads import Factors
+from .shares import Column
+
+__all__ = ["IntegerSums"]
+
+# Four-bit integers in a word, and dimensions of a packed matrix of words: panels, words, columns.
+_NIBBLES, _WORDS = 8, 3
+# Vectors of rows, or words, in one iteration; groups of up to so many need no loop: with 16, 64 rows of 2048 x 2048 int8 in
+# groups of 64 take 1.3 of the time on Zen 4.
+_UNROLLED, _SHORT = 4, 8
+# How far ahead of what is read weights are fetched, in bytes, where tiles have so many rows.
+_AHEAD, _FETCHING_ROWS = 2048, 3
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """What the operands of the product are.
+
+    Attributes:
+        x, x_sum, weight: integers of rows, sums of these by groups (None: no zero point), integers of columns.
+        x_scale, scale, zero: factors of groups of rows and columns, and what integers of columns are more by, or less.
+        is_less: whether they are less by it.
+        is_unsigned: whether 8-bit integers of columns are.
+        panel: how many columns are side by side in memory.
+    """
+
+    x: Operand
+    x_sum: Operand | None
+    weight: Operand
+    x_scale: Factor
+    scale: Factor
+    zero: Factor | None
+    is_less: bool
+    is_unsigned: bool
+    panel: int
+
+    @property
+    def is_word(self) -> bool:
+        """Whether integers of columns are four bits of a word."""
+        return ir.MemRefType(self.weight.value.type).rank == _WORDS
+
+
+class IntegerSums:
+    """Builds the sums of one tile.
+
+    ``rows`` is how many integers of a column are neighbours, ``every`` how many steps of k have one scale.
+    """
+
+    def __init__(self, contraction: Contraction, factors: Factors, emitter: Emitter, target: Target, roles: _Roles):
+        self.contraction, self.factors, self.emitter, self.roles = contraction, factors, emitter, roles
+        self.rows, self.every = _marked(contraction) or (0, 0)
+        self.width = factors.width
+        self.name = _instruction(target, self.rows, self.width, roles)
+        # Steps of k that are read at once, and elements between two of these.
+        self.unit = _NIBBLES if roles.is_word else self.rows
+        self.stride = roles.panel * (1 if roles.is_word else self.rows)
+
+    @staticmethod
+    def of(contraction: Contraction, factors: Factors, emitter: Emitter, target: Target) -> IntegerSums | None:
+        """None for other contractions, where a single column made rows the columns, and where vectors would leave panels."""
+        roles = None if _marked(contraction) is None else _roles(contraction)
+        if roles is None or roles.panel % factors.width:
+            return None
+        columns = contraction.nest.extents[contraction.n].static
+        if columns is None and roles.panel % (factors.width * factors.vectors):  # the last tile has all of its vectors
+            return None
+        return IntegerSums(contraction, factors, emitter, target, roles)
+
+    @staticmethod
+    def lanes(contraction: Contraction, most: int) -> int:
+        """How many columns a vector has: what is read at once is of one panel, which may be narrower than a register."""
+        roles = None if _marked(contraction) is None else _roles(contraction)
+        return most if roles is None else gcd(most, roles.panel)
+
+    def accumulate(
+        self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value], copies: int
+    ) -> list[ir.Value]:
+        """Adds all products to ``start``; a long exact sum has ``copies`` accumulators, so that additions overlap."""
+        em, depth = self.emitter, self.contraction.nest.extents[self.contraction.k].static
+        assert depth is not None
+        if depth == self.every:
+            return self._group(em.number(0), rows, columns, start, copies)
+        return em.loop(
+            em.number(0), em.number(depth), self.every, lambda k, totals: self._group(k, rows, columns, totals, 1), start
+        )
+
+    def _group(
+        self, first: ir.Value, rows: Sequence[Point], columns: Sequence[Column], totals: Sequence[ir.Value], copies: int
+    ) -> list[ir.Value]:
+        """Adds the products of the steps that have one scale."""
+        em, k = self.emitter, self.contraction.k
+        here = [row.at(k, first, self.every) for row in rows]
+        places = [self.factors.column_point(here[0], column) for column in columns]
+        zeros = [None if self.roles.zero is None else self.factors.value(self.roles.zero, place) for place in places]
+        starts = [self._begin(row, zero) for row in here for zero in zeros]
+        sums = self._exact(here, columns, starts, copies)
+        scales = [em.broadcast(self.factors.value(self.roles.scale, place), self.width) for place in places]
+        steps = [em.broadcast(self.factors.value(self.roles.x_scale, row), self.width) for row in here]
+        both = [em.op("arith.mulf", [x, w], x.type) for x in steps for w in scales]
+        return [
+            em.op("vector.fma", [em.op("arith.sitofp", [exact], total.type), scale, total], total.type)
+            for exact, scale, total in zip(sums, both, totals, strict=True)
+        ]
+
+    def _begin(self, row: Point, zero: ir.Value | None) -> ir.Value:
+        """What an exact sum starts from: all zero points in it taken away."""
+        em, x_sum = self.emitter, self.roles.x_sum
+        kind = em.vector(self.width, em.i32)
+        if zero is None or x_sum is None or x_sum.buffer is None:
+            return em.constant(0, kind)
+        total = self.factors.memory.load(x_sum.buffer, x_sum.offset, row)
+        if not self.roles.is_less:
+            total = em.sub(em.constant(0, em.i32), total)
+        if isinstance(zero.type, ir.VectorType):
+            return em.mul(em.broadcast(total, self.width), zero)
+        return em.broadcast(em.mul(total, zero), self.width)
+
+    def _exact(
+        self, rows: Sequence[Point], columns: Sequence[Column], starts: Sequence[ir.Value], copies: int
+    ) -> list[ir.Value]:
+        em, memory, count = self.emitter, self.factors.memory, len(starts)
+        left = [memory.index(self.roles.x.offset, row) for row in rows]
+        right = [memory.index(self.roles.weight.offset, rows[0].at(self.contraction.n, c, self.width)) for c, _ in columns]
+        fetches = len(rows) >= _FETCHING_ROWS
+
+        def several(unit: ir.Value, number: int, sums: list[ir.Value]) -> list[ir.Value]:
+            xs = [em.add(base, em.mul(unit, em.number(self.unit))) for base in left]
+            ws = [em.add(base, em.mul(unit, em.number(self.stride))) for base in right]
+            for i in range(number):
+                own = slice(i % copies * count, (i % copies + 1) * count)
+                sums[own] = self._unit(xs, ws, i, sums[own], fetches)
+            return sums
+
+        units = self.every // self.unit
+        carried = [*starts, *[em.constant(0, starts[0].type)] * (count * (copies - 1))]
+        several_at_once = max(_UNROLLED, copies)
+        whole = units // several_at_once * several_at_once if units > _SHORT else 0
+        if whole:
+            carried = em.loop(
+                em.number(0), em.number(whole), several_at_once, lambda u, sums: several(u, several_at_once, sums), carried
+            )
+        carried = several(em.number(whole), units - whole, list(carried))
+        for c in range(1, copies):
+            more = carried[c * count : (c + 1) * count]
+            carried[:count] = [em.add(a, b) for a, b in zip(carried[:count], more, strict=True)]
+        return carried[:count]
+
+    def _unit(
+        self, xs: Sequence[ir.Value], ws: Sequence[ir.Value], number: int, sums: Sequence[ir.Value], fetches: bool
+    ) -> list[ir.Value]:
+        """What is read at once, ``number`` times that behind the places of rows and columns."""
+        em, buffer = self.emitter, self.roles.weight.buffer
+        assert buffer is not None
+        lanes = self.width * (1 if self.roles.is_word else self.rows)
+        read = list[ir.Value]()
+        for w in ws:
+            at = em.add(w, em.number(number * self.stride)) if number else w
+            if fetches:
+                em.prefetch(buffer.flat, em.add(at, em.number(_AHEAD * 8 // self._bits)))
+            read.append(em.op("vector.load", [buffer.flat, at], em.vector(lanes, buffer.stored)))
+        result = list(sums)
+        for part in range(self.unit // self.rows):
+            right = [self._integers(vector, part) for vector in read]
+            offset = number * self.unit + part * self.rows
+            left = [self._row(em.add(x, em.number(offset)) if offset else x) for x in xs]
+            products = [(x, w) for x in left for w in right]
+            result = [self._dot(total, x, w) for total, (x, w) in zip(result, products, strict=True)]
+        return result
+
+    @property
+    def _bits(self) -> int:
+        return 32 if self.roles.is_word else 8
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether factors are i16."""
+        return self.rows == 2
+
+    def _integers(self, vector: ir.Value, part: int) -> ir.Value:
+        """The integers of columns in what was read: bytes, or i16."""
+        em = self.emitter
+        element = ir.IntegerType.get_signless(32 // self.rows, em.context)
+        kind = em.vector(self.rows * self.width, element)
+        if not self.roles.is_word:
+            extension = "arith.extui" if self.roles.is_unsigned else "arith.extsi"
+            return em.op(extension, [vector], kind) if self._is_wide else vector
+        if part:
+            vector = em.op("arith.shrui", [vector, em.constant(4 * part, vector.type)], vector.type)
+        mask = sum(15 << 32 // self.rows * j for j in range(self.rows))
+        vector = em.op("arith.andi", [vector, em.constant(mask, vector.type)], vector.type)
+        return em.op("vector.bitcast", [vector], kind)
+
+    def _row(self, at: ir.Value) -> ir.Value:
+        """Integers of a row in every lane."""
+        em, buffer = self.emitter, self.roles.x.buffer
+        assert buffer is not None
+        some = em.op("vector.load", [buffer.flat, at], em.vector(self.rows, buffer.stored))
+        element = ir.IntegerType.get_signless(32 // self.rows, em.context)
+        if self._is_wide:
+            some = em.op("arith.extsi", [some], em.vector(self.rows, element))
+        bits = em.op("vector.bitcast", [some], em.vector(1, em.i32))
+        position = {"static_position": ir.DenseI64ArrayAttr.get([0], em.context)}
+        lane = em.op("vector.extract", [bits], em.i32, position)
+        return em.op("vector.bitcast", [em.broadcast(lane, self.width)], em.vector(self.rows * self.width, element))
+
+    def _dot(self, total: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
+        em = self.emitter
+        if self.name is None:
+            return em.add(total, self._plain(x, w))
+        if self._is_wide:
+            return em.add(total, self._call(self.name, [w, x], total.type))
+        return self._call(self.name, [total, w, x], total.type)
+
+    def _call(self, name: str, operands: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
+        em = self.emitter
+        attributes = {
+            "intrin": ir.StringAttr.get(name, em.context),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([], em.context),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0], em.context),
+        }
+        return em.op("llvm.call_intrinsic", operands, kind, attributes)
+
+    def _plain(self, x: ir.Value, w: ir.Value) -> ir.Value:
+        """The sums of neighbours' products."""
+        em, lanes = self.emitter, self.rows * self.width
+        unsigned = self.roles.is_unsigned and not self._is_wide and not self.roles.is_word
+        wide = em.vector(lanes, em.i32)
+        left = em.op("arith.extsi", [x], wide)
+        product = em.mul(left, em.op("arith.extui" if unsigned else "arith.extsi", [w], wide))
+        result = None
+        for j in range(self.rows):
+            mask = {"mask": ir.DenseI64ArrayAttr.get(list(range(j, lanes, self.rows)), em.context)}
+            some = em.op("vector.shuffle", [product, product], em.vector(self.width, em.i32), mask)
+            result = some if result is None else em.add(result, some)
+        assert result is not None
+        return result
+
+
+def _marked(contraction: Contraction) -> tuple[int, int] | None:
+    """How many rows are side by side, and how many steps have one scale, of a contraction of integers."""
+    operation = contraction.nest.operation
+    if INTEGER_SUMS not in operation.attributes:
+        return None
+    rows, every = ir.DenseI64ArrayAttr(operation.attributes[INTEGER_SUMS])
+    return rows, every
+
+
+def _instruction(target: Target, rows: int, width: int, roles: _Roles) -> str | None:
+    """The target's instruction, where it has one for so many neighbours in vectors of that width, of integers with such signs.
+
+    Four bits and i16 are right in either kind.
+    """
+    if target.int8_rows != rows or width != target.lanes():
+        return None
+    is_byte = not roles.is_word and rows == 4
+    return None if is_byte and roles.is_unsigned != target.int8_unsigned else target.int8_dot
+
+
+def _roles(contraction: Contraction) -> _Roles | None:
+    """What lowering made the product of, by the order of its operations; None where rows are the columns."""
+    left, right = contraction.left, contraction.right
+    row, x_scale = _factors(left)
+    elements, sums = row.operands[0], None
+    if owner_name(elements) == "arith.select":
+        _, sums, elements = elements.owner.operands
+    column, scale = _factors(right)
+    integer, zero = column.operands[0], None
+    maker = owner_name(integer)
+    is_less = maker == "arith.addi"
+    if maker in ("arith.addi", "arith.subi"):
+        integer, zero = integer.owner.operands
+    x, weight = _stored(left, elements), _stored(right, integer)
+    if x is None or weight is None or x.argument != contraction.nest.inputs[0].argument:
+        return None
+    return _Roles(
+        x,
+        None if sums is None else _part(left, sums).operands[0],
+        weight,
+        _part(left, x_scale),
+        _part(right, scale),
+        None if zero is None else _part(right, zero),
+        is_less,
+        # What has no zero point is converted without being widened first.
+        column.name == "arith.uitofp" or owner_name(integer) == "arith.extui",
+        ir.MemRefType(weight.value.type).shape[2],
+    )
+
+
+def _stored(factor: Factor, integer: ir.Value) -> Operand | None:
+    """The operand whose bytes or words hold an integer; None where more was done to these than to take it out."""
+    while owner_name(integer) in ("arith.extsi", "arith.extui", "arith.andi", "arith.shrui"):
+        integer = integer.owner.operands[0]
+    return next((operand for operand in factor.operands if operand.argument == integer), None)
+
+
+def _factors(factor: Factor) -> tuple[ir.Operation, ir.Value]:
+    """The conversion of an integer, and what it is multiplied with."""
+    converted, scale = factor.value.owner.operands
+    return converted.owner.operation, scale
+
+
+def _part(factor: Factor, value: ir.Value) -> Factor:
+    """What a value of a factor's operations is computed from."""
+    needed, operations = {value}, list[ir.Operation]()
+    for op in reversed(factor.operations):
+        if op.results[0] in needed:
+            operations.append(op)
+            needed.update(op.operands)
+    return Factor(value, tuple(o for o in factor.operands if o.argument in needed), tuple(reversed(operations)))

@@ -1,0 +1,110 @@
+"""How the rows and columns of a contraction are cut into register tiles: whole ones, and what is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .....dialect.bindings import ir
+from ..emit.emitter import Emitter
+from ..emit.memory import Point
+from .shares import Column, Share
+
+__all__ = ["Tiles"]
+
+RowLoop = Callable[[ir.Value, ir.Value, int, Callable[[ir.Value], None]], None]
+"""A loop from one value to another by a step."""
+
+
+class Tiles:
+    """Tiles of ``rows`` rows and ``vectors`` vectors of ``width`` columns."""
+
+    def __init__(self, emitter: Emitter, rows: int, width: int, vectors: int):
+        self.emitter, self.rows, self.width, self.vectors = emitter, rows, width, vectors
+
+    @property
+    def panel(self) -> int:
+        """Columns of a tile."""
+        return self.width * self.vectors
+
+    def columns(self, n: ir.Value, active: int | ir.Value | None = None) -> list[Column]:
+        """The vectors of a panel, of which ``active`` columns exist when that is given."""
+        em, found = self.emitter, list[Column]()
+        count = -(-active // self.width) if isinstance(active, int) else self.vectors
+        rest = em.number(active) if isinstance(active, int) else active
+        for j in range(count):
+            start = em.add(n, em.number(j * self.width)) if j else n
+            left = None if rest is None else em.sub(rest, em.number(j * self.width))
+            found.append((start, None if left is None else em.lane_mask(self.width, left)))
+        return found
+
+    def split(
+        self, first: ir.Value, count: int | ir.Value, loop: RowLoop, tile: Callable[[ir.Value, int, Share], None]
+    ) -> None:
+        """Builds tiles for ``count`` rows from ``first`` on, each from its first row, its height and its share."""
+        if not isinstance(count, int):
+            self._dynamic(first, count, loop, tile)
+            return
+        em, low = self.emitter, self._low_heights(count)
+        whole = (count - sum(low)) // self.rows
+        shares = {0: 0, 1: 0, 2: 2, 3: 2}.get(whole + len(low), 4)
+        if whole == 1:
+            tile(first, self.rows, Share(em.number(0), shares))
+        elif whole:
+            end = em.add(first, em.number(whole * self.rows))
+            loop(first, end, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), shares)))
+        self._low(em.add(first, em.number(whole * self.rows)), low, whole, shares, tile)
+
+    def first_height(self, count: int | None) -> int:
+        """The height of the first tile that :meth:`split` makes; of an unknown number of rows there is a whole one."""
+        low = [] if count is None else self._low_heights(count)
+        return self.rows if count is None or count > sum(low) else low[0]
+
+    def _low_heights(self, count: int) -> list[int]:
+        """Two tiles of similar height instead of a whole and a low one: 4 + 4 for 8 rows, not 6 + 2."""
+        rest = count % self.rows
+        if not rest or count < self.rows:
+            return [rest] if rest else []
+        return [(self.rows + rest + 1) // 2, (self.rows + rest) // 2]
+
+    def _low(
+        self, first: ir.Value, heights: list[int], number: int, shares: int, tile: Callable[[ir.Value, int, Share], None]
+    ) -> None:
+        """The last tiles: one code for two of the same height."""
+        em = self.emitter
+        if len(heights) == 2 and heights[0] == heights[1]:
+            height = heights[0]
+
+            def one(row: ir.Value) -> None:
+                place = em.op("arith.divui", [em.sub(row, first), em.number(height)], em.index)
+                tile(row, height, Share(em.add(em.number(number), place), shares))
+
+            em.each(first, em.add(first, em.number(2 * height)), height, one)
+            return
+        for i, height in enumerate(heights):
+            tile(em.add(first, em.number(sum(heights[:i]))), height, Share(em.number(number + i), shares))
+
+    def _dynamic(self, first: ir.Value, count: ir.Value, loop: RowLoop, tile: Callable[[ir.Value, int, Share], None]) -> None:
+        """Whole tiles in a loop, then tiles of 4, 2 and 1 rows as the rest needs them."""
+        em = self.emitter
+        rest = em.op("arith.remui", [count, em.number(self.rows)], em.index)
+        start = em.add(first, em.sub(count, rest))
+        loop(first, start, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), 4)))
+        for height in (c for c in (4, 2, 1) if c < self.rows):
+            taken = em.op("arith.andi", [rest, em.number(height)], em.index)
+            begin = start
+            self.when_positive(taken, lambda h=height, b=begin: tile(b, h, Share(em.number(0), 0)))
+            start = em.add(start, taken)
+
+    def _number(self, row: ir.Value) -> ir.Value:
+        """Numbers of the tiles that begin at multiples of the height: all of 0 to 3, in some order, in any four of them."""
+        twos = (self.rows & -self.rows).bit_length() - 1
+        return self.emitter.op("arith.shrui", [row, self.emitter.number(twos)], self.emitter.index) if twos else row
+
+    def when_positive(self, value: ir.Value, then: Callable[[], None]) -> None:
+        """Builds under a condition."""
+        self.emitter.when(self.emitter.compare("sgt", value, self.emitter.number(0)), lambda: (then(), ())[1])
+
+    def points(self, point: Point, m: int, first: ir.Value, height: int) -> list[Point]:
+        """The rows of a tile."""
+        em = self.emitter
+        return [point.at(m, em.add(first, em.number(i)) if i else first) for i in range(height)]

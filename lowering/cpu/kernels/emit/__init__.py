@@ -1,0 +1,1 @@
+"""What all templates build code with: operations, memory, offsets, scalar bodies over vectors."""

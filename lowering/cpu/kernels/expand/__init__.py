@@ -1,0 +1,1 @@
+"""Operations that processors lack, written with those that they have."""

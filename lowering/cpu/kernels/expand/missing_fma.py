@@ -1,0 +1,49 @@
+"""Splits fused multiply-adds in two for processors without an instruction for them: LLVM would call ``fmaf`` for each lane.
+
+Before::
+
+    %y = vector.fma %a, %b, %c : vector<4xf32>
+
+after::
+
+    %0 = arith.mulf %a, %b : vector<4xf32>
+    %y = arith.addf %0, %c : vector<4xf32>
+"""
+
+from __future__ import annotations
+
+from .....dialect.bindings import ir
+from .....dialect.functions import body_of, functions
+from ....target import Target
+from ..emit.emitter import Emitter
+
+__all__ = ["expand_fma"]
+
+
+def expand_fma(module: ir.Operation, target: Target) -> None:
+    """Replaces the operations in place, in every function; none on a target that has the instruction."""
+    if target.has_fma:
+        return
+    for function in functions(module):
+        block, found = body_of(function), _found(function.operation)
+        if block is None or not found:
+            continue
+        emitter = Emitter(block)
+        for operation in found:
+            a, b, c = operation.operands
+            with emitter.before(operation):
+                result = emitter.op("arith.addf", [emitter.op("arith.mulf", [a, b], c.type), c], c.type)
+            operation.results[0].replace_all_uses_with(result)
+            operation.erase()
+
+
+def _found(function: ir.Operation) -> list[ir.Operation]:
+    found = list[ir.Operation]()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name in ("vector.fma", "math.fma"):
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    return found

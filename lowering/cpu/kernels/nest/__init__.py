@@ -1,0 +1,1 @@
+"""Loop nests over any linalg operation: elementwise, reductions, rows, data movement."""

@@ -1,0 +1,254 @@
+"""Chooses how a loop nest is vectorized: which loop becomes the vector, how wide, and in what order the others run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .....dialect.bindings import ir
+from ....target import Target
+from ..emit.linear_index import LaneForm, Linear
+from ..expand.vector_math import EXPANDED
+from .nest import Nest, Operand
+
+__all__ = ["COMBINERS", "Combiner", "Plan", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
+
+# Cost of one access of a whole vector, in vector loads. Measured on Zen 5: a gather of 16 f32 costs about a load per lane.
+_UNIFORM, _CONTIGUOUS, _GATHER_LANE, _SCATTER_LANE = 0.1, 1.0, 1.0, 1.5
+# A horizontal reduction is log2(lanes) dependent shuffles and adds.
+_HORIZONTAL = 12.0
+# Independent accumulators that hide the latency of an addition (4 cycles, 2 per cycle would need 8; loads bound first).
+_ACCUMULATORS = 4
+# Long bodies run two vectors at a time: sin over 1024x1024 on Zen 5 takes 583 us by one, 360 us by two; log spills by four.
+_LONG_BODY, _UNROLLED = 8, 2
+# Neighbours that read the same elements of an operand, as pixels do the taps of a filter per channel, are taken together, each
+# of two vectors: accumulators and operands fit 16 registers. On Zen 3 7 by 7 taps of 96 channels take 0.4 of the time.
+_BLOCK, _BLOCK_VECTORS = 4, 2
+# Rows that are reduced into one are read one after the other, if they are that many and bytes apart. The sum of 1024 rows of
+# 1024 f32 takes 0.3 of the time then (Zen 3, in the level 3 cache).
+_MANY_ROWS, _FAR = 16, 512
+# A tile of a transposition is unrolled: one body per row.
+_TILE_LANES, _TILE_BODY = 16, 8
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """A reduction that can be split over lanes: its neutral element and the kind of vector.reduction."""
+
+    kind: str
+    neutral: float | None
+
+    def neutral_of(self, element: ir.Type) -> float:
+        """The neutral element; None stands for the least or greatest integer of a type."""
+        if self.neutral is not None:
+            return self.neutral
+        signed, bits = self.kind[-2] == "s", element_bits(element)
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, -1)  # -1 is the largest unsigned one
+        return low if self.kind.startswith("max") else high
+
+
+COMBINERS = {
+    "arith.addf": Combiner("add", 0.0),
+    "arith.mulf": Combiner("mul", 1.0),
+    "arith.maximumf": Combiner("maximumf", float("-inf")),
+    "arith.minimumf": Combiner("minimumf", float("inf")),
+    "arith.maxnumf": Combiner("maxnumf", float("-inf")),
+    "arith.minnumf": Combiner("minnumf", float("inf")),
+    "arith.addi": Combiner("add", 0),
+    "arith.muli": Combiner("mul", 1),
+    "arith.andi": Combiner("and", -1),
+    "arith.ori": Combiner("or", 0),
+    "arith.xori": Combiner("xor", 0),
+    "arith.maxsi": Combiner("maxsi", None),
+    "arith.minsi": Combiner("minsi", None),
+    "arith.maxui": Combiner("maxui", None),
+    "arith.minui": Combiner("minui", None),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Loops in order, outermost first.
+
+    ``vector`` is one of them or None, ``width`` its lanes, ``wide`` the lanes of the main loop.
+
+    When the vector runs over a reduction it is the innermost loop and ``horizontal`` is set: lanes are combined at the end.
+    ``tile`` is the loop just outside the vector's whose iterations are taken ``width`` at a time, to transpose operands that
+    are contiguous along it and strided along the vector; it is set for nests without reductions only. ``block`` is the last
+    parallel loop, inside of the vector's, of which that many iterations are taken together, if any. Where ``streamed``, the
+    loops over reductions are just outside of the vector's, and what they combine stays in memory.
+    """
+
+    order: tuple[int, ...]
+    vector: int | None
+    width: int
+    wide: int
+    horizontal: bool
+    tile: int | None = None
+    block: int = 1
+    streamed: bool = False
+
+
+def make_plan(nest: Nest, target: Target, rows: int = 0) -> Plan:
+    """The cheapest way to run the nest by counting accesses per element.
+
+    The loops over dimensions below ``rows`` are the outermost, one iteration at a time.
+    """
+    parallel = [d for d in nest.extents if d not in nest.reductions]
+    reductions = [d for d in nest.extents if d in nest.reductions]
+    lanes = lanes_for(nest, target)
+    splittable = combiners(nest) is not None
+    candidates = [*(d for d in reversed(parallel) if d >= rows), *(reversed(reductions) if splittable else ())]
+    if not candidates:
+        return Plan((*parallel, *reductions), None, 0, 0, False)
+    vector = min(candidates, key=lambda d: _cost(nest, d, lanes))
+    width, wide = _widths(nest, vector, lanes)
+    if vector in nest.reductions:
+        rest = [d for d in reductions if d != vector]
+        return Plan((*parallel, *rest, vector), vector, width, wide, True)
+    tile = None if rows else _tile_loop(nest, vector, lanes)
+    rest = [d for d in parallel if d not in (vector, tile)]
+    if tile is not None:
+        width = min(lanes, _TILE_LANES)
+        return Plan((*rest, tile, vector), vector, width, width, False, tile)
+    if not rows and _is_streamed(nest, vector, reductions, 4 * lanes):
+        return Plan((*rest, *reductions, vector), vector, width, wide, False, streamed=True)
+    shared = _block_loop(nest, vector, rest, rows)
+    if shared is not None:
+        rest.remove(shared)
+        wide = min(wide, _BLOCK_VECTORS * width)
+        return Plan((*rest, vector, shared, *reductions), vector, width, wide, False, block=_BLOCK)
+    return Plan((*rest, vector, *reductions), vector, width, wide, False)
+
+
+def _is_streamed(nest: Nest, vector: int, reductions: Sequence[int], short: int) -> bool:
+    """Whether many rows are reduced whose sums do not fit registers, too far apart to go from one to the next."""
+    rows = [nest.extents[d].static for d in reductions]
+    known = math.prod(n for n in rows if n is not None)
+    if len(nest.outputs) > 1 or not _at_least(nest, vector, short + 1):
+        return False  # of pairs, as those of argmax, too much would be written
+    if not rows or (None not in rows and known < _MANY_ROWS):
+        return False
+    read = [o for o in nest.inputs if o.buffer is not None and o.used and {vector, reductions[-1]} <= o.offset.dims()]
+    steps = [(o.offset.factor(reductions[-1]).static, element_bits(o.argument.type)) for o in read]
+    alone = all(o.offset.factor(vector).static == 1 for o in nest.outputs)
+    return alone and bool(steps) and all(step is None or step * bits >= 8 * _FAR for step, bits in steps)
+
+
+def _block_loop(nest: Nest, vector: int, rest: Sequence[int], rows: int) -> int | None:
+    """The loop whose iterations read the same elements of an operand while others are reduced, None when there is none."""
+    for dim in (d for d in reversed(rest) if d >= rows and _at_least(nest, d, 2)):
+        shared = [o for o in nest.inputs if o.used and dim not in o.offset.dims() and vector in o.offset.dims()]
+        if any(o.offset.dims() & nest.reductions for o in shared):
+            return dim
+    return None
+
+
+def is_transposed(operand: Operand, vector: int, tile: int) -> bool:
+    """Whether an operand is strided along the vector and contiguous along another loop."""
+    if operand.buffer is None or any({vector, tile} & f.inner.dims() for f in operand.offset.floors()):
+        return False
+    along = operand.offset.factor(vector)
+    return bool(along.terms) and along.static != 1 and operand.offset.factor(tile).static == 1
+
+
+def _tile_loop(nest: Nest, vector: int, lanes: int) -> int | None:
+    """The loop to take ``lanes`` iterations of at a time, None when no operand gains from it."""
+    operations, _ = nest.body()
+    width = min(lanes, _TILE_LANES)
+    if nest.reductions or len(operations) > _TILE_BODY or not _at_least(nest, vector, width):
+        return None
+    for tile in (d for d in nest.extents if d != vector and _at_least(nest, d, width)):
+        if any(operand.used and is_transposed(operand, vector, tile) for operand in nest.inputs):
+            return tile
+    return None
+
+
+def _at_least(nest: Nest, dim: int, width: int) -> bool:
+    static = nest.extents[dim].static
+    return static is None or static >= width
+
+
+def combiners(nest: Nest) -> list[tuple[ir.Operation, ir.Value]] | None:
+    """Per output the operation that combines its accumulator with a value, and that value; None when some output has none."""
+    if not nest.reductions:
+        return None
+    _, yielded = nest.body()
+    accumulators = [o.argument for o in nest.outputs]
+    found = [_combiner(value, accumulator) for value, accumulator in zip(yielded, accumulators, strict=True)]
+    return None if None in found else [pair for pair in found if pair is not None]
+
+
+def lanes_for(nest: Nest, target: Target) -> int:
+    """Lanes by the widest element that the nest touches, at least 8 and at most 32 bits (LLVM splits wider ones)."""
+    operations, _ = nest.body()
+    widths = [element_bits(o.argument.type) for o in nest.operands]
+    results = [op.results[0].type for op in operations]
+    widths += [element_bits(kind) for kind in results if not isinstance(kind, ir.IndexType)]
+    return target.lanes(max(8, min(32, max(widths))))
+
+
+def element_bits(kind: ir.Type) -> int:
+    """The width of a number type."""
+    if isinstance(kind, ir.IndexType):
+        return 64
+    width: int = kind.width  # type: ignore[attr-defined]
+    return width
+
+
+def _combiner(value: ir.Value, accumulator: ir.Value) -> tuple[ir.Operation, ir.Value] | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name not in COMBINERS:
+        return None
+    operation = owner.operation if isinstance(owner, ir.OpView) else owner
+    a, b = operation.operands
+    uses = len(list(accumulator.uses))
+    if uses != 1 or (a == accumulator) == (b == accumulator):
+        return None
+    return operation, b if a == accumulator else a
+
+
+def _cost(nest: Nest, dim: int, lanes: int) -> float:
+    """Accesses per element when ``dim`` is the vector."""
+    static = nest.extents[dim].static
+    useful = lanes if static is None else min(static, lanes)
+    multiples = {dim: lanes}
+    total = 0.0
+    for operand in nest.operands:
+        if operand.buffer is not None and (operand.used or operand in nest.outputs):
+            total += _access_cost(operand, dim, lanes, multiples, operand in nest.outputs)
+    if dim in nest.reductions:
+        total += _HORIZONTAL * lanes / (static or 8 * lanes)
+    return total / max(useful, 1)
+
+
+def _access_cost(operand: Operand, dim: int, lanes: int, multiples: dict[int, int], written: bool) -> float:
+    form = _form(operand.offset, dim, lanes, multiples)
+    if form.uniform:
+        return _UNIFORM
+    if form.contiguous:
+        return _CONTIGUOUS
+    return (_SCATTER_LANE if written else _GATHER_LANE) * lanes
+
+
+def _form(offset: Linear, dim: int, lanes: int, multiples: dict[int, int]) -> LaneForm:
+    return offset.lanes(dim, lanes, multiples)
+
+
+def _is_long(nest: Nest) -> bool:
+    """Whether the body is a chain of many operations, which the processor cannot overlap far enough by itself."""
+    operations, _ = nest.body()
+    return len(operations) >= _LONG_BODY or any(op.name in EXPANDED for op in operations)
+
+
+def _widths(nest: Nest, vector: int, lanes: int) -> tuple[int, int]:
+    """The vector width, halved while the loop is shorter, and the width of the main loop."""
+    static = nest.extents[vector].static
+    width = lanes
+    while static is not None and width > 1 and static <= width // 2:
+        width //= 2
+    wide = width * (_ACCUMULATORS if nest.reductions else _UNROLLED if _is_long(nest) else 1)
+    while static is not None and wide > width and static < wide:
+        wide //= 2
+    return width, wide

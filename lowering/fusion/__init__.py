@@ -1,0 +1,1 @@
+"""Which linalg ops become one kernel: each kernel a private function, equal ones once."""

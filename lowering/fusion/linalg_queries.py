@@ -1,0 +1,72 @@
+"""What several steps of the lowering ask about linalg ops on tensors, and about the kernels that hold them."""
+
+from __future__ import annotations
+
+from ...dialect.bindings import ir
+from ...dialect.traversal import free_values
+
+__all__ = [
+    "CONTRACTION", "INTEGER_SUMS", "NOT_POSITIVE", "NUMBER_FIRST", "callee_of", "captured", "captures_tensors", "destinations",
+    "index_maps", "is_empty", "is_fill", "is_parallel", "is_scalar_constant", "owner_name",
+]  # fmt: skip
+
+#: Marks the sum of products inside of a kernel.
+CONTRACTION = "relax.contraction"
+#: On a contraction of integers that stand for multiples of scales: how many of a column's integers are side by side, and for
+#: how many steps of the sum a scale is the same.
+INTEGER_SUMS = "relax.integer_sums"
+#: On a ``math.exp`` of what is at most 0, or NaN.
+NOT_POSITIVE = "relax.not_positive"
+#: On an ``arith.maxnumf`` whose first operand is no NaN.
+NUMBER_FIRST = "relax.number_first"
+
+
+def callee_of(call: ir.Operation) -> str:
+    """The name of the function that a ``func.call`` calls."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+def is_parallel(op: ir.Operation) -> bool:
+    """Whether no loop of a ``linalg.generic`` is a reduction."""
+    kinds = str(op.attributes["iterator_types"])
+    return kinds.count("<parallel>") == kinds.count("<")
+
+
+def index_maps(op: ir.Operation) -> list[ir.AffineMap]:
+    """The index maps of a ``linalg.generic``, one per operand."""
+    return [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
+
+
+def captured(op: ir.Operation) -> list[ir.Value]:
+    """Values from outside that the op's region uses."""
+    return list(dict.fromkeys(free_values(op)[len(op.operands) :]))
+
+
+def captures_tensors(op: ir.Operation) -> bool:
+    """Whether the op's region reads tensors element by element."""
+    return any(isinstance(v.type, ir.RankedTensorType) for v in captured(op))
+
+
+def owner_name(value: ir.Value) -> str:
+    """The name of the op that makes a value, empty for a block argument."""
+    return "" if isinstance(value, ir.BlockArgument) else value.owner.name
+
+
+def is_scalar_constant(value: ir.Value) -> bool:
+    """Whether a value is an ``arith.constant`` that kernels repeat instead of taking it as an argument."""
+    return owner_name(value) == "arith.constant" and not isinstance(value.type, ir.RankedTensorType)
+
+
+def destinations(op: ir.Operation) -> list[ir.Value]:
+    """The operands that a linalg op writes its results to."""
+    return list(op.operands)[len(op.operands) - len(op.results) :]
+
+
+def is_empty(value: ir.Value) -> bool:
+    """Whether a value is a ``tensor.empty``."""
+    return owner_name(value) == "tensor.empty"
+
+
+def is_fill(value: ir.Value) -> bool:
+    """Whether a value is a ``linalg.fill`` with a constant."""
+    return owner_name(value) == "linalg.fill" and owner_name(value.owner.operands[0]) == "arith.constant"

@@ -1,0 +1,19 @@
+"""Small pieces of tensor IR that several steps of the lowering make."""
+
+from __future__ import annotations
+
+from ...dialect.bindings import ir
+
+__all__ = ["empty_like"]
+
+
+def empty_like(value: ir.Value, type_: ir.RankedTensorType | None = None) -> ir.Value:
+    """An uninitialised tensor of a value's sizes, of its type or of another one of that shape; at the insertion point."""
+    type_ = type_ or ir.RankedTensorType(value.type)
+    index = ir.IndexType.get()
+    sizes: list[ir.Value] = []
+    for axis, size in enumerate(type_.shape):
+        if size == ir.ShapedType.get_dynamic_size():
+            which = ir.Operation.create("arith.constant", [index], attributes={"value": ir.IntegerAttr.get(index, axis)})
+            sizes.append(ir.Operation.create("tensor.dim", [index], [value, which.result]).result)
+    return ir.Operation.create("tensor.empty", [type_], sizes).result

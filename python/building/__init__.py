@@ -1,0 +1,1 @@
+"""Building modules op by op in Python."""

@@ -1,0 +1,216 @@
+"""What the builder is made of: a function being built, the caller's line, and Python values as IR knows them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from operator import index
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import DTypeLike
+
+from ..dialect.attributes import REQUIRED, Attr
+from ..dialect.bindings import ext, func, ir, irdl
+from ..dialect.dtypes import dtype_name, numpy_dtype
+from ..dialect.errors import RelaxError, from_mlir_error
+from ..dialect.op import EffectOp
+from ..dialect.struct_info import TensorInfo
+from ..dialect.symbolic import Dim, Expr, parse
+
+if TYPE_CHECKING:
+    from .value import Value
+
+__all__ = [
+    "Function", "call_site", "caller", "check_shape", "errors_at", "method_of", "number_value", "parsed_bounds", "parsed_dims",
+    "parsed_dtype",
+]  # fmt: skip
+
+#: Modules whose frames are not the caller's.
+_OWN = (__name__, f"{__package__}.builder", f"{__package__}.value", "contextlib")
+
+
+class Function:
+    """A function that a builder builds, and afterwards its handle for :meth:`relaxir.Builder.call`."""
+
+    def __init__(self, name: str, private: bool, op: func.FuncOp):
+        self.name = name
+        self.private = private
+        self.op = op
+        self.block = op.add_entry_block()
+        self.arguments: dict[str, Value] = {}
+        self.weights: list[str] = []
+        self.results: list[ir.Type] | None = None
+        self.result_names: list[str | None] = []
+        self.discarded = False
+        self._symbols: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<relaxir.Function: @{self.name}>"
+
+    def bind(self, dims: Sequence[Dim]) -> None:
+        """Makes the symbols of an argument or a match_cast known."""
+        self._symbols.update(name for d in dims if isinstance(d, Expr) for name in d.names)
+
+    def known(self, dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """The same dimensions. Raises RelaxError when they mention a symbol that nothing defines."""
+        missing = sorted({name for d in dims if isinstance(d, Expr) for name in d.names} - self._symbols)
+        if missing:
+            raise RelaxError(
+                f"expected symbols of @{self.name} ({', '.join(sorted(self._symbols)) or 'none'}), got {missing[0]}"
+            )
+        return dims
+
+    def check_arguments(self, operands: Sequence[ir.Value]) -> None:
+        """Raises RelaxError when the operands of a call are not what the function takes."""
+        wanted = [v.ir.type for v in self.arguments.values()]
+        if len(wanted) != len(operands):
+            raise RelaxError(f"expected {len(wanted)} arguments for @{self.name}, got {len(operands)}")
+        for name, type_, operand in zip(self.arguments, wanted, operands, strict=True):
+            if type_ != operand.type:
+                got = f"tensor<{TensorInfo.of(operand)}>"
+                raise RelaxError(f"expected tensor<{TensorInfo.of(type_)}> for argument '{name}' of @{self.name}, got {got}")
+
+
+def caller() -> FrameType:
+    """The innermost frame outside of the builder."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in _OWN:
+        frame = frame.f_back
+    return frame
+
+
+def call_site(context: ir.Context, frame: FrameType) -> ir.Location:
+    """Where a frame is, as an MLIR location with the column of the call."""
+    positions = _positions(frame.f_code)
+    at = frame.f_lasti // 2
+    _, _, column, _ = positions[at] if at < len(positions) else (None, None, None, None)
+    return ir.Location.file(frame.f_code.co_filename, frame.f_lineno, (column or 0) + 1, context=context)
+
+
+@functools.lru_cache(maxsize=1024)
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    return list(code.co_positions())
+
+
+@contextmanager
+def errors_at(location: ir.Location) -> Generator[None]:
+    """Gives errors that have no place this one."""
+    try:
+        yield
+    except ir.MLIRError as error:
+        raise from_mlir_error(error) from None
+    except RelaxError as error:
+        if error.location:
+            raise
+        raise RelaxError(error.args[0], location) from None
+
+
+def method_of(cls: type[EffectOp]) -> Callable[..., Any]:
+    """A builder method for an op: its operands, then its attributes, by position or by name."""
+    operands, _, results, _ = ext.partition_fields(cls._fields)
+    required = [k for k, spec in cls.attrs.items() if spec.default is REQUIRED]
+    optional = [k for k in cls.attrs if k not in required]
+    names = [o.name for o in operands]
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    single = irdl.Variadicity.single
+    signature = inspect.Signature(
+        [inspect.Parameter("self", either)]
+        + [
+            inspect.Parameter(o.name, either, default=inspect.Parameter.empty if o.variadicity == single else None)
+            for o in operands
+        ]
+        + [inspect.Parameter(k, either) for k in required]
+        + [inspect.Parameter(k, either, default=cls.attrs[k].default) for k in optional]
+    )
+
+    def build(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._at_caller():
+            try:
+                given = signature.bind(self, *args, **kwargs).arguments
+            except TypeError as error:
+                raise RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None
+            missing = next((o.name for o in operands if o.variadicity == single and given[o.name] is None), None)
+            if missing is not None:
+                raise RelaxError(f"'{cls.OPERATION_NAME}' op expected a value for '{missing}', got None")
+            attrs = {k: _coerced(k, spec, given[k]) for k, spec in cls.attrs.items() if given.get(k) is not None}
+            values = self._emit_all(cls, [given.get(n) for n in names], attrs)
+        return values[0] if len(results) == 1 else values
+
+    build.__name__ = cls.OPERATION_NAME.removeprefix("relax.")
+    build.__qualname__ = f"Builder.{build.__name__}"
+    build.__doc__ = cls.__doc__
+    build.__signature__ = signature  # type: ignore[attr-defined]
+    return build
+
+
+def _coerced(name: str, spec: Attr, value: Any) -> Any:
+    """Dtypes by name, and one integer where a list of them is wanted."""
+    if name.endswith("dtype"):
+        return parsed_dtype(value)
+    if spec.expected.startswith("an i64 array") and hasattr(value, "__index__"):
+        return [value]
+    return value
+
+
+def parsed_dtype(dtype: DTypeLike | ir.Type) -> ir.Type:
+    """An element type from its MLIR name (``"bf16"``), a NumPy dtype or an MLIR type. Raises RelaxError for others."""
+    if isinstance(dtype, ir.Type):
+        return dtype
+    if isinstance(dtype, str):
+        numpy_dtype(dtype)
+        return ir.Type.parse(dtype)
+    try:
+        return ir.Type.parse(dtype_name(dtype))
+    except (TypeError, ValueError):
+        raise RelaxError(f"expected a dtype such as 'f32', got {dtype!r}") from None
+
+
+def parsed_dims(shape: Sequence[int | str | Expr | None]) -> tuple[Dim, ...]:
+    """A shape as dimensions. Raises RelaxError when one is neither a size of 0 or more nor an expression."""
+    check_shape(shape)
+    dims = parsed_bounds(shape)
+    wrong = next((d for d in dims if isinstance(d, int) and not 0 <= d < 2**63), None)
+    if wrong is not None:
+        raise RelaxError(f"expected a dimension of 0 or more, got {wrong}")
+    return dims
+
+
+def check_shape(shape: object) -> None:
+    """Raises RelaxError when this is no sequence of dimensions."""
+    if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+        raise RelaxError(f"expected a shape such as ('n', 64), got {shape!r}")
+
+
+def parsed_bounds(bounds: Sequence[int | str | Expr | None]) -> tuple[Dim, ...]:
+    """Integers, also negative ones, and expressions. Raises RelaxError for anything else."""
+    return tuple(_bound(d) for d in bounds)
+
+
+def _bound(bound: Any) -> Dim:
+    if bound is None or isinstance(bound, Expr):
+        return bound
+    if isinstance(bound, str):
+        return parse(bound)
+    try:
+        return index(bound)
+    except TypeError:
+        raise RelaxError(f"expected a dimension such as 64 or 'n * 2', got {bound!r}") from None
+
+
+def number_value(value: bool | int | float, element: ir.Type) -> bool | int | float:
+    """A number for an element type. Raises RelaxError when the type cannot hold it (a fraction for an integer)."""
+    if isinstance(element, ir.FloatType) and isinstance(value, int | float):
+        return float(value)
+    if isinstance(element, ir.IntegerType) and isinstance(value, int) and _fits(value, element):
+        return bool(value) if element.width == 1 else int(value)
+    raise RelaxError(f"expected a number of type {element}, got {value!r}")
+
+
+def _fits(value: int, element: ir.IntegerType) -> bool:
+    unsigned = element.is_unsigned or element.width == 1
+    low, high = (0, 2**element.width) if unsigned else (-(2 ** (element.width - 1)), 2 ** (element.width - 1))
+    return low <= value < high

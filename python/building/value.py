@@ -1,0 +1,143 @@
+"""A tensor while a module is being built: its shape and dtype, and Python's operators as relax ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..dialect.bindings import ir
+from ..dialect.errors import RelaxError
+from ..dialect.struct_info import TensorInfo
+from ..dialect.symbolic import Dim
+
+if TYPE_CHECKING:
+    from .builder import Builder, Function
+
+__all__ = ["Number", "Value", "ValueLike"]
+
+Number: TypeAlias = bool | int | float
+
+
+class Value:
+    """A tensor of a function that a :class:`relaxir.Builder` is building.
+
+    Operators build ops; a Python number on one side takes the other side's dtype. Comparisons build ops too, so a value has
+    no truth of its own and two values are the same only by ``is``.
+
+    Attributes:
+        shape: one dimension each: an int, a symbolic expression (which calculates with integers), or None when unknown.
+        dtype: MLIR name of the element type, e.g. ``"f32"``.
+    """
+
+    __slots__ = ("_builder", "_function", "_value", "dtype", "shape")
+
+    def __init__(self, builder: Builder, function: Function, value: ir.Value):
+        info = TensorInfo.of(value)
+        self._builder = builder
+        self._function = function
+        self._value = value
+        self.shape: tuple[Dim, ...] = info.shape
+        self.dtype = str(info.dtype)
+
+    @property
+    def function(self) -> Function:
+        """The function it belongs to."""
+        return self._function
+
+    @property
+    def ir(self) -> ir.Value:
+        """The MLIR value. Raises RelaxError when its function was given up because of an error."""
+        if self._function.discarded:
+            raise RelaxError(f"expected a value of a function, got one of @{self._function.name}, which an error ended")
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<relaxir.Value: {self.dtype}[{', '.join('?' if d is None else str(d) for d in self.shape)}]>"
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise self._builder.error("expected a number where Python wants a truth value, got a tensor that is not computed yet")
+
+    def __add__(self, other: ValueLike) -> Value:
+        return self._builder.add(self, other)
+
+    def __radd__(self, other: ValueLike) -> Value:
+        return self._builder.add(other, self)
+
+    def __sub__(self, other: ValueLike) -> Value:
+        return self._builder.subtract(self, other)
+
+    def __rsub__(self, other: ValueLike) -> Value:
+        return self._builder.subtract(other, self)
+
+    def __mul__(self, other: ValueLike) -> Value:
+        return self._builder.multiply(self, other)
+
+    def __rmul__(self, other: ValueLike) -> Value:
+        return self._builder.multiply(other, self)
+
+    def __truediv__(self, other: ValueLike) -> Value:
+        return self._builder.divide(self, other)
+
+    def __rtruediv__(self, other: ValueLike) -> Value:
+        return self._builder.divide(other, self)
+
+    def __floordiv__(self, other: ValueLike) -> Value:
+        return self._builder.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: ValueLike) -> Value:
+        return self._builder.floor_divide(other, self)
+
+    def __mod__(self, other: ValueLike) -> Value:
+        return self._builder.mod(self, other)
+
+    def __rmod__(self, other: ValueLike) -> Value:
+        return self._builder.mod(other, self)
+
+    def __pow__(self, other: ValueLike) -> Value:
+        return self._builder.power(self, other)
+
+    def __rpow__(self, other: ValueLike) -> Value:
+        return self._builder.power(other, self)
+
+    def __matmul__(self, other: Value) -> Value:
+        return self._builder.matmul(self, other)
+
+    def __and__(self, other: ValueLike) -> Value:
+        return self._builder.bitwise_and(self, other)
+
+    def __or__(self, other: ValueLike) -> Value:
+        return self._builder.bitwise_or(self, other)
+
+    def __xor__(self, other: ValueLike) -> Value:
+        return self._builder.bitwise_xor(self, other)
+
+    def __neg__(self) -> Value:
+        return self._builder.negative(self)
+
+    def __invert__(self) -> Value:
+        return self._builder.bitwise_not(self)
+
+    def __abs__(self) -> Value:
+        return self._builder.abs(self)
+
+    def __eq__(self, other: ValueLike) -> Value:  # type: ignore[override]  # as in NumPy
+        return self._builder.equal(self, other)
+
+    def __ne__(self, other: ValueLike) -> Value:  # type: ignore[override]
+        return self._builder.not_equal(self, other)
+
+    def __lt__(self, other: ValueLike) -> Value:
+        return self._builder.less(self, other)
+
+    def __le__(self, other: ValueLike) -> Value:
+        return self._builder.less_equal(self, other)
+
+    def __gt__(self, other: ValueLike) -> Value:
+        return self._builder.greater(self, other)
+
+    def __ge__(self, other: ValueLike) -> Value:
+        return self._builder.greater_equal(self, other)
+
+
+ValueLike: TypeAlias = Value | Number
