@@ -109,11 +109,23 @@ def plan_arena(
         unit, coefficient = _split(size)
         buffers.append(_Buffer(op, first, last, unit, coefficient))
     plan = Arena(reserved=reserved)
-    for unit in sorted({b.unit for b in buffers}, key=lambda u: (isinstance(u, Expr), str(u))):
-        plan.groups |= _placed(unit, [b for b in buffers if b.unit == unit])
+    alike: dict[int | Expr, list[_Buffer]] = {}
+    for buffer in sorted(buffers, key=lambda b: (isinstance(b.unit, Expr), str(b.unit))):
+        alike.setdefault(buffer.unit, []).append(buffer)
+    for unit, members in alike.items():
+        for part, extent in _placed(unit, members).items():
+            _append(plan, part, extent, [b for b in members if b.unit == part])
     _check_size(plan, function)
     _replace(buffers, plan, block, arena, symbols)
     return plan
+
+
+def _append(plan: Arena, unit: int | Expr, extent: int, buffers: Iterable[_Buffer]) -> None:
+    """Puts buffers behind those that share their symbolic part: rounding one part may give another one that there is."""
+    before = plan.groups.get(unit, 0)
+    for buffer in buffers:
+        buffer.offset += before
+    plan.groups[unit] = before + extent
 
 
 def _check_size(plan: Arena, function: func.FuncOp) -> None:

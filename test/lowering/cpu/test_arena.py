@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -241,3 +242,18 @@ def test_more_memory_than_64_bits_count_is_refused() -> None:
     entry = executable.entries["main"]
     call = executable._library.function(entry.symbol)
     assert call((ctypes.c_void_p * 2)(), (ctypes.c_int64 * 1)(2**60), None, 0) == 2**63 - 1
+
+
+def test_rounded_parts_that_are_others_do_not_overlap() -> None:
+    """Vectors of n bf16 round up to 32 elements, as panels of a packed matrix do: ``(m + 31) // 32`` twice."""
+    wide = 'tensor<?x?xbf16, {sym = ["m", "m"]}>'
+    module = rx.Module.parse(f"""
+func.func @main(%a: tensor<?x7xbf16, {{sym = ["m"]}}> {{relax.name = "x"}}) -> {wide} {{
+  %0 = "relax.full"() {{value = 2 : i64}} : () -> tensor<7x?xbf16, {{sym = ["m"]}}>
+  %1 = "relax.matmul"(%a, %0) : (tensor<?x7xbf16, {{sym = ["m"]}}>, tensor<7x?xbf16, {{sym = ["m"]}}>) -> {wide}
+  return %1 : {wide}
+}}""")
+    executable = rx.compile(module, cache=False)
+    for rows in (1, 3, 33, 70):
+        x = np.ones((rows, 7), ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(executable(x).astype(np.float32), np.full((rows, rows), 14, np.float32))
