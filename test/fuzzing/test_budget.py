@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from fuzzing.generators import GENERATORS
 from fuzzing.worker import outcomes
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks to survive crashes")
 @pytest.mark.parametrize("name", GENERATORS)
 def test_first_seeds_find_nothing(name: str) -> None:
     generator = GENERATORS[name]

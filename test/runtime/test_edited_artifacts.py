@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -180,7 +179,6 @@ def test_loaded_by_eight_threads_at_once(artifact: Path) -> None:
     assert results == [(X + X).tolist()] * 8
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_forked_after_it_was_loaded(artifact: Path) -> None:
     executable = rx.load(artifact)
     executable(X, entry="twice")
