@@ -31,6 +31,7 @@ from .cpu.pipeline import compile_linalg
 from .linalg.convert import relax_to_linalg
 from .linalg.io import refuse_lazy_io
 from .manifest_digest import llvm_constant
+from .marks import CHECKS
 from .partition import partition_transform
 from .signature import Signature, TensorSpec
 from .size_checks import SizeChecks
@@ -244,10 +245,9 @@ def _ops(text: str) -> list[str]:
 
 
 def _checks(module: ir.Operation) -> list[str]:
-    key = "relax.checks"
-    if key not in module.attributes:
+    if CHECKS not in module.attributes:
         return []
-    return [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[key])]
+    return [ir.StringAttr(a).value for a in ir.ArrayAttr(module.attributes[CHECKS])]
 
 
 def _manifest(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..dialect import symbolic
 from ..dialect.analysis.known_sizes import Shape, argument_shapes, known_sizes
 from ..dialect.bindings import func, ir
+from ..dialect.conventions import SYMBOL_RANGES
 from ..dialect.elements import to_numpy
 from ..dialect.errors import RelaxError
 from ..dialect.functions import (
@@ -25,8 +26,6 @@ from ..dialect.symbolic import Expr
 from ..dialect.weights import full_result_names
 
 __all__ = ["Signature", "StateSpec", "TensorSpec"]
-
-_RANGES = "relax.symbol_ranges"
 
 
 @dataclass(frozen=True)
@@ -164,10 +163,10 @@ def _spec(
 
 def _symbol_ranges(function: func.FuncOp) -> dict[str, tuple[int, int | None]]:
     """``relax.symbol_ranges = {n = [1, 512], m = [0]}``; without an upper end there is no limit."""
-    if _RANGES not in function.attributes:
+    if SYMBOL_RANGES not in function.attributes:
         return {}
     found: dict[str, tuple[int, int | None]] = {}
-    for item in ir.DictAttr(function.attributes[_RANGES]):
+    for item in ir.DictAttr(function.attributes[SYMBOL_RANGES]):
         low, *high = (ir.IntegerAttr(v).value for v in ir.ArrayAttr(item.attr))
         found[item.name] = (low, high[0] if high and high[0] >= 0 else None)
     return found

@@ -29,6 +29,7 @@ from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, name_of, terminator, update_type
 from ..fusion.tensors import empty_like
+from ..marks import WRITABLE
 from ..signature import Signature
 from .arena import Arena, plan_arena
 from .upstream import run_upstream
@@ -40,7 +41,6 @@ _BUFFERIZE = (
     "allow-return-allocs-from-loops={loops}}},"
     "canonicalize,cse,drop-equivalent-buffer-results{{modify-public-functions=1}},canonicalize,cse)"
 )
-_WRITABLE = "bufferization.writable"
 #: Ops whose result is in the memory of an operand, and of which one.
 _SAME_MEMORY = {"tensor.cast": 0, "tensor.collapse_shape": 0, "tensor.expand_shape": 0, "tensor.insert_slice": 1}
 
@@ -82,7 +82,7 @@ def add_destinations(function: func.FuncOp, state: Mapping[int, int] | None = No
                 returned.operands[i] = _materialized(source, block.arguments[kept[i]])
     update_type(function)
     flags += [True] * (len(list(block.arguments)) - len(flags))
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(f)}) for f in flags])
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({WRITABLE: ir.BoolAttr.get(f)}) for f in flags])
     if "res_attrs" in function.attributes:
         del function.attributes["res_attrs"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
-from ..linalg.kernel import KERNEL
+from ..marks import KERNEL
 
 __all__ = ["share_copies"]
 

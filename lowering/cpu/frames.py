@@ -22,7 +22,7 @@ from ...dialect.bindings import ir
 from ...dialect.functions import functions
 from ...dialect.traversal import operations
 from ..fusion.linalg_queries import is_fill
-from ..linalg.kernel import KERNEL
+from ..marks import KERNEL
 
 __all__ = ["share_frames"]
 

@@ -23,7 +23,7 @@ from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of, update_type
 from ...dialect.traversal import clone_with, nested_operations, operations
 from ..fusion.linalg_queries import callee_of
-from ..linalg.kernel import KERNEL
+from ..marks import KERNEL
 
 __all__ = ["lend_memory"]
 

@@ -31,7 +31,7 @@ from ...dialect.struct_info import is_tensor
 from ...dialect.symbolic import Expr
 from ...dialect.traversal import clone_with, free_values, operations
 from ..fusion.tensors import empty_like
-from ..linalg.kernel import KERNEL
+from ..marks import KERNEL
 from .trace import SizeTracer
 
 __all__ = ["carry_in_place"]

@@ -12,8 +12,9 @@ from ..early_checks import move_checks_first
 from ..empty import drop_empty
 from ..fusion.flat_epilogues import flatten_epilogues
 from ..fusion.kernel_report import relax_ops, report_kernels
-from ..fusion.outline import KERNEL, outline_kernels, restore_destinations
+from ..fusion.outline import outline_kernels, restore_destinations
 from ..fusion.repeat_producers import prepare_fusion
+from ..marks import KERNEL
 from ..signature import Signature
 from ..target import Target
 from .access_checks import FAULT_BYTES, check_accesses

@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
-from ..linalg.kernel import SHARED, STACK
+from ..marks import SHARED, STACK
 from ..target import Target
 from .kernels.emit.emitter import Emitter, Work
 

@@ -21,17 +21,8 @@ from math import prod
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of
 from ...dialect.traversal import is_read_once, nested_operations, operations
-from ..linalg.kernel import KERNEL
-from .linalg_queries import (
-    CONTRACTION,
-    callee_of,
-    captures_tensors,
-    destinations,
-    index_maps,
-    is_empty,
-    is_parallel,
-    owner_name,
-)
+from ..marks import CONTRACTION, KERNEL
+from .linalg_queries import callee_of, captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
 from .tensors import empty_like
 
 __all__ = ["flatten_epilogues"]

@@ -10,9 +10,8 @@ from ...dialect.functions import body_of, functions, name_of
 from ...dialect.reports import report
 from ...dialect.reports.kernels import Kernel, KernelSection
 from ...dialect.traversal import nested_operations
-from ..linalg.kernel import KERNEL, STACK
-from .linalg_queries import CONTRACTION, callee_of, is_parallel, owner_name
-from .row_groups import ROWS
+from ..marks import CONTRACTION, KERNEL, ROWS, STACK
+from .linalg_queries import callee_of, is_parallel, owner_name
 
 __all__ = ["report_kernels"]
 

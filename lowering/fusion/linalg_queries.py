@@ -6,19 +6,17 @@ from ...dialect.bindings import ir
 from ...dialect.traversal import free_values
 
 __all__ = [
-    "CONTRACTION", "INTEGER_SUMS", "NOT_POSITIVE", "NUMBER_FIRST", "callee_of", "captured", "captures_tensors", "destinations",
-    "index_maps", "is_empty", "is_fill", "is_parallel", "is_scalar_constant", "owner_name",
-]  # fmt: skip
-
-#: Marks the sum of products inside of a kernel.
-CONTRACTION = "relax.contraction"
-#: On a contraction of integers that stand for multiples of scales: how many of a column's integers are side by side, and for
-#: how many steps of the sum a scale is the same.
-INTEGER_SUMS = "relax.integer_sums"
-#: On a ``math.exp`` of what is at most 0, or NaN.
-NOT_POSITIVE = "relax.not_positive"
-#: On an ``arith.maxnumf`` whose first operand is no NaN.
-NUMBER_FIRST = "relax.number_first"
+    "callee_of",
+    "captured",
+    "captures_tensors",
+    "destinations",
+    "index_maps",
+    "is_empty",
+    "is_fill",
+    "is_parallel",
+    "is_scalar_constant",
+    "owner_name",
+]
 
 
 def callee_of(call: ir.Operation) -> str:

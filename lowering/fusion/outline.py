@@ -25,8 +25,8 @@ from collections.abc import Mapping
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, is_private, name_of, returned_values
 from ...dialect.traversal import clone_with
+from ..marks import CONTRACTION, KERNEL, WRITABLE
 from .linalg_queries import (
-    CONTRACTION,
     callee_of,
     captured,
     captures_tensors,
@@ -42,10 +42,7 @@ from .row_groups import RowGroup, find_row_groups
 from .tensors import empty_like
 from .weight_prologue import fuse_prologues
 
-__all__ = ["KERNEL", "outline_kernels", "restore_destinations"]
-
-KERNEL = "relax.kernel"
-_WRITABLE = "bufferization.writable"
+__all__ = ["outline_kernels", "restore_destinations"]
 
 
 def outline_kernels(module: ir.Operation) -> None:
@@ -287,8 +284,8 @@ class _Group:
 
 def _mark(function: func.FuncOp, operands: list[ir.Value], outs: int) -> None:
     """A function as a kernel that writes to its last arguments."""
-    writable = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(True)})
-    plain = ir.DictAttr.get({_WRITABLE: ir.BoolAttr.get(False)})
+    writable = ir.DictAttr.get({WRITABLE: ir.BoolAttr.get(True)})
+    plain = ir.DictAttr.get({WRITABLE: ir.BoolAttr.get(False)})
     inputs = operands[: len(operands) - outs]
     kinds = [plain if isinstance(v.type, ir.RankedTensorType) else ir.DictAttr.get({}) for v in inputs]
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([*kinds, *[writable] * outs])

@@ -42,7 +42,7 @@ from math import prod
 from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
 from ...dialect.traversal import erase_unused, is_read_once, nested_operations
-from ..linalg.kernel import KERNEL
+from ..marks import KERNEL
 from .linalg_queries import captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
 
 __all__ = ["prepare_fusion"]

@@ -24,6 +24,7 @@ from math import prod
 
 from ...dialect.bindings import func, ir
 from ...dialect.traversal import clone_with
+from ..marks import ROWS
 from .linalg_queries import (
     captured,
     captures_tensors,
@@ -36,10 +37,8 @@ from .linalg_queries import (
     owner_name,
 )  # fmt: skip
 
-__all__ = ["ROWS", "RowGroup", "find_row_groups"]
+__all__ = ["RowGroup", "find_row_groups"]
 
-#: On a kernel whose operations share their first loops, how many.
-ROWS = "relax.rows"
 
 # Rows between operations are on the stack: at most as much as the level 2 cache of any processor holds beside the operands.
 _SCRATCH_BYTES = 1 << 16

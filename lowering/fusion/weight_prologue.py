@@ -24,16 +24,8 @@ from math import prod
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, num_input
 from ...dialect.traversal import clone_with, free_values, is_unused, nested_operations
-from .linalg_queries import (
-    CONTRACTION,
-    INTEGER_SUMS,
-    callee_of,
-    captured,
-    index_maps,
-    is_parallel,
-    is_scalar_constant,
-    owner_name,
-)
+from ..marks import CONTRACTION, INTEGER_SUMS
+from .linalg_queries import callee_of, captured, index_maps, is_parallel, is_scalar_constant, owner_name
 
 __all__ = ["fuse_prologues"]
 

@@ -218,7 +218,7 @@ class _Kernel:
         return flat_loop(b, sizes, out, lambda i, result: kernel.merged(place(i), parts, first(i), found, result))
 
     def _shared(self, kernel: Rows) -> list[tuple[int, int]]:
-        """What all scores take, for :data:`SHARED`."""
+        """What all scores take, for :data:`~relaxir.lowering.marks.SHARED`."""
         of_query = range(value_type(kernel.operands[0]).rank)
         return [*((0, axis) for axis in of_query), (1, self.views[1].axis(-2))]
 

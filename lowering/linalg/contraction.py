@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
+from ..marks import CONTRACTION
 from .builder import Builder, Exprs, Input, Size, Tensor, index, read, value_type
 from .conversion import convert, load
 from .dtypes import accumulator_type, storage_dtype
@@ -43,7 +44,6 @@ __all__ = [
     "sum_products",
 ]
 
-_CONTRACTION = "relax.contraction"
 # Dimensions of a matrix that is packed in groups of rows.
 _GROUPED = 4
 
@@ -184,7 +184,7 @@ def add_products(b: Builder, left: Factor, right: Factor, kinds: str, start: ir.
         return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
 
     inputs = [(left.value, left.exprs), (right.value, right.exprs)]
-    mark = {_CONTRACTION: ir.UnitAttr.get()} if _can_be_tiled(inputs, kinds, start) else {}
+    mark = {CONTRACTION: ir.UnitAttr.get()} if _can_be_tiled(inputs, kinds, start) else {}
     return b.generic(kinds, inputs, start, body, range(kinds.count("p")), mark)
 
 

@@ -42,6 +42,7 @@ from ...dialect.passes.manager import Pass
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr, dim_text, is_open
 from ...dialect.traversal import Nested, nested_operations, run_nested
+from ..marks import CHECKS
 from .builder import Builder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type
@@ -49,9 +50,8 @@ from .registry import Source, lowering_of
 from .scalar import Scalar, emit
 from .size_checks import check_relations, made_size, match_results, match_size, refined_shape
 
-__all__ = ["CHECKS", "RelaxToLinalg", "relax_to_linalg"]
+__all__ = ["RelaxToLinalg", "relax_to_linalg"]
 
-CHECKS = "relax.checks"
 _CHECK = "relax_check"
 
 #: Ops that pass tensors on, whatever the element type is.

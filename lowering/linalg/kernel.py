@@ -7,22 +7,19 @@ from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
+from ..marks import KERNEL, SHARED, STACK, WRITABLE
 from .builder import Builder, Size, tensor_type
 from .scalar import Scalar, emit
 
 __all__ = [
-    "KERNEL", "SHARED", "STACK", "WRITABLE", "call_kernel", "choose", "choose_all", "flat_loop", "local", "loop",
+    "call_kernel",
+    "choose",
+    "choose_all",
+    "flat_loop",
+    "local",
+    "loop",
     "unless_empty",
-]  # fmt: skip
-
-#: Marks a function that later passes take as one kernel.
-KERNEL = "relax.kernel"
-#: On a kernel whose buffers of constant size are on the stack, see :func:`local`.
-STACK = "relax.stack"
-#: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
-#: whose product is the work of all iterations together, in multiplications.
-SHARED = "relax.shared"
-WRITABLE = "bufferization.writable"
+]
 
 
 def call_kernel(
@@ -109,7 +106,7 @@ def flat_loop(
 ) -> ir.Value:
     """One loop over all indices below the sizes, the last one fastest: few iterations of each still are many together.
 
-    ``shared`` is what :data:`SHARED` says of it, if anything.
+    ``shared`` is what :data:`~relaxir.lowering.marks.SHARED` says of it, if anything.
     """
 
     def indices(number: ir.Value) -> list[Size]:

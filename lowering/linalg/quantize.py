@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
 from ...dialect.symbolic import Dim
-from ..fusion.linalg_queries import CONTRACTION, INTEGER_SUMS
+from ..marks import CONTRACTION, INTEGER_SUMS
 from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read, value_type
 from .contraction import converted
 from .conversion import convert, load, store

@@ -8,7 +8,7 @@ Numbers mix with scalars and take their type::
 from __future__ import annotations
 
 from ...dialect.bindings import ir
-from ..fusion.linalg_queries import NOT_POSITIVE, NUMBER_FIRST
+from ..marks import NOT_POSITIVE, NUMBER_FIRST
 
 __all__ = [
     "Number", "Scalar", "at_least", "at_most", "constant", "decay", "emit", "larger", "math", "maximum", "minimum", "select",

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from ..dialect.bindings import func, ir
 from ..dialect.call_graph import unreferenced_private_functions
+from ..dialect.conventions import SYMBOL_RANGES
 from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, NUM_INPUT, STATE, body_of, functions, name_of, set_num_input, update_type
 from ..dialect.struct_info import TensorInfo, same_info
@@ -32,12 +33,9 @@ from .torch_outline import Outliner, UntrustedError
 from .torch_report import Report
 from .torch_types import is_number, is_tensor_list
 
-__all__ = ["SYMBOL_RANGES", "convert_modules"]
+__all__ = ["convert_modules"]
 
 torch_ops.load()
-
-#: Function attribute: smallest and largest value of each symbolic dimension, ``{seq = [1, 512]}``; no second: no bound.
-SYMBOL_RANGES = "relax.symbol_ranges"
 
 #: What ends a use of an operator that its handler did not think of, symbolic sizes for example; Python's words say nothing.
 _PYTHON_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)

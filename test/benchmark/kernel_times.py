@@ -30,7 +30,8 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.traversal import nested_operations
 from relaxir.lowering.cpu import pipeline
-from relaxir.lowering.fusion.linalg_queries import CONTRACTION, index_maps
+from relaxir.lowering.fusion.linalg_queries import index_maps
+from relaxir.lowering.marks import CONTRACTION
 
 #: The calls in a compiled function, of kernels and of copies.
 _CALL = re.compile(r"^  (?:%\S+ = )?call \S+ @([\w.]+)\(.*$", re.M)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import from_mlir_error
 from ....dialect.functions import body_of, functions
-from ...fusion.row_groups import ROWS
+from ...marks import CONTRACTION, ROWS
 from ...target import Target
 from .contraction.kernel import lower_group
-from .contraction.match import CONTRACTION, find_group
+from .contraction.match import find_group
 from .emit.emitter import Emitter
 from .emit.memory import Memory
 from .expand.missing_fma import expand_fma

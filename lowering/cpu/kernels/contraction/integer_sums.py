@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from math import gcd
 
 from .....dialect.bindings import ir
-from ....fusion.linalg_queries import INTEGER_SUMS, owner_name
+from ....fusion.linalg_queries import owner_name
+from ....marks import INTEGER_SUMS
 from ....target import Target
 from ..emit.emitter import Emitter
 from ..emit.memory import Point

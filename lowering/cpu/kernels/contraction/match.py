@@ -9,9 +9,8 @@ from .....dialect.bindings import ir
 from ..emit.memory import Memory
 from ..nest.nest import Nest, Operand, collapse, read_nest
 
-__all__ = ["CONTRACTION", "Contraction", "Factor", "Group", "find_group", "match_contraction", "plain_dims"]
+__all__ = ["Contraction", "Factor", "Group", "find_group", "match_contraction", "plain_dims"]
 
-CONTRACTION = "relax.contraction"
 
 # Operations that may stand between a contraction and what is fused with it: they touch no buffer's contents.
 _HARMLESS = ("arith.", "affine.", "memref.dim", "memref.alloc", "memref.alloca")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 from .....dialect.bindings import ir
 from .....dialect.functions import body_of, functions
-from ....fusion.linalg_queries import NUMBER_FIRST
+from ....marks import NUMBER_FIRST
 from ....target import Target
 from ..emit.emitter import Emitter
 from .angles import acos, asin, atan, cos, sin, tan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from .....dialect.errors import RelaxError
-from ....fusion.linalg_queries import CONTRACTION
+from ....marks import CONTRACTION
 from ..emit.linear_index import NOWHERE, Linear, Size, from_affine
 from ..emit.memory import Buffer, Memory
 

@@ -1,0 +1,64 @@
+"""The attributes that lowering writes for itself: every name, what it says, who writes and who reads it. Nothing else is one.
+
+What a kernel learns of the computation that it builds it reads from the IR: iterators, index maps and the body, which is code
+to emit. What these do not say is a mark.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHECKS",
+    "CONTRACTION",
+    "INTEGER_SUMS",
+    "KERNEL",
+    "NOT_POSITIVE",
+    "NUMBER_FIRST",
+    "ROWS",
+    "SHARED",
+    "STACK",
+    "WRITABLE",
+]
+
+#: On a module, strings: what its run-time checks say when they fail, by number.
+#: Written by linalg/convert; read by linalg/convert, compile.
+CHECKS = "relax.checks"
+
+#: On a function that is one kernel; a unit.
+#: Written by linalg/kernel, fusion/outline, cpu/copies; read by fusion/flat_epilogues, fusion/kernel_report,
+#: fusion/outline, fusion/repeat_producers, cpu/copies, cpu/frames, cpu/kernel_memory, cpu/loops, cpu/pipeline.
+KERNEL = "relax.kernel"
+
+#: On a kernel whose buffers of constant size are on the stack; a unit.
+#: Written by linalg/kernel; read by fusion/kernel_report, cpu/shared_loops.
+STACK = "relax.stack"
+
+#: On a kernel whose operations share their first loops: how many.
+#: Written by fusion/row_groups; read by fusion/kernel_report, cpu/kernels/lower.
+ROWS = "relax.rows"
+
+#: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
+#: whose product is the work of all iterations together, in multiplications.
+#: Written by linalg/kernel; read by cpu/shared_loops.
+SHARED = "relax.shared"
+
+#: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
+#: Written by linalg/contraction, linalg/quantize; read by fusion/flat_epilogues, fusion/kernel_report, fusion/outline,
+#: fusion/weight_prologue, cpu/kernels/lower, cpu/kernels/nest/nest.
+CONTRACTION = "relax.contraction"
+
+#: On a contraction of integers that stand for multiples of scales: how many of a column's integers are side by side, and for
+#: how many steps of the sum a scale is the same.
+#: Written by linalg/quantize; read by fusion/weight_prologue, cpu/kernels/contraction/integer_sums.
+INTEGER_SUMS = "relax.integer_sums"
+
+#: On a ``math.exp`` of what is at most 0, or NaN; a unit.
+#: Written by linalg/scalar; read by cpu/kernels/expand/exponentials.
+NOT_POSITIVE = "relax.not_positive"
+
+#: On an ``arith.maxnumf`` whose first operand is no NaN; a unit.
+#: Written by linalg/scalar; read by cpu/kernels/expand/vector_math.
+NUMBER_FIRST = "relax.number_first"
+
+#: MLIR's own, on a tensor argument that bufferization may overwrite, or may not.
+#: Written by linalg/kernel, fusion/outline, cpu/bufferize; read by MLIR.
+WRITABLE = "bufferization.writable"
