@@ -38,7 +38,11 @@ class PermuteDims(Op, name="permute_dims"):
 
 
 class Reshape(SymbolicOp, name="reshape"):
-    """The elements in row-major order under the result's shape, of which one dimension may be unknown."""
+    """The elements in row-major order under the result's shape, of which one dimension may be unknown.
+
+    The unknown one is what the others leave of the number of elements. Where those multiply to 0 it could be any size, and the
+    call is refused, compiled or evaluated, as in PyTorch.
+    """
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -176,7 +180,7 @@ class Flip(Op, name="flip"):
 
 
 class Repeat(Op, name="repeat"):
-    """Each element ``repeats`` times in a row along an axis."""
+    """Each element ``repeats`` times in a row along an axis; never, which leaves nothing, for 0."""
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -186,13 +190,13 @@ class Repeat(Op, name="repeat"):
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
         axis, repeats = normalize_axis(attrs["axis"], x.rank), attrs["repeats"]
-        if repeats < 1:
-            raise RelaxError(f"expected at least one repeat, got {repeats}")
+        if repeats < 0:
+            raise RelaxError(f"expected a count of repeats that is not negative, got {repeats}")
         return x.with_(shape=[_times(d, repeats) if i == axis else d for i, d in enumerate(x.shape)])
 
 
 class Tile(Op, name="tile"):
-    """The whole tensor repeated along each dimension, ``repeats[i]`` times."""
+    """The whole tensor repeated along each dimension, ``repeats[i]`` times; 0 leaves nothing."""
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -202,8 +206,8 @@ class Tile(Op, name="tile"):
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
         repeats = attrs["repeats"]
-        if len(repeats) != x.rank or any(r < 1 for r in repeats):
-            raise RelaxError(f"expected {x.rank} positive repeats, got {repeats}")
+        if len(repeats) != x.rank or any(r < 0 for r in repeats):
+            raise RelaxError(f"expected {x.rank} counts of repeats that are not negative, got {repeats}")
         return x.with_(shape=[_times(d, r) for d, r in zip(x.shape, repeats, strict=True)])
 
 

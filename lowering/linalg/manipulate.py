@@ -169,7 +169,8 @@ def _lower_repeat(b: Builder, source: Source) -> ir.Value:
     sizes = b.sizes(x)
     sizes[axis] = b.arith("muli", sizes[axis], repeats)
     exprs: list[int | ir.AffineExpr] = list(range(x.rank))
-    exprs[axis] = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(axis), repeats)
+    # What is repeated no times has no element to be read.
+    exprs[axis] = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(axis), max(1, repeats))
     return b.movement(x.value, exprs, sizes)
 
 

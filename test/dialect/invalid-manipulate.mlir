@@ -216,25 +216,25 @@ func.func @repeat_axis(%x: tensor<4xf32>) {
 
 // -----
 
-func.func @repeat_never(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'relax.repeat' op expected at least one repeat, got 0}}
-  %0 = "relax.repeat"(%x) {repeats = 0 : i64, axis = 0 : i64} : (tensor<4xf32>) -> tensor<0xf32>
+func.func @repeat_negative(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.repeat' op expected a count of repeats that is not negative, got -1}}
+  %0 = "relax.repeat"(%x) {repeats = -1 : i64, axis = 0 : i64} : (tensor<4xf32>) -> tensor<0xf32>
   return
 }
 
 // -----
 
 func.func @tile_rank(%x: tensor<4x2xf32>) {
-  // expected-error @+1 {{'relax.tile' op expected 2 positive repeats, got [2]}}
+  // expected-error @+1 {{'relax.tile' op expected 2 counts of repeats that are not negative, got [2]}}
   %0 = "relax.tile"(%x) {repeats = array<i64: 2>} : (tensor<4x2xf32>) -> tensor<4x4xf32>
   return
 }
 
 // -----
 
-func.func @tile_never(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'relax.tile' op expected 1 positive repeats, got [0]}}
-  %0 = "relax.tile"(%x) {repeats = array<i64: 0>} : (tensor<4xf32>) -> tensor<0xf32>
+func.func @tile_negative(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.tile' op expected 1 counts of repeats that are not negative, got [-1]}}
+  %0 = "relax.tile"(%x) {repeats = array<i64: -1>} : (tensor<4xf32>) -> tensor<0xf32>
   return
 }
 

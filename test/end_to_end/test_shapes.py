@@ -78,6 +78,30 @@ def test_empty_parts_and_results() -> None:
     check(b.build(), (3, 9), weights={"w": np.zeros((0, 4), np.float32)})
 
 
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_what_is_repeated_no_times_is_empty(rows: int) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", ("n", 3)), b.weight("w", (2, 3))
+        never = [b.repeat(v, repeats=0, axis=i) for v in (x, w) for i in (0, 1)]
+        tiled = [b.tile(v, repeats=r) for v in (x, w) for r in ([0, 1], [2, 0])]
+        b.output(*never, *tiled, b.sum(never[1], axis=[1]), b.concat([b.relu(never[0]), x], axis=0))
+    check(b.build(), (rows, 3), weights={"w": np.ones((2, 3), np.float32)})
+
+
+def test_weights_that_grow_are_concatenated_with_nothing() -> None:
+    """Each part's scales are repeated along the axis: those of nothing no times."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", (2, 4))
+        q, scale = [b.weight(n, (4, 3), "i8") for n in ("q", "r")], [b.weight(n, (), "f32") for n in ("s", "t")]
+        whole, part = (b.dequantize(w, s, b.full((), 0, "i8"), axis=0) for w, s in zip(q, scale, strict=True))
+        nothing = b.strided_slice(part, axes=[0], begin=[2], end=[2], strides=[1])
+        b.output(b.matmul(x, b.concat([whole, nothing], axis=0)))
+    weights = {"q": np.arange(12, dtype=np.int8).reshape(4, 3), "s": np.array(2, np.float32), "t": np.array(3, np.float32)}
+    check(b.build(), (2, 4), weights=weights | {"r": np.ones((4, 3), np.int8)})
+
+
 def test_images_that_turn_out_empty_are_not_read() -> None:
     """What is padded on all sides is not empty any more; what would be read of it is not there."""
     b = rx.Builder()

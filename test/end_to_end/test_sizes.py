@@ -92,6 +92,18 @@ def test_a_symbol_that_must_be_a_multiple() -> None:
     assert refusals(module, ones(4)) == (wanted, wanted)
 
 
+def test_an_unknown_size_of_a_reshape_that_nothing_tells() -> None:
+    """Beside a size of 0 it could be any."""
+    type_, made = 'tensor<?x?x2x2xf32, {sym = ["?", "z"]}>', 'tensor<?x?x4xf32, {sym = ["?", "z"]}>'
+    body = f'%0 = "relax.reshape"(%x) : ({type_}) -> {made}\nreturn %0 : {made}'
+    module = function(body, f"%x: {type_}", made)
+    wanted = (
+        "'relax.reshape' op expected as many elements as [?, z, 2, 2], got [?, z, 4]: expected 'z * 4' to be at least 1, got 0"
+    )
+    assert refusals(module, ones(3, 0, 2, 2)) == (wanted, wanted)
+    assert rx.compile(module)(ones(0, 3, 2, 2)).shape == (0, 3, 4)
+
+
 def test_a_result_of_more_elements_than_inferred() -> None:
     body = '%0 = "relax.abs"(%x) : (tensor<?xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>'
     module = function(body, "%x: tensor<?xf32>", "tensor<4xf32>")

@@ -17,7 +17,7 @@ from relaxir.dialect.symbolic import Dim, Expr, symbol
 from support.shape_flow import FLOW
 from support.shape_moves import MOVES
 from support.shape_ops import SIZES, STEPS
-from support.shape_values import DTYPES, ROUNDS, SYMBOLS, UNKNOWN, Emitter, Made, dtype_of, size_of
+from support.shape_values import DTYPES, ROUNDS, SYMBOLS, UNKNOWN, Emitter, Made, NotMadeError, dtype_of, size_of
 
 __all__ = ["random_shapes"]
 
@@ -62,7 +62,10 @@ class Writer:
             return self.call(em, values)
         table = MOVES if self.rng.random() < 0.5 else STEPS
         (chosen,) = self.rng.choices([s for s, _ in table], [w for _, w in table])
-        return chosen(em, values)
+        try:
+            return chosen(em, values)
+        except NotMadeError:
+            return []
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
@@ -111,13 +114,13 @@ class Writer:
             shape.append(dim if kind == 0 else symbol(f"{prefix}{axis}") if kind == 1 else None)
         return made.info.with_(shape=shape).type
 
-    def _spoken(self, em: Emitter, made: Made, symbols: dict[str, tuple[int, ...]]) -> Made:
+    def _spoken(self, em: Emitter, made: Made, symbols: dict[str, tuple[int, ...]]) -> list[Made]:
         """Under a type that names no symbols but those."""
         shape = [None if isinstance(d, Expr) and not d.names <= symbols.keys() else d for d in made.info.shape]
-        return made if shape == list(made.info.shape) else em.cast(made, made.info.with_(shape=shape))
+        return [made if shape == list(made.info.shape) else em.cast(made, made.info.with_(shape=shape))]
 
     def _body(
-        self, function: func.FuncOp, em: Emitter, values: list[Made], size: int, finish: Callable[[Made], Made | None],
+        self, function: func.FuncOp, em: Emitter, values: list[Made], size: int, finish: Callable[[Made], list[Made]],
         least: int = 1,
     ) -> list[Made]:  # fmt: skip
         """Steps, and the return of some of what they make; the function's type follows."""
@@ -127,7 +130,7 @@ class Writer:
             for _ in range(size):
                 values += self.step(em, values)
             wanted = [self.rng.choice(values[-6:]) for _ in range(self.rng.randrange(least, 4))] if values else []
-            results = [r for r in map(finish, wanted) if r is not None]
+            results = [r for v in wanted for r in finish(v)]
             func.ReturnOp([r.value for r in results])
         types = ir.FunctionType.get([a.value.type for a in arguments], [r.value.type for r in results])
         function.attributes["function_type"] = ir.TypeAttr.get(types)
@@ -190,21 +193,22 @@ class Writer:
         name = f"w{'x'.join(map(str, shape))}.{dtype}.{rng.randrange(2)}"
         return name, self.weights.setdefault(name, TensorInfo(tuple(shape), dtype_of(dtype)).type)
 
-    def _at_boundary(self, em: Emitter, made: Made, symbols: dict[str, tuple[int, ...]]) -> Made | None:
-        """A value whose dimensions the arguments say: along others it is summed up."""
+    def _at_boundary(self, em: Emitter, made: Made, symbols: dict[str, tuple[int, ...]]) -> list[Made]:
+        """A value whose dimensions the arguments say: along others it is summed up, if that is not too large."""
 
         def says(dim: Dim) -> bool:
             return isinstance(dim, int) or (isinstance(dim, Expr) and dim.names <= symbols.keys())
 
         axes = [i for i, d in enumerate(made.info.shape) if not says(d)]
         if not axes:
-            return made
-        if made.dtype == "i1":
-            (made,) = em.op("AsType", [made], 1, dtype=dtype_of("i32"))
+            return [made]
+        try:
+            wide = made if made.dtype != "i1" else em.single("AsType", [made], 1, dtype=dtype_of("i32"))
+        except NotMadeError:
+            return []
         count = max(1, *(s[i] for s in made.sizes for i in axes)) ** len(axes)
-        error = count * (made.error + (em.rounding(made, made.bound) if made.error else 0))
-        found = em.op("Sum", [made], count * made.bound, error, axis=axes)
-        return found[0] if found else None
+        error = count * (wide.error + (em.rounding(wide, wide.bound) if wide.error else 0))
+        return em.op("Sum", [wide], count * wide.bound, error, axis=axes)
 
 
 def _passes(value: Made, argument: Made) -> bool:

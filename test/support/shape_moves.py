@@ -106,20 +106,19 @@ def _rotary(em: Emitter, values: Sequence[Made]) -> list[Made]:
     part, rest = (_range(em, x, begin, end) for begin, end in ((0, turned), (turned, size)))
     if em.rng.random() < 0.5:
         first, second = (_range(em, part, begin, end) for begin, end in ((0, turned // 2), (turned // 2, turned)))
-        swapped = em.op("Concat", [*em.op("Negative", [second], x.bound, x.error), first], x.bound, x.error, axis=-1)
+        negative = em.single("Negative", [second], x.bound, x.error)
+        swapped = em.single("Concat", [negative, first], x.bound, x.error, axis=-1)
     else:
         odd, even = (_range(em, part, start, turned, 2) for start in (1, 0))
-        pairs = [em.op("ExpandDims", [v], x.bound, x.error, axis=[x.rank])[0] for v in (odd, even)]
-        both = em.op("Concat", pairs, x.bound, x.error, axis=-1)[0]
-        swapped = em.op("Reshape", [both], x.bound, x.error, types=[(part.info, part.sizes)])
-    if not swapped:
-        return []
-    made = em.op("Add", [part, *swapped], 2 * x.bound, 2 * x.error + (em.rounding(x, 2 * x.bound) if x.error else 0))
-    return em.op("Concat", [*made, rest], 2 * x.bound, made[0].error, axis=-1)
+        pairs = [em.single("ExpandDims", [v], x.bound, x.error, axis=[x.rank]) for v in (odd, even)]
+        both = em.single("Concat", pairs, x.bound, x.error, axis=-1)
+        swapped = em.single("Reshape", [both], x.bound, x.error, types=[(part.info, part.sizes)])
+    made = em.single("Add", [part, swapped], 2 * x.bound, 2 * x.error + (em.rounding(x, 2 * x.bound) if x.error else 0))
+    return em.op("Concat", [made, rest], 2 * x.bound, made.error, axis=-1)
 
 
 def _range(em: Emitter, x: Made, begin: int, end: int, stride: int = 1) -> Made:
-    return em.op("StridedSlice", [x], x.bound, x.error, axes=[-1], begin=[begin], end=[end], strides=[stride])[0]
+    return em.single("StridedSlice", [x], x.bound, x.error, axes=[-1], begin=[begin], end=[end], strides=[stride])
 
 
 def _split(em: Emitter, values: Sequence[Made]) -> list[Made]:
@@ -200,9 +199,9 @@ def _around(em: Emitter, values: Sequence[Made]) -> list[Made]:
     if kind == 0:
         return em.op("Flip", [x], x.bound, x.error, axis=axis)
     if kind == 1:
-        return em.op("Repeat", [x], x.bound, x.error, repeats=em.rng.choice((1, 2, 3, 4)), axis=axis)
+        return em.op("Repeat", [x], x.bound, x.error, repeats=em.rng.choice((1, 2, 3, 4, 0)), axis=axis)
     if kind == 2:
-        return em.op("Tile", [x], x.bound, x.error, repeats=[em.rng.choice((1, 1, 2, 3)) for _ in range(x.rank)])
+        return em.op("Tile", [x], x.bound, x.error, repeats=[em.rng.choice((1, 1, 2, 3, 1, 1, 2, 3, 0)) for _ in range(x.rank)])
     before, after = ([em.rng.choice((0, 0, 1, 3)) for _ in range(x.rank)] for _ in range(2))
     return em.op("Pad", [x], max(1, x.bound), x.error, before=before, after=after, value=1)
 

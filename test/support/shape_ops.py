@@ -229,7 +229,7 @@ def _product(em: Emitter, values: Sequence[Made]) -> list[Made]:
         return []
     turned = em.rng.random() < 0.3 and x.rank == y.rank == 2
     if turned:
-        x, y = (em.op("PermuteDims", [v], v.bound, v.error, axes=[1, 0])[0] for v in (y, x))
+        x, y = (em.single("PermuteDims", [v], v.bound, v.error, axes=[1, 0]) for v in (y, x))
     depth = max(1, *(s[-1] for s in x.sizes))
     bound = depth * x.bound * y.bound
     error = depth * (x.bound * y.error + y.bound * x.error)
@@ -285,7 +285,7 @@ def _windows(em: Emitter, values: Sequence[Made]) -> list[Made]:
     x = one(em, [v for v in values if v.dtype == "f32" and v.rank == 2 and v.bound <= 64])
     if x is None:
         return []
-    (image,) = em.op("ExpandDims", [x], x.bound, x.error, axis=[0, 1])
+    image = em.single("ExpandDims", [x], x.bound, x.error, axis=[0, 1])
     size = [em.rng.choice((1, 2, 3)) for _ in range(2)]
     attrs = {"strides": [em.rng.choice((1, 1, 2)) for _ in range(2)], "padding": [em.rng.choice((0, 0, 1)) for _ in range(4)]}
     if em.rng.random() < 0.5:

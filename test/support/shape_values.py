@@ -15,7 +15,19 @@ from relaxir.dialect.op import EffectOp
 from relaxir.dialect.struct_info import TensorInfo
 from relaxir.dialect.symbolic import Dim, Expr, evaluate, symbol
 
-__all__ = ["DTYPES", "ROUNDS", "SYMBOLS", "UNKNOWN", "Emitter", "Made", "Sizes", "dtype_of", "is_float", "size_of"]
+__all__ = [
+    "DTYPES",
+    "ROUNDS",
+    "SYMBOLS",
+    "UNKNOWN",
+    "Emitter",
+    "Made",
+    "NotMadeError",
+    "Sizes",
+    "dtype_of",
+    "is_float",
+    "size_of",
+]
 
 #: Every module is called this often, with other sizes each time.
 ROUNDS = 2
@@ -87,6 +99,10 @@ def size_of(dim: Dim, round_: int, symbols: dict[str, tuple[int, ...]]) -> int |
     return dim
 
 
+class NotMadeError(Exception):
+    """An op that a step cannot go on without is refused, or its result too large."""
+
+
 @dataclass
 class Emitter:
     """Builds ops at the insertion point, and knows what they make.
@@ -131,8 +147,7 @@ class Emitter:
             return []
         given = {k: s.default for k, s in cls.attrs.items()} | attrs
         try:
-            if cls.check is not None:
-                cls.check([o.info for o in operands], [t for t, _ in types], given)
+            _check(cls, operands, types, given)
         except RelaxError:
             made.erase()
             return []
@@ -144,6 +159,13 @@ class Emitter:
             made.erase()
             return []
         return [self.limited(Made(r, sizes, bound, error)) for r, sizes in zip(made.results, found, strict=True)]
+
+    def single(self, name: str, operands: Sequence[Made], bound: float = 3, error: float = 0, **attrs: Any) -> Made:
+        """The result of an op of one; raises NotMadeError where there is none, which ends the step."""
+        made = self.op(name, operands, bound, error, **attrs)
+        if not made:
+            raise NotMadeError(name)
+        return made[0]
 
     def _says(self, value: ir.Value, sizes: Sizes) -> bool:
         """Whether a type is right: of a known and an unknown dimension the known one is taken for the result's."""
@@ -215,6 +237,20 @@ class Emitter:
         name = f"k{self.count}_{self.rng.randrange(1 << 30)}"
         self.symbols[name] = tuple(sizes)
         return symbol(name)
+
+
+def _check(
+    cls: type[EffectOp], operands: Sequence[Made], types: Sequence[tuple[TensorInfo, Sizes]], attrs: dict[str, Any]
+) -> None:  # fmt: skip
+    """Raises RelaxError where an op whose types say what it makes is refused: as written, or as called in a round."""
+    if cls.check is None:
+        return
+    cls.check([o.info for o in operands], [t for t, _ in types], attrs)
+    for round_ in range(ROUNDS):
+        given = [o.info.with_(shape=o.sizes[round_]) for o in operands]
+        # What no type says is found out then.
+        made = [[None if d is None else n for d, n in zip(t.shape, s[round_], strict=True)] for t, s in types]
+        cls.check(given, [t.with_(shape=shape) for (t, _), shape in zip(types, made, strict=True)], attrs)
 
 
 def _spreads_unknown(name: str, operands: Sequence[Made], sizes: Sizes) -> bool:
