@@ -28,8 +28,8 @@ from ..dialect.functions import (
 from ..dialect.transform_rules import unmarked_transforms
 from .cpu.arena import ALIGNMENT, Arena
 from .cpu.pipeline import compile_linalg
-from .linalg.convert import relax_to_linalg
 from .linalg.io import refuse_lazy_io
+from .linalg.to_linalg import relax_to_linalg
 from .manifest_digest import llvm_constant
 from .marks import CHECKS
 from .partition import partition_transform

@@ -20,30 +20,31 @@ __all__ = [
 ]
 
 #: On a module, strings: what its run-time checks say when they fail, by number.
-#: Written by linalg/convert; read by linalg/convert, compile.
+#: Written by linalg/to_linalg; read by linalg/to_linalg, compile.
 CHECKS = "relax.checks"
 
 #: On a function that is one kernel; a unit.
-#: Written by linalg/kernel, fusion/outline, cpu/copies; read by fusion/flat_epilogues, fusion/kernel_report,
-#: fusion/outline, fusion/repeat_producers, cpu/copies, cpu/frames, cpu/kernel_memory, cpu/loops, cpu/pipeline.
+#: Written by linalg/kernel, fusion/outline_kernels, cpu/share_copies; read by fusion/flatten_epilogues,
+#: fusion/report_kernels, fusion/outline_kernels, fusion/repeat_producers, cpu/share_copies, cpu/share_frames,
+#: cpu/lend_memory, cpu/carry_in_place, cpu/pipeline.
 KERNEL = "relax.kernel"
 
 #: On a kernel whose buffers of constant size are on the stack; a unit.
-#: Written by linalg/kernel; read by fusion/kernel_report, cpu/shared_loops.
+#: Written by linalg/kernel; read by fusion/report_kernels, cpu/share_loops.
 STACK = "relax.stack"
 
 #: On a kernel whose operations share their first loops: how many.
-#: Written by fusion/row_groups; read by fusion/kernel_report, cpu/kernels/lower.
+#: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/lower_kernels.
 ROWS = "relax.rows"
 
 #: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
 #: whose product is the work of all iterations together, in multiplications.
-#: Written by linalg/kernel; read by cpu/shared_loops.
+#: Written by linalg/kernel; read by cpu/share_loops.
 SHARED = "relax.shared"
 
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
-#: Written by linalg/contraction, linalg/quantize; read by fusion/flat_epilogues, fusion/kernel_report, fusion/outline,
-#: fusion/weight_prologue, cpu/kernels/lower, cpu/kernels/nest/nest.
+#: Written by linalg/contraction, linalg/quantize; read by fusion/flatten_epilogues, fusion/report_kernels,
+#: fusion/outline_kernels, fusion/weight_prologue, cpu/kernels/lower_kernels, cpu/kernels/nest/nest.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction of integers that stand for multiples of scales: how many of a column's integers are side by side, and for
@@ -56,9 +57,9 @@ INTEGER_SUMS = "relax.integer_sums"
 NOT_POSITIVE = "relax.not_positive"
 
 #: On an ``arith.maxnumf`` whose first operand is no NaN; a unit.
-#: Written by linalg/scalar; read by cpu/kernels/expand/vector_math.
+#: Written by linalg/scalar; read by cpu/kernels/expand/expand_math.
 NUMBER_FIRST = "relax.number_first"
 
 #: MLIR's own, on a tensor argument that bufferization may overwrite, or may not.
-#: Written by linalg/kernel, fusion/outline, cpu/bufferize; read by MLIR.
+#: Written by linalg/kernel, fusion/outline_kernels, cpu/bufferize; read by MLIR.
 WRITABLE = "bufferization.writable"

@@ -14,7 +14,7 @@ __all__ = ["register_passes"]
 
 
 def _relax_to_linalg() -> type[Pass]:
-    from .linalg.convert import RelaxToLinalg
+    from .linalg.to_linalg import RelaxToLinalg
 
     return RelaxToLinalg
 

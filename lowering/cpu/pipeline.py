@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, find_function, functions, name_of
-from ..early_checks import move_checks_first
-from ..empty import drop_empty
-from ..fusion.flat_epilogues import flatten_epilogues
-from ..fusion.kernel_report import relax_ops, report_kernels
-from ..fusion.outline import outline_kernels, restore_destinations
+from ..drop_empty import drop_empty
+from ..fusion.flatten_epilogues import flatten_epilogues
+from ..fusion.outline_kernels import outline_kernels, restore_destinations
 from ..fusion.repeat_producers import prepare_fusion
+from ..fusion.report_kernels import relax_ops, report_kernels
 from ..marks import KERNEL
+from ..move_checks_first import move_checks_first
 from ..signature import Signature
 from ..target import Target
-from .access_checks import FAULT_BYTES, check_accesses
 from .arena import Arena
 from .bufferize import add_destinations, bufferize, use_arena
-from .checks import check_allocations, lower_checks
+from .carry_in_place import carry_in_place
+from .check_accesses import FAULT_BYTES, check_accesses
 from .codegen import llvm_ir, object_code
-from .copies import share_copies
-from .frames import share_frames
-from .kernel_memory import lend_memory
 from .kernels import lower_kernels, lower_operations
-from .loops import carry_in_place
-from .shared_loops import share_loops
+from .lend_memory import lend_memory
+from .lower_checks import check_allocations, lower_checks
+from .share_copies import share_copies
+from .share_frames import share_frames
+from .share_loops import share_loops
 from .upstream import run_upstream
 from .wrapper import body_name, entry_point
 

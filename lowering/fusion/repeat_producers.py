@@ -29,8 +29,8 @@ The cost rule, in bytes that ops read and write, and in operations per element:
 - a concatenation goes when one elementwise op reads it that does not widen it (a contraction takes that in), and its parts are
   at least ``_LONG`` elements where they are divided along the last dimension;
 - a contraction takes what widens its weight (:mod:`.weight_prologue`), and the elementwise op that is the only reader of its
-  result (:mod:`.outline`); ops on the same rows are one kernel (:mod:`.row_groups`), which has a rule of its own for what is
-  kept there.
+  result (:mod:`.outline_kernels`); ops on the same rows are one kernel (:mod:`.row_groups`), which has a
+  rule of its own for what is kept there.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class RefusedError(RelaxError):
 
 #: The status of a call that allocates a buffer and gets none.
 _NO_MEMORY = -(2**63)
-#: That of checked code that met an access outside of its buffer; lowering's ``access_checks`` has it, too.
+#: That of checked code that met an access outside of its buffer; lowering's ``check_accesses`` has it, too.
 _FAULTED = -(2**62)
 
 

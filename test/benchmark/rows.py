@@ -52,7 +52,7 @@ def compiled(body: str, shape: tuple[int, int], dtype: str, apart: bool) -> rx.E
     text = f"func.func @main(%x: {x}, %g: {g}, %h: {g}) -> {x} {{\n%y = {body}\nreturn %y : {x}\n}}"
     if not apart:
         return rx.compile(rx.Module.parse(text), cache=False)
-    with mock.patch("relaxir.lowering.fusion.repeat_producers.outline.find_row_groups", return_value=[]):
+    with mock.patch("relaxir.lowering.fusion.outline_kernels.find_row_groups", return_value=[]):
         return rx.compile(rx.Module.parse(text), cache=False)
 
 

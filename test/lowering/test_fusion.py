@@ -11,9 +11,9 @@ import relaxir as rx
 from relaxir.building.value import Value
 from relaxir.dialect.bindings import ir, passmanager
 from relaxir.lowering.fusion import repeat_producers
-from relaxir.lowering.fusion.outline import outline_kernels
+from relaxir.lowering.fusion.outline_kernels import outline_kernels
 from relaxir.lowering.fusion.repeat_producers import prepare_fusion
-from relaxir.lowering.linalg.convert import relax_to_linalg
+from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from support.naive import assert_close
 
 Make = Callable[[rx.Builder], tuple[Value, ...]]

@@ -12,8 +12,8 @@ from relaxir.dialect.bindings import ir, passmanager
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import body_of, functions
 from relaxir.lowering.cpu.pipeline import compile_linalg
-from relaxir.lowering.fusion.outline import outline_kernels
-from relaxir.lowering.linalg.convert import relax_to_linalg
+from relaxir.lowering.fusion.outline_kernels import outline_kernels
+from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from relaxir.lowering.signature import Signature
 from relaxir.lowering.target import Target
 

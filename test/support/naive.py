@@ -12,9 +12,9 @@ from relaxir.dialect.bindings import extras_module, ir, passmanager
 from relaxir.dialect.functions import find_function, functions, name_of
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.relax import new_context
-from relaxir.lowering.cpu.kernels.expand.narrow_floats import expand_narrow_floats
-from relaxir.lowering.cpu.loops import carry_in_place
-from relaxir.lowering.linalg.convert import relax_to_linalg
+from relaxir.lowering.cpu.carry_in_place import carry_in_place
+from relaxir.lowering.cpu.kernels.expand.expand_narrow_floats import expand_narrow_floats
+from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from relaxir.lowering.target import Target
 
 __all__ = [

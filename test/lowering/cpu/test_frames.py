@@ -9,7 +9,7 @@ import relaxir as rx
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu import pipeline
-from relaxir.lowering.cpu.frames import share_frames
+from relaxir.lowering.cpu.share_frames import share_frames
 
 FRAMES = """
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %z: tensor<2x2xf32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {

@@ -11,7 +11,7 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu import pipeline
-from relaxir.lowering.cpu.copies import share_copies
+from relaxir.lowering.cpu.share_copies import share_copies
 from relaxir.tools.llama import LlamaConfig, build_llama
 
 COPIES = """

@@ -10,7 +10,7 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu import pipeline
-from relaxir.lowering.cpu.kernel_memory import lend_memory
+from relaxir.lowering.cpu.lend_memory import lend_memory
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])

@@ -12,8 +12,8 @@ from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.ops import __dict__ as every_op
 from relaxir.dialect.passes.manager import run_in_place
 from relaxir.dialect.relax import new_context
-from relaxir.lowering.linalg.convert import relax_to_linalg
 from relaxir.lowering.linalg.registry import lowerings
+from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from relaxir.lowering.passes import register_passes
 from support.naive import compare, lowered, run_linalg, tensor
 

@@ -11,7 +11,7 @@ import relaxir as rx
 from relaxir.building.value import Value
 from relaxir.dialect.bindings import passmanager
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.lowering.linalg.convert import relax_to_linalg
+from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from support.naive import assert_close
 
 

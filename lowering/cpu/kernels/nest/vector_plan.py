@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .....dialect.bindings import ir
 from ....target import Target
 from ..emit.linear_index import LaneForm, Linear
-from ..expand.vector_math import EXPANDED
+from ..expand.expand_math import EXPANDED
 from .nest import Nest, Operand
 
 __all__ = ["COMBINERS", "Combiner", "Plan", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]

@@ -13,9 +13,9 @@ from .contraction.kernel import lower_group
 from .contraction.match import find_group
 from .emit.emitter import Emitter
 from .emit.memory import Memory
-from .expand.missing_fma import expand_fma
-from .expand.narrow_floats import expand_narrow_floats
-from .expand.vector_math import expand_math
+from .expand.expand_fma import expand_fma
+from .expand.expand_math import expand_math
+from .expand.expand_narrow_floats import expand_narrow_floats
 from .nest.generic_loops import Loops
 from .nest.nest import collapse, read_nest
 from .nest.plain_loops import has_template, lower_to_plain_loops

@@ -25,7 +25,7 @@ from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of, terminator, update_type
 from ...dialect.traversal import nested_operations
 from .arena import ALIGNMENT
-from .checks import CHECK
+from .lower_checks import CHECK
 
 __all__ = ["FAULTED", "FAULT_BYTES", "check_accesses"]
 
