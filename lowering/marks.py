@@ -16,8 +16,13 @@ __all__ = [
     "ROWS",
     "SHARED",
     "STACK",
+    "TARGET",
     "WRITABLE",
 ]
+
+#: On a module, a dictionary: what code is for, field by field.
+#: Written by set_target; read by set_target.
+TARGET = "relax.target"
 
 #: On a module, strings: what its run-time checks say when they fail, by number.
 #: Written by linalg/to_linalg; read by linalg/to_linalg, compile.

@@ -1,8 +1,10 @@
-"""The passes of this folder under their names in pipelines."""
+"""The passes of this folder under their names in pipelines; a pass is imported when it first runs."""
 
 from __future__ import annotations
 
 import functools
+import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..dialect.passes.registry import register
@@ -10,16 +12,25 @@ from ..dialect.passes.registry import register
 if TYPE_CHECKING:
     from ..dialect.passes.manager import Pass
 
-__all__ = ["register_passes"]
+__all__ = ["PASSES", "register_passes"]
 
 
-def _relax_to_linalg() -> type[Pass]:
-    from .linalg.to_linalg import RelaxToLinalg
-
-    return RelaxToLinalg
+def _load(module: str, name: str) -> type[Pass]:
+    return getattr(importlib.import_module(module, __package__), name)
 
 
-@functools.cache
+def _ours(module: str, name: str) -> Callable[[], type[Pass]]:
+    return functools.partial(_load, module, name)
+
+
+#: What imports and returns each pass.
+PASSES: dict[str, Callable[[], type[Pass]]] = {
+    "relax-set-target": _ours(".set_target", "SetTarget"),
+    "relax-to-linalg": _ours(".linalg.to_linalg", "RelaxToLinalg"),
+}
+
+
 def register_passes() -> None:
     """Adds them to the registry; a second call does nothing."""
-    register("relax-to-linalg", _relax_to_linalg)
+    for name, loader in PASSES.items():
+        register(name, loader)

@@ -1,0 +1,58 @@
+"""Writes down what code is for, so that every later step finds it in the module.
+
+With ``target=cpu:x86-64-v3``. Before::
+
+    module {
+
+after (shortened)::
+
+    module attributes {relax.target = {cpu = "x86-64-v3", features = "+avx2,+fma", openmp = false, tile_rows = 6 : i64,
+                                       triple = "x86_64-unknown-linux-gnu", vector_bits = 256 : i64, ...}} {
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import ClassVar
+
+from ..dialect.bindings import ir
+from ..dialect.errors import RelaxError
+from ..dialect.passes.manager import Pass
+from .marks import TARGET
+from .plain_attributes import from_attribute, to_attribute
+from .target import Target
+
+__all__ = ["SetTarget", "set_target", "target_of"]
+
+
+@dataclass(frozen=True)
+class SetTarget(Pass):
+    """Writes what code is for into the module.
+
+    Attributes:
+        target: as for ``relaxir.compile``: ``cpu`` is the machine this runs on.
+        openmp: whether threads share loops, by calls of LLVM's OpenMP runtime.
+    """
+
+    name: ClassVar[str] = "relax-set-target"
+    target: str = "cpu"
+    openmp: bool = False
+
+    def run(self, op: ir.Operation) -> None:
+        set_target(op, Target.parse(self.target, self.openmp))
+
+
+def set_target(module: ir.Operation, target: Target) -> None:
+    """Writes the target down, in place."""
+    with module.context:
+        module.attributes[TARGET] = to_attribute(asdict(target))
+
+
+def target_of(module: ir.Operation) -> Target:
+    """The target that a module is for. Raises RelaxError when it says none, or not all of it."""
+    found = from_attribute(module.attributes[TARGET]) if TARGET in module.attributes else None
+    names = {f.name for f in fields(Target)}
+    if not isinstance(found, dict) or set(found) != names:
+        got = "none" if found is None else str(module.attributes[TARGET])
+        raise RelaxError(f"expected a module with {TARGET}, which relax-set-target writes, got {got}", module.location)
+    return Target(**found)
