@@ -107,7 +107,7 @@ class Signature:
         symbols = dict.fromkeys(n for s in specs for d in s.shape if isinstance(d, Expr) for n in sorted(d.names))
         results = full_result_names(function)
         state = _state(function)
-        shapes = _result_shapes(function)
+        shapes = _result_shapes(function, set(symbols))
         outputs = [
             _spec(value, results[i], function, shapes.get(value), set(symbols))
             for i, value in enumerate(returned_values(function))
@@ -132,12 +132,14 @@ def _first_bytes(value: ir.DenseElementsAttr) -> bytes:
     return to_numpy(value).tobytes()
 
 
-def _result_shapes(function: func.FuncOp) -> dict[ir.Value, Shape]:
-    """What is returned, with what inference says of sizes that types leave open."""
+def _result_shapes(function: func.FuncOp, symbols: set[str]) -> dict[ir.Value, Shape]:
+    """What is returned, with what inference says of sizes that types leave open or give a name of their own."""
     values = [v for v in returned_values(function) if is_tensor(v)]
-    if not any(None in TensorInfo.of(v).shape for v in values):
+    dims = {d for v in values for d in TensorInfo.of(v).shape if not isinstance(d, int)}
+    if all(d is not None and d.names <= symbols for d in dims):
         return {v: _known(TensorInfo.of(v)) for v in values}
-    return known_sizes(function).shapes
+    sizes = known_sizes(function)
+    return {v: sizes.by_arguments(v) for v in values}
 
 
 def _known(info: TensorInfo) -> Shape:

@@ -13,18 +13,21 @@ result of a loop for example, has a name of its own, too, one that is open.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from ..bindings import func, ir
 from ..op import EffectOp
 from ..op_sizes import OpSizes, op_sizes
+from ..ops.builtin import MatchCast
 from ..size_relations import Relation
 from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import Dim, Expr, open_dim, substitute, symbol
 from ..traversal import Nested, run_nested
 
 __all__ = ["KnownSizes", "Needed", "Shape", "argument_shapes", "known_sizes"]
+
+_FUNCTION = "func.func"
 
 Shape = tuple[int | Expr, ...]
 
@@ -51,12 +54,15 @@ class KnownSizes:
         opened: where the size is found that a name stands for which no type has: a value, and its axis.
         needed: the relations that ops need, by their first result.
         ops: what the types around those ops say.
+        named: what symbols, and expressions, are that results are the first to name, outside of branches and loops.
     """
 
     shapes: dict[ir.Value, Shape] = field(default_factory=dict)
     opened: dict[str, tuple[ir.Value, int]] = field(default_factory=dict)
     needed: dict[ir.Value, list[Needed]] = field(default_factory=dict)
     ops: dict[ir.Value, OpSizes] = field(default_factory=dict)
+    named: dict[str, int | Expr] = field(default_factory=dict)
+    _given: frozenset[str] = frozenset()
 
     def of(self, op: EffectOp) -> tuple[OpSizes, list[Needed]]:
         """What the types around an op of the dialect say, and what it needs beside."""
@@ -67,6 +73,10 @@ class KnownSizes:
     def info(self, value: ir.Value) -> TensorInfo:
         """What a tensor's type says, with the sizes that it leaves open."""
         return TensorInfo.of(value).with_(shape=self.shapes[value])
+
+    def by_arguments(self, value: ir.Value) -> Shape:
+        """The dimensions of a tensor, without the symbols that results are the first to name."""
+        return tuple(self._resolved(d) for d in self.shapes[value])
 
     def block(self, block: ir.Block) -> Nested:
         """Goes through a block and what is inside of its ops."""
@@ -83,7 +93,7 @@ class KnownSizes:
 
     def _infer(self, op: EffectOp) -> None:
         sizes = op_sizes(op)
-        named = {
+        opened = {
             open_dim(i, axis).text: self.shapes[value][axis]
             for i, value in enumerate(op.operands)
             if value in self.shapes
@@ -91,16 +101,32 @@ class KnownSizes:
         }  # fmt: skip
 
         def size_of(dim: int | Expr) -> int | Expr:
-            found = substitute(dim, named)
-            return dim if found is None else found
+            return _replaced(dim, opened)
 
         for result, shape in zip(op.results, sizes.results, strict=True):
             if shape is not None:
-                self._name(result, [None if d is None else size_of(d) for d in shape])
+                known = [None if d is None else size_of(d) for d in shape]
+                self._name(result, known)
+                if op.operation.parent.name == _FUNCTION:
+                    self._define(result, self.shapes[op.x] if isinstance(op, MatchCast) else known)
         if len(op.results):
             needed = [Needed(r.with_sizes(size_of), r) for r in sizes.relations]
             self.needed[op.results[0]] = [n for n in needed if not n.relation.decided()]
             self.ops[op.results[0]] = sizes
+
+    def _define(self, result: ir.Value, known: Sequence[Dim]) -> None:
+        """Keeps what new dimensions in the type of a result are, where that is known, and the symbols in them."""
+        for written, size in zip(TensorInfo.of(result).shape, known, strict=True):
+            if not isinstance(written, Expr) or written.names <= self._given or size is None or size == written:
+                continue
+            value = self._resolved(size)
+            self.named.setdefault(written.text, value)
+            self.named |= _solved(written, value, {*self._given, *self.named})
+
+    def _resolved(self, dim: int | Expr) -> int | Expr:
+        if isinstance(dim, Expr) and dim.text in self.named:
+            return self.named[dim.text]
+        return _replaced(dim, self.named)
 
     def _pass_on(self, op: ir.Operation) -> None:
         """An op of another dialect. A cast keeps sizes; of the rest types say what there is to know."""
@@ -126,10 +152,26 @@ class KnownSizes:
         return name
 
 
+def _replaced(dim: int | Expr, values: dict[str, int | Expr]) -> int | Expr:
+    found = substitute(dim, values)
+    return dim if found is None else found
+
+
+def _solved(dim: Expr, size: int | Expr, known: Collection[str]) -> dict[str, int | Expr]:
+    """The one symbol of a dimension that is not known, if that is a multiple of it and something."""
+    unknown, terms = dim.names - set(known), dict(dim.terms)
+    constant = terms.pop((), 0)
+    if len(terms) != 1 or len(unknown) != 1 or set(terms) != {tuple(unknown)}:
+        return {}
+    ((monomial, factor),) = terms.items()
+    return {monomial[0]: (size - constant) // factor}
+
+
 def known_sizes(function: func.FuncOp) -> KnownSizes:
     """Asks every op of a verified function; linear in their number."""
-    found = KnownSizes()
-    found.shapes.update(argument_shapes(function))
+    arguments = argument_shapes(function)
+    given = (d.names for shape in arguments.values() for d in shape if isinstance(d, Expr))
+    found = KnownSizes(shapes=dict(arguments), _given=frozenset().union(*given))
     for argument, shape in found.shapes.items():
         written = TensorInfo.of(argument).shape
         found.opened.update({str(d): (argument, axis) for axis, d in enumerate(shape) if written[axis] is None})

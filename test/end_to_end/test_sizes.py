@@ -188,6 +188,21 @@ def test_a_symbol_that_results_are_the_first_to_name() -> None:
     assert compiled.startswith("'relax.abs' op expected result tensor<?xf32>, got tensor<mxf32>: expected dimension 0 of x")
 
 
+@pytest.mark.parametrize("given", ["tensor<4x3xf32>", 'tensor<?x3xf32, {sym = ["n"]}>', "tensor<?x3xf32>"])
+@pytest.mark.parametrize("named", ["k", "k * 2", "k + 1"])
+def test_results_of_sizes_that_a_cast_names_again(given: str, named: str) -> None:
+    """The inputs determine them, under another name."""
+    cast, twice = (f'tensor<?x3xf32, {{sym = ["{d}"]}}>' for d in (named, f"({named}) * 2"))
+    body = f"""
+      %0 = "relax.match_cast"(%x) : ({given}) -> {cast}
+      %1 = "relax.concat"(%0, %0) {{axis = 0 : i64}} : ({cast}, {cast}) -> {twice}
+      %2 = "relax.relu"(%0) : ({cast}) -> {cast}
+      return %2, %1 : {cast}, {twice}"""
+    module = function(body, f"%x: {given}", f"{cast}, {twice}")
+    found, want = rx.compile(module)(ones(4, 3)), rx.evaluate(module, "main", ones(4, 3))
+    assert [x.shape for x in found] == [x.shape for x in want] == [(4, 3), (8, 3)]
+
+
 def test_a_cast_of_types_is_checked() -> None:
     body = "%0 = tensor.cast %x : tensor<?xf32> to tensor<5xf32>\n"
     body += '%1 = "relax.abs"(%0) : (tensor<5xf32>) -> tensor<5xf32>\nreturn %1 : tensor<5xf32>'
