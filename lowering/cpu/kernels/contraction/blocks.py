@@ -23,7 +23,7 @@ from ..emit.linear_index import Size
 from ..emit.memory import Point
 from .match import Contraction
 from .microkernel import Microkernel
-from .operand_loads import Factors
+from .operand_loads import OperandLoads
 from .shares import Column, Following, Share, Steps
 from .tiles import Tiles
 
@@ -48,7 +48,7 @@ class Blocks:
 
     def __init__(self, contraction: Contraction, tiles: Tiles, microkernel: Microkernel):
         self.contraction, self.tiles, self.microkernel = contraction, tiles, microkernel
-        self.factors, self.results = microkernel.factors, microkernel.results
+        self.loads, self.epilogue = microkernel.loads, microkernel.epilogue
         self.emitter, self.memory = microkernel.emitter, microkernel.memory
         assert contraction.m is not None
         self.rows, self.columns = contraction.nest.extents[contraction.m], contraction.nest.extents[contraction.n]
@@ -61,18 +61,18 @@ class Blocks:
     @staticmethod
     def suit(contraction: Contraction, tiles: Tiles, microkernel: Microkernel) -> bool:
         """Whether k is long enough, there may be rows enough, and blocks of the right factor can be computed."""
-        factors = microkernel.factors
+        loads = microkernel.loads
         if contraction.m is None or contraction.shared or contraction.outer or not microkernel.takes_steps:
             return False
         k, rows = (contraction.nest.extents[d].static for d in (contraction.k, contraction.m))
-        if k is None or k <= _LONG or (rows is not None and rows <= Blocks.least(tiles, factors)):
+        if k is None or k <= _LONG or (rows is not None and rows <= Blocks.least(tiles, loads)):
             return False
-        return not factors.is_long() or factors.can_stage(_depth(k, factors))
+        return not loads.is_long() or loads.can_stage(_depth(k, loads))
 
     @staticmethod
-    def least(tiles: Tiles, factors: Factors) -> int:
+    def least(tiles: Tiles, loads: OperandLoads) -> int:
         """Of so many rows there are no blocks: each part of the right operand is read by a few tiles only."""
-        return (factors.tiles_before_staging() if factors.is_long() else 3) * tiles.rows
+        return (loads.tiles_before_staging() if loads.is_long() else 3) * tiles.rows
 
     def build(self, point: Point, work: Work) -> None:
         """The loop over units, those of a chunk one after the other: blocks of rows are not all of the same height."""
@@ -94,7 +94,7 @@ class Blocks:
     def _unit(self, point: Point, row: ir.Value, column: ir.Value) -> None:
         em, k = self.emitter, self.contraction.nest.extents[self.contraction.k].static
         assert k is not None
-        depth = _depth(k, self.factors)
+        depth = _depth(k, self.loads)
         unit = _Unit(self, point, row, column)
         unit.each_tile(unit.begin)
         whole = k // depth * depth
@@ -114,9 +114,9 @@ def _height(rows: int | None, tile: int) -> int:
     return -(-rows // (blocks * tile)) * tile
 
 
-def _depth(k: int, factors: Factors) -> int:
+def _depth(k: int, loads: OperandLoads) -> int:
     """Steps of k in a block; where groups share a scale, whole groups."""
-    every = 0 if factors.steady is None else factors.steady.every
+    every = 0 if loads.invariant is None else loads.invariant.group_size
     even = every if every % _EVEN == 0 and _EVEN < every <= _DEPTH else _EVEN
     return -(-k // (-(-k // _DEPTH) * even)) * even
 
@@ -125,7 +125,7 @@ class _Unit:
     """One block of rows and chunk of panels: its sums, in tiles as they are computed."""
 
     def __init__(self, blocks: Blocks, point: Point, row: ir.Value, column: ir.Value):
-        em, element = blocks.emitter, blocks.factors.element
+        em, element = blocks.emitter, blocks.loads.element
         self.blocks, self.emitter, self.point, self.row, self.column = blocks, em, point, row, column
         self.kind = em.vector(blocks.tiles.width, element)
         self.sums = em.scratch(blocks.height * blocks.width, element)
@@ -154,17 +154,17 @@ class _Unit:
         em.when(inside, lambda: (self._rows(tile, whole, blocks.tiles.columns(whole, rest), steps, last), ())[1])
 
     def _rows(self, tile: TileBody, n: ir.Value, columns: Sequence[Column], steps: Steps | None, last: ir.Value) -> None:
-        factors, following = self.blocks.factors, None if steps is None else self._following(n, steps, last)
-        done = self._stage(n, columns, steps) if steps is not None and factors.is_long() else 0
+        loads, following = self.blocks.loads, None if steps is None else self._following(n, steps, last)
+        done = self._stage(n, columns, steps) if steps is not None and loads.is_long() else 0
         self._tiles(tile, n, columns, following, done)
-        factors.unstage()
+        loads.unstage()
 
     def _stage(self, n: ir.Value, columns: Sequence[Column], steps: Steps) -> int | ir.Value:
         """Computes some steps of a panel, in the first tile where there is a whole one; the rows that this takes."""
         em, blocks, m, count = self.emitter, self.blocks, self.blocks.contraction.m, self._count()
         assert m is not None
         height = blocks.tiles.first_height(count if isinstance(count, int) else None)
-        scratch = blocks.factors.stage_scratch(steps)
+        scratch = blocks.loads.stage_scratch(steps)
 
         def first_tile() -> tuple[()]:
             places = self._places(n, columns, self.row, height)
@@ -174,7 +174,7 @@ class _Unit:
             return ()
 
         def alone() -> tuple[()]:
-            blocks.factors.stage(self.point, columns, steps, scratch=scratch)
+            blocks.loads.stage(self.point, columns, steps, scratch=scratch)
             return ()
 
         if not blocks.microkernel.stages_in_tiles:
@@ -245,16 +245,16 @@ class _Unit:
 
     def begin(self, rows: Sequence[Point], columns: Sequence[Column], _: Share, places: Sequence[ir.Value]) -> None:
         """Where sums start."""
-        points = [self.blocks.factors.column_point(row, column) for row in rows for column in columns]
+        points = [self.blocks.loads.column_point(row, column) for row in rows for column in columns]
         for point, place in zip(points, places, strict=True):
-            first = self.emitter.broadcast(self.blocks.results.initial(point), self.blocks.tiles.width)
+            first = self.emitter.broadcast(self.blocks.epilogue.initial(point), self.blocks.tiles.width)
             self._store([first], [place])
 
     def end(self, rows: Sequence[Point], columns: Sequence[Column], _: Share, places: Sequence[ir.Value]) -> None:
         """Writes the results: a pass over sums that are near costs less than code for the last block's tiles of their own."""
-        points = [self.blocks.factors.column_point(row, column) for row in rows for column in columns]
+        points = [self.blocks.loads.column_point(row, column) for row in rows for column in columns]
         for point, total in zip(points, self._loaded(places), strict=True):
-            self.blocks.results.store(total, point)
+            self.blocks.epilogue.store(total, point)
 
     def _loaded(self, places: Sequence[ir.Value]) -> list[ir.Value]:
         return [self.emitter.op("vector.load", [self.sums, place], self.kind) for place in places]

@@ -19,7 +19,7 @@ from ..emit.emitter import Emitter
 from ..emit.memory import Point
 from ..nest.nest import Operand
 from .match import Contraction, Factor
-from .operand_loads import Factors
+from .operand_loads import OperandLoads
 from .shares import Column, Share, Steps
 
 __all__ = ["DotSums"]
@@ -42,26 +42,26 @@ class DotSums:
     ``name`` is LLVM's name of the instruction.
     """
 
-    def __init__(self, contraction: Contraction, factors: Factors, emitter: Emitter, name: str):
-        self.contraction, self.factors, self.emitter, self.name = contraction, factors, emitter, name
+    def __init__(self, contraction: Contraction, loads: OperandLoads, emitter: Emitter, name: str):
+        self.contraction, self.loads, self.emitter, self.name = contraction, loads, emitter, name
         (self.left,), (self.right,) = contraction.left.operands, contraction.right.operands
         # Elements between two pairs of rows.
         self.stride = 2 * ir.MemRefType(self.right.value.type).shape[-2]
 
     @staticmethod
-    def of(contraction: Contraction, factors: Factors, emitter: Emitter, target: Target) -> DotSums | None:
+    def of(contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target) -> DotSums | None:
         """None where the target has no such instruction, or factors are not as it takes them."""
         name, k = target.bf16_dot, contraction.k
-        is_f32 = isinstance(factors.element, ir.F32Type)
+        is_f32 = isinstance(loads.element, ir.F32Type)
         if name is None or not is_f32 or contraction.outer or contraction.nest.extents[k].static is None:
             return None
         if not all(_is_bf16(f) for f in (contraction.left, contraction.right)):
             return None
         (left,), (right,) = contraction.left.operands, contraction.right.operands
         in_a_row = left.offset.factor(k).static == 1 and not any(k in f.inner.dims() for f in left.offset.floors())
-        if not in_a_row or not _in_pairs(contraction, right, factors.width * factors.vectors):
+        if not in_a_row or not _in_pairs(contraction, right, loads.width * loads.vectors):
             return None
-        return DotSums(contraction, factors, emitter, name)
+        return DotSums(contraction, loads, emitter, name)
 
     def accumulate(
         self,
@@ -76,21 +76,21 @@ class DotSums:
 
         ``copies`` is how many accumulators each sum has, so that additions overlap.
         """
-        em, memory, count, several = self.emitter, self.factors.memory, len(start), max(_UNROLLED, copies)
+        em, memory, count, several = self.emitter, self.loads.memory, len(start), max(_UNROLLED, copies)
         if len(rows) < _FETCHING_ROWS:
-            several = max(1, _PER_ITERATION // (4 * self.factors.width * len(columns)))
+            several = max(1, _PER_ITERATION // (4 * self.loads.width * len(columns)))
             copies = min(copies, several)
         k, zero, depth = self.contraction.k, em.number(0), steps.count.static
         assert depth is not None
         left = [memory.index(self.left.offset, row.at(k, zero)) for row in rows]
         n, first = self.contraction.n, rows[0].at(k, zero)
-        right = [memory.index(self.right.offset, first.at(n, column, self.factors.width)) for column, _ in columns]
+        right = [memory.index(self.right.offset, first.at(n, column, self.loads.width)) for column, _ in columns]
 
         def step(pair: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             result = list(sums)
             if share.of:
                 begin = em.mul(pair, em.number(2))
-                self.factors.fetch_next(rows[0], columns[0][0], steps, begin, 2 * several, share)
+                self.loads.fetch_next(rows[0], columns[0][0], steps, begin, 2 * several, share)
             for i in range(several):
                 own = slice(i % copies * count, (i % copies + 1) * count)
                 at = em.add(pair, em.number(i)) if i else pair
@@ -127,8 +127,8 @@ class DotSums:
             at = em.add(base, offset)
             if fetch:
                 em.prefetch(buffer.flat, em.add(at, em.number(_AHEAD)))
-            found = em.op("vector.load", [buffer.flat, at], em.vector(2 * self.factors.width, buffer.stored))
-            result.append(em.op("vector.bitcast", [found], em.vector(2 * self.factors.width, buffer.element)))
+            found = em.op("vector.load", [buffer.flat, at], em.vector(2 * self.loads.width, buffer.stored))
+            result.append(em.op("vector.bitcast", [found], em.vector(2 * self.loads.width, buffer.element)))
         return result
 
     def _pair(self, base: ir.Value, pair: ir.Value) -> ir.Value:
@@ -149,7 +149,7 @@ class DotSums:
         return self._spread(em.op("arith.extui", [em.op("memref.load", [buffer.flat, at], buffer.stored)], em.i32))
 
     def _spread(self, bits: ir.Value) -> ir.Value:
-        em, width = self.emitter, self.factors.width
+        em, width = self.emitter, self.loads.width
         assert self.left.buffer is not None
         return em.op("vector.bitcast", [em.broadcast(bits, width)], em.vector(2 * width, self.left.buffer.element))
 

@@ -12,13 +12,13 @@ from ..nest.nest import Nest
 from ..nest.vector_plan import element_bits
 from .match import Contraction, Group, plain_dims
 
-__all__ = ["Results"]
+__all__ = ["Epilogue"]
 
 # What one fetch brings, in bytes.
 _LINE = 64
 
 
-class Results:
+class Epilogue:
     """Builds first and last values of the sums of one contraction, vector by vector."""
 
     def __init__(self, contraction: Contraction, epilogue: Nest | None, group: Group, emitter: Emitter, memory: Memory):

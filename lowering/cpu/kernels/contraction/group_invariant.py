@@ -23,7 +23,7 @@ from ..emit.linear_index import Linear
 from ..nest.nest import Operand
 from .match import Factor
 
-__all__ = ["Steady", "find_steady"]
+__all__ = ["GroupInvariant", "find_group_invariant"]
 
 # The largest integer whose zero point is taken out of the sum.
 _FOUR_BITS = 15
@@ -34,61 +34,61 @@ NIBBLES = 8
 
 
 @dataclass(frozen=True)
-class Steady:
-    """A factor in two parts.
+class GroupInvariant:
+    """A factor in two parts: what is the same for all steps of a group, and what varies from step to step.
 
     Attributes:
-        every: steps of k that share the steady part; 0 for all.
-        operands, operations: the steady part.
-        rest: what else the factor takes.
-        moving: the part of the rest that each step adds a multiple of.
-        scale: a steady factor of the whole, None for 1.
-        converted: the conversion to a float that the moving value still needs, when a zero point was taken out of it.
-        zero: the steady zero point, an integer.
-        is_mixed: whether the moving part needs values of the steady one.
-        word: the word that the moving value is the four bits of, at four times the place of the step among eight.
+        group_size: steps of k in a group; 0 when all are one group.
+        operands, operations: the invariant part.
+        varying: the factor, computed from what varies and the invariant part.
+        step_value: of that, what the left factor is multiplied with in each step; the rest is applied to a group's sum.
+        scale: the invariant value that a group's sum is multiplied with, None for 1.
+        conversion: the conversion to a float that the step's value still needs, when a zero point was taken out of it.
+        zero_point: the invariant integer that was taken out, None for 0.
+        reads_invariant: whether the step's value is computed from the invariant part, too.
+        packed_word: the word of eight that the step's value is four bits of, at four times the place of the step in it.
     """
 
-    every: int
+    group_size: int
     operands: tuple[Operand, ...]
     operations: tuple[ir.Operation, ...]
-    rest: Factor
-    moving: Factor
+    varying: Factor
+    step_value: Factor
     scale: ir.Value | None = None
-    converted: ir.Operation | None = None
-    zero: ir.Value | None = None
-    is_mixed: bool = False
-    word: Factor | None = None
+    conversion: ir.Operation | None = None
+    zero_point: ir.Value | None = None
+    reads_invariant: bool = False
+    packed_word: Factor | None = None
 
 
-def find_steady(factor: Factor, k: int) -> Steady | None:
-    """The parts of a factor; None when none of what it reads is steady, or all is."""
+def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
+    """The parts of a factor; None when it reads nothing that is invariant, or nothing else."""
     periods = {o.argument: _period(o, k) for o in factor.operands}
     operands = tuple(o for o in factor.operands if periods[o.argument] is not None)
     if not operands or len(operands) == len(factor.operands):
         return None
-    operations = tuple(_steady_operations(factor.operations, [o.argument for o in factor.operands if o not in operands]))
-    moving = tuple(op for op in factor.operations if op not in operations)
-    rest = tuple(o for o in factor.operands if o not in operands)
+    varying = tuple(o for o in factor.operands if o not in operands)
+    operations = tuple(_invariant_operations(factor.operations, [o.argument for o in varying]))
+    others = tuple(op for op in factor.operations if op not in operations)
     known = {o.argument for o in operands} | {op.results[0] for op in operations}
-    every = gcd(*(periods[o.argument] or 0 for o in operands))
-    if every and every < _SHORTEST:
+    group_size = gcd(*(periods[o.argument] or 0 for o in operands))
+    if group_size and group_size < _SHORTEST:
         return None
     value, scale = _without_scale(factor.value, known)
-    value, converted, zero = _without_zero(value, known) if scale is not None else (value, None, None)
-    word = None if converted is None or every % NIBBLES else _word(value, k)
-    needed = _needed(moving, value)
-    return Steady(
-        every,
+    value, conversion, zero_point = _without_zero(value, known) if scale is not None else (value, None, None)
+    word = None if conversion is None or group_size % NIBBLES else _word(value, k)
+    needed = _needed(others, value)
+    return GroupInvariant(
+        group_size,
         operands,
         operations,
-        Factor(factor.value, rest, moving),
-        Factor(value, rest, needed),
-        scale,
-        converted,
-        zero,
-        any(v in known for op in needed for v in op.operands),
-        None if word is None else Factor(word, rest, _needed(moving, word)),
+        varying=Factor(factor.value, varying, others),
+        step_value=Factor(value, varying, needed),
+        scale=scale,
+        conversion=conversion,
+        zero_point=zero_point,
+        reads_invariant=any(v in known for op in needed for v in op.operands),
+        packed_word=None if word is None else Factor(word, varying, _needed(others, word)),
     )
 
 
@@ -106,8 +106,8 @@ def _period(operand: Operand, k: int) -> int | None:
     return found if not found or found >= _SHORTEST else None
 
 
-def _steady_operations(operations: Iterable[ir.Operation], moving: Sequence[ir.Value]) -> list[ir.Operation]:
-    found, changing = list[ir.Operation](), set(moving)
+def _invariant_operations(operations: Iterable[ir.Operation], varying: Sequence[ir.Value]) -> list[ir.Operation]:
+    found, changing = list[ir.Operation](), set(varying)
     for op in operations:
         if op.name.startswith("arith.") and changing.isdisjoint(op.operands):
             found.append(op)
@@ -117,17 +117,17 @@ def _steady_operations(operations: Iterable[ir.Operation], moving: Sequence[ir.V
 
 
 def _without_scale(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.Value | None]:
-    """The moving one of two factors, and the steady one."""
+    """The varying one of two factors, and the invariant one; None where no factor is invariant."""
     op = _made_by(value, "arith.mulf")
     if op is None:
         return value, None
     sides = [v for v in op.operands if v not in known]
-    steady = [v for v in op.operands if v in known]
-    return (sides[0], steady[0]) if len(sides) == 1 else (value, None)
+    invariant = [v for v in op.operands if v in known]
+    return (sides[0], invariant[0]) if len(sides) == 1 else (value, None)
 
 
 def _without_zero(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.Operation | None, ir.Value | None]:
-    """The integer that a steady one is subtracted from before the conversion, the conversion, and the steady one, if any."""
+    """The integer that is converted, without the zero point that is taken from it; the conversion; the zero point, if any."""
     conversion = _made_by(value, "arith.sitofp")
     if conversion is None:
         return value, None, None

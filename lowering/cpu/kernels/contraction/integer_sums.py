@@ -22,7 +22,7 @@ from ..emit.emitter import Emitter
 from ..emit.memory import Point
 from ..nest.nest import Operand
 from .match import Contraction, Factor
-from .operand_loads import Factors
+from .operand_loads import OperandLoads
 from .shares import Column
 
 __all__ = ["IntegerSums"]
@@ -70,25 +70,25 @@ class IntegerSums:
     ``rows`` is how many integers of a column are neighbours, ``every`` how many steps of k have one scale.
     """
 
-    def __init__(self, contraction: Contraction, factors: Factors, emitter: Emitter, target: Target, roles: _Roles):
-        self.contraction, self.factors, self.emitter, self.roles = contraction, factors, emitter, roles
+    def __init__(self, contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target, roles: _Roles):
+        self.contraction, self.loads, self.emitter, self.roles = contraction, loads, emitter, roles
         self.rows, self.every = _marked(contraction) or (0, 0)
-        self.width = factors.width
+        self.width = loads.width
         self.name = _instruction(target, self.rows, self.width, roles)
         # Steps of k that are read at once, and elements between two of these.
         self.unit = _NIBBLES if roles.is_word else self.rows
         self.stride = roles.panel * (1 if roles.is_word else self.rows)
 
     @staticmethod
-    def of(contraction: Contraction, factors: Factors, emitter: Emitter, target: Target) -> IntegerSums | None:
+    def of(contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target) -> IntegerSums | None:
         """None for other contractions, where a single column made rows the columns, and where vectors would leave panels."""
         roles = None if _marked(contraction) is None else _roles(contraction)
-        if roles is None or roles.panel % factors.width:
+        if roles is None or roles.panel % loads.width:
             return None
         columns = contraction.nest.extents[contraction.n].static
-        if columns is None and roles.panel % (factors.width * factors.vectors):  # the last tile has all of its vectors
+        if columns is None and roles.panel % (loads.width * loads.vectors):  # the last tile has all of its vectors
             return None
-        return IntegerSums(contraction, factors, emitter, target, roles)
+        return IntegerSums(contraction, loads, emitter, target, roles)
 
     @staticmethod
     def lanes(contraction: Contraction, most: int) -> int:
@@ -114,12 +114,12 @@ class IntegerSums:
         """Adds the products of the steps that have one scale."""
         em, k = self.emitter, self.contraction.k
         here = [row.at(k, first, self.every) for row in rows]
-        places = [self.factors.column_point(here[0], column) for column in columns]
-        zeros = [None if self.roles.zero is None else self.factors.value(self.roles.zero, place) for place in places]
+        places = [self.loads.column_point(here[0], column) for column in columns]
+        zeros = [None if self.roles.zero is None else self.loads.value(self.roles.zero, place) for place in places]
         starts = [self._begin(row, zero) for row in here for zero in zeros]
         sums = self._exact(here, columns, starts, copies)
-        scales = [em.broadcast(self.factors.value(self.roles.scale, place), self.width) for place in places]
-        steps = [em.broadcast(self.factors.value(self.roles.x_scale, row), self.width) for row in here]
+        scales = [em.broadcast(self.loads.value(self.roles.scale, place), self.width) for place in places]
+        steps = [em.broadcast(self.loads.value(self.roles.x_scale, row), self.width) for row in here]
         both = [em.op("arith.mulf", [x, w], x.type) for x in steps for w in scales]
         return [
             em.op("vector.fma", [em.op("arith.sitofp", [exact], total.type), scale, total], total.type)
@@ -132,7 +132,7 @@ class IntegerSums:
         kind = em.vector(self.width, em.i32)
         if zero is None or x_sum is None or x_sum.buffer is None:
             return em.constant(0, kind)
-        total = self.factors.memory.load(x_sum.buffer, x_sum.offset, row)
+        total = self.loads.memory.load(x_sum.buffer, x_sum.offset, row)
         if not self.roles.is_less:
             total = em.sub(em.constant(0, em.i32), total)
         if isinstance(zero.type, ir.VectorType):
@@ -142,7 +142,7 @@ class IntegerSums:
     def _exact(
         self, rows: Sequence[Point], columns: Sequence[Column], starts: Sequence[ir.Value], copies: int
     ) -> list[ir.Value]:
-        em, memory, count = self.emitter, self.factors.memory, len(starts)
+        em, memory, count = self.emitter, self.loads.memory, len(starts)
         left = [memory.index(self.roles.x.offset, row) for row in rows]
         right = [memory.index(self.roles.weight.offset, rows[0].at(self.contraction.n, c, self.width)) for c, _ in columns]
         fetches = len(rows) >= _FETCHING_ROWS

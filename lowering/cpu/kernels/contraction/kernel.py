@@ -34,11 +34,11 @@ from ..nest.nest import Nest, read_nest
 from ..nest.vector_plan import element_bits
 from .blocks import Blocks
 from .dot_sums import DotSums
-from .epilogue import Results
+from .epilogue import Epilogue
 from .integer_sums import IntegerSums
 from .match import Contraction, Group, match_contraction
 from .microkernel import Microkernel
-from .operand_loads import Factors
+from .operand_loads import OperandLoads
 from .shares import Column, Share
 from .tiles import Tiles
 
@@ -95,11 +95,11 @@ class Kernel:
         rows = max(1, rows * 32 // max(32, element_bits(element)))  # f64 takes two registers
         width = IntegerSums.lanes(contraction, target.lanes())
         self.tiles = Tiles(emitter, rows, width, max(1, columns // target.lanes()))
-        self.factors = Factors(contraction, emitter, memory, self.tiles.width, self.tiles.vectors, target.vector_registers)
-        results = Results(contraction, epilogue, group, emitter, memory)
-        dots = DotSums.of(contraction, self.factors, emitter, target)
-        integers = IntegerSums.of(contraction, self.factors, emitter, target)
-        self.microkernel = Microkernel(contraction, self.factors, results, emitter, dots, integers)
+        self.loads = OperandLoads(contraction, emitter, memory, self.tiles.width, self.tiles.vectors, target.vector_registers)
+        outputs = Epilogue(contraction, epilogue, group, emitter, memory)
+        dots = DotSums.of(contraction, self.loads, emitter, target)
+        integers = IntegerSums.of(contraction, self.loads, emitter, target)
+        self.microkernel = Microkernel(contraction, self.loads, outputs, emitter, dots, integers)
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))
@@ -138,18 +138,18 @@ class Kernel:
         rows = Size.of(1) if m is None else self.extents[m]
         if rows.static is not None:
             is_tile = rows.static <= self.tiles.rows and not self.contraction.shared
-            self.factors.prepare_left(self._rows(point, rows.static) if is_tile else [])
+            self.loads.prepare_left(self._rows(point, rows.static) if is_tile else [])
             self._panels(point, self._streamed(point, rows.static))
-            self.factors.forget_left()
+            self.loads.forget_left()
             return
         if not self._streams(1):
             self._panels(point)
             return
 
         def single() -> tuple[()]:
-            self.factors.prepare_left(self._rows(point, 1))
+            self.loads.prepare_left(self._rows(point, 1))
             done = self._streamed(point, 1)
-            self.factors.forget_left()
+            self.loads.forget_left()
             self._panels(point, done)
             return ()
 
@@ -165,7 +165,7 @@ class Kernel:
     def _streams(self, rows: int) -> int:
         """How many panels a tile of few rows takes at once: memory gives more to several streams. 0 where it takes one."""
         columns, several = self.extents[self.contraction.n].static, self.microkernel.panels_at_once(rows, self.tiles.vectors)
-        if self.contraction.shared or columns is None or self.microkernel.dots is not None or not self.factors.is_packed():
+        if self.contraction.shared or columns is None or self.microkernel.dots is not None or not self.loads.is_packed():
             return 0
         return several if several > 1 and columns >= _SHARED_AT_LEAST * several * self.tiles.panel else 0
 
@@ -192,7 +192,7 @@ class Kernel:
         if self.extents[m].static is not None:
             blocks.build(point, self._work())
             return
-        count, least = self.memory.size(self.extents[m]), em.number(Blocks.least(self.tiles, self.factors))
+        count, least = self.memory.size(self.extents[m]), em.number(Blocks.least(self.tiles, self.loads))
         em.when(em.compare("ugt", count, least), lambda: (blocks.build(point, self._work()), ())[1])
         em.when(em.compare("ule", count, least), lambda: (self._columns(point), ())[1])
 
@@ -220,13 +220,13 @@ class Kernel:
     def _staged(self, point: Point, columns: Sequence[Column], tiles: Callable[[], None]) -> None:
         """The tiles of a panel; where many rows read a factor that takes long to compute, it is computed first, once."""
         depth = self.extents[self.contraction.k].static
-        computes = self.factors.is_long() and self.microkernel.integers is None
-        if depth is None or not computes or not self.factors.can_stage(depth):
+        computes = self.loads.is_long() and self.microkernel.integers is None
+        if depth is None or not computes or not self.loads.can_stage(depth):
             tiles()
             return
         em, dims = self.emitter, [*self.contraction.shared, *([] if self.contraction.m is None else [self.contraction.m])]
         rows = reduce(mul, (self.extents[d] for d in dims), Size.of(1))
-        few = self.factors.tiles_before_staging() * self.tiles.rows
+        few = self.loads.tiles_before_staging() * self.tiles.rows
         if rows.static is not None:
             self._stage(point, columns, tiles) if rows.static > few else tiles()
             return
@@ -236,13 +236,13 @@ class Kernel:
 
     def _stage(self, point: Point, columns: Sequence[Column], tiles: Callable[[], None]) -> None:
         if self.contraction.m is None or self.contraction.shared or not self.microkernel.stages_in_tiles:
-            self.factors.stage(point, columns)
+            self.loads.stage(point, columns)
             tiles()
         else:
             height = self.tiles.first_height(self.extents[self.contraction.m].static)
             self.microkernel.tile(self._rows(point, height), columns, Share(self.emitter.number(0), 0), is_staging=True)
             self._all_rows(point, columns, height)
-        self.factors.unstage()
+        self.loads.unstage()
 
     def _all_rows(self, point: Point, columns: Sequence[Column], begin: int = 0) -> None:
         """The rows from the first or a later one on, in tiles."""

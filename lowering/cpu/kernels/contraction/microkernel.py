@@ -9,11 +9,11 @@ from .....dialect.bindings import ir
 from ..emit.emitter import Emitter
 from ..emit.memory import Point
 from .dot_sums import DotSums
-from .epilogue import Results
+from .epilogue import Epilogue
 from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
 from .match import Contraction
-from .operand_loads import Factors
+from .operand_loads import OperandLoads
 from .shares import Column, Share, Steps
 
 __all__ = ["Microkernel"]
@@ -41,41 +41,41 @@ class Microkernel:
     def __init__(
         self,
         contraction: Contraction,
-        factors: Factors,
-        results: Results,
+        loads: OperandLoads,
+        epilogue: Epilogue,
         emitter: Emitter,
         dots: DotSums | None = None,
         integers: IntegerSums | None = None,
     ):
-        self.contraction, self.factors, self.results, self.emitter = contraction, factors, results, emitter
+        self.contraction, self.loads, self.epilogue, self.emitter = contraction, loads, epilogue, emitter
         self.dots, self.integers = dots, integers
-        self.extents, self.memory = contraction.nest.extents, factors.memory
+        self.extents, self.memory = contraction.nest.extents, loads.memory
 
     def panels_at_once(self, rows: int, vectors: int) -> int:
         """Panels of so many vectors that fill the accumulators with so few rows; one where its steps of k are long."""
-        if self.factors.is_wide():
+        if self.loads.is_wide():
             return 1
-        return self.factors.vectors_at_once(_IN_FLIGHT // rows) // vectors
+        return self.loads.vectors_at_once(_IN_FLIGHT // rows) // vectors
 
     @property
     def takes_steps(self) -> bool:
         """Whether :meth:`sums` may be given some steps of k only; those of a factor that takes long are staged."""
-        return self.integers is None and (self.dots is not None or self.factors.is_long() or not self.factors.has_groups)
+        return self.integers is None and (self.dots is not None or self.loads.is_long() or not self.loads.has_groups)
 
     @property
     def stages_in_tiles(self) -> bool:
         """Whether the first tile of a panel can compute the right factor for the others, with :meth:`staging_sums`."""
-        return self.dots is None and isinstance(self.factors.element, ir.FloatType)
+        return self.dots is None and isinstance(self.loads.element, ir.FloatType)
 
     def tile(self, rows: Sequence[Point], columns: Sequence[Column], share: Share, is_staging: bool = False) -> None:
         """Accumulates in registers, then stores, through the epilogue if there is one."""
-        points = [self.factors.column_point(row, column) for row in rows for column in columns]
-        start = [self.results.initial(point) for point in points]
+        points = [self.loads.column_point(row, column) for row in rows for column in columns]
+        start = [self.epilogue.initial(point) for point in points]
         if len(rows) > 1:
-            self.results.fetch(points, len(columns))
+            self.epilogue.fetch(points, len(columns))
         totals = self.staging_sums(rows, columns, start) if is_staging else self.sums(rows, columns, share, start)
         for point, total in zip(points, totals, strict=True):
-            self.results.store(total, point)
+            self.epilogue.store(total, point)
 
     def staging_sums(
         self,
@@ -90,8 +90,8 @@ class Microkernel:
         Multiply-adds hide what computes it. 32 rows of 896 x 4864 on Zen 5, in times of f32, when the panel is computed first
         and so: int4 1.21 and 1.06, int8 per channel 1.38 and 1.05; 16 rows of int4 1.33 and 1.09.
         """
-        vectors = [self.emitter.broadcast(value, self.factors.width) for value in start]
-        return self.factors.stage(rows[0], columns, steps, rows, vectors, scratch)
+        vectors = [self.emitter.broadcast(value, self.loads.width) for value in start]
+        return self.loads.stage(rows[0], columns, steps, rows, vectors, scratch)
 
     def sums(
         self,
@@ -108,11 +108,11 @@ class Microkernel:
             return self.integers.accumulate(rows, columns, start, copies)
         if self.dots is not None:
             return self.dots.accumulate(rows, columns, share, start, copies, steps)
-        if self.factors.has_groups:
-            copies = max(1, self.factors.vectors_at_once(_IN_FLIGHT) // len(start))
-            fetches = self.factors.fetches(len(rows))
-            return GroupedSums(self.contraction, self.factors, self.emitter, copies, fetches).accumulate(rows, columns, start)
-        zero, in_pairs = self.emitter.constant(0, start[0].type), self.factors.takes_pairs(columns)
+        if self.loads.has_groups:
+            copies = max(1, self.loads.vectors_at_once(_IN_FLIGHT) // len(start))
+            fetches = self.loads.fetches(len(rows))
+            return GroupedSums(self.contraction, self.loads, self.emitter, copies, fetches).accumulate(rows, columns, start)
+        zero, in_pairs = self.emitter.constant(0, start[0].type), self.loads.takes_pairs(columns)
         start = self.emitter.separated(start) if in_pairs else start
         carried = [*start, *[zero] * (count * (copies - 1))]
         carried = self._outer(self.contraction.outer, _Tile(rows, columns, share, copies, steps), carried)
@@ -156,19 +156,19 @@ class Microkernel:
 
     def _fetch(self, tile: _Tile, k: ir.Value, steps: int) -> None:
         """Asks for what will be read of a packed right operand."""
-        factors, row = self.factors, tile.rows[0]
+        loads, row = self.loads, tile.rows[0]
         if tile.share.of:
-            factors.fetch_next(row, tile.columns[0][0], tile.steps, k, steps, tile.share)
-        elif factors.fetches(len(tile.rows)):
+            loads.fetch_next(row, tile.columns[0][0], tile.steps, k, steps, tile.share)
+        elif loads.fetches(len(tile.rows)):
             for i in range(steps):
-                factors.fetch(row, tile.columns, self.emitter.add(k, self.emitter.number(i)), i)
+                loads.fetch(row, tile.columns, self.emitter.add(k, self.emitter.number(i)), i)
 
     def _multiply_add(self, tile: _Tile, k: ir.Value, accumulators: Sequence[ir.Value]) -> list[ir.Value]:
         """One step of k on the whole tile."""
         k_dim, result = self.contraction.k, list[ir.Value]()
-        right = self.factors.right(tile.rows[0].at(k_dim, k), tile.columns)
+        right = self.loads.right(tile.rows[0].at(k_dim, k), tile.columns)
         for i, row in enumerate(tile.rows):
-            left = self.factors.left(row.at(k_dim, k))
+            left = self.loads.left(row.at(k_dim, k))
             for j, vector in enumerate(right):
                 result.append(self._fma(left, vector, accumulators[i * len(tile.columns) + j]))
         return result

@@ -16,19 +16,19 @@ from ..emit.memory import Lanes, Memory, Point
 from ..emit.scalar_body import Body, Environment
 from ..nest.nest import Operand
 from ..nest.vector_plan import element_bits
-from .group_invariant import NIBBLES, find_steady
+from .group_invariant import NIBBLES, find_group_invariant
 from .match import Contraction, Factor
 from .shares import Column, Following, Share, Steps
 
-__all__ = ["Factors"]
+__all__ = ["OperandLoads"]
 
 # A factor of that many operations is computed once per panel, when rows fill more than a tile. 64 rows of 4096 x 4096 on Zen 3,
 # in times of f32: int4 with zero points 1.7 when each of 11 tiles computes it and 1.0 so, int8 per channel (2 operations) 1.1
 # and 1.0; a cast, which is one operation, takes 0.9.
 _LONG_FACTOR = 2
-# With a moving part of so few operations, so many tiles compute it themselves: 8 rows of 4096 x 4096 of int8 on Zen 3 take
+# With a step of so few operations, so many tiles compute it themselves: 8 rows of 4096 x 4096 of int8 on Zen 3 take
 # 0.75 of the time.
-_SHORT_MOVING, _SHORT_TILES = 3, 3
+_SHORT_STEP, _SHORT_TILES = 3, 3
 # What is on the stack then, at most: a panel of 16 columns and 4096 rows of f32, half of a level-2 cache.
 _STAGED_BYTES = 1 << 18
 # How far ahead of a step of k the right operand is fetched, in bytes, to which cache (2: level 2), and what a fetch brings. Of
@@ -46,7 +46,7 @@ _EXPONENT_23 = (127 + 23) << 23
 _UNROLLED = 8
 
 
-class Factors:
+class OperandLoads:
     """Builds both factors of one contraction, for tiles of ``vectors`` vectors of ``width`` lanes, with that many registers."""
 
     def __init__(self, contraction: Contraction, emitter: Emitter, memory: Memory, width: int, vectors: int, registers: int):
@@ -58,7 +58,7 @@ class Factors:
         splits = (
             not contraction.outer and nest.extents[contraction.k].static is not None and isinstance(self.element, ir.FloatType)
         )
-        self.steady = find_steady(contraction.right, contraction.k) if splits else None
+        self.invariant = find_group_invariant(contraction.right, contraction.k) if splits else None
         #: Per row: its left factors, and their sums per group.
         self.prepared: list[tuple[ir.Value, ir.Value]] = []
         self.scratch: ir.Value | None = None
@@ -165,7 +165,7 @@ class Factors:
 
     def vectors_at_once(self, most: int) -> int:
         """How many vectors a tile may take of as many accumulators: half, when few registers hold words or zero points, too."""
-        holds = self.steady is not None and (self.steady.word is not None or self.steady.is_mixed)
+        holds = self.invariant is not None and (self.invariant.packed_word is not None or self.invariant.reads_invariant)
         return most // 2 if holds and self.registers < _MANY_REGISTERS else most
 
     def is_packed(self) -> bool:
@@ -180,7 +180,7 @@ class Factors:
             found.append(1)
         return found[0] if len(found) == 1 and found[0] <= _UNROLLED else 0
 
-    # -- a right factor of which a part is steady --------------------------------------------------------------------
+    # -- a right factor with an invariant part --------------------------------------------------------------------
 
     def steps(
         self,
@@ -216,27 +216,28 @@ class Factors:
     @property
     def has_groups(self) -> bool:
         """Whether sums are to be taken per group of steps, or of all, that share a part of the right factor."""
-        return self.steady is not None and not self.is_staged
+        return self.invariant is not None and not self.is_staged
 
     @property
     def takes_zero_out(self) -> bool:
         """Whether :meth:`scaled` needs the sum of the left factors."""
-        return self.steady is not None and self.steady.zero is not None
+        return self.invariant is not None and self.invariant.zero_point is not None
 
-    def steady_parts(self, point: Point, columns: Sequence[Column]) -> list[Environment]:
+    def invariant_values(self, point: Point, columns: Sequence[Column]) -> list[Environment]:
         """What stays the same from the point on, of each column."""
-        if self.steady is None:
+        if self.invariant is None:
             return [{} for _ in columns]
-        return [self._environment(self.steady.operands, self.steady.operations, self.column_point(point, c)) for c in columns]
+        operands, operations = self.invariant.operands, self.invariant.operations
+        return [self._environment(operands, operations, self.column_point(point, c)) for c in columns]
 
-    def moving(self, point: Point, step: int, column: Column, part: Environment) -> ir.Value:
-        """The rest of a column, ``step`` steps of k behind the point: what :meth:`scaled` makes the factor of, once summed."""
-        assert self.steady is not None
+    def step_value(self, point: Point, step: int, column: Column, part: Environment) -> ir.Value:
+        """What a column multiplies ``step`` steps of k behind the point; :meth:`scaled` applies the rest to sums."""
+        assert self.invariant is not None
         place = self.column_point(point, column)
-        if self.prepared and self.steady.word is not None:
-            return self._converted(self._masked(self._factor(self.steady.word, place, step, part), step % NIBBLES))
-        value = self._factor(self.steady.moving, place, step, part)
-        return value if self.steady.converted is None else self._converted(value)
+        if self.prepared and self.invariant.packed_word is not None:
+            return self._converted(self._masked(self._factor(self.invariant.packed_word, place, step, part), step % NIBBLES))
+        value = self._factor(self.invariant.step_value, place, step, part)
+        return value if self.invariant.conversion is None else self._converted(value)
 
     def _masked(self, words: ir.Value, place: int) -> ir.Value:
         """One integer of each word, where it is; the last one shifted, which would be negative."""
@@ -245,31 +246,31 @@ class Factors:
             return em.op("arith.shrui", [words, em.constant(4 * place, words.type)], words.type)
         return em.op("arith.andi", [words, em.constant(15 << 4 * place, words.type)], words.type)
 
-    def scaled(self, total: ir.Value, moving: ir.Value, part: Environment, left: ir.Value | None) -> ir.Value:
-        """Adds the sum of the products with :meth:`moving` to a total; ``left`` is the left factors' sum, if it matters."""
-        assert self.steady is not None
-        em, steady = self.emitter, self.steady
-        if steady.zero is not None and left is not None:
-            zero = self._converted(em.broadcast(self._steady_value(steady.zero, part), self.width))
-            negative = em.op("arith.negf", [em.broadcast(left, self.width)], moving.type)
-            moving = em.op("vector.fma", [negative, zero, moving], moving.type)
-        if steady.scale is None:
-            return em.op("arith.addf", [total, moving], total.type)
-        scale = em.broadcast(self._steady_value(steady.scale, part), self.width)
-        return em.op("vector.fma", [moving, scale, total], total.type)
+    def scaled(self, total: ir.Value, partial: ir.Value, part: Environment, left: ir.Value | None) -> ir.Value:
+        """Adds the sum of a group to a total; ``left`` is the left factors' sum, if it matters."""
+        assert self.invariant is not None
+        em, invariant = self.emitter, self.invariant
+        if invariant.zero_point is not None and left is not None:
+            zero = self._converted(em.broadcast(self._invariant_value(invariant.zero_point, part), self.width))
+            negative = em.op("arith.negf", [em.broadcast(left, self.width)], partial.type)
+            partial = em.op("vector.fma", [negative, zero, partial], partial.type)
+        if invariant.scale is None:
+            return em.op("arith.addf", [total, partial], total.type)
+        scale = em.broadcast(self._invariant_value(invariant.scale, part), self.width)
+        return em.op("vector.fma", [partial, scale, total], total.type)
 
     def prepare_left(self, rows: Sequence[Point]) -> None:
-        """For all columns: the left factors as :meth:`moving` needs them to mask words only, and sums of them per group."""
-        depth, steady, em = self.contraction.nest.extents[self.contraction.k].static, self.steady, self.emitter
-        if depth is None or steady is None or steady.word is None or self.element != em.f32:
+        """For all columns: the left factors as :meth:`step_value` needs them to mask words only, and sums of them per group."""
+        depth, invariant, em = self.contraction.nest.extents[self.contraction.k].static, self.invariant, self.emitter
+        if depth is None or invariant is None or invariant.packed_word is None or self.element != em.f32:
             return
         if len(rows) * depth * 4 > _STAGED_BYTES:
             return
-        every = steady.every or depth
+        every = invariant.group_size or depth
         self.prepared = [(em.scratch(depth, self.element), em.scratch(depth // every, self.element)) for _ in rows]
         for row, (scaled, sums) in zip(rows, self.prepared, strict=True):
             self._prepare_row(row, depth, scaled)
-            if steady.zero is not None:
+            if invariant.zero_point is not None:
                 self._prepare_sums(row, depth, every, sums)
 
     def _prepare_row(self, row: Point, depth: int, scaled: ir.Value) -> None:
@@ -333,13 +334,13 @@ class Factors:
             result = em.op("arith.addf", [result, one], self.element)
         return result
 
-    def _steady_value(self, value: ir.Value, part: Environment) -> ir.Value:
+    def _invariant_value(self, value: ir.Value, part: Environment) -> ir.Value:
         return self.body.value(self.body.item(value, part), Point())
 
     def _converted(self, integer: ir.Value) -> ir.Value:
-        assert self.steady is not None
-        assert self.steady.converted is not None
-        return self.emitter.clone(self.steady.converted, [integer], self.emitter.vector(self.width, self.element))
+        assert self.invariant is not None
+        assert self.invariant.conversion is not None
+        return self.emitter.clone(self.invariant.conversion, [integer], self.emitter.vector(self.width, self.element))
 
     # -- a right factor that takes long ------------------------------------------------------------------------------
 
@@ -351,9 +352,9 @@ class Factors:
 
     def tiles_before_staging(self) -> int:
         """How many tiles compute the right factor each for itself."""
-        steady = self.steady
-        short = steady is not None and steady.word is None and len(steady.moving.operations) <= _SHORT_MOVING
-        return _SHORT_TILES if short else 1
+        invariant = self.invariant
+        short = invariant is not None and invariant.packed_word is None
+        return _SHORT_TILES if short and len(invariant.step_value.operations) <= _SHORT_STEP else 1
 
     def stage(
         self,
@@ -373,13 +374,13 @@ class Factors:
         depth = steps.count.static
         assert depth is not None
         scratch = scratch or self.stage_scratch(steps)
-        every = depth if self.steady is None or not self.steady.every else min(depth, self.steady.every)
-        moving = self.contraction.right if self.steady is None else self.steady.rest
+        every = depth if self.invariant is None or not self.invariant.group_size else min(depth, self.invariant.group_size)
+        varying = self.contraction.right if self.invariant is None else self.invariant.varying
         self.scratch, self.staged_from = scratch, steps.first
         fetches = bool(rows) and self.fetches(len(rows))
 
         def group(first: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
-            parts = self.steady_parts(point.at(k_dim, first, every), columns)
+            parts = self.invariant_values(point.at(k_dim, first, every), columns)
 
             def step(place: Point, number: int, totals: list[ir.Value]) -> list[ir.Value]:
                 at = em.add(place.variables[k_dim], em.number(number))
@@ -387,7 +388,7 @@ class Factors:
                     self.fetch(point, columns, at, number)
                 right: list[ir.Value] = []
                 for j, (column, part) in enumerate(zip(columns, parts, strict=True)):
-                    right.append(self._widened(moving, self.column_point(place, column), number, part))
+                    right.append(self._widened(varying, self.column_point(place, column), number, part))
                     em.effect("vector.store", [right[-1], scratch, self._scratch_index(at, j)])
                 left = [self.left(row.at(k_dim, at)) for row in rows]
                 products = [(x, y) for x in left for y in right]
@@ -405,26 +406,28 @@ class Factors:
         assert steps.count.static is not None
         return self.emitter.scratch(steps.count.static * self.width * self.vectors, self.element)
 
-    def _widened(self, moving: Factor, place: Point, step: int, part: Environment) -> ir.Value:
+    def _widened(self, varying: Factor, place: Point, step: int, part: Environment) -> ir.Value:
         """The right factor. An integer q of four bits becomes the last bits of 2 ** 23 + q, a conversion less, and as exact.
 
         32 rows of 896 x 4864 of int4 take 0.94 of the time on Zen 5.
         """
-        em, steady = self.emitter, self.steady
-        if steady is None or steady.word is None or steady.scale is None or steady.zero is None or self.element != em.f32:
-            return self._factor(moving, place, step, part)
-        kind, nibble = em.vector(self.width, self.element), self._factor(steady.moving, place, step, part)
+        em, invariant = self.emitter, self.invariant
+        if invariant is None or invariant.packed_word is None or self.element != em.f32:
+            return self._factor(varying, place, step, part)
+        if invariant.scale is None or invariant.zero_point is None:
+            return self._factor(varying, place, step, part)
+        kind, nibble = em.vector(self.width, self.element), self._factor(invariant.step_value, place, step, part)
         if nibble.type != em.vector(self.width, em.i32):  # of a wide zero point
-            return self._factor(moving, place, step, part)
+            return self._factor(varying, place, step, part)
         bits = em.op("arith.ori", [nibble, em.constant(_EXPONENT_23, nibble.type)], nibble.type)
-        zero = self._converted(em.broadcast(self._steady_value(steady.zero, part), self.width))
+        zero = self._converted(em.broadcast(self._invariant_value(invariant.zero_point, part), self.width))
         zero = em.op("arith.addf", [zero, em.constant(2.0**23, kind)], kind)
         distance = em.op("arith.subf", [em.op("arith.bitcast", [bits], kind), zero], kind)
-        return em.op("arith.mulf", [distance, em.broadcast(self._steady_value(steady.scale, part), self.width)], kind)
+        return em.op("arith.mulf", [distance, em.broadcast(self._invariant_value(invariant.scale, part), self.width)], kind)
 
     def can_stage(self, depth: int) -> bool:
-        """Whether blocks of so many steps of k are small, and begin where steady parts do or are inside of one."""
-        every = 0 if self.steady is None else self.steady.every
+        """Whether blocks of so many steps of k are small, and begin where groups do or are inside of one."""
+        every = 0 if self.invariant is None else self.invariant.group_size
         fits = depth * self.width * self.vectors * element_bits(self.element) // 8 <= _STAGED_BYTES
         return fits and (not every or depth % every == 0 or every % depth == 0)
 
