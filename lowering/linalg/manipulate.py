@@ -167,10 +167,11 @@ def _lower_repeat(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, repeats = normalize_axis(source.attrs["axis"], x.rank), source.attrs["repeats"]
     sizes = b.sizes(x)
+    if not repeats:
+        return b.empty([0 if i == axis else size for i, size in enumerate(sizes)], value_type(x.value).element_type)
     sizes[axis] = b.arith("muli", sizes[axis], repeats)
     exprs: list[int | ir.AffineExpr] = list(range(x.rank))
-    # What is repeated no times has no element to be read.
-    exprs[axis] = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(axis), max(1, repeats))
+    exprs[axis] = ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(axis), repeats)
     return b.movement(x.value, exprs, sizes)
 
 
@@ -178,7 +179,7 @@ def _lower_repeat(b: Builder, source: Source) -> ir.Value:
 def _lower_tile(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     repeats, before = source.attrs["repeats"], b.sizes(x)
-    sizes = [b.arith("muli", s, r) for s, r in zip(before, repeats, strict=True)]
+    sizes = [b.arith("muli", s, r) if r else 0 for s, r in zip(before, repeats, strict=True)]
     if all(r == 1 or isinstance(s, int) for s, r in zip(before, repeats, strict=True)):
         return b.movement(x.value, [_tiled(i, s, r) for i, (s, r) in enumerate(zip(before, repeats, strict=True))], sizes)
     wholes = [Scalar(b.as_index(s)) for s in before]

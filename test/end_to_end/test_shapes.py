@@ -85,8 +85,30 @@ def test_what_is_repeated_no_times_is_empty(rows: int) -> None:
         x, w = b.input("x", ("n", 3)), b.weight("w", (2, 3))
         never = [b.repeat(v, repeats=0, axis=i) for v in (x, w) for i in (0, 1)]
         tiled = [b.tile(v, repeats=r) for v in (x, w) for r in ([0, 1], [2, 0])]
-        b.output(*never, *tiled, b.sum(never[1], axis=[1]), b.concat([b.relu(never[0]), x], axis=0))
+        sums = [b.sum(b.match_cast(v, ("k", 3)), axis=[0]) for v in (never[0], tiled[0])]
+        b.output(*never, *tiled, *sums, b.concat([b.relu(never[0]), x], axis=0))
     check(b.build(), (rows, 3), weights={"w": np.ones((2, 3), np.float32)})
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_what_is_repeated_no_times_stays_empty_behind_a_branch(flag: bool) -> None:
+    never = f'"relax.repeat"(%x) {{axis = 0 : i64, repeats = 0 : i64}} : ({N}) -> tensor<0x4xf32>'
+    text = f"""func.func @main(%x: {N}, %flag: tensor<i1>) -> tensor<4xf32> {{
+      %0 = {never}
+      %1 = tensor.extract %flag[] : tensor<i1>
+      %2 = scf.if %1 -> (tensor<?x4xf32>) {{
+        %4 = "relax.match_cast"(%0) : (tensor<0x4xf32>) -> tensor<?x4xf32>
+        scf.yield %4 : tensor<?x4xf32>
+      }} else {{
+        %4 = "relax.tile"(%x) {{repeats = array<i64: 0, 1>}} : ({N}) -> tensor<0x4xf32>
+        %5 = "relax.match_cast"(%4) : (tensor<0x4xf32>) -> tensor<?x4xf32>
+        scf.yield %5 : tensor<?x4xf32>
+      }}
+      %3 = "relax.sum"(%2) {{axis = array<i64: 0>}} : (tensor<?x4xf32>) -> tensor<4xf32>
+      return %3 : tensor<4xf32>
+    }}"""
+    got = rx.compile(rx.Module.parse(text))(np.ones((3, 4), np.float32), np.array(flag))
+    np.testing.assert_array_equal(got, np.zeros(4))
 
 
 def test_weights_that_grow_are_concatenated_with_nothing() -> None:
