@@ -30,7 +30,7 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
     Args:
         text: MLIR text, bytes as UTF-8.
         source_name: the file name in locations and diagnostics.
-        context: one with the dialect loaded (:func:`relaxir.dialect.relax.new_context`); by default the current one.
+        context: one with the dialect loaded (:func:`relaxir.dialect.context.new_context`); by default the current one.
 
     Raises:
         DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.

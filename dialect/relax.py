@@ -1,15 +1,13 @@
-"""The Relax dialect itself: namespace, opaque types and loading. Ops are in :mod:`relaxir.dialect.ops`.
+"""The Relax dialect itself: namespace and opaque types. Ops are in :mod:`.ops`, loading is in :mod:`.context`.
 
 The bindings look for a module named like the dialect under their search prefixes; this module is what they find.
 """
 
 from __future__ import annotations
 
-import importlib
-
 from .bindings import append_dialect_search_prefix, ext, ir, passmanager
 
-__all__ = ["NAMESPACE", "Object", "OutputSink", "ParamProvider", "Relax", "definitions", "load", "new_context"]
+__all__ = ["NAMESPACE", "Object", "OutputSink", "ParamProvider", "Relax"]
 
 NAMESPACE = "relax"
 
@@ -41,30 +39,3 @@ class OutputSink(Relax.Type, name="output_sink"):
 
 class Object(Relax.Type, name="object"):
     """``!relax.object``: a value that the compiler passes through without looking inside."""
-
-
-def load(context: ir.Context | None = None) -> ir.Context:
-    """Registers the dialect with a context, once; a second call does nothing.
-
-    Must run before ``relax.*`` text is parsed in that context: loading later crashes the bindings.
-    """
-    importlib.import_module(".ops", __package__)  # defining the op classes fills the dialect
-
-    context = context or ir.Context.current
-    if not context.is_dialect_loaded(NAMESPACE):
-        with context, ir.Location.unknown():
-            Relax.load()
-        Relax._mlir_module = None  # the class would keep the context alive
-    return context
-
-
-def definitions() -> str:
-    """The dialect in IRDL, as ``mlir-opt --irdl-file=`` reads it."""
-    new_context()
-    assert Relax._definitions is not None
-    return Relax._definitions
-
-
-def new_context() -> ir.Context:
-    """A context with the dialect loaded. Multithreading stays off: Python callbacks would deadlock with it."""
-    return load(ir.Context())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..dialect.passes.registry import register
 
 if TYPE_CHECKING:
-    from ..dialect.passes.manager import Pass
+    from ..dialect.passes.base import Pass
 
 __all__ = ["PASSES", "register_passes"]
 

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
-from ..dialect.passes.manager import Pass
+from ..dialect.passes.base import Pass
 from .marks import TARGET
 from .plain_attributes import from_attribute, to_attribute
 from .target import Target

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from .dialect.bindings import ir
 from .dialect.checks import expect_text
+from .dialect.context import new_context
 from .dialect.conventions import check_module
 from .dialect.errors import from_mlir_error
 from .dialect.functions import full_argument_names, functions, is_private, name_of, num_input, transform_for
 from .dialect.parser import parse_module
-from .dialect.relax import new_context
 from .dialect.reports.report import Report, collecting
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import Expr
@@ -152,7 +152,7 @@ class Module:
         """Prints the module in a form made for reading (:func:`relaxir.script.script`)."""
         from .script import script
 
-        print(script(self))
+        print(script(self.ir))
 
     @contextmanager
     def _active(self) -> Generator[None]:

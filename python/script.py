@@ -28,7 +28,6 @@ from .dialect.functions import (
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import dim_text
 from .dialect.traversal import Nested, run_nested
-from .module import Module
 
 __all__ = ["script"]
 
@@ -42,9 +41,9 @@ _FLOAT = re.compile(r"-?\d+\.\d+[eE][-+]?\d+")
 _HIDDEN = ("operandSegmentSizes", "resultSegmentSizes", "operand_segment_sizes")
 
 
-def script(module: Module) -> str:
+def script(module: ir.Module | ir.Operation) -> str:
     """The readable text of a module; functions in order, one line per op, cost linear in the number of ops."""
-    return "\n\n".join("\n".join(_function(f)) for f in functions(module.ir))
+    return "\n\n".join("\n".join(_function(f)) for f in functions(module))
 
 
 def _function(function: func.FuncOp) -> Iterator[str]:

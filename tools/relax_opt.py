@@ -69,7 +69,7 @@ def _inform(options: Options) -> bool:
 
 
 def _process_file(options: Options) -> int:
-    from ..dialect.relax import new_context
+    from ..dialect.context import new_context
     from ..dialect.reports.report import collecting
 
     sources = _pieces(_read(options.input), options.split_input_file)
@@ -169,10 +169,9 @@ def _check_roundtrip(module: ir.Module, name: str) -> None:
 
 def _printed(module: ir.Module, options: Options) -> str:
     if options.emit == "script":
-        from ..module import Module
         from ..script import script
 
-        return script(Module(module)).rstrip("\n") + "\n"
+        return script(module).rstrip("\n") + "\n"
     text = module.operation.get_asm(
         large_elements_limit=options.mlir_elide_elementsattrs_if_larger,
         large_resource_limit=options.mlir_elide_resource_strings_if_larger,
@@ -233,6 +232,6 @@ def _dialects() -> list[str]:
 
 
 def _irdl() -> str:
-    from ..dialect.relax import definitions
+    from ..dialect.context import definitions
 
     return definitions()

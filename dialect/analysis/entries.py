@@ -20,8 +20,8 @@ from ..functions import (
     num_input,
     transform_targets,
 )
+from ..lift_override import LIFT
 from ..transform_rules import may_read_lazily
-from ..transforms.lifting.policy import LIFT
 from ..weights import full_result_names, result_leaf_names, weight_types
 
 __all__ = [

@@ -10,17 +10,16 @@ Every error is a :class:`RelaxError`: of the text when the pipeline is built, a 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ..bindings import ir, passmanager
 from ..errors import DiagnosticError, RelaxError, from_mlir_error
 from ..op import verifying_once
 from ..reports import report
+from .base import MODULE, Pass
 from .options import parse_options
 from .pipeline_text import Element, parse_pipeline
 from .registry import is_registered, register, registered, registered_pass, suggestion
@@ -28,9 +27,7 @@ from .registry import is_registered, register, registered, registered_pass, sugg
 if TYPE_CHECKING:
     from ..analysis.work import Work
 
-__all__ = ["MODULE", "Pass", "Pipeline", "build", "register", "registered", "run", "run_in_place", "verifying_at_end"]
-
-MODULE = "builtin.module"
+__all__ = ["Pipeline", "build", "register", "registered", "run", "run_in_place", "verifying_at_end"]
 
 _VERIFIES_AT_END: ContextVar[bool] = ContextVar("relaxir_verifies_at_end", default=False)
 
@@ -47,27 +44,6 @@ def verifying_at_end() -> Generator[None]:
         yield
     finally:
         _VERIFIES_AT_END.reset(token)
-
-
-@dataclass(frozen=True)
-class Pass(ABC):
-    """A pass over the IR; its options are the dataclass fields (bool, int, float, str or ``tuple[str, ...]``, with defaults).
-
-    Attributes:
-        name: what pipelines call it, kebab-case.
-        anchor: the op it runs on: ``builtin.module``, or ``any`` for a pass that may also be nested, ``func.func(relax-x)``.
-    """
-
-    name: ClassVar[str]
-    anchor: ClassVar[str] = MODULE
-
-    @abstractmethod
-    def run(self, op: ir.Operation) -> None:
-        """Changes ``op`` in place.
-
-        Raises:
-            RelaxError: the pass cannot handle this IR. It becomes a diagnostic at the error's location.
-        """
 
 
 class Pipeline(passmanager.PassManager):

@@ -6,13 +6,11 @@ import dataclasses
 import difflib
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from ..errors import RelaxError
+from .base import Pass
 from .pipeline_text import split_top_level
-
-if TYPE_CHECKING:
-    from .manager import Pass
 
 __all__ = ["Option", "options_of", "parse_options"]
 

@@ -1,7 +1,7 @@
 """Pass names in, pass classes out: a table of import thunks, so that starting a tool imports only the passes it runs.
 
 Other packages add passes through the entry-point group ``relaxir.passes``: the entry's name is the pass name, its object a
-subclass of :class:`relaxir.dialect.passes.manager.Pass`.
+subclass of :class:`relaxir.dialect.passes.base.Pass`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..errors import RelaxError
 
 if TYPE_CHECKING:
-    from .manager import Pass
+    from .base import Pass
 
 __all__ = ["ENTRY_POINTS", "is_registered", "register", "registered", "registered_pass", "suggestion"]
 

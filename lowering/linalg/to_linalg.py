@@ -38,7 +38,7 @@ from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.op import EffectOp, attrs_of
-from ...dialect.passes.manager import Pass
+from ...dialect.passes.base import Pass
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr, dim_text, is_open
 from ...dialect.traversal import Nested, nested_operations, run_nested

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from operator import index
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import DTypeLike
 
@@ -20,9 +20,7 @@ from ..dialect.errors import RelaxError, from_mlir_error
 from ..dialect.op import EffectOp
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr, parse
-
-if TYPE_CHECKING:
-    from .value import Value
+from .value import Value
 
 __all__ = [
     "Function", "call_site", "caller", "check_shape", "errors_at", "method_of", "number_value", "parsed_bounds", "parsed_dims",

@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..dialect.bindings import func, ir
+from ..dialect.context import new_context
 from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.elements import from_numpy
 from ..dialect.errors import RelaxError
 from ..dialect.functions import set_names, set_num_input
 from ..dialect.op import EffectOp
 from ..dialect.ops import Arange, BroadcastTo, Concat, Constant, Full, MatchCast, Reshape, ShapeValue, Split
-from ..dialect.relax import Relax, new_context
+from ..dialect.relax import Relax
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 from ..module import Module

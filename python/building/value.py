@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim
 
-if TYPE_CHECKING:
-    from .builder import Builder, Function
-
 __all__ = ["Number", "Value", "ValueLike"]
 
 Number: TypeAlias = bool | int | float
+
+
+class Scope(Protocol):
+    """The function that a value belongs to."""
+
+    name: str
+    discarded: bool
+
+
+class Operators(Protocol):
+    """What builds the ops of Python's operators: a :class:`relaxir.Builder`, which has a method for each."""
+
+    def error(self, message: str) -> RelaxError: ...
+
+    def __getattr__(self, name: str) -> Callable[..., Value]: ...
 
 
 class Value:
@@ -30,7 +43,7 @@ class Value:
 
     __slots__ = ("_builder", "_function", "_value", "dtype", "shape")
 
-    def __init__(self, builder: Builder, function: Function, value: ir.Value):
+    def __init__(self, builder: Operators, function: Scope, value: ir.Value):
         info = TensorInfo.of(value)
         self._builder = builder
         self._function = function
@@ -39,7 +52,7 @@ class Value:
         self.dtype = str(info.dtype)
 
     @property
-    def function(self) -> Function:
+    def function(self) -> Scope:
         """The function it belongs to."""
         return self._function
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from ..dialect.context import new_context
 from ..dialect.errors import RelaxError
-from ..dialect.relax import new_context
 from ..module import Module
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ See :mod:`.torch_outline` for what it looks like, and :mod:`.outline_process` fo
 from __future__ import annotations
 
 from ..dialect.bindings import dialect_module, func, ir, passmanager
+from ..dialect.context import new_context
 from ..dialect.errors import RelaxError
 from ..dialect.inference import boolean
-from ..dialect.relax import new_context
 from ..dialect.traversal import nested_operations
 from .outline_checks import make_safe
 from .torch_types import tensor_info

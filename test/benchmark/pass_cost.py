@@ -15,9 +15,9 @@ import sys
 import time
 
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
-from relaxir.dialect.relax import new_context
 
 PASSES = (
     "relax-inline-private-functions",

@@ -16,9 +16,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from relaxir.dialect.analysis.task_order import peak_of, schedule
+from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.reports import report
 from relaxir.dialect.reports.report import bytes_text
 from support.schedule_graphs import optimum, random_graph

@@ -40,7 +40,7 @@ def check_text(build: Callable[[Any, Value], Value], expected: str) -> None:
         b.output(build(b, b.input("x", ("n", 4))))
     from relaxir.script import script
 
-    assert "\n".join(line.strip() for line in script(b.build()).splitlines()[1:-2]) == expected
+    assert "\n".join(line.strip() for line in script(b.build().ir).splitlines()[1:-2]) == expected
 
 
 def test_example_of_the_module_docstring():

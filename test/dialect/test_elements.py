@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relaxir.dialect import relax
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.elements import from_numpy, to_numpy
 from relaxir.dialect.errors import RelaxError
@@ -18,7 +18,7 @@ from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.struct_info import tensor_type
 from support.float_checks import FLOATS, INTEGERS, floats, integers
 
-CONTEXT = relax.new_context()
+CONTEXT = new_context()
 DTYPES = [*FLOATS, *INTEGERS, "i1"]
 
 

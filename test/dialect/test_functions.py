@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from relaxir.dialect import functions, relax
+from relaxir.dialect import functions
 from relaxir.dialect.bindings import func, ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 
-CONTEXT = relax.new_context()
+CONTEXT = new_context()
 TEXT = """
   func.func @main(%x: tensor<4xf32> {relax.name = "x"}, %w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "y"}, tensor<4xf32>)
       attributes {relax.num_input = 1 : i64} {

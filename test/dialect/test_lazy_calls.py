@@ -6,9 +6,9 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.lazy_calls import LazyCalls
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.traversal import nested_operations
 
 MODULE = """

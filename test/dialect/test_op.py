@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaxir.dialect import attributes, ops, relax
+from relaxir.dialect import attributes, ops
 from relaxir.dialect.bindings import arith, func, ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.op import attrs_of, op_class
+from relaxir.dialect.relax import OutputSink
 from relaxir.dialect.struct_info import tensor_type
 
-CONTEXT = relax.new_context()
+CONTEXT = new_context()
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +106,7 @@ def test_messages(x: ir.Value, build: Any, message: str) -> None:
 
 
 def test_no_result_types_are_needed_where_there_are_no_results() -> None:
-    function = func.FuncOp("g", ([relax.OutputSink.get(), f32(4)], []))
+    function = func.FuncOp("g", ([OutputSink.get(), f32(4)], []))
     block = function.add_entry_block()
     with ir.InsertionPoint(block):
         op = ops.SetOutput.create(*block.arguments, index=0, name="w")
@@ -221,5 +223,5 @@ def test_op_class(x: ir.Value) -> None:
 def test_parsing_verifies_without_an_entered_context() -> None:
     """Rules build types; the caller of parse need not have entered the context."""
     text = 'func.func @f(%x: tensor<4xf32>) { %0 = "relax.isnan"(%x) : (tensor<4xf32>) -> tensor<4xi1>\n return }'
-    other = relax.new_context()
+    other = new_context()
     assert ir.Module.parse(text, other).operation.verify()

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relaxir.dialect import relax, struct_info
+from relaxir.dialect import struct_info
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.struct_info import (
     TensorInfo,
@@ -22,7 +23,7 @@ from relaxir.dialect.struct_info import (
 )
 from relaxir.dialect.symbolic import parse, symbol
 
-CONTEXT = relax.new_context()
+CONTEXT = new_context()
 
 
 @pytest.fixture(autouse=True)

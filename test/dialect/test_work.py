@@ -8,9 +8,9 @@ import relaxir
 from relaxir.dialect.analysis.size_bounds import is_at_most, symbol_ranges
 from relaxir.dialect.analysis.work import Work, elements, product_flops, work
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.reports.report import Report
 from relaxir.dialect.reports.work import WorkSection
 from relaxir.dialect.struct_info import TensorInfo, tensor_type

@@ -96,7 +96,7 @@ def test_passes_take_recursion_depth_and_chains():
 def test_deep_regions(kind, depth):
     module = rx.Module.parse(nested(kind, depth))
     inputs, weights = (X, np.array(True)), {"w": X}
-    assert script(module).count(kind) == depth
+    assert script(module.ir).count(kind) == depth
     (expected,) = rx.evaluate(module, "f0", *inputs, weights=weights)
     executable = rx.compile(module)
     executable.bind(executable.prepare(weights))

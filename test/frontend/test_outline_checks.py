@@ -7,7 +7,7 @@ import pytest
 
 from relaxir import Module, RelaxError, compile
 from relaxir.dialect.bindings import ir
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.context import new_context
 from relaxir.frontend.outline_checks import make_safe
 from support.guard_pages import guarded_copy, in_child
 

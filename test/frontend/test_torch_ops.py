@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import relaxir  # noqa: E402
-from relaxir.dialect.relax import new_context  # noqa: E402
+from relaxir.dialect.context import new_context  # noqa: E402
 from relaxir.frontend import torch_graph, torch_program, torch_stored  # noqa: E402
 from relaxir.frontend.torch_op import HANDLERS, op_key  # noqa: E402
 from relaxir.frontend.torch_to_relax import convert_modules  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 
 from relaxir import RelaxError
 from relaxir.dialect.bindings import dialect_module, ir
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.context import new_context
 from relaxir.dialect.symbolic import parse
 from relaxir.frontend.ranges import at_least, at_most
 from relaxir.frontend.torch_to_relax import convert_modules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.context import new_context
 from support.contracts import check_contracts
 from support.matmul_generator import random_matmul_module
 

@@ -7,8 +7,8 @@ import time
 
 from fuzzing.generators import Generator
 from fuzzing.worker import Outcome, outcomes
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
-from relaxir.dialect.relax import new_context
 from support.reduce_module import reduced
 
 __all__ = ["reduced_text"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import functions, name_of
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.fusion.flatten_epilogues import flatten_epilogues
 from relaxir.lowering.fusion.outline_kernels import outline_kernels
 from support.contractions import PACKED_KERNEL

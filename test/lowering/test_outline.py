@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import functions, is_private, name_of
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.fusion.outline_kernels import outline_kernels
 from relaxir.lowering.marks import KERNEL
 from support.contractions import PACKED_KERNEL

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import argument_names, body_of, find_function, name_of, result_names
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.partition import CHEAP_OPS, partition_transform
 
 TEXT = """

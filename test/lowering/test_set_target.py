@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.set_target import set_target, target_of
 from relaxir.lowering.target import TARGETS, Target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,51 @@ def files() -> Iterator[tuple[str, Path, str]]:
     for folder, package in PACKAGES.items():
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield folder, path, ".".join([package, *path.parent.relative_to(ROOT / folder).parts])
+
+
+def module_name(path: Path, package: str) -> str:
+    return package if path.stem == "__init__" else f"{package}.{path.stem}"
+
+
+def circles(arrows: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Groups of modules each of which imports the others, directly or not: what is left when all that can go first has gone."""
+    left = dict(arrows)
+    while free := [m for m, wanted in left.items() if not left.keys() & wanted]:
+        for module in free:
+            del left[module]
+    found: list[list[str]] = []
+    for module in left:
+        ring = sorted(m for m in left if m in reached(module, left) and module in reached(m, left))
+        if ring and ring not in found:
+            found.append(ring)
+    return found
+
+
+def reached(module: str, arrows: Mapping[str, Collection[str]]) -> set[str]:
+    found, pending = set[str](), [module]
+    while pending:
+        new = set(arrows.get(pending.pop(), ())) - found
+        found |= new
+        pending += new
+    return found
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports for types alone, and inside of functions, count: what needs each other is one thing, or has a third one in it.
+
+    Packages' own files do not: they show what is in their modules.
+    """
+    known = {module_name(path, package): (path, package) for _, path, package in files() if path.stem != "__init__"}
+    arrows: dict[str, set[str]] = {}
+    for module, (path, package) in known.items():
+        named = {n for name in imports(path, package) for n in (name, name.rpartition(".")[0])}
+        arrows[module] = named & known.keys()
+    assert circles(arrows) == []
+
+
+def test_circles_are_found() -> None:
+    arrows = {"a": ["b"], "b": ["c"], "c": ["b", "d"], "d": [], "e": ["a"]}
+    assert circles(arrows) == [["b", "c"]]
 
 
 def folder_of(module: str) -> str | None:

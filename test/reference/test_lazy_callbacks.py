@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.reference.interpreter import evaluate
-from relaxir.dialect.relax import new_context
 
 Array = np.ndarray[Any, Any]
 

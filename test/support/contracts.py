@@ -20,6 +20,7 @@ import numpy as np
 
 from relaxir.dialect.analysis.symbol_uses import bound_symbols
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.conventions import check_module
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import functions, name_of
@@ -28,7 +29,6 @@ from relaxir.dialect.passes import manager
 from relaxir.dialect.passes.pipeline_text import parse_pipeline
 from relaxir.dialect.passes.registry import is_registered
 from relaxir.dialect.reference.numeric import is_float
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.transforms.cleanup.inlining import DEFINING_OPS
 from relaxir.dialect.traversal import nested_operations
 from support.meaning import arguments_for, entry_functions, raw_weights, run_entry

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from relaxir.dialect.bindings import func, ir
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.context import new_context
 from relaxir.dialect.struct_info import TensorInfo
 from relaxir.dialect.symbolic import Dim, Expr, symbol
 from support.shape_flow import FLOW

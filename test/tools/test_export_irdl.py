@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.module import Module
 
 ROOT = Path(__file__).resolve().parents[1]

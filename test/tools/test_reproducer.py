@@ -9,11 +9,12 @@ import pytest
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.passes import manager
+from relaxir.dialect.passes.base import Pass
 from relaxir.tools import relax_opt
 
 
 @dataclass(frozen=True)
-class HasABug(manager.Pass):
+class HasABug(Pass):
     """Has a bug."""
 
     name: ClassVar[str] = "test-has-a-bug"

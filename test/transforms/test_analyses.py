@@ -10,11 +10,11 @@ from relaxir.dialect.analysis.purity import Purity
 from relaxir.dialect.analysis.symbol_uses import bound_symbols, substitute_type
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.call_graph import CallGraph, unreferenced_private_functions
+from relaxir.dialect.context import new_context
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import functions, name_of, transform_for, transform_targets
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.symbolic import parse
 from relaxir.dialect.traversal import nested_operations
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from relaxir.dialect.context import new_context
 from relaxir.dialect.op import verifying_once
 from relaxir.dialect.passes import manager
-from relaxir.dialect.relax import new_context
 from support.contracts import check_contracts
 from support.module_generator import random_module
 from support.random_pipelines import ELEMENTS, PASSES, random_pipeline

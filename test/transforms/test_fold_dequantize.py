@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect.context import new_context
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.dialect.relax import new_context
 from support.contracts import check_contracts
 
 RANGES = {"i4": (-8, 8), "ui4": (0, 16), "i8": (-128, 128), "ui8": (0, 256)}

@@ -12,10 +12,10 @@ import relaxir
 from fuzzing.matrix_products import PASSES, check
 from relaxir.dialect.analysis.size_bounds import symbol_ranges
 from relaxir.dialect.analysis.work import Work, work
+from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
-from relaxir.dialect.relax import new_context
 from support.matmul_generator import random_matmul_module
 
 HERE = Path(__file__).resolve().parent

@@ -7,12 +7,12 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.reference.interpreter import evaluate
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.struct_info import TensorInfo
 from support.image_modules import image_module
 

@@ -9,11 +9,12 @@ from typing import ClassVar
 import pytest
 
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import DiagnosticError, RelaxError
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes import registry as pass_registry
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.passes.base import Pass
 
 TEXT = """
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -25,7 +26,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 @dataclass(frozen=True)
-class Spy(manager.Pass):
+class Spy(Pass):
     """Records what it runs on."""
 
     name: ClassVar[str] = "test-spy"
@@ -43,7 +44,7 @@ class Spy(manager.Pass):
 
 
 @dataclass(frozen=True)
-class Refuses(manager.Pass):
+class Refuses(Pass):
     """Refuses everything, after changing it."""
 
     name: ClassVar[str] = "test-refuses"
@@ -55,7 +56,7 @@ class Refuses(manager.Pass):
 
 
 @dataclass(frozen=True)
-class Breaks(manager.Pass):
+class Breaks(Pass):
     """Leaves invalid IR."""
 
     name: ClassVar[str] = "test-breaks"
@@ -232,7 +233,7 @@ def test_names_are_taken_once():
 def test_registry_knows_every_pass_by_its_own_name():
     passes = manager.registered()
     assert len(passes) > 8
-    assert all(cls.name == name and issubclass(cls, manager.Pass) and cls.__doc__ for name, cls in passes.items())
+    assert all(cls.name == name and issubclass(cls, Pass) and cls.__doc__ for name, cls in passes.items())
     with pytest.raises(KeyError):
         passes["cse"]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from relaxir.dialect.bindings import func, ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import functions, name_of
@@ -18,7 +19,6 @@ from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.reference.memory import MemoryTracker
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.reports import report
 from relaxir.dialect.struct_info import TensorInfo, is_tensor
 from relaxir.dialect.traversal import nested_operations

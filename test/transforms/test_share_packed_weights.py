@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.context import new_context
 from relaxir.dialect.reports.shared_weights import SharedWeights
 from support.contracts import check_contracts
 from support.models import gpt2, llama, weights_of

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
-from relaxir.dialect.relax import new_context
 from support.contracts import check_contracts
 
 PIPELINES = [

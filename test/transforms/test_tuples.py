@@ -9,11 +9,11 @@ import pytest
 
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.call_graph import CallGraph
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import body_of, functions, is_private, name_of, returned_values
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
-from relaxir.dialect.relax import new_context
 from relaxir.dialect.transforms.cleanup.private_signatures import rebuilt_call, set_returned_values
 from relaxir.dialect.tuples import leaf_types, pack, unpack
 from support.meaning import arguments_for, entry_functions, raw_weights, run_entry

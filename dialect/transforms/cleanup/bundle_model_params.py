@@ -26,7 +26,7 @@ from ...call_graph import CallGraph
 from ...errors import RelaxError
 from ...function_types import argument_attributes, set_argument_attributes, tensor_name
 from ...functions import NAME, body_of, functions, is_private, name_of, num_input, update_type
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...relax import OutputSink, ParamProvider
 from ...tuples import BUNDLED, has_tuple, pack, unpack
 from .private_signatures import rebuilt_call

@@ -25,7 +25,7 @@ from typing import ClassVar
 
 from ...bindings import ir, rewrite
 from ...errors import RelaxError
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...traversal import nested_operations
 from .canonical_patterns import PATTERNS
 

@@ -29,7 +29,7 @@ from ...errors import RelaxError
 from ...functions import body_of, functions
 from ...op import attrs_of
 from ...ops import PrimValue
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo, is_tensor
 from ...symbolic import Expr, dim_text
 from ...symbolic_arith import emit_index

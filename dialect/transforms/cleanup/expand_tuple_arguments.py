@@ -44,7 +44,7 @@ from ...function_types import (
     tensor_name,
 )  # fmt: skip
 from ...functions import body_of, functions, name_of, num_input, set_num_input
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...traversal import erase_unused, nested_operations
 from ...tuples import bundled_attributes, has_tuple, is_pack, is_unpack, leaf_paths, leaf_types, pack, unpack
 from .private_signatures import changeable_functions, rebuilt_call

@@ -37,7 +37,7 @@ from ...analysis.symbol_uses import SymbolUses
 from ...bindings import func, ir
 from ...call_graph import CallGraph
 from ...errors import RelaxError
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from .inlining import NO_INLINE, CallInliner
 
 __all__ = ["Inline"]

@@ -37,7 +37,7 @@ from ...bindings import ir
 from ...call_graph import CallGraph, unreferenced_private_functions
 from ...errors import warn
 from ...functions import functions, is_private, name_of
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from .inlining import CallInliner
 
 __all__ = ["InlinePrivateFunctions"]

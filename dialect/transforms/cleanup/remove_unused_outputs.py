@@ -37,7 +37,7 @@ from ...bindings import func, ir
 from ...call_graph import CallGraph, callee_of
 from ...function_types import result_attributes, set_result_attributes
 from ...functions import name_of, returned_values, update_type
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from .private_signatures import changeable_functions, rebuilt_call, set_returned_values
 
 __all__ = ["RemoveUnusedOutputs"]

@@ -37,7 +37,7 @@ from ...bindings import func, ir
 from ...call_graph import CallGraph, callee_of
 from ...function_types import erase_arguments
 from ...functions import NUM_INPUT, name_of, num_input, set_num_input
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...traversal import nested_operations
 from .private_signatures import changeable_functions, rebuilt_call
 

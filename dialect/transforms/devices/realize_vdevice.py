@@ -36,7 +36,7 @@ from typing import ClassVar
 
 from ...bindings import ir
 from ...ops import Constant, ToVDevice
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import vdevice_of, with_vdevice
 from ...traversal import nested_operations
 from .constraints import Constraints, gather

@@ -33,7 +33,7 @@ from ...functions import functions
 from ...op import VDEVICES
 from ...ops import HintOnDevice, ToVDevice
 from ...ops.vdevice import check_device
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import vdevice_of, with_vdevice
 from ...traversal import nested_operations
 from .listed import listed_devices, set_listed_devices

@@ -34,7 +34,7 @@ from ...errors import RelaxError
 from ...functions import functions
 from ...layouts import DATA_LAYOUTS
 from ...ops import Conv2D
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...traversal import nested_operations
 from .gains import gaining_convolutions
 from .rules import Change, follows, moved_attributes

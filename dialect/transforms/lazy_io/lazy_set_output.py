@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...bindings import ir
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from .options import CallStyle
 from .targets import lazy_targets
 from .writes import write_results_lazily

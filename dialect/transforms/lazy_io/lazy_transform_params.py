@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...bindings import ir
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from .options import CallStyle
 from .reads import read_weights_lazily
 from .targets import lazy_targets

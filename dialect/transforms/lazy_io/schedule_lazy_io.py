@@ -40,7 +40,7 @@ from ...call_graph import CallGraph
 from ...errors import RelaxError
 from ...functions import body_of, functions, name_of
 from ...lazy_calls import LazyCalls
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...reports import report
 from ...reports.lazy_io import ScheduledIo
 from ...traversal import blocks_of, nested_operations

@@ -9,7 +9,8 @@ from ...bindings import ir
 from ...errors import RelaxError
 from ...reports.lifting import KeptWeight, LiftedValue, LiftSection, NotLifted
 from .costs import Costs, growth, share
-from .planner import LiftPlan, LiftPlanner
+from .plan import LiftPlan
+from .planner import LiftPlanner
 
 __all__ = ["Account"]
 

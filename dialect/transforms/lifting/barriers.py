@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ...bindings import ir
 from ...call_graph import CallGraph, callee_of
+from ...lift_override import NEVER, override_of
 from ...ops import StopLiftParams
 from ...traversal import nested_operations
-from .policy import NEVER, override_of
 
 __all__ = ["Barriers"]
 

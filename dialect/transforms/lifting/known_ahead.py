@@ -10,13 +10,14 @@ from ...bindings import func, ir
 from ...call_graph import CallGraph
 from ...function_types import argument_attributes
 from ...functions import full_argument_names
+from ...lift_override import check_overrides, override_of
 from ...ops import MatchCast
 from ...traversal import blocks_of, free_values, operations
 from ..cleanup.inlining import DEFINING_OPS
 from .costs import Costs
 from .lift_transform_params import LiftTransformParams
 from .planner import Lifting
-from .policy import Limits, Policy, check_overrides, override_of
+from .policy import Limits, Policy
 
 __all__ = ["KnownAhead", "KnownValues"]
 

@@ -53,16 +53,18 @@ from ...call_graph import CallGraph
 from ...errors import RelaxError
 from ...function_types import argument_attributes, set_argument_attributes, tensor_name, with_name
 from ...functions import body_of, full_argument_names, name_of, num_input, transform_targets, update_type
+from ...lift_override import LIFT, check_overrides, override_of
 from ...op import DefiningOp
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...reports import report
 from ...traversal import erase_unused, free_values, operations
 from ...tuples import BUNDLED
 from ...weights import argument_leaf_names
 from .account import Account
 from .costs import Costs
-from .planner import Lifting, LiftPlan, LiftPlanner
-from .policy import LIFT, Limits, Policy, Refusal, check_overrides, override_of
+from .plan import LiftPlan, Refusal
+from .planner import Lifting, LiftPlanner
+from .policy import Limits, Policy
 from .transform_function import TransformFunction, prepared_values
 
 __all__ = ["LiftTransformParams"]

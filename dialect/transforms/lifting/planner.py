@@ -19,40 +19,19 @@ from ...bindings import func, ir
 from ...call_graph import CallGraph, callee_of
 from ...errors import RelaxError
 from ...functions import full_argument_names, name_of
+from ...lift_override import NEVER, override_of
 from ...ops import MatchCast
 from ...reports.lifting import NotLifted, Reason
 from ...struct_info import TensorInfo, is_tensor
 from ...traversal import blocks_of, free_values, is_unused, nested_operations, operations
 from ..cleanup.inlining import DEFINING_OPS, CallInliner, defined_symbols
 from .barriers import Barriers
-from .policy import NEVER, Policy, Refusal, override_of
+from .plan import LiftPlan, Refusal
+from .policy import Policy
 
-__all__ = ["LiftPlan", "LiftPlanner", "Lifting"]
+__all__ = ["LiftPlanner", "Lifting"]
 
 _SCF = "scf."
-
-
-@dataclass
-class LiftPlan:
-    """What lifting does to one function.
-
-    Attributes:
-        weights: the arguments after the run-time inputs.
-        ops: liftable ops in program order: producers come first.
-        derived: weights and values computed from them, as opposed to constants.
-        kept_weights: weights that inference still reads as they are, in argument order.
-        lifted: computed values that inference reads, in program order; all are tensors.
-        declined: liftable ops that inference runs, the last first, and why.
-        casts: results of those that it runs for the symbols that they define.
-    """
-
-    weights: list[ir.Value]
-    ops: list[ir.Operation] = field(default_factory=list)
-    derived: set[ir.Value] = field(default_factory=set)
-    kept_weights: list[ir.Value] = field(default_factory=list)
-    lifted: list[ir.Value] = field(default_factory=list)
-    declined: list[tuple[ir.Operation, Refusal]] = field(default_factory=list)
-    casts: set[ir.Value] = field(default_factory=set)
 
 
 class Lifting:

@@ -17,28 +17,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from ...bindings import func, ir
+from ...bindings import ir
 from ...errors import RelaxError
-from ...function_types import argument_attributes
-from ...functions import body_of, functions, num_input
+from ...lift_override import ALWAYS, LIFT, NEVER, override_of
 from ...reports.lifting import Reason
 from ...reports.report import bytes_text
-from ...traversal import free_values, nested_operations
+from ...traversal import free_values
 from .costs import Costs, Size, growth, share
+from .plan import LiftPlan, Refusal
 
-if TYPE_CHECKING:
-    from .planner import LiftPlan
-
-__all__ = ["ALWAYS", "LIFT", "NEVER", "Limits", "Policy", "Refusal", "check_overrides", "override_of"]
-
-#: The attribute of ops and weights that overrides the limits.
-LIFT = "relax.lift"
-ALWAYS, NEVER = "always", "never"
-
-#: Why a value is not lifted, and the particulars.
-Refusal = tuple[Reason, str]
+__all__ = ["Limits", "Policy"]
 
 
 @dataclass(frozen=True)
@@ -68,35 +57,6 @@ class Limits:
 def _factor(value: float) -> Fraction | None:
     """The number as it was written: 1.15 of 100 bytes are 115, which they are not in binary."""
     return Fraction(repr(value)) if value and math.isfinite(value) else None
-
-
-def override_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> str | None:
-    """What ``relax.lift`` says, None without it."""
-    return ir.StringAttr(attributes[LIFT]).value if LIFT in attributes else None
-
-
-def check_overrides(module: ir.Operation) -> None:
-    """Raises RelaxError where a ``relax.lift`` is neither of its values, or is on what is no weight."""
-    for function in functions(module):
-        _check_arguments(function)
-        for op in nested_operations(function.operation):
-            if LIFT in op.attributes:
-                _check(op.attributes[LIFT], f"'{op.name}' op", op.location)
-
-
-def _check_arguments(function: func.FuncOp) -> None:
-    inputs = num_input(function)
-    for position, attributes in enumerate(argument_attributes(function)):
-        if LIFT not in attributes:
-            continue
-        _check(attributes[LIFT], "'func.func' op", function.location)
-        if body_of(function) is None or inputs is None or position < inputs:
-            raise RelaxError(f"'func.func' op expected {LIFT} on a weight, got it on argument {position}", function.location)
-
-
-def _check(attribute: ir.Attribute, what: str, location: ir.Location) -> None:
-    if not isinstance(attribute, ir.StringAttr) or attribute.value not in (ALWAYS, NEVER):
-        raise RelaxError(f'{what} expected "{ALWAYS}" or "{NEVER}" for {LIFT}, got {attribute}', location)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from typing import ClassVar
 from ...bindings import ir
 from ...errors import RelaxError
 from ...ops import PackedMatMul, PackWeight
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
 

@@ -26,10 +26,10 @@ from typing import Any, ClassVar
 from ...analysis.weight_flow import WeightValues
 from ...bindings import func, ir
 from ...functions import body_of, functions
+from ...lift_override import LIFT, NEVER
 from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, PackedMatMul, PackNibbles, UnpackNibbles
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
-from ..lifting.policy import LIFT, NEVER
 
 __all__ = ["PackIntoNibbles"]
 

@@ -34,7 +34,7 @@ from ...inference import is_float
 from ...layouts import permutation, reordered
 from ...op import attrs_of
 from ...ops import Conv2D, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
 from .block_movement import reshaped

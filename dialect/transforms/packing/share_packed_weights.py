@@ -34,7 +34,7 @@ from ...bindings import func, ir
 from ...functions import body_of, functions, name_of
 from ...inference import normalize_axis
 from ...ops import PackedTake, PackWeight, PermuteDims, Take
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...reports import report
 from ...reports.shared_weights import HeldTwice, SharedWeight, SharedWeights
 from ...struct_info import TensorInfo

@@ -28,13 +28,13 @@ from ...analysis.weight_flow import WeightValues
 from ...bindings import func, ir
 from ...functions import body_of, functions
 from ...inference import normalize_axis
+from ...lift_override import LIFT
 from ...op import attrs_of
 from ...ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight, Reshape, Take
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
 from ...traversal import is_unused, nested_operations
-from ..lifting.policy import LIFT
 from .block_movement import MOVES, reshaped, spread
 
 __all__ = ["SinkGrowth"]

@@ -26,7 +26,7 @@ from ...bindings import func, ir
 from ...functions import body_of, functions
 from ...inference import boolean, is_float
 from ...ops import AsType, BroadcastTo, Dequantize, Full, Multiply, Subtract
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
 from ...traversal import erase_unused

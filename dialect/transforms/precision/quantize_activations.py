@@ -51,7 +51,7 @@ from ...ops import (
     Sum,
 )
 from ...ops.quantize import LONGEST_GROUP
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...reports import report
 from ...reports.activations import IntegerProduct, KeptProduct, QuantizedActivations
 from ...struct_info import TensorInfo

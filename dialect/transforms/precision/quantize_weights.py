@@ -30,6 +30,7 @@ from ...analysis.weight_flow import WeightValues, source_names
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import argument_names, body_of, functions, name_of, num_input
+from ...lift_override import LIFT, NEVER
 from ...ops import (
     Abs,
     AsType,
@@ -45,13 +46,12 @@ from ...ops import (
     Quantize,
     Where,
 )
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...reports import report
 from ...reports.weights import KeptWeight, NarrowWeight, QuantizedWeights
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
 from ..emit import cast
-from ..lifting.policy import LIFT, NEVER
 from ..packing.block_movement import reshaped
 
 __all__ = ["QuantizeWeights"]

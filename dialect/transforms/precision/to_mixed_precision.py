@@ -34,7 +34,7 @@ from typing import ClassVar
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import argument_names, body_of, functions, num_input
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...relax import Relax
 from .rewrite import PrecisionRewrite
 

@@ -30,7 +30,7 @@ from ...bindings import func, ir
 from ...errors import RelaxError
 from ...op import attrs_of
 from ...ops import MatMul
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
 from ..lifting.known_ahead import KnownAhead, KnownValues

@@ -32,7 +32,7 @@ from ...inference import normalize_axis
 from ...op import attrs_of, op_class
 from ...op_kinds import is_elementwise
 from ...ops import Concat, MatMul, StridedSlice
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import blocks_of, free_values, is_read_once, is_unused, nested_operations, operations
 from ..lifting.known_ahead import KnownAhead, KnownValues

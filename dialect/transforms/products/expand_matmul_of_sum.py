@@ -31,7 +31,7 @@ from ...analysis.work import Size, elements, product_flops
 from ...bindings import func, ir
 from ...op import attrs_of
 from ...ops import Add, MatMul, PermuteDims
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import is_read_once, nested_operations
 from ..lifting.known_ahead import KnownAhead, KnownValues

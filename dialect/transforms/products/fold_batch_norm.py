@@ -31,7 +31,7 @@ from ...analysis.weight_flow import known_values
 from ...bindings import func, ir
 from ...functions import functions
 from ...ops import BatchNorm
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
 from .batch_norm_folding import Folding

@@ -22,7 +22,7 @@ from typing import ClassVar
 from ...bindings import ir
 from ...inference import normalize_axis
 from ...ops import Concat, PermuteDims
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...traversal import is_read_once, nested_operations
 from .matrix_products import permutation
 

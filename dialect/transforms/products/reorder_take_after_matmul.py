@@ -30,7 +30,7 @@ from ...bindings import func, ir
 from ...inference import normalize_axis
 from ...op import attrs_of
 from ...ops import GatherND, MatMul, PermuteDims, Reshape, Take
-from ...passes.manager import Pass
+from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
 from ...traversal import is_read_once, nested_operations

@@ -12,8 +12,8 @@ import pytest
 import relaxir as rx
 from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import body_of, find_function
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu.arena import Arena, plan_arena
 
 

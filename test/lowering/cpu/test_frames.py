@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.share_frames import share_frames
 

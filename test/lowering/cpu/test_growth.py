@@ -8,8 +8,8 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.share_copies import share_copies
 from relaxir.tools.llama import LlamaConfig, build_llama

@@ -7,7 +7,7 @@ import pytest
 
 from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir, passmanager
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.context import new_context
 from relaxir.dialect.symbolic_arith import emit_index
 from relaxir.lowering.cpu.codegen import llvm_ir, object_code
 from relaxir.lowering.symbolic_llvm import llvm_text

@@ -7,8 +7,8 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.lend_memory import lend_memory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relaxir.dialect.bindings import ir
-from relaxir.dialect.relax import new_context
+from relaxir.dialect.context import new_context
 from relaxir.lowering.cpu.kernels.emit.emitter import Emitter
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.ops import __dict__ as every_op
 from relaxir.dialect.passes.manager import run_in_place
-from relaxir.dialect.relax import new_context
 from relaxir.lowering.linalg.registry import lowerings
 from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from relaxir.lowering.passes import register_passes

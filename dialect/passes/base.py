@@ -1,0 +1,34 @@
+"""What a pass is: a name, options as fields, and what it does to an op."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..bindings import ir
+
+__all__ = ["MODULE", "Pass"]
+
+MODULE = "builtin.module"
+
+
+@dataclass(frozen=True)
+class Pass(ABC):
+    """A pass over the IR; its options are the dataclass fields (bool, int, float, str or ``tuple[str, ...]``, with defaults).
+
+    Attributes:
+        name: what pipelines call it, kebab-case.
+        anchor: the op it runs on: ``builtin.module``, or ``any`` for a pass that may also be nested, ``func.func(relax-x)``.
+    """
+
+    name: ClassVar[str]
+    anchor: ClassVar[str] = MODULE
+
+    @abstractmethod
+    def run(self, op: ir.Operation) -> None:
+        """Changes ``op`` in place.
+
+        Raises:
+            RelaxError: the pass cannot handle this IR. It becomes a diagnostic at the error's location.
+        """
