@@ -52,9 +52,8 @@ SHARED = "relax.shared"
 #: fusion/outline_kernels, fusion/weight_prologue, cpu/kernels/lower_kernels, cpu/kernels/nest/nest.
 CONTRACTION = "relax.contraction"
 
-#: On a contraction of integers that stand for multiples of scales: how many of a column's integers are side by side, and for
-#: how many steps of the sum a scale is the same.
-#: Written by linalg/quantize; read by fusion/weight_prologue, cpu/kernels/contraction/integer_sums.
+#: On a contraction of quantized integers, who its inputs are and how the weight is packed, see :mod:`.integer_product`.
+#: Written by linalg/quantize, fusion/weight_prologue; read by integer_product.
 INTEGER_SUMS = "relax.integer_sums"
 
 #: On a ``math.exp`` of what is at most 0, or NaN; a unit.

@@ -24,6 +24,7 @@ from math import prod
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, num_input
 from ...dialect.traversal import clone_with, free_values, is_unused, nested_operations
+from ..integer_product import INTEGERS, IntegerProduct
 from ..marks import CONTRACTION, INTEGER_SUMS
 from .linalg_queries import callee_of, captured, index_maps, is_parallel, is_scalar_constant, owner_name
 
@@ -31,8 +32,6 @@ __all__ = ["fuse_prologues"]
 
 # An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8, half a byte by 9.
 _CHEAP = 24
-# The integers of rows and of columns, among the inputs of a product of integers.
-_INTEGERS = 0, 2
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
@@ -158,7 +157,9 @@ def _only_reads(contraction: ir.Operation, argument: ir.Value) -> bool:
 
     Integers that instructions multiply as such are read from memory.
     """
-    inputs = set(range(len(contraction.operands) - 1)) - set(_INTEGERS if INTEGER_SUMS in contraction.attributes else ())
+    product, inputs = IntegerProduct.of(contraction), range(len(contraction.operands) - 1)
+    if product is not None:
+        inputs = [i for i in inputs if product.roles[i] not in INTEGERS]
     uses = list(argument.uses)
     return bool(uses) and all(u.owner.operation == contraction and u.operand_number in inputs for u in uses)
 
@@ -260,15 +261,19 @@ class _Kernel:
     def _fused(self, values: Mapping[ir.Value, ir.Value], inputs: Mapping[ir.Value, list[ir.Value]]) -> ir.Operation:
         """The contraction on the producers' inputs, their bodies in front of its own."""
         by_argument = {a: op for a, op in zip(inputs, self.producers.values(), strict=True)}
-        operands: list[ir.Value] = []
+        taken: list[list[ir.Value]] = []
         maps: list[ir.AffineMap] = []
         for value, map_ in zip(self.contraction.operands, index_maps(self.contraction), strict=True):
             producer = by_argument.get(value)
-            operands += [values[value]] if producer is None else inputs[value]
+            taken.append([values[value]] if producer is None else inputs[value])
             maps += [map_] if producer is None else producer.maps(map_)
+        operands = [value for own in taken for value in own]
         attributes = {name: self.contraction.attributes[name] for name in _attribute_names(self.contraction)}
         attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(operands) - 1, 1])
+        product = IntegerProduct.of(self.contraction)
+        if product is not None:
+            attributes[INTEGER_SUMS] = product.with_inputs([len(own) for own in taken[:-1]]).attribute()
         fused = ir.Operation.create(
             "linalg.generic", [self.contraction.results[0].type], operands, attributes, regions=1, loc=self.contraction.location
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
+from ...dialect.packed_layout import NIBBLES, PackedLayout
 from ...dialect.symbolic import Dim
+from ..integer_product import IntegerProduct
 from ..marks import CONTRACTION, INTEGER_SUMS
 from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read, value_type
 from .contraction import converted
@@ -17,9 +19,6 @@ from .registry import Source, lowering
 from .scalar import Scalar, constant, emit, math, select
 
 __all__: list[str] = []
-
-# Four-bit integers in a word.
-_NIBBLES = 8
 
 
 class _Parameters:
@@ -188,69 +187,89 @@ class _QuantizedProduct:
     def __init__(self, b: Builder, source: Source):
         self.b = b
         x, x_scale, x_sum, weight, scale, self.zero = source.operands
-        self.rows, self.rank, self.is_unsigned = source.attrs["rows"], x.rank, is_unsigned(weight.dtype)
-        k, groups = x.shape[-1], scale.shape[1]
+        self.rank, is_word = x.rank, weight.rank == scale.rank
+        k, groups, tile = x.shape[-1], scale.shape[1], value_type(scale.value).shape[-1]
         assert isinstance(k, int)
         assert isinstance(groups, int)
-        self.every = k // groups
-        loops = [ir.AffineExpr.get_dim(i) for i in range(self.rank + 1)]
-        *outer, n, step = loops
-        tile = value_type(scale.value).shape[-1]
-        panel, column = ir.AffineExpr.get_floor_div(n, tile), n % tile
-        group = ZERO if groups == 1 else ir.AffineExpr.get_floor_div(step, self.every)
-        self.words = weight.rank == scale.rank
-        if self.words:
-            place = [panel, ir.AffineExpr.get_floor_div(step, _NIBBLES), column]
-        else:
-            place = [panel, ir.AffineExpr.get_floor_div(step, self.rows), column, step % self.rows]
-        self.inputs: list[Input] = [
-            (x.value, [*outer, step]),
-            (x_scale.value, [*outer, group]),
-            (weight.value, place),
-            (scale.value, [panel, group, column]),
-        ]
+        layout = PackedLayout(tile, source.attrs["rows"], NIBBLES if is_word else None)
+        # With one column there is nothing to share a row of integers with: a step is a product of what they stand for.
+        self.is_exact = source.attrs["n"] != 1
+        *outer, n, step = (ir.AffineExpr.get_dim(i) for i in range(self.rank + 1))
+        group = ZERO if groups == 1 else ir.AffineExpr.get_floor_div(step, k // groups)
+        by_group = PackedLayout(tile).place(group, n, ir.AffineExpr.get_floor_div)
+        self.inputs: dict[str, Input] = {
+            "x": (x.value, [*outer, step]),
+            "x_scale": (x_scale.value, [*outer, group]),
+            "weight": (weight.value, layout.place(step, n, ir.AffineExpr.get_floor_div)),
+            "scale": (scale.value, by_group),
+        }
         if self.zero.splat is None:
-            self.inputs.append((self.zero.value, [panel, group, column] if self.zero.rank else []))
-        if self.zero.splat != 0:
-            self.inputs.append((x_sum.value, [*outer, group]))
+            self.inputs["zero"] = (self.zero.value, by_group if self.zero.rank else [])
+        if self.is_exact and self.zero.splat != 0:
+            self.inputs["x_sum"] = (x_sum.value, [*outer, group])
+        known = int(self.zero.splat) if self.zero.splat else None
+        self.product = IntegerProduct(tuple(self.inputs), layout, k // groups, is_unsigned(weight.dtype), known)
 
     def call(self, out: ir.Value, dtype: ir.Type) -> ir.Value:
-        key = (str(self.rows), str(self.zero.splat), str(self.is_unsigned), str(self.zero.dtype), str(dtype))
-        return call_kernel(self.b, "contraction", [v for v, _ in self.inputs], out, key, lambda a: self._body(a, dtype))
+        key = (str(self.product), str(self.zero.dtype), str(dtype))
+        return call_kernel(
+            self.b, "contraction", [v for v, _ in self.inputs.values()], out, key, lambda a: self._body(a, dtype)
+        )
 
     def _body(self, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
         b, wide, out = self.b, ir.F32Type.get(), arguments[-1]
         start = b.fill(out if dtype == wide else b.empty(b.value_sizes(out), wide), 0)
-        inputs = [(value, exprs) for value, (_, exprs) in zip(arguments, self.inputs, strict=False)]
+        inputs = [(value, exprs) for value, (_, exprs) in zip(arguments, self.inputs.values(), strict=False)]
         mark: dict[str, ir.Attribute] = {}
         if any(d != 1 for d in value_type(start).shape):
-            mark = {CONTRACTION: ir.UnitAttr.get(), INTEGER_SUMS: ir.DenseI64ArrayAttr.get([self.rows, self.every])}
-        summed = b.generic("p" * self.rank + "r", inputs, start, self._add, range(self.rank), mark)
+            mark[CONTRACTION] = ir.UnitAttr.get()
+        if self.is_exact:
+            mark[INTEGER_SUMS] = self.product.attribute()
+        body = self._add_exactly if self.is_exact else self._add
+        summed = b.generic("p" * self.rank + "r", inputs, start, body, range(self.rank), mark)
         return summed if dtype == wide else converted(b, summed, wide, dtype, out)
 
-    def _add(self, x: ir.Value, x_scale: ir.Value, weight: ir.Value, scale: ir.Value, *others: ir.Value) -> ir.Value:
-        """One step of the sum. Kernels take zero points out of it by the sum of the row's integers, which no step reads."""
-        byte, integer, wide = ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32), ir.F32Type.get()
-        if self.words:
-            stored = Scalar(weight, unsigned=True) >> self._place() & 15
-        else:
-            dtype = ir.IntegerType.get_unsigned(8) if self.is_unsigned else byte
-            stored = _as_integer(weight, dtype, integer)
-        if self.zero.splat is None:
-            stored = stored.like(
-                emit("arith.subi", integer, stored.value, _as_integer(others[0], self.zero.dtype, integer).value)
-            )
+    def _add_exactly(self, *elements: ir.Value) -> ir.Value:
+        """One step of the sum. The first of a group takes away what zero points add to all of its steps."""
+        integer, wide = ir.IntegerType.get_signless(32), ir.F32Type.get()
+        given = dict(zip(self.inputs, elements[:-1], strict=True))
+        exact = self._row(given) * self._integer(given["weight"])
+        if "x_sum" in given:
+            is_first = (index(self.rank) % self.product.every).compare("eq", 0)
+            offset = self._zero(given, integer) if "zero" in given else constant(integer, int(self.zero.splat or 0))
+            exact = exact - select(is_first, Scalar(given["x_sum"]) * offset, 0)
+        scale = Scalar(given["x_scale"]) * Scalar(given["scale"])
+        return (Scalar(elements[-1]) + Scalar(emit("arith.sitofp", wide, exact.value)) * scale).value
+
+    def _add(self, *elements: ir.Value) -> ir.Value:
+        """One step of the sum, of what integers stand for."""
+        integer, wide = ir.IntegerType.get_signless(32), ir.F32Type.get()
+        given = dict(zip(self.inputs, elements[:-1], strict=True))
+        stored = self._integer(given["weight"])
+        if "zero" in given:
+            stored = stored.like(emit("arith.subi", integer, stored.value, self._zero(given, integer).value))
         elif self.zero.splat:
             stored = stored + -int(self.zero.splat)
-        row = _as_integer(x, byte, integer)
-        if self.zero.splat != 0:
-            row = select(index(self.rank).compare("lt", 0), Scalar(others[-2]), row)
-        left = Scalar(emit("arith.sitofp", wide, row.value)) * Scalar(x_scale)
-        right = Scalar(emit("arith.sitofp", wide, stored.value)) * Scalar(scale)
-        return (Scalar(others[-1]) + left * right).value
+        left = Scalar(emit("arith.sitofp", wide, self._row(given).value)) * Scalar(given["x_scale"])
+        right = Scalar(emit("arith.sitofp", wide, stored.value)) * Scalar(given["scale"])
+        return (Scalar(elements[-1]) + left * right).value
+
+    def _row(self, given: Mapping[str, ir.Value]) -> Scalar:
+        return _as_integer(given["x"], ir.IntegerType.get_signless(8), ir.IntegerType.get_signless(32))
+
+    def _zero(self, given: Mapping[str, ir.Value], integer: ir.Type) -> Scalar:
+        return _as_integer(given["zero"], self.zero.dtype, integer)
+
+    def _integer(self, stored: ir.Value) -> Scalar:
+        """The integer of a column, in 32 bits."""
+        if self.product.layout.word is not None:
+            return Scalar(stored, unsigned=True) >> self._place() & 15
+        byte = ir.IntegerType.get_unsigned(8) if self.product.is_unsigned else ir.IntegerType.get_signless(8)
+        return _as_integer(stored, byte, ir.IntegerType.get_signless(32))
 
     def _place(self) -> Scalar:
         """The lowest bit of the step's integer in its word."""
-        step, shift = index(self.rank) & (_NIBBLES - 1), self.rows.bit_length() - 1
-        bits = (step & (self.rows - 1)) * (32 // self.rows) + (step >> shift) * 4
+        rows = self.product.layout.rows
+        step, shift = index(self.rank) & (NIBBLES.count - 1), rows.bit_length() - 1
+        bits = (step & (rows - 1)) * (NIBBLES.width // rows) + (step >> shift) * NIBBLES.bits
         return Scalar(emit("arith.index_cast", ir.IntegerType.get_signless(32), bits.value), unsigned=True)

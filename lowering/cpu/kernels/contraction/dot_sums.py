@@ -18,7 +18,8 @@ from ....target import Target
 from ..emit.emitter import Emitter
 from ..emit.memory import Point
 from ..nest.nest import Operand
-from .match import Contraction, Factor
+from .factor import Factor
+from .match import Contraction
 from .operand_loads import OperandLoads
 from .shares import Column, Share, Steps
 

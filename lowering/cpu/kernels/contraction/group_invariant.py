@@ -21,7 +21,7 @@ from math import gcd
 from .....dialect.bindings import ir
 from ..emit.linear_index import Linear
 from ..nest.nest import Operand
-from .match import Factor
+from .factor import Factor
 
 __all__ = ["GroupInvariant", "find_group_invariant"]
 

@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from math import gcd
 
 from .....dialect.bindings import ir
-from ....fusion.linalg_queries import owner_name
-from ....marks import INTEGER_SUMS
+from ....integer_product import IntegerProduct
 from ....target import Target
 from ..emit.emitter import Emitter
 from ..emit.memory import Point
 from ..nest.nest import Operand
-from .match import Contraction, Factor
+from .factor import Factor
+from .match import Contraction
 from .operand_loads import OperandLoads
+from .product_checks import check_product
+from .roles import Roles
 from .shares import Column
 
 __all__ = ["IntegerSums"]
 
-# Four-bit integers in a word, and dimensions of a packed matrix of words: panels, words, columns.
-_NIBBLES, _WORDS = 8, 3
 # Vectors of rows, or words, in one iteration; groups of up to so many need no loop: with 16, 64 rows of 2048 x 2048 int8 in
 # groups of 64 take 1.3 of the time on Zen 4.
 _UNROLLED, _SHORT = 4, 8
@@ -37,15 +37,13 @@ _AHEAD, _FETCHING_ROWS = 2048, 3
 
 
 @dataclass(frozen=True)
-class _Roles:
-    """What the operands of the product are.
+class _Parts:
+    """What of the product is where.
 
     Attributes:
         x, x_sum, weight: integers of rows, sums of these by groups (None: no zero point), integers of columns.
-        x_scale, scale, zero: factors of groups of rows and columns, and what integers of columns are more by, or less.
-        is_less: whether they are less by it.
-        is_unsigned: whether 8-bit integers of columns are.
-        panel: how many columns are side by side in memory.
+        x_scale, scale, zero: factors of groups of rows and columns, and what integers of columns are more by (None: known).
+        product: what is known of these.
     """
 
     x: Operand
@@ -54,47 +52,43 @@ class _Roles:
     x_scale: Factor
     scale: Factor
     zero: Factor | None
-    is_less: bool
-    is_unsigned: bool
-    panel: int
+    product: IntegerProduct
 
     @property
     def is_word(self) -> bool:
         """Whether integers of columns are four bits of a word."""
-        return ir.MemRefType(self.weight.value.type).rank == _WORDS
+        return self.product.layout.word is not None
 
 
 class IntegerSums:
-    """Builds the sums of one tile.
+    """Builds the sums of one tile."""
 
-    ``rows`` is how many integers of a column are neighbours, ``every`` how many steps of k have one scale.
-    """
-
-    def __init__(self, contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target, roles: _Roles):
-        self.contraction, self.loads, self.emitter, self.roles = contraction, loads, emitter, roles
-        self.rows, self.every = _marked(contraction) or (0, 0)
-        self.width = loads.width
-        self.name = _instruction(target, self.rows, self.width, roles)
+    def __init__(self, contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target, parts: _Parts):
+        self.contraction, self.loads, self.emitter, self.parts = contraction, loads, emitter, parts
+        layout, self.every = parts.product.layout, parts.product.every
+        self.rows, self.width = layout.rows, loads.width
+        self.name = _instruction(target, self.width, parts.product)
         # Steps of k that are read at once, and elements between two of these.
-        self.unit = _NIBBLES if roles.is_word else self.rows
-        self.stride = roles.panel * (1 if roles.is_word else self.rows)
+        self.unit, self.stride = layout.step, layout.tile * (layout.rows if layout.has_neighbours else 1)
 
     @staticmethod
     def of(contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target) -> IntegerSums | None:
-        """None for other contractions, where a single column made rows the columns, and where vectors would leave panels."""
-        roles = None if _marked(contraction) is None else _roles(contraction)
-        if roles is None or roles.panel % loads.width:
+        """None for other contractions. Raises RelaxError where the mark does not fit the contraction."""
+        product = IntegerProduct.of(contraction.nest.operation)
+        if product is None:
             return None
-        columns = contraction.nest.extents[contraction.n].static
-        if columns is None and roles.panel % (loads.width * loads.vectors):  # the last tile has all of its vectors
-            return None
-        return IntegerSums(contraction, loads, emitter, target, roles)
+        return IntegerSums(contraction, loads, emitter, target, _parts(contraction, product))
 
     @staticmethod
     def lanes(contraction: Contraction, most: int) -> int:
         """How many columns a vector has: what is read at once is of one panel, which may be narrower than a register."""
-        roles = None if _marked(contraction) is None else _roles(contraction)
-        return most if roles is None else gcd(most, roles.panel)
+        product = IntegerProduct.of(contraction.nest.operation)
+        return most if product is None else gcd(most, product.layout.tile)
+
+    @property
+    def holds_zeros(self) -> bool:
+        """Whether zero points take registers beside the sums."""
+        return self.parts.zero is not None and not self.parts.is_word
 
     def accumulate(
         self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value], copies: int
@@ -115,25 +109,32 @@ class IntegerSums:
         em, k = self.emitter, self.contraction.k
         here = [row.at(k, first, self.every) for row in rows]
         places = [self.loads.column_point(here[0], column) for column in columns]
-        zeros = [None if self.roles.zero is None else self.loads.value(self.roles.zero, place) for place in places]
+        zeros = [self._zero(place) for place in places]
         starts = [self._begin(row, zero) for row in here for zero in zeros]
         sums = self._exact(here, columns, starts, copies)
-        scales = [em.broadcast(self.loads.value(self.roles.scale, place), self.width) for place in places]
-        steps = [em.broadcast(self.loads.value(self.roles.x_scale, row), self.width) for row in here]
+        scales = [em.broadcast(self.loads.value(self.parts.scale, place), self.width) for place in places]
+        steps = [em.broadcast(self.loads.value(self.parts.x_scale, row), self.width) for row in here]
         both = [em.op("arith.mulf", [x, w], x.type) for x in steps for w in scales]
         return [
             em.op("vector.fma", [em.op("arith.sitofp", [exact], total.type), scale, total], total.type)
             for exact, scale, total in zip(sums, both, totals, strict=True)
         ]
 
+    def _zero(self, place: Point) -> ir.Value | None:
+        """The zero point of a column, None where it is 0; a number that is known, negative."""
+        zero, known = self.parts.zero, self.parts.product.zero
+        if zero is not None:
+            return self.loads.value(zero, place)
+        return None if known is None else self.emitter.constant(-known, self.emitter.i32)
+
     def _begin(self, row: Point, zero: ir.Value | None) -> ir.Value:
         """What an exact sum starts from: all zero points in it taken away."""
-        em, x_sum = self.emitter, self.roles.x_sum
+        em, x_sum = self.emitter, self.parts.x_sum
         kind = em.vector(self.width, em.i32)
         if zero is None or x_sum is None or x_sum.buffer is None:
             return em.constant(0, kind)
         total = self.loads.memory.load(x_sum.buffer, x_sum.offset, row)
-        if not self.roles.is_less:
+        if self.parts.zero is not None:
             total = em.sub(em.constant(0, em.i32), total)
         if isinstance(zero.type, ir.VectorType):
             return em.mul(em.broadcast(total, self.width), zero)
@@ -143,8 +144,8 @@ class IntegerSums:
         self, rows: Sequence[Point], columns: Sequence[Column], starts: Sequence[ir.Value], copies: int
     ) -> list[ir.Value]:
         em, memory, count = self.emitter, self.loads.memory, len(starts)
-        left = [memory.index(self.roles.x.offset, row) for row in rows]
-        right = [memory.index(self.roles.weight.offset, rows[0].at(self.contraction.n, c, self.width)) for c, _ in columns]
+        left = [memory.index(self.parts.x.offset, row) for row in rows]
+        right = [memory.index(self.parts.weight.offset, rows[0].at(self.contraction.n, c, self.width)) for c, _ in columns]
         fetches = len(rows) >= _FETCHING_ROWS
 
         def several(unit: ir.Value, number: int, sums: list[ir.Value]) -> list[ir.Value]:
@@ -173,9 +174,9 @@ class IntegerSums:
         self, xs: Sequence[ir.Value], ws: Sequence[ir.Value], number: int, sums: Sequence[ir.Value], fetches: bool
     ) -> list[ir.Value]:
         """What is read at once, ``number`` times that behind the places of rows and columns."""
-        em, buffer = self.emitter, self.roles.weight.buffer
+        em, buffer = self.emitter, self.parts.weight.buffer
         assert buffer is not None
-        lanes = self.width * (1 if self.roles.is_word else self.rows)
+        lanes = self.width * (1 if self.parts.is_word else self.rows)
         read = list[ir.Value]()
         for w in ws:
             at = em.add(w, em.number(number * self.stride)) if number else w
@@ -193,7 +194,7 @@ class IntegerSums:
 
     @property
     def _bits(self) -> int:
-        return 32 if self.roles.is_word else 8
+        return 32 if self.parts.is_word else 8
 
     @property
     def _is_wide(self) -> bool:
@@ -205,8 +206,8 @@ class IntegerSums:
         em = self.emitter
         element = ir.IntegerType.get_signless(32 // self.rows, em.context)
         kind = em.vector(self.rows * self.width, element)
-        if not self.roles.is_word:
-            extension = "arith.extui" if self.roles.is_unsigned else "arith.extsi"
+        if not self.parts.is_word:
+            extension = "arith.extui" if self.parts.product.is_unsigned else "arith.extsi"
             return em.op(extension, [vector], kind) if self._is_wide else vector
         if part:
             vector = em.op("arith.shrui", [vector, em.constant(4 * part, vector.type)], vector.type)
@@ -216,7 +217,7 @@ class IntegerSums:
 
     def _row(self, at: ir.Value) -> ir.Value:
         """Integers of a row in every lane."""
-        em, buffer = self.emitter, self.roles.x.buffer
+        em, buffer = self.emitter, self.parts.x.buffer
         assert buffer is not None
         some = em.op("vector.load", [buffer.flat, at], em.vector(self.rows, buffer.stored))
         element = ir.IntegerType.get_signless(32 // self.rows, em.context)
@@ -247,7 +248,7 @@ class IntegerSums:
     def _plain(self, x: ir.Value, w: ir.Value) -> ir.Value:
         """The sums of neighbours' products."""
         em, lanes = self.emitter, self.rows * self.width
-        unsigned = self.roles.is_unsigned and not self._is_wide and not self.roles.is_word
+        unsigned = self.parts.product.is_unsigned and not self._is_wide and not self.parts.is_word
         wide = em.vector(lanes, em.i32)
         left = em.op("arith.extsi", [x], wide)
         product = em.mul(left, em.op("arith.extui" if unsigned else "arith.extsi", [w], wide))
@@ -260,74 +261,31 @@ class IntegerSums:
         return result
 
 
-def _marked(contraction: Contraction) -> tuple[int, int] | None:
-    """How many rows are side by side, and how many steps have one scale, of a contraction of integers."""
-    operation = contraction.nest.operation
-    if INTEGER_SUMS not in operation.attributes:
-        return None
-    rows, every = ir.DenseI64ArrayAttr(operation.attributes[INTEGER_SUMS])
-    return rows, every
-
-
-def _instruction(target: Target, rows: int, width: int, roles: _Roles) -> str | None:
+def _instruction(target: Target, width: int, product: IntegerProduct) -> str | None:
     """The target's instruction, where it has one for so many neighbours in vectors of that width, of integers with such signs.
 
     Four bits and i16 are right in either kind.
     """
-    if target.int8_rows != rows or width != target.lanes():
+    layout = product.layout
+    if target.int8_rows != layout.rows or width != target.lanes():
         return None
-    is_byte = not roles.is_word and rows == 4
-    return None if is_byte and roles.is_unsigned != target.int8_unsigned else target.int8_dot
+    is_byte = layout.word is None and layout.rows == 4
+    return None if is_byte and product.is_unsigned != target.int8_unsigned else target.int8_dot
 
 
-def _roles(contraction: Contraction) -> _Roles | None:
-    """What lowering made the product of, by the order of its operations; None where rows are the columns."""
-    left, right = contraction.left, contraction.right
-    row, x_scale = _factors(left)
-    elements, sums = row.operands[0], None
-    if owner_name(elements) == "arith.select":
-        _, sums, elements = elements.owner.operands
-    column, scale = _factors(right)
-    integer, zero = column.operands[0], None
-    maker = owner_name(integer)
-    is_less = maker == "arith.addi"
-    if maker in ("arith.addi", "arith.subi"):
-        integer, zero = integer.owner.operands
-    x, weight = _stored(left, elements), _stored(right, integer)
-    if x is None or weight is None or x.argument != contraction.nest.inputs[0].argument:
-        return None
-    return _Roles(
+def _parts(contraction: Contraction, product: IntegerProduct) -> _Parts:
+    """The product's parts. Raises RelaxError at a contraction that its mark does not fit."""
+    roles = Roles(contraction.nest, product)
+    check_product(contraction, roles)
+    x, weight = roles.operand("x"), roles.operand("weight")
+    assert x is not None
+    assert weight is not None
+    return _Parts(
         x,
-        None if sums is None else _part(left, sums).operands[0],
+        roles.operand("x_sum"),
         weight,
-        _part(left, x_scale),
-        _part(right, scale),
-        None if zero is None else _part(right, zero),
-        is_less,
-        # What has no zero point is converted without being widened first.
-        column.name == "arith.uitofp" or owner_name(integer) == "arith.extui",
-        ir.MemRefType(weight.value.type).shape[2],
+        roles.part("x_scale"),
+        roles.part("scale"),
+        roles.part("zero") if "zero" in product.roles else None,
+        product,
     )
-
-
-def _stored(factor: Factor, integer: ir.Value) -> Operand | None:
-    """The operand whose bytes or words hold an integer; None where more was done to these than to take it out."""
-    while owner_name(integer) in ("arith.extsi", "arith.extui", "arith.andi", "arith.shrui"):
-        integer = integer.owner.operands[0]
-    return next((operand for operand in factor.operands if operand.argument == integer), None)
-
-
-def _factors(factor: Factor) -> tuple[ir.Operation, ir.Value]:
-    """The conversion of an integer, and what it is multiplied with."""
-    converted, scale = factor.value.owner.operands
-    return converted.owner.operation, scale
-
-
-def _part(factor: Factor, value: ir.Value) -> Factor:
-    """What a value of a factor's operations is computed from."""
-    needed, operations = {value}, list[ir.Operation]()
-    for op in reversed(factor.operations):
-        if op.results[0] in needed:
-            operations.append(op)
-            needed.update(op.operands)
-    return Factor(value, tuple(o for o in factor.operands if o.argument in needed), tuple(reversed(operations)))

@@ -6,28 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .....dialect.bindings import ir
+from ....integer_product import IntegerProduct
 from ..emit.memory import Memory
-from ..nest.nest import Nest, Operand, collapse, read_nest
+from ..nest.nest import Nest, collapse, read_nest
+from .factor import Factor
+from .roles import OF_COLUMNS, OF_ROWS, Roles
 
-__all__ = ["Contraction", "Factor", "Group", "find_group", "match_contraction", "plain_dims"]
+__all__ = ["Contraction", "Group", "find_group", "match_contraction", "plain_dims"]
 
 
 # Operations that may stand between a contraction and what is fused with it: they touch no buffer's contents.
 _HARMLESS = ("arith.", "affine.", "memref.dim", "memref.alloc", "memref.alloca")
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One factor of the products: its value in the body, and the operands and operations that compute it."""
-
-    value: ir.Value
-    operands: tuple[Operand, ...]
-    operations: tuple[ir.Operation, ...]
-
-    def dims(self) -> set[int]:
-        """The loop dimensions its value depends on."""
-        indexed = {ir.IntegerAttr(op.attributes["dim"]).value for op in self.operations if op.name == "linalg.index"}
-        return indexed.union(*(o.offset.dims() for o in self.operands))
 
 
 @dataclass(frozen=True)
@@ -60,7 +49,10 @@ class Group:
 
 
 def match_contraction(operation: ir.Operation, memory: Memory) -> Contraction | None:
-    """The roles of a contraction's dimensions, None when it is no sum of products that can be tiled."""
+    """The roles of a contraction's dimensions, None when it is no sum of products that can be tiled.
+
+    Raises RelaxError at an operation whose marks do not fit it.
+    """
     nest = read_nest(operation, memory)
     parallel = [d for d in nest.extents if d not in nest.reductions]
     if len(nest.outputs) != 1 or not nest.reductions:
@@ -107,7 +99,11 @@ def plain_dims(operation: ir.Operation, position: int) -> list[int] | None:
 
 
 def _factors(nest: Nest) -> tuple[Factor, Factor] | None:
-    """x and y of a body that yields ``accumulator + x * y``."""
+    """x and y of a body that yields ``accumulator + x * y``, or what a product of integers takes of rows and of columns."""
+    product = IntegerProduct.of(nest.operation)
+    if product is not None:
+        roles = Roles(nest, product)
+        return roles.factor(*OF_ROWS), roles.factor(*OF_COLUMNS)
     operations, (result,) = nest.body()
     accumulator = nest.outputs[0].argument
     add = _defining(result, ("arith.addf", "arith.addi"))

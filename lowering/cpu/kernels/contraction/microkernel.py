@@ -55,7 +55,8 @@ class Microkernel:
         """Panels of so many vectors that fill the accumulators with so few rows; one where its steps of k are long."""
         if self.loads.is_wide():
             return 1
-        return self.loads.vectors_at_once(_IN_FLIGHT // rows) // vectors
+        holds = self.integers is not None and self.integers.holds_zeros
+        return self.loads.vectors_at_once(_IN_FLIGHT // rows, holds) // vectors
 
     @property
     def takes_steps(self) -> bool:

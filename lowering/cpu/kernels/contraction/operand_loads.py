@@ -16,8 +16,9 @@ from ..emit.memory import Lanes, Memory, Point
 from ..emit.scalar_body import Body, Environment
 from ..nest.nest import Operand
 from ..nest.vector_plan import element_bits
+from .factor import Factor
 from .group_invariant import NIBBLES, find_group_invariant
-from .match import Contraction, Factor
+from .match import Contraction
 from .shares import Column, Following, Share, Steps
 
 __all__ = ["OperandLoads"]
@@ -163,9 +164,9 @@ class OperandLoads:
         along = operand.offset.factor(k).static
         return along == panel or (along == 1 and [(g, g * panel - g) for g, _ in floors] == floors != [])
 
-    def vectors_at_once(self, most: int) -> int:
+    def vectors_at_once(self, most: int, holds: bool = False) -> int:
         """How many vectors a tile may take of as many accumulators: half, when few registers hold words or zero points, too."""
-        holds = self.invariant is not None and (self.invariant.packed_word is not None or self.invariant.reads_invariant)
+        holds |= self.invariant is not None and (self.invariant.packed_word is not None or self.invariant.reads_invariant)
         return most // 2 if holds and self.registers < _MANY_REGISTERS else most
 
     def is_packed(self) -> bool:

@@ -183,7 +183,7 @@ class Linear:
             whole.append((floor, Size.of(1)))
         return _linear(whole, Size.of(quotient))
 
-    def mod(self, divisor: int) -> Linear:
+    def __mod__(self, divisor: int) -> Linear:
         return self + self.floordiv(divisor).scaled(-divisor)
 
     def substituted(self, replace: Callable[[int], Linear], multiples: Mapping[int, int] | None = None) -> Linear:
@@ -264,7 +264,7 @@ def from_affine(expression: ir.AffineExpr, first_symbol: int | None = None) -> L
     if isinstance(expression, ir.AffineFloorDivExpr):
         return left.floordiv(constant)
     if isinstance(expression, ir.AffineModExpr):
-        return left.mod(constant)
+        return left % constant
     return (left + Linear.of(constant - 1)).floordiv(constant)  # ceildiv
 
 

@@ -1,0 +1,24 @@
+"""One factor of the products that a contraction sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .....dialect.bindings import ir
+from ..nest.nest import Operand
+
+__all__ = ["Factor"]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of the products: its value in the body, and the operands and operations that compute it."""
+
+    value: ir.Value
+    operands: tuple[Operand, ...]
+    operations: tuple[ir.Operation, ...]
+
+    def dims(self) -> set[int]:
+        """The loop dimensions its value depends on."""
+        indexed = {ir.IntegerAttr(op.attributes["dim"]).value for op in self.operations if op.name == "linalg.index"}
+        return indexed.union(*(o.offset.dims() for o in self.operands))
