@@ -70,6 +70,7 @@ def _fused(
         for i, value in enumerate(list(call.operands)[:-1])
         if (producer := weights.growth_of(value)) is not None and _only_reads(contraction, block.arguments[i])
     }
+    producers = _with_loops_left(contraction, list(block.arguments), producers)
     return _replace(call, add(_Kernel(kernel, contraction, producers).build()), producers) if producers else None
 
 
@@ -162,6 +163,24 @@ def _only_reads(contraction: ir.Operation, argument: ir.Value) -> bool:
         inputs = [i for i in inputs if product.roles[i] not in INTEGERS]
     uses = list(argument.uses)
     return bool(uses) and all(u.owner.operation == contraction and u.operand_number in inputs for u in uses)
+
+
+def _with_loops_left(
+    contraction: ir.Operation, arguments: Sequence[ir.Value], producers: Mapping[int, _Growth]
+) -> dict[int, _Growth]:  # fmt: skip
+    """The first producers after which each loop still is a whole dimension of some operand, which says how long it is.
+
+    A constant moved in has no operand at all, and a tiled one is read at ``d mod 4``.
+    """
+    kept: dict[int, _Growth] = {}
+    for i, producer in producers.items():
+        moved = {arguments[j]: p for j, p in (kept | {i: producer}).items()}
+        pairs = list(zip(contraction.operands, index_maps(contraction), strict=True))
+        maps = [m for v, map_ in pairs for m in (moved[v].maps(map_) if v in moved else [map_])]
+        whole = {e.position for m in maps for e in m.results if isinstance(e, ir.AffineDimExpr)}
+        if len(whole) == maps[-1].n_dims:
+            kept[i] = producer
+    return kept
 
 
 def _is_growth(op: ir.Operation) -> bool:

@@ -259,6 +259,36 @@ func.func @main(%x: tensor<6x?x64xf32, {sym = ["n"]}> {relax.name = "x"}, %q: te
     assert arena_bytes(text) < 16 * 1024  # the weight in f32 has 144 KiB
 
 
+def test_a_tiled_weight_and_equal_numbers_keep_the_length_of_the_sum() -> None:
+    """Read at ``d mod 4``, and not at all, neither would say how many products are added."""
+    text = """
+func.func @main(%w: tensor<15x4xf32> {relax.name = "w"}) -> tensor<45x32xf32> attributes {relax.num_input = 0 : i64} {
+  %0 = "relax.tile"(%w) {repeats = array<i64: 3, 2>} : (tensor<15x4xf32>) -> tensor<45x8xf32>
+  %1 = "relax.full"() {value = 3 : i64} : () -> tensor<8x32xf32>
+  %2 = "relax.matmul"(%0, %1) : (tensor<45x8xf32>, tensor<8x32xf32>) -> tensor<45x32xf32>
+  return %2 : tensor<45x32xf32>
+}"""
+    w = np.arange(60, dtype=np.float32).reshape(15, 4)
+    executable = rx.compile(rx.Module.parse(text))
+    executable.bind(executable.prepare({"w": w}))
+    np.testing.assert_array_equal(executable(), np.tile(w, (3, 2)) @ np.full((8, 32), 3, np.float32))
+
+
+def test_equal_filters_keep_the_length_of_their_sums() -> None:
+    shape = 'tensor<1x1x2x?xf32, {sym = ["n"]}>'
+    text = f"""
+func.func @main(%x: {shape} {{relax.name = "x"}}) -> {shape} attributes {{relax.num_input = 1 : i64}} {{
+  %0 = "relax.constant"() {{value = dense<-3.0> : tensor<1x1x1x3xf32>}} : () -> tensor<1x1x1x3xf32>
+  %1 = "relax.conv2d"(%x, %0) {{padding = array<i64: 0, 1, 1, 1>, strides = array<i64: 2, 1>}}
+    : ({shape}, tensor<1x1x1x3xf32>) -> {shape}
+  return %1 : {shape}
+}}"""
+    x = np.arange(14, dtype=np.float32).reshape(1, 1, 2, 7)
+    padded = np.pad(x, ((0, 0), (0, 0), (0, 1), (1, 1)))
+    want = -3 * sum(padded[:, :, ::2, i : i + 7] for i in range(3))
+    np.testing.assert_array_equal(rx.compile(rx.Module.parse(text))(x), want)
+
+
 def test_a_broadcast_moves_into_the_addition_that_reads_it() -> None:
     x, y = tensor((256, 64), "f32"), tensor((256, 96), "f32")
     text = f"""
