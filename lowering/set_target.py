@@ -43,9 +43,10 @@ class SetTarget(Pass):
 
 
 def set_target(module: ir.Operation, target: Target) -> None:
-    """Writes the target down, in place."""
+    """Writes the target down, and how its kernels want weights, in place."""
     with module.context:
         module.attributes[TARGET] = to_attribute(asdict(target))
+    target.weight_layouts.write(module)
 
 
 def target_of(module: ir.Operation) -> Target:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..dialect.errors import RelaxError
+from ..dialect.weight_layouts import WeightLayouts
 
-__all__ = ["TARGETS", "Target"]
+__all__ = ["TARGETS", "Dot", "Target"]
 
 
 @dataclass(frozen=True)
@@ -84,39 +86,25 @@ class Target:
         return self.has("avx512vl")
 
     @property
-    def bf16_dot(self) -> str | None:
-        """LLVM's name for the instruction that adds products of pairs of bf16 to a vector of f32, if there is one."""
-        if self.has("avx512bf16") and self.vector_bits == 512:
-            return "llvm.x86.avx512bf16.dpbf16ps.512"
-        if _architecture(self.triple) == "aarch64" and self.has("bf16"):
-            return "llvm.aarch64.neon.bfdot.v4f32.v8bf16"
-        return None
+    def bf16_dot(self) -> Dot | None:
+        """The instruction for products of bf16, if there is one."""
+        return self._first(_BF16_DOTS)
 
     @property
-    def bf16_group(self) -> int:
-        """How many rows of a bf16 weight are neighbours for it."""
-        return 1 if self.bf16_dot is None else 2
+    def int8_dot(self) -> Dot | None:
+        """The instruction for products of bytes, or of bytes that are widened to i16, if there is one."""
+        return self._first(_INT8_DOTS)
+
+    def _first(self, dots: Sequence[_DotOf]) -> Dot | None:
+        architecture = _architecture(self.triple)
+        fitting = (d for d in dots if (d.architecture, d.vector_bits) == (architecture, self.vector_bits))
+        return next((d.dot for d in fitting if not d.feature or self.has(d.feature)), None)
 
     @property
-    def int8_dot(self) -> str | None:
-        """LLVM's name for the instruction that adds products of :attr:`int8_rows` bytes, or i16, to a vector of i32, if any."""
-        if _architecture(self.triple) == "aarch64":
-            return "llvm.aarch64.neon.sdot.v4i32.v16i8" if self.has("dotprod") else None
-        if self.has("avx512vnni") and self.vector_bits == 512:
-            return "llvm.x86.avx512.vpdpbusd.512"
-        if self.has("avxvnni") and self.vector_bits == 256:
-            return "llvm.x86.avx512.vpdpbusd.256"
-        return _PRODUCTS_OF_I16[self.vector_bits]
-
-    @property
-    def int8_rows(self) -> int:
-        """How many rows of an 8-bit weight are side by side for it: 4 bytes, or 2 that are widened to i16."""
-        return 4 if self.int8_dot is not None and ("dot" in self.int8_dot or "dpbusd" in self.int8_dot) else 2
-
-    @property
-    def int8_unsigned(self) -> bool:
-        """Whether weights are its unsigned factor, and zero points of signed ones become 128 more."""
-        return self.int8_dot is not None and "dpbusd" in self.int8_dot
+    def weight_layouts(self) -> WeightLayouts:
+        """How the kernels want weights of products in memory."""
+        bf16, int8 = self.bf16_dot or PLAIN, self.int8_dot or PLAIN_PAIRS
+        return WeightLayouts(self.matmul_tile[1], bf16.rows, int8.rows, int8.unsigned)
 
     def lanes(self, bits: int = 32) -> int:
         """How many elements of that width a vector register holds."""
@@ -134,10 +122,48 @@ def _architecture(triple: str) -> str:
     return "aarch64" if name == "arm64" else name
 
 
-# Pairs of i16 multiplied and added, by the width of a vector: every x86-64 has these.
-_PRODUCTS_OF_I16 = {
-    128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "llvm.x86.avx512.pmaddw.d.512"
-}  # fmt: skip
+@dataclass(frozen=True)
+class Dot:
+    """An instruction that multiplies neighbours and sums their products, in each lane of 32 bits.
+
+    Attributes:
+        name: LLVM's name of it.
+        rows: how many neighbours a lane has: rows of a weight that are packed side by side.
+        unsigned: whether the weight's integers are its unsigned factor, and zero points of signed ones become 128 more.
+        adds: whether it adds to a sum that it takes, as its first operand.
+    """
+
+    name: str
+    rows: int
+    unsigned: bool = False
+    adds: bool = True
+
+
+@dataclass(frozen=True)
+class _DotOf:
+    """The instruction of processors with vectors of so many bits that have a feature; all have, where it is empty."""
+
+    architecture: str
+    vector_bits: int
+    feature: str
+    dot: Dot
+
+
+#: Weights that no such instruction reads: each row by itself; integers in pairs, as those that are widened.
+PLAIN, PLAIN_PAIRS = Dot("", 1), Dot("", 2, adds=False)
+# The first that a processor has is taken. Every x86-64 multiplies pairs of i16.
+_BF16_DOTS = (
+    _DotOf("x86_64", 512, "avx512bf16", Dot("llvm.x86.avx512bf16.dpbf16ps.512", 2)),
+    _DotOf("aarch64", 128, "bf16", Dot("llvm.aarch64.neon.bfdot.v4f32.v8bf16", 2)),
+)
+_INT8_DOTS = (
+    _DotOf("x86_64", 512, "avx512vnni", Dot("llvm.x86.avx512.vpdpbusd.512", 4, unsigned=True)),
+    _DotOf("x86_64", 256, "avxvnni", Dot("llvm.x86.avx512.vpdpbusd.256", 4, unsigned=True)),
+    _DotOf("x86_64", 512, "", Dot("llvm.x86.avx512.pmaddw.d.512", 2, adds=False)),
+    _DotOf("x86_64", 256, "", Dot("llvm.x86.avx2.pmadd.wd", 2, adds=False)),
+    _DotOf("x86_64", 128, "", Dot("llvm.x86.sse2.pmadd.wd", 2, adds=False)),
+    _DotOf("aarch64", 128, "dotprod", Dot("llvm.aarch64.neon.sdot.v4i32.v16i8", 4)),
+)
 
 
 @dataclass(frozen=True)
@@ -162,8 +188,8 @@ class _Registers:
         return Target(triple, cpu, features, self.bits, self.count, self.rows, self.vectors, openmp)
 
 
-# 8x32 of AVX-512 is within 6 % of the peak from 512 to 4096 (facts/cpu.md 2.1). NEON takes 4 vectors: 10 loads for 24
-# multiply-adds, where 8x8 needs 10 for 16.
+# Matrices of 512 to 4096 rows and columns, one core of Zen 5: AVX-512 with 8 rows of 2 vectors is within 6 % of the peak. NEON
+# takes 6 rows of 4 vectors: 10 loads for 24 multiply-adds, where 8 rows of 2 need 10 for 16; it was not measured.
 _AVX512 = _Registers("x86_64", ("avx512f", "avx512vl", "avx512bw", "avx512dq"), 512, 32, 8, 2)
 _AVX2 = _Registers("x86_64", ("avx2",), 256, 16, 6, 2)
 _SSE = _Registers("x86_64", (), 128, 16, 6, 2)

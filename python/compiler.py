@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["compile", "default_pipeline"]
 
-# Products of integers are made before words of eight are: those are for products of floats.
+# Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
+# target is in the module (``relax.weight_layouts``).
 _PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
-    "relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights{{tile={tile}}},"
-    "relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,relax-group-packed-rows{{bf16={bf16}}},"
+    "relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
+    "relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,relax-group-packed-rows,"
     "relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
 )
 # What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
@@ -99,7 +100,7 @@ def compile(
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
-    text = default_pipeline(chosen, weights, activations) if pipeline is None else pipeline
+    text = default_pipeline(weights, activations) if pipeline is None else pipeline
     directory = cache_directory() if cache and pipeline is None else None
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
     with verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
@@ -108,15 +109,10 @@ def compile(
         return _executable(_cached(module, chosen, text, checked, ObjectCache(directory, cache_bytes())))
 
 
-def default_pipeline(target: Target, weights: str | None = None, activations: str | None = None) -> str:
+def default_pipeline(weights: str | None = None, activations: str | None = None) -> str:
     """What happens to a module before it is lowered, as the text of a pipeline; the options are those of :func:`compile`."""
-    integers = f"relax-quantize-activations{{rows={target.int8_rows} unsigned={str(target.int8_unsigned).lower()}}},"
-    return _PIPELINE.format(
-        weights=_WEIGHTS[weights],
-        tile=target.matmul_tile[1],
-        activations="" if activations is None else integers,
-        bf16=target.bf16_group,
-    )
+    integers = "" if activations is None else "relax-quantize-activations,"
+    return _PIPELINE.format(weights=_WEIGHTS[weights], activations=integers)
 
 
 def _executable(entry: Entry) -> Executable:
@@ -128,7 +124,7 @@ def _executable(entry: Entry) -> Executable:
 def _compiled(module: Module, target: Target, pipeline: str, checked: bool) -> Entry:
     from .lowering.compile import compile_module
 
-    prepared = module.run(pipeline)
+    prepared = module.with_weight_layouts(target.weight_layouts).run(pipeline)
     text = str(prepared)
     with collecting() as told:
         compiled = compile_module(prepared.ir.operation, target, checked)

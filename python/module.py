@@ -17,6 +17,7 @@ from .dialect.parser import parse_module
 from .dialect.reports.report import Report, collecting
 from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import Expr
+from .dialect.weight_layouts import WeightLayouts
 from .dialect.weights import full_result_names
 from .weights.files import path_text, read_stream, replacing
 
@@ -138,6 +139,13 @@ class Module:
         expect_text(pipeline, "a pipeline as text")
         with self._active(), collecting() as told:
             return Module(_as_module(manager.run(self._module.operation, pipeline)), self.report.extended(told))
+
+    def with_weight_layouts(self, layouts: WeightLayouts) -> Module:
+        """A copy that says how a target's kernels want weights in memory, to the passes that rearrange them."""
+        with self._active():
+            copy = self._module.operation.clone(ip=False).operation
+            layouts.write(copy)
+            return Module(_as_module(copy), self.report)
 
     def verify(self) -> None:
         """Raises DiagnosticError when the module breaks a rule of MLIR, of an op or of our conventions."""

@@ -42,6 +42,8 @@ def _strings(text: str) -> tuple[str, ...]:
 _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     bool: ("true or false", _boolean),
     int: ("an integer", int),
+    int | None: ("an integer", int),
+    bool | None: ("true or false", _boolean),
     float: ("a number", float),
     str: ("a string", str),
     tuple[str, ...]: ("a comma-separated list", _strings),

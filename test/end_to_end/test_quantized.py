@@ -10,10 +10,9 @@ import pytest
 import relaxir as rx
 from relaxir.compiler import default_pipeline
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.lowering.target import Target
 
 #: As compile() does it by default, but small weights count too.
-STRICT = default_pipeline(Target.host()).replace(
+STRICT = default_pipeline().replace(
     "relax-lift-transform-params", "relax-lift-transform-params{max-growth=1.9 growth-slack=0 max-total-growth=0}"
 )
 NOT_LIFTED = STRICT.replace(re.findall(r"relax-lift[^}]*},", STRICT)[0], "")

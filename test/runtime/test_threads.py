@@ -9,7 +9,6 @@ import pytest
 
 import relaxir as rx
 from relaxir.compiler import default_pipeline
-from relaxir.lowering.target import Target
 from relaxir.runtime import threads
 
 D = 96  # with 700 rows every kernel below has enough work for a team of threads
@@ -82,7 +81,7 @@ def test_panels_that_are_widened_on_the_stack_are_each_thread_s_own(inputs, colu
         w = b.weight("w", (D, columns), "i8")
         scale, zero = b.weight("s", (D // 32, columns), "f32"), b.weight("z", (D // 32, columns), "i8")
         b.output(b.matmul(x, b.dequantize(w, scale, zero, axis=0)))
-    narrow = default_pipeline(Target.host()).replace("lift-transform-params", "lift-transform-params{growth-slack=1}")
+    narrow = default_pipeline().replace("lift-transform-params", "lift-transform-params{growth-slack=1}")
     made = rx.compile(b.build(), pipeline=narrow)
     rng = np.random.default_rng(0)
     weights = {

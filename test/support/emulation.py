@@ -43,7 +43,7 @@ def compile_for(module: rx.Module, name: str, passes: str | None = None) -> Exec
 def generated(module: rx.Module, name: str, passes: str | None = None) -> str:
     """The LLVM IR text that ``cpu:<name>`` gets."""
     target, texts = Target.parse(f"cpu:{name}"), list[str]()
-    prepared = module.run(passes or default_pipeline(target))
+    prepared = module.with_weight_layouts(target.weight_layouts).run(passes or default_pipeline())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "object_code", lambda text, _: (texts.append(text), b"")[1])
         compile_module(prepared.ir.operation, target)

@@ -24,6 +24,7 @@ from ...ops import PackedMatMul, PackWeight
 from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
+from ...weight_layouts import WeightLayouts
 
 __all__ = ["GroupPackedRows"]
 
@@ -33,28 +34,30 @@ class GroupPackedRows(Pass):
     """Packs weights that only products read in groups of rows.
 
     Attributes:
-        bf16: how many rows of bf16 are a group; with 1 nothing changes.
+        bf16: how many rows of bf16 are a group; with 1 nothing changes. None: what the module's ``relax.weight_layouts`` say.
     """
 
     name: ClassVar[str] = "relax-group-packed-rows"
-    bf16: int = 1
+    bf16: int | None = None
 
     def run(self, op: ir.Operation) -> None:
-        if self.bf16 < 1:
-            raise RelaxError(f"expected a positive number of rows, got {self.bf16}")
+        rows = WeightLayouts.of(op).bf16_rows if self.bf16 is None else self.bf16
+        if rows < 1:
+            raise RelaxError(f"expected a positive number of rows, got {rows}")
         packs = [inner.opview for inner in nested_operations(op) if inner.name == PackWeight.OPERATION_NAME]
-        for pack in packs if self.bf16 > 1 else ():
+        for pack in packs if rows > 1 else ():
             if isinstance(pack, PackWeight) and pack.group == 1 and _is_for_products(pack):
-                self._group(pack)
+                _group(pack, rows)
 
-    def _group(self, pack: PackWeight) -> None:
-        rows = TensorInfo.of(pack.x).shape[0]
-        if not isinstance(TensorInfo.of(pack.x).dtype, ir.BF16Type) or not isinstance(rows, int) or rows < self.bf16:
-            return
-        with ir.InsertionPoint(pack), pack.location:
-            grouped = PackWeight.create(pack.x, tile=pack.tile, group=self.bf16).result
-        pack.result.replace_all_uses_with(grouped)
-        pack.operation.erase()
+
+def _group(pack: PackWeight, group: int) -> None:
+    rows = TensorInfo.of(pack.x).shape[0]
+    if not isinstance(TensorInfo.of(pack.x).dtype, ir.BF16Type) or not isinstance(rows, int) or rows < group:
+        return
+    with ir.InsertionPoint(pack), pack.location:
+        grouped = PackWeight.create(pack.x, tile=pack.tile, group=group).result
+    pack.result.replace_all_uses_with(grouped)
+    pack.operation.erase()
 
 
 def _is_for_products(pack: PackWeight) -> bool:

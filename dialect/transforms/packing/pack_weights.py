@@ -37,6 +37,7 @@ from ...ops import Conv2D, MatMul, PackedConv2D, PackedMatMul, PackWeight, Permu
 from ...passes.base import Pass
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
+from ...weight_layouts import WeightLayouts
 from .block_movement import reshaped
 
 __all__ = ["PackWeights"]
@@ -47,51 +48,55 @@ class PackWeights(Pass):
     """Packs right-hand sides and filters that come from weights alone, in functions that have ``relax.num_input``.
 
     Attributes:
-        tile: columns per panel; the target's matmul kernel has this width.
+        tile: columns per panel, as the target's kernels read; None: what the module's ``relax.weight_layouts`` say.
     """
 
     name: ClassVar[str] = "relax-pack-weights"
-    tile: int = 32
+    tile: int | None = None
 
     def run(self, op: ir.Operation) -> None:
-        if self.tile < 1:
-            raise RelaxError(f"expected a positive tile, got {self.tile}")
+        tile = WeightLayouts.of(op).columns if self.tile is None else self.tile
+        if tile < 1:
+            raise RelaxError(f"expected a positive tile, got {tile}")
         for function in functions(op):
-            self._pack_in(function)
+            _pack_in(function, tile)
 
-    def _pack_in(self, function: func.FuncOp) -> None:
-        block, weights = body_of(function), WeightValues.of(function)
-        if block is None or weights is None:
-            return
-        packed: dict[tuple[ir.Value, str], ir.Value] = {}
-        for op in list(block.operations):
-            if weights.enter(op):
-                continue
-            for product in _products(op):
-                if product.operands[1] in weights and self._can_pack(product):
-                    self._pack(product, op, packed)
 
-    def _pack(self, op: MatMul | Conv2D, outer: ir.OpView, packed: dict[tuple[ir.Value, str], ir.Value]) -> None:
-        """A weight that several products read is packed once, before the first of them, and outside of loops."""
-        weight = op.operands[1]
-        layout = op.kernel_layout if isinstance(op, Conv2D) else ""
-        if (weight, layout) not in packed:
-            with ir.InsertionPoint(outer), op.location:
-                packed[weight, layout] = PackWeight.create(_matrix(weight, layout), tile=self.tile).result
-        with ir.InsertionPoint(op), op.location:
-            product = _packed(op, packed[weight, layout])
-        op.results[0].replace_all_uses_with(product)
-        op.operation.erase()
+def _pack_in(function: func.FuncOp, tile: int) -> None:
+    block, weights = body_of(function), WeightValues.of(function)
+    if block is None or weights is None:
+        return
+    packed: dict[tuple[ir.Value, str], ir.Value] = {}
+    for op in list(block.operations):
+        if weights.enter(op):
+            continue
+        for product in _products(op):
+            if product.operands[1] in weights and _can_pack(product, tile):
+                _pack(product, op, packed, tile)
 
-    def _can_pack(self, op: MatMul | Conv2D) -> bool:
-        weight = TensorInfo.of(op.operands[1])
-        if not all(isinstance(d, int) and d > 0 for d in weight.shape) or not is_float(weight.dtype):
-            return False
-        if isinstance(op, MatMul):
-            return weight.rank == 2
-        outputs = weight.shape[op.kernel_layout.index("O")]
-        assert isinstance(outputs, int)
-        return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self.tile == 0)
+
+def _pack(op: MatMul | Conv2D, outer: ir.OpView, packed: dict[tuple[ir.Value, str], ir.Value], tile: int) -> None:
+    """A weight that several products read is packed once, before the first of them, and outside of loops."""
+    weight = op.operands[1]
+    layout = op.kernel_layout if isinstance(op, Conv2D) else ""
+    if (weight, layout) not in packed:
+        with ir.InsertionPoint(outer), op.location:
+            packed[weight, layout] = PackWeight.create(_matrix(weight, layout), tile=tile).result
+    with ir.InsertionPoint(op), op.location:
+        product = _packed(op, packed[weight, layout])
+    op.results[0].replace_all_uses_with(product)
+    op.operation.erase()
+
+
+def _can_pack(op: MatMul | Conv2D, tile: int) -> bool:
+    weight = TensorInfo.of(op.operands[1])
+    if not all(isinstance(d, int) and d > 0 for d in weight.shape) or not is_float(weight.dtype):
+        return False
+    if isinstance(op, MatMul):
+        return weight.rank == 2
+    outputs = weight.shape[op.kernel_layout.index("O")]
+    assert isinstance(outputs, int)
+    return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % tile == 0)
 
 
 def _products(op: ir.OpView) -> list[MatMul | Conv2D]:

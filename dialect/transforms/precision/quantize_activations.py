@@ -57,6 +57,7 @@ from ...reports.activations import IntegerProduct, KeptProduct, QuantizedActivat
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
 from ...traversal import is_unused, nested_operations
+from ...weight_layouts import WeightLayouts
 from ..emit import cast
 from ..packing.block_movement import reshaped, spread
 
@@ -76,21 +77,25 @@ class QuantizeActivations(Pass):
     """Rewrites packed products of dequantized weights, in functions that have ``relax.num_input``.
 
     Attributes:
-        rows: how many rows of a weight the target's instruction takes side by side, 2 or 4; with 1 nothing changes.
-        unsigned: whether it takes 8-bit weights as unsigned ones; else as signed ones.
+        rows: how many rows of a weight the target's instruction takes side by side, 2 or 4; with 1 nothing changes. None: what
+            the module's ``relax.weight_layouts`` say.
+        unsigned: whether it takes 8-bit weights as unsigned ones; else as signed ones. None: the same.
     """
 
     name: ClassVar[str] = "relax-quantize-activations"
-    rows: int = 4
-    unsigned: bool = True
+    rows: int | None = None
+    unsigned: bool | None = None
 
     def run(self, op: ir.Operation) -> None:
-        if self.rows not in (1, 2, 4):
-            raise RelaxError(f"expected 1, 2 or 4 rows, got {self.rows}")
-        for function in functions(op) if self.rows > 1 else ():
+        layouts = WeightLayouts.of(op)
+        rows = layouts.int8_rows if self.rows is None else self.rows
+        unsigned = layouts.int8_unsigned if self.unsigned is None else self.unsigned
+        if rows not in (1, 2, 4):
+            raise RelaxError(f"expected 1, 2 or 4 rows, got {rows}")
+        for function in functions(op) if rows > 1 else ():
             block, weights = body_of(function), WeightValues.of(function)
             if block is not None and weights is not None:
-                _Function(function, self.rows, self.unsigned, weights).rewrite(block)
+                _Function(function, rows, unsigned, weights).rewrite(block)
 
 
 @dataclass

@@ -114,7 +114,7 @@ def test_layers_with_biases_batches_and_rows() -> None:
 def test_weights_are_in_pairs_where_an_instruction_takes_them(name: str) -> None:
     target = Target.parse(f"cpu:{name}")
     columns = target.matmul_tile[1]
-    prepared = product(("m", 7, 40)).run(default_pipeline(target))
+    prepared = product(("m", 7, 40)).with_weight_layouts(target.weight_layouts).run(default_pipeline())
     rows = f"4x{columns}x2" if name in DOTS else f"7x{columns}"
     assert f"-> tensor<{-(-40 // columns)}x{rows}xbf16>" in str(prepared)
 

@@ -52,9 +52,9 @@ class DotSums:
     @staticmethod
     def of(contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target) -> DotSums | None:
         """None where the target has no such instruction, or factors are not as it takes them."""
-        name, k = target.bf16_dot, contraction.k
+        dot, k = target.bf16_dot, contraction.k
         is_f32 = isinstance(loads.element, ir.F32Type)
-        if name is None or not is_f32 or contraction.outer or contraction.nest.extents[k].static is None:
+        if dot is None or not is_f32 or contraction.outer or contraction.nest.extents[k].static is None:
             return None
         if not all(_is_bf16(f) for f in (contraction.left, contraction.right)):
             return None
@@ -62,7 +62,7 @@ class DotSums:
         in_a_row = left.offset.factor(k).static == 1 and not any(k in f.inner.dims() for f in left.offset.floors())
         if not in_a_row or not _in_pairs(contraction, right, loads.width * loads.vectors):
             return None
-        return DotSums(contraction, loads, emitter, name)
+        return DotSums(contraction, loads, emitter, dot.name)
 
     def accumulate(
         self,

@@ -266,11 +266,11 @@ def _instruction(target: Target, width: int, product: IntegerProduct) -> str | N
 
     Four bits and i16 are right in either kind.
     """
-    layout = product.layout
-    if target.int8_rows != layout.rows or width != target.lanes():
+    layout, dot = product.layout, target.int8_dot
+    if dot is None or dot.rows != layout.rows or width != target.lanes():
         return None
     is_byte = layout.word is None and layout.rows == 4
-    return None if is_byte and product.is_unsigned != target.int8_unsigned else target.int8_dot
+    return None if is_byte and product.is_unsigned != dot.unsigned else dot.name
 
 
 def _parts(contraction: Contraction, product: IntegerProduct) -> _Parts:

@@ -1,0 +1,61 @@
+"""How the kernels of a module's target want weights of products in memory: an attribute of the module, which passes read.
+
+::
+
+    module attributes {relax.weight_layouts = {bf16_rows = 2, columns = 32, int8_rows = 4, int8_unsigned = true}} {
+
+``relax-set-target`` and ``relaxir.compile`` write it. Passes that rearrange weights read here what their options leave open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import ClassVar
+
+from .bindings import ir
+from .errors import RelaxError
+
+__all__ = ["WeightLayouts"]
+
+
+@dataclass(frozen=True)
+class WeightLayouts:
+    """What a target's kernels read weights as; the defaults are for a module that names no target.
+
+    Attributes:
+        columns: columns per panel.
+        bf16_rows: rows of a bf16 weight that are neighbours in a panel; 1: no row has one.
+        int8_rows: the same of a weight of integers whose activations are integers, too; 1: such products are not made.
+        int8_unsigned: whether 8-bit integers of such a weight are unsigned.
+    """
+
+    ATTRIBUTE: ClassVar[str] = "relax.weight_layouts"
+    columns: int = 32
+    bf16_rows: int = 1
+    int8_rows: int = 4
+    int8_unsigned: bool = True
+
+    @staticmethod
+    def of(module: ir.Operation) -> WeightLayouts:
+        """What a module says, or the defaults. Raises RelaxError where it says other fields, or numbers below 1."""
+        name = WeightLayouts.ATTRIBUTE
+        if name not in module.attributes:
+            return WeightLayouts()
+        attribute = module.attributes[name]
+        found = {a.name: a.attr for a in attribute} if isinstance(attribute, ir.DictAttr) else {}
+        expected = {f.name: ir.BoolAttr if isinstance(f.default, bool) else ir.IntegerAttr for f in fields(WeightLayouts)}
+        if found.keys() != expected.keys() or not all(isinstance(found[key], kind) for key, kind in expected.items()):
+            raise RelaxError(f"expected {name} with {', '.join(sorted(expected))}, got {attribute}", module.location)
+        values = {key: kind(found[key]).value for key, kind in expected.items()}
+        if any(value < 1 for key, value in values.items() if expected[key] is ir.IntegerAttr):
+            raise RelaxError(f"expected positive numbers in {name}, got {attribute}", module.location)
+        return WeightLayouts(**values)
+
+    def write(self, module: ir.Operation) -> None:
+        """Writes the attribute, in place."""
+        with module.context:
+            i64 = ir.IntegerType.get_signless(64)
+            values = asdict(self).items()
+            module.attributes[self.ATTRIBUTE] = ir.DictAttr.get(
+                {k: ir.BoolAttr.get(v) if isinstance(v, bool) else ir.IntegerAttr.get(i64, v) for k, v in values}
+            )
