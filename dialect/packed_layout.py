@@ -35,6 +35,12 @@ class Word:
     bits: int
     count: int
 
+    @staticmethod
+    def parse(text: str) -> Word | None:
+        """The word of a text, ``u4x8``; None for any other that :meth:`__str__` does not give."""
+        match = re.fullmatch(r"u([1-9]\d*)x([1-9]\d*)", text)
+        return Word(*map(int, match.groups())) if match else None
+
     @property
     def width(self) -> int:
         """Bits of the word."""

@@ -17,6 +17,7 @@ __all__ = [
     "SHARED",
     "STACK",
     "TARGET",
+    "WORD",
     "WRITABLE",
 ]
 
@@ -55,6 +56,11 @@ CONTRACTION = "relax.contraction"
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed, see :mod:`.integer_product`.
 #: Written by linalg/quantize, fusion/weight_prologue; read by integer_product.
 INTEGER_SUMS = "relax.integer_sums"
+
+#: On the operation of a body that takes an integer out of a word: how the word is, ``u4x8``. Of a word that is read at
+#: ``i floordiv 8`` it is number ``i mod 8`` from the lowest bits on.
+#: Written by linalg/quantize; read by cpu/kernels/contraction/packed_words.
+WORD = "relax.word"
 
 #: On a ``math.exp`` of what is at most 0, or NaN; a unit.
 #: Written by linalg/scalar; read by cpu/kernels/expand/exponentials.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float, normalize_axis
-from ...dialect.packed_layout import NIBBLES, PackedLayout
+from ...dialect.packed_layout import NIBBLES, PackedLayout, Word
 from ...dialect.symbolic import Dim
 from ..integer_product import IntegerProduct
-from ..marks import CONTRACTION, INTEGER_SUMS
+from ..marks import CONTRACTION, INTEGER_SUMS, WORD
 from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read, value_type
 from .contraction import converted
 from .conversion import convert, load, store
@@ -158,13 +158,16 @@ def _lower_pack_nibbles(b: Builder, source: Source) -> ir.Value:
 def _lower_unpack_nibbles(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, bits = normalize_axis(source.attrs["axis"], x.rank), _width(x.dtype)
-    sizes, per_word, wide = b.sizes(x), bits // 4, ir.IntegerType.get_signless(max(32, bits))
+    sizes, packed, wide = b.sizes(x), Word(4, bits // 4), ir.IntegerType.get_signless(max(32, bits))
+    per_word = packed.count
     sizes[axis] = source.attrs["size"]
 
     def body(word: ir.Value, _: ir.Value) -> ir.Value:
         value = word if bits == wide.width else emit("arith.extui", wide, word)
         place = Scalar(emit("arith.index_cast", wide, (index(axis) & (per_word - 1)).value)) << 2
-        return emit("arith.trunci", byte, ((Scalar(value, unsigned=True) >> place) & 15).value)
+        shifted = Scalar(value, unsigned=True) >> place
+        taken = emit("arith.andi", wide, shifted.value, constant(wide, 15).value, **{WORD: ir.StringAttr.get(str(packed))})
+        return emit("arith.trunci", byte, taken)
 
     byte = ir.IntegerType.get_signless(8)
     place = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), per_word) if i == axis else i for i in range(x.rank)]

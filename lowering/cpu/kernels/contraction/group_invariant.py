@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from math import gcd
 
 from .....dialect.bindings import ir
+from .....dialect.packed_layout import NIBBLES
 from ..emit.linear_index import Linear
 from ..nest.nest import Operand
 from .factor import Factor
+from .packed_words import word_of
 
 __all__ = ["GroupInvariant", "find_group_invariant"]
 
@@ -29,8 +31,6 @@ __all__ = ["GroupInvariant", "find_group_invariant"]
 _FOUR_BITS = 15
 # What is the same for fewer steps is no group: a sum of its own would take longer than it saves, and words are no groups.
 _SHORTEST = 16
-#: Integers of four bits in a word of 32.
-NIBBLES = 8
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ class GroupInvariant:
 
 
 def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
-    """The parts of a factor; None when it reads nothing that is invariant, or nothing else."""
+    """The parts of a factor; None when it reads nothing that is invariant, or nothing else.
+
+    Raises RelaxError at an operation whose marks do not fit it.
+    """
     periods = {o.argument: _period(o, k) for o in factor.operands}
     operands = tuple(o for o in factor.operands if periods[o.argument] is not None)
     if not operands or len(operands) == len(factor.operands):
@@ -76,7 +79,7 @@ def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
         return None
     value, scale = _without_scale(factor.value, known)
     value, conversion, zero_point = _without_zero(value, known) if scale is not None else (value, None, None)
-    word = None if conversion is None or group_size % NIBBLES else _word(value, k)
+    word = None if conversion is None or group_size % NIBBLES.count else word_of(value, varying, k)
     needed = _needed(others, value)
     return GroupInvariant(
         group_size,
@@ -138,21 +141,6 @@ def _without_zero(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.O
     if zero is not None and zero not in known and _made_by(zero, "arith.constant") is None:
         return value, None, None
     return integer, conversion, zero
-
-
-def _word(nibble: ir.Value, k: int) -> ir.Value | None:
-    """The word of ``(word >> ((k & 7) << 2)) & 15``."""
-    mask = _made_by(nibble, "arith.andi")
-    shifted = None if mask is None else _made_by(mask.operands[0], "arith.shrui")
-    place = None if shifted is None else _made_by(shifted.operands[1], "arith.shli")
-    among = None if place is None else _made_by(place.operands[0], "arith.index_cast")
-    if shifted is None or place is None or among is None or _constant(place.result, "arith.shli") != 2:
-        return None
-    step = _made_by(among.operands[0], "arith.andi")
-    number = None if step is None else _made_by(step.operands[0], "linalg.index")
-    if step is None or number is None or _constant(step.result, "arith.andi") != NIBBLES - 1:
-        return None
-    return shifted.operands[0] if ir.IntegerAttr(number.attributes["dim"]).value == k else None
 
 
 def _constant(value: ir.Value, name: str) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 
 from .....dialect.bindings import ir
+from .....dialect.packed_layout import NIBBLES
 from ..emit.emitter import Emitter
 from ..emit.lane_math import Item
 from ..emit.linear_index import Linear
@@ -17,7 +18,7 @@ from ..emit.scalar_body import Body, Environment
 from ..nest.nest import Operand
 from ..nest.vector_plan import element_bits
 from .factor import Factor
-from .group_invariant import NIBBLES, find_group_invariant
+from .group_invariant import find_group_invariant
 from .match import Contraction
 from .shares import Column, Following, Share, Steps
 
@@ -236,14 +237,16 @@ class OperandLoads:
         assert self.invariant is not None
         place = self.column_point(point, column)
         if self.prepared and self.invariant.packed_word is not None:
-            return self._converted(self._masked(self._factor(self.invariant.packed_word, place, step, part), step % NIBBLES))
+            return self._converted(
+                self._masked(self._factor(self.invariant.packed_word, place, step, part), step % NIBBLES.count)
+            )
         value = self._factor(self.invariant.step_value, place, step, part)
         return value if self.invariant.conversion is None else self._converted(value)
 
     def _masked(self, words: ir.Value, place: int) -> ir.Value:
         """One integer of each word, where it is; the last one shifted, which would be negative."""
         em = self.emitter
-        if place == NIBBLES - 1:
+        if place == NIBBLES.count - 1:
             return em.op("arith.shrui", [words, em.constant(4 * place, words.type)], words.type)
         return em.op("arith.andi", [words, em.constant(15 << 4 * place, words.type)], words.type)
 
@@ -276,10 +279,10 @@ class OperandLoads:
 
     def _prepare_row(self, row: Point, depth: int, scaled: ir.Value) -> None:
         em, k, width = self.emitter, self.contraction.k, self.width
-        chunk = max(width, NIBBLES)
+        chunk = max(width, NIBBLES.count)
         whole, vector = depth // chunk * chunk, em.vector(width, self.element)
         # 16 ** -j is 127 - 4 * j in the exponent's bits; the last of eight is not scaled, as its word is shifted.
-        exponents = [127 - 4 * (j % NIBBLES) if j % NIBBLES != NIBBLES - 1 else 127 for j in range(chunk)]
+        exponents = [127 - 4 * (j % NIBBLES.count) if j % NIBBLES.count != NIBBLES.count - 1 else 127 for j in range(chunk)]
         bits = [em.lane_constant([e << 23 for e in exponents[i : i + width]], em.i32) for i in range(0, chunk, width)]
         powers = [em.op("arith.bitcast", [b], vector) for b in bits]
 
@@ -292,7 +295,7 @@ class OperandLoads:
         em.each(em.number(0), em.number(whole), chunk, several)
         for i in range(whole, depth):
             x = self._factor(self.contraction.left, row.at(k, em.number(i)))
-            power = em.constant(2.0 ** (exponents[i % NIBBLES] - 127), self.element)
+            power = em.constant(2.0 ** (exponents[i % NIBBLES.count] - 127), self.element)
             em.effect("memref.store", [em.op("arith.mulf", [x, power], self.element), scaled, em.number(i)])
 
     def _prepare_sums(self, row: Point, depth: int, every: int, sums: ir.Value) -> None:

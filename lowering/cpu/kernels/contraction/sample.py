@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from .....dialect.bindings import ir
 from .....dialect.errors import RelaxError
+from ..emit.linear_index import Linear, from_affine
 
 __all__ = ["Number", "Sample"]
 
@@ -50,6 +51,9 @@ class Sample:
             return _wrapped(_literal(op), type_)
         if op.name == "linalg.index":
             return self.indices.get(ir.IntegerAttr(op.attributes["dim"]).value, 0)
+        if op.name == "affine.apply":
+            place = from_affine(ir.AffineMapAttr(op.attributes["map"]).value.results[0])
+            return _place(place, [self.of(v) for v in op.operands])
         known = _BINARY.get(op.name) or _UNSIGNED.get(op.name) or _SIGNED.get(op.name)
         if known is None and op.name != "arith.cmpi":
             raise RelaxError(f"expected integer operations in a body with marks, got '{op.name}'", op.location)
@@ -58,6 +62,15 @@ class Sample:
         if op.name in _UNSIGNED or code >= _WITHOUT_SIGN:
             given = [_without_sign(*pair) for pair in zip(given, op.operands, strict=True)]
         return _wrapped(known(*given) if known is not None else int(_COMPARISONS[code](*given)), type_)
+
+
+def _place(linear: Linear, given: Sequence[Number]) -> int:
+    """The number that an index expression is."""
+    total = linear.constant.static or 0
+    for atom, factor in linear.terms:
+        value = given[atom] if isinstance(atom, int) else _place(atom.inner, given) // atom.divisor
+        total += int(value) * (factor.static or 0)
+    return total
 
 
 def _literal(op: ir.Operation) -> Number:
