@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 from . import ops as ops  # defining the op classes fills the dialect
 from .bindings import ir
+from .errors import RelaxError
+from .plugins import load_parts
 from .relax import NAMESPACE, Relax
 
-__all__ = ["definitions", "load", "new_context"]
+__all__ = ["definitions", "load", "new_context", "operations"]
+
+
+@functools.cache
+def operations() -> tuple[type[Any], ...]:
+    """The op classes of the dialect, those of other packages included (:mod:`.plugins`).
+
+    Raises:
+        RelaxError: two ops have one name, or a package does not load.
+    """
+    load_parts("ops")
+    homes: dict[str, str] = {}
+    for cls in Relax.operations:
+        home = homes.setdefault(cls.OPERATION_NAME, cls.__module__)
+        if home != cls.__module__:
+            raise RelaxError(f"expected one op '{cls.OPERATION_NAME}', got those of {home} and {cls.__module__}")
+    return tuple(Relax.operations)
 
 
 def load(context: ir.Context | None = None) -> ir.Context:
@@ -14,6 +35,7 @@ def load(context: ir.Context | None = None) -> ir.Context:
 
     Must run before ``relax.*`` text is parsed in that context: loading later crashes the bindings.
     """
+    operations()
     context = context or ir.Context.current
     if not context.is_dialect_loaded(NAMESPACE):
         with context, ir.Location.unknown():

@@ -17,6 +17,7 @@ from .dialect.checks import expect_flag, expect_text
 from .dialect.errors import RelaxError, RelaxWarning
 from .dialect.op import verifying_once
 from .dialect.passes.manager import verifying_at_end
+from .dialect.plugins import sources
 from .dialect.reports.cache import CacheSection
 from .dialect.reports.report import collecting
 from .module import Module
@@ -164,9 +165,8 @@ def _not_kept(entry: Entry, cache: ObjectCache, reason: str) -> Entry:
 def _compiler() -> str:
     """What compiles: versions, and the sources of the passes and of the code generator, which change between versions, too."""
     digest = hashlib.sha256()
-    for package in (dialect, lowering):
-        (folder,) = package.__path__
-        for path in sorted(Path(folder).rglob("*.py")):
-            digest.update(path.read_bytes())
+    ours = [path for package in (dialect, lowering) for path in sorted(Path(*package.__path__).rglob("*.py"))]
+    for path in (*ours, *sources()):
+        digest.update(path.read_bytes())
     names = ("relaxir", DISTRIBUTION, "llvmlite")
     return " ".join([*(f"{name} {version(name)}" for name in names), digest.hexdigest()])

@@ -10,17 +10,16 @@ import difflib
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
 from ..errors import RelaxError
+from ..plugins import PASSES, plugins
 
 if TYPE_CHECKING:
     from .base import Pass
 
-__all__ = ["ENTRY_POINTS", "is_registered", "register", "registered", "registered_pass", "suggestion"]
-
-ENTRY_POINTS = "relaxir.passes"
+__all__ = ["is_registered", "register", "registered", "registered_pass", "suggestion"]
 
 Loader = Callable[[], "type[Pass]"]
 
@@ -135,7 +134,7 @@ def _loaded(name: str) -> type[Pass]:
 
 @functools.cache
 def _load_plugins() -> None:
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in plugins(PASSES):
         register(entry.name, functools.partial(_plugin, entry))
 
 

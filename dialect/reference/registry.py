@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import RelaxError
+from ..plugins import load_parts
 
 __all__ = ["FAMILIES", "Reference", "families_loaded", "reference", "reference_of"]
 
@@ -48,14 +50,20 @@ def reference(function: _F) -> _F:
     quiet = np.errstate(all="ignore")(function)
     keywords = {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
     family = function.__module__.rsplit(".", 1)[-1]
+    known = _REFERENCES.get(function.__name__)
+    if known is not None and known.function.__module__ != function.__module__:
+        home = known.function.__module__
+        raise RelaxError(f"expected one meaning of 'relax.{function.__name__}', got those of {home} and {function.__module__}")
     _REFERENCES[function.__name__] = Reference(quiet, family, "shape" in keywords, "dtype" in keywords)
     return quiet
 
 
+@functools.cache
 def families_loaded() -> dict[str, Reference]:
-    """Every reference function by op name (without ``relax.``)."""
+    """Every reference function by op name (without ``relax.``), those of other packages included."""
     for family in FAMILIES:
         importlib.import_module(f".{family}", __package__)
+    load_parts("reference")
     return _REFERENCES
 
 

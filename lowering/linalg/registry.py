@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.op import Attrs
+from ...dialect.plugins import load_parts
 from ...dialect.struct_info import TensorInfo
 
 if TYPE_CHECKING:
@@ -60,7 +61,11 @@ def lowering(*names: str) -> Callable[[Lowering], Lowering]:
 
     def register(function: Lowering) -> Lowering:
         for name in names:
-            _LOWERINGS[name] = function
+            known = _LOWERINGS.setdefault(name, function)
+            if known.__module__ != function.__module__:
+                raise RelaxError(
+                    f"expected one lowering of '{name}', got those of {known.__module__} and {function.__module__}"
+                )
         return function
 
     return register
@@ -68,9 +73,10 @@ def lowering(*names: str) -> Callable[[Lowering], Lowering]:
 
 @functools.cache
 def lowerings() -> dict[str, Any]:
-    """Every lowering by op name."""
+    """Every lowering by op name, those of other packages included."""
     for family in FAMILIES:
         importlib.import_module(f".{family}", __package__)
+    load_parts("lowering")
     return _LOWERINGS
 
 

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ..dialect.bindings import func, ir
-from ..dialect.context import new_context
+from ..dialect.context import new_context, operations
 from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.elements import from_numpy
 from ..dialect.errors import RelaxError
 from ..dialect.functions import set_names, set_num_input
 from ..dialect.op import EffectOp
 from ..dialect.ops import Arange, BroadcastTo, Concat, Constant, Full, MatchCast, Reshape, ShapeValue, Split
-from ..dialect.relax import Relax
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 from ..module import Module
@@ -395,7 +394,7 @@ def _is_built_by_hand(cls: type[EffectOp]) -> bool:
     return cls.infer is None
 
 
-for _cls in Relax.operations:
+for _cls in operations():
     _name = _cls.OPERATION_NAME.removeprefix("relax.")
     if not _is_built_by_hand(_cls) and _name not in vars(Builder):
         setattr(Builder, _name, method_of(_cls))

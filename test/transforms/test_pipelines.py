@@ -15,6 +15,7 @@ from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes import registry as pass_registry
 from relaxir.dialect.passes.base import Pass
+from relaxir.dialect.plugins import PASSES
 
 TEXT = """
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -239,8 +240,8 @@ def test_registry_knows_every_pass_by_its_own_name():
 
 
 def _plug_in(monkeypatch, value: str) -> None:
-    entry = EntryPoint("test-plugin", value, pass_registry.ENTRY_POINTS)
-    monkeypatch.setattr(pass_registry, "entry_points", lambda group: [entry] if group == pass_registry.ENTRY_POINTS else [])
+    entry = EntryPoint("test-plugin", value, PASSES)
+    monkeypatch.setattr(pass_registry, "plugins", lambda group: [entry] if group == PASSES else [])
     pass_registry._load_plugins.cache_clear()
 
 

@@ -32,10 +32,10 @@ from fnmatch import fnmatchcase
 from typing import ClassVar
 
 from ...bindings import func, ir
+from ...context import operations
 from ...errors import RelaxError
 from ...functions import argument_names, body_of, functions, num_input
 from ...passes.base import Pass
-from ...relax import Relax
 from .rewrite import PrecisionRewrite
 
 __all__ = ["ToMixedPrecision"]
@@ -66,7 +66,7 @@ class ToMixedPrecision(Pass):
         if self.out_dtype not in (self.dtype, "f32"):
             raise RelaxError(f"expected out-dtype {self.dtype} or f32, got '{self.out_dtype}'")
         narrow = ir.BF16Type.get() if self.dtype == "bf16" else ir.F16Type.get()
-        names = {cls.OPERATION_NAME for cls in Relax.operations}
+        names = {cls.OPERATION_NAME for cls in operations()}
         ops = {_full_name(k) for k in self.keep if _full_name(k) in names}
         patterns = [k for k in self.keep if _full_name(k) not in names]
         _check_patterns(patterns, [name for f in functions(op) for name, _ in _weights(f)])

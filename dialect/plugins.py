@@ -1,0 +1,61 @@
+"""Packages of others, found by their entry points, and imported when what they add is first needed.
+
+::
+
+    [project.entry-points."relaxir.passes"]
+    acme-fold-negative = "acme_passes:FoldNegative"     # the pass's name, its class
+
+    [project.entry-points."relaxir.ops"]
+    acme = "acme_ops"     # a package with the modules ops, reference and lowering, which define and register
+
+Ops are imported before the dialect is loaded, what they mean and how they are lowered not before someone asks for that.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from .errors import RelaxError
+
+__all__ = ["GROUPS", "OPS", "PASSES", "load_parts", "plugins", "sources"]
+
+OPS = "relaxir.ops"
+PASSES = "relaxir.passes"
+GROUPS = (PASSES, OPS)
+
+
+@functools.cache
+def plugins(group: str) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, sorted by name."""
+    return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name))
+
+
+@functools.cache
+def load_parts(part: str) -> None:
+    """Imports one module of every package that adds ops: ``ops``, ``reference`` or ``lowering``; once.
+
+    Raises:
+        RelaxError: a package lacks it, or what it imports.
+    """
+    for entry in plugins(OPS):
+        try:
+            importlib.import_module(f"{entry.value}.{part}")
+        except ImportError as error:
+            raise RelaxError(f"expected plug-in ops '{entry.name}' at {entry.value}.{part}, got {error}") from error
+
+
+def sources() -> Iterator[Path]:
+    """The Python files of all packages that add something, in a fixed order: what compilation gives depends on them, too."""
+    names = {entry.module.partition(".")[0] for group in GROUPS for entry in plugins(group)}
+    for name in sorted(names):
+        spec = importlib.util.find_spec(name)
+        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+        for folder in folders:
+            yield from sorted(Path(folder).rglob("*.py"))
+        if spec is not None and not folders and spec.origin is not None:
+            yield Path(spec.origin)

@@ -1,0 +1,99 @@
+"""What packages that add to relaxir build on: the base classes of passes and ops, and what these are written with.
+
+A package names what it adds by entry points (:mod:`.dialect.plugins`); ``CONTRIBUTING.md`` shows one of each kind. Names are
+imported when first used, so that a package which adds ops does not import the code generator with them.
+
+**Passes**: :class:`Pass`, on IR through ``ir`` and ``func`` (MLIR's bindings), with ``rewrite`` for patterns, ``ops`` (the op
+classes) and ``report``.
+
+**Ops**: :class:`Op` and its siblings; :class:`Operand`, :class:`Result` and :data:`Tensor` declare what it takes and makes, the
+module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``. ``reference``
+registers what it means, ``lowering`` how it becomes linalg, with :class:`Source` (the op), :class:`LinalgBuilder` and
+:class:`Scalar`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .dialect import attributes, inference, ops
+    from .dialect.bindings import func, ir, rewrite
+    from .dialect.errors import RelaxError
+    from .dialect.op import Attrs, DefiningOp, EffectOp, Op, Operand, Result, SymbolicOp, Tensor
+    from .dialect.passes.base import Pass
+    from .dialect.reference.numeric import Array
+    from .dialect.reference.registry import reference
+    from .dialect.reports import report
+    from .dialect.struct_info import TensorInfo
+    from .dialect.symbolic import Dim, Expr
+    from .lowering.linalg.builder import Builder as LinalgBuilder
+    from .lowering.linalg.registry import Source, lowering
+    from .lowering.linalg.scalar import Scalar, math, select
+
+__all__ = [
+    "Array",
+    "Attrs",
+    "DefiningOp",
+    "Dim",
+    "EffectOp",
+    "Expr",
+    "LinalgBuilder",
+    "Op",
+    "Operand",
+    "Pass",
+    "RelaxError",
+    "Result",
+    "Scalar",
+    "Source",
+    "SymbolicOp",
+    "Tensor",
+    "TensorInfo",
+    "attributes",
+    "func",
+    "inference",
+    "ir",
+    "lowering",
+    "math",
+    "ops",
+    "reference",
+    "report",
+    "rewrite",
+    "select",
+]
+
+#: The module that holds each name, or that is one, below ``relaxir``.
+_HOMES = {
+    "dialect.bindings": ("func", "ir", "rewrite"),
+    "dialect.errors": ("RelaxError",),
+    "dialect.op": ("Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "SymbolicOp", "Tensor"),
+    "dialect.passes.base": ("Pass",),
+    "dialect.reference.numeric": ("Array",),
+    "dialect.reference.registry": ("reference",),
+    "dialect.struct_info": ("TensorInfo",),
+    "dialect.symbolic": ("Dim", "Expr"),
+    "lowering.linalg.builder": ("LinalgBuilder",),
+    "lowering.linalg.registry": ("Source", "lowering"),
+    "lowering.linalg.scalar": ("Scalar", "math", "select"),
+}
+_MODULES = {
+    "attributes": "dialect.attributes",
+    "inference": "dialect.inference",
+    "ops": "dialect.ops",
+    "report": "dialect.reports.report",
+}
+_OTHER_NAMES = {"LinalgBuilder": "Builder"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{_MODULES[name]}", __package__)
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{home}", __package__), _OTHER_NAMES.get(name, name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

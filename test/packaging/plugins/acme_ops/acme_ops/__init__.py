@@ -1,0 +1,1 @@
+"""Ops of Acme: ``ops`` defines them, ``reference`` says what they mean, ``lowering`` how they become linalg."""

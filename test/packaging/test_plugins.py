@@ -1,0 +1,140 @@
+"""Packages of others, ``plugins/``: installed, found by their entry points, and used as if they were ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from relaxir.dialect import plugins
+from relaxir.dialect.context import operations
+from relaxir.dialect.errors import RelaxError
+from relaxir.dialect.reference.registry import families_loaded, reference
+from relaxir.lowering.linalg.registry import lowering, lowerings
+
+PLUGINS = Path(__file__).with_name("plugins")
+
+#: A module with an op of another package, on what a pass of a third one simplifies and on a weight.
+MODULE = """
+import numpy as np
+import relaxir as rx
+b = rx.Builder()
+with b.function("main"):
+    x, w = b.input("x", ("n", 4)), b.weight("w", (4,))
+    b.output(y=b.add(b.acme_soft_sign(b.negative(b.negative(x)), sharpness=2.0), b.acme_soft_sign(w)))
+module = b.build()
+weights = {"w": np.array([-3, 0, 1, 7], np.float32)}
+x = np.linspace(-4, 4, 20, dtype=np.float32).reshape(5, 4)
+want = x / (2 + abs(x)) + weights["w"] / (1 + abs(weights["w"]))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all packages of ``plugins/`` are installed, from copies: building leaves files behind."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
+    folders = [shutil.copytree(p, source / p.name) for p in sorted(PLUGINS.iterdir()) if (p / "pyproject.toml").exists()]
+    assert folders
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--target", str(target), *map(str, folders)], check=True, capture_output=True, text=True)
+    return target
+
+
+def output(installed: Path, code: str, cache: str = "off") -> str:
+    """What a Python program prints that finds the packages."""
+    environment = os.environ | {"PYTHONPATH": str(installed), "RELAXIR_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, "-c", code], cwd="/", env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_pass_is_listed_and_runs(installed: Path) -> None:
+    code = f"""{MODULE}
+from relaxir.tools.relax_opt import run
+print(module.run("acme-fold-negative"))
+run(["--list-passes"])
+"""
+    printed = output(installed, code)
+    assert "relax.negative" not in printed
+    assert "acme-fold-negative" in printed
+
+
+def test_an_op_is_built_evaluated_lifted_and_compiled(installed: Path) -> None:
+    code = f"""{MODULE}
+np.testing.assert_allclose(rx.evaluate(module, "main", x, weights=weights)[0], want, rtol=1e-6)
+parsed = rx.Module.parse(str(module))
+assert str(parsed) == str(module)
+executable = rx.compile(parsed)
+executable.bind(executable.prepare(weights))
+np.testing.assert_allclose(executable(x), want, rtol=1e-6)
+print(*executable.manifest.prepared_weights)
+"""
+    assert "w.acme_soft_sign" in output(installed, code)
+
+
+def test_an_op_is_verified(installed: Path) -> None:
+    code = """
+import relaxir as rx
+text = '''func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "relax.acme_soft_sign"(%x) {sharpness = 0.0 : f64} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}'''
+try:
+    rx.Module.parse(text)
+except rx.RelaxError as error:
+    print(error)
+"""
+    assert "-:2:8: 'relax.acme_soft_sign' op expected a sharpness above 0, got 0.0" in output(installed, code)
+
+
+def test_code_that_was_kept_is_not_that_of_another_version(installed: Path, tmp_path: Path) -> None:
+    """What a package says a lowering is decides what comes out of the cache."""
+    code = f"""{MODULE}
+executable = rx.compile(module)
+executable.bind(executable.prepare(weights))
+print(float(executable(x)[0, 0]))
+"""
+    changed = shutil.copytree(installed, tmp_path / "changed")
+    before = output(installed, code, str(tmp_path / "cache"))
+    path = changed / "acme_ops" / "lowering.py"
+    path.write_text(path.read_text().replace('return x / (math("absf", x)', 'return x * (math("absf", x)'))
+    assert output(changed, code, str(tmp_path / "cache")) != before
+
+
+def test_a_package_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("acme", "acme_nowhere", plugins.OPS)
+    monkeypatch.setattr(plugins, "plugins", lambda group: (entry,))
+    with pytest.raises(RelaxError, match=r"expected plug-in ops 'acme' at acme_nowhere\.ops, got No module named"):
+        plugins.load_parts.__wrapped__("ops")
+
+
+def test_an_op_of_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = operations()[0]
+    other = type("Other", (), {"OPERATION_NAME": ours.OPERATION_NAME, "__module__": "acme"})
+    monkeypatch.setattr("relaxir.dialect.relax.Relax.operations", [*operations(), other])
+    with pytest.raises(RelaxError, match=rf"expected one op '{ours.OPERATION_NAME}', got those of {ours.__module__} and acme"):
+        operations.__wrapped__()
+
+
+def test_a_meaning_of_an_op_that_has_one() -> None:
+    def negative() -> None: ...
+
+    negative.__module__ = "acme"
+    families_loaded()
+    message = r"expected one meaning of 'relax\.negative', got those of relaxir\.dialect\.reference\.unary and acme"
+    with pytest.raises(RelaxError, match=message):
+        reference(negative)
+
+
+def test_a_lowering_of_an_op_that_has_one() -> None:
+    def lower() -> None: ...
+
+    lower.__module__ = "acme"
+    home = lowerings()["relax.negative"].__module__
+    with pytest.raises(RelaxError, match=rf"expected one lowering of 'relax\.negative', got those of {home} and acme"):
+        lowering("relax.negative")(lower)  # type: ignore[arg-type]
