@@ -99,7 +99,7 @@ def _outlives(value: ir.Value, tracer: SizeTracer, found: Owners) -> bool:
     op = value.owner.operation
     if op.name == "arith.select":
         return all(_outlives(v, tracer, found) for v in op.operands[1:])
-    if op.name.startswith("memref.") and op.name != "memref.alloc":
+    if op.name.startswith("memref.") and op.name not in ("memref.alloc", "memref.get_global"):
         return _outlives(op.operands[0], tracer, found)
     return value not in found.owned and (op.name != "memref.alloc" or tracer.shape(value) is not None)
 

@@ -256,3 +256,27 @@ def test_loops_go_on_from_the_result_of_a_branch(loop: str) -> None:
     for flag in (True, False):
         (want,) = rx.evaluate(module, "main", x, np.array(flag))
         np.testing.assert_array_equal(executable(x, np.array(flag)), want)
+
+
+@pytest.mark.parametrize("flow", [FOR, WHILE, BRANCH])
+def test_constants_are_handed_on_under_unknown_sizes(flow: str) -> None:
+    rows = "[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]"
+    first, other = (f"""
+      %{name}_ = "relax.constant"() {{value = dense<[{numbers}]> : {kind}}} : () -> {kind}
+      %{name} = "relax.match_cast"(%{name}_) : ({kind}) -> {U}""" for name, numbers, kind in (
+        ("u", rows, "tensor<2x4xf32>"), ("b", f"{rows}, [9.0, 10.0, 11.0, 12.0]", "tensor<3x4xf32>")))  # fmt: skip
+    module = rx.Module.parse(f"""
+      func.func @main(%count: tensor<i64> {{relax.name = "count"}}) -> tensor<4xf32> attributes {{relax.num_input = 1 : i64}} {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %number = tensor.extract %count[] : tensor<i64>
+        %rounds = arith.index_cast %number : i64 to index
+        %flag = arith.cmpi sgt, %rounds, %c1 : index
+        {first}
+        {flow.replace("{grow}", other)}
+        %s = "relax.sum"(%r) {{axis = array<i64: 0>}} : ({U}) -> tensor<4xf32>
+        return %s : tensor<4xf32>
+      }}""")
+    executable = rx.compile(module)
+    for count in (0, 1, 3):
+        np.testing.assert_array_equal(executable(np.int64(count)), rx.evaluate(module, "main", np.int64(count))[0])
