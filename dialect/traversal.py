@@ -9,7 +9,7 @@ from .bindings import ir
 
 __all__ = [
     "Nested", "blocks_of", "clone_with", "erase_unused", "free_values", "is_read_once", "is_unused", "nested_operations",
-    "operations", "run_nested", "substitute",
+    "operations", "outermost", "run_nested", "substitute",
 ]  # fmt: skip
 
 #: A step of a recursion, written as a generator: what it yields are steps that are answered by what these return.
@@ -71,6 +71,15 @@ def free_values(op: ir.Operation) -> list[ir.Value]:
 def _block_of(value: ir.Value) -> ir.Block:
     owner = value.owner
     return owner if isinstance(owner, ir.Block) else owner.operation.block
+
+
+def outermost(op: ir.Operation) -> ir.Operation:
+    """The op of the function's block that an op is, or is in."""
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        op = parent.operation
+        parent = op.parent
+    return op
 
 
 def is_unused(op: ir.Operation) -> bool:

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..dialect.analysis.inner_sizes import InnerSize, doubtful_sizes, greatest_safe, is_size, tensor_bytes
-from ..dialect.analysis.symbol_uses import SymbolUses
+from ..dialect.analysis.symbol_uses import DEFINING_OPS, SymbolUses
 from ..dialect.bindings import func
 from ..dialect.errors import RelaxError
 from ..dialect.functions import body_of
 from ..dialect.symbolic import Expr, require_bounded
-from ..dialect.transforms.cleanup.inlining import DEFINING_OPS
 from ..dialect.traversal import nested_operations
 from .cpu.arena import Arena
 from .signature import Signature

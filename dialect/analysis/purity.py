@@ -27,14 +27,11 @@ _MAY_FAIL_ON_INTEGERS = frozenset(
 
 
 class Purity:
-    """Answers for the ops of one module; what each function does is settled once, callees first."""
+    """Answers for the ops of one module; what its functions do is settled when the first call is asked about, callees first."""
 
     def __init__(self, graph: CallGraph):
-        # A function is not yet in the set while it is looked at: a recursive call may never return, so it is not pure.
-        self._functions: set[str] = set()
-        for name, function in graph.callees_first():
-            if self._is_pure_function(function):
-                self._functions.add(name)
+        self._graph = graph
+        self._functions: set[str] | None = None
 
     def is_pure(self, op: ir.Operation) -> bool:
         """Whether an op, all it contains and all it calls have no effect but the results."""
@@ -53,10 +50,19 @@ class Purity:
         if isinstance(op.opview, Op):
             return True
         if op.name == "func.call":
-            return callee_of(op) in self._functions
+            return callee_of(op) in self._pure_functions()
         if op.name not in _PURE_OPS and op.name.partition(".")[0] not in _PURE_DIALECTS:
             return False
         return not _has_memref(op.operands) and not _has_memref(op.results)
+
+    def _pure_functions(self) -> set[str]:
+        if self._functions is None:
+            # A function is not yet in the set while it is looked at: a recursive call may never return, so it is not pure.
+            self._functions = set()
+            for name, function in self._graph.callees_first():
+                if self._is_pure_function(function):
+                    self._functions.add(name)
+        return self._functions
 
     def _is_pure_function(self, function: func.FuncOp) -> bool:
         if PURE in function.attributes:

@@ -8,12 +8,16 @@ from dataclasses import replace
 from .. import symbolic
 from ..bindings import ir
 from ..op import op_class
+from ..ops import GetParam, MatchCast
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr
 from ..traversal import blocks_of, nested_operations
 from ..tuples import element_types, leaf_types
 
-__all__ = ["SymbolUses", "bound_symbols", "definers", "substitute_symbols", "substitute_type"]
+__all__ = ["DEFINING_OPS", "SymbolUses", "bound_symbols", "definers", "substitute_symbols", "substitute_type"]
+
+#: Ops whose result type defines symbols that were not there before.
+DEFINING_OPS = (MatchCast.OPERATION_NAME, GetParam.OPERATION_NAME)
 
 _NONE: frozenset[str] = frozenset()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
-from relaxir.dialect.analysis.symbol_uses import bound_symbols
+from relaxir.dialect.analysis.symbol_uses import DEFINING_OPS, bound_symbols
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.conventions import check_module
@@ -29,7 +29,6 @@ from relaxir.dialect.passes import manager
 from relaxir.dialect.passes.pipeline_text import parse_pipeline
 from relaxir.dialect.passes.registry import is_registered
 from relaxir.dialect.reference.numeric import is_float
-from relaxir.dialect.transforms.cleanup.inlining import DEFINING_OPS
 from relaxir.dialect.traversal import nested_operations
 from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from support.module_generator import random_module

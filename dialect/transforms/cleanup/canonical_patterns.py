@@ -1,16 +1,14 @@
 """The rewrites of ``relax-canonicalize``: each a function named by what it does, tried on ops of one class.
 
-A pattern gets the op and a rewriter, returns False when it has rewritten and True when it does not apply, as the bindings want.
 A value only takes another's place when their types are equal, encodings included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...analysis.lossless import is_lossless
-from ...bindings import ir, rewrite
+from ...bindings import ir
 from ...inference import normalize_axes, normalize_axis
 from ...op import EffectOp, attrs_of
 from ...ops import (
@@ -36,19 +34,15 @@ from ...ops import (
     ToVDevice,
     Where,
 )
+from ...passes.rewriting import Patterns, Rewriter
 from ...struct_info import TensorInfo, vdevice_of
 
 __all__ = ["PATTERNS"]
 
-Pattern = Callable[[Any, rewrite.PatternRewriter], bool]
 
-
-def _replace(op: Any, rewriter: rewrite.PatternRewriter, value: ir.Value) -> bool:
+def _replace(op: Any, rewriter: Rewriter, value: ir.Value) -> bool:
     """Replaces a one-result op by a value, if the types are equal."""
-    if value.type != op.results[0].type:
-        return True
-    rewriter.replace_op(op, [value])
-    return False
+    return value.type == op.results[0].type and rewriter.replace(op, [value])
 
 
 def _producer(op: Any, kind: type[EffectOp]) -> Any | None:
@@ -57,12 +51,10 @@ def _producer(op: Any, kind: type[EffectOp]) -> Any | None:
     return owner if isinstance(owner, kind) else None
 
 
-def _rebuild(op: Any, rewriter: rewrite.PatternRewriter, operand: ir.Value, **attrs: Any) -> bool:
+def _rebuild(op: Any, rewriter: Rewriter, operand: ir.Value, **attrs: Any) -> bool:
     """Replaces an op by one of its class that reads another operand; the result type stays."""
-    with rewriter.ip, op.location:
-        new = type(op).create(operand, result_types=[op.results[0].type], **attrs)
-    rewriter.replace_op(op, new)
-    return False
+    with rewriter.before(op):
+        return rewriter.replace(op, type(op).create(operand, result_types=[op.results[0].type], **attrs))
 
 
 def _axes(op: Any) -> list[int]:
@@ -71,15 +63,15 @@ def _axes(op: Any) -> list[int]:
     return list(range(rank))[::-1] if axes is None else [normalize_axis(a, rank) for a in axes]
 
 
-def drop_identity_permute(op: PermuteDims, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_identity_permute(op: PermuteDims, rewriter: Rewriter) -> bool:
     axes = _axes(op)
-    return _replace(op, rewriter, op.operands[0]) if axes == sorted(axes) else True
+    return axes == sorted(axes) and _replace(op, rewriter, op.operands[0])
 
 
-def merge_permutes(op: PermuteDims, rewriter: rewrite.PatternRewriter) -> bool:
+def merge_permutes(op: PermuteDims, rewriter: Rewriter) -> bool:
     inner = _producer(op, PermuteDims)
     if inner is None:
-        return True
+        return False
     first = _axes(inner)
     return _rebuild(op, rewriter, inner.operands[0], axes=[first[a] for a in _axes(op)])
 
@@ -89,114 +81,114 @@ def _is_known(value: ir.Value) -> bool:
     return None not in TensorInfo.of(value).shape
 
 
-def drop_if_type_stays(op: Any, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_if_type_stays(op: Any, rewriter: Rewriter) -> bool:
     """For ops that do nothing exactly when the type stays: squeeze, expand_dims, astype, match_cast."""
     return _replace(op, rewriter, op.operands[0])
 
 
-def drop_if_shape_stays(op: Any, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_if_shape_stays(op: Any, rewriter: Rewriter) -> bool:
     """For ops that do nothing exactly when the shape stays: reshape, broadcast_to."""
-    return _replace(op, rewriter, op.operands[0]) if _is_known(op.operands[0]) else True
+    return _is_known(op.operands[0]) and _replace(op, rewriter, op.operands[0])
 
 
-def merge_into_reshape(op: Reshape, rewriter: rewrite.PatternRewriter) -> bool:
+def merge_into_reshape(op: Reshape, rewriter: Rewriter) -> bool:
     inner = _producer(op, Reshape) or _producer(op, ExpandDims) or _producer(op, Squeeze)
-    return True if inner is None else _rebuild(op, rewriter, inner.operands[0])
+    return inner is not None and _rebuild(op, rewriter, inner.operands[0])
 
 
-def merge_broadcasts(op: BroadcastTo, rewriter: rewrite.PatternRewriter) -> bool:
+def merge_broadcasts(op: BroadcastTo, rewriter: Rewriter) -> bool:
     inner = _producer(op, BroadcastTo)
-    return True if inner is None else _rebuild(op, rewriter, inner.operands[0])
+    return inner is not None and _rebuild(op, rewriter, inner.operands[0])
 
 
-def drop_squeeze_of_expand(op: Squeeze, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_squeeze_of_expand(op: Squeeze, rewriter: Rewriter) -> bool:
     inner = _producer(op, ExpandDims)
     if inner is None or op.axis is None:
-        return True
+        return False
     rank = TensorInfo.of(op.operands[0]).rank
     same = normalize_axes(op.axis, rank) == normalize_axes(inner.axis, rank)
-    return _replace(op, rewriter, inner.operands[0]) if same else True
+    return same and _replace(op, rewriter, inner.operands[0])
 
 
-def drop_expand_of_squeeze(op: ExpandDims, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_expand_of_squeeze(op: ExpandDims, rewriter: Rewriter) -> bool:
     inner = _producer(op, Squeeze)
     if inner is None:
-        return True
+        return False
     shape = TensorInfo.of(inner.operands[0]).shape
     gone = [i for i, d in enumerate(shape) if d == 1] if inner.axis is None else normalize_axes(inner.axis, len(shape))
     same = normalize_axes(op.axis, len(shape)) == gone if len(shape) == TensorInfo.of(op.results[0]).rank else False
-    return _replace(op, rewriter, inner.operands[0]) if same else True
+    return same and _replace(op, rewriter, inner.operands[0])
 
 
-def merge_casts(op: AsType, rewriter: rewrite.PatternRewriter) -> bool:
+def merge_casts(op: AsType, rewriter: Rewriter) -> bool:
     """``astype(astype(x, wide), t)`` is ``astype(x, t)`` when every value of x's dtype is one of the wide dtype."""
     inner = _producer(op, AsType)
     if inner is None:
-        return True
+        return False
     source, wide, target = (TensorInfo.of(v).dtype for v in (inner.operands[0], op.operands[0], op.results[0]))
-    return _rebuild(op, rewriter, inner.operands[0], dtype=op.dtype) if is_lossless(source, wide, target) else True
+    return is_lossless(source, wide, target) and _rebuild(op, rewriter, inner.operands[0], dtype=op.dtype)
 
 
-def drop_double_inverse(op: Any, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_double_inverse(op: Any, rewriter: Rewriter) -> bool:
     """``f(f(x))`` is ``x``: negative, bitwise_not, and logical_not of a truth value (of others the type changes)."""
     inner = _producer(op, type(op))
-    return True if inner is None else _replace(op, rewriter, inner.operands[0])
+    return inner is not None and _replace(op, rewriter, inner.operands[0])
 
 
-def drop_second(op: Any, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_second(op: Any, rewriter: Rewriter) -> bool:
     """``f(f(x))`` is ``f(x)``: abs, relu."""
     inner = _producer(op, type(op))
-    return True if inner is None else _replace(op, rewriter, inner.results[0])
+    return inner is not None and _replace(op, rewriter, inner.results[0])
 
 
-def drop_sign_under_abs(op: Abs, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_sign_under_abs(op: Abs, rewriter: Rewriter) -> bool:
     inner = _producer(op, Negative)
-    return True if inner is None else _rebuild(op, rewriter, inner.operands[0])
+    return inner is not None and _rebuild(op, rewriter, inner.operands[0])
 
 
-def drop_if_operands_equal(op: Any, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_if_operands_equal(op: Any, rewriter: Rewriter) -> bool:
     """``f(x, x)`` is ``x``: maximum, minimum."""
-    return _replace(op, rewriter, op.operands[0]) if op.operands[0] == op.operands[1] else True
+    return op.operands[0] == op.operands[1] and _replace(op, rewriter, op.operands[0])
 
 
-def drop_where_of_equal(op: Where, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_where_of_equal(op: Where, rewriter: Rewriter) -> bool:
     same = op.operands[1] == op.operands[2] and _is_known(op.operands[1])
-    return _replace(op, rewriter, op.operands[1]) if same else True
+    return same and _replace(op, rewriter, op.operands[1])
 
 
-def drop_double_flip(op: Flip, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_double_flip(op: Flip, rewriter: Rewriter) -> bool:
     inner = _producer(op, Flip)
     if inner is None:
-        return True
+        return False
     rank = TensorInfo.of(op.operands[0]).rank
     same = normalize_axis(op.axis, rank) == normalize_axis(inner.axis, rank)
-    return _replace(op, rewriter, inner.operands[0]) if same else True
+    return same and _replace(op, rewriter, inner.operands[0])
 
 
-def drop_single_repeat(op: Repeat, rewriter: rewrite.PatternRewriter) -> bool:
-    return _replace(op, rewriter, op.operands[0]) if op.repeats == 1 else True
+def drop_single_repeat(op: Repeat, rewriter: Rewriter) -> bool:
+    return op.repeats == 1 and _replace(op, rewriter, op.operands[0])
 
 
-def drop_single_tile(op: Tile, rewriter: rewrite.PatternRewriter) -> bool:
-    return _replace(op, rewriter, op.operands[0]) if all(r == 1 for r in op.repeats) else True
+def drop_single_tile(op: Tile, rewriter: Rewriter) -> bool:
+    return all(r == 1 for r in op.repeats) and _replace(op, rewriter, op.operands[0])
 
 
-def drop_split_into_one(op: Split, rewriter: rewrite.PatternRewriter) -> bool:
-    return _replace(op, rewriter, op.operands[0]) if len(op.results) == 1 else True
+def drop_split_into_one(op: Split, rewriter: Rewriter) -> bool:
+    return len(op.results) == 1 and _replace(op, rewriter, op.operands[0])
 
 
-def drop_full_slice(op: StridedSlice, rewriter: rewrite.PatternRewriter) -> bool:
+def drop_full_slice(op: StridedSlice, rewriter: Rewriter) -> bool:
     """A slice of unit steps is the operand when its length is: bounds are limited to the dimension."""
     whole = _is_known(op.operands[0]) and all(s == 1 for s in attrs_of(op)["strides"] or ())
-    return _replace(op, rewriter, op.operands[0]) if whole else True
+    return whole and _replace(op, rewriter, op.operands[0])
 
 
-def drop_copy_to_same_device(op: ToVDevice, rewriter: rewrite.PatternRewriter) -> bool:
-    return _replace(op, rewriter, op.operands[0]) if vdevice_of(op.operands[0]) == op.vdevice else True
+def drop_copy_to_same_device(op: ToVDevice, rewriter: Rewriter) -> bool:
+    return vdevice_of(op.operands[0]) == op.vdevice and _replace(op, rewriter, op.operands[0])
 
 
-#: Roots and patterns; MLIR tries those of one root in this order.
-PATTERNS: Sequence[tuple[type[EffectOp], Pattern]] = [
+#: Those of one class are tried in this order.
+PATTERNS: Patterns = [
     (PermuteDims, drop_identity_permute),
     (PermuteDims, merge_permutes),
     *((kind, drop_if_type_stays) for kind in (Squeeze, ExpandDims, AsType, MatchCast)),

@@ -23,10 +23,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...bindings import ir, rewrite
+from ...bindings import ir
 from ...errors import RelaxError
 from ...passes.base import Pass
-from ...traversal import nested_operations
+from ...passes.rewriting import budget_for, greedily
 from .canonical_patterns import PATTERNS
 
 __all__ = ["Canonicalize"]
@@ -53,17 +53,5 @@ class Canonicalize(Pass):
     def run(self, op: ir.Operation) -> None:
         if self.max_rewrites < 0:
             raise RelaxError(f"expected max-rewrites of 0 or more, got {self.max_rewrites}")
-        budget = self.max_rewrites or _REWRITES_AT_LEAST + _REWRITES_PER_OP * sum(1 for _ in nested_operations(op))
-        config = rewrite.GreedyRewriteConfig()
-        config.max_num_rewrites = budget
-        config.region_simplification_level = rewrite.GreedySimplifyRegionLevel.DISABLED
-        patterns = rewrite.RewritePatternSet()
-        for root, pattern in PATTERNS:
-            patterns.add(root, pattern)
-        try:
-            rewrite.apply_patterns_and_fold_greedily(op, patterns.freeze(), config)
-        except RuntimeError as error:
-            if "converge" not in str(error):
-                raise
-            message = f"expected canonicalization to end within {budget} rewrites per sweep, got more"
-            raise RelaxError(message, op.location) from None
+        budget = self.max_rewrites or budget_for(op, _REWRITES_PER_OP, _REWRITES_AT_LEAST)
+        greedily(op, PATTERNS, budget, "canonicalization")

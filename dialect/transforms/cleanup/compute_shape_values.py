@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...analysis.symbol_uses import DEFINING_OPS
 from ...bindings import ir
 from ...errors import RelaxError
 from ...functions import body_of, functions
@@ -34,7 +35,6 @@ from ...struct_info import TensorInfo, is_tensor
 from ...symbolic import Expr, dim_text
 from ...symbolic_arith import emit_index
 from ...traversal import blocks_of, nested_operations, operations
-from .inlining import DEFINING_OPS
 
 __all__ = ["ComputeShapeValues"]
 

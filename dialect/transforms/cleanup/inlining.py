@@ -9,23 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from ...analysis.symbol_uses import SymbolUses, substitute_symbols, substitute_type
+from ...analysis.symbol_uses import DEFINING_OPS, SymbolUses, substitute_symbols, substitute_type
 from ...bindings import func, ir
 from ...call_graph import CallGraph, callee_of, calls_in
 from ...functions import body_of, is_private
-from ...ops import GetParam, MatchCast
+from ...ops import MatchCast
 from ...struct_info import TensorInfo, is_tensor
 from ...symbolic import Expr, symbol
 from ...traversal import clone_with, nested_operations, operations
 from ...tuples import CAST, element_types
 
-__all__ = ["DEFINING_OPS", "NO_INLINE", "CallInliner", "defined_symbols", "unused_symbol"]
+__all__ = ["NO_INLINE", "CallInliner", "defined_symbols", "unused_symbol"]
 
 #: Upstream's mark of a function that stays a function.
 NO_INLINE = "no_inline"
-
-#: Ops whose result type defines symbols that were not there before.
-DEFINING_OPS = (MatchCast.OPERATION_NAME, GetParam.OPERATION_NAME)
 
 # Casts that say something about a tensor's sizes and change nothing.
 _CASTS = (MatchCast.OPERATION_NAME, "tensor.cast")

@@ -26,9 +26,11 @@ Convolutions and pools compute the same bit for bit; a sum or mean may add in an
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...analysis.weight_flow import FlowRules
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import functions
@@ -60,14 +62,16 @@ class ConvertLayout(Pass):
         if self.layout not in DATA_LAYOUTS:
             raise RelaxError(f"expected layout {' or '.join(DATA_LAYOUTS)}, got '{self.layout}'")
         (source,) = (known for known in DATA_LAYOUTS if known != self.layout)
+        rules = FlowRules.of(op)
         for function in functions(op):
-            _convert_in(function, Change(source, self.layout), self.gainful)
+            change = Change(source, self.layout)
+            gaining = gaining_convolutions(function, change, rules.flow(function)) if self.gainful else None
+            _convert_in(function, change, gaining)
 
 
-def _convert_in(function: func.FuncOp, change: Change, gainful: bool) -> None:
+def _convert_in(function: func.FuncOp, change: Change, gaining: Collection[ir.Value] | None) -> None:
     """Goes through the ops once, in program order; those that have been replaced are erased in the end."""
     values, replaced = Reordering(change), list[ir.Operation]()
-    gaining = gaining_convolutions(function, change) if gainful else None
     for op in list(nested_operations(function.operation)):
         starts = op.name == Conv2D.OPERATION_NAME and op.opview.data_layout == change.source
         starts = starts and (gaining is None or op.results[0] in gaining)

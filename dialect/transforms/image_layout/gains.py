@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ...analysis.weight_flow import known_values
+from ...analysis.weight_flow import WeightFlow
 from ...bindings import func, ir
 from ...inference import normalize_axis
 from ...layouts import reordered
@@ -27,9 +27,9 @@ __all__ = ["gaining_convolutions"]
 _NOMINAL = 32
 
 
-def gaining_convolutions(function: func.FuncOp, change: Change) -> set[ir.Value]:
+def gaining_convolutions(function: func.FuncOp, change: Change, flow: WeightFlow) -> set[ir.Value]:
     """The results of the convolutions in regions that save more than they cost."""
-    regions = _Regions(function, change)
+    regions = _Regions(change, flow)
     for op in nested_operations(function.operation):
         regions.enter(op)
     return {result for result in regions.convolutions if regions.balance[regions.root(result)] > 0}
@@ -43,8 +43,8 @@ class _Regions:
         balance: what a region saves, less what it costs, in elements moved; by one of its values.
     """
 
-    def __init__(self, function: func.FuncOp, change: Change):
-        self._change, self._known = change, known_values(function)
+    def __init__(self, change: Change, flow: WeightFlow):
+        self._change, self._flow = change, flow
         self._parents: dict[ir.Value, ir.Value] = {}
         self._moved: set[tuple[ir.Value, ir.Value | None]] = set()
         self.convolutions: list[ir.Value] = []
@@ -101,7 +101,7 @@ class _Regions:
 
     def _pay_operand(self, value: ir.Value, region: ir.Value) -> None:
         """For a value that is put in the new order, once; a transposition that did the opposite is saved instead."""
-        if value in self._known or not is_tensor(value) or (value, region) in self._moved:
+        if self._flow.is_known(value) or not is_tensor(value) or (value, region) in self._moved:
             return
         self._moved.add((value, region))
         owner, rank = value.owner, TensorInfo.of(value).rank

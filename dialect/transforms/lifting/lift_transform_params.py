@@ -189,7 +189,7 @@ class _Lift:
             outputs |= prepared
             names.append(lifted)
         bundles = {n: a for e in self.entries for n, a in e.bundles.items()}
-        transform.finish(outputs, bundles, self._targets(), self.lifting.purity)
+        transform.finish(outputs, bundles, self._targets(), self.lifting.rules.purity)
         self._tell(transform.function, names)
 
     def _policy(self, limits: Limits, opened: dict[ir.Value, Refusal]) -> Policy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...analysis.weight_flow import WeightFlow
 from ...bindings import ir
 from ...reports.lifting import Reason
 
@@ -19,8 +20,8 @@ class LiftPlan:
 
     Attributes:
         weights: the arguments after the run-time inputs.
+        flow: what of the function comes from weights.
         ops: liftable ops in program order: producers come first.
-        derived: weights and values computed from them, as opposed to constants.
         kept_weights: weights that inference still reads as they are, in argument order.
         lifted: computed values that inference reads, in program order; all are tensors.
         declined: liftable ops that inference runs, the last first, and why.
@@ -28,8 +29,8 @@ class LiftPlan:
     """
 
     weights: list[ir.Value]
+    flow: WeightFlow
     ops: list[ir.Operation] = field(default_factory=list)
-    derived: set[ir.Value] = field(default_factory=set)
     kept_weights: list[ir.Value] = field(default_factory=list)
     lifted: list[ir.Value] = field(default_factory=list)
     declined: list[tuple[ir.Operation, Refusal]] = field(default_factory=list)

@@ -1,8 +1,7 @@
 """A function in, what of it is lifted out; decides, and changes nothing but calls that hide weight math.
 
-An op can be lifted when it is pure, reads only weights, constants and other liftable values, and mentions only symbols that
-weights determine. Ops inside of ``scf`` regions can be lifted out when computing them needlessly is harmless; a whole
-``scf.if`` or loop can when all it reads can. ``relax.stop_lift_params`` ends it: its result is an ordinary run-time value.
+What can be lifted is what is known ahead (:mod:`...analysis.weight_flow`): ops inside of ``scf`` regions too, or a whole
+``scf.if`` or loop.
 Of the liftable values that inference reads, :mod:`.policy` says which are worth it; where one is not, inference computes
 it, and what it is computed from is judged in its place.
 """
@@ -13,19 +12,17 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...analysis.purity import Purity
-from ...analysis.symbol_uses import SymbolUses, bound_symbols, definers
+from ...analysis.symbol_uses import DEFINING_OPS, SymbolUses, bound_symbols, definers
+from ...analysis.weight_flow import FlowRules, Obstacle, WeightFlow
 from ...bindings import func, ir
 from ...call_graph import CallGraph, callee_of
 from ...errors import RelaxError
 from ...functions import full_argument_names, name_of
-from ...lift_override import NEVER, override_of
-from ...ops import MatchCast
+from ...lift_override import LIFT, NEVER
 from ...reports.lifting import NotLifted, Reason
 from ...struct_info import TensorInfo, is_tensor
 from ...traversal import blocks_of, free_values, is_unused, nested_operations, operations
-from ..cleanup.inlining import DEFINING_OPS, CallInliner, defined_symbols
-from .barriers import Barriers
+from ..cleanup.inlining import CallInliner, defined_symbols
 from .plan import LiftPlan, Refusal
 from .policy import Policy
 
@@ -33,21 +30,29 @@ __all__ = ["LiftPlanner", "Lifting"]
 
 _SCF = "scf."
 
+_REASONS = {
+    Obstacle.RUN_TIME_VALUE: Reason.RUN_TIME_VALUE,
+    Obstacle.NOT_PURE: Reason.NOT_PURE,
+    Obstacle.OVERRIDE: Reason.OVERRIDE,
+    Obstacle.BARRIER: Reason.BARRIER,
+    Obstacle.SPECULATION: Reason.SPECULATION,
+    Obstacle.RUN_TIME_SYMBOL: Reason.RUN_TIME_SYMBOL,
+}
+_DETAILS = {
+    Obstacle.NOT_PURE: "may have effects besides its results",
+    Obstacle.OVERRIDE: f'{LIFT} = "{NEVER}"',
+    Obstacle.SPECULATION: "in a branch or loop that may not run",
+}
+
 
 class Lifting:
-    """Decides for the functions of one module."""
+    """Decides for the functions of one module; ``rules`` say what can be computed ahead."""
 
     def __init__(self, graph: CallGraph, uses: SymbolUses):
         self.inliner = CallInliner(graph, uses)
-        self.purity = Purity(graph)
-        self.barriers = Barriers(graph)
-        self.uses = uses
+        self.rules = FlowRules(graph, uses)
         self._reveals: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._own_symbols: dict[str, bool] = {}
-
-    def is_movable(self, op: ir.Operation) -> bool:
-        """Whether an op could be lifted, as far as that depends on the op alone."""
-        return len(op.results) > 0 and self.purity.is_pure(op) and not self.barriers.contains(op)
 
     def inlinable(self, call: ir.Operation) -> func.FuncOp | None:
         """The function called, when its body can take the call's place whatever symbols the caller knows."""
@@ -62,7 +67,7 @@ class Lifting:
         return self._own_symbols[name]
 
     def reveals(self, call: ir.Operation, callee: func.FuncOp, kinds: Iterable[int]) -> bool:
-        """Whether the body of the called function holds weight math.
+        """Whether the body of the called function holds weight math, as far as its ops tell: symbols are the caller's to know.
 
         Args:
             call: the call.
@@ -81,7 +86,7 @@ class Lifting:
         while pending:
             op = pending.popleft()
             read = free_values(op)
-            if known.issuperset(read) and self.is_movable(op):
+            if known.issuperset(read) and self.rules.is_movable(op):
                 if not derived.isdisjoint(read):
                     return True
                 known.update(op.results)
@@ -109,11 +114,9 @@ class LiftPlanner:
         self._inputs, self._weights = arguments[:inputs], arguments[inputs:]
         self._input_names = dict(zip(self._inputs, full_argument_names(function)[:inputs], strict=True))
         self._ops: list[ir.Operation] = []
-        self._derived = set(self._weights)
-        self._liftable = set(self._weights)
-        self._symbols = bound_symbols(w.type for w in self._weights)
+        self._flow = WeightFlow(lifting.rules, self._inputs, self._weights)
+        self._are_static = all(map(_is_static, self._weights))
         self._bound_before = bound_symbols(a.type for a in arguments)
-        self._runtime_symbols = self._mentioned(self._inputs)
         self._needs = _Needs()
         self._taken: set[str] | None = None
         self._casts: set[ir.Value] = set()
@@ -123,7 +126,7 @@ class LiftPlanner:
         """What to lift. Calls that hide weight math are inlined already."""
         needs = self._needs.copy()
         while True:
-            plan = LiftPlan(self._weights, self._ops, self._derived)
+            plan = LiftPlan(self._weights, self._flow, self._ops)
             self._choose(plan, needs)
             casts = self._defining_casts(needs)
             if not casts:
@@ -137,11 +140,11 @@ class LiftPlanner:
 
     def _defining_casts(self, needs: _Needs) -> list[ir.Value]:
         """Casts that inference has to do as they name dimensions: of weights of a known size, no prepared one does."""
-        if not all(map(_is_static, self._weights)):
+        if not self._are_static:
             return []
         missing = needs.symbols - self._bound_before  # another cast may come too late, or be in a branch
         return [op.results[0] for op in self._ops if op.name in DEFINING_OPS
-                and op.results[0] not in needs.values and not missing.isdisjoint(self._defines(op))]  # fmt: skip
+                and op.results[0] not in needs.values and not missing.isdisjoint(self._flow.defines(op))]  # fmt: skip
 
     def stays(self, plan: LiftPlan) -> list[NotLifted]:
         """All ops that read weights and are not lifted: those that cannot be, then those that are declined."""
@@ -175,29 +178,28 @@ class LiftPlanner:
         """Erases what nothing reads inside of a branch or loop: it would count as read by the whole, and be gone next time."""
         for inner in reversed(list(nested_operations(op))):
             is_dead = len(inner.results) > 0 and is_unused(inner) and inner.name not in DEFINING_OPS
-            if is_dead and self.lifting.purity.is_pure(inner):
+            if is_dead and self.lifting.rules.purity.is_pure(inner):
                 self.policy.close(inner)
                 inner.erase()
 
     def _obstacle(self, op: ir.Operation, nested: bool) -> Refusal | None:
         """Why an op cannot be lifted, None when it can."""
-        lifting = self.lifting
-        read = free_values(op)
-        if not self._liftable.issuperset(read):
-            return Reason.RUN_TIME_VALUE, self._named(next(v for v in read if v not in self._liftable)) if self.notes else ""
-        if not lifting.is_movable(op):
-            return self._barrier(op)
-        if nested and not lifting.purity.is_speculatable(op):
-            return Reason.SPECULATION, "in a branch or loop that may not run"
-        unknown = self._unknown_symbols(op)
-        if unknown:
-            return Reason.RUN_TIME_SYMBOL, ", ".join(sorted(unknown))
-        return self.policy.why_opened(op)
+        obstacle = self._flow.obstacle(op, nested)
+        return self.policy.why_opened(op) if obstacle is None else (_REASONS[obstacle], self._detail(op, obstacle))
+
+    def _detail(self, op: ir.Operation, obstacle: Obstacle) -> str:
+        if obstacle == Obstacle.RUN_TIME_VALUE:
+            return self._named(next(v for v in free_values(op) if not self._flow.is_ahead(v))) if self.notes else ""
+        if obstacle == Obstacle.RUN_TIME_SYMBOL:
+            return ", ".join(sorted(self._flow.unknown_symbols(op)))
+        if obstacle == Obstacle.BARRIER:
+            return "relax.stop_lift_params" if not len(op.regions) and op.name != "func.call" else "one is inside"
+        return _DETAILS[obstacle]
 
     def _note_obstacle(self, op: ir.Operation, refusal: Refusal) -> None:
         """Of a branch or loop that is gone through, what is inside is noted on its own."""
         is_open = op.name.startswith(_SCF) and refusal[0] == Reason.RUN_TIME_VALUE
-        if not self._derived.isdisjoint(op.operands if is_open else free_values(op)):
+        if self._flow.any_from_weights(op.operands if is_open else free_values(op)):
             self.not_lifted.append(_note(op, *refusal, self._sources(op)))
 
     def _named(self, value: ir.Value) -> str:
@@ -207,55 +209,38 @@ class LiftPlanner:
         owner = value.owner
         return f"an argument of {owner.owner.operation.name}" if isinstance(owner, ir.Block) else owner.operation.name
 
-    def _barrier(self, op: ir.Operation) -> Refusal:
-        if not self.lifting.barriers.contains(op):
-            return Reason.NOT_PURE, "may have effects besides its results"
-        if override_of(op.attributes) == NEVER:
-            return Reason.OVERRIDE, f'relax.lift = "{NEVER}"'
-        return Reason.BARRIER, "relax.stop_lift_params" if not len(op.regions) and op.name != "func.call" else "one is inside"
-
     def _lift(self, op: ir.Operation) -> None:
-        self._liftable.update(op.results)
-        if not self._derived.isdisjoint(free_values(op)):
-            self._derived.update(op.results)
+        self._flow.enter_ahead(op)
         self._ops.append(op)
         self.policy.add(op)
 
     def _sources(self, op: ir.Operation) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for v in free_values(op) for name in self.policy.costs.sources(v)))
 
-    def _unknown_symbols(self, op: ir.Operation) -> set[str]:
-        """The symbols that an op mentions and that neither weights nor the casts lifted so far determine; one may do so."""
-        unknown = self.lifting.uses.of_op(op) - self._symbols
-        if not unknown or op.name != MatchCast.OPERATION_NAME or not unknown.isdisjoint(self._runtime_symbols):
-            return set(unknown)
-        self._symbols |= bound_symbols([*(w.type for w in self._weights), op.results[0].type])
-        return set(unknown - self._symbols)
-
     def _hiding(self, op: ir.Operation) -> func.FuncOp | None:
         """The callee of a call that stays as a whole, when inlining it brings weight math to light."""
-        if op.name != "func.call" or self._derived.isdisjoint(op.operands):
+        if op.name != "func.call" or not self._flow.any_from_weights(op.operands):
             return None
         callee = self.lifting.inlinable(op)
-        kinds = [(v in self._liftable) + (v in self._derived) for v in op.operands]
+        kinds = [self._flow.is_ahead(v) + self._flow.comes_from_weights(v) for v in op.operands]
         return callee if callee is not None and self.lifting.reveals(op, callee, kinds) else None
 
     def _stay(self, op: ir.Operation) -> list[ir.Operation]:
         """Notes what a run-time op needs; returns the ops inside of it that are to be visited on their own."""
         if op.name in DEFINING_OPS:
-            self._needs.cast_symbols |= self._defines(op)
-            self._runtime_symbols |= self._needs.cast_symbols
+            self._needs.cast_symbols |= self._flow.defines(op)
+        inner = self._flow.stay(op)
         if not op.name.startswith(_SCF):
             self._need(op, self._needs)
             return []
-        self._needs.values.update(self._liftable.intersection(op.operands))
+        self._needs.values.update(self._flow.ahead_of(op.operands))
         self._needs.symbols |= self._mentioned(op.results)
         self._needs.symbols |= self._mentioned(a for block in blocks_of(op) for a in block.arguments)
-        return [inner for block in blocks_of(op) for inner in operations(block)]
+        return inner
 
     def _need(self, op: ir.Operation, needs: _Needs) -> None:
-        needs.values.update(self._liftable.intersection(free_values(op)))
-        needs.symbols |= self.lifting.uses.of_op(op)
+        needs.values.update(self._flow.ahead_of(free_values(op)))
+        needs.symbols |= self.lifting.rules.uses.of_op(op)
 
     def _choose(self, plan: LiftPlan, needs: _Needs) -> None:
         """Settles which values inference takes ready made; a value that is no tensor is computed there again."""
@@ -263,7 +248,7 @@ class LiftPlanner:
             wanted = [r for r in op.results if r in needs.values]
             if not wanted:
                 continue
-            derived = wanted[0] in plan.derived
+            derived = plan.flow.comes_from_weights(wanted[0])
             refusal = self._refusal(op, wanted) if derived else None
             if derived and refusal is None:
                 plan.lifted.extend(reversed(wanted))
@@ -271,7 +256,7 @@ class LiftPlanner:
             if refusal is not None:
                 plan.declined.append((op, refusal))
             if op.name in DEFINING_OPS:
-                needs.cast_symbols |= self._defines(op)
+                needs.cast_symbols |= self._flow.defines(op)
             self._need(op, needs)
         plan.lifted.reverse()
         plan.kept_weights = [w for w in plan.weights if w in needs.values]
@@ -280,7 +265,7 @@ class LiftPlanner:
         other = next((r for r in wanted if not is_tensor(r)), None)
         if other is not None:
             return Reason.NOT_TENSOR, str(other.type)
-        unknown = next((r for r in wanted if not _is_static(r)), None) if all(map(_is_static, self._weights)) else None
+        unknown = next((r for r in wanted if not _is_static(r)), None) if self._are_static else None
         return self.policy.refusal(op, wanted) if unknown is None else (Reason.UNKNOWN_SHAPE, str(unknown.type))
 
     def _keep_symbols(self, plan: LiftPlan, needs: _Needs) -> None:
@@ -291,20 +276,18 @@ class LiftPlanner:
         if not missing:
             return
         missing = _keep_defining(plan.weights, plan.kept_weights, missing, known)
-        _keep_defining([r for op in plan.ops for r in op.results if r in plan.derived], plan.lifted, missing, known)
+        _keep_defining(
+            [r for op in plan.ops for r in op.results if plan.flow.comes_from_weights(r)], plan.lifted, missing, known
+        )
         order = {w: i for i, w in enumerate(plan.weights)}
         plan.kept_weights.sort(key=order.__getitem__)
 
-    def _defines(self, cast: ir.Operation) -> set[str]:
-        """The symbols that a cast that stays defines."""
-        return self._mentioned(cast.results) - self._bound_before
-
     def _mentioned(self, values: Iterable[ir.Value]) -> set[str]:
-        return set().union(*(self.lifting.uses.of_type(v.type) for v in values))
+        return set().union(*(self.lifting.rules.uses.of_type(v.type) for v in values))
 
     def _taken_symbols(self) -> set[str]:
         if self._taken is None:
-            self._taken = defined_symbols(self.function, self.lifting.uses)
+            self._taken = defined_symbols(self.function, self.lifting.rules.uses)
         return self._taken
 
 

@@ -22,8 +22,8 @@ from ...bindings import ir
 from ...errors import RelaxError
 from ...ops import PackedMatMul, PackWeight
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
-from ...traversal import nested_operations
 from ...weight_layouts import WeightLayouts
 
 __all__ = ["GroupPackedRows"]
@@ -44,20 +44,27 @@ class GroupPackedRows(Pass):
         rows = WeightLayouts.of(op).bf16_rows if self.bf16 is None else self.bf16
         if rows < 1:
             raise RelaxError(f"expected a positive number of rows, got {rows}")
-        packs = [inner.opview for inner in nested_operations(op) if inner.name == PackWeight.OPERATION_NAME]
-        for pack in packs if rows > 1 else ():
-            if isinstance(pack, PackWeight) and pack.group == 1 and _is_for_products(pack):
-                _group(pack, rows)
+        if rows > 1:
+            walk(op, _Grouping(rows).patterns())
 
 
-def _group(pack: PackWeight, group: int) -> None:
-    rows = TensorInfo.of(pack.x).shape[0]
-    if not isinstance(TensorInfo.of(pack.x).dtype, ir.BF16Type) or not isinstance(rows, int) or rows < group:
-        return
-    with ir.InsertionPoint(pack), pack.location:
-        grouped = PackWeight.create(pack.x, tile=pack.tile, group=group).result
-    pack.result.replace_all_uses_with(grouped)
-    pack.operation.erase()
+@dataclass(frozen=True)
+class _Grouping:
+    """Groups of that many rows."""
+
+    rows: int
+
+    def patterns(self) -> Patterns:
+        return [(PackWeight, self._group_rows)]
+
+    def _group_rows(self, pack: PackWeight, rewriter: Rewriter) -> bool:
+        if pack.group != 1 or not _is_for_products(pack):
+            return False
+        rows = TensorInfo.of(pack.x).shape[0]
+        if not isinstance(TensorInfo.of(pack.x).dtype, ir.BF16Type) or not isinstance(rows, int) or rows < self.rows:
+            return False
+        with rewriter.before(pack):
+            return rewriter.replace(pack, PackWeight.create(pack.x, tile=pack.tile, group=self.rows))
 
 
 def _is_for_products(pack: PackWeight) -> bool:

@@ -23,12 +23,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...analysis.weight_flow import WeightValues
-from ...bindings import func, ir
-from ...functions import body_of, functions
+from ...analysis.weight_flow import FlowRules, WeightFlow
+from ...bindings import ir
+from ...functions import functions, num_input
 from ...lift_override import LIFT, NEVER
 from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, PackedMatMul, PackNibbles, UnpackNibbles
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 
 __all__ = ["PackIntoNibbles"]
@@ -48,28 +49,36 @@ class PackIntoNibbles(Pass):
     name: ClassVar[str] = "relax-pack-nibbles"
 
     def run(self, op: ir.Operation) -> None:
+        rules = FlowRules.of(op)
         for function in functions(op):
-            _pack_in(function)
+            if num_input(function) is not None:
+                walk(function, _Words(rules.flow(function)).patterns())
 
 
-def _pack_in(function: func.FuncOp) -> None:
-    block, weights = body_of(function), WeightValues.of(function)
-    if block is None or weights is None:
-        return
-    packed: dict[tuple[ir.Value, bool], ir.Value] = {}
-    for op in list(block.operations):
-        if not weights.enter(op) or not isinstance(op, (AsType, Dequantize)) or not _is_for_products(op):
-            continue
-        if op.x not in weights or not _can_pack(op.x):
-            continue
-        with ir.InsertionPoint(op), op.location:
+class _Words:
+    """What is packed in one function: each weight once, as it is or as unsigned integers."""
+
+    def __init__(self, flow: WeightFlow):
+        self._flow = flow
+        self._packed: dict[tuple[ir.Value, bool], ir.Value] = {}
+
+    def patterns(self) -> Patterns:
+        return [(AsType, self._widen_from_words), (Dequantize, self._widen_from_words)]
+
+    def _widen_from_words(self, op: AsType | Dequantize, rewriter: Rewriter) -> bool:
+        if not self._flow.comes_from_weights(op.result) or not self._flow.comes_from_weights(op.x):
+            return False
+        if not _is_for_products(op) or not _can_pack(op.x):
+            return False
+        with rewriter.before(op):
             zero = _raised_zero(op) if isinstance(op, Dequantize) else None
             key = op.x, zero is not None
-            if key not in packed:
-                packed[key] = _through_words(op.x if zero is None else _raised(op.x))
-        op.operands[0] = packed[key]
+            if key not in self._packed:
+                self._packed[key] = _through_words(op.x if zero is None else _raised(op.x))
+        op.operands[0] = self._packed[key]
         if zero is not None:
             op.operands[2] = zero
+        return True
 
 
 def _is_for_products(op: AsType | Dequantize) -> bool:

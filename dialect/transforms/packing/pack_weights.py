@@ -26,17 +26,18 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from ...analysis.weight_flow import WeightValues
-from ...bindings import func, ir
+from ...analysis.weight_flow import FlowRules, WeightFlow
+from ...bindings import ir
 from ...errors import RelaxError
-from ...functions import body_of, functions
+from ...functions import functions, num_input
 from ...inference import is_float
 from ...layouts import permutation, reordered
 from ...op import attrs_of
 from ...ops import Conv2D, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
-from ...traversal import nested_operations
+from ...traversal import outermost
 from ...weight_layouts import WeightLayouts
 from .block_movement import reshaped
 
@@ -58,51 +59,42 @@ class PackWeights(Pass):
         tile = WeightLayouts.of(op).columns if self.tile is None else self.tile
         if tile < 1:
             raise RelaxError(f"expected a positive tile, got {tile}")
+        rules = FlowRules.of(op)
         for function in functions(op):
-            _pack_in(function, tile)
+            if num_input(function) is not None:
+                walk(function, _Packing(tile, rules.flow(function)).patterns())
 
 
-def _pack_in(function: func.FuncOp, tile: int) -> None:
-    block, weights = body_of(function), WeightValues.of(function)
-    if block is None or weights is None:
-        return
-    packed: dict[tuple[ir.Value, str], ir.Value] = {}
-    for op in list(block.operations):
-        if weights.enter(op):
-            continue
-        for product in _products(op):
-            if product.operands[1] in weights and _can_pack(product, tile):
-                _pack(product, op, packed, tile)
+class _Packing:
+    """What is packed in one function: a weight that several products read once, before the first, and outside of loops."""
 
+    def __init__(self, tile: int, flow: WeightFlow):
+        self._tile, self._flow = tile, flow
+        self._packed: dict[tuple[ir.Value, str], ir.Value] = {}
 
-def _pack(op: MatMul | Conv2D, outer: ir.OpView, packed: dict[tuple[ir.Value, str], ir.Value], tile: int) -> None:
-    """A weight that several products read is packed once, before the first of them, and outside of loops."""
-    weight = op.operands[1]
-    layout = op.kernel_layout if isinstance(op, Conv2D) else ""
-    if (weight, layout) not in packed:
-        with ir.InsertionPoint(outer), op.location:
-            packed[weight, layout] = PackWeight.create(_matrix(weight, layout), tile=tile).result
-    with ir.InsertionPoint(op), op.location:
-        product = _packed(op, packed[weight, layout])
-    op.results[0].replace_all_uses_with(product)
-    op.operation.erase()
+    def patterns(self) -> Patterns:
+        return [(MatMul, self._read_packed), (Conv2D, self._read_packed)]
 
+    def _read_packed(self, op: MatMul | Conv2D, rewriter: Rewriter) -> bool:
+        weight = op.operands[1]
+        if self._flow.comes_from_weights(op.results[0]) or not self._flow.comes_from_weights(weight) or not self._can_pack(op):
+            return False
+        layout = op.kernel_layout if isinstance(op, Conv2D) else ""
+        if (weight, layout) not in self._packed:
+            with ir.InsertionPoint(outermost(op.operation)), op.location:
+                self._packed[weight, layout] = PackWeight.create(_matrix(weight, layout), tile=self._tile).result
+        with rewriter.before(op):
+            return rewriter.replace(op, _packed(op, self._packed[weight, layout]))
 
-def _can_pack(op: MatMul | Conv2D, tile: int) -> bool:
-    weight = TensorInfo.of(op.operands[1])
-    if not all(isinstance(d, int) and d > 0 for d in weight.shape) or not is_float(weight.dtype):
-        return False
-    if isinstance(op, MatMul):
-        return weight.rank == 2
-    outputs = weight.shape[op.kernel_layout.index("O")]
-    assert isinstance(outputs, int)
-    return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % tile == 0)
-
-
-def _products(op: ir.OpView) -> list[MatMul | Conv2D]:
-    """An op that is a matrix product or a convolution, or those in its regions."""
-    found = [op, *(inner.opview for inner in nested_operations(op.operation))] if len(op.regions) else [op]
-    return [view for view in found if isinstance(view, (MatMul, Conv2D))]
+    def _can_pack(self, op: MatMul | Conv2D) -> bool:
+        weight = TensorInfo.of(op.operands[1])
+        if not all(isinstance(d, int) and d > 0 for d in weight.shape) or not is_float(weight.dtype):
+            return False
+        if isinstance(op, MatMul):
+            return weight.rank == 2
+        outputs = weight.shape[op.kernel_layout.index("O")]
+        assert isinstance(outputs, int)
+        return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self._tile == 0)
 
 
 def _matrix(weight: ir.Value, layout: str) -> ir.Value:
@@ -115,12 +107,12 @@ def _matrix(weight: ir.Value, layout: str) -> ir.Value:
     return reshaped(moved, [prod(d for d in taps if isinstance(d, int)), outputs])
 
 
-def _packed(op: MatMul | Conv2D, weight: ir.Value) -> ir.Value:
+def _packed(op: MatMul | Conv2D, weight: ir.Value) -> ir.Operation:
     """The same product with a packed weight."""
     x, shape, types = op.operands[0], TensorInfo.of(op.operands[1]).shape, [op.results[0].type]
     attrs = {key: value for key, value in attrs_of(op).items() if key in op.attributes}
     if isinstance(op, MatMul):
-        return PackedMatMul.create(x, weight, result_types=types, n=shape[1], **attrs).result
+        return PackedMatMul.create(x, weight, result_types=types, n=shape[1], **attrs)
     *kernel, _, channels = reordered(shape, op.kernel_layout, "HWIO")
     attrs = {key: value for key, value in attrs.items() if key in PackedConv2D.attrs}
-    return PackedConv2D.create(x, weight, result_types=types, channels=channels, kernel_size=kernel, **attrs).result
+    return PackedConv2D.create(x, weight, result_types=types, channels=channels, kernel_size=kernel, **attrs)

@@ -29,12 +29,13 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar
 
-from ...analysis.weight_flow import WeightValues, source_names
+from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
-from ...functions import body_of, functions, name_of
+from ...functions import body_of, functions, name_of, num_input
 from ...inference import normalize_axis
 from ...ops import PackedTake, PackWeight, PermuteDims, Take
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
 from ...reports.shared_weights import HeldTwice, SharedWeight, SharedWeights
 from ...struct_info import TensorInfo
@@ -58,23 +59,28 @@ class SharePackedWeights(Pass):
     always: bool = False
 
     def run(self, op: ir.Operation) -> None:
+        rules = FlowRules.of(op)
         for function in functions(op):
-            block, weights = body_of(function), WeightValues.of(function)
-            if block is not None and weights is not None:
-                self._share_in(function, _found(block, weights), weights)
+            if num_input(function) is not None:
+                self._share_in(function, rules.flow(function))
 
-    def _share_in(self, function: func.FuncOp, found: Sequence[_Matrix], weights: WeightValues) -> None:
+    def _share_in(self, function: func.FuncOp, flow: WeightFlow) -> None:
+        found = _found(function, flow)
         shared: list[SharedWeight] = []
         twice: list[HeldTwice] = []
+        reads = _PackedReads({})
         for matrix in found:
-            sources, reason = source_names(matrix.value, function), matrix.refusal(weights)
+            sources, reason = flow.sources(matrix.value), matrix.refusal(flow)
             if reason is None and not self.always and matrix.lines() > matrix.bytes // _LINE:
                 reason = f"{matrix.rows()} rows of {matrix.size} are looked up at once"
             if reason is None:
                 shared.append(SharedWeight(sources, matrix.bytes))
-                matrix.share()
+                matrix.pack_before_reads()
+                reads.matrices[matrix.value] = matrix
             else:
                 twice.append(HeldTwice(sources, matrix.bytes, reason))
+        if reads.matrices:
+            walk(function, reads.patterns())
         if found:
             report.add(SharedWeights(name_of(function), tuple(shared), tuple(twice)))
 
@@ -109,17 +115,17 @@ class _Matrix:
         """The cache lines that these take of the packed matrix."""
         return self.rows() * _static(TensorInfo.of(self.value).shape)[1]
 
-    def refusal(self, weights: WeightValues) -> str | None:
+    def refusal(self, flow: WeightFlow) -> str | None:
         """What else reads the matrix as it is when the model runs."""
         ours = {take.result for take, _, _ in self.takes}
         for use in self.value.uses:
             op = use.owner.operation
-            if not len(op.results) or not all(r in ours or r in weights for r in op.results):
+            if not len(op.results) or not all(r in ours or flow.comes_from_weights(r) for r in op.results):
                 return f"'{op.name}' reads it, too"
         return None
 
-    def share(self) -> None:
-        """Packs before the first look-up, and looks up what is packed."""
+    def pack_before_reads(self) -> None:
+        """Packs before the first look-up. That is no pattern: ops that stay as they are only change places."""
         assert self.pack is not None
         pack, transposed, packed = self.pack
         _, outer, first = min(self.takes, key=lambda t: t[2])
@@ -127,19 +133,33 @@ class _Matrix:
             pack.x.owner.operation.move_before(outer.operation)
         if first < packed:
             pack.operation.move_before(outer.operation)
-        for take, _, _ in self.takes:
-            with ir.InsertionPoint(take), take.location:
-                made = PackedTake.create(pack.result, take.indices, n=self.size, result_types=[take.result.type]).result
-            take.result.replace_all_uses_with(made)
-            take.operation.erase()
 
 
-def _found(block: ir.Block, weights: WeightValues) -> list[_Matrix]:
+@dataclass
+class _PackedReads:
+    """The look-ups of one function, of matrices that are read packed."""
+
+    matrices: dict[ir.Value, _Matrix]
+
+    def patterns(self) -> Patterns:
+        return [(Take, self._read_packed_rows)]
+
+    def _read_packed_rows(self, op: Take, rewriter: Rewriter) -> bool:
+        matrix = self.matrices.get(op.x)
+        if matrix is None or matrix.pack is None or not _takes_rows(op):
+            return False
+        with rewriter.before(op):
+            packed = matrix.pack[0].result
+            return rewriter.replace(op, PackedTake.create(packed, op.indices, n=matrix.size, result_types=[op.result.type]))
+
+
+def _found(function: func.FuncOp, flow: WeightFlow) -> list[_Matrix]:
     """The matrices that are both packed and looked up; those of run-time positions alone, others are lifted."""
     found: dict[ir.Value, _Matrix] = {}
     transposed: dict[ir.Value, int] = {}
-    for position, outer in enumerate(block.operations):
-        if weights.enter(outer):
+    block = body_of(function)
+    for position, outer in enumerate(block.operations if block is not None else ()):
+        if len(outer.results) and flow.comes_from_weights(outer.results[0]):
             if isinstance(outer, PermuteDims) and _swaps(outer):
                 transposed[outer.result] = position
             if isinstance(outer, PackWeight) and outer.group == 1 and outer.x in transposed:
@@ -147,7 +167,7 @@ def _found(block: ir.Block, weights: WeightValues) -> list[_Matrix]:
                 matrix.pack = matrix.pack or (outer, transposed[outer.x], position)
             continue
         for op in (outer, *(inner.opview for inner in nested_operations(outer.operation))):
-            if isinstance(op, Take) and op.x in weights and _takes_rows(op):
+            if isinstance(op, Take) and flow.comes_from_weights(op.x) and _takes_rows(op):
                 _entered(found, op.x).takes.append((op, outer, position))
     return [matrix for matrix in found.values() if matrix.pack is not None and matrix.takes]
 

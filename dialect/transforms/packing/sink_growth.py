@@ -24,17 +24,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...analysis.weight_flow import WeightValues
+from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
-from ...functions import body_of, functions
+from ...errors import RelaxError
+from ...functions import functions, num_input
 from ...inference import normalize_axis
 from ...lift_override import LIFT
 from ...op import attrs_of
 from ...ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight, Reshape, Take
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, budget_for, walk
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
-from ...traversal import is_unused, nested_operations
+from ...traversal import outermost
 from .block_movement import MOVES, reshaped, spread
 
 __all__ = ["SinkGrowth"]
@@ -47,45 +49,42 @@ class SinkGrowth(Pass):
     name: ClassVar[str] = "relax-sink-growth"
 
     def run(self, op: ir.Operation) -> None:
+        rules = FlowRules.of(op)
         for function in functions(op):
-            while _sweep(function):
-                pass
+            if num_input(function) is not None:
+                _sink_in(function, rules)
 
 
-def _sweep(function: func.FuncOp) -> bool:
-    """Sinks growth behind every op that moves it; whether there was any. What is moved then may have grown before."""
-    block, weights = body_of(function), WeightValues.of(function)
-    changed = False
-    if block is None or weights is None:
-        return changed
-    for outer in list(block.operations):
-        weights.enter(outer)
-        for op in _movements(outer):
-            grown = _growths(op, weights)
-            with ir.InsertionPoint(op), op.location:
-                made = _sunk(op, grown) if grown else None
-            if made is not None:
-                _replace(op, made, grown, weights)
-                changed = True
-    return changed
+def _sink_in(function: func.FuncOp, rules: FlowRules) -> None:
+    """Sweeps until nothing sinks any more: what is moved after one sweep may have grown before."""
+    budget = budget_for(function.operation, 1, 1)  # growth in a row takes a sweep each
+    for _ in range(budget):
+        flow = rules.flow(function)
+        if not walk(function, _Sinking(flow).patterns(), flow).rewrites:
+            return
+    raise RelaxError(f"expected growth of weights to sink within {budget} sweeps, got more", function.location)
 
 
-def _movements(op: ir.OpView) -> list[ir.OpView]:
-    """An op, or the look-ups in its regions: in a loop, anything else would grow again and again."""
-    if not len(op.regions):
-        return [op]
-    return [inner.opview for inner in nested_operations(op.operation) if inner.name == Take.OPERATION_NAME]
+class _Sinking:
+    """One sweep over a function: growth sinks behind every op that moves it."""
 
+    def __init__(self, flow: WeightFlow):
+        self._flow = flow
 
-def _replace(op: ir.OpView, made: Sequence[ir.Value], grown: Sequence[_Growth], weights: WeightValues) -> None:
-    weights.replace(list(op.results), made)
-    for old, new in zip(op.results, made, strict=True):
-        old.replace_all_uses_with(new)
-    op.operation.erase()
-    for value in dict.fromkeys(growth.value for growth in grown):
-        if is_unused(value.owner.operation):
-            weights.replace([value], [])
-            value.owner.operation.erase()
+    def patterns(self) -> Patterns:
+        return [(kind, self._sink_behind) for kind in (*MOVES, Concat)]
+
+    def _sink_behind(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        # In a branch or loop look-ups alone: anything else would grow again and again.
+        if not isinstance(op, Take) and outermost(op.operation) != op.operation:
+            return False
+        grown = _growths(op, self._flow)
+        with rewriter.before(op):
+            made = _sunk(op, grown) if grown else None
+        if made is None:
+            return False
+        rewriter.discard(*(growth.value.owner for growth in grown))
+        return rewriter.replace(op, made)
 
 
 @dataclass(frozen=True)
@@ -130,16 +129,14 @@ class _Growth:
         return made.result
 
 
-def _growths(op: ir.OpView, weights: WeightValues) -> list[_Growth]:
+def _growths(op: ir.OpView, flow: WeightFlow) -> list[_Growth]:
     """How the operands that an op moves got their size; empty when one of them did not grow."""
-    if type(op) not in MOVES and not isinstance(op, Concat):
-        return []
-    found = [_growth_of(v, weights) for v in (op.operands if isinstance(op, Concat) else [op.operands[0]])]
+    found = [_growth_of(v, flow) for v in (op.operands if isinstance(op, Concat) else [op.operands[0]])]
     return [] if None in found else [growth for growth in found if growth is not None]
 
 
-def _growth_of(value: ir.Value, weights: WeightValues) -> _Growth | None:
-    if value not in weights or isinstance(value, ir.BlockArgument):
+def _growth_of(value: ir.Value, flow: WeightFlow) -> _Growth | None:
+    if not flow.comes_from_weights(value) or isinstance(value, ir.BlockArgument):
         return None
     op: Any = value.owner
     if isinstance(op, AsType):

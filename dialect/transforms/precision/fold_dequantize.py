@@ -21,15 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...analysis.weight_flow import WeightValues
-from ...bindings import func, ir
-from ...functions import body_of, functions
+from ...analysis.weight_flow import FlowRules, WeightFlow
+from ...bindings import ir
+from ...functions import functions, num_input
 from ...inference import boolean, is_float
 from ...ops import AsType, BroadcastTo, Dequantize, Full, Multiply, Subtract
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
-from ...traversal import erase_unused
 from ..packing.block_movement import reshaped
 
 __all__ = ["FoldDequantize"]
@@ -42,8 +42,11 @@ class FoldDequantize(Pass):
     name: ClassVar[str] = "relax-fold-dequantize"
 
     def run(self, op: ir.Operation) -> None:
+        rules = FlowRules.of(op)
         for function in functions(op):
-            _fold_in(function)
+            if num_input(function) is not None:
+                flow = rules.flow(function)
+                walk(function, _Folding(flow).patterns(), flow)
 
 
 @dataclass(frozen=True)
@@ -55,21 +58,27 @@ class _Quantized:
     spelled: list[ir.Value]
 
 
-def _fold_in(function: func.FuncOp) -> None:
-    block, weights = body_of(function), WeightValues.of(function)
-    if block is None or weights is None:
-        return
-    spelled: list[ir.Value] = []
-    for op in list(block.operations):
-        if not weights.enter(op) or not isinstance(op, Multiply):
-            continue
+class _Folding:
+    """Folds in one function."""
+
+    def __init__(self, flow: WeightFlow):
+        self._flow = flow
+
+    def patterns(self) -> Patterns:
+        return [(Multiply, self._fold_product_with_scale)]
+
+    def _fold_product_with_scale(self, op: Multiply, rewriter: Rewriter) -> bool:
+        if not self._flow.comes_from_weights(op.result):
+            return False
         for value, scale in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             found = _quantized(value)
-            if found is not None and _fits(op, found, scale):
-                spelled += [*found.spelled, scale, op.results[0]]
-                weights.replace([], _dequantize(op, found, scale, weights))
-                break
-    _erase(block, spelled)
+            if found is None or not _fits(op, found, scale):
+                continue
+            # What spelled the weight out goes, where nothing else reads it.
+            rewriter.discard(*(v.owner for v in (*found.spelled, scale) if not isinstance(v, ir.BlockArgument)))
+            with rewriter.before(op):
+                return rewriter.replace(op, _dequantize(op, found, scale))
+        return False
 
 
 def _quantized(value: ir.Value) -> _Quantized | None:
@@ -116,15 +125,12 @@ def _counts(parameter: ir.Value, rank: int) -> Sequence[Dim]:
     return [1] * (rank - len(own)) + list(own)
 
 
-def _dequantize(op: Multiply, found: _Quantized, scale: ir.Value, weights: WeightValues) -> list[ir.Value]:
-    """Puts the op in the place of the product."""
+def _dequantize(op: Multiply, found: _Quantized, scale: ir.Value) -> ir.Operation:
+    """What stands for the product."""
     rank = TensorInfo.of(found.x).rank
-    with ir.InsertionPoint(op), op.location:
-        scale = _parameter(_narrowest(scale), rank)
-        zero_point = _zero(found.x) if found.zero_point is None else _parameter(found.zero_point, rank)
-        made = Dequantize.create(found.x, scale, zero_point, result_types=[op.results[0].type]).result
-    op.results[0].replace_all_uses_with(made)
-    return [made]
+    scale = _parameter(_narrowest(scale), rank)
+    zero_point = _zero(found.x) if found.zero_point is None else _parameter(found.zero_point, rank)
+    return Dequantize.create(found.x, scale, zero_point, result_types=[op.results[0].type])
 
 
 def _parameter(value: ir.Value, rank: int) -> ir.Value:
@@ -134,9 +140,3 @@ def _parameter(value: ir.Value, rank: int) -> ir.Value:
 def _zero(x: ir.Value) -> ir.Value:
     scalar = TensorInfo.of(x).with_(shape=[])
     return Full.create(value=0, result_types=[scalar.type]).result
-
-
-def _erase(block: ir.Block, spelled: Sequence[ir.Value]) -> None:
-    """Erases what spelled the folded ones out, where nothing else reads it."""
-    chosen = set(spelled)
-    erase_unused(op.operation for op in list(block.operations) if len(op.results) == 1 and op.results[0] in chosen)

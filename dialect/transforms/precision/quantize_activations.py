@@ -28,10 +28,10 @@ from dataclasses import dataclass, field
 from math import lcm
 from typing import ClassVar
 
-from ...analysis.weight_flow import WeightValues, source_names
+from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...errors import RelaxError
-from ...functions import body_of, functions, name_of
+from ...functions import functions, name_of, num_input
 from ...inference import normalize_axis
 from ...ops import (
     Abs,
@@ -52,11 +52,11 @@ from ...ops import (
 )
 from ...ops.quantize import LONGEST_GROUP
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
 from ...reports.activations import IntegerProduct, KeptProduct, QuantizedActivations
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
-from ...traversal import is_unused, nested_operations
 from ...weight_layouts import WeightLayouts
 from ..emit import cast
 from ..packing.block_movement import reshaped, spread
@@ -92,10 +92,10 @@ class QuantizeActivations(Pass):
         unsigned = layouts.int8_unsigned if self.unsigned is None else self.unsigned
         if rows not in (1, 2, 4):
             raise RelaxError(f"expected 1, 2 or 4 rows, got {rows}")
+        rules = FlowRules.of(op)
         for function in functions(op) if rows > 1 else ():
-            block, weights = body_of(function), WeightValues.of(function)
-            if block is not None and weights is not None:
-                _Function(function, rows, unsigned, weights).rewrite(block)
+            if num_input(function) is not None:
+                _Function(function, rows, unsigned, rules.flow(function)).rewrite()
 
 
 @dataclass
@@ -105,37 +105,38 @@ class _Function:
     function: func.FuncOp
     rows: int
     unsigned: bool
-    weights: WeightValues
+    flow: WeightFlow
+    integer: list[IntegerProduct] = field(default_factory=list[IntegerProduct])
+    kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
     rearranged: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict[ir.Value, tuple[ir.Value, ...]])
     quantized: dict[tuple[ir.Value, int], tuple[ir.Value, ...]] = field(
         default_factory=dict[tuple[ir.Value, int], tuple[ir.Value, ...]]
     )
 
-    def rewrite(self, block: ir.Block) -> None:
-        integer, kept = list[IntegerProduct](), list[KeptProduct]()
-        for outer in block.operations:
-            self.weights.enter(outer)
-        for op in [inner.opview for inner in nested_operations(self.function.operation)]:
-            if not isinstance(op, PackedMatMul) or not isinstance(op.weight.owner, Dequantize):
-                continue
-            weight: Dequantize = op.weight.owner
-            reason, sources = self._refusal(op, weight), source_names(op.weight, self.function)
-            if reason is not None:
-                kept.append(KeptProduct(sources, reason))
-                continue
-            bits = _width(weight.x)
-            integer.append(IntegerProduct(sources, bits, _shape(weight.x)[_ROWS] // _groups(weight)))
-            self._rewrite(op, weight)
-        for wide in self.rearranged:
-            if is_unused(wide.owner.operation):
-                wide.owner.operation.erase()
-        if integer or kept:
-            report.add(QuantizedActivations(name_of(self.function), tuple(integer), tuple(kept)))
+    def rewrite(self) -> None:
+        walk(self.function, self.patterns())
+        if self.integer or self.kept:
+            report.add(QuantizedActivations(name_of(self.function), tuple(self.integer), tuple(self.kept)))
+
+    def patterns(self) -> Patterns:
+        return [(PackedMatMul, self._multiply_integers)]
+
+    def _multiply_integers(self, op: PackedMatMul, rewriter: Rewriter) -> bool:
+        weight = op.weight.owner
+        if not isinstance(weight, Dequantize):
+            return False
+        reason, sources = self._refusal(op, weight), self.flow.sources(op.weight)
+        if reason is not None:
+            self.kept.append(KeptProduct(sources, reason))
+            return False
+        self.integer.append(IntegerProduct(sources, _width(weight.x), _shape(weight.x)[_ROWS] // _groups(weight)))
+        rewriter.discard(weight)
+        return rewriter.replace(op, self._product(op, weight))
 
     def _refusal(self, op: PackedMatMul, weight: Dequantize) -> str | None:
         """Why a product stays as it is."""
         shape, bits = _shape(weight.x), _width(weight.x)
-        if weight.x not in self.weights:
+        if not self.flow.comes_from_weights(weight.x):
             return "the weight is computed when the model runs"
         if len(shape) != _RANK or bits not in (4, 8):
             return f"the weight is {TensorInfo.of(weight.x)}"
@@ -154,7 +155,7 @@ class _Function:
             return f"sums of {every} products may not fit 32 bits"
         return None
 
-    def _rewrite(self, op: PackedMatMul, weight: Dequantize) -> None:
+    def _product(self, op: PackedMatMul, weight: Dequantize) -> ir.Operation:
         groups = _groups(weight)
         if weight.result not in self.rearranged:
             with ir.InsertionPoint(weight), weight.location:
@@ -167,9 +168,7 @@ class _Function:
             parts = (*self.quantized[key], *self.rearranged[weight.result])
             dtype = TensorInfo.of(op.result).dtype
             out_dtype = None if isinstance(dtype, ir.F32Type) else dtype
-            result = QuantizedMatMul.create(*parts, n=op.n, rows=self.rows, out_dtype=out_dtype).result
-        op.result.replace_all_uses_with(result)
-        op.operation.erase()
+            return QuantizedMatMul.create(*parts, n=op.n, rows=self.rows, out_dtype=out_dtype)
 
     def _rearranged(self, weight: Dequantize, groups: int) -> tuple[ir.Value, ...]:
         """The integers side by side, their scales and their zero points."""

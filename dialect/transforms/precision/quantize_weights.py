@@ -26,10 +26,10 @@ from fnmatch import fnmatchcase
 from math import prod
 from typing import ClassVar
 
-from ...analysis.weight_flow import WeightValues, source_names
+from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...errors import RelaxError
-from ...functions import argument_names, body_of, functions, name_of, num_input
+from ...functions import argument_names, functions, name_of, num_input
 from ...lift_override import LIFT, NEVER
 from ...ops import (
     Abs,
@@ -47,10 +47,11 @@ from ...ops import (
     Where,
 )
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
 from ...reports.weights import KeptWeight, NarrowWeight, QuantizedWeights
 from ...struct_info import TensorInfo
-from ...traversal import nested_operations
+from ...traversal import outermost
 from ..emit import cast
 from ..packing.block_movement import reshaped
 
@@ -84,37 +85,17 @@ class QuantizeWeights(Pass):
         for pattern in self.keep:
             if not any(fnmatchcase(name, pattern) for name in names):
                 raise RelaxError(f"expected a weight to keep, got '{pattern}'")
+        rules = FlowRules.of(op)
         for function in functions(op):
-            self._quantize_in(function)
-
-    def _quantize_in(self, function: func.FuncOp) -> None:
-        block, weights = body_of(function), WeightValues.of(function)
-        if block is None or weights is None:
-            return
-        made: dict[ir.Value, ir.Value] = {}
-        narrow: list[NarrowWeight] = []
-        kept: dict[ir.Value, KeptWeight] = {}
-        for outer in list(block.operations):
-            if weights.enter(outer):
+            if num_input(function) is None:
                 continue
-            for op in _products(outer):
-                weight = op.rhs
-                if weight not in weights or weight in kept or _is_quantized(weight):
-                    continue
-                if weight not in made:
-                    sources = source_names(weight, function)
-                    reason = self._refusal(weight, sources)
-                    if reason is not None:
-                        kept[weight] = KeptWeight(sources, _bytes(weight), reason)
-                        continue
-                    with ir.InsertionPoint(outer), op.location:
-                        made[weight], entry = self._quantized(weight, sources)
-                    narrow.append(entry)
-                _read(op, made[weight])
-        if narrow or kept:
-            report.add(QuantizedWeights(name_of(function), tuple(narrow), tuple(kept.values()), _BOUNDS[self.bits]))
+            found = _Quantizing(self, rules.flow(function))
+            walk(function, found.patterns())
+            if found.narrow or found.kept:
+                told = tuple(found.narrow), tuple(found.kept.values())
+                report.add(QuantizedWeights(name_of(function), *told, _BOUNDS[self.bits]))
 
-    def _refusal(self, weight: ir.Value, sources: tuple[str, ...]) -> str | None:
+    def refusal(self, weight: ir.Value, sources: tuple[str, ...]) -> str | None:
         """Why a weight stays as it is, None when it does not."""
         info = TensorInfo.of(weight)
         if any(fnmatchcase(name, pattern) for name in sources for pattern in self.keep):
@@ -127,7 +108,7 @@ class QuantizeWeights(Pass):
             return f"{_rows(weight)} rows are no multiple of {self.group}"
         return None
 
-    def _quantized(self, weight: ir.Value, sources: tuple[str, ...]) -> tuple[ir.Value, NarrowWeight]:
+    def quantized(self, weight: ir.Value, sources: tuple[str, ...]) -> tuple[ir.Value, NarrowWeight]:
         """The weight through integers."""
         group = self.group or _rows(weight)
         dtype = ir.IntegerType.get_signless(self.bits)
@@ -159,24 +140,56 @@ class QuantizeWeights(Pass):
         return Where.create(is_zero, _number(1, info, info.dtype), scale).result
 
 
-def _products(op: ir.OpView) -> list[MatMul]:
-    """An op that is a matrix product, or those in its regions."""
-    found = [op, *(inner.opview for inner in nested_operations(op.operation))] if len(op.regions) else [op]
-    return [view for view in found if isinstance(view, MatMul)]
+class _Quantizing:
+    """What is quantized in one function: a weight that several products read once, before the first, and outside of loops.
+
+    Attributes:
+        narrow, kept: what the report tells.
+    """
+
+    def __init__(self, options: QuantizeWeights, flow: WeightFlow):
+        self._options, self._flow = options, flow
+        self._made: dict[ir.Value, ir.Value] = {}
+        self.narrow: list[NarrowWeight] = []
+        self.kept: dict[ir.Value, KeptWeight] = {}
+
+    def patterns(self) -> Patterns:
+        return [(MatMul, self._read_integers)]
+
+    def _read_integers(self, op: MatMul, rewriter: Rewriter) -> bool:
+        weight, flow = op.rhs, self._flow
+        if flow.comes_from_weights(op.result) or not flow.comes_from_weights(weight):
+            return False
+        if weight in self.kept or _is_quantized(weight):
+            return False
+        if weight not in self._made and not self._quantize(weight, op):
+            return False
+        return _read(op, self._made[weight], rewriter)
+
+    def _quantize(self, weight: ir.Value, op: MatMul) -> bool:
+        """Puts the weight through integers; False where it is kept."""
+        sources = self._flow.sources(weight)
+        reason = self._options.refusal(weight, sources)
+        if reason is not None:
+            self.kept[weight] = KeptWeight(sources, _bytes(weight), reason)
+            return False
+        with ir.InsertionPoint(outermost(op.operation)), op.location:
+            self._made[weight], entry = self._options.quantized(weight, sources)
+        self.narrow.append(entry)
+        return True
 
 
-def _read(op: MatMul, weight: ir.Value) -> None:
+def _read(op: MatMul, weight: ir.Value, rewriter: Rewriter) -> bool:
     """Makes a product read a weight in f32."""
     if TensorInfo.of(op.lhs).dtype == TensorInfo.of(weight).dtype:
         op.operands[1] = weight
-        return
+        return True
     result = TensorInfo.of(op.result)
     wide = ir.F32Type.get()
-    with ir.InsertionPoint(op), op.location:
+    with rewriter.before(op):
         types = [result.with_(dtype=wide).type]
         made = cast(MatMul.create(cast(op.lhs, wide), weight, result_types=types).result, result.dtype)
-    op.result.replace_all_uses_with(made)
-    op.operation.erase()
+    return rewriter.replace(op, [made])
 
 
 def _is_quantized(value: ir.Value) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import ml_dtypes
 import numpy as np
 
-from ...analysis.weight_flow import is_weight_math, known_values
+from ...analysis.weight_flow import WeightFlow
 from ...bindings import func, ir
 from ...dtypes import numpy_dtype
 from ...elements import to_numpy
 from ...ops import AsType, Attention, Constant, Full
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo, is_tensor
 from ...traversal import nested_operations
 from .kinds import always_narrow, follows, has_out_dtype
@@ -29,23 +30,46 @@ class PrecisionRewrite:
     def __init__(self, dtype: ir.Type, keeps_sums: bool, kept_ops: set[str], kept_weights: set[ir.Value]):
         self._dtype, self._wide = dtype, ir.F32Type.get()
         self._keeps_sums, self._kept_ops, self._kept = keeps_sums, kept_ops, kept_weights
-        self._known: set[ir.Value] = set()
         self._narrow: set[ir.Value] = set()
         self._sums: set[ir.Value] = set()
         self._casts: dict[tuple[ir.Value, bool], ir.Value] = {}
 
-    def apply(self, function: func.FuncOp) -> None:
-        """Rewrites a function; its signature stays."""
-        self._known = known_values(function)
-        for op in list(nested_operations(function.operation)):
-            if is_weight_math(op, self._known):
+    def apply(self, function: func.FuncOp, flow: WeightFlow) -> None:
+        """Rewrites a function; its signature stays, and so does what comes from weights alone."""
+        self._flow = flow
+        ops = {op.name: op for op in nested_operations(function.operation)}
+        for op in nested_operations(function.operation):
+            if self._is_weight_math(op):
                 self._keep_derived(op)
-            elif always_narrow(op) and self._reads_f32(op) and self._can_be_narrow(op):
-                self._make_always(op)
-            elif follows(op) and self._can_be_narrow(op) and self._all_narrow(op):
-                self._make_narrow(op, op.operands)
-            else:
-                self._set_operands(op, [self._in_f32(v) for v in op.operands])
+        walk(function, self.patterns(ops))
+
+    def patterns(self, ops: Mapping[str, ir.Operation]) -> Patterns:
+        """What is tried on ops of these names, one of each of which is given."""
+        return [
+            *((name, self._compute_narrow) for name, op in ops.items() if always_narrow(op)),
+            *((name, self._follow) for name, op in ops.items() if follows(op)),
+            *((name, self._read_f32) for name in ops),
+        ]
+
+    def _compute_narrow(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        fits = not self._is_weight_math(op.operation) and self._reads_f32(op.operation) and self._can_be_narrow(op.operation)
+        if fits:
+            self._make_always(op.operation)
+        return fits
+
+    def _follow(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        fits = not self._is_weight_math(op.operation) and self._can_be_narrow(op.operation) and self._all_narrow(op.operation)
+        if fits:
+            self._make_narrow(op.operation, op.operands)
+        return fits
+
+    def _read_f32(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        if self._is_weight_math(op.operation):
+            return False
+        return self._set_operands(op.operation, [self._in_f32(v) for v in op.operands])
+
+    def _is_weight_math(self, op: ir.Operation) -> bool:
+        return len(op.results) > 0 and self._flow.is_known(op.results[0])
 
     def _keep_derived(self, op: ir.Operation) -> None:
         """What is computed from a weight that stays in f32 does, too; and so does a number that only f32 holds.
@@ -77,7 +101,7 @@ class PrecisionRewrite:
 
     def _all_narrow(self, op: ir.Operation) -> bool:
         """Whether all floats that an op reads at run time are narrow, and there are some."""
-        read = [v for v in op.operands if _is_float(v) and v not in self._known]
+        read = [v for v in op.operands if _is_float(v) and not self._flow.is_known(v)]
         return bool(read) and all(v in self._narrow or v in self._sums for v in read)
 
     def _make_always(self, op: ir.Operation) -> None:
@@ -99,10 +123,12 @@ class PrecisionRewrite:
             if has_out_dtype(op):
                 op.attributes["out_dtype"] = ir.TypeAttr.get(TensorInfo.of(result).dtype)
 
-    def _set_operands(self, op: ir.Operation, values: list[ir.Value]) -> None:
-        for position, value in enumerate(values):
-            if op.operands[position] != value:
-                op.operands[position] = value
+    def _set_operands(self, op: ir.Operation, values: list[ir.Value]) -> bool:
+        """Makes an op read values; whether it did not."""
+        changed = [(i, value) for i, value in enumerate(values) if op.operands[i] != value]
+        for position, value in changed:
+            op.operands[position] = value
+        return bool(changed)
 
     def _in_narrow(self, value: ir.Value) -> ir.Value:
         if not _is_float(value) or TensorInfo.of(value).dtype == self._dtype:

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
+from ...analysis.weight_flow import FlowRules
 from ...bindings import func, ir
 from ...context import operations
 from ...errors import RelaxError
@@ -70,9 +71,10 @@ class ToMixedPrecision(Pass):
         ops = {_full_name(k) for k in self.keep if _full_name(k) in names}
         patterns = [k for k in self.keep if _full_name(k) not in names]
         _check_patterns(patterns, [name for f in functions(op) for name, _ in _weights(f)])
+        rules = FlowRules.of(op)
         for function in functions(op):
             kept = {w for name, w in _weights(function) if any(fnmatchcase(name, p) for p in patterns)}
-            PrecisionRewrite(narrow, self.out_dtype == "f32", ops, kept).apply(function)
+            PrecisionRewrite(narrow, self.out_dtype == "f32", ops, kept).apply(function, rules.flow(function))
 
 
 def _full_name(name: str) -> str:

@@ -125,7 +125,12 @@ class _Order:
     def _improvement(self, product: ir.Operation) -> _Change | None:
         outer = product.opview
         result = product.results[0]
-        if not isinstance(outer, MatMul) or result in self.dead or result in self.values.known or not is_associative(outer):
+        if (
+            not isinstance(outer, MatMul)
+            or result in self.dead
+            or self.values.flow.is_ahead(result)
+            or not is_associative(outer)
+        ):
             return None
         return next((c for c in self._changes(outer) if self._is_cheaper(c, c.may_be_free(self.values))), None)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...analysis.weight_flow import WeightFlow
 from ...bindings import ir
 from ...inference import normalize_axis
 from ...ops import Add, BatchNorm, Divide, Full, MatMul, Multiply, Reshape, Sqrt, Subtract, Sum
+from ...passes.rewriting import Patterns, Rewriter
 from ...struct_info import TensorInfo
 from ...traversal import clone_with, is_unused
 from ..emit import cast, compute_dtype, single_use, spread
@@ -50,19 +52,25 @@ class Folding:
     """Folds the batch norms of one function.
 
     Attributes:
-        known: values from weights and constants alone; new weights and biases are entered.
+        flow: what comes from weights; new weights and biases are entered.
+        remaining: the batch norms that did not fold into what they read.
     """
 
-    def __init__(self, known: set[ir.Value]):
-        self.known = known
+    def __init__(self, flow: WeightFlow):
+        self.flow = flow
+        self.remaining: list[ir.Value] = []
 
-    def into_producer(self, result: ir.Value) -> bool:
-        """Folds a batch norm into the op whose result it reads; False when that is not possible."""
-        norm: BatchNorm = result.owner
+    def patterns(self) -> Patterns:
+        return [(BatchNorm, self._fold_into_producer)]
+
+    def _fold_into_producer(self, norm: BatchNorm, rewriter: Rewriter) -> bool:
+        if not self._is_candidate(norm):
+            return False
         producer = self._producer(norm)
         if producer is None:
+            self.remaining.append(norm.result)
             return False
-        op, (operand, axis) = producer.op, producer.weight
+        result, op, (operand, axis) = norm.result, producer.op, producer.weight
         weight, here = op.operands[operand], ir.InsertionPoint(norm)
         with here, norm.location:
             scale, shift = _scale_and_shift(norm, producer.biases)
@@ -73,10 +81,18 @@ class Folding:
             if is_axis_move(step):
                 clone_with(step.operation, mapping, here)
             else:  # a bias, which the shift has
-                mapping[step.results[0]] = next(mapping[v] for v in step.operands if v not in self.known)
-        self._replace(norm, mapping[norm.x], bias, mapping[weight])
-        _erase([norm, *producer.path, op])
+                mapping[step.results[0]] = next(mapping[v] for v in step.operands if not self.flow.is_known(v))
+        total = self._biased(norm, mapping[norm.x], bias, mapping[weight])
+        rewriter.replace(norm, [total])
+        _erase([*producer.path, op])
         return True
+
+    def _is_candidate(self, norm: BatchNorm) -> bool:
+        """A batch norm of run-time values with known parameters; one on weights alone is lifted as a whole."""
+        x, *parameters = norm.operands
+        channels = TensorInfo.of(parameters[0]).shape[0]
+        known = self.flow.is_known
+        return not known(x) and all(map(known, parameters)) and isinstance(channels, int)
 
     def into_consumer(self, result: ir.Value) -> bool:
         """Folds a batch norm into the op that reads its result; False when that is not possible."""
@@ -96,16 +112,16 @@ class Folding:
             if other is not None:
                 shift = Add.create(shift, _flat(other, TensorInfo.of(shift).dtype)).result
             bias = _spread_bias(shift, last.results[0], output_axis(op))
-        self._replace(last, mapping[op.results[0]], bias, mapping[weight])
+        last.results[0].replace_all_uses_with(self._biased(last, mapping[op.results[0]], bias, mapping[weight]))
         _erase([*([last] if other is not None else []), op, *reversed(consumer.path), norm])
         return True
 
-    def _replace(self, op: ir.OpView, value: ir.Value, bias: ir.Value, weight: ir.Value) -> None:
-        """Puts the addition of a bias in the place of an op; bias and weight are known to the next fold."""
+    def _biased(self, op: ir.OpView, value: ir.Value, bias: ir.Value, weight: ir.Value) -> ir.Value:
+        """The addition of a bias that takes the place of an op; bias and weight are known to the next fold."""
         with ir.InsertionPoint(op), op.location:
             total = Add.create(value, bias, result_types=[op.results[0].type])
-        self.known.update((bias, weight))
-        op.results[0].replace_all_uses_with(total.results[0])
+        self.flow.add_known(bias, weight)
+        return total.results[0]
 
     def _producer(self, norm: BatchNorm) -> _Producer | None:
         """Follows what the batch norm reads back to an op with a weight, through values that nothing else reads."""
@@ -135,7 +151,7 @@ class Folding:
     def _scalable(self, op: ir.OpView, axis: int) -> tuple[int, int] | None:
         """The weight, an operand, of which scaling a dimension scales that of the result."""
         place = weight_axis(op, axis)
-        if place is None or op.operands[place[0]] not in self.known:
+        if place is None or not self.flow.is_known(op.operands[place[0]]):
             return None
         return place if isinstance(TensorInfo.of(op.operands[place[0]]).shape[place[1]], int) else None
 
@@ -158,7 +174,7 @@ class Folding:
             path.append(op)
 
     def _is_static_weight(self, value: ir.Value) -> bool:
-        return value in self.known and all(isinstance(d, int) for d in TensorInfo.of(value).shape)
+        return self.flow.is_known(value) and all(isinstance(d, int) for d in TensorInfo.of(value).shape)
 
     def _following_bias(self, op: ir.OpView) -> tuple[ir.OpView, ir.Value | None]:
         """The addition of a bias that is all that reads the op's result, and the bias; else the op itself and None."""
@@ -172,7 +188,7 @@ class Folding:
         """What an addition adds, when that is a weight with one number per place in a dimension, or one number."""
         if not isinstance(op, Add):
             return None
-        bias = next((v for v in op.operands if v in self.known), None)
+        bias = next((v for v in op.operands if self.flow.is_known(v)), None)
         if bias is None or _other(op, bias).type != op.results[0].type:
             return None
         first = _rank(op.results[0]) - _rank(bias)

@@ -113,7 +113,7 @@ def _groups(block: ir.Block, rule: _Rule) -> list[list[MatMul]]:
     found: dict[object, dict[ir.Value, list[MatMul]]] = {}
     for op in operations(block):
         view = op.opview
-        if not isinstance(view, MatMul) or is_unused(op) or view.lhs in rule.values.known:
+        if not isinstance(view, MatMul) or is_unused(op) or rule.values.flow.is_ahead(view.lhs):
             continue
         if rule.is_candidate(view.rhs):
             found.setdefault(_key(view), {}).setdefault(view.rhs, []).append(view)

@@ -62,7 +62,7 @@ class ExpandMatmulOfSum(Pass):
     def _expand_in(self, function: func.FuncOp, values: KnownValues) -> None:
         for op in [o for o in nested_operations(function.operation) if o.name == MatMul.OPERATION_NAME]:
             product = op.opview
-            if not isinstance(product, MatMul) or product.rhs in values.known or not is_associative(product):
+            if not isinstance(product, MatMul) or values.flow.is_ahead(product.rhs) or not is_associative(product):
                 continue
             total = _Sum.of(product, values)
             if total is not None and (self.always or total.pays(symbol_ranges(function))):
@@ -93,7 +93,7 @@ class _Sum:
         pending, block = [Factor(product.rhs)], product.operation.block
         while pending:
             part = pending.pop()
-            found = None if part.value in values.known else _terms(part, block)
+            found = None if values.flow.is_ahead(part.value) else _terms(part, block)
             if found is None:
                 parts.append(part)
                 continue

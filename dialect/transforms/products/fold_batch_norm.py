@@ -27,12 +27,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...analysis.weight_flow import known_values
+from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...functions import functions
 from ...ops import BatchNorm
 from ...passes.base import Pass
-from ...struct_info import TensorInfo
+from ...passes.rewriting import walk
 from ...traversal import nested_operations
 from .batch_norm_folding import Folding
 
@@ -46,26 +46,16 @@ class FoldBatchNorm(Pass):
     name: ClassVar[str] = "relax-fold-batch-norm"
 
     def run(self, op: ir.Operation) -> None:
+        rules = FlowRules.of(op)
         for function in functions(op):
-            _fold_in(function)
+            if any(inner.name == BatchNorm.OPERATION_NAME for inner in nested_operations(function.operation)):
+                _fold_in(function, rules.flow(function))
 
 
-def _fold_in(function: func.FuncOp) -> None:
+def _fold_in(function: func.FuncOp, flow: WeightFlow) -> None:
     """First into producers, in program order, since one fold makes a bias add of a batch norm, which the next one sees
-    through. Then into consumers, backwards for the same reason. Neither enables the other."""
-    found = [o.opview.result for o in nested_operations(function.operation) if o.name == BatchNorm.OPERATION_NAME]
-    if not found:
-        return
-    known = known_values(function)
-    candidates = [v for v in found if _is_candidate(v.owner, known)]
-    folding = Folding(known)
-    remaining = [v for v in candidates if not folding.into_producer(v)]
-    for value in reversed(remaining):
+    through. Then into consumers, for the same reason backwards, which no driver goes. Neither enables the other."""
+    folding = Folding(flow)
+    walk(function, folding.patterns(), flow)
+    for value in reversed(folding.remaining):
         folding.into_consumer(value)
-
-
-def _is_candidate(norm: BatchNorm, known: set[ir.Value]) -> bool:
-    """A batch norm of run-time values with known parameters; one on weights alone is lifted as a whole."""
-    x, *parameters = norm.operands
-    channels = TensorInfo.of(parameters[0]).shape[0]
-    return x not in known and all(p in known for p in parameters) and isinstance(channels, int)

@@ -85,7 +85,7 @@ class _Match:
     @staticmethod
     def of(product: Any, values: KnownValues) -> _Match | None:
         take = product.rhs.owner
-        if not isinstance(take, Take) or values.known.issuperset((take.x, take.indices)):
+        if not isinstance(take, Take) or values.flow.all_ahead((take.x, take.indices)):
             return None
         if take.operation.block != product.operation.block or not is_read_once(take.result):
             return None
