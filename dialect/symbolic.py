@@ -14,6 +14,7 @@ import keyword
 import math
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from .errors import RelaxError
 
@@ -21,6 +22,7 @@ __all__ = [
     "UNKNOWN",
     "Dim",
     "Expr",
+    "InnerSize",
     "dim_text",
     "divided",
     "divisors",
@@ -144,6 +146,14 @@ class Expr:
 
 #: A dimension: known, symbolic, or unknown.
 Dim = int | Expr | None
+
+
+@dataclass(frozen=True)
+class InnerSize:
+    """An expression over a function's symbols that is computed inside of it, and where: ``file:3:5: 'relax.full' op``."""
+
+    expr: Expr
+    of: str
 
 
 def symbol(name: str) -> Expr:

@@ -10,12 +10,26 @@ after, with the destinations for the results: ``%e``, ``%d``. A sum over no elem
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from ..dialect.bindings import ir
 from ..dialect.functions import body_of, functions
 from ..dialect.traversal import nested_operations
 from .fusion.linalg_queries import destinations, index_maps
+from .lowering_pass import LoweringPass
 
-__all__ = ["drop_empty"]
+__all__ = ["DropEmpty", "drop_empty"]
+
+
+@dataclass(frozen=True)
+class DropEmpty(LoweringPass):
+    """Takes operations on tensors without elements away."""
+
+    name: ClassVar[str] = "relax-drop-empty"
+
+    def run(self, op: ir.Operation) -> None:
+        drop_empty(op)
 
 
 def drop_empty(module: ir.Operation) -> None:

@@ -7,12 +7,18 @@ to emit. What these do not say is a mark.
 from __future__ import annotations
 
 __all__ = [
+    "ACCESSES",
+    "ARENA",
     "CHECKS",
     "CONTRACTION",
+    "ENTRY",
     "INTEGER_SUMS",
     "KERNEL",
+    "LOOPS_ALLOCATE",
     "NOT_POSITIVE",
     "NUMBER_FIRST",
+    "OPS",
+    "PREPARATION",
     "ROWS",
     "SHARED",
     "STACK",
@@ -25,14 +31,38 @@ __all__ = [
 #: Written by set_target; read by set_target.
 TARGET = "relax.target"
 
+#: On a module, a dictionary: how weights are prepared.
+#: Written by entries; read by entries, partition_transforms.
+PREPARATION = "relax.preparation"
+
+#: On a function that is called from outside, a dictionary: what it is to its callers.
+#: Written by entries; read by entries.
+ENTRY = "relax.entry"
+
+#: On such a function, a dictionary: the scratch memory that it needs of its callers.
+#: Written by arena; read by arena, cpu/use_arena.
+ARENA = "relax.arena"
+
+#: On a module some of whose loops go on with other buffers than they start with; a unit.
+#: Written by cpu/carry_in_place; read by cpu/bufferize.
+LOOPS_ALLOCATE = "relax.loops_allocate"
+
+#: On a function of checked code, strings: the relax ops that it computes.
+#: Written by fusion/note_ops; read by cpu/check_accesses.
+OPS = "relax.ops"
+
+#: On a module of checked code, strings: its accesses by number.
+#: Written by cpu/check_accesses; read by make_manifest.
+ACCESSES = "relax.accesses"
+
 #: On a module, strings: what its run-time checks say when they fail, by number.
-#: Written by linalg/to_linalg; read by linalg/to_linalg, compile.
+#: Written by linalg/to_linalg; read by linalg/to_linalg, make_manifest.
 CHECKS = "relax.checks"
 
 #: On a function that is one kernel; a unit.
 #: Written by linalg/kernel, fusion/outline_kernels, cpu/share_copies; read by fusion/flatten_epilogues,
-#: fusion/report_kernels, fusion/outline_kernels, fusion/repeat_producers, cpu/share_copies, cpu/share_frames,
-#: cpu/lend_memory, cpu/carry_in_place, cpu/pipeline.
+#: fusion/report_kernels, fusion/outline_kernels, fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies,
+#: cpu/share_frames, cpu/lend_memory, cpu/carry_in_place, cpu/kernels/lower_kernels, cpu/set_linkage.
 KERNEL = "relax.kernel"
 
 #: On a kernel whose buffers of constant size are on the stack; a unit.
@@ -71,5 +101,5 @@ NOT_POSITIVE = "relax.not_positive"
 NUMBER_FIRST = "relax.number_first"
 
 #: MLIR's own, on a tensor argument that bufferization may overwrite, or may not.
-#: Written by linalg/kernel, fusion/outline_kernels, cpu/bufferize; read by MLIR.
+#: Written by linalg/kernel, fusion/outline_kernels, cpu/add_destinations; read by cpu/add_destinations, MLIR.
 WRITABLE = "bufferization.writable"

@@ -22,18 +22,31 @@ The number says so, too. The same in regions, whose checks are made each time th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ..dialect.bindings import ir
 from ..dialect.functions import functions
 from ..dialect.struct_info import is_tensor
 from ..dialect.traversal import operations
+from .lowering_pass import LoweringPass
 
-__all__ = ["CHECK", "EARLY", "move_checks_first"]
+__all__ = ["CHECK", "EARLY", "MoveChecksFirst", "move_checks_first"]
 
 CHECK = "relax_check"
 
 #: Added to the number of a check that is made before its function does anything else.
 EARLY = 1 << 32
+
+
+@dataclass(frozen=True)
+class MoveChecksFirst(LoweringPass):
+    """Moves run-time checks of sizes to where their blocks begin."""
+
+    name: ClassVar[str] = "relax-move-checks-first"
+
+    def run(self, op: ir.Operation) -> None:
+        move_checks_first(op)
 
 
 def move_checks_first(module: ir.Operation) -> None:

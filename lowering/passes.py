@@ -25,8 +25,35 @@ def _ours(module: str, name: str) -> Callable[[], type[Pass]]:
 
 #: What imports and returns each pass.
 PASSES: dict[str, Callable[[], type[Pass]]] = {
+    "relax-add-destinations": _ours(".cpu.add_destinations", "AddDestinations"),
+    "relax-bufferize": _ours(".cpu.bufferize", "Bufferize"),
+    "relax-carry-in-place": _ours(".cpu.carry_in_place", "CarryInPlace"),
+    "relax-check-accesses": _ours(".cpu.check_accesses", "CheckAccesses"),
+    "relax-check-allocations": _ours(".cpu.check_allocations", "CheckAllocations"),
+    "relax-check-entries": _ours(".check_entries", "CheckEntries"),
+    "relax-describe-entries": _ours(".describe_entries", "DescribeEntries"),
+    "relax-drop-empty": _ours(".drop_empty", "DropEmpty"),
+    "relax-expand-fma": _ours(".cpu.kernels.expand.expand_fma", "ExpandFma"),
+    "relax-expand-math": _ours(".cpu.kernels.expand.expand_math", "ExpandMath"),
+    "relax-expand-narrow-floats": _ours(".cpu.kernels.expand.expand_narrow_floats", "ExpandNarrowFloats"),
+    "relax-flatten-epilogues": _ours(".fusion.flatten_epilogues", "FlattenEpilogues"),
+    "relax-lend-memory": _ours(".cpu.lend_memory", "LendMemory"),
+    "relax-lower-checks": _ours(".cpu.lower_checks", "LowerChecks"),
+    "relax-lower-kernels": _ours(".cpu.kernels.lower_kernels", "LowerKernels"),
+    "relax-move-checks-first": _ours(".move_checks_first", "MoveChecksFirst"),
+    "relax-note-ops": _ours(".fusion.note_ops", "NoteOps"),
+    "relax-outline-kernels": _ours(".fusion.outline_kernels", "OutlineKernels"),
+    "relax-partition-transforms": _ours(".partition_transforms", "PartitionTransforms"),
+    "relax-repeat-producers": _ours(".fusion.repeat_producers", "RepeatProducers"),
+    "relax-report-kernels": _ours(".fusion.report_kernels", "ReportKernels"),
+    "relax-restore-destinations": _ours(".fusion.restore_destinations", "RestoreDestinations"),
+    "relax-set-linkage": _ours(".cpu.set_linkage", "SetLinkage"),
     "relax-set-target": _ours(".set_target", "SetTarget"),
+    "relax-share-copies": _ours(".cpu.share_copies", "ShareCopies"),
+    "relax-share-frames": _ours(".cpu.share_frames", "ShareFrames"),
+    "relax-share-loops": _ours(".cpu.share_loops", "ShareLoops"),
     "relax-to-linalg": _ours(".linalg.to_linalg", "RelaxToLinalg"),
+    "relax-use-arena": _ours(".cpu.use_arena", "UseArena"),
 }
 
 

@@ -14,7 +14,7 @@ Plain = Any
 
 
 def to_attribute(value: Plain) -> ir.Attribute:
-    """The attribute of a value. Dictionaries lose the order of their keys: MLIR sorts them."""
+    """The attribute of a value. Dictionaries lose the order of their keys, which MLIR sorts, and those of no value (None)."""
     if isinstance(value, ir.Attribute):
         return value
     if isinstance(value, bool):
@@ -24,7 +24,7 @@ def to_attribute(value: Plain) -> ir.Attribute:
     if isinstance(value, str):
         return ir.StringAttr.get(value)
     if isinstance(value, Mapping):
-        return ir.DictAttr.get({key: to_attribute(v) for key, v in value.items()})
+        return ir.DictAttr.get({key: to_attribute(v) for key, v in value.items() if v is not None})
     if isinstance(value, Sequence):
         return ir.ArrayAttr.get([to_attribute(v) for v in value])
     raise TypeError(f"expected a text, a number, a list, a dictionary or an attribute, got {type(value).__name__}")

@@ -7,19 +7,19 @@ symbols break that no run-time check inside of it could tell, as they move the b
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 
-from ..dialect.analysis.inner_sizes import InnerSize, doubtful_sizes, greatest_safe, is_size, tensor_bytes
+from ..dialect.analysis.inner_sizes import doubtful_sizes, greatest_safe, is_size, tensor_bytes
 from ..dialect.analysis.symbol_uses import DEFINING_OPS, SymbolUses
 from ..dialect.bindings import func
 from ..dialect.errors import RelaxError
 from ..dialect.functions import body_of
-from ..dialect.symbolic import Expr, require_bounded
+from ..dialect.symbolic import Expr, InnerSize, require_bounded
 from ..dialect.traversal import nested_operations
-from .cpu.arena import Arena
-from .signature import Signature
+from .arena import Arena
+from .manifest import EntrySpec
 
-__all__ = ["SizeChecks"]
+__all__ = ["inner_sizes", "with_arena"]
 
 #: Symbols without a range are at least 0.
 _LEAST = 0
@@ -27,40 +27,32 @@ _LEAST = 0
 _SCRATCH = "scratch memory:"
 
 
-@dataclass(frozen=True)
-class SizeChecks:
-    """Those of an entry.
+def inner_sizes(
+    entry: func.FuncOp, symbols: set[str], private: Iterable[func.FuncOp]
+) -> tuple[list[InnerSize], list[InnerSize]]:
+    """What must be 0 or more, and what must be below 2**63, of a function's symbols.
 
-    Attributes:
-        sizes: what must be 0 or more.
-        memory: what must be below 2**63.
+    Of private functions, too, which may be part of it: calls compare types with their symbols.
+
+    Raises:
+        RelaxError: code could not compute the bytes of a tensor.
     """
+    scopes = [(entry, symbols), *((f, symbols - _defined(f)) for f in private if body_of(f) is not None)]
+    memory = [size for f, known in scopes for size in tensor_bytes(f, known)]
+    for size in memory:
+        _check_numbers(size)
+    return [size for f, known in scopes for size in doubtful_sizes(f, known, _LEAST)], memory
 
-    sizes: list[InnerSize]
-    memory: list[InnerSize]
 
-    @staticmethod
-    def of(entry: func.FuncOp, signature: Signature, private: Iterable[func.FuncOp]) -> SizeChecks:
-        """Those of a function, and of private functions, which may be part of it; calls compare types with their symbols."""
-        symbols = set(signature.symbols)
-        scopes = [(entry, symbols), *((f, symbols - _defined(f)) for f in private if body_of(f) is not None)]
-        memory = [size for f, known in scopes for size in tensor_bytes(f, known)]
-        for size in memory:
-            _check_numbers(size)
-        return SizeChecks([size for f, known in scopes for size in doubtful_sizes(f, known, _LEAST)], memory)
-
-    def as_json(self, arena: Arena) -> dict[str, object]:
-        """As in the manifest; ``safe`` is a value of the symbols up to which all memory is below 2**63."""
-        size = arena.size
-        memory = [*self.memory, InnerSize(size, _SCRATCH)] if isinstance(size, Expr) else self.memory
-        # A group of buffers that is less than nothing would lay the next one over the one before.
-        units = [InnerSize(u, _SCRATCH) for u in arena.groups if isinstance(u, Expr) and not is_size(u, _LEAST)]
-        sizes = {s.expr: s for s in [*units, *self.sizes[::-1]]}
-        return {
-            "sizes": [{"size": str(s.expr), "of": s.of} for s in reversed(sizes.values())],
-            "memory": [{"size": str(s.expr), "of": s.of} for s in memory],
-            "safe": greatest_safe([s.expr for s in memory]),
-        }
+def with_arena(spec: EntrySpec, arena: Arena) -> EntrySpec:
+    """An entry with what its arena adds: sizes, bytes, and a value of the symbols up to which all bytes are below 2**63."""
+    size = arena.size
+    memory = [*spec.memory, InnerSize(size, _SCRATCH)] if isinstance(size, Expr) else list(spec.memory)
+    # A group of buffers that is less than nothing would lay the next one over the one before.
+    units = [InnerSize(u, _SCRATCH) for u in arena.groups if isinstance(u, Expr) and not is_size(u, _LEAST)]
+    sizes = {s.expr: s for s in [*units, *spec.sizes[::-1]]}
+    safe = greatest_safe([s.expr for s in memory])
+    return replace(spec, sizes=tuple(reversed(sizes.values())), memory=tuple(memory), safe=safe)
 
 
 def _defined(function: func.FuncOp) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..dialect.reports.report import bytes_text, plural
-from ..runtime.manifest import EntrySpec, Manifest, total_bytes
+from ..lowering.manifest import EntrySpec, Manifest, total_bytes
 from .summary import lifted_groups, symbol_text
 
 __all__ = ["info_lines"]

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from ..dialect.symbolic import Expr, evaluate
+from ..lowering.manifest import EntrySpec, TensorSpec
 from ..runtime.executable import Executable
-from ..runtime.manifest import EntrySpec, TensorSpec
 from .cli_io import read_npy
 
 __all__ = ["call_entry"]

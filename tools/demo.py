@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dialect.reports.report import bytes_text
+from ..lowering.manifest import total_bytes
 from ..runtime.executable import Executable, load
-from ..runtime.manifest import total_bytes
 from ..weights import write_safetensors
 from .summary import lifted_groups
 

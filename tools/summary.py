@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ..runtime.manifest import Manifest, WeightSpec
+from ..lowering.manifest import Manifest, WeightSpec
 
 __all__ = ["LiftedGroup", "lifted_groups", "symbol_text"]
 
@@ -31,10 +30,9 @@ class LiftedGroup:
 
 def lifted_groups(manifest: Manifest) -> list[LiftedGroup]:
     """The groups, the largest first."""
-    ops = _ops_by_weight(manifest.data)
     groups: dict[str, LiftedGroup] = {}
     for name, weight in manifest.prepared_weights.items():
-        text = _counted(ops.get(name, [])) or "copy"
+        text = _counted(weight.ops) or "copy"
         group = groups.setdefault(text, LiftedGroup(text, [], []))
         group.prepared.append(name)
         group.raw += [source for source in weight.sources if source not in group.raw]
@@ -49,11 +47,6 @@ def symbol_text(name: str, low: int | None, high: int | None) -> str:
     if low is None:
         return name if high is None else f"{name} <= {high}"
     return f"{name} >= {low}" if high is None else f"{low} <= {name} <= {high}"
-
-
-def _ops_by_weight(data: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The manifest's note of which ops make each prepared weight; it is for people, so nothing depends on it."""
-    return {w["name"]: [str(op) for op in w.get("ops", [])] for w in data["prepared_weights"]}
 
 
 def _counted(ops: Iterable[str]) -> str:

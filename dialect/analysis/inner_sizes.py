@@ -8,27 +8,18 @@ the manifest, compiled code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ..bindings import func, ir
 from ..errors import RelaxError, location_text
 from ..functions import body_of
 from ..struct_info import TensorInfo, element_bytes
-from ..symbolic import Dim, Expr, divided, magnitude, substitute, symbol
+from ..symbolic import Dim, Expr, InnerSize, divided, magnitude, substitute, symbol
 from ..traversal import blocks_of, nested_operations
 from ..tuples import leaf_types
 from .size_bounds import symbol_ranges
 from .symbol_uses import bound_symbols
 
-__all__ = ["InnerSize", "doubtful_sizes", "entry_symbols", "greatest_safe", "is_size", "tensor_bytes"]
-
-
-@dataclass(frozen=True)
-class InnerSize:
-    """An expression over a function's symbols, and where it is: ``file:3:5: 'relax.full' op``."""
-
-    expr: Expr
-    of: str
+__all__ = ["doubtful_sizes", "entry_symbols", "greatest_safe", "is_size", "tensor_bytes"]
 
 
 def entry_symbols(function: func.FuncOp) -> set[str]:

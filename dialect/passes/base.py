@@ -20,10 +20,12 @@ class Pass(ABC):
     Attributes:
         name: what pipelines call it, kebab-case.
         anchor: the op it runs on: ``builtin.module``, or ``any`` for a pass that may also be nested, ``func.func(relax-x)``.
+        keeps_work: whether the work of what it leaves can be compared with what there was before, in reports.
     """
 
     name: ClassVar[str]
     anchor: ClassVar[str] = MODULE
+    keeps_work: ClassVar[bool] = True
 
     @abstractmethod
     def run(self, op: ir.Operation) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..analysis.inner_sizes import InnerSize, doubtful_sizes, entry_symbols
+from ..analysis.inner_sizes import doubtful_sizes, entry_symbols
 from ..bindings import func, ir
 from ..dtypes import numpy_dtype
 from ..errors import RelaxError
 from ..functions import body_of, find_function, full_argument_names, functions, name_of
 from ..lazy_calls import READ, WRITE, callback_of
 from ..struct_info import TensorInfo, is_tensor
-from ..symbolic import refuse_negative
+from ..symbolic import InnerSize, refuse_negative
 from ..tuples import CAST
 from .apply import PREFIX, apply_op
 from .arguments import entry_arguments

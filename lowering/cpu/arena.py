@@ -13,49 +13,27 @@ A buffer whose only purpose is to be copied to an output at the end becomes that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import gcd
 
+from ...dialect.array_spec import ALIGNMENT, aligned
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of
 from ...dialect.symbolic import Expr, require_bounded
 from ...dialect.symbolic_arith import emit_index
 from ...dialect.traversal import operations
+from ..arena import Arena
 from .ownership import take_ownership
 from .trace import SizeTracer
 
-__all__ = ["ALIGNMENT", "Arena", "plan_arena"]
-
-#: Bytes; a cache line, and the widest vector load.
-ALIGNMENT = 64
+__all__ = ["plan_arena"]
 
 # Rounding up a coefficient is left alone while it adds at most one part in so many: what is rounded instead takes up to 63
 # times the coefficient, whatever the symbols are.
 _WORTH = 16
 
 _VIEWS = ("cast", "collapse_shape", "expand_shape", "reinterpret_cast", "reshape", "subview", "transpose", "view")
-
-
-@dataclass
-class Arena:
-    """The plan.
-
-    Attributes:
-        groups: bytes per unit of each symbolic part (``1`` for the static part), in the order of their base offsets.
-        reserved: bytes in front of them that are for something else.
-    """
-
-    groups: dict[int | Expr, int] = field(default_factory=dict)
-    reserved: int = 0
-
-    @property
-    def size(self) -> int | Expr:
-        """Bytes needed, as an expression over the entry's symbols."""
-        total: int | Expr = self.reserved
-        for unit, extent in self.groups.items():
-            total = total + unit * extent
-        return total
 
 
 @dataclass(eq=False)
@@ -144,19 +122,15 @@ def _split(size: int | Expr) -> tuple[int | Expr, int]:
     if len(size.terms) == 1:
         ((monomial, coefficient),) = size.terms
         return Expr({monomial: 1}), coefficient
-    aligned = (size + (ALIGNMENT - 1)) // ALIGNMENT
-    return (aligned, ALIGNMENT) if isinstance(aligned, Expr) else (1, aligned * ALIGNMENT)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    lines = (size + (ALIGNMENT - 1)) // ALIGNMENT
+    return (lines, ALIGNMENT) if isinstance(lines, Expr) else (1, lines * ALIGNMENT)
 
 
 def _placed(unit: int | Expr, buffers: list[_Buffer]) -> dict[int | Expr, int]:
     """Gives buffers of one symbolic part sizes and offsets that are multiples of 64; the extents, by symbolic part."""
     exact = [b.size for b in buffers]
     for buffer in buffers:
-        buffer.size = _aligned(buffer.size)
+        buffer.size = aligned(buffer.size)
     together = _first_fit(buffers)
     small = [b for b, size in zip(buffers, exact, strict=True) if (b.size - size) * _WORTH > size]
     if not small or isinstance(unit, int):
@@ -173,7 +147,7 @@ def _placed(unit: int | Expr, buffers: list[_Buffer]) -> dict[int | Expr, int]:
             buffer.unit = rounded
         return {unit: others, rounded: apart} if others else {rounded: apart}
     for buffer in small:
-        buffer.size = _aligned(buffer.size // count)
+        buffer.size = aligned(buffer.size // count)
     _first_fit(buffers)
     return {unit: together}
 

@@ -24,17 +24,32 @@ read: at the start of the other region, and behind the loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ...dialect.bindings import ir
 from ...dialect.functions import functions, name_of
 from ...dialect.struct_info import is_tensor
 from ...dialect.symbolic import Expr
 from ...dialect.traversal import clone_with, free_values, operations
+from ..entries import entries_of
 from ..fusion.tensors import empty_like
-from ..marks import KERNEL
+from ..lowering_pass import LoweringPass
+from ..marks import KERNEL, LOOPS_ALLOCATE
 from .trace import SizeTracer
 
-__all__ = ["carry_in_place"]
+__all__ = ["CarryInPlace", "carry_in_place"]
+
+
+@dataclass(frozen=True)
+class CarryInPlace(LoweringPass):
+    """Lets loops write what they carry to where their next iteration reads it."""
+
+    name: ClassVar[str] = "relax-carry-in-place"
+
+    def run(self, op: ir.Operation) -> None:
+        if carry_in_place(op, {e.spec.name: e.spec.shapes for _, e in entries_of(op)}):
+            op.attributes[LOOPS_ALLOCATE] = ir.UnitAttr.get(op.context)
 
 
 def carry_in_place(module: ir.Operation, shapes: Mapping[str, Sequence[Sequence[int | Expr]]] | None = None) -> bool:

@@ -20,14 +20,19 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from ...dialect.array_spec import ALIGNMENT
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of, terminator, update_type
 from ...dialect.traversal import nested_operations
-from .arena import ALIGNMENT
+from ..entries import entries_of
+from ..lowering_pass import LoweringPass
+from ..marks import ACCESSES, OPS
+from ..plain_attributes import from_attribute, to_attribute
 from .lower_checks import CHECK
 
-__all__ = ["FAULTED", "FAULT_BYTES", "check_accesses"]
+__all__ = ["FAULTED", "FAULT_BYTES", "CheckAccesses", "check_accesses"]
 
 #: The status of a call that faulted.
 FAULTED = -(2**62)
@@ -50,6 +55,20 @@ _HARMLESS = (
     "memref.extract_strided_metadata", "memref.get_global", "memref.global", "memref.prefetch", "memref.transpose",
 )  # fmt: skip
 _LOOPS = ("scf.for", "scf.while")
+
+
+@dataclass(frozen=True)
+class CheckAccesses(LoweringPass):
+    """Puts every access under the condition that it is inside of its buffer."""
+
+    name: ClassVar[str] = "relax-check-accesses"
+
+    def run(self, op: ir.Operation) -> None:
+        if ACCESSES in op.attributes:
+            return
+        ops = {name_of(f): from_attribute(f.attributes[OPS]) for f in functions(op) if OPS in f.attributes}
+        sites = check_accesses(op, {e.spec.name: len(e.spec.shapes) for _, e in entries_of(op)}, ops)
+        op.attributes[ACCESSES] = to_attribute(sites)
 
 
 def check_accesses(module: ir.Operation, arenas: Mapping[str, int], ops: Mapping[str, Sequence[str]]) -> list[str]:

@@ -19,16 +19,30 @@ What is inside of a loop of the kernel, or has a size that is computed there, is
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of, update_type
 from ...dialect.traversal import clone_with, nested_operations, operations
 from ..fusion.linalg_queries import callee_of
+from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 
-__all__ = ["lend_memory"]
+__all__ = ["LendMemory", "lend_memory"]
 
 #: Ops that sizes are computed by: they have no effects and no regions.
 _SIZES = ("arith.", "affine.", "memref.dim")
+
+
+@dataclass(frozen=True)
+class LendMemory(LoweringPass):
+    """Lets callers of kernels allocate what these work in."""
+
+    name: ClassVar[str] = "relax-lend-memory"
+
+    def run(self, op: ir.Operation) -> None:
+        lend_memory(op)
 
 
 def lend_memory(module: ir.Operation) -> None:

@@ -12,11 +12,25 @@ after::
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
+from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 
-__all__ = ["share_copies"]
+__all__ = ["ShareCopies", "share_copies"]
+
+
+@dataclass(frozen=True)
+class ShareCopies(LoweringPass):
+    """Makes copies between buffers calls of kernels."""
+
+    name: ClassVar[str] = "relax-share-copies"
+
+    def run(self, op: ir.Operation) -> None:
+        share_copies(op)
 
 
 def share_copies(module: ir.Operation) -> None:

@@ -18,15 +18,29 @@ Bufferization copies where something still reads ``%a``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from ...dialect.bindings import ir
 from ...dialect.functions import functions
 from ...dialect.traversal import operations
 from ..fusion.linalg_queries import is_fill
+from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 
-__all__ = ["share_frames"]
+__all__ = ["ShareFrames", "share_frames"]
 
 _RANGES = ("static_offsets", "static_sizes", "static_strides")
+
+
+@dataclass(frozen=True)
+class ShareFrames(LoweringPass):
+    """Lets images in frames of one number take turns in one buffer."""
+
+    name: ClassVar[str] = "relax-share-frames"
+
+    def run(self, op: ir.Operation) -> None:
+        share_frames(op)
 
 
 def share_frames(module: ir.Operation) -> None:

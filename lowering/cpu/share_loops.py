@@ -19,17 +19,31 @@ after::
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
+from ..lowering_pass import LoweringPass
 from ..marks import SHARED, STACK
+from ..set_target import target_of
 from ..target import Target
 from .kernels.emit.emitter import Emitter, Work
 
-__all__ = ["share_loops"]
+__all__ = ["ShareLoops", "share_loops"]
 
 # Multiplications of a matrix product that count as one element operation of work.
 _PER_STEP = 4
+
+
+@dataclass(frozen=True)
+class ShareLoops(LoweringPass):
+    """Lets threads share loops, and puts what these work in on the stack."""
+
+    name: ClassVar[str] = "relax-share-loops"
+
+    def run(self, op: ir.Operation) -> None:
+        share_loops(op, target_of(op))
 
 
 def share_loops(module: ir.Operation, target: Target) -> None:

@@ -8,34 +8,36 @@ the arena given is too small.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialect.symbolic import Expr
-from ..signature import Signature, TensorSpec
+from ..arena import Arena
+from ..manifest import EntrySpec
 from ..symbolic_llvm import llvm_text, saturating_text
-from .arena import Arena
 
 __all__ = ["body_name", "entry_point"]
 
 
-def body_name(signature: Signature) -> str:
+def body_name(spec: EntrySpec) -> str:
     """The name that the lowered function has beside its entry point."""
-    return signature.symbol_name + "_body"
+    return spec.symbol + "_body"
 
 
-def entry_point(signature: Signature, arena: Arena) -> str:
+def entry_point(spec: EntrySpec, arena: Arena) -> str:
     """The text of the entry point's definition."""
     lines: list[str] = []
-    symbols = {name: _load("i64", "%symbols", i, lines) for i, name in enumerate(signature.symbols)}
+    symbols = {s.name: _load("i64", "%symbols", i, lines) for i, s in enumerate(spec.symbols)}
     need = saturating_text(arena.size, symbols, lines, "need")
     lines += [f"  %enough = icmp sge i64 %arena_bytes, {need}", "  br i1 %enough, label %run, label %grow"]
     lines += ["grow:", f"  ret i64 {need}", "run:"]
     arguments: list[str] = []
-    for i, spec in enumerate(signature.tensors):
-        arguments += _descriptor(_load("ptr", "%tensors", i, lines), spec, symbols, lines, f"t{i}_")
+    for i, shape in enumerate(spec.shapes):
+        arguments += _descriptor(_load("ptr", "%tensors", i, lines), shape, symbols, lines, f"t{i}_")
     arguments += ["ptr %arena", "ptr %arena", "i64 0", "i64 %arena_bytes", "i64 1"]
     arguments += [f"i64 {value}" for value in symbols.values()]
-    lines.append(f"  %status = call i64 @{body_name(signature)}({', '.join(arguments)})")
+    lines.append(f"  %status = call i64 @{body_name(spec)}({', '.join(arguments)})")
     lines.append("  ret i64 %status")
-    head = f"define i64 @{signature.symbol_name}(ptr %tensors, ptr %symbols, ptr %arena, i64 %arena_bytes) {{"
+    head = f"define i64 @{spec.symbol}(ptr %tensors, ptr %symbols, ptr %arena, i64 %arena_bytes) {{"
     return "\n".join([head, *lines, "}", ""])
 
 
@@ -46,11 +48,13 @@ def _load(type_: str, base: str, position: int, lines: list[str]) -> str:
     return value
 
 
-def _descriptor(pointer: str, spec: TensorSpec, symbols: dict[str, str], lines: list[str], prefix: str) -> list[str]:
-    sizes = [llvm_text(d, symbols, lines, prefix) for d in spec.shape]
+def _descriptor(
+    pointer: str, shape: Sequence[int | Expr], symbols: dict[str, str], lines: list[str], prefix: str
+) -> list[str]:  # fmt: skip
+    sizes = [llvm_text(d, symbols, lines, prefix) for d in shape]
     stride: int | Expr = 1
     strides: list[str] = []
-    for dim in reversed(spec.shape):
+    for dim in reversed(shape):
         strides.append(llvm_text(stride, symbols, lines, prefix))
         stride = stride * dim
     return [f"ptr {pointer}", f"ptr {pointer}", "i64 0", *(f"i64 {v}" for v in [*sizes, *reversed(strides)])]

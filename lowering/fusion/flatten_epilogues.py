@@ -16,18 +16,31 @@ after::
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of
 from ...dialect.traversal import is_read_once, nested_operations, operations
+from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL
 from .linalg_queries import callee_of, captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
 from .tensors import empty_like
 
-__all__ = ["flatten_epilogues"]
+__all__ = ["FlattenEpilogues", "flatten_epilogues"]
 
 _Groups = list[list[int]]
+
+
+@dataclass(frozen=True)
+class FlattenEpilogues(LoweringPass):
+    """Moves elementwise ops behind a reshape of a contraction's result in front of it."""
+
+    name: ClassVar[str] = "relax-flatten-epilogues"
+
+    def run(self, op: ir.Operation) -> None:
+        flatten_epilogues(op)
 
 
 def flatten_epilogues(module: ir.Operation) -> None:

@@ -21,10 +21,13 @@ become one kernel, see :mod:`.row_groups`. Compile time grows with distinct kern
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ...dialect.bindings import func, ir
-from ...dialect.functions import body_of, functions, is_private, name_of, returned_values
+from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.traversal import clone_with
+from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL, WRITABLE
 from .linalg_queries import (
     callee_of,
@@ -36,80 +39,43 @@ from .linalg_queries import (
     is_fill,
     is_parallel,
     is_scalar_constant,
-    owner_name,
 )
 from .row_groups import RowGroup, find_row_groups
 from .tensors import empty_like
 from .weight_prologue import fuse_prologues
 
-__all__ = ["outline_kernels", "restore_destinations"]
+__all__ = ["OutlineKernels", "outline_kernels"]
 
 
-def outline_kernels(module: ir.Operation) -> None:
-    """Outlines in every function of the module that is not a kernel itself; in place, linear in the number of ops."""
+@dataclass(frozen=True)
+class OutlineKernels(LoweringPass):
+    """Puts each linalg op, and what goes with it, into a private function.
+
+    Attributes:
+        rows: whether ops on the same rows become one kernel.
+    """
+
+    name: ClassVar[str] = "relax-outline-kernels"
+    rows: bool = True
+
+    def run(self, op: ir.Operation) -> None:
+        outline_kernels(op, self.rows)
+
+
+def outline_kernels(module: ir.Operation, rows: bool = True) -> None:
+    """Outlines in every function of the module that is not a kernel itself; in place, linear in the number of ops.
+
+    Args:
+        module: linalg on tensors.
+        rows: whether ops on the same rows become one kernel.
+    """
     kernels = _Kernels(module)
     for function in functions(module):
         if KERNEL in function.attributes or body_of(function) is None:
             continue
         fuse_prologues(function, kernels.by_name, kernels.add)
-        _outline_all(_linalg_ops(function), kernels)
+        _outline_all(_linalg_ops(function), kernels, rows)
     _drop_unused_kernels(module)
-
-
-def restore_destinations(module: ir.Operation) -> None:
-    """Lets kernels write to their output arguments again: upstream fusion gives an unread destination a new tensor."""
-    for function in functions(module):
-        block = body_of(function)
-        if KERNEL not in function.attributes or block is None:
-            continue
-        for insertion in _insertions(function):
-            _write_in_place(insertion)
-        results = returned_values(function)
-        outs = list(block.arguments)[len(list(block.arguments)) - len(results) :]
-        for value, out in zip(results, outs, strict=True):
-            _restore(value, out)
-
-
-def _restore(value: ir.Value, out: ir.Value) -> None:
-    if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("linalg."):
-        return
-    op = value.owner.operation
-    position = len(op.operands) - len(op.results) + list(op.results).index(value)
-    destination = op.operands[position]
-    if is_fill(destination):
-        op, position = destination.owner.operation, 1
-        destination = op.operands[position]
-    if is_empty(destination) and destination.type == out.type:
-        op.operands[position] = out
-
-
-def _insertions(function: func.FuncOp) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "tensor.insert_slice":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit)
-    return found
-
-
-def _write_in_place(insertion: ir.Operation) -> None:
-    """What is made to be inserted into a tensor is made in that part of it."""
-    value, whole, *ranges = insertion.operands
-    destination = value.owner.operands[len(value.owner.operands) - 1] if owner_name(value).startswith("linalg.") else None
-    if destination is None or not is_empty(destination):
-        return
-    names = ("static_offsets", "static_sizes", "static_strides")
-    attributes = {name: insertion.attributes[name] for name in names}
-    dynamic = list(ir.DenseI32ArrayAttr(insertion.attributes["operandSegmentSizes"]))[2:]
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, *dynamic])
-    at = ir.InsertionPoint(value.owner)
-    part = ir.Operation.create(
-        "tensor.extract_slice", [destination.type], [whole, *ranges], attributes, loc=insertion.location, ip=at
-    )
-    value.owner.operands[len(value.owner.operands) - 1] = part.result
 
 
 class _Kernels:
@@ -152,8 +118,8 @@ def _linalg_ops(function: func.FuncOp) -> list[ir.Operation]:
     return found
 
 
-def _outline_all(ops: list[ir.Operation], kernels: _Kernels) -> None:
-    groups = find_row_groups(ops, lambda op: _epilogue_producer(op, kernels) is not None)
+def _outline_all(ops: list[ir.Operation], kernels: _Kernels, rows: bool) -> None:
+    groups = find_row_groups(ops, lambda op: _epilogue_producer(op, kernels) is not None) if rows else []
     by_last = {group.last.results[0]: group for group in groups}
     members = {op.results[0] for group in groups for op in group.ops}
     for op in ops:

@@ -38,14 +38,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
 from ...dialect.traversal import erase_unused, is_read_once, nested_operations
+from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 from .linalg_queries import captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
 
-__all__ = ["prepare_fusion"]
+__all__ = ["RepeatProducers", "prepare_fusion"]
 
 # Operations that cost less than a store and a load of an element, and how many of them are computed again.
 _LIGHT = (
@@ -64,6 +66,16 @@ _MOST = 8
 # So many elements are a vector of any processor.
 _LONG = 16
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+
+@dataclass(frozen=True)
+class RepeatProducers(LoweringPass):
+    """Repeats what is cheap to compute at each of its readers."""
+
+    name: ClassVar[str] = "relax-repeat-producers"
+
+    def run(self, op: ir.Operation) -> None:
+        prepare_fusion(op)
 
 
 def prepare_fusion(module: ir.Operation) -> None:

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, name_of
 from ...dialect.reports import report
 from ...dialect.reports.kernels import Kernel, KernelSection
 from ...dialect.traversal import nested_operations
+from ..entries import entries_of
+from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL, ROWS, STACK
 from .linalg_queries import callee_of, is_parallel, owner_name
 
-__all__ = ["report_kernels"]
+__all__ = ["ReportKernels", "report_kernels"]
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.cast")
+
+
+@dataclass(frozen=True)
+class ReportKernels(LoweringPass):
+    """Tells the report which kernels each entry has become."""
+
+    name: ClassVar[str] = "relax-report-kernels"
+
+    def run(self, op: ir.Operation) -> None:
+        report_kernels(op, [e.spec.name for _, e in entries_of(op) if not e.is_step])
 
 
 def report_kernels(module: ir.Operation, names: Collection[str]) -> None:

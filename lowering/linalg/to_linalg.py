@@ -38,10 +38,10 @@ from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.op import EffectOp, attrs_of
-from ...dialect.passes.base import Pass
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr, dim_text, is_open
 from ...dialect.traversal import Nested, nested_operations, run_nested
+from ..lowering_pass import LoweringPass
 from ..marks import CHECKS
 from .builder import Builder, Tensor, value_type
 from .creation import constant_tensor
@@ -59,7 +59,7 @@ _CARRIERS = ("func.", "scf.")
 
 
 @dataclass(frozen=True)
-class RelaxToLinalg(Pass):
+class RelaxToLinalg(LoweringPass):
     """The conversion as a pass.
 
     Attributes:

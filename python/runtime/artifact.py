@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
+from ..lowering.manifest import Manifest, TargetSpec
 from ..weights.files import inside, os_errors, read_bytes, sync_folder
 from ..weights.json_text import parse_json
 from .library import Library, llvm_binding
-from .manifest import Manifest, TargetSpec
 
 __all__ = ["Artifact", "check_target", "read_artifact", "read_manifest", "write_artifact"]
 

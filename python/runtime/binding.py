@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..dialect.errors import RelaxError
+from ..lowering.manifest import Manifest
 from ..weights.arrays import Array
-from .manifest import Manifest
 from .sources import AGAIN, WeightSource, open_source, problems_text, weight_problems
 
 __all__ = ["prepared_arrays"]

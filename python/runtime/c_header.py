@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .manifest import EntrySpec, Manifest
+from ..lowering.manifest import EntrySpec, Manifest
 
 __all__ = ["c_header"]
 

@@ -16,10 +16,10 @@ from typing import Any, cast
 import numpy as np
 
 from ..dialect.errors import RelaxError
+from ..lowering.manifest import EntrySpec
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block, dtype_text, is_torch, to_numpy, to_torch
 from .calls import RefusedError, as_argument, finish, int64_array, pointer_array
 from .library import EntryFunction
-from .manifest import EntrySpec
 from .outputs import Memory, arranged_outputs, memory_range, output_address, writable_address
 from .scratch import ScratchPool
 from .shapes import Shape, ShapeSolver

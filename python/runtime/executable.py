@@ -10,13 +10,13 @@ from typing import Any, overload
 from ..dialect.checks import expect, expect_count, expect_flag
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import Report
+from ..lowering.manifest import EntrySpec, Manifest, total_bytes
 from ..weights.files import path_text
 from .artifact import check_target, read_artifact, write_artifact
 from .binding import prepared_arrays
 from .c_header import c_header
 from .entry import BoundEntry
 from .library import Library
-from .manifest import EntrySpec, Manifest, total_bytes
 from .prepare import PrepareReport, ProgressHook, prepare_in_memory, prepare_to_file
 from .scratch import ScratchPool
 from .sources import PreparedWeights
@@ -70,7 +70,7 @@ class Executable:
             check_target(self.manifest.target, "executable")
             library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
         expect(library, Library, "a library of compiled code")
-        self.manifest.check_code(library)
+        library.check(manifest)
         library.accesses = self.manifest.accesses or ()
         self._library = library
         self._object_code = object_code

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, cast
 
 from ..dialect.errors import RelaxError
+from ..lowering.manifest_digest import BYTES, SYMBOL, digest_of
 from ..weights.files import os_errors
 from .threads import Team, load_runtime
 
@@ -63,6 +64,15 @@ class Library:
     def constant(self, symbol: str, count: int) -> bytes:
         """The ``count`` bytes at a C symbol. Raises RelaxError when there is none."""
         return ctypes.string_at(self._address(symbol), count)
+
+    def check(self, manifest: Mapping[str, Any]) -> None:
+        """Raises RelaxError when the code was compiled with another manifest: it would read and write beyond its tensors."""
+        expected, got = self.constant(SYMBOL, BYTES), digest_of(manifest)
+        if expected != got:
+            raise RelaxError(
+                f"{self.name}: expected the manifest it was compiled with, sha256 {expected.hex()[:16]}..., "
+                f"got {got.hex()[:16]}...: it was edited, or belongs to other code"
+            )
 
     def _address(self, symbol: str) -> int:
         address = self._addresses.get(symbol)

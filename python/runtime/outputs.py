@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from ..dialect.errors import RelaxError
+from ..lowering.manifest import TensorSpec
 from ..weights.arrays import Array, ArraySpec, address, is_torch, to_numpy
-from .manifest import TensorSpec
 
 __all__ = ["Memory", "arranged_outputs", "memory_range", "output_address", "writable_address"]
 

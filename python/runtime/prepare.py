@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
+from ..lowering.manifest import Manifest, StepSpec, total_bytes
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
 from ..weights.files import os_errors, path_text
 from ..weights.writer import StreamWriter, working_files
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
-from .manifest import Manifest, StepSpec, total_bytes
 from .scratch import Scratch
 from .sources import FINGERPRINT, PreparedWeights, WeightSource, open_source, problems_text, spec_problem, weight_problems
 from .threads import work_alone

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
+from ..lowering.manifest import WeightSpec
 from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import CHECKSUMS, SAMPLES, separated
 from ..weights.safetensors import Checkpoint
-from .manifest import WeightSpec
 
 __all__ = [
     "AGAIN", "FINGERPRINT", "CheckpointSource", "MappingSource", "PreparedWeights", "WeightSource", "open_source",

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
+from ..lowering.manifest import StateSpec
 from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
-from .manifest import StateSpec
 
 __all__ = ["State"]
 

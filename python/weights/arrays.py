@@ -6,13 +6,12 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dialect.dtypes import dtype_name
+from ..dialect.array_spec import ALIGNMENT, ArraySpec, dtype_text
 from ..dialect.errors import RelaxError
 
 __all__ = [
@@ -34,50 +33,12 @@ Array = NDArray[Any]
 # Each look-up of a name in a module takes as long as what the name does.
 _addressof, _from_buffer, _empty, _BYTES = ctypes.addressof, ctypes.c_char.from_buffer, np.empty, np.dtype(np.uint8)
 
-#: Bytes: a cache line and the widest vector register. Blocks of at least 128 KiB come from malloc at 16 mod 64, where every
-#: 64-byte access straddles two lines.
-ALIGNMENT = 64
-
 #: NumPy has no dtype of these torch dtypes; the bits travel as an integer of the same width.
 TORCH_BITS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 
 
 #: DLPack device types of host memory: kDLCPU, kDLCUDAHost, kDLROCMHost.
 _HOST_DEVICES = (1, 3, 11)
-
-
-@dataclass(frozen=True)
-class ArraySpec:
-    """What a tensor of fixed size looks like.
-
-    Attributes:
-        dtype: NumPy dtype (ml_dtypes for bf16 and fp8).
-        shape: static dimensions.
-    """
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-
-    @staticmethod
-    def of(array: Array) -> ArraySpec:
-        """The spec of an array."""
-        return ArraySpec(array.dtype, array.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the contiguous tensor."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def __str__(self) -> str:
-        return f"{dtype_text(self.dtype)}{list(self.shape)}"
-
-
-def dtype_text(dtype: np.dtype[Any]) -> str:
-    """The MLIR name of a dtype for a message; NumPy's own name where MLIR has none."""
-    try:
-        return dtype_name(dtype)
-    except RelaxError:
-        return str(dtype)
 
 
 def address(array: Array) -> int:

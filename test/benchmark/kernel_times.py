@@ -18,7 +18,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
@@ -29,9 +28,9 @@ import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import functions, name_of
 from relaxir.dialect.traversal import nested_operations
-from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.fusion.linalg_queries import index_maps
 from relaxir.lowering.marks import CONTRACTION
+from support.stages import executable_of, lowered
 
 #: The calls in a compiled function, of kernels and of copies.
 _CALL = re.compile(r"^  (?:%\S+ = )?call \S+ @([\w.]+)\(.*$", re.M)
@@ -58,15 +57,12 @@ class Clock:
         self.kernels: list[str] = []
         self.products: dict[str, Product] = {}
         self._nanoseconds = (ctypes.c_int64 * 0)()
-        self._object_code, self._report_kernels = pipeline.object_code, pipeline.report_kernels
 
     def compiled(self, module: rx.Module) -> rx.Executable:
         """The module's executable; while it is called times are added up."""
-        with (
-            mock.patch.object(pipeline, "object_code", self._with_clock),
-            mock.patch.object(pipeline, "report_kernels", self._with_products),
-        ):
-            return rx.compile(module, cache=False)
+        outlined = lowered(module, upto="relax-report-kernels")
+        self.products = {name_of(f): p for f in functions(outlined) if (p := _product(f.operation)) is not None}
+        return executable_of(lowered(module), self._with_clock)
 
     def take(self) -> list[float]:
         """Microseconds of each call since this was asked last."""
@@ -74,11 +70,7 @@ class Clock:
         ctypes.memset(self._nanoseconds, 0, ctypes.sizeof(self._nanoseconds))
         return found
 
-    def _with_products(self, module: ir.Operation, names: Any) -> None:
-        self.products = {name_of(f): p for f in functions(module) if (p := _product(f.operation)) is not None}
-        self._report_kernels(module, names)
-
-    def _with_clock(self, text: str, target: Any) -> bytes:
+    def _with_clock(self, text: str) -> str:
         (body,) = _BODY.findall(text)
         self.kernels = [name for name in _CALL.findall(body) if not name.startswith(("llvm.", "__kmpc"))]
         self._nanoseconds = (ctypes.c_int64 * len(self.kernels))()
@@ -90,7 +82,7 @@ class Clock:
             place = f"inttoptr (i64 {address + 8 * next(number)} to ptr)"
             return f"  call void @take_time(ptr {place}, i64 -1)\n{call[0]}\n  call void @take_time(ptr {place}, i64 1)"
 
-        return self._object_code(text.replace(body, _BODY.sub(lambda _: _CALL.sub(timed, body), body)) + _TAKE_TIME, target)
+        return text.replace(body, _BODY.sub(lambda _: _CALL.sub(timed, body), body)) + _TAKE_TIME
 
 
 #: Adds the time of day, or takes it away, at an address.

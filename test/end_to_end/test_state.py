@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import relaxir as rx
-from relaxir.lowering.cpu import pipeline
+from support.stages import lowered
 
 #: Writes a row of a cache, counts the calls, and returns the sum of all rows.
 STEP = """
@@ -150,18 +150,15 @@ def test_entries_share_state_by_name() -> None:
         rx.compile(different)
 
 
-def compiled_text(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[rx.Executable, str]:
-    """The executable, and its entry on buffers."""
-    seen: list[str] = []
-    lower = pipeline.lower_kernels
-    monkeypatch.setattr(pipeline, "lower_kernels", lambda m, target: (seen.append(str(m)), lower(m, target)))
-    executable = rx.compile(rx.Module.parse(text))
-    return executable, seen[0][: seen[0].index("func.func private")]
+def on_buffers(text: str) -> str:
+    """The entry when it has its arena."""
+    seen = str(lowered(rx.Module.parse(text), upto="relax-share-copies"))
+    return seen[seen.index("func.func @main") : seen.index("func.func private @kernel")]
 
 
-def test_an_update_of_a_row_moves_that_row_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_of_a_row_moves_that_row_only() -> None:
     large = MODULE.replace("8x4xf32", "1000000x4xf32")
-    executable, entry = compiled_text(large, monkeypatch)
+    executable, entry = rx.compile(rx.Module.parse(large)), on_buffers(large)
     copies = [line for line in entry.splitlines() if "copy" in line.replace("@index_copy", "")]
     assert all("memref<i64>" in line for line in copies), copies
     assert executable(rows(3), at(999_999)).tolist() == [3] * 4

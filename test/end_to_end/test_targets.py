@@ -12,12 +12,11 @@ from end_to_end.test_ops import FLOAT, ROWS, check, module_of
 from end_to_end.test_quantized import model, weights
 
 import relaxir as rx
-from relaxir.lowering.compile import compile_module
-from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.codegen import assembly, object_code
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for
 from support.object_files import undefined_symbols
+from support.stages import llvm_text, lowered
 
 #: What C runtimes have: memory, libm, and LLVM's OpenMP. Conversions of bf16 and f16 are not among it.
 RUNTIME = re.compile(
@@ -51,11 +50,8 @@ CASES = [c for c in FLOAT if c.op in OPS]
 def llvm_ir(name: str, dtype: str, *ops: str) -> str:
     """The LLVM IR of some of these ops for a target."""
     cases = [c for c in CASES if c.op in ops]
-    with pytest.MonkeyPatch.context() as patch:
-        found: list[str] = []
-        patch.setattr(pipeline, "object_code", lambda text, target: (found.append(text), b"")[1])
-        compile_module(module_of(cases, dtype, None).ir.operation, Target.parse(f"cpu:{name}", openmp=True))
-    return found[0]
+    module = module_of(cases, dtype, None)
+    return llvm_text(lowered(module, Target.parse(f"cpu:{name}", openmp=True), "symbol-dce"))
 
 
 @pytest.mark.parametrize("name", ["x86-64", "x86-64-v2", "x86-64-v3"])

@@ -20,7 +20,7 @@ import numpy as np
 import relaxir as rx
 from relaxir.dialect.dtypes import dtype_name
 from relaxir.dialect.symbolic import evaluate
-from relaxir.runtime.manifest import EntrySpec
+from relaxir.lowering.manifest import EntrySpec
 from relaxir.tools.relax_opt import run
 from support.guard_pages import guarded_copy
 from support.mutate import mutant

@@ -10,12 +10,10 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.bindings import ir, passmanager
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.dialect.functions import body_of, functions
-from relaxir.lowering.cpu.pipeline import compile_linalg
+from relaxir.dialect.symbolic import evaluate
 from relaxir.lowering.fusion.outline_kernels import outline_kernels
 from relaxir.lowering.linalg.to_linalg import relax_to_linalg
-from relaxir.lowering.signature import Signature
-from relaxir.lowering.target import Target
+from support.stages import arena_size, lowered
 
 #: Compiles weights as they are: what would be lifted stays.
 AS_IS = "relax-canonicalize"
@@ -77,12 +75,8 @@ def outlined(text: str) -> str:
 
 def arena_bytes(text: str) -> int:
     """Scratch memory of @main for one row."""
-    module = rx.Module.parse(text).ir.operation
-    with module.context, ir.Location.unknown():
-        signatures = [Signature.of(f) for f in functions(module) if body_of(f) is not None]
-        relax_to_linalg(module, tile=Target.host().matmul_tile[1])
-        size = compile_linalg(module, signatures, Target.host()).arenas["main"].size
-    return size if isinstance(size, int) else int(eval(str(size), {"n": 1}))
+    size = arena_size(lowered(rx.Module.parse(text), passes="symbol-dce", upto="relax-share-copies"))
+    return size if isinstance(size, int) else evaluate(size, {"n": 1})
 
 
 def check(text: str, weights: dict[str, np.ndarray], rows: list[int], rtol: float = 2e-6) -> None:

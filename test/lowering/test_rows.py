@@ -12,12 +12,10 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.bindings import ir, passmanager
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.dialect.functions import body_of, functions
-from relaxir.lowering.cpu import pipeline
+from relaxir.dialect.symbolic import evaluate
 from relaxir.lowering.fusion.outline_kernels import outline_kernels
 from relaxir.lowering.linalg.to_linalg import relax_to_linalg
-from relaxir.lowering.signature import Signature
-from relaxir.lowering.target import Target
+from support.stages import arena_size, lowered
 
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
 Shape = tuple[int | str, ...]
@@ -88,11 +86,15 @@ TWO_NORMS = Rows(
 ALL = [SOFTMAX, LOG_SOFTMAX, LAYER_NORM, RMS_NORM, TORCH_RMS_NORM, ADD_NORM, EXP_NORM, VARIANCE, TWO_NORMS]
 
 
+FUSE = "builtin.module(func.func(linalg-fuse-elementwise-ops,resolve-shaped-type-result-dims),canonicalize,cse,symbol-dce)"
+FUSE_EPILOGUES = "builtin.module(func.func(linalg-fuse-elementwise-ops),canonicalize,cse)"
+
+
 def outlined(text: str) -> str:
     module = rx.Module.parse(text).ir
     with module.context, ir.Location.unknown():
         relax_to_linalg(module.operation, tile=32)
-        for step in (pipeline._FUSE, None, pipeline._FUSE_EPILOGUES):
+        for step in (FUSE, None, FUSE_EPILOGUES):
             if step is None:
                 outline_kernels(module.operation)
             else:
@@ -103,13 +105,8 @@ def outlined(text: str) -> str:
 
 def arena_bytes(text: str) -> int:
     """Scratch memory of @main."""
-    module = rx.Module.parse(text).ir.operation
-    with module.context, ir.Location.unknown():
-        signatures = [Signature.of(f) for f in functions(module) if body_of(f) is not None]
-        relax_to_linalg(module, tile=Target.host().matmul_tile[1])
-        size = pipeline.compile_linalg(module, signatures, Target.host()).arenas["main"].size
-    assert isinstance(size, int)
-    return size
+    size = arena_size(lowered(rx.Module.parse(text), passes="symbol-dce", upto="relax-share-copies"))
+    return size if isinstance(size, int) else evaluate(size, {"n": 1})
 
 
 def kernels(text: str) -> list[str]:

@@ -16,10 +16,10 @@ import pytest
 
 import relaxir
 from relaxir import RelaxError
+from relaxir.lowering.manifest import TargetSpec
 from relaxir.runtime import artifact
 from relaxir.runtime.artifact import check_target
 from relaxir.runtime.executable import Executable, load
-from relaxir.runtime.manifest import TargetSpec
 from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from relaxir import RelaxError
-from relaxir.runtime.manifest import Manifest, total_bytes
+from relaxir.lowering.manifest import Manifest, total_bytes
 from support.hand_compiled import manifest, scaled_manifest, tensor
 
 

@@ -14,8 +14,8 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.reference.interpreter import evaluate
+from relaxir.lowering.manifest import Manifest
 from relaxir.runtime.library import EntryFunction, Library
-from relaxir.runtime.manifest import Manifest
 from relaxir.runtime.prepare import PrepareProgress, PrepareReport
 from relaxir.weights import Checkpoint, write_safetensors
 from support.transform_generator import random_transform

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relaxir import RelaxError
-from relaxir.runtime.manifest import EntrySpec, Manifest
+from relaxir.lowering.manifest import EntrySpec, Manifest
 from relaxir.runtime.shapes import ShapeSolver
 from support.hand_compiled import entry, manifest, tensor
 

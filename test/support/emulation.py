@@ -10,16 +10,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import pytest
-
 import relaxir as rx
-from relaxir.compiler import default_pipeline
-from relaxir.lowering.compile import compile_module
-from relaxir.lowering.cpu import pipeline
-from relaxir.lowering.cpu.codegen import object_code
 from relaxir.lowering.target import Target
-from relaxir.runtime import executable
 from relaxir.runtime.executable import Executable
+from support.stages import executable_of, llvm_text, lowered, target_named
 
 __all__ = ["compile_for", "emulated", "generated", "runs_natively"]
 
@@ -32,22 +26,15 @@ def runs_natively(target: Target) -> bool:
 
 def compile_for(module: rx.Module, name: str, passes: str | None = None) -> Executable:
     """An executable of the code that ``cpu:<name>`` gets, emulated where this machine lacks its instructions."""
-    host = Target.host()
-    with pytest.MonkeyPatch.context() as patch:
-        if not runs_natively(Target.parse(f"cpu:{name}")):
-            patch.setattr(pipeline, "object_code", lambda text, _: object_code(emulated(text), host))
-            patch.setattr(executable, "check_target", lambda *_: None)
+    target = target_named(f"cpu:{name}")
+    if runs_natively(target):
         return rx.compile(module, f"cpu:{name}", pipeline=passes, cache=False)
+    return executable_of(lowered(module, target, passes), emulated, Target.host())
 
 
 def generated(module: rx.Module, name: str, passes: str | None = None) -> str:
     """The LLVM IR text that ``cpu:<name>`` gets."""
-    target, texts = Target.parse(f"cpu:{name}"), list[str]()
-    prepared = module.with_weight_layouts(target.weight_layouts).run(passes or default_pipeline())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "object_code", lambda text, _: (texts.append(text), b"")[1])
-        compile_module(prepared.ir.operation, target)
-    return texts[0]
+    return llvm_text(lowered(module, Target.parse(f"cpu:{name}"), passes))
 
 
 def emulated(text: str) -> str:

@@ -8,7 +8,11 @@ import ml_dtypes
 import numpy as np
 
 from relaxir.dialect.bindings import extras_module, ir, passmanager
+from relaxir.dialect.functions import functions
 from relaxir.lowering.cpu.kernels import lower_kernels
+from relaxir.lowering.cpu.kernels.expand.expand_fma import expand_fma
+from relaxir.lowering.cpu.kernels.expand.expand_math import expand_math
+from relaxir.lowering.cpu.kernels.expand.expand_narrow_floats import expand_narrow_floats
 from relaxir.lowering.target import Target
 
 TO_LLVM = (
@@ -18,13 +22,20 @@ TO_LLVM = (
 )
 
 
+def lower_to_vectors(module: ir.Operation, target: Target) -> None:
+    """Kernels become loops over vectors of what the target has instructions for."""
+    lower_kernels(module, functions(module), target)
+    for expand in (expand_math, expand_fma, expand_narrow_floats):
+        expand(module, target)
+
+
 class Compiled:
     """A function called with arrays (memrefs) and Python numbers (index arguments)."""
 
     def __init__(self, text: str, target: Target | None = None, name: str = "f", level: int = 2, dump: bool = False):
         with ir.Context(), ir.Location.unknown():
             module = ir.Module.parse(text)
-            lower_kernels(module.operation, target or Target.host())
+            lower_to_vectors(module.operation, target or Target.host())
             module.operation.verify()
             if dump:
                 print(module)

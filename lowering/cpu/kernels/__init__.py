@@ -12,6 +12,6 @@ hands it to a template:
 - :mod:`.expand`: what has no instruction, as functions, narrow floats and fused multiply-adds, in operations that have one.
 """
 
-from .lower_kernels import lower_kernels, lower_operations
+from .lower_kernels import lower_kernels
 
-__all__ = ["lower_kernels", "lower_operations"]
+__all__ = ["lower_kernels"]

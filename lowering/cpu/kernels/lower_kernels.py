@@ -1,21 +1,39 @@
-"""Every linalg operation on buffers in, loops over vectors out: the templates of this folder applied to a module."""
+"""Linalg operations on buffers become loops over vectors: the templates of this folder applied to a module.
+
+Before::
+
+    linalg.generic {indexing_maps = [...], iterator_types = ["parallel"]} ins(%x : memref<64xf32>) outs(%y : memref<64xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %0 = arith.addf %a, %a : f32
+      linalg.yield %0 : f32
+    }
+
+after, for vectors of 512 bits::
+
+    scf.for %i = %c0 to %c64 step %c16 {
+      %0 = vector.load %x[%i] : memref<64xf32>, vector<16xf32>
+      %1 = arith.addf %0, %0 : vector<16xf32>
+      vector.store %1, %y[%i] : memref<64xf32>, vector<16xf32>
+    }
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import from_mlir_error
 from ....dialect.functions import body_of, functions
-from ...marks import CONTRACTION, ROWS
+from ...lowering_pass import LoweringPass
+from ...marks import CONTRACTION, KERNEL, ROWS
+from ...set_target import target_of
 from ...target import Target
 from .contraction.kernel import lower_group
 from .contraction.match import find_group
 from .emit.emitter import Emitter
 from .emit.memory import Memory
-from .expand.expand_fma import expand_fma
-from .expand.expand_math import expand_math
-from .expand.expand_narrow_floats import expand_narrow_floats
 from .nest.generic_loops import Loops
 from .nest.nest import collapse, read_nest
 from .nest.plain_loops import has_template, lower_to_plain_loops
@@ -24,26 +42,29 @@ from .nest.streaming import StreamedLoops
 from .nest.transposed_loops import TiledLoops
 from .nest.vector_plan import make_plan
 
-__all__ = ["lower_kernels", "lower_operations"]
+__all__ = ["LowerKernels", "lower_kernels"]
 
 
-def lower_kernels(module: ir.Operation, target: Target) -> None:
-    """Replaces, in place, each linalg operation (and memref.copy) of every function by loops over vectors, and expands math.
+@dataclass(frozen=True)
+class LowerKernels(LoweringPass):
+    """Puts loops over vectors in the place of linalg operations on buffers, and of copies.
+
+    Attributes:
+        all: of every function; else of kernels alone.
+    """
+
+    name: ClassVar[str] = "relax-lower-kernels"
+    all: bool = False
+
+    def run(self, op: ir.Operation) -> None:
+        lower_kernels(op, [f for f in functions(op) if self.all or KERNEL in f.attributes], target_of(op))
+
+
+def lower_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], target: Target) -> None:
+    """Replaces, in place, each linalg operation (and memref.copy) of some functions of a module; math stays as it is.
 
     Raises:
         RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
-    """
-    lower_operations(module, functions(module), target)
-    expand_math(module, target)
-    expand_fma(module, target)
-    expand_narrow_floats(module, target)
-
-
-def lower_operations(module: ir.Operation, chosen: Sequence[func.FuncOp], target: Target) -> None:
-    """The first part, of some functions of a module: loops over vectors, with math as it is.
-
-    Raises:
-        RelaxError: as :func:`lower_kernels`.
     """
     for function in chosen:
         _copies_to_generic(function.operation)

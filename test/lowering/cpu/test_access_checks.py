@@ -11,12 +11,15 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.traversal import nested_operations
-from relaxir.lowering.cpu import pipeline
-from relaxir.lowering.cpu.arena import Arena
+from relaxir.lowering.arena import Arena, arena_of, write_arena
+from relaxir.lowering.compile import lower
+from relaxir.lowering.entries import entries_of
+from relaxir.lowering.set_target import target_of
 from relaxir.runtime.calls import int64_array, invoke, pointer_array
 from relaxir.runtime.scratch import Scratch
 from relaxir.tools import cli
 from relaxir.weights.arrays import address
+from support.stages import elements, executable_of, lowered
 
 #: Elements beyond every buffer, and beyond what a process has: unchecked, a call would crash.
 FAR = 1 << 40
@@ -85,16 +88,14 @@ def found(module: ir.Operation, name: str) -> list[ir.Operation]:
     return ops
 
 
-def planted(plant: Callable[[ir.Operation], None], monkeypatch: pytest.MonkeyPatch, text: str = TEXT) -> rx.Executable:
+def planted(plant: Callable[[ir.Operation], None], text: str = TEXT) -> rx.Executable:
     """The module as checked code with a fault that a kernel template could have."""
-    lower = pipeline.lower_kernels
-
-    def lower_and_plant(module: ir.Operation, target: object) -> None:
-        lower(module, target)
+    module = lowered(rx.Module.parse(text), upto="relax-check-accesses", checked=True)
+    with module.context:
         plant(module)
-
-    monkeypatch.setattr(pipeline, "lower_kernels", lower_and_plant)
-    return rx.compile(rx.Module.parse(text), checked=True)
+    steps = elements(target_of(module), checked=True)
+    lower(module, ",".join(steps[steps.index("relax-check-accesses") :]))
+    return executable_of(module)
 
 
 def test_checked_code_computes_the_same() -> None:
@@ -118,16 +119,14 @@ def test_checked_code_computes_the_same() -> None:
         (lengthen("memref.view"), r"@main: memref.view of memref<\?xi8>: expected 0 to \d+, got"),
     ],
 )  # fmt: skip
-def test_faults_are_named_and_touch_nothing(
-    plant: Callable[[ir.Operation], None], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    executable = planted(plant, monkeypatch)
+def test_faults_are_named_and_touch_nothing(plant: Callable[[ir.Operation], None], message: str) -> None:
+    executable = planted(plant)
     for _ in range(2):  # a fault is of one call
         with pytest.raises(rx.RelaxError, match=message):
             executable(X, ROWS)
 
 
-def test_lanes_beyond_a_mask_do_not_count_and_those_inside_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lanes_beyond_a_mask_do_not_count_and_those_inside_do() -> None:
     text = """
       func.func @main(%x: tensor<37xf32>) -> tensor<37xf32> {
         %e = "relax.sigmoid"(%x) : (tensor<37xf32>) -> tensor<37xf32>
@@ -135,38 +134,39 @@ def test_lanes_beyond_a_mask_do_not_count_and_those_inside_do(monkeypatch: pytes
       }"""
     assert rx.compile(rx.Module.parse(text), checked=True)(X[0]).shape == (37,)
     with pytest.raises(rx.RelaxError, match=r"relax.sigmoid: vector.masked\w+ of memref<37xf32>: expected 0 to 36, got"):
-        planted(unmask, monkeypatch, text)(X[0])
+        planted(unmask, text)(X[0])
 
 
-def test_faults_of_threads_and_of_preparation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_of_threads_and_of_preparation() -> None:
     executable = rx.compile(rx.Module.parse(PRODUCT), checked=True)
     executable.bind(executable.prepare({"w": W}))
     x = np.ones((3000, 64), np.float32)
     np.testing.assert_array_equal(executable(x), 64)
-    with monkeypatch.context() as patch:
-        executable = planted(shift("memref.load", 1), patch, PRODUCT)
+    executable = planted(shift("memref.load", 1), PRODUCT)
     executable.threads = 2
     executable.bind(executable.prepare({"w": W}))
     with pytest.raises(
         rx.RelaxError, match=r"entry 'main': -:\d+:8: relax.packed_matmul: memref.load of memref<\?xf32>: expected"
     ):
         executable(x)
-    executable = planted(shift("vector.store", 2), monkeypatch, PRODUCT)
+    executable = planted(shift("vector.store", 2), PRODUCT)
     with pytest.raises(
         rx.RelaxError, match=r"preparation of w.*: -:\d+:8: relax.pack_weight: vector.store of memref<4096xf32>"
     ):
         executable.prepare({"w": W})
 
 
-def test_an_arena_that_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = Arena.size.fget
-    assert size is not None
-    monkeypatch.setattr(Arena, "size", property(lambda arena: size(arena) - 64))
+def test_an_arena_that_is_too_small() -> None:
+    def shorten(module: ir.Operation) -> None:
+        for function, _ in entries_of(module):
+            arena = arena_of(function)
+            write_arena(function, Arena(arena.groups, arena.reserved - 64))
+
     with pytest.raises(rx.RelaxError, match=r"@main: memref.view of memref<\?xi8>: expected 0 to"):
-        rx.compile(rx.Module.parse(TEXT), checked=True)(np.ones((16, 37), np.float32), ROWS)
+        planted(shorten)(np.ones((16, 37), np.float32), ROWS)
 
 
-def test_a_loop_that_a_fault_would_keep_running_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_a_fault_would_keep_running_ends() -> None:
     text = """
       func.func @main(%x: tensor<i64>) -> tensor<i64> {
         %r = scf.while (%a = %x) : (tensor<i64>) -> tensor<i64> {
@@ -184,7 +184,7 @@ def test_a_loop_that_a_fault_would_keep_running_ends(monkeypatch: pytest.MonkeyP
       }"""
     assert rx.compile(rx.Module.parse(text), checked=True)(np.array(3)) == 9
     with pytest.raises(rx.RelaxError, match="expected 0 to"):
-        planted(_beyond_scalars, monkeypatch, text)(np.array(3))
+        planted(_beyond_scalars, text)(np.array(3))
 
 
 def _beyond_scalars(module: ir.Operation) -> None:

@@ -14,7 +14,8 @@ from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import body_of, find_function
-from relaxir.lowering.cpu.arena import Arena, plan_arena
+from relaxir.lowering.arena import Arena
+from relaxir.lowering.cpu.arena import plan_arena
 
 
 def plan(text: str, shapes: list[list[int | str]], outputs: int = 0) -> tuple[Arena, str]:

@@ -8,8 +8,8 @@ import pytest
 import relaxir as rx
 from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
-from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.share_frames import share_frames
+from support.stages import executable_of, llvm_text, lowered
 
 FRAMES = """
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %z: tensor<2x2xf32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {
@@ -53,21 +53,16 @@ def _model(size):
 
 
 @pytest.mark.parametrize("size", [6, "h"])
-def test_convolutions(size, monkeypatch):
+def test_convolutions(size):
     module, weights = _model(size)
     x = np.random.default_rng(9).standard_normal((1, 6, 7, 4)).astype(np.float32)
     (want,) = rx.evaluate(module, "main", x, weights=weights)
     counts = []
-    for share in (lambda module: None, share_frames):
-        seen = []
-        assemble = pipeline.object_code
-        monkeypatch.setattr(pipeline, "share_frames", share)
-        monkeypatch.setattr(
-            pipeline, "object_code", lambda text, target, s=seen, a=assemble: (s.append(text), a(text, target))[1]
-        )
-        executable = rx.compile(module, cache=False)
+    for left_out in (["relax-share-frames"], []):
+        made = lowered(module, change=lambda steps, left_out=left_out: [s for s in steps if s not in left_out])
+        executable = executable_of(made)
         executable.bind(executable.prepare(weights))
         for _ in range(2):
             np.testing.assert_allclose(np.asarray(executable(x)), want, rtol=1e-4, atol=1e-3)
-        counts.append(seen[0].count("call void @copy_"))
+        counts.append(llvm_text(made).count("call void @copy_"))
     assert counts[1] < counts[0]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
-from relaxir.lowering.cpu import pipeline
 from relaxir.lowering.cpu.share_copies import share_copies
 from relaxir.tools.llama import LlamaConfig, build_llama
+from support.stages import llvm_text, lowered
 
 COPIES = """
 func.func @main(%a: memref<4x8xf32>, %b: memref<4x8xf32>, %c: memref<4x8xi8>, %d: memref<4x8xi8>,
@@ -27,25 +24,18 @@ func.func private @copy_0()
 """
 
 
-@pytest.fixture
-def texts(monkeypatch) -> list[str]:
-    """The LLVM IR of every compilation."""
-    seen: list[str] = []
-    assemble = pipeline.object_code
-    monkeypatch.setattr(pipeline, "object_code", lambda text, target: (seen.append(text), assemble(text, target))[1])
-    return seen
+def text_of(layers: int) -> str:
+    """The LLVM IR of a model."""
+    return llvm_text(lowered(build_llama(LlamaConfig(64, 32, layers, 2, 1, 48))))
 
 
-def test_a_layer_adds_no_function(texts):
-    for layers in (2, 4):
-        rx.compile(build_llama(LlamaConfig(64, 32, layers, 2, 1, 48)))
-    few, many = (len(re.findall(r"^define ", text, re.M)) for text in texts)
+def test_a_layer_adds_no_function():
+    few, many = (len(re.findall(r"^define ", text_of(layers), re.M)) for layers in (2, 4))
     assert few == many
 
 
-def test_kernels_are_not_inlined(texts):
-    rx.compile(build_llama(LlamaConfig(64, 32, 1, 2, 1, 48)))
-    (text,) = texts
+def test_kernels_are_not_inlined():
+    text = text_of(1)
     (attributes,) = set(re.findall(r"^define internal void @kernel_\d+\(.*\) (#\d+) {$", text, re.M))
     assert re.search(rf"^attributes {attributes} = {{ noinline }}$", text, re.M)
 

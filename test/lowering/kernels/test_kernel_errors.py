@@ -5,16 +5,15 @@ import pytest
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
-from relaxir.lowering.cpu.kernels import lower_kernels
 from relaxir.lowering.target import Target
-from support.kernel_harness import Compiled
+from support.kernel_harness import Compiled, lower_to_vectors
 
 
 def refused(text, message, line):
     with ir.Context():
         module = ir.Operation.parse(f"module {{ {text} }}", source_name="kernel.mlir")
         with pytest.raises(RelaxError) as error:
-            lower_kernels(module, Target.host())
+            lower_to_vectors(module, Target.host())
     assert message in str(error.value)
     assert f"kernel.mlir:{line}:" in str(error.value)
 
@@ -110,4 +109,4 @@ def test_a_loop_that_indexes_nothing_directly():
         except ir.MLIRError:
             return  # MLIR's own verifier may refuse it first
         with pytest.raises(RelaxError, match="expected loop d1 to index some operand directly"):
-            lower_kernels(module, Target.host())
+            lower_to_vectors(module, Target.host())

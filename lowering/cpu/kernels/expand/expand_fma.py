@@ -12,12 +12,27 @@ after::
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from .....dialect.bindings import ir
 from .....dialect.functions import body_of, functions
+from ....lowering_pass import LoweringPass
+from ....set_target import target_of
 from ....target import Target
 from ..emit.emitter import Emitter
 
-__all__ = ["expand_fma"]
+__all__ = ["ExpandFma", "expand_fma"]
+
+
+@dataclass(frozen=True)
+class ExpandFma(LoweringPass):
+    """Takes fused multiply-adds apart where a processor has none."""
+
+    name: ClassVar[str] = "relax-expand-fma"
+
+    def run(self, op: ir.Operation) -> None:
+        expand_fma(op, target_of(op))
 
 
 def expand_fma(module: ir.Operation, target: Target) -> None:

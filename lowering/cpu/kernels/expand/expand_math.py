@@ -16,10 +16,14 @@ Of f64, log1p and expm1 alone are expanded, by its log and exp; the others becom
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .....dialect.bindings import ir
 from .....dialect.functions import body_of, functions
+from ....lowering_pass import LoweringPass
 from ....marks import NUMBER_FIRST
+from ....set_target import target_of
 from ....target import Target
 from ..emit.emitter import Emitter
 from .angles import acos, asin, atan, cos, sin, tan
@@ -27,7 +31,7 @@ from .exponentials import double_expm1, double_log1p, exp, exp2, expm1, log, log
 from .float_math import FloatMath
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 
-__all__ = ["EXPANDED", "expand_math"]
+__all__ = ["EXPANDED", "ExpandMath", "expand_math"]
 
 # Minimax polynomials of Eigen, highest power first.
 _ERF_TOP = (
@@ -42,6 +46,16 @@ _ERF_LIMIT = 3.832506856900711
 _QUOTIENT_LIMIT = 2.0**22
 
 _Expansion = Callable[[FloatMath, Sequence[ir.Value]], ir.Value | None]
+
+
+@dataclass(frozen=True)
+class ExpandMath(LoweringPass):
+    """Computes functions that processors have no instruction for."""
+
+    name: ClassVar[str] = "relax-expand-math"
+
+    def run(self, op: ir.Operation) -> None:
+        expand_math(op, target_of(op))
 
 
 def expand_math(module: ir.Operation, target: Target) -> None:

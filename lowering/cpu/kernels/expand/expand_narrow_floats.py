@@ -14,13 +14,27 @@ select, and even to compare what was extended, because it prefers the narrow typ
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .....dialect.bindings import ir
 from .....dialect.functions import body_of, functions
+from ....lowering_pass import LoweringPass
+from ....set_target import target_of
 from ....target import Target
 from ..emit.emitter import Emitter
 
-__all__ = ["expand_narrow_floats"]
+__all__ = ["ExpandNarrowFloats", "expand_narrow_floats"]
+
+
+@dataclass(frozen=True)
+class ExpandNarrowFloats(LoweringPass):
+    """Converts narrow floats by integer operations where a processor has no instruction for it."""
+
+    name: ClassVar[str] = "relax-expand-narrow-floats"
+
+    def run(self, op: ir.Operation) -> None:
+        expand_narrow_floats(op, target_of(op))
 
 
 def expand_narrow_floats(module: ir.Operation, target: Target) -> None:

@@ -1,26 +1,33 @@
-"""The manifest of an executable: JSON in, checked records out; everything that runs reads these and nothing else."""
+"""The manifest of an executable, version 1: the one place that knows its schema. Records to JSON, and JSON to checked records.
+
+The compiler writes with :meth:`Manifest.json_of`, everything that runs reads with :meth:`Manifest.of`; ``lowering/README.md``
+says what the fields are. Imports no MLIR.
+"""
 
 from __future__ import annotations
 
-from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from importlib.metadata import version
+from typing import Any, cast
 
-from ..dialect.dtypes import numpy_dtype
+import numpy as np
+
+from ..dialect.array_spec import ArraySpec, aligned, dtype_text
+from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import Report
-from ..dialect.symbolic import Expr, parse
-from ..lowering.manifest_digest import BYTES, SYMBOL, digest_of
-from ..weights.arrays import ArraySpec, dtype_text
-from .library import Library
+from ..dialect.symbolic import Expr, InnerSize, parse
+from .json_reader import Reader
+from .manifest_digest import SYMBOL
 
 __all__ = [
     "FORMAT",
     "VERSION",
     "EntrySpec",
-    "InnerSize",
     "Manifest",
+    "PreparedSpec",
     "StateSpec",
     "StepSpec",
     "SymbolSpec",
@@ -33,28 +40,62 @@ __all__ = [
 FORMAT = "relaxir"
 VERSION = 1
 
-_T = TypeVar("_T")
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output: name, dtype, and a shape of ints and symbolic expressions."""
+    """A tensor at the boundary of compiled code: name, dtype, and a shape of ints and symbolic expressions."""
 
     name: str
-    dtype: Any
+    dtype: np.dtype[Any]
     shape: tuple[int | Expr, ...]
 
     def __str__(self) -> str:
         return f"{dtype_text(self.dtype)}[{', '.join(map(str, self.shape))}]"
 
+    def as_json(self) -> Json:
+        return _tensor_json(self.name, self.dtype, self.shape)
+
+    @staticmethod
+    def read(reader: Reader) -> TensorSpec:
+        shape = tuple(_dim(value, f"{reader.where}.shape") for value in reader.items("shape"))
+        return TensorSpec(reader.text("name"), _dtype(reader), shape)
+
 
 @dataclass(frozen=True)
 class WeightSpec:
-    """A weight: its name, dtype and static shape, and for a prepared weight the raw weights it is made from."""
+    """A weight: its name, dtype and static shape."""
 
     name: str
     array: ArraySpec
+
+    def as_json(self) -> Json:
+        return _tensor_json(self.name, self.array.dtype, self.array.shape)
+
+    @staticmethod
+    def read(reader: Reader) -> WeightSpec:
+        return WeightSpec(reader.text("name"), _static(reader))
+
+
+@dataclass(frozen=True)
+class PreparedSpec(WeightSpec):
+    """A prepared weight.
+
+    Attributes:
+        sources: names of the raw weights that it is made from.
+        ops: names of the ops that make it, in order; none for a copy.
+    """
+
     sources: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+
+    def as_json(self) -> Json:
+        return super().as_json() | {"sources": list(self.sources), "ops": list(self.ops)}
+
+    @staticmethod
+    def read(reader: Reader) -> PreparedSpec:
+        return PreparedSpec(reader.text("name"), _static(reader), reader.texts("sources"), reader.texts("ops"))
 
 
 @dataclass(frozen=True)
@@ -73,6 +114,21 @@ class StateSpec:
     argument: int
     first: bytes
 
+    def as_json(self) -> Json:
+        tensor = _tensor_json(self.name, self.array.dtype, self.array.shape)
+        return tensor | {"argument": self.argument, "first": b64encode(self.first).decode()}
+
+    @staticmethod
+    def read(reader: Reader) -> StateSpec:
+        name, array = reader.text("name"), _static(reader)
+        try:
+            first = b64decode(reader.text("first"), validate=True)
+        except ValueError:
+            raise RelaxError(f"{reader.where}.first: expected base64, got {reader.text('first')!r}") from None
+        if len(first) not in (array.dtype.itemsize, array.nbytes):
+            raise RelaxError(f"{reader.where}.first: expected {array.nbytes} bytes or one element, got {len(first)} bytes")
+        return StateSpec(name, array, reader.size("argument"), first)
+
 
 @dataclass(frozen=True)
 class SymbolSpec:
@@ -82,13 +138,12 @@ class SymbolSpec:
     min: int | None
     max: int | None
 
+    def as_json(self) -> Json:
+        return {"name": self.name, "min": self.min, "max": self.max}
 
-@dataclass(frozen=True)
-class InnerSize:
-    """An expression over the symbols that is computed inside of an entry, and where that is."""
-
-    expr: Expr
-    of: str
+    @staticmethod
+    def read(reader: Reader) -> SymbolSpec:
+        return SymbolSpec(reader.identifier("name"), reader.limit("min"), reader.limit("max"))
 
 
 @dataclass(frozen=True)
@@ -125,11 +180,50 @@ class EntrySpec:
         state = {s.argument for s in self.state}
         return tuple(i for i in range(len(self.inputs) + len(state)) if i not in state)
 
+    @property
+    def shapes(self) -> list[tuple[int | Expr, ...]]:
+        """Those of all tensors in the order of the ABI: inputs, state among them, weights, outputs."""
+        places = [*zip(self.input_positions, (s.shape for s in self.inputs), strict=True)]
+        places += [(s.argument, s.array.shape) for s in self.state]
+        first = [shape for _, shape in sorted(places, key=lambda place: place[0])]
+        return [*first, *(w.array.shape for w in self.weights), *(o.shape for o in self.outputs)]
+
     def __str__(self) -> str:
         inputs = ", ".join(f"{s.name}: {s}" for s in self.inputs)
         outputs = ", ".join(f"{s.name}: {s}" for s in self.outputs)
         state = ", ".join(f"{s.name}: {s.array}" for s in self.state)
         return f"{self.name}({inputs}) -> ({outputs})" + (f" updates ({state})" if state else "")
+
+    def as_json(self) -> Json:
+        return {
+            "name": self.name,
+            "symbol": self.symbol,
+            "symbols": [s.as_json() for s in self.symbols],
+            "inputs": [s.as_json() for s in self.inputs],
+            "state": [s.as_json() for s in self.state],
+            "weights": [s.as_json() for s in self.weights],
+            "outputs": [s.as_json() for s in self.outputs],
+            "checks": list(self.checks),
+            "sizes": [_inner_json(s) for s in self.sizes],
+            "memory": [_inner_json(s) for s in self.memory],
+            "safe": self.safe,
+        }
+
+    @staticmethod
+    def read(reader: Reader) -> EntrySpec:
+        return EntrySpec(
+            reader.text("name"),
+            reader.identifier("symbol"),
+            tuple(reader.records("symbols", SymbolSpec.read)),
+            tuple(reader.records("inputs", TensorSpec.read)),
+            tuple(reader.records("weights", WeightSpec.read)),
+            tuple(reader.records("outputs", TensorSpec.read)),
+            reader.texts("checks"),
+            tuple(reader.records("state", StateSpec.read)) if "state" in reader.data else (),
+            tuple(reader.records("sizes", _inner)) if "sizes" in reader.data else (),
+            tuple(reader.records("memory", _inner)) if "memory" in reader.data else (),
+            reader.size("safe") if "safe" in reader.data else (1 << 63) - 1,
+        )
 
 
 @dataclass(frozen=True)
@@ -141,6 +235,21 @@ class StepSpec:
     sets: tuple[str, ...]
     arena_bytes: int
 
+    def as_json(self) -> Json:
+        return {"symbol": self.symbol, "gets": list(self.gets), "sets": list(self.sets), "arena_bytes": self.arena_bytes}
+
+    @staticmethod
+    def read(reader: Reader) -> StepSpec:
+        symbol = None if reader.value("symbol") is None else reader.identifier("symbol")
+        return StepSpec(symbol, reader.texts("gets"), reader.texts("sets"), reader.size("arena_bytes"))
+
+    def peak_bytes(self, raw: Mapping[str, WeightSpec], prepared: Mapping[str, WeightSpec]) -> int:
+        """What is live while it runs: its weights, its scratch memory and its results, each aligned; a copy has no others."""
+        weights = sum(raw[n].array.nbytes for n in self.gets)
+        if self.symbol is None:
+            return weights
+        return weights + self.arena_bytes + sum(aligned(prepared[n].array.nbytes) for n in self.sets)
+
 
 @dataclass(frozen=True)
 class TargetSpec:
@@ -150,6 +259,13 @@ class TargetSpec:
     cpu: str
     features: str
     openmp: bool = False
+
+    def as_json(self) -> Json:
+        return {"triple": self.triple, "cpu": self.cpu, "features": self.features, "openmp": self.openmp}
+
+    @staticmethod
+    def read(reader: Reader) -> TargetSpec:
+        return TargetSpec(reader.text("triple"), reader.text("cpu"), reader.text("features"), reader.flag("openmp"))
 
 
 @dataclass(frozen=True)
@@ -171,7 +287,7 @@ class Manifest:
     target: TargetSpec
     entries: Mapping[str, EntrySpec]
     raw_weights: Mapping[str, WeightSpec]
-    prepared_weights: Mapping[str, WeightSpec]
+    prepared_weights: Mapping[str, PreparedSpec]
     steps: tuple[StepSpec, ...]
     peak_bytes: int
     report: Report
@@ -182,15 +298,6 @@ class Manifest:
         """The C symbols of entries and steps, and that of the digest which ties the code to this manifest."""
         steps = (s.symbol for s in self.steps if s.symbol is not None)
         return tuple(dict.fromkeys([*(e.symbol for e in self.entries.values()), *steps, SYMBOL]))
-
-    def check_code(self, library: Library) -> None:
-        """Raises RelaxError when the code was compiled with another manifest: it would read and write beyond its tensors."""
-        expected, got = library.constant(SYMBOL, BYTES), digest_of(self.data)
-        if expected != got:
-            raise RelaxError(
-                f"{library.name}: expected the manifest it was compiled with, sha256 {expected.hex()[:16]}..., "
-                f"got {got.hex()[:16]}...: it was edited, or belongs to other code"
-            )
 
     @property
     def state(self) -> dict[str, StateSpec]:
@@ -209,20 +316,19 @@ class Manifest:
         Raises:
             RelaxError: a field is missing or wrong, with its path, e.g. ``manifest.entries[0].inputs[1].dtype``.
         """
-        reader = _Reader(data, where)
+        reader = Reader(data, where)
         if reader.text("format") != FORMAT:
             raise RelaxError(f"{where}.format: expected '{FORMAT}', got '{reader.text('format')}'")
         if reader.size("version") != VERSION:
             raise RelaxError(f"{where}.version: expected {VERSION}, got {reader.size('version')}")
-        target = reader.child("target")
         manifest = Manifest(
             data=cast("Mapping[str, Any]", data),
             fingerprint=reader.text("fingerprint"),
-            target=TargetSpec(target.text("triple"), target.text("cpu"), target.text("features"), target.flag("openmp")),
-            entries=_by_name(reader.records("entries", _entry), f"{where}.entries"),
-            raw_weights=_by_name(reader.records("raw_weights", _weight), f"{where}.raw_weights"),
-            prepared_weights=_by_name(reader.records("prepared_weights", _weight), f"{where}.prepared_weights"),
-            steps=tuple(reader.records("steps", _step)),
+            target=TargetSpec.read(reader.child("target")),
+            entries=_by_name(reader.records("entries", EntrySpec.read), f"{where}.entries"),
+            raw_weights=_by_name(reader.records("raw_weights", WeightSpec.read), f"{where}.raw_weights"),
+            prepared_weights=_by_name(reader.records("prepared_weights", PreparedSpec.read), f"{where}.prepared_weights"),
+            steps=tuple(reader.records("steps", StepSpec.read)),
             peak_bytes=reader.size("peak_bytes"),
             report=Report.of_json(reader.data["report"], f"{where}.report") if "report" in reader.data else Report(),
             accesses=reader.texts("accesses") if "accesses" in reader.data else None,
@@ -232,124 +338,52 @@ class Manifest:
         _check_steps(manifest, where)
         return manifest
 
-
-class _Reader:
-    """Reads fields of one JSON object; every error has the field's path."""
-
-    def __init__(self, data: object, where: str):
-        if not isinstance(data, Mapping):
-            raise RelaxError(f"{where}: expected an object, got {type(data).__name__}")
-        self.data = cast("Mapping[str, Any]", data)
-        self.where = where
-
-    def value(self, key: str) -> Any:
-        if key not in self.data:
-            raise RelaxError(f"{self.where}.{key}: expected a value, got none")
-        return self.data[key]
-
-    def text(self, key: str) -> str:
-        value = self.value(key)
-        if not isinstance(value, str):
-            raise RelaxError(f"{self.where}.{key}: expected a string, got {value!r}")
-        return value
-
-    def identifier(self, key: str) -> str:
-        value = self.text(key)
-        if not (value.isascii() and value.isidentifier()):
-            raise RelaxError(f"{self.where}.{key}: expected a C identifier, got {value!r}")
-        return value
-
-    def size(self, key: str) -> int:
-        value = self.value(key)
-        if type(value) is not int or value < 0:
-            raise RelaxError(f"{self.where}.{key}: expected a number of 0 or more, got {value!r}")
-        return value
-
-    def limit(self, key: str) -> int | None:
-        value = self.data.get(key)
-        if value is not None and type(value) is not int:
-            raise RelaxError(f"{self.where}.{key}: expected a number or null, got {value!r}")
-        return value
-
-    def flag(self, key: str) -> bool:
-        """A truth value, false where the field is missing: version 1 had none at first."""
-        value = self.data.get(key, False)
-        if type(value) is not bool:
-            raise RelaxError(f"{self.where}.{key}: expected true or false, got {value!r}")
-        return value
-
-    def items(self, key: str) -> list[Any]:
-        value = self.value(key)
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            raise RelaxError(f"{self.where}.{key}: expected a list, got {value!r}")
-        return list(cast("Sequence[Any]", value))
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        items = self.items(key) if key in self.data else []
-        if not all(isinstance(i, str) for i in items):
-            raise RelaxError(f"{self.where}.{key}: expected a list of strings, got {items!r}")
-        return tuple(items)
-
-    def child(self, key: str) -> _Reader:
-        return _Reader(self.value(key), f"{self.where}.{key}")
-
-    def records(self, key: str, make: Callable[[_Reader], _T]) -> list[_T]:
-        return [make(_Reader(item, f"{self.where}.{key}[{i}]")) for i, item in enumerate(self.items(key))]
+    @staticmethod
+    def json_of(
+        fingerprint: str, target: TargetSpec, entries: Sequence[EntrySpec], raw_weights: Sequence[WeightSpec],
+        prepared_weights: Sequence[PreparedSpec], steps: Sequence[StepSpec], accesses: Sequence[str] | None = None,
+    ) -> Json:  # fmt: skip
+        """The JSON object of a manifest with these attributes. Its report comes later: code does not depend on it."""
+        raw, prepared = {w.name: w for w in raw_weights}, {w.name: w for w in prepared_weights}
+        found: Json = {
+            "format": FORMAT,
+            "version": VERSION,
+            "relaxir": version("relaxir"),
+            "fingerprint": fingerprint,
+            "target": target.as_json(),
+            "entries": [e.as_json() for e in entries],
+            "raw_weights": [w.as_json() for w in raw_weights],
+            "prepared_weights": [w.as_json() for w in prepared_weights],
+            "steps": [s.as_json() for s in steps],
+            "peak_bytes": max((s.peak_bytes(raw, prepared) for s in steps), default=0),
+        }
+        return found if accesses is None else found | {"accesses": list(accesses)}
 
 
-def _entry(reader: _Reader) -> EntrySpec:
-    return EntrySpec(
-        reader.text("name"),
-        reader.identifier("symbol"),
-        tuple(reader.records("symbols", lambda r: SymbolSpec(r.identifier("name"), r.limit("min"), r.limit("max")))),
-        tuple(reader.records("inputs", _tensor)),
-        tuple(reader.records("weights", _weight)),
-        tuple(reader.records("outputs", _tensor)),
-        reader.texts("checks"),
-        tuple(reader.records("state", _state)) if "state" in reader.data else (),
-        tuple(reader.records("sizes", _inner)) if "sizes" in reader.data else (),
-        tuple(reader.records("memory", _inner)) if "memory" in reader.data else (),
-        reader.size("safe") if "safe" in reader.data else (1 << 63) - 1,
-    )
+def _tensor_json(name: str, dtype: np.dtype[Any], shape: Sequence[int | Expr]) -> Json:
+    return {"name": name, "shape": [d if isinstance(d, int) else str(d) for d in shape], "dtype": dtype_name(dtype)}
 
 
-def _step(reader: _Reader) -> StepSpec:
-    symbol = None if reader.value("symbol") is None else reader.identifier("symbol")
-    return StepSpec(symbol, reader.texts("gets"), reader.texts("sets"), reader.size("arena_bytes"))
-
-
-def _tensor(reader: _Reader) -> TensorSpec:
-    shape = tuple(_dim(value, f"{reader.where}.shape") for value in reader.items("shape"))
-    return TensorSpec(reader.text("name"), _dtype(reader), shape)
-
-
-def _weight(reader: _Reader) -> WeightSpec:
+def _static(reader: Reader) -> ArraySpec:
     shape = tuple(_dim(value, f"{reader.where}.shape") for value in reader.items("shape"))
     static = tuple(d for d in shape if isinstance(d, int))
     if len(static) != len(shape):
         raise RelaxError(f"{reader.where}.shape: expected static dimensions for a weight, got [{', '.join(map(str, shape))}]")
-    return WeightSpec(reader.text("name"), ArraySpec(_dtype(reader), static), reader.texts("sources"))
+    return ArraySpec(_dtype(reader), static)
 
 
-def _state(reader: _Reader) -> StateSpec:
-    weight = _weight(reader)
-    try:
-        first = b64decode(reader.text("first"), validate=True)
-    except ValueError:
-        raise RelaxError(f"{reader.where}.first: expected base64, got {reader.text('first')!r}") from None
-    if len(first) not in (weight.array.dtype.itemsize, weight.array.nbytes):
-        raise RelaxError(f"{reader.where}.first: expected {weight.array.nbytes} bytes or one element, got {len(first)} bytes")
-    return StateSpec(weight.name, weight.array, reader.size("argument"), first)
+def _inner_json(size: InnerSize) -> Json:
+    return {"size": str(size.expr), "of": size.of}
 
 
-def _inner(reader: _Reader) -> InnerSize:
+def _inner(reader: Reader) -> InnerSize:
     dim = _dim(reader.text("size"), f"{reader.where}.size")
     if not isinstance(dim, Expr):
         raise RelaxError(f"{reader.where}.size: expected a symbolic expression, got {dim}")
     return InnerSize(dim, reader.text("of"))
 
 
-def _dtype(reader: _Reader) -> Any:
+def _dtype(reader: Reader) -> np.dtype[Any]:
     try:
         return numpy_dtype(reader.text("dtype"))
     except RelaxError as error:

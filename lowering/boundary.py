@@ -1,14 +1,16 @@
-"""The callable side of a compiled function: its tensors by name, its state and its symbolic dimensions."""
+"""The callable side of a relax function: its tensors by name, its state and its symbolic dimensions."""
 
 from __future__ import annotations
 
-from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..dialect import symbolic
 from ..dialect.analysis.known_sizes import Shape, argument_shapes, known_sizes
+from ..dialect.analysis.size_bounds import symbol_ranges
+from ..dialect.array_spec import ArraySpec
 from ..dialect.bindings import func, ir
-from ..dialect.conventions import SYMBOL_RANGES
+from ..dialect.dtypes import numpy_dtype
 from ..dialect.elements import to_numpy
 from ..dialect.errors import RelaxError
 from ..dialect.functions import (
@@ -22,26 +24,15 @@ from ..dialect.functions import (
     returned_values,
 )
 from ..dialect.struct_info import TensorInfo, is_tensor
-from ..dialect.symbolic import Expr
+from ..dialect.symbolic import Expr, InnerSize
 from ..dialect.weights import full_result_names
+from .manifest import EntrySpec, StateSpec, SymbolSpec, TensorSpec, WeightSpec
 
-__all__ = ["Signature", "StateSpec", "TensorSpec"]
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """One tensor at the boundary: name, shape (ints and symbolic expressions) and MLIR dtype name."""
-
-    name: str
-    shape: tuple[int | Expr, ...]
-    dtype: str
-
-    def as_json(self) -> dict[str, object]:
-        return {"name": self.name, "shape": [d if isinstance(d, int) else str(d) for d in self.shape], "dtype": self.dtype}
+__all__ = ["Boundary", "Update", "static_array", "symbol_name"]
 
 
 @dataclass(frozen=True)
-class StateSpec:
+class Update:
     """A tensor that a function reads and updates in place.
 
     Attributes:
@@ -55,12 +46,9 @@ class StateSpec:
     result: int
     first: bytes
 
-    def as_json(self) -> dict[str, object]:
-        return {"argument": self.argument, "first": b64encode(self.first).decode()}
-
 
 @dataclass
-class Signature:
+class Boundary:
     """What a caller passes and gets, in order.
 
     Attributes:
@@ -74,21 +62,11 @@ class Signature:
     inputs: list[TensorSpec]
     weights: list[TensorSpec]
     outputs: list[TensorSpec]
-    state: list[StateSpec] = field(default_factory=list)
+    state: list[Update] = field(default_factory=list)
     symbols: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
-    @property
-    def symbol_name(self) -> str:
-        """The name of the compiled function in the object code."""
-        return "relaxir_" + "".join(c if c.isalnum() else "_" for c in self.name)
-
-    @property
-    def tensors(self) -> list[TensorSpec]:
-        """Inputs, weights and outputs: the order of the ABI."""
-        return [*self.inputs, *self.weights, *self.outputs]
-
     @staticmethod
-    def of(function: func.FuncOp) -> Signature:
+    def of(function: func.FuncOp) -> Boundary:
         """Reads a relax function. Unknown dimensions of arguments get symbols of their own.
 
         Raises:
@@ -113,14 +91,44 @@ class Signature:
             for i, value in enumerate(returned_values(function))
             if all(s.result != i for s in state)
         ]
-        ranges = _symbol_ranges(function)
-        return Signature(name, specs[:split], specs[split:], outputs, state, {n: ranges.get(n, (0, None)) for n in symbols})
+        ranges = symbol_ranges(function)
+        return Boundary(name, specs[:split], specs[split:], outputs, state, {n: ranges.get(n, (0, None)) for n in symbols})
+
+    def spec(self, sizes: Sequence[InnerSize] = (), memory: Sequence[InnerSize] = ()) -> EntrySpec:
+        """What the manifest says of it, but for what later steps find out. Raises RelaxError for a weight without sizes."""
+        state = {s.argument for s in self.state}
+        return EntrySpec(
+            self.name,
+            symbol_name(self.name),
+            tuple(SymbolSpec(n, low, high) for n, (low, high) in self.symbols.items()),
+            tuple(s for i, s in enumerate(self.inputs) if i not in state),
+            tuple(WeightSpec(s.name, static_array(s)) for s in self.weights),
+            tuple(self.outputs),
+            (),
+            tuple(StateSpec(s.name, static_array(self.inputs[s.argument]), s.argument, s.first) for s in self.state),
+            tuple(sizes),
+            tuple(memory),
+        )
 
 
-def _state(function: func.FuncOp) -> list[StateSpec]:
+def symbol_name(name: str) -> str:
+    """The name of a compiled function in the object code."""
+    return "relaxir_" + "".join(c if c.isalnum() else "_" for c in name)
+
+
+def static_array(spec: TensorSpec) -> ArraySpec:
+    """A tensor of known sizes. Raises RelaxError where one is symbolic."""
+    static = tuple(d for d in spec.shape if isinstance(d, int))
+    if len(static) != len(spec.shape):
+        text = ", ".join(map(str, spec.shape))
+        raise RelaxError(f"expected a weight of static shape, got '{spec.name}' of shape [{text}]")
+    return ArraySpec(spec.dtype, static)
+
+
+def _state(function: func.FuncOp) -> list[Update]:
     arguments, results = argument_names(function), result_names(function)
     found = [
-        StateSpec(name, arguments.index(name), results.index(name), _first_bytes(value))
+        Update(name, arguments.index(name), results.index(name), _first_bytes(value))
         for name, value in initial_state(function).items()
     ]
     return sorted(found, key=lambda s: s.argument)
@@ -160,15 +168,4 @@ def _spec(
                 f"got '{symbolic.dim_text(dim)}' in tensor<{info}>",
                 function.location,
             )
-    return TensorSpec(name, shape, str(info.dtype))
-
-
-def _symbol_ranges(function: func.FuncOp) -> dict[str, tuple[int, int | None]]:
-    """``relax.symbol_ranges = {n = [1, 512], m = [0]}``; without an upper end there is no limit."""
-    if SYMBOL_RANGES not in function.attributes:
-        return {}
-    found: dict[str, tuple[int, int | None]] = {}
-    for item in ir.DictAttr(function.attributes[SYMBOL_RANGES]):
-        low, *high = (ir.IntegerAttr(v).value for v in ir.ArrayAttr(item.attr))
-        found[item.name] = (low, high[0] if high and high[0] >= 0 else None)
-    return found
+    return TensorSpec(name, numpy_dtype(info.dtype), shape)

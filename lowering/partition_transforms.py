@@ -1,0 +1,197 @@
+"""Functions that prepare weights become steps that run, are skipped or are repeated alone; the module says which there are.
+
+Before::
+
+    func.func @main_transform_params(%a {relax.name = "a"}, %b {relax.name = "b"})
+        -> (tensor<..> {relax.name = "a.exp"}, tensor<..> {relax.name = "b.exp"}, tensor<..> {relax.name = "a"})
+        attributes {relax.transform_for = @main}
+
+after, where both are computed alike::
+
+    module attributes {relax.preparation = {fingerprint = "...", raw_weights = [...], prepared_weights = [...],
+        steps = [{gets = ["a"], sets = ["a"]},
+                 {gets = ["a"], sets = ["a.exp"], symbol = "relaxir_main_transform_params_step0"},
+                 {gets = ["b"], sets = ["b.exp"], symbol = "relaxir_main_transform_params_step0"}]}} {
+      func.func @main_transform_params.step0(%a {relax.name = "a"}) -> (tensor<..> {relax.name = "a.exp"})
+          attributes {relax.entry = {step = true, ...}}
+
+A step without a symbol copies. Equal computations are compiled once, and run once where they read the same weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..dialect.array_spec import ArraySpec
+from ..dialect.bindings import func, ir
+from ..dialect.dtypes import dtype_name
+from ..dialect.errors import RelaxError
+from ..dialect.functions import (
+    argument_names,
+    name_of,
+    result_names,
+    returned_values,
+    set_names,
+    transform_targets,
+)
+from ..dialect.traversal import nested_operations
+from .boundary import Boundary, static_array, symbol_name
+from .check_entries import entry_functions, public_functions
+from .entries import Entry, Preparation, write_entry, write_preparation
+from .lowering_pass import LoweringPass
+from .manifest import PreparedSpec, StepSpec, TensorSpec, WeightSpec
+from .marks import PREPARATION
+from .partition import partition_transform
+
+__all__ = ["PartitionTransforms", "partition_transforms"]
+
+_ARGUMENTS = ("arg_attrs", "res_attrs")
+
+
+@dataclass(frozen=True)
+class PartitionTransforms(LoweringPass):
+    """Splits the functions that prepare weights into steps, and says which there are."""
+
+    name: ClassVar[str] = "relax-partition-transforms"
+
+    def run(self, op: ir.Operation) -> None:
+        partition_transforms(op)
+
+
+def partition_transforms(module: ir.Operation) -> None:
+    """Replaces the transform functions, in place; a module that says already what its steps are stays as it is.
+
+    Raises:
+        RelaxError: a weight has no static shape, or another type in another function.
+    """
+    if PREPARATION in module.attributes:
+        return
+    entries = entry_functions(module)
+    transforms = {name: f for f in public_functions(module) for name in transform_targets(f)}
+    steps = _Steps()
+    prepared_by: dict[str, list[func.FuncOp]] = {}
+    for entry in entries:
+        transform = transforms.get(name_of(entry))
+        if transform is not None:
+            prepared_by.setdefault(name_of(transform), []).append(entry)
+            continue
+        for spec in Boundary.of(entry).weights:
+            steps.add_copy(spec)
+    for targets in prepared_by.values():
+        transform = transforms[name_of(targets[0])]
+        steps.add_transform(targets, transform)
+        transform.operation.erase()
+    write_preparation(module, steps.preparation())
+
+
+@dataclass
+class _Steps:
+    """The preparation in the making.
+
+    Attributes:
+        raw, prepared: weights by name, in the order of the manifest.
+        steps: what to run.
+        computations: the function of each distinct computation, by its text.
+        done: the computed steps there are, as (text, gets, sets).
+    """
+
+    raw: dict[str, WeightSpec] = field(default_factory=dict[str, WeightSpec])
+    prepared: dict[str, PreparedSpec] = field(default_factory=dict[str, PreparedSpec])
+    steps: list[StepSpec] = field(default_factory=list[StepSpec])
+    computations: dict[str, func.FuncOp] = field(default_factory=dict[str, func.FuncOp])
+    done: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
+
+    def add_copy(self, spec: TensorSpec, name: str | None = None) -> None:
+        """A raw weight that is a prepared one as it is, under its own or another name."""
+        name = name or spec.name
+        array = self._add_raw(spec)
+        if name not in self.prepared:
+            self.prepared[name] = PreparedSpec(name, array, (spec.name,))
+            self.steps.append(StepSpec(None, (spec.name,), (name,), 0))
+
+    def add_transform(self, entries: list[func.FuncOp], transform: func.FuncOp) -> None:
+        """The steps of a transform function, which stays; ``entries`` read what it prepares."""
+        boundary = Boundary.of(transform)
+        raw = boundary.inputs + boundary.weights
+        for value, spec in zip(returned_values(transform), boundary.outputs, strict=True):
+            if isinstance(value, ir.BlockArgument):
+                self.add_copy(raw[value.arg_number], spec.name)
+        for step in partition_transform(transform):
+            self._add_step(entries, step)
+
+    def preparation(self) -> Preparation:
+        """All of it."""
+        raw, prepared = tuple(self.raw.values()), tuple(self.prepared.values())
+        return Preparation(self._fingerprint(), raw, prepared, tuple(self.steps))
+
+    def _add_raw(self, spec: TensorSpec) -> ArraySpec:
+        """Enters a raw weight. Raises RelaxError when its shape is symbolic, or not the same in all functions."""
+        array = static_array(spec)
+        known = self.raw.setdefault(spec.name, WeightSpec(spec.name, array)).array
+        if known != array:
+            got = " and ".join(f"{a.shape} {dtype_name(a.dtype)}" for a in (known, array))
+            raise RelaxError(f"expected one type for weight '{spec.name}' in all functions, got {got}")
+        return array
+
+    def _add_step(self, entries: list[func.FuncOp], step: func.FuncOp) -> None:
+        """Equal computations are compiled once; equal computations of the same weights are also run once."""
+        boundary, text, ops = Boundary.of(step), _body_text(step), _ops(step)
+        taken, sets = boundary.inputs + boundary.weights, tuple(s.name for s in boundary.outputs)
+        gets = tuple(s.name for s in taken)
+        known = self.computations.setdefault(text, step)
+        if known is step:
+            write_entry(step, Entry(boundary.spec(), is_step=True))
+        else:
+            step.operation.erase()
+        if (text, gets, sets) in self.done:
+            return
+        self.done.add((text, gets, sets))
+        for spec in taken:
+            self._add_raw(spec)
+        sets = tuple(_renamed(entries, name) if name in self.prepared else name for name in sets)
+        for name, spec in zip(sets, boundary.outputs, strict=True):
+            self.prepared[name] = PreparedSpec(name, static_array(spec), gets, ops)
+        self.steps.append(StepSpec(symbol_name(name_of(known)), gets, sets, 0))
+
+    def _fingerprint(self) -> str:
+        """Identifies what the prepared weights are: the computations, and the names and types around them."""
+        content = {
+            "raw": [w.as_json() for w in self.raw.values()],
+            "prepared": [WeightSpec(w.name, w.array).as_json() for w in self.prepared.values()],
+            "steps": [[list(s.gets), list(s.sets)] for s in self.steps],
+            "computations": list(self.computations),
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _renamed(entries: list[func.FuncOp], name: str) -> str:
+    """Two transform functions prepare a weight of one name differently: the second one's is told apart by its function."""
+    new = f"{name_of(entries[0])}/{name}"
+    for entry in entries:
+        names = [new if n == name else n for n in argument_names(entry)]
+        set_names(entry, names, result_names(entry))
+    return new
+
+
+def _body_text(function: func.FuncOp) -> str:
+    """What a function computes, whatever it and its tensors are called: equal texts compute the same.
+
+    The bindings compare operations by identity alone, so what is compared, and is part of the fingerprint, is how MLIR prints
+    it. Names are taken out of the attributes for that, and are back at the end.
+    """
+    kept = {key: function.attributes[key] for key in _ARGUMENTS if key in function.attributes}
+    for key in kept:
+        del function.attributes[key]
+    text = function.operation.get_asm(enable_debug_info=False, use_local_scope=True)
+    for key, attribute in kept.items():
+        function.attributes[key] = attribute
+    return text[text.index("(") :]
+
+
+def _ops(function: func.FuncOp) -> tuple[str, ...]:
+    """The relax ops of a function, in order, inner ones behind those around them."""
+    inner = (op.name for op in nested_operations(function.operation))
+    return tuple(name.removeprefix("relax.") for name in inner if name.startswith("relax."))
