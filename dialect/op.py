@@ -29,17 +29,20 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias, cast
 
 from .attributes import REQUIRED, Attr
 from .bindings import Operand, Result, ext, ir, irdl
+from .costs import per_element
 from .errors import RelaxError
+from .image_rules import ImageRule
 from .relax import Relax
 from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
 __all__ = [
-    "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of", "groups_of",
-    "op_class", "verifying_once",
+    "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of",
+    "groups_of", "is_elementwise", "op_class", "verifying_once",
 ]  # fmt: skip
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
@@ -68,6 +71,17 @@ def verifying_once() -> Generator[None]:
             _VERIFIED.reset(token)
 
 
+class Narrow(Enum):
+    """Whether an op computes on floats narrower than f32, after TVM's ToMixedPrecision and PyTorch's autocast."""
+
+    #: In f32 alone.
+    NEVER = "never"
+    #: Where what it reads is narrow: that adds at most one rounding, or none where it only moves or compares elements.
+    FOLLOWS = "follows"
+    #: Worth a cast of what it reads. One with ``out_dtype`` can return its f32 sums all the same.
+    ALWAYS = "always"
+
+
 class EffectOp(Relax.Operation):
     """Base of ops with side effects; see :class:`Op` for the pure ones.
 
@@ -79,6 +93,13 @@ class EffectOp(Relax.Operation):
             knows sizes that the results' types leave open it returns infos that have them.
         same_vdevice: False when operands and results may be on different devices.
 
+    And what it is, which passes ask instead of knowing ops by name:
+        may_fail, may_fail_on_integers: whether it is undefined, or an error, for some operands, which a branch may keep away.
+        elementwise: whether each element of the result depends on the elements at its place alone, operands broadcast.
+        cost: operations and bytes, a :class:`.costs.Cost`; one operation per element of the result by default.
+        image: how it reads images in another order of dimensions, an :class:`.image_rules.ImageRule`; None when it cannot.
+        narrow: whether it computes on floats narrower than f32.
+
     ``infer`` and ``check`` raise RelaxError with the text of the diagnostic; the op's name is put in front. They compare
     dimensions by :mod:`.size_relations`: what types leave open is then checked at run time.
     """
@@ -88,6 +109,12 @@ class EffectOp(Relax.Operation):
     infer = cast(Any, None)
     check = cast(Any, None)
     same_vdevice = True
+    elementwise = False
+    may_fail = False
+    may_fail_on_integers = False
+    cost = per_element(1)
+    image = cast("ImageRule | None", None)
+    narrow = Narrow.NEVER
 
     @classmethod
     def __init_subclass__(cls, *, name: str | None = None, traits: list[type] | None = None, **kwargs: Any):
@@ -227,6 +254,12 @@ def op_class(op: ir.Operation | ir.OpView) -> type[EffectOp] | None:
     """The class of a relax op, None for an op of another dialect."""
     view = op.opview if isinstance(op, ir.Operation) else op
     return type(view) if isinstance(view, EffectOp) else None
+
+
+def is_elementwise(op: ir.Operation | ir.OpView) -> bool:
+    """Whether each element of the result depends on the elements at its place alone, operands broadcast; no barrier."""
+    cls = op_class(op)
+    return cls is not None and cls.elementwise
 
 
 def attrs_of(op: ir.Operation | ir.OpView) -> dict[str, Any]:

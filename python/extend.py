@@ -7,9 +7,9 @@ imported when first used, so that a package which adds ops does not import the c
 classes) and ``report``.
 
 **Ops**: :class:`Op` and its siblings; :class:`Operand`, :class:`Result` and :data:`Tensor` declare what it takes and makes, the
-module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``. ``reference``
-registers what it means, ``lowering`` how it becomes linalg, with :class:`Source` (the op), :class:`LinalgBuilder` and
-:class:`Scalar`.
+module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``; ``costs``,
+``image_rules`` and :class:`Narrow` say what the op is. ``reference`` registers what it means, ``lowering`` how it is lowered,
+with :class:`Source` (the op), :class:`LinalgBuilder` and :class:`Scalar`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .dialect import attributes, inference, ops
+    from .dialect import attributes, costs, image_rules, inference, ops
     from .dialect.bindings import func, ir, rewrite
     from .dialect.errors import RelaxError
-    from .dialect.op import Attrs, DefiningOp, EffectOp, Op, Operand, Result, SymbolicOp, Tensor
+    from .dialect.op import Attrs, DefiningOp, EffectOp, Narrow, Op, Operand, Result, SymbolicOp, Tensor
     from .dialect.passes.base import Pass
     from .dialect.reference.numeric import Array
     from .dialect.reference.registry import reference
@@ -40,6 +40,7 @@ __all__ = [
     "EffectOp",
     "Expr",
     "LinalgBuilder",
+    "Narrow",
     "Op",
     "Operand",
     "Pass",
@@ -51,7 +52,9 @@ __all__ = [
     "Tensor",
     "TensorInfo",
     "attributes",
+    "costs",
     "func",
+    "image_rules",
     "inference",
     "ir",
     "lowering",
@@ -67,7 +70,7 @@ __all__ = [
 _HOMES = {
     "dialect.bindings": ("func", "ir", "rewrite"),
     "dialect.errors": ("RelaxError",),
-    "dialect.op": ("Attrs", "DefiningOp", "EffectOp", "Op", "Operand", "Result", "SymbolicOp", "Tensor"),
+    "dialect.op": ("Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor"),
     "dialect.passes.base": ("Pass",),
     "dialect.reference.numeric": ("Array",),
     "dialect.reference.registry": ("reference",),
@@ -79,6 +82,8 @@ _HOMES = {
 }
 _MODULES = {
     "attributes": "dialect.attributes",
+    "costs": "dialect.costs",
+    "image_rules": "dialect.image_rules",
     "inference": "dialect.inference",
     "ops": "dialect.ops",
     "report": "dialect.reports.report",

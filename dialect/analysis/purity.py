@@ -18,13 +18,6 @@ PURE = "relax.pure"
 _PURE_DIALECTS = frozenset({"arith", "complex", "index", "linalg", "math", "scf", "shape", "tensor", "ub", "vector"})
 _PURE_OPS = frozenset({"builtin.unrealized_conversion_cast", "func.constant"})
 
-# Their outcome is undefined, or an error, for some operands; a branch may have kept those away.
-_MAY_FAIL = frozenset({"relax.match_cast", "relax.take", "relax.gather_elements", "relax.gather_nd", "relax.index_copy"})
-# ... and these for integers, on a divisor of zero or a shift beyond the width.
-_MAY_FAIL_ON_INTEGERS = frozenset(
-    {"relax.divide", "relax.floor_divide", "relax.mod", "relax.power", "relax.left_shift", "relax.right_shift"}
-)
-
 
 class Purity:
     """Answers for the ops of one module; what its functions do is settled when the first call is asked about, callees first."""
@@ -41,9 +34,10 @@ class Purity:
 
     def is_speculatable(self, op: ir.Operation) -> bool:
         """Whether a pure relax op can be computed where it was not going to be: it cannot fail, whatever its operands are."""
-        if not isinstance(op.opview, Op) or op.name in _MAY_FAIL:
+        cls = type(op.opview)
+        if not issubclass(cls, Op) or cls.may_fail:
             return False
-        return op.name not in _MAY_FAIL_ON_INTEGERS or isinstance(op.results[0].type.element_type, ir.FloatType)
+        return not cls.may_fail_on_integers or isinstance(op.results[0].type.element_type, ir.FloatType)
 
     def _is_pure_alone(self, op: ir.Operation) -> bool:
         """As :meth:`is_pure`, of what an op does besides running its regions."""

@@ -1,74 +1,27 @@
 """A function in, an estimate of the work of one run out: arithmetic operations and bytes moved, for all sizes of its symbols.
 
-Operations are additions, multiplications and function values (an exponential is one), of any dtype. Bytes are what ops read and
-write when each runs on its own; views (reshapes, slices of unit steps, splits) move nothing, gathers read what they pick. The
-estimate compares two forms of one model; it does not predict time.
+What each op costs its class says (:mod:`..costs`); views (reshapes, slices of unit steps, splits) move nothing, gathers read
+what they pick. The estimate compares two forms of one model; it does not predict time.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of
+from ..costs import Size, UnknownSizeError, product
 from ..functions import body_of, functions, is_private, name_of, transform_targets
-from ..layouts import reordered
-from ..op import Op, attrs_of
-from ..ops import (
-    AdaptiveAvgPool2D,
-    Attention,
-    BatchNorm,
-    Constant,
-    Conv2D,
-    GatherElements,
-    GatherND,
-    LayerNorm,
-    LogSoftmax,
-    MatMul,
-    PackedConv2D,
-    PackedMatMul,
-    PackedTake,
-    RMSNorm,
-    Softmax,
-    StridedSlice,
-    Take,
-)  # fmt: skip
+from ..op import Op, op_class
+from ..ops import MatMul
 from ..reports import report
 from ..reports.work import WorkSection
 from ..struct_info import TensorInfo, is_tensor
-from ..symbolic import Dim, Expr, dim_text, substitute
+from ..symbolic import Expr, dim_text, substitute
 from ..traversal import Nested, blocks_of, operations, run_nested
 
-__all__ = ["Size", "Work", "elements", "product_flops", "run_time_work", "tell_work", "work"]
-
-#: A number that may depend on symbols.
-Size = int | Expr
-
-# What moves nothing: lowering gives these a view of their operand's buffer, or none at all.
-_VIEWS = frozenset(
-    f"relax.{name}"
-    for name in ("expand_dims", "hint_on_device", "match_cast", "reshape", "split", "squeeze", "stop_lift_params")
-)
-# What moves elements and computes nothing.
-_MOVES = frozenset(
-    f"relax.{name}"
-    for name in (
-        "arange", "astype", "broadcast_to", "concat", "constant", "flip", "full", "gather_elements", "gather_nd", "index_copy",
-        "pack_nibbles", "pack_weight", "packed_take",
-        "pad", "permute_dims", "repeat", "shape_value", "strided_slice", "take", "tile", "to_vdevice", "tril", "triu",
-        "unpack_nibbles",
-    )
-)  # fmt: skip
-# Operations per element of the operand, where it is not one.
-_PER_ELEMENT: Mapping[type[Op], int] = {Softmax: 5, LogSoftmax: 5, LayerNorm: 7, RMSNorm: 4, BatchNorm: 4}
-_SOFTMAX = 5
-_GATHERS = (Take, PackedTake, GatherElements, GatherND)
-
-
-class _UnknownSizeError(Exception):
-    """A dimension is unknown."""
+__all__ = ["Work", "elements", "product_flops", "run_time_work", "tell_work", "work"]
 
 
 @dataclass(frozen=True)
@@ -127,12 +80,12 @@ def product_flops(lhs: TensorInfo, rhs: TensorInfo) -> Size | None:
     result = MatMul.infer([lhs, rhs], {"out_dtype": None})
     if None in result.shape or lhs.shape[-1] is None:
         return None
-    return 2 * _product([*result.shape, lhs.shape[-1]])
+    return 2 * product([*result.shape, lhs.shape[-1]])
 
 
 def elements(info: TensorInfo) -> Size | None:
     """How many elements a tensor has; None when a dimension is unknown."""
-    return None if None in info.shape else _product(info.shape)
+    return None if None in info.shape else product(info.shape)
 
 
 class _Counter:
@@ -168,7 +121,7 @@ class _Counter:
         if isinstance(op.opview, Op):
             try:
                 return _of_relax_op(op)
-            except _UnknownSizeError:
+            except UnknownSizeError:
                 return Work(notes=(f"{op.name} of unknown size not counted",))
         if any(is_tensor(r) for r in op.results):
             return Work(notes=(f"{op.name} not counted",))
@@ -193,70 +146,11 @@ class _Counter:
 
 
 def _of_relax_op(op: ir.Operation) -> Work:
-    if _is_view(op):
-        return Work()
+    cls = op_class(op)
+    assert cls is not None
     inputs = [TensorInfo.of(v) for v in op.operands if is_tensor(v)]
     results = [TensorInfo.of(r) for r in op.results if is_tensor(r)]
-    return Work(_flops(op, inputs, results), _bytes(op, inputs, results))
-
-
-def _is_view(op: ir.Operation) -> bool:
-    if op.name == StridedSlice.OPERATION_NAME:
-        return all(s == 1 for s in attrs_of(op)["strides"] or ())
-    return op.name in _VIEWS
-
-
-def _flops(op: ir.Operation, inputs: Sequence[TensorInfo], results: Sequence[TensorInfo]) -> Size:
-    if op.name in _MOVES or not results:
-        return 0
-    view, size = op.opview, _count(results[0])
-    if isinstance(view, MatMul | PackedMatMul):
-        return 2 * size * _known(inputs[0].shape[-1])
-    if isinstance(view, Conv2D):
-        return 2 * size * _product(reordered(inputs[1].shape, view.kernel_layout, "OIHW")[1:])
-    if isinstance(view, PackedConv2D):
-        return 2 * size * _known(inputs[1].shape[1])
-    if isinstance(view, Attention):
-        scores = _product([*results[0].shape[:-1], inputs[1].shape[-2]])
-        return scores * (2 * _known(inputs[0].shape[-1]) + 2 * _known(inputs[2].shape[-1]) + _SOFTMAX)
-    if "pool_size" in view.attrs:
-        return size * math.prod(view.pool_size)
-    if inputs and (isinstance(view, AdaptiveAvgPool2D) or "keepdims" in view.attrs):
-        return _count(inputs[0])
-    return size * _PER_ELEMENT.get(type(view), 1)
-
-
-def _bytes(op: ir.Operation, inputs: Sequence[TensorInfo], results: Sequence[TensorInfo]) -> Size:
-    if isinstance(op.opview, Constant):
-        return 0
-    written = sum(_data(r) for r in results)
-    if isinstance(op.opview, _GATHERS):
-        return 2 * written + _data(inputs[1])
-    return written + sum(_data(i) for i in inputs)
-
-
-def _data(info: TensorInfo) -> Size:
-    """Bytes of a tensor in memory; a truth value takes one, narrower integers are packed."""
-    bits = 8 if info.dtype == ir.IntegerType.get_signless(1, info.dtype.context) else info.dtype.width
-    count = _count(info)
-    return count * (bits // 8) if bits % 8 == 0 else (count * bits + 7) // 8
-
-
-def _count(info: TensorInfo) -> Size:
-    return _product(info.shape)
-
-
-def _product(shape: Sequence[Dim]) -> Size:
-    total: Size = 1
-    for dim in shape:
-        total = total * _known(dim)
-    return total
-
-
-def _known(dim: Dim) -> Size:
-    if dim is None:
-        raise _UnknownSizeError
-    return dim
+    return Work(cls.cost.flops(inputs, results, op.opview), cls.cost.bytes(inputs, results, op.opview))
 
 
 def _sized(size: Size, values: Mapping[str, int | Expr]) -> Size:

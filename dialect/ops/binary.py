@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..inference import boolean, broadcast_shapes, require_integer, require_number, require_same_dtype
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
 __all__ = [
@@ -19,6 +19,7 @@ class _Binary(Op):
     lhs: Operand[Tensor]
     rhs: Operand[Tensor]
     result: Result[Tensor]
+    elementwise = True
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -36,6 +37,8 @@ class _Arithmetic(_Binary):
 
 class _Shift(_Arithmetic):
     """Base: like :class:`_Arithmetic`, integers only."""
+
+    may_fail_on_integers = True
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -58,6 +61,7 @@ class _Comparison(Op):
     lhs: Operand[Tensor]
     rhs: Operand[Tensor]
     result: Result[Tensor]
+    elementwise = True
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -73,17 +77,26 @@ def _broadcast(operands: list[TensorInfo]) -> TensorInfo:
 class Add(_Arithmetic, name="add"):
     """``lhs + rhs``."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Subtract(_Arithmetic, name="subtract"):
     """``lhs - rhs``."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class Multiply(_Arithmetic, name="multiply"):
     """``lhs * rhs``."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Divide(_Arithmetic, name="divide"):
     """``lhs / rhs``; integers truncate towards zero, as in C, and a divisor of 0 gives 0."""
+
+    may_fail_on_integers = True
+    narrow = Narrow.FOLLOWS
 
 
 class FloorDivide(_Arithmetic, name="floor_divide"):
@@ -92,6 +105,8 @@ class FloorDivide(_Arithmetic, name="floor_divide"):
     Of floats, as in torch and Python, the quotient that goes with :class:`Mod`, rounded: that of an infinity is NaN, and
     ``6.0 / 0.1``, which divides to 60.0, gives 59.0, because 0.1 is a little more than a tenth.
     """
+
+    may_fail_on_integers = True
 
 
 class Fmod(_Arithmetic, name="fmod"):
@@ -104,17 +119,25 @@ class Mod(_Arithmetic, name="mod"):
     Of floats, a remainder of zero has the sign of ``lhs``, as in torch (that of ``rhs`` in Python and NumPy).
     """
 
+    may_fail_on_integers = True
+
 
 class Power(_Arithmetic, name="power"):
     """``lhs ** rhs``. Integers: a negative exponent truncates towards zero, so only 1 and -1 give other than 0."""
+
+    may_fail_on_integers = True
 
 
 class Maximum(_Binary, name="maximum"):
     """The larger element; NaN if either is NaN, either of two zeros."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Minimum(_Binary, name="minimum"):
     """The smaller element; NaN if either is NaN, either of two zeros."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class BitwiseAnd(_Bitwise, name="bitwise_and"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes
+from .. import attributes, costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..op import Attrs, DefiningOp, Operand, Result, SymbolicOp, Tensor
@@ -22,6 +22,8 @@ class MatchCast(DefiningOp, name="match_cast"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
+    cost = costs.FREE
+    may_fail = True
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
@@ -46,3 +48,6 @@ class PrimValue(SymbolicOp, name="prim_value"):
 
 class StopLiftParams(_Unary, name="stop_lift_params"):
     """The operand, unchanged: a barrier, what is computed from it stays in inference."""
+
+    elementwise = False
+    cost = costs.FREE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes
+from .. import attributes, costs
 from ..errors import RelaxError
 from ..inference import require_held, require_known, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
@@ -18,6 +18,7 @@ class Constant(Op, name="constant"):
 
     result: Result[Tensor]
     attrs = {"value": attributes.elements()}
+    cost = costs.FREE
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -29,6 +30,7 @@ class Full(SymbolicOp, name="full"):
 
     result: Result[Tensor]
     attrs = {"value": attributes.scalar()}
+    cost = costs.MOVES
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
@@ -44,6 +46,7 @@ class Arange(SymbolicOp, name="arange"):
 
     result: Result[Tensor]
     attrs = {"start": attributes.dims(), "end": attributes.dims(), "step": attributes.dims()}
+    cost = costs.MOVES
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo] | None:
@@ -71,6 +74,7 @@ class ShapeValue(SymbolicOp, name="shape_value"):
 
     result: Result[Tensor]
     attrs = {"value": attributes.dims()}
+    cost = costs.MOVES
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
@@ -91,6 +95,7 @@ class _Triangle(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"k": attributes.integer(default=0)}
+    cost = costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

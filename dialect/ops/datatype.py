@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes
+from .. import attributes, costs
 from ..errors import RelaxError
 from ..inference import is_float, is_integer
 from ..op import Attrs, Op, Operand, Result, Tensor
@@ -26,6 +26,8 @@ class AsType(Op, name="astype"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"dtype": attributes.dtype()}
+    elementwise = True
+    cost = costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

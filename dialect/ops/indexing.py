@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .. import attributes
+from .. import attributes, costs, image_rules
 from ..errors import RelaxError
 from ..inference import normalize_axis, require_integer, require_rank
-from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
 from ..size_relations import require_at_most, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, dim_text, is_open
@@ -23,6 +23,9 @@ class Take(Op, name="take"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
+    cost = costs.GATHERS
+    may_fail = True
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -43,6 +46,7 @@ class PackedTake(Op, name="packed_take"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"n": attributes.integer()}
+    cost = costs.GATHERS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -68,6 +72,9 @@ class GatherElements(Op, name="gather_elements"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
+    cost = costs.GATHERS
+    may_fail = True
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -93,6 +100,9 @@ class GatherND(Op, name="gather_nd"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"batch_dims": attributes.integer(default=0)}
+    cost = costs.GATHERS
+    may_fail = True
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -123,6 +133,8 @@ class IndexCopy(Op, name="index_copy"):
     values: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
+    cost = costs.MOVES
+    may_fail = True
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -158,6 +170,9 @@ class StridedSlice(SymbolicOp, name="strided_slice"):
         "end": attributes.dims(),
         "strides": attributes.integers(default=None),
     }
+    cost = costs.SLICES
+    image = image_rules.SLICE
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes
+from .. import attributes, costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import (
@@ -14,7 +14,7 @@ from ..inference import (
     require_rank,
     require_same_dtype,
 )
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..size_relations import require_same, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
@@ -34,6 +34,8 @@ class MatMul(Op, name="matmul"):
     rhs: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"out_dtype": attributes.dtype(default=None)}
+    cost = costs.PRODUCT
+    narrow = Narrow.ALWAYS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -62,6 +64,7 @@ class PackWeight(Op, name="pack_weight"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"tile": attributes.integer(), "group": attributes.integer(default=1)}
+    cost = costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -88,6 +91,7 @@ class PackedMatMul(Op, name="packed_matmul"):
     weight: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"n": attributes.integer(), "out_dtype": attributes.dtype(default=None)}
+    cost = costs.PRODUCT
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

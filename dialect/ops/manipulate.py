@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .. import attributes
+from .. import attributes, costs, image_rules
 from ..errors import RelaxError
 from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype
-from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
 from ..size_relations import known_first, require_at_most, require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr
@@ -25,6 +25,8 @@ class PermuteDims(Op, name="permute_dims"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axes": attributes.integers(default=None)}
+    cost = costs.MOVES
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -46,6 +48,9 @@ class Reshape(SymbolicOp, name="reshape"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
+    cost = costs.FREE
+    image = image_rules.RESHAPE
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
@@ -78,6 +83,8 @@ class BroadcastTo(SymbolicOp, name="broadcast_to"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
+    cost = costs.MOVES
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
@@ -94,6 +101,9 @@ class ExpandDims(Op, name="expand_dims"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integers()}
+    cost = costs.FREE
+    image = image_rules.LINES
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -110,6 +120,9 @@ class Squeeze(Op, name="squeeze"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integers(default=None)}
+    cost = costs.FREE
+    image = image_rules.LINES
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -129,6 +142,9 @@ class Concat(Op, name="concat"):
     rhs: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
+    cost = costs.MOVES
+    image = image_rules.AXIS
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -150,6 +166,9 @@ class Split(Op, name="split"):
     x: Operand[Tensor]
     parts: Sequence[Result[Tensor]]
     attrs = {"sections": attributes.integer(), "axis": attributes.integer(default=0)}
+    cost = costs.FREE
+    image = image_rules.AXIS
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
@@ -172,6 +191,9 @@ class Flip(Op, name="flip"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer()}
+    cost = costs.MOVES
+    image = image_rules.AXIS
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -185,6 +207,9 @@ class Repeat(Op, name="repeat"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"repeats": attributes.integer(), "axis": attributes.integer()}
+    cost = costs.MOVES
+    image = image_rules.AXIS
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -201,6 +226,8 @@ class Tile(Op, name="tile"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"repeats": attributes.integers()}
+    cost = costs.MOVES
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes
+from .. import attributes, costs, image_rules
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import (
@@ -16,7 +16,7 @@ from ..inference import (
     require_same_dtype,
 )  # fmt: skip
 from ..layouts import DATA_LAYOUTS, KERNEL_LAYOUTS, reordered
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..size_relations import require_at_most, require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr, dim_text
@@ -49,21 +49,31 @@ __all__ = [
 class Relu(_FloatUnary, name="relu"):
     """``max(x, 0)``; a NaN stays NaN, and -0.0 what it is, as in torch."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Gelu(_FloatUnary, name="gelu"):
     """``x / 2 * (1 + erf(x / sqrt(2)))``; NaN of minus infinity, as in torch."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class GeluTanh(_FloatUnary, name="gelu_tanh"):
     """``x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))``; NaN of minus infinity, as in torch."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Silu(_FloatUnary, name="silu"):
     """``x * sigmoid(x)``; NaN of minus infinity, as in torch."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class HardSwish(_FloatUnary, name="hardswish"):
     """``x * (clip(x + 3, 0, 6) / 6)``; NaN of minus infinity, as in torch."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class Softplus(_FloatUnary, name="softplus"):
@@ -79,6 +89,7 @@ class LeakyRelu(_FloatUnary, name="leaky_relu"):
     """``x`` where positive, else ``alpha * x``; ``alpha`` is rounded to the dtype that it computes in."""
 
     attrs = {"alpha": attributes.real(default=0.01)}
+    narrow = Narrow.FOLLOWS
 
 
 class _AlongAxis(Op):
@@ -87,6 +98,8 @@ class _AlongAxis(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1)}
+    cost = costs.per_element(5)
+    image = image_rules.AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -124,6 +137,7 @@ class LayerNorm(Op, name="layer_norm"):
     beta: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axes": attributes.integers(default=(-1,)), "epsilon": attributes.real(default=1e-5)}
+    cost = costs.per_element(7)
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -142,6 +156,7 @@ class RMSNorm(Op, name="rms_norm"):
     weight: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axes": attributes.integers(default=(-1,)), "epsilon": attributes.real(default=1e-5)}
+    cost = costs.per_element(4)
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -160,6 +175,8 @@ class BatchNorm(Op, name="batch_norm"):
     variance: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=1), "epsilon": attributes.real(default=1e-5)}
+    cost = costs.per_element(4)
+    image = image_rules.AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -185,6 +202,8 @@ class Attention(Op, name="attention"):
     mask: Operand[Tensor] | None
     result: Result[Tensor]
     attrs = {"scale": attributes.real(default=None), "causal": attributes.boolean(default=False)}
+    cost = costs.ATTENTION
+    narrow = Narrow.ALWAYS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -259,6 +278,9 @@ class Conv2D(Op, name="conv2d"):
         "kernel_layout": attributes.enum(KERNEL_LAYOUTS, default="OIHW"),
         "out_dtype": attributes.dtype(default=None),
     }
+    cost = costs.CONVOLUTION
+    image = image_rules.CONVOLUTION
+    narrow = Narrow.ALWAYS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -302,6 +324,7 @@ class PackedConv2D(Op, name="packed_conv2d"):
         "groups": attributes.integer(default=1),
         "out_dtype": attributes.dtype(default=None),
     }
+    cost = costs.PACKED_CONVOLUTION
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -335,6 +358,8 @@ class _Pool2D(Op):
         "ceil_mode": attributes.boolean(default=False),
         "layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
     }
+    cost = costs.POOLS
+    image = image_rules.WINDOW
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -351,6 +376,8 @@ class _Pool2D(Op):
 
 class MaxPool2D(_Pool2D, name="max_pool2d"):
     """The largest element of each window, NaN if one is NaN; padding never wins, a window of padding only is -inf."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class AvgPool2D(_Pool2D, name="avg_pool2d"):
@@ -372,6 +399,8 @@ class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
         "output_size": attributes.integers(length=2),
         "layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
     }
+    cost = costs.REDUCES
+    image = image_rules.WINDOW
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -396,6 +425,9 @@ class Pad(Op, name="pad"):
         "after": attributes.integers(),
         "value": attributes.scalar(default=0),
     }
+    cost = costs.MOVES
+    image = image_rules.PAD
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

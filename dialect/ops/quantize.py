@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import attributes
+from .. import attributes, costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import normalize_axis, require_float, require_integer, require_number, require_rank
@@ -115,6 +115,7 @@ class PackNibbles(Op, name="pack_nibbles"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype()}
+    cost = costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -131,6 +132,7 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype(), "size": attributes.integer()}
+    cost = costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

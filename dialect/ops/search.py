@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .. import attributes
+from .. import attributes, costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import boolean, broadcast_shapes, normalize_axis, require_same_dtype
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
 __all__ = ["ArgMax", "ArgMin", "Where"]
@@ -19,6 +19,8 @@ class Where(Op, name="where"):
     x: Operand[Tensor]
     y: Operand[Tensor]
     result: Result[Tensor]
+    elementwise = True
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -35,6 +37,7 @@ class _ArgReduce(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(), "keepdims": attributes.boolean(default=False)}
+    cost = costs.REDUCES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

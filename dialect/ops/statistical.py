@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import attributes
+from .. import attributes, costs, image_rules
 from ..inference import normalize_axes, normalize_axis, require_float, require_number
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
 
@@ -25,6 +25,8 @@ class _Reduction(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integers(default=None), "keepdims": attributes.boolean(default=False)}
+    cost = costs.REDUCES
+    image = image_rules.REDUCTION
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -61,9 +63,13 @@ class Prod(_NumberReduction, name="prod"):
 class Max(_Reduction, name="max"):
     """Largest element; NaN if one is NaN. Of no elements it is -inf, or the least value of an integer dtype."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Min(_Reduction, name="min"):
     """Smallest element; NaN if one is NaN. Of no elements it is inf, or the greatest value of an integer dtype."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class Mean(_FloatReduction, name="mean"):
@@ -80,6 +86,7 @@ class CumSum(Op, name="cumsum"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(), "exclusive": attributes.boolean(default=False)}
+    image = image_rules.AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

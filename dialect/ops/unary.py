@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import attributes
 from ..inference import boolean, require_float, require_held, require_integer, require_number
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
 __all__ = [
@@ -19,6 +19,7 @@ class _Unary(Op):
 
     x: Operand[Tensor]
     result: Result[Tensor]
+    elementwise = True
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -48,6 +49,7 @@ class _Predicate(Op):
 
     x: Operand[Tensor]
     result: Result[Tensor]
+    elementwise = True
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -58,9 +60,13 @@ class _Predicate(Op):
 class Abs(_NumberUnary, name="abs"):
     """Absolute value."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Negative(_NumberUnary, name="negative"):
     """``-x``."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class Sign(_NumberUnary, name="sign"):
@@ -75,6 +81,7 @@ class Clip(_NumberUnary, name="clip"):
     """``minimum(maximum(x, min), max)``; an absent limit does not limit, what equals one stays as it is, as does a NaN."""
 
     attrs = {"min": attributes.scalar(default=None), "max": attributes.scalar(default=None)}
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -100,6 +107,7 @@ class LogicalNot(Op, name="logical_not"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
+    elementwise = True
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -209,6 +217,8 @@ class Rsqrt(_FloatUnary, name="rsqrt"):
 class Sigmoid(_FloatUnary, name="sigmoid"):
     """``1 / (1 + exp(-x))``."""
 
+    narrow = Narrow.FOLLOWS
+
 
 class Sqrt(_FloatUnary, name="sqrt"):
     """Square root."""
@@ -216,6 +226,8 @@ class Sqrt(_FloatUnary, name="sqrt"):
 
 class Tanh(_FloatUnary, name="tanh"):
     """Hyperbolic tangent."""
+
+    narrow = Narrow.FOLLOWS
 
 
 class IsFinite(_Predicate, name="isfinite"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from .. import attributes
+from .. import attributes, costs
 from ..bindings import ir
 from ..errors import RelaxError
-from ..op import Attrs, Op, Operand, Result, Tensor
+from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo, same_info
 
 __all__ = ["HintOnDevice", "ToVDevice"]
@@ -28,6 +28,7 @@ class HintOnDevice(Op, name="hint_on_device"):
     result: Result[Tensor]
     attrs = {"vdevice": attributes.string()}
     same_vdevice = False
+    cost = costs.FREE
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -47,6 +48,8 @@ class ToVDevice(Op, name="to_vdevice"):
     result: Result[Tensor]
     attrs = {"vdevice": attributes.string()}
     same_vdevice = False
+    cost = costs.MOVES
+    narrow = Narrow.FOLLOWS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

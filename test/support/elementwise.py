@@ -17,8 +17,6 @@ import numpy as np
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.op import EffectOp
-from relaxir.dialect.op_kinds import ELEMENTWISE
-from relaxir.dialect.ops import StopLiftParams
 from relaxir.dialect.reference.numeric import is_float
 from relaxir.dialect.reference.registry import reference_of
 from relaxir.dialect.relax import Relax
@@ -226,8 +224,8 @@ _APART = ("astype", "where")
 
 def elementwise_ops() -> dict[str, type[EffectOp]]:
     """The classes of all elementwise ops of the registry by name."""
-    found = {o.OPERATION_NAME.removeprefix("relax."): o for o in Relax.operations if issubclass(o, ELEMENTWISE)}
-    return {name: found[name] for name in sorted(found) if found[name] is not StopLiftParams}
+    found = {o.OPERATION_NAME.removeprefix("relax."): o for o in Relax.operations if o.elementwise}
+    return {name: found[name] for name in sorted(found)}
 
 
 def names_for(dtype: str) -> list[str]:

@@ -34,12 +34,13 @@ from ...analysis.weight_flow import FlowRules
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import functions
+from ...image_rules import Change
 from ...layouts import DATA_LAYOUTS
 from ...ops import Conv2D
 from ...passes.base import Pass
 from ...traversal import nested_operations
 from .gains import gaining_convolutions
-from .rules import Change, follows, moved_attributes
+from .rules import follows, moved_attributes
 from .values import Reordering
 
 __all__ = ["ConvertLayout"]

@@ -13,13 +13,14 @@ from math import prod
 
 from ...analysis.weight_flow import WeightFlow
 from ...bindings import func, ir
+from ...image_rules import Change
 from ...inference import normalize_axis
 from ...layouts import reordered
 from ...ops import Conv2D, PermuteDims
 from ...struct_info import TensorInfo, is_tensor
 from ...symbolic import Dim
 from ...traversal import nested_operations
-from .rules import Change, follows, gives_image, moved_attributes
+from .rules import follows, gives_image, moved_attributes
 
 __all__ = ["gaining_convolutions"]
 

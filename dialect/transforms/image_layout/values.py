@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...bindings import ir
+from ...image_rules import Change
 from ...layouts import permutation
-from ...op import op_class
-from ...op_kinds import is_elementwise
+from ...op import is_elementwise, op_class
 from ...ops import Conv2D, ExpandDims, PermuteDims, Reshape
 from ...struct_info import TensorInfo, is_tensor
-from .rules import Change, gives_image
+from .rules import gives_image
 
 __all__ = ["Reordering"]
 

@@ -11,11 +11,11 @@ from ...analysis.weight_flow import WeightFlow
 from ...bindings import func, ir
 from ...dtypes import numpy_dtype
 from ...elements import to_numpy
+from ...op import Narrow, op_class
 from ...ops import AsType, Attention, Constant, Full
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo, is_tensor
 from ...traversal import nested_operations
-from .kinds import always_narrow, follows, has_out_dtype
 
 __all__ = ["PrecisionRewrite"]
 
@@ -46,8 +46,8 @@ class PrecisionRewrite:
     def patterns(self, ops: Mapping[str, ir.Operation]) -> Patterns:
         """What is tried on ops of these names, one of each of which is given."""
         return [
-            *((name, self._compute_narrow) for name, op in ops.items() if always_narrow(op)),
-            *((name, self._follow) for name, op in ops.items() if follows(op)),
+            *((name, self._compute_narrow) for name, op in ops.items() if _kind(op) is Narrow.ALWAYS),
+            *((name, self._follow) for name, op in ops.items() if _kind(op) is Narrow.FOLLOWS),
             *((name, self._read_f32) for name in ops),
         ]
 
@@ -107,7 +107,7 @@ class PrecisionRewrite:
     def _make_always(self, op: ir.Operation) -> None:
         # Scores are f32, so a mask can be; rounded, the lowest f32 that masks are made of would be -inf.
         read = list(op.operands)[: 3 if isinstance(op.opview, Attention) else 2]
-        self._make_narrow(op, read, keeps_sums=self._keeps_sums and has_out_dtype(op))
+        self._make_narrow(op, read, keeps_sums=self._keeps_sums and _has_out_dtype(op))
 
     def _make_narrow(self, op: ir.Operation, read: Iterable[ir.Value], keeps_sums: bool = False) -> None:
         narrow = [self._in_narrow(v) for v in read]
@@ -120,7 +120,7 @@ class PrecisionRewrite:
             elif info.dtype == self._wide:
                 result.set_type(info.with_(dtype=self._dtype).type)
                 self._narrow.add(result)
-            if has_out_dtype(op):
+            if _has_out_dtype(op):
                 op.attributes["out_dtype"] = ir.TypeAttr.get(TensorInfo.of(result).dtype)
 
     def _set_operands(self, op: ir.Operation, values: list[ir.Value]) -> bool:
@@ -151,6 +151,17 @@ class PrecisionRewrite:
             with where, value.location if block else owner.location:
                 self._casts[key] = AsType.create(value, dtype=dtype).results[0]
         return self._casts[key]
+
+
+def _kind(op: ir.Operation) -> Narrow:
+    cls = op_class(op)
+    return Narrow.NEVER if cls is None else cls.narrow
+
+
+def _has_out_dtype(op: ir.Operation) -> bool:
+    """Whether an op can return its f32 sums though it reads a narrower dtype."""
+    cls = op_class(op)
+    return cls is not None and "out_dtype" in cls.attrs
 
 
 def _is_float(value: ir.Value) -> bool:

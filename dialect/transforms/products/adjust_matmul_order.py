@@ -25,8 +25,9 @@ from typing import ClassVar
 
 from ...analysis.entries import rewritten_functions
 from ...analysis.size_bounds import is_at_most, symbol_ranges
-from ...analysis.work import Size, product_flops
+from ...analysis.work import product_flops
 from ...bindings import func, ir
+from ...costs import Size
 from ...errors import RelaxError
 from ...op import attrs_of
 from ...ops import MatMul

@@ -25,12 +25,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...analysis.entries import rewritten_functions
-from ...analysis.work import Size
 from ...bindings import ir
+from ...costs import Size
 from ...errors import RelaxError
 from ...inference import normalize_axis
-from ...op import attrs_of, op_class
-from ...op_kinds import is_elementwise
+from ...op import attrs_of, is_elementwise, op_class
 from ...ops import Concat, MatMul, StridedSlice
 from ...passes.base import Pass
 from ...struct_info import TensorInfo

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...analysis.work import Size, product_flops
+from ...analysis.work import product_flops
 from ...bindings import ir
+from ...costs import Size
 from ...inference import is_float, normalize_axis
 from ...op import attrs_of
 from ...ops import MatMul, PermuteDims

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaxir.extend import Attrs, Op, Operand, RelaxError, Result, Tensor, TensorInfo, attributes, inference
+from relaxir.extend import Attrs, Op, Operand, RelaxError, Result, Tensor, TensorInfo, attributes, costs, inference
 
 __all__ = ["AcmeSoftSign"]
 
@@ -13,6 +13,8 @@ class AcmeSoftSign(Op, name="acme_soft_sign"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"sharpness": attributes.real(default=1.0)}
+    elementwise = True
+    cost = costs.per_element(3)
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
