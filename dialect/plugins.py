@@ -8,6 +8,9 @@
     [project.entry-points."relaxir.ops"]
     acme = "acme_ops"     # a package with the modules ops, reference and lowering, which define and register
 
+    [project.entry-points."relaxir.kernels"]
+    acme-negate = "acme_kernels:lower_negation"         # a function that lowers kernels for a CPU
+
 Ops are imported before the dialect is loaded, what they mean and how they are lowered not before someone asks for that.
 """
 
@@ -19,14 +22,16 @@ import importlib.util
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
 
 from .errors import RelaxError
 
-__all__ = ["GROUPS", "OPS", "PASSES", "load_parts", "plugins", "sources"]
+__all__ = ["GROUPS", "KERNELS", "OPS", "PASSES", "load", "load_parts", "plugins", "sources"]
 
+KERNELS = "relaxir.kernels"
 OPS = "relaxir.ops"
 PASSES = "relaxir.passes"
-GROUPS = (PASSES, OPS)
+GROUPS = (KERNELS, OPS, PASSES)
 
 
 @functools.cache
@@ -47,6 +52,23 @@ def load_parts(part: str) -> None:
             importlib.import_module(f"{entry.value}.{part}")
         except ImportError as error:
             raise RelaxError(f"expected plug-in ops '{entry.name}' at {entry.value}.{part}, got {error}") from error
+
+
+@functools.cache
+def load(group: str) -> tuple[Any, ...]:
+    """What the entry points of a group name, in the order of their names; imported once.
+
+    Raises:
+        RelaxError: one does not load.
+    """
+    return tuple(_loaded(entry) for entry in plugins(group))
+
+
+def _loaded(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except (ImportError, AttributeError) as error:
+        raise RelaxError(f"expected plug-in '{entry.name}' of {entry.group} at {entry.value}, got {error}") from error
 
 
 def sources() -> Iterator[Path]:

@@ -3,13 +3,16 @@
 A package names what it adds by entry points (:mod:`.dialect.plugins`); ``CONTRIBUTING.md`` shows one of each kind. Names are
 imported when first used, so that a package which adds ops does not import the code generator with them.
 
-**Passes**: :class:`Pass`, on IR through ``ir`` and ``func`` (MLIR's bindings), with ``rewrite`` for patterns, ``ops`` (the op
-classes) and ``report``.
+**Passes**: :class:`Pass`, on IR through MLIR's bindings (``ir``, ``func``, ``arith``, ``scf``; ``dialect_module("memref")`` for
+others), with ``rewrite`` for patterns, ``ops`` (the op classes) and ``report``.
 
 **Ops**: :class:`Op` and its siblings; :class:`Operand`, :class:`Result` and :data:`Tensor` declare what it takes and makes, the
 module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``; ``costs``,
 ``image_rules`` and :class:`Narrow` say what the op is. ``reference`` registers what it means, ``lowering`` how it is lowered,
 with :class:`Source` (the op), :class:`LinalgBuilder` and :class:`Scalar`.
+
+**Kernels**: a function of a kernel (a ``func.func`` with ``linalg.generic`` on buffers) and a :class:`Target`, which puts its
+own code in their place and returns True, or returns False.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .dialect import attributes, costs, image_rules, inference, ops
-    from .dialect.bindings import func, ir, rewrite
+    from .dialect.bindings import arith, dialect_module, func, ir, rewrite, scf
     from .dialect.errors import RelaxError
     from .dialect.op import Attrs, DefiningOp, EffectOp, Narrow, Op, Operand, Result, SymbolicOp, Tensor
     from .dialect.passes.base import Pass
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from .lowering.linalg.builder import Builder as LinalgBuilder
     from .lowering.linalg.registry import Source, lowering
     from .lowering.linalg.scalar import Scalar, math, select
+    from .lowering.target import Target
 
 __all__ = [
     "Array",
@@ -49,10 +53,13 @@ __all__ = [
     "Scalar",
     "Source",
     "SymbolicOp",
+    "Target",
     "Tensor",
     "TensorInfo",
+    "arith",
     "attributes",
     "costs",
+    "dialect_module",
     "func",
     "image_rules",
     "inference",
@@ -63,12 +70,13 @@ __all__ = [
     "reference",
     "report",
     "rewrite",
+    "scf",
     "select",
 ]
 
 #: The module that holds each name, or that is one, below ``relaxir``.
 _HOMES = {
-    "dialect.bindings": ("func", "ir", "rewrite"),
+    "dialect.bindings": ("arith", "dialect_module", "func", "ir", "rewrite", "scf"),
     "dialect.errors": ("RelaxError",),
     "dialect.op": ("Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor"),
     "dialect.passes.base": ("Pass",),
@@ -79,6 +87,7 @@ _HOMES = {
     "lowering.linalg.builder": ("LinalgBuilder",),
     "lowering.linalg.registry": ("Source", "lowering"),
     "lowering.linalg.scalar": ("Scalar", "math", "select"),
+    "lowering.target": ("Target",),
 }
 _MODULES = {
     "attributes": "dialect.attributes",

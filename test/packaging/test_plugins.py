@@ -92,6 +92,24 @@ except rx.RelaxError as error:
     assert "-:2:8: 'relax.acme_soft_sign' op expected a sharpness above 0, got 0.0" in output(installed, code)
 
 
+def test_a_kernel_template_is_asked_first(installed: Path) -> None:
+    code = """
+import acme_kernels
+import numpy as np
+import relaxir as rx
+b = rx.Builder()
+with b.function("main"):
+    x = b.input("x", ("n",))
+    b.output(b.negative(x), b.exp(x))
+x = np.linspace(-4, 4, 21, dtype=np.float32)
+first, second = rx.compile(b.build())(x)
+np.testing.assert_array_equal(first, -x)
+np.testing.assert_allclose(second, np.exp(x), rtol=1e-6)
+print(len(acme_kernels.TAKEN))
+"""
+    assert output(installed, code).strip() == "1"
+
+
 def test_code_that_was_kept_is_not_that_of_another_version(installed: Path, tmp_path: Path) -> None:
     """What a package says a lowering is decides what comes out of the cache."""
     code = f"""{MODULE}
@@ -111,6 +129,14 @@ def test_a_package_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "plugins", lambda group: (entry,))
     with pytest.raises(RelaxError, match=r"expected plug-in ops 'acme' at acme_nowhere\.ops, got No module named"):
         plugins.load_parts.__wrapped__("ops")
+
+
+def test_an_object_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("acme", "acme_nowhere:lower", plugins.KERNELS)
+    monkeypatch.setattr(plugins, "plugins", lambda group: (entry,))
+    message = r"expected plug-in 'acme' of relaxir\.kernels at acme_nowhere:lower, got No module named"
+    with pytest.raises(RelaxError, match=message):
+        plugins.load.__wrapped__(plugins.KERNELS)
 
 
 def test_an_op_of_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

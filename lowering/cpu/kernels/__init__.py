@@ -7,6 +7,7 @@ hands it to a template:
   (``tiles``, ``microkernel``: ``operand_loads`` in, ``epilogue`` out), a long sum in ``blocks``.
 - :mod:`.nest`: the operations of a kernel over rows go to ``row_kernels``; anything else, by the cheapest plan
   (``vector_plan``), to ``generic_loops`` or ``transposed_loops``. What no template takes becomes MLIR's ``plain_loops``.
+- Templates of other packages (``relaxir.kernels``, CONTRIBUTING.md) are asked before these.
 - :mod:`.emit`: templates build code with ``emitter``, read and write memory through ``memory``, and evaluate the operation's
   scalar body over vectors with ``scalar_body``, where indices stay symbolic (``lane_math``, ``guards``).
 - :mod:`.expand`: what has no instruction, as functions, narrow floats and fused multiply-adds, in operations that have one.

@@ -19,13 +19,14 @@ after, for vectors of 512 bits::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import from_mlir_error
 from ....dialect.functions import body_of, functions
+from ....dialect.plugins import KERNELS, load
 from ...lowering_pass import LoweringPass
 from ...marks import CONTRACTION, KERNEL, ROWS
 from ...set_target import target_of
@@ -42,7 +43,12 @@ from .nest.streaming import StreamedLoops
 from .nest.transposed_loops import TiledLoops
 from .nest.vector_plan import make_plan
 
-__all__ = ["LowerKernels", "lower_kernels"]
+__all__ = ["LowerKernels", "Template", "lower_kernels"]
+
+#: A template of another package (``relaxir.kernels``): it is asked before ours, with a function and what it is lowered for.
+#: It puts its own code in the place of all linalg operations of the function and returns True, or changes nothing and
+#: returns False, as for a function without any.
+Template = Callable[[func.FuncOp, Target], bool]
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,10 @@ def lower_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], target: T
     for function in chosen:
         _copies_to_generic(function.operation)
     _generalize(module, chosen)
+    others: tuple[Template, ...] = load(KERNELS)
     for function in chosen:
-        _lower_function(function, target)
+        if not any(lower(function, target) for lower in others):
+            _lower_function(function, target)
 
 
 def _lower_function(function: func.FuncOp, target: Target) -> None:
