@@ -16,6 +16,7 @@ import numpy as np
 from . import symbolic
 from .bindings import ir
 from .errors import RelaxError
+from .packed_layout import EXAMPLE, PackedLayout
 from .symbolic import Dim, Expr
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "enum",
     "integer",
     "integers",
+    "packed_layout",
     "real",
     "scalar",
     "string",
@@ -120,6 +122,12 @@ def integers(default: Any = REQUIRED, length: int | None = None) -> Attr:
     )
 
 
+def packed_layout(default: Any = REQUIRED) -> Attr:
+    """How a packed weight is in memory, as text: ``"tile 16, rows 2"``, see :mod:`.packed_layout`."""
+    expected = f"a packed layout such as {EXAMPLE}"
+    return Attr(expected, lambda a: PackedLayout.parse(ir.StringAttr(a).value), _packed_layout_attr, default)
+
+
 def dims(default: Any = REQUIRED) -> Attr:
     """Dimensions, each an integer or a symbolic expression: ``[0, "n * 2"]``."""
     return Attr("an array of integers and symbolic expressions", _dims, _dims_attr, default, symbolic=True)
@@ -175,6 +183,11 @@ def _string(value: Any) -> ir.Attribute:
     if not isinstance(value, str):
         raise TypeError
     return ir.StringAttr.get(value)
+
+
+def _packed_layout_attr(value: Any) -> ir.Attribute:
+    layout = value if isinstance(value, PackedLayout) else PackedLayout.parse(value)
+    return ir.StringAttr.get(str(layout))
 
 
 def _scalar(attribute: ir.Attribute) -> int | float | bool:

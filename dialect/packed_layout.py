@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import floordiv
 from typing import Any
 
 from .errors import RelaxError
 from .symbolic import Dim
 
-__all__ = ["NIBBLES", "PackedLayout", "Word"]
+__all__ = ["EXAMPLE", "NIBBLES", "PackedLayout", "Word"]
 
-_TEXT = re.compile(r"tile (\d+)(?:, rows (\d+))?(?:, u(\d+)x(\d+))?(?:, offset (\d+))?")
-_EXAMPLE = "'tile 16, rows 4, u4x8, offset 8'"
+_TEXT = re.compile(r"tile (\d+)(?:, rows (\d+))?(?:, u(\d+)x(\d+))?(?:, offset (-?\d+))?")
+#: What a text looks like, for messages.
+EXAMPLE = "'tile 16, rows 4, u4x8, offset 8'"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class PackedLayout:
         tile: columns of a panel.
         rows: rows of a column that are neighbours, for instructions that sum their products.
         word: what integers are put together in; they are neighbours in there.
-        offset: by how much integers are more than those of the matrix; so are their zero points.
+        offset: by how much integers are more than those of the matrix, or less; so are their zero points.
     """
 
     tile: int
@@ -98,7 +99,7 @@ class PackedLayout:
         tile, rows, bits, count, offset = (int(part or 0) for part in match.groups()) if match else (0, 0, 0, 0, 0)
         layout = PackedLayout(tile, rows or 1, Word(bits, count) if count else None, offset) if match else None
         if layout is None or str(layout) != text:
-            raise RelaxError(f"expected a packed layout such as {_EXAMPLE}, got '{text}'")
+            raise RelaxError(f"expected a packed layout such as {EXAMPLE}, got '{text}'")
         return layout
 
     def __str__(self) -> str:
@@ -137,10 +138,7 @@ class PackedLayout:
         row = k if self.step == 1 else divided(k, self.step)
         return [divided(n, self.tile), row, n % self.tile, *([k % self.rows] if self.has_neighbours else [])]
 
-    def plain(self) -> PackedLayout:
-        """The layout of the same panels with an element per row and column, as those of what integers stand for."""
-        return PackedLayout(self.tile)
-
-    def with_(self, **changes: Any) -> PackedLayout:
-        """The same with other numbers."""
-        return replace(self, **changes)
+    @staticmethod
+    def offset_of(bits: int) -> int:
+        """By how much unsigned integers of so many bits are more than the signed ones that they stand for."""
+        return 1 << (bits - 1)

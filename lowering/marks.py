@@ -14,6 +14,7 @@ __all__ = [
     "ENTRY",
     "INTEGER_SUMS",
     "KERNEL",
+    "LAYOUT",
     "LOOPS_ALLOCATE",
     "NOT_POSITIVE",
     "NUMBER_FIRST",
@@ -82,6 +83,10 @@ SHARED = "relax.shared"
 #: Written by linalg/contraction, linalg/quantize; read by fusion/flatten_epilogues, fusion/report_kernels,
 #: fusion/outline_kernels, fusion/weight_prologue, cpu/kernels/lower_kernels, cpu/kernels/nest/nest.
 CONTRACTION = "relax.contraction"
+
+#: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
+#: Written by linalg/contraction; read by cpu/kernels/contraction/dot_sums.
+LAYOUT = "relax.layout"
 
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed, see :mod:`.integer_product`.
 #: Written by linalg/quantize, fusion/weight_prologue; read by integer_product.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from .. import attributes, costs, image_rules
 from ..errors import RelaxError
-from ..inference import normalize_axis, require_integer, require_rank
+from ..inference import normalize_axis, require_integer
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
+from ..packed_weights import require_elements, require_panels
 from ..size_relations import require_at_most, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, dim_text, is_open
@@ -45,21 +46,15 @@ class PackedTake(Op, name="packed_take"):
     weight: Operand[Tensor]
     indices: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"n": attributes.integer()}
+    attrs = {"layout": attributes.packed_layout(), "n": attributes.integer()}
     cost = costs.GATHERS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         weight, indices = operands
         require_integer(indices, "index tensor")
-        require_rank(weight, 3, "weight")
-        panels, k, tile = weight.shape
-        if not isinstance(panels, int) or not isinstance(tile, int):
-            raise RelaxError("expected a packed weight of static panels")
-        if not (panels - 1) * tile < attrs["n"] <= panels * tile:
-            limits = f"({(panels - 1) * tile}, {panels * tile}]"
-            raise RelaxError(f"expected n in {limits} for {panels} panels of {tile}, got {attrs['n']}")
-        return weight.with_(shape=[*indices.shape, k])
+        require_panels(weight, require_elements(attrs["layout"], one_row=True), attrs["n"])
+        return weight.with_(shape=[*indices.shape, weight.shape[1]])
 
 
 class GatherElements(Op, name="gather_elements"):

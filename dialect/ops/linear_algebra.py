@@ -15,6 +15,7 @@ from ..inference import (
     require_same_dtype,
 )
 from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
+from ..packed_weights import require_elements, require_panels
 from ..size_relations import require_same, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
@@ -54,35 +55,26 @@ class MatMul(Op, name="matmul"):
 
 
 class PackWeight(Op, name="pack_weight"):
-    """A matrix ``[k, n]`` as panels of ``tile`` columns: ``[ceil(n / tile), k, tile]``, zero padded at the right edge.
+    """A matrix ``[k, n]`` in a :class:`~relaxir.dialect.packed_layout.PackedLayout`: panels of columns, zeros at their edges.
 
     A kernel then reads the weight as one forward stream, and sees no edge in n. An op on weights alone, so lifting moves it to
-    preparation time. With a ``group`` of rows, those of a column are neighbours, for instructions that sum their products:
-    ``[ceil(n / tile), ceil(k / group), tile, group]``, zero beyond row ``k``.
+    preparation time. Elements stay what they are: :class:`PackNibbles` puts them in words.
     """
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"tile": attributes.integer(), "group": attributes.integer(default=1)}
+    attrs = {"layout": attributes.packed_layout()}
     cost = costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
         require_rank(x, 2)
-        tile, group = attrs["tile"], attrs["group"]
-        for name, value in (("tile", tile), ("group", group)):
-            if value < 1:
-                raise RelaxError(f"expected a positive {name}, got {value}")
-        k, n = x.shape
-        panels = None if n is None else (n + tile - 1) // tile
-        if group == 1:
-            return x.with_(shape=[panels, k, tile])
-        return x.with_(shape=[panels, None if k is None else (k + group - 1) // group, tile, group])
+        return x.with_(shape=require_elements(attrs["layout"]).shape(*x.shape))
 
 
 class PackedMatMul(Op, name="packed_matmul"):
-    """``x[..., m, k]`` times a matrix of ``n`` columns packed by :class:`PackWeight`, with groups or without: ``[..., m, n]``.
+    """``x[..., m, k]`` times a matrix of ``n`` columns packed by :class:`PackWeight`: ``[..., m, n]``.
 
     Sums as :class:`MatMul` does.
     """
@@ -90,7 +82,11 @@ class PackedMatMul(Op, name="packed_matmul"):
     x: Operand[Tensor]
     weight: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"n": attributes.integer(), "out_dtype": attributes.dtype(default=None)}
+    attrs = {
+        "layout": attributes.packed_layout(),
+        "n": attributes.integer(),
+        "out_dtype": attributes.dtype(default=None),
+    }
     cost = costs.PRODUCT
 
     @staticmethod
@@ -99,13 +95,11 @@ class PackedMatMul(Op, name="packed_matmul"):
         require_float(x)
         require_same_dtype(x, weight)
         _check_kind(x, attrs["out_dtype"])
-        if weight.rank != 4:
-            require_rank(weight, 3, "weight")
-        panels, rows, tile = weight.shape[:3]
         if not x.rank:
-            raise RelaxError(f"expected equal inner dimensions, got [] and {shape_text(weight.shape)}")
-        _check_inner(_groups(x.shape[-1], weight), rows, x, weight)
-        _check_columns(attrs["n"], panels, tile)
+            raise RelaxError("expected an operand of rank 1 or more, got a scalar")
+        layout = require_elements(attrs["layout"])
+        require_panels(weight, layout, attrs["n"])
+        _check_inner(layout.depth(x.shape[-1]), weight.shape[1], x, weight)
         return x.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=attrs["out_dtype"])
 
 
@@ -114,25 +108,6 @@ def _check_inner(left: Dim, right: Dim, *operands: TensorInfo) -> None:
     require_same(left, right, f"expected equal inner dimensions, got {shapes}")
 
 
-def _groups(k: Dim, weight: TensorInfo) -> Dim:
-    """How many groups of rows of a packed weight ``k`` rows are. Raises RelaxError when their size is not known."""
-    if weight.rank == 3 or k is None:
-        return k
-    group = weight.shape[3]
-    if not isinstance(group, int) or group < 1:
-        raise RelaxError(f"expected a packed weight of static groups, got {shape_text(weight.shape)}")
-    return (k + group - 1) // group
-
-
 def _check_kind(operand: TensorInfo, out_dtype: ir.Type | None) -> None:
     if out_dtype is not None and not (is_float if is_float(operand.dtype) else is_integer)(out_dtype):
         raise RelaxError(f"expected an out_dtype of the operands' kind, got {out_dtype} for {operand.dtype}")
-
-
-def _check_columns(n: int, panels: Dim, tile: Dim, name: str = "n") -> int:
-    """The width of a panel. Raises RelaxError when the columns would not be in that many."""
-    if not isinstance(panels, int) or not isinstance(tile, int):
-        raise RelaxError("expected a packed weight of static panels")
-    if not (panels - 1) * tile < n <= panels * tile:
-        raise RelaxError(f"expected {name} in ({(panels - 1) * tile}, {panels * tile}] for {panels} panels of {tile}, got {n}")
-    return tile

@@ -17,10 +17,10 @@ from ..inference import (
 )  # fmt: skip
 from ..layouts import DATA_LAYOUTS, KERNEL_LAYOUTS, reordered
 from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
+from ..packed_weights import require_elements, require_panels
 from ..size_relations import require_at_most, require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, Expr, dim_text
-from .linear_algebra import _check_columns
 from .unary import _FloatUnary
 
 __all__ = [
@@ -316,6 +316,7 @@ class PackedConv2D(Op, name="packed_conv2d"):
     weight: Operand[Tensor]
     result: Result[Tensor]
     attrs = {
+        "layout": attributes.packed_layout(),
         "channels": attributes.integer(),
         "kernel_size": attributes.integers(length=2),
         "strides": attributes.integers(default=(1, 1), length=2),
@@ -329,10 +330,10 @@ class PackedConv2D(Op, name="packed_conv2d"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, weight = operands
-        require_rank(weight, 3, "weight")
-        panels, taps, tile = weight.shape
         channels, (kh, kw), groups = attrs["channels"], attrs["kernel_size"], attrs["groups"]
-        width = _check_columns(channels, panels, tile, "channels")
+        layout = require_elements(attrs["layout"], one_row=True)
+        require_panels(weight, layout, channels, "channels")
+        taps, width = weight.shape[1], layout.tile
         if min(kh, kw) < 1 or not isinstance(taps, int) or taps % (kh * kw):
             raise RelaxError(f"expected filters of {kh} by {kw} elements, got {shape_text(weight.shape)}")
         if groups > 1 and channels // groups % width:

@@ -15,18 +15,17 @@ from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import normalize_axis, require_float, require_integer, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, Tensor
+from ..packed_layout import NIBBLES, PackedLayout, Word
+from ..packed_weights import require_columns
 from ..size_relations import require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
-from .linear_algebra import _check_columns
 
 __all__ = ["Dequantize", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles"]
 
 #: The most products that are summed in 32 bits: 2**31 / (127 * 255) = 66311, where an element is an i8 of at least -127 and a
 #: weight at most 255 from its zero point. Sums in between may wrap.
 LONGEST_GROUP = 1 << 16
-# Four-bit integers in a word.
-_NIBBLES = 8
 
 
 def _check_parameters(x: TensorInfo, scale: TensorInfo, zero_point: TensorInfo, axis: int) -> None:
@@ -109,12 +108,17 @@ class Dequantize(Op, name="dequantize"):
 class PackNibbles(Op, name="pack_nibbles"):
     """Four-bit integers in words of unsigned ``dtype``: of those in a word, the first along ``axis`` has the lowest bits.
 
-    What the last word has room for beyond the last element is 0.
+    What the last word has room for beyond the last element is 0. With a ``layout`` the operand is a weight in such panels, the
+    axis its rows, and the layout says where a row is in its word.
     """
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype()}
+    attrs = {
+        "axis": attributes.integer(default=-1),
+        "dtype": attributes.dtype(),
+        "layout": attributes.packed_layout(default=None),
+    }
     cost = costs.MOVES
 
     @staticmethod
@@ -122,8 +126,10 @@ class PackNibbles(Op, name="pack_nibbles"):
         (x,) = operands
         if not _is_four_bits(x.dtype):
             raise RelaxError(f"expected a four-bit integer operand, got {x.dtype}")
-        axis, per_word = _axis(x, attrs["axis"]), _per_word(attrs["dtype"], "dtype")
-        return x.with_(shape=[_words(d, per_word) if i == axis else d for i, d in enumerate(x.shape)], dtype=attrs["dtype"])
+        axis, word = _axis(x, attrs["axis"]), _word(attrs["dtype"], "dtype")
+        _check_layout(attrs["layout"], word, x, axis)
+        shape = [_words(d, word.count) if i == axis else d for i, d in enumerate(x.shape)]
+        return x.with_(shape=shape, dtype=attrs["dtype"])
 
 
 class UnpackNibbles(Op, name="unpack_nibbles"):
@@ -131,33 +137,49 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype(), "size": attributes.integer()}
+    attrs = {
+        "axis": attributes.integer(default=-1),
+        "dtype": attributes.dtype(),
+        "size": attributes.integer(),
+        "layout": attributes.packed_layout(default=None),
+    }
     cost = costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, dtype, size = operands[0], attrs["dtype"], attrs["size"]
-        per_word = _per_word(x.dtype, "operand")
+        word = _word(x.dtype, "operand")
         if not _is_four_bits(dtype):
             raise RelaxError(f"expected dtype i4 or ui4, got {dtype}")
         axis = _axis(x, attrs["axis"])
+        _check_layout(attrs["layout"], word, x, axis)
         shape = shape_text(x.shape)
-        message = f"expected a size with {per_word} elements in each word of axis {axis}, got {size} for {shape}"
+        message = f"expected a size with {word.count} elements in each word of axis {axis}, got {size} for {shape}"
         if size < 0:
             raise RelaxError(message)
-        require_same(x.shape[axis], _words(size, per_word), message)
+        require_same(x.shape[axis], _words(size, word.count), message)
         return x.with_(shape=[size if i == axis else d for i, d in enumerate(x.shape)], dtype=dtype)
 
 
 def _is_four_bits(dtype: ir.Type) -> bool:
-    return isinstance(dtype, ir.IntegerType) and dtype.width == 4
+    return isinstance(dtype, ir.IntegerType) and dtype.width == NIBBLES.bits
 
 
-def _per_word(dtype: ir.Type, what: str) -> int:
-    """How many four-bit integers a word holds."""
+def _word(dtype: ir.Type, what: str) -> Word:
+    """Four-bit integers in a word of a dtype."""
     if not isinstance(dtype, ir.IntegerType) or not dtype.is_unsigned or dtype.width not in (8, 16, 32, 64):
         raise RelaxError(f"expected ui8, ui16, ui32 or ui64 as {what}, got {dtype}")
-    return dtype.width // 4
+    return Word(NIBBLES.bits, dtype.width // NIBBLES.bits)
+
+
+def _check_layout(layout: PackedLayout | None, word: Word, x: TensorInfo, axis: int) -> None:
+    """Raises RelaxError where a layout is not that of the tensor, of its rows in words."""
+    if layout is None:
+        return
+    if layout.word != word:
+        raise RelaxError(f"expected a layout of words {word}, got '{layout}'")
+    if x.rank != layout.rank or axis != 1 or x.shape[-1] != layout.tile:
+        raise RelaxError(f"expected rows, axis 1, of a weight packed as '{layout}', got axis {axis} of {shape_text(x.shape)}")
 
 
 def _axis(x: TensorInfo, axis: int) -> int:
@@ -180,10 +202,9 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
     The inner sums are exact, up to ``LONGEST_GROUP`` rows; the outer one is in f32, rounded once to ``out_dtype``. ``x`` is i8
     without -128, ``x_scale`` f32 and ``x_sum`` i32, the sums of its groups: ``[..., m, groups]``.
 
-    The weight is ``[panels, k / rows, tile, rows]`` of i8 or ui8: :class:`PackWeight` with that group. Or it is ``ui32``,
-    ``[panels, k / 8, tile]``: a word has eight unsigned four-bit integers of a column, the one of row ``s * rows + j`` at bit
-    ``32 / rows * j + 4 * s``, so that a shift and a mask give ``rows`` of them. ``scale`` is f32 ``[panels, groups, tile]``,
-    ``zero`` a scalar or of that shape, at least 8 bits wide.
+    The weight is of i8 or ui8, or ``ui32`` in a layout of words, with 2 or 4 rows side by side; see
+    :class:`~relaxir.dialect.packed_layout.PackedLayout`. ``scale`` is f32 ``[panels, groups, tile]``, ``zero`` a scalar or of
+    that shape, at least 8 bits wide. An offset of the layout is in the weight and in ``zero`` alike.
     """
 
     x: Operand[Tensor]
@@ -194,8 +215,8 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
     zero: Operand[Tensor]
     result: Result[Tensor]
     attrs = {
+        "layout": attributes.packed_layout(),
         "n": attributes.integer(),
-        "rows": attributes.integer(default=4),
         "out_dtype": attributes.dtype(default=None),
     }
 
@@ -213,7 +234,7 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
                 raise RelaxError(f"expected {what} of {wanted}, got {info.dtype}")
         require_integer(zero, "zero")
         require_number(zero, "zero")
-        panels, groups, tile = scale.shape
+        layout, groups = attrs["layout"], scale.shape[1]
         k = x.shape[-1] if x.rank else None
         if not isinstance(k, int) or not isinstance(groups, int) or not 0 < k <= LONGEST_GROUP * groups or k % groups:
             raise RelaxError(
@@ -221,12 +242,12 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
             )
         for info, what in ((x_scale, "x_scale"), (x_sum, "x_sum")):
             _check_shape(info, [*x.shape[:-1], groups], what)
-        _check_words(weight, attrs["rows"], k // groups)
-        shape = [panels, k // _NIBBLES, tile] if weight.rank == 3 else [panels, k // attrs["rows"], tile, attrs["rows"]]
-        _check_shape(weight, shape, "weight")
+        _check_integers(weight, layout, k // groups)
+        _check_shape(scale, [scale.shape[0], groups, layout.tile], "scale")
+        require_columns(scale.shape[0], layout, attrs["n"])
+        _check_shape(weight, layout.shape(k, attrs["n"]), "weight")
         if zero.rank:
             _check_shape(zero, scale.shape, "zero")
-        _check_columns(attrs["n"], panels, tile)
         out_dtype = attrs["out_dtype"] or x_scale.dtype
         result = x_scale.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=out_dtype)
         require_float(result, "out_dtype")
@@ -237,13 +258,12 @@ def _check_shape(info: TensorInfo, shape: Sequence[Dim], what: str) -> None:
     require_same_shape(info.shape, shape, f"expected {what} of shape {shape_text(shape)}, got {shape_text(info.shape)}")
 
 
-def _check_words(weight: TensorInfo, rows: int, every: int) -> None:
+def _check_integers(weight: TensorInfo, layout: PackedLayout, every: int) -> None:
     """Raises RelaxError for a weight of other elements, or groups that are no whole number of vectors of rows."""
-    wanted = ("ui32",) if weight.rank == 3 else ("i8", "ui8")
+    wanted = ("ui32",) if layout.word is not None else ("i8", "ui8")
     if str(weight.dtype) not in wanted:
-        raise RelaxError(f"expected a weight of {' or '.join(wanted)}, got {weight.dtype}")
-    if rows not in (2, 4):
-        raise RelaxError(f"expected 2 or 4 rows side by side, got {rows}")
-    whole = _NIBBLES if weight.rank == 3 else rows
-    if every % whole:
-        raise RelaxError(f"expected groups of a multiple of {whole} rows, got {every}")
+        raise RelaxError(f"expected a weight of {' or '.join(wanted)} for layout '{layout}', got {weight.dtype}")
+    if layout.rows not in (2, 4):
+        raise RelaxError(f"expected a layout of 2 or 4 rows, got '{layout}'")
+    if every % layout.step:
+        raise RelaxError(f"expected groups of a multiple of {layout.step} rows, got {every}")

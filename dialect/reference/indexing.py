@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import RelaxError
+from ..packed_layout import PackedLayout
 from .numeric import Array, fresh
 from .registry import reference
 
@@ -28,9 +29,9 @@ def take(x: Array, indices: Array, *, axis: int) -> Array:
 
 
 @reference
-def packed_take(weight: Array, indices: Array, *, n: int) -> Array:
-    positions, tile = _positions(indices, n), weight.shape[2]
-    return fresh(weight[positions // tile, :, positions % tile])
+def packed_take(weight: Array, indices: Array, *, layout: PackedLayout, n: int) -> Array:
+    positions = _positions(indices, n)
+    return fresh(weight[positions // layout.tile, :, positions % layout.tile])
 
 
 @reference

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .numeric import Array, convert, fresh, is_float, wide
+from ..packed_layout import PackedLayout
+from .numeric import Array, convert, is_float, wide
+from .packed import packed, unpacked
 from .registry import reference
 
-__all__ = ["product", "unpacked"]
+__all__ = ["product"]
 
 
 def product(lhs: Array, rhs: Array, dtype: np.dtype[Any] | None) -> Array:
@@ -26,22 +28,10 @@ def matmul(lhs: Array, rhs: Array, *, out_dtype: np.dtype[Any] | None) -> Array:
 
 
 @reference
-def pack_weight(x: Array, *, tile: int, group: int = 1) -> Array:
-    k, n = x.shape
-    panels, groups = -(-n // tile), -(-k // group)
-    padded = np.zeros((groups * group, panels * tile), x.dtype)
-    padded[:k, :n] = x
-    packed = padded.reshape(groups, group, panels, tile).transpose(2, 0, 3, 1)
-    return fresh(packed[..., 0] if group == 1 else packed)
+def pack_weight(x: Array, *, layout: PackedLayout) -> Array:
+    return packed(x, layout)
 
 
 @reference
-def packed_matmul(x: Array, weight: Array, *, n: int, out_dtype: np.dtype[Any] | None) -> Array:
-    return product(x, unpacked(weight, n)[: x.shape[-1]], out_dtype)
-
-
-def unpacked(weight: Array, n: int) -> Array:
-    """The matrix of ``n`` columns that was packed, with the zeros below it that fill the last group of rows."""
-    panels, groups, tile, group = weight.shape if weight.ndim == 4 else (*weight.shape, 1)
-    rows = weight.reshape(panels, groups, tile, group).transpose(1, 3, 0, 2)
-    return rows.reshape(groups * group, panels * tile)[:, :n]
+def packed_matmul(x: Array, weight: Array, *, layout: PackedLayout, n: int, out_dtype: np.dtype[Any] | None) -> Array:
+    return product(x, unpacked(weight, layout, n)[: x.shape[-1]], out_dtype)

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import RelaxError
 from ..layouts import permutation
-from .linear_algebra import unpacked
+from ..packed_layout import PackedLayout
 from .numeric import Array, convert, wide
+from .packed import unpacked
 from .registry import reference
 from .statistical import mean_values, variance_values
 from .unary import apply, at_least, erf_values
@@ -182,10 +183,10 @@ def conv2d(
 
 @reference
 def packed_conv2d(
-    x: Array, weight: Array, *, channels: int, kernel_size: _Pair, strides: _Pair, padding: list[int], dilation: _Pair,
-    groups: int, out_dtype: np.dtype[Any] | None = None,
+    x: Array, weight: Array, *, layout: PackedLayout, channels: int, kernel_size: _Pair, strides: _Pair, padding: list[int],
+    dilation: _Pair, groups: int, out_dtype: np.dtype[Any] | None = None,
 ) -> Array:  # fmt: skip
-    filters = unpacked(weight, channels).reshape(*kernel_size, -1, channels)
+    filters = unpacked(weight, layout, channels).reshape(*kernel_size, -1, channels)
     return conv2d(
         x, filters, strides=strides, padding=padding, dilation=dilation, groups=groups,
         data_layout="NHWC", kernel_layout="HWIO", out_dtype=out_dtype,

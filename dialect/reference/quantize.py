@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .numeric import Array, convert, fresh, integer_range, wide_dtype
+from ..packed_layout import NIBBLES, PackedLayout, Word
+from .numeric import Array, convert, integer_range, wide_dtype
+from .packed import in_words, out_of_words, unpacked
 from .registry import reference
 
 __all__: list[str] = []
@@ -51,26 +53,19 @@ def dequantize(x: Array, scale: Array, zero_point: Array, *, axis: int) -> Array
 
 
 @reference
-def pack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any]) -> Array:
-    per_word = dtype.itemsize * 2
-    values = np.moveaxis(convert(x, np.dtype(np.uint8)) & 15, axis, -1).astype(dtype)
-    room = np.zeros((*values.shape[:-1], -values.shape[-1] % per_word), dtype)
-    values = np.concatenate([values, room], -1)
-    values = values.reshape(*values.shape[:-1], values.shape[-1] // per_word, per_word)
-    words = np.bitwise_or.reduce(values << _places(dtype), -1)
-    return fresh(np.moveaxis(words, -1, axis))
+def pack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], layout: PackedLayout | None = None) -> Array:
+    return in_words(convert(x, np.dtype(np.uint8)).astype(dtype), *_word(dtype, layout), axis=axis)
 
 
 @reference
-def unpack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], size: int) -> Array:
-    values = np.moveaxis(x, axis, -1)[..., None] >> _places(x.dtype) & x.dtype.type(15)
-    values = values.reshape(*values.shape[:-2], values.shape[-2] * values.shape[-1])[..., :size]
+def unpack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], size: int, layout: PackedLayout | None = None) -> Array:
+    values = np.moveaxis(out_of_words(x, *_word(x.dtype, layout), axis=axis), axis, -1)[..., :size]
     return convert(np.moveaxis(values, -1, axis), dtype)
 
 
-def _places(dtype: np.dtype[Any]) -> Array:
-    """Where the four-bit integers of a word begin."""
-    return np.arange(0, dtype.itemsize * 8, 4, dtype=dtype)
+def _word(dtype: np.dtype[Any], layout: PackedLayout | None) -> tuple[Word, int]:
+    """How four-bit integers are in words of a dtype, and how many rows come out of one at once."""
+    return Word(NIBBLES.bits, dtype.itemsize * 8 // NIBBLES.bits), 1 if layout is None else layout.rows
 
 
 @reference
@@ -82,14 +77,14 @@ def quantized_matmul(
     scale: Array,
     zero: Array,
     *,
+    layout: PackedLayout,
     n: int,
-    rows: int,
     out_dtype: np.dtype[Any] | None,
 ) -> Array:
     k, groups = x.shape[-1], scale.shape[1]
     # Integers of an f64 are exact as far as sums of 65536 products of bytes go.
     left = x.astype(np.float64).reshape(-1, groups, k // groups).swapaxes(0, 1)
-    right = _packed_rows(weight, rows).astype(np.float64)[:, :n].reshape(groups, k // groups, n)
+    right = unpacked(weight, layout, n).astype(np.float64).reshape(groups, k // groups, n)
     sums = (left @ right).swapaxes(0, 1)
     steps, shift = (_by_group(a, scale, n) for a in (scale, zero))
     sums -= x_sum.astype(np.float64).reshape(-1, groups, 1) * shift
@@ -103,14 +98,3 @@ def _by_group(parameter: Array, like: Array, n: int) -> Array:
     panels, groups, tile = like.shape
     every = np.broadcast_to(convert(parameter, np.dtype(np.float64)), like.shape)
     return every.swapaxes(0, 1).reshape(groups, panels * tile)[:, :n]
-
-
-def _packed_rows(weight: Array, rows: int) -> Array:
-    """The integers ``[k, columns]`` of a packed weight, or of words of eight."""
-    if weight.ndim == 4:
-        panels, quads, tile, width = weight.shape
-        return weight.transpose(1, 3, 0, 2).reshape(quads * width, panels * tile)
-    panels, words, tile = weight.shape
-    places = [32 // rows * j + 4 * s for s in range(8 // rows) for j in range(rows)]
-    nibbles = weight[..., None] >> np.asarray(places, weight.dtype) & weight.dtype.type(15)
-    return nibbles.transpose(1, 3, 0, 2).reshape(words * 8, panels * tile)

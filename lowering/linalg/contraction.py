@@ -1,13 +1,14 @@
 """Matrix products as calls of private functions over a packed right-hand side; equal functions are one.
 
-The right-hand side is packed: ``[batch..., ceil(n / tile), k, tile]``, panels of ``tile`` columns, zero beyond column ``n``::
+The right-hand side is packed (:class:`~relaxir.dialect.packed_layout.PackedLayout`), here in panels of 32 columns::
 
     func.func private @contraction_0(%a: tensor<?x768xf32>, %b: tensor<96x768x32xf32>,
         %out: tensor<?x3072xf32> {bufferization.writable = true}) -> tensor<?x3072xf32> attributes {no_inline, relax.kernel} {
       %0 = linalg.fill ins(%zero) outs(%out)
       %1 = linalg.generic {indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (n floordiv 32, k, n mod 32),
                                             (m, n, k) -> (m, n)],
-                           iterator_types = [parallel, parallel, reduction], relax.contraction} ins(%a, %b) outs(%0) {...}
+                           iterator_types = [parallel, parallel, reduction], relax.contraction,
+                           relax.layout = "tile 32"} ins(%a, %b) outs(%0) {...}
       return %1
     }
 
@@ -21,7 +22,8 @@ from dataclasses import dataclass, replace
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
-from ..marks import CONTRACTION
+from ...dialect.packed_layout import PackedLayout
+from ..marks import CONTRACTION, LAYOUT
 from .builder import Builder, Exprs, Input, Size, Tensor, index, read, value_type
 from .conversion import convert, load
 from .dtypes import accumulator_type, storage_dtype
@@ -44,24 +46,22 @@ __all__ = [
     "sum_products",
 ]
 
-# Dimensions of a matrix that is packed in groups of rows.
-_GROUPED = 4
-
 
 @dataclass(frozen=True)
 class Matrix:
     """An operand of a contraction.
 
     Attributes:
-        value: ``[batch..., m, k]`` on the left, packed ``[batch..., panels, k, tile]`` or ``[batch..., panels, k / group, tile,
-            group]`` on the right.
+        value: ``[batch..., m, k]`` on the left, ``[batch..., *layout.shape(k, n)]`` on the right.
         dtype: the Relax dtype of its elements.
         batch: where its batch dimensions are among the result's: loop numbers, ZERO, or expressions of them.
+        layout: how one on the right is packed; None: it is ``[batch..., k, n]``.
     """
 
     value: ir.Value
     dtype: ir.Type
     batch: Exprs
+    layout: PackedLayout | None = None
 
 
 def pack(b: Builder, x: Tensor, tile: int, *, widen: bool = False) -> ir.Value:
@@ -75,8 +75,9 @@ def pack(b: Builder, x: Tensor, tile: int, *, widen: bool = False) -> ir.Value:
     return _pack_into(b, x.value, x.dtype, n, out, transposed=False)
 
 
-def pack_in_groups(b: Builder, x: Tensor, tile: int, group: int) -> ir.Value:
+def pack_in_groups(b: Builder, x: Tensor, layout: PackedLayout) -> ir.Value:
     """Packs a matrix ``[k, n]`` so that some rows of a column are neighbours."""
+    tile, group = layout.tile, layout.rows
     k, n = b.value_sizes(x.value)
     out = b.empty(
         [b.arith("ceildivsi", n, tile), b.arith("ceildivsi", k, group), tile, group], value_type(x.value).element_type
@@ -137,11 +138,13 @@ class Factor:
         value: a tensor.
         dtype: the Relax dtype of its elements.
         exprs: where it is read.
+        layout: how a packed one is.
     """
 
     value: ir.Value
     dtype: ir.Type
     exprs: Exprs
+    layout: PackedLayout | None = None
 
 
 def contract(b: Builder, left: Matrix, right: Matrix, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
@@ -184,23 +187,22 @@ def add_products(b: Builder, left: Factor, right: Factor, kinds: str, start: ir.
         return (Scalar(total) + factor(x, left.dtype, source) * factor(y, right.dtype, source)).value
 
     inputs = [(left.value, left.exprs), (right.value, right.exprs)]
-    mark = {CONTRACTION: ir.UnitAttr.get()} if _can_be_tiled(inputs, kinds, start) else {}
+    mark = dict[str, ir.Attribute]()
+    if _can_be_tiled(inputs, kinds, start):
+        mark[CONTRACTION] = ir.UnitAttr.get()
+        if right.layout is not None:
+            mark[LAYOUT] = ir.StringAttr.get(str(right.layout))
     return b.generic(kinds, inputs, start, body, range(kinds.count("p")), mark)
 
 
-def _factors(left: Matrix, right: Matrix, rank: int, packed: bool = True, turned: bool = False) -> tuple[Factor, Factor]:
+def _factors(left: Matrix, right: Matrix, rank: int, turned: bool = False) -> tuple[Factor, Factor]:
     """Where matrices are read in loops over the result's dimensions, and then over the sum."""
     m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
-    shape = value_type(right.value).shape
-    tile = shape[-1]
-    matrix = [ir.AffineExpr.get_floor_div(n, tile), k, n % tile] if packed else [k, n]
-    if len(shape) - len(right.batch) == _GROUPED:
-        *_, tile, group = shape
-        floors = [ir.AffineExpr.get_floor_div(e, by) for e, by in ((n, tile), (k, group))]
-        matrix = [*floors, n % tile, k % group]
+    layout = right.layout
+    matrix = [k, n] if layout is None else layout.place(k, n, ir.AffineExpr.get_floor_div)
     return (
         Factor(left.value, left.dtype, [*left.batch, *([k, m] if turned else [m, k])]),
-        Factor(right.value, right.dtype, [*right.batch, *matrix]),
+        Factor(right.value, right.dtype, [*right.batch, *matrix], layout),
     )
 
 
@@ -211,16 +213,15 @@ def sum_products(
     start: ir.Value,
     source: ir.Type,
     *,
-    packed: bool = True,
     turned: bool = False,
 ) -> ir.Value:
     """Adds a matrix product to ``start``, in the type that ``source`` is summed in.
 
-    Where ``packed`` is false, the right-hand side is ``[batch..., k, n]``: for one that is read only a few times.
+    The right-hand side may be one without a layout, where it is read only a few times.
     Where ``turned`` is true, the left-hand side is ``[batch..., k, m]``.
     """
     rank = value_type(start).rank
-    return add_products(b, *_factors(left, right, rank, packed, turned), "p" * rank + "r", start, source)
+    return add_products(b, *_factors(left, right, rank, turned), "p" * rank + "r", start, source)
 
 
 def _can_be_tiled(inputs: Sequence[Input], kinds: str, start: ir.Value) -> bool:

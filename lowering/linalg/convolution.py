@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from ...dialect.bindings import ir
 from ...dialect.layouts import permutation, reordered
+from ...dialect.packed_layout import PackedLayout
 from .builder import ZERO, Builder, Input, Size, Tensor, read, tensor_type, value_type
 from .contraction import Factor, Matrix, contract, pack, products
 from .conversion import load
@@ -71,14 +72,15 @@ def _in_nhwc(b: Builder, source: Source, axes: Sequence[Axis], result: Sequence[
     x, weight = source.operands
     *window, outputs = b.sizes(weight)
     filters = pack(b, replace(weight, value=view(b, weight.value, [b.product(window), outputs])), b.tile)
-    return _direct(b, source, x, replace(weight, value=filters), axes, result, outputs)
+    return _direct(b, source, x, replace(weight, value=filters), PackedLayout(b.tile), axes, result, outputs)
 
 
 @lowering("relax.packed_conv2d")
 def _lower_packed_conv2d(b: Builder, source: Source) -> ir.Value:
     x, filters = source.operands
     axes = axes_of(b.sizes(x)[1:3], source.attrs["kernel_size"], source.attrs)
-    return _direct(b, source, x, filters, axes, [output_size(b, axis) for axis in axes], source.attrs["channels"])
+    result = [output_size(b, axis) for axis in axes]
+    return _direct(b, source, x, filters, source.attrs["layout"], axes, result, source.attrs["channels"])
 
 
 class _Loops:
@@ -108,14 +110,21 @@ class _Loops:
 
 
 def _direct(
-    b: Builder, source: Source, x: Tensor, filters: Tensor, axes: Sequence[Axis], result: Sequence[Size], outputs: Size
-) -> ir.Value:  # fmt: skip
+    b: Builder,
+    source: Source,
+    x: Tensor,
+    filters: Tensor,
+    layout: PackedLayout,
+    axes: Sequence[Axis],
+    result: Sequence[Size],
+    outputs: Size,
+) -> ir.Value:
     """Sums over the windows of an image ``[n, h, w, c]`` and packed filters, straight from the padded image."""
     n, *_, channels = b.sizes(x)
-    groups, dtype, tile = source.attrs["groups"], source.result.dtype, value_type(filters.value).shape[-1]
+    groups, dtype, tile = source.attrs["groups"], source.result.dtype, layout.tile
     if groups == 1 and all(_is_point(axis) for axis in axes):
         rows = b.product([n, *result])
-        matrices = Matrix(view(b, x.value, [rows, channels]), x.dtype, []), Matrix(filters.value, filters.dtype, [])
+        matrices = Matrix(view(b, x.value, [rows, channels]), x.dtype, []), Matrix(filters.value, filters.dtype, [], layout)
         return view(b, contract(b, *matrices, [rows, outputs], dtype), [n, *result, outputs])
     loops, kernel = _Loops(), [axis.kernel for axis in axes]
     each = channels if groups == 1 else b.arith("divsi", b.dim(filters.value, 1), b.product(kernel))
@@ -132,6 +141,7 @@ def _direct(
             view(b, filters.value, [groups, panels, *kernel, each, tile]),
             filters.dtype,
             [group, ir.AffineExpr.get_floor_div(output, tile), *taps, ir.AffineExpr.get_mod(output, tile)],
+            layout,
         ),
         loops.kinds,
         loops.sizes,
@@ -170,7 +180,7 @@ def _in_nchw(b: Builder, source: Source) -> ir.Value:
     product = contract(
         b,
         Matrix(filters, weight.dtype, [1]),
-        Matrix(columns, x.dtype, [0, 1]),
+        Matrix(columns, x.dtype, [0, 1], PackedLayout(b.tile)),
         [n, groups, each, b.product(result)],
         source.result.dtype,
     )

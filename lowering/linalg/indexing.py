@@ -45,8 +45,7 @@ def _lower_take(b: Builder, source: Source) -> ir.Value:
 @lowering("relax.packed_take")
 def _lower_packed_take(b: Builder, source: Source) -> ir.Value:
     weight, indices = source.operands
-    n, (_, k, tile) = source.attrs["n"], b.sizes(weight)
-    assert isinstance(tile, int)
+    n, tile, k = source.attrs["n"], source.attrs["layout"].tile, b.size(weight, 1)
     _check_range(b, indices, n)
     bound = _Bound(b, n)
 

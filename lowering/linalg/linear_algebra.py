@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
+from ...dialect.packed_layout import PackedLayout
 from ...dialect.struct_info import TensorInfo
 from .builder import Builder, Size, Tensor, value_type
 from .contraction import Matrix, contract, converted, factor, pack, pack_in_groups, sum_dtype
@@ -15,25 +16,22 @@ from .scalar import Scalar
 
 __all__: list[str] = []
 
-# The rank of a weight that is packed in groups of rows.
-_GROUPED = 4
-
 
 @lowering("relax.pack_weight")
 def _lower_pack_weight(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    tile, group = source.attrs["tile"], source.attrs["group"]
-    return pack(b, x, tile) if group == 1 else pack_in_groups(b, x, tile, group)
+    layout = source.attrs["layout"]
+    return pack_in_groups(b, x, layout) if layout.has_neighbours else pack(b, x, layout.tile)
 
 
 @lowering("relax.packed_matmul")
 def _lower_packed_matmul(b: Builder, source: Source) -> ir.Value:
-    x, weight = source.operands
+    (x, weight), layout = source.operands, source.attrs["layout"]
     # Instructions that sum groups of rows read a factor as it is.
-    row, wide = x.rank == 1, x.value if weight.rank == _GROUPED else _widened(b, x)
+    row, wide = x.rank == 1, x.value if layout.has_neighbours else _widened(b, x)
     left = restore_axes(b, wide, [0]) if row else wide
     sizes: list[Size] = [*([1] if row else b.sizes(x)[:-1]), source.attrs["n"]]
-    matrices = Matrix(left, x.dtype, range(len(sizes) - 2)), Matrix(weight.value, weight.dtype, ())
+    matrices = Matrix(left, x.dtype, range(len(sizes) - 2)), Matrix(weight.value, weight.dtype, (), layout)
     result = contract(b, *matrices, sizes, source.result.dtype)
     return drop_axes(b, result, [0]) if row else result
 
@@ -52,7 +50,7 @@ def _lower_matmul(b: Builder, source: Source) -> ir.Value:
     packed = pack(b, rhs, b.tile, widen=True)
     matrices = (
         Matrix(left, lhs.dtype, b.broadcast_exprs(left_batch, batch)),
-        Matrix(packed, rhs.dtype, b.broadcast_exprs(right_batch, batch)),
+        Matrix(packed, rhs.dtype, b.broadcast_exprs(right_batch, batch), PackedLayout(b.tile)),
     )
     result = contract(b, *matrices, sizes, source.result.dtype)
     return drop_axes(b, result, [len(sizes) - 2]) if row else result

@@ -257,7 +257,7 @@ class Rows:
         powers = b.generic("pp", [(most, [row])], scores, lambda m, x: decay(Scalar(x) - Scalar(m)).value)
         sums = self._reduced(powers, sums, TOTAL)
         factors = Matrix(powers, self._wide, ()), Matrix(self._rows_of(2, place.value, keys), self.attention.dtype, ())
-        total = sum_products(b, *factors, total, self.attention.dtype, packed=False, turned=not self._few)
+        total = sum_products(b, *factors, total, self.attention.dtype, turned=not self._few)
         return [total, most, sums]
 
     def _negative(self, most: ir.Value) -> ir.Value:
@@ -276,7 +276,7 @@ class Rows:
         start = b.fill(extract_slice(scratch, [0, 0], self._pair(keys.count, self.size), 2), 0)
         key = self._rows_of(1, place.key, keys)
         if not self._few:
-            return sum_products(b, Matrix(key, dtype, ()), Matrix(query, self._wide, ()), start, dtype, packed=False)
+            return sum_products(b, Matrix(key, dtype, ()), Matrix(query, self._wide, ()), start, dtype)
 
         def add(x: ir.Value, y: ir.Value, sum_: ir.Value) -> ir.Value:
             return (Scalar(sum_) + factor(x, dtype, dtype) * Scalar(y)).value

@@ -125,15 +125,15 @@ def _width(dtype: ir.Type) -> int:
 def _lower_pack_nibbles(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, word = normalize_axis(source.attrs["axis"], x.rank), storage_dtype(source.result.dtype)
-    sizes, per_word = b.sizes(x), _width(word) // 4
-    size = sizes[axis]
+    sizes, places = b.sizes(x), _word(source.result.dtype).places(_rows(source))
+    size, per_word = sizes[axis], len(places)
     sizes[axis] = b.arith("ceildivsi", size, per_word)
 
     def packed(nibbles: Sequence[Scalar]) -> ir.Value:
         bits = [n.like(n.value if n.type == word else emit("arith.extui", word, n.value)) for n in nibbles]
         total = bits[0] & 15
-        for i, value in enumerate(bits[1:], 1):
-            total = total | ((value & 15) << (4 * i))
+        for value, at in list(zip(bits, places, strict=True))[1:]:
+            total = total | ((value & 15) << at)
         return total.value
 
     def clamped(_: ir.Value) -> ir.Value:
@@ -149,29 +149,46 @@ def _lower_pack_nibbles(b: Builder, source: Source) -> ir.Value:
     out = b.empty(sizes, word)
     if not isinstance(size, int) or size % per_word:
         return b.generic("p" * x.rank, [], out, clamped)
-    places = [ir.AffineExpr.get_dim(axis) * per_word + i for i in range(per_word)]
-    inputs: list[Input] = [(x.value, [e if i == axis else i for i in range(x.rank)]) for e in places]
+    rows = [ir.AffineExpr.get_dim(axis) * per_word + i for i in range(per_word)]
+    inputs: list[Input] = [(x.value, [e if i == axis else i for i in range(x.rank)]) for e in rows]
     return b.generic("p" * x.rank, inputs, out, lambda *e: packed([Scalar(v) for v in e[:-1]]))
 
 
 @lowering("relax.unpack_nibbles")
 def _lower_unpack_nibbles(b: Builder, source: Source) -> ir.Value:
     (x,) = source.operands
-    axis, bits = normalize_axis(source.attrs["axis"], x.rank), _width(x.dtype)
-    sizes, packed, wide = b.sizes(x), Word(4, bits // 4), ir.IntegerType.get_signless(max(32, bits))
-    per_word = packed.count
+    axis, word, rows = normalize_axis(source.attrs["axis"], x.rank), _word(x.dtype), _rows(source)
+    sizes, byte, wide = b.sizes(x), *(ir.IntegerType.get_signless(n) for n in (8, max(32, word.width)))
     sizes[axis] = source.attrs["size"]
+    mark = {WORD: ir.StringAttr.get(str(word))} if rows == 1 else {}
 
-    def body(word: ir.Value, _: ir.Value) -> ir.Value:
-        value = word if bits == wide.width else emit("arith.extui", wide, word)
-        place = Scalar(emit("arith.index_cast", wide, (index(axis) & (per_word - 1)).value)) << 2
-        shifted = Scalar(value, unsigned=True) >> place
-        taken = emit("arith.andi", wide, shifted.value, constant(wide, 15).value, **{WORD: ir.StringAttr.get(str(packed))})
-        return emit("arith.trunci", byte, taken)
+    def body(stored: ir.Value, _: ir.Value) -> ir.Value:
+        value = stored if word.width == wide.width else emit("arith.extui", wide, stored)
+        shifted = Scalar(value, unsigned=True) >> _place(index(axis), word, rows, wide)
+        return emit("arith.trunci", byte, emit("arith.andi", wide, shifted.value, constant(wide, 15).value, **mark))
 
-    byte = ir.IntegerType.get_signless(8)
-    place = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), per_word) if i == axis else i for i in range(x.rank)]
-    return b.generic("p" * x.rank, [(x.value, place)], b.empty(sizes, byte), body)
+    where = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), word.count) if i == axis else i for i in range(x.rank)]
+    return b.generic("p" * x.rank, [(x.value, where)], b.empty(sizes, byte), body)
+
+
+def _word(dtype: ir.Type) -> Word:
+    """Four-bit integers in a word of a dtype."""
+    return Word(NIBBLES.bits, _width(dtype) // NIBBLES.bits)
+
+
+def _rows(source: Source) -> int:
+    """How many of these come out of a word at once."""
+    layout: PackedLayout | None = source.attrs["layout"]
+    return 1 if layout is None else layout.rows
+
+
+def _place(step: Scalar, word: Word, rows: int, wide: ir.Type) -> Scalar:
+    """The lowest bit of a step's integer in its word, see :meth:`Word.places`."""
+    among = step & (word.count - 1)
+    if rows in (1, word.count):
+        return Scalar(emit("arith.index_cast", wide, among.value)) << (word.bits.bit_length() - 1)
+    bits = (among & (rows - 1)) * (word.width // rows) + (among >> (rows.bit_length() - 1)) * word.bits
+    return Scalar(emit("arith.index_cast", wide, bits.value), unsigned=True)
 
 
 @lowering("relax.quantized_matmul")
@@ -190,16 +207,15 @@ class _QuantizedProduct:
     def __init__(self, b: Builder, source: Source):
         self.b = b
         x, x_scale, x_sum, weight, scale, self.zero = source.operands
-        self.rank, is_word = x.rank, weight.rank == scale.rank
-        k, groups, tile = x.shape[-1], scale.shape[1], value_type(scale.value).shape[-1]
+        self.rank, layout = x.rank, source.attrs["layout"]
+        k, groups = x.shape[-1], scale.shape[1]
         assert isinstance(k, int)
         assert isinstance(groups, int)
-        layout = PackedLayout(tile, source.attrs["rows"], NIBBLES if is_word else None)
         # With one column there is nothing to share a row of integers with: a step is a product of what they stand for.
         self.is_exact = source.attrs["n"] != 1
         *outer, n, step = (ir.AffineExpr.get_dim(i) for i in range(self.rank + 1))
         group = ZERO if groups == 1 else ir.AffineExpr.get_floor_div(step, k // groups)
-        by_group = PackedLayout(tile).place(group, n, ir.AffineExpr.get_floor_div)
+        by_group = PackedLayout(layout.tile).place(group, n, ir.AffineExpr.get_floor_div)
         self.inputs: dict[str, Input] = {
             "x": (x.value, [*outer, step]),
             "x_scale": (x_scale.value, [*outer, group]),
@@ -265,14 +281,8 @@ class _QuantizedProduct:
 
     def _integer(self, stored: ir.Value) -> Scalar:
         """The integer of a column, in 32 bits."""
-        if self.product.layout.word is not None:
-            return Scalar(stored, unsigned=True) >> self._place() & 15
+        layout, wide = self.product.layout, ir.IntegerType.get_signless(32)
+        if layout.word is not None:
+            return Scalar(stored, unsigned=True) >> _place(index(self.rank), layout.word, layout.rows, wide) & 15
         byte = ir.IntegerType.get_unsigned(8) if self.product.is_unsigned else ir.IntegerType.get_signless(8)
-        return _as_integer(stored, byte, ir.IntegerType.get_signless(32))
-
-    def _place(self) -> Scalar:
-        """The lowest bit of the step's integer in its word."""
-        rows = self.product.layout.rows
-        step, shift = index(self.rank) & (NIBBLES.count - 1), rows.bit_length() - 1
-        bits = (step & (rows - 1)) * (NIBBLES.width // rows) + (step >> shift) * NIBBLES.bits
-        return Scalar(emit("arith.index_cast", ir.IntegerType.get_signless(32), bits.value), unsigned=True)
+        return _as_integer(stored, byte, wide)

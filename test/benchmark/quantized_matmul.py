@@ -58,7 +58,8 @@ def build(m: int, size: int, dtype: str, group: int, zeros: bool) -> tuple[rx.Ex
     module = rx.Module.parse(f"""
 func.func @main(%x: tensor<{m}x{size}xf32>, {arguments}) -> tensor<{m}x{size}xf32> attributes {{relax.num_input = 1 : i64}} {{
   {body}
-  %y = "relax.packed_matmul"(%x, {weight}) {{n = {size} : i64}} : (tensor<{m}x{size}xf32>, {wide}) -> tensor<{m}x{size}xf32>
+  %y = "relax.packed_matmul"(%x, {weight}) {{layout = "tile {TILE}", n = {size} : i64}}
+    : (tensor<{m}x{size}xf32>, {wide}) -> tensor<{m}x{size}xf32>
   return %y : tensor<{m}x{size}xf32>
 }}""")
     pipeline = "relax-pack-nibbles,relax-lift-transform-params{growth-slack=0},relax-canonicalize"

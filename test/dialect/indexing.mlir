@@ -15,9 +15,9 @@ func.func @take_2(%x: tensor<4x5xf32>, %y: tensor<i32>) {
 }
 
 // CHECK-LABEL: func.func @packed_take(
-// CHECK: "relax.packed_take"(%{{.*}}, %{{.*}}) {n = 13 : i64} : (tensor<4x6x4xf16>, tensor<?x?xi64, {sym = ["b", "s"]}>) -> tensor<?x?x6xf16, {sym = ["b", "s"]}>
+// CHECK: "relax.packed_take"(%{{.*}}, %{{.*}}) {layout = "tile 4", n = 13 : i64} : (tensor<4x6x4xf16>, tensor<?x?xi64, {sym = ["b", "s"]}>) -> tensor<?x?x6xf16, {sym = ["b", "s"]}>
 func.func @packed_take(%x: tensor<4x6x4xf16>, %y: tensor<?x?xi64, {sym = ["b", "s"]}>) {
-  %0 = "relax.packed_take"(%x, %y) {n = 13 : i64} : (tensor<4x6x4xf16>, tensor<?x?xi64, {sym = ["b", "s"]}>) -> tensor<?x?x6xf16, {sym = ["b", "s"]}>
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 13 : i64} : (tensor<4x6x4xf16>, tensor<?x?xi64, {sym = ["b", "s"]}>) -> tensor<?x?x6xf16, {sym = ["b", "s"]}>
   return
 }
 

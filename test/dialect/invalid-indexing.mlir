@@ -26,23 +26,32 @@ func.func @take_from_a_scalar(%x: tensor<f32>, %y: tensor<2xi64>) {
 
 func.func @packed_take_by_floats(%x: tensor<2x3x4xf32>, %y: tensor<2xf32>) {
   // expected-error @+1 {{'relax.packed_take' op expected an integer index tensor, got f32}}
-  %0 = "relax.packed_take"(%x, %y) {n = 8 : i64} : (tensor<2x3x4xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<2x3x4xf32>, tensor<2xf32>) -> tensor<2x3xf32>
   return
 }
 
 // -----
 
 func.func @packed_take_of_a_matrix(%x: tensor<2x3xf32>, %y: tensor<2xi64>) {
-  // expected-error @+1 {{'relax.packed_take' op expected weight of rank 3, got 2}}
-  %0 = "relax.packed_take"(%x, %y) {n = 8 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  // expected-error @+1 {{'relax.packed_take' op expected a weight of layout 'tile 4', got [2, 3]}}
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   return
 }
 
 // -----
 
 func.func @packed_take_panels(%x: tensor<?x3x4xf32, {sym = ["p"]}>, %y: tensor<2xi64>) {
-  // expected-error @+1 {{'relax.packed_take' op expected a packed weight of static panels}}
-  %0 = "relax.packed_take"(%x, %y) {n = 8 : i64} : (tensor<?x3x4xf32, {sym = ["p"]}>, tensor<2xi64>) -> tensor<2x3xf32>
+  // expected-error @+1 {{'relax.packed_take' op expected a packed weight of static panels, got [p, 3, 4]}}
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<?x3x4xf32, {sym = ["p"]}>, tensor<2xi64>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @packed_take_of_neighbours(%x: tensor<2x3x4x2xf32>, %y: tensor<2xi64>) {
+  // expected-error @+1 {{'relax.packed_take' op expected a layout of a tile alone, got 'tile 4, rows 2'}}
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4, rows 2", n = 8 : i64}
+    : (tensor<2x3x4x2xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   return
 }
 
@@ -50,7 +59,7 @@ func.func @packed_take_panels(%x: tensor<?x3x4xf32, {sym = ["p"]}>, %y: tensor<2
 
 func.func @packed_take_rows(%x: tensor<2x3x4xf32>, %y: tensor<2xi64>) {
   // expected-error @+1 {{'relax.packed_take' op expected n in (4, 8] for 2 panels of 4, got 4}}
-  %0 = "relax.packed_take"(%x, %y) {n = 4 : i64} : (tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 4 : i64} : (tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   return
 }
 

@@ -497,16 +497,16 @@ func.func @max_pool2d_layout(%x: tensor<1x8x8x4xf32>) {
 // -----
 
 func.func @packed_conv2d_weight_rank(%x: tensor<1x8x8x4xf32>, %y: tensor<36x8xf32>) {
-  // expected-error @+1 {{'relax.packed_conv2d' op expected weight of rank 3, got 2}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>} : (tensor<1x8x8x4xf32>, tensor<36x8xf32>) -> tensor<1x6x6x8xf32>
+  // expected-error @+1 {{'relax.packed_conv2d' op expected a weight of layout 'tile 8', got [36, 8]}}
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
 // -----
 
 func.func @packed_conv2d_panels(%x: tensor<1x8x8x4xf32>, %y: tensor<?x36x8xf32>) {
-  // expected-error @+1 {{'relax.packed_conv2d' op expected a packed weight of static panels}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>} : (tensor<1x8x8x4xf32>, tensor<?x36x8xf32>) -> tensor<1x6x6x8xf32>
+  // expected-error @+1 {{'relax.packed_conv2d' op expected a packed weight of static panels, got [?, 36, 8]}}
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<?x36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -514,7 +514,7 @@ func.func @packed_conv2d_panels(%x: tensor<1x8x8x4xf32>, %y: tensor<?x36x8xf32>)
 
 func.func @packed_conv2d_channels(%x: tensor<1x8x8x4xf32>, %y: tensor<2x36x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected channels in (8, 16] for 2 panels of 8, got 8}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>} : (tensor<1x8x8x4xf32>, tensor<2x36x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<2x36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -522,7 +522,7 @@ func.func @packed_conv2d_channels(%x: tensor<1x8x8x4xf32>, %y: tensor<2x36x8xf32
 
 func.func @packed_conv2d_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x38x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected filters of 3 by 3 elements, got [1, 38, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>} : (tensor<1x8x8x4xf32>, tensor<1x38x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<1x38x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -530,7 +530,7 @@ func.func @packed_conv2d_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x38x8xf32>
 
 func.func @packed_conv2d_no_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x36x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected filters of 0 by 3 elements, got [1, 36, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 0, 3>} : (tensor<1x8x8x4xf32>, tensor<1x36x8xf32>) -> tensor<1x9x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 0, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<1x36x8xf32>) -> tensor<1x9x6x8xf32>
   return
 }
 
@@ -538,7 +538,7 @@ func.func @packed_conv2d_no_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x36x8xf
 
 func.func @packed_conv2d_groups_in_panels(%x: tensor<1x8x8x4xf32>, %y: tensor<2x18x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected groups of whole panels, got 12 channels in 2 groups, panels of 8}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 12 : i64, groups = 2 : i64, kernel_size = array<i64: 3, 3>} : (tensor<1x8x8x4xf32>, tensor<2x18x8xf32>) -> tensor<1x6x6x12xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 12 : i64, groups = 2 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<2x18x8xf32>) -> tensor<1x6x6x12xf32>
   return
 }
 
@@ -546,7 +546,7 @@ func.func @packed_conv2d_groups_in_panels(%x: tensor<1x8x8x4xf32>, %y: tensor<2x
 
 func.func @packed_conv2d_input_channels(%x: tensor<1x8x8x3xf32>, %y: tensor<1x36x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected channels that fit 1 groups, got [1, 8, 8, 3] and [3, 3, 4, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>} : (tensor<1x8x8x3xf32>, tensor<1x36x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x3xf32>, tensor<1x36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -554,6 +554,6 @@ func.func @packed_conv2d_input_channels(%x: tensor<1x8x8x3xf32>, %y: tensor<1x36
 
 func.func @packed_conv2d_dynamic_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x?x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected filters of 3 by 3 elements, got [1, ?, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>} : (tensor<1x8x8x4xf32>, tensor<1x?x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<1x?x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }

@@ -152,6 +152,22 @@ func.func @too_many_nibbles(%x: tensor<4x2xui8>) {
 
 // -----
 
+func.func @nibbles_in_other_words(%x: tensor<2x16x8xi4>) {
+  // expected-error @+1 {{'relax.pack_nibbles' op expected a layout of words u4x2, got 'tile 8, u4x8'}}
+  %0 = "relax.pack_nibbles"(%x) {axis = 1 : i64, dtype = ui8, layout = "tile 8, u4x8"} : (tensor<2x16x8xi4>) -> tensor<2x8x8xui8>
+  return
+}
+
+// -----
+
+func.func @nibbles_of_columns(%x: tensor<2x16x8xi4>) {
+  // expected-error @+1 {{'relax.pack_nibbles' op expected rows, axis 1, of a weight packed as 'tile 8, u4x8', got axis 2 of [2, 16, 8]}}
+  %0 = "relax.pack_nibbles"(%x) {dtype = ui32, layout = "tile 8, u4x8"} : (tensor<2x16x8xi4>) -> tensor<2x16x1xui32>
+  return
+}
+
+// -----
+
 func.func @nibbles_in_signed_words(%x: tensor<8xi4>) {
   // expected-error @+1 {{'relax.pack_nibbles' op expected ui8, ui16, ui32 or ui64 as dtype, got i32}}
   %0 = "relax.pack_nibbles"(%x) {dtype = i32} : (tensor<8xi4>) -> tensor<1xi32>
@@ -162,7 +178,7 @@ func.func @nibbles_in_signed_words(%x: tensor<8xi4>) {
 
 func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected x of i8, got ui8}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xui8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xui8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
@@ -170,7 +186,7 @@ func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: t
 
 func.func @product_with_float_zeros(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<f32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected an integer zero, got f32}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<f32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<f32>) -> tensor<12xf32>
   return
 }
 
@@ -178,7 +194,7 @@ func.func @product_with_float_zeros(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: te
 
 func.func @product_of_uneven_groups(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x3x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected groups of at most 65536 of k, got [3] for [16]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x3x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x3x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
@@ -186,7 +202,7 @@ func.func @product_of_uneven_groups(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: te
 
 func.func @product_of_long_groups(%x: tensor<65540xi8>, %s: tensor<1xf32>, %t: tensor<1xi32>, %w: tensor<2x16385x8x4xui8>, %v: tensor<2x1x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected groups of at most 65536 of k, got [1] for [65540]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<65540xi8>, tensor<1xf32>, tensor<1xi32>, tensor<2x16385x8x4xui8>, tensor<2x1x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<65540xi8>, tensor<1xf32>, tensor<1xi32>, tensor<2x16385x8x4xui8>, tensor<2x1x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
@@ -194,31 +210,31 @@ func.func @product_of_long_groups(%x: tensor<65540xi8>, %s: tensor<1xf32>, %t: t
 
 func.func @product_without_sums(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<1xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected x_sum of shape [2], got [1]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<1xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<1xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
 // -----
 
 func.func @product_of_signed_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x2x8xi32>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
-  // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of ui32, got i32}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xi32>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of ui32 for layout 'tile 8, rows 4, u4x8', got i32}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xi32>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
 // -----
 
 func.func @product_of_wide_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xi16>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
-  // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of i8 or ui8, got i16}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xi16>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of i8 or ui8 for layout 'tile 8, rows 4', got i16}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xi16>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
 // -----
 
 func.func @product_of_three_rows(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
-  // expected-error @+1 {{'relax.quantized_matmul' op expected 2 or 4 rows side by side, got 3}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64, rows = 3 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  // expected-error @+1 {{'relax.quantized_matmul' op expected a layout of 2 or 4 rows, got 'tile 8, rows 3'}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 3", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
@@ -226,7 +242,7 @@ func.func @product_of_three_rows(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tenso
 
 func.func @product_of_short_groups(%x: tensor<16xi8>, %s: tensor<4xf32>, %t: tensor<4xi32>, %w: tensor<2x2x8xui32>, %v: tensor<2x4x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected groups of a multiple of 8 rows, got 4}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<4xf32>, tensor<4xi32>, tensor<2x2x8xui32>, tensor<2x4x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<4xf32>, tensor<4xi32>, tensor<2x2x8xui32>, tensor<2x4x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
@@ -234,7 +250,7 @@ func.func @product_of_short_groups(%x: tensor<16xi8>, %s: tensor<4xf32>, %t: ten
 
 func.func @product_of_other_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x3x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected weight of shape [2, 4, 8, 4], got [2, 3, 8, 4]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x3x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x3x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
   return
 }
 
@@ -242,7 +258,7 @@ func.func @product_of_other_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: te
 
 func.func @product_of_too_many_columns(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected n in (8, 16] for 2 panels of 8, got 17}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 17 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<17xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 17 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<17xf32>
   return
 }
 
@@ -250,6 +266,6 @@ func.func @product_of_too_many_columns(%x: tensor<16xi8>, %s: tensor<2xf32>, %t:
 
 func.func @product_of_integer_results(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected a floating-point out_dtype, got i8}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64, out_dtype = i8} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xi8>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = i8} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xi8>
   return
 }

@@ -22,29 +22,29 @@ func.func @matmul_3(%x: tensor<2x1x3x4xbf16>, %y: tensor<5x4x6xbf16>) {
 }
 
 // CHECK-LABEL: func.func @pack_weight(
-// CHECK: "relax.pack_weight"(%{{.*}}) {tile = 8 : i64} : (tensor<4x20xf32>) -> tensor<3x4x8xf32>
+// CHECK: "relax.pack_weight"(%{{.*}}) {layout = "tile 8"} : (tensor<4x20xf32>) -> tensor<3x4x8xf32>
 func.func @pack_weight(%x: tensor<4x20xf32>) {
-  %0 = "relax.pack_weight"(%x) {tile = 8 : i64} : (tensor<4x20xf32>) -> tensor<3x4x8xf32>
+  %0 = "relax.pack_weight"(%x) {layout = "tile 8"} : (tensor<4x20xf32>) -> tensor<3x4x8xf32>
   return
 }
 
 // CHECK-LABEL: func.func @packed_matmul(
-// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
+// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {layout = "tile 8", n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
 func.func @packed_matmul(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<3x4x8xf32>) {
-  %0 = "relax.packed_matmul"(%x, %y) {n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
   return
 }
 
 // CHECK-LABEL: func.func @pack_weight_2(
-// CHECK: "relax.pack_weight"(%{{.*}}) {group = 2 : i64, tile = 8 : i64} : (tensor<5x20xbf16>) -> tensor<3x3x8x2xbf16>
+// CHECK: "relax.pack_weight"(%{{.*}}) {layout = "tile 8, rows 2"} : (tensor<5x20xbf16>) -> tensor<3x3x8x2xbf16>
 func.func @pack_weight_2(%x: tensor<5x20xbf16>) {
-  %0 = "relax.pack_weight"(%x) {group = 2 : i64, tile = 8 : i64} : (tensor<5x20xbf16>) -> tensor<3x3x8x2xbf16>
+  %0 = "relax.pack_weight"(%x) {layout = "tile 8, rows 2"} : (tensor<5x20xbf16>) -> tensor<3x3x8x2xbf16>
   return
 }
 
 // CHECK-LABEL: func.func @packed_matmul_2(
-// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
+// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {layout = "tile 8, rows 2", n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
 func.func @packed_matmul_2(%x: tensor<?x5xbf16, {sym = ["n"]}>, %y: tensor<3x3x8x2xbf16>) {
-  %0 = "relax.packed_matmul"(%x, %y) {n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8, rows 2", n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
   return
 }

@@ -246,15 +246,15 @@ func.func @attention_wide_mask(%x: tensor<4x5x8xbf16>, %y: tensor<4x6x8xbf16>, %
 }
 
 // CHECK-LABEL: func.func @packed_conv2d(
-// CHECK: "relax.packed_conv2d"(%{{.*}}, %{{.*}}) {channels = 20 : i64, kernel_size = array<i64: 3, 2>, padding = array<i64: 1, 0, 1, 1>} : (tensor<?x?x8x4xf32, {sym = ["n", "h"]}>, tensor<3x24x8xf32>) -> tensor<?x?x8x20xf32, {sym = ["n", "h"]}>
+// CHECK: "relax.packed_conv2d"(%{{.*}}, %{{.*}}) {channels = 20 : i64, kernel_size = array<i64: 3, 2>, layout = "tile 8", padding = array<i64: 1, 0, 1, 1>} : (tensor<?x?x8x4xf32, {sym = ["n", "h"]}>, tensor<3x24x8xf32>) -> tensor<?x?x8x20xf32, {sym = ["n", "h"]}>
 func.func @packed_conv2d(%x: tensor<?x?x8x4xf32, {sym = ["n", "h"]}>, %y: tensor<3x24x8xf32>) {
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 20 : i64, kernel_size = array<i64: 3, 2>, padding = array<i64: 1, 0, 1, 1>} : (tensor<?x?x8x4xf32, {sym = ["n", "h"]}>, tensor<3x24x8xf32>) -> tensor<?x?x8x20xf32, {sym = ["n", "h"]}>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 20 : i64, kernel_size = array<i64: 3, 2>, layout = "tile 8", padding = array<i64: 1, 0, 1, 1>} : (tensor<?x?x8x4xf32, {sym = ["n", "h"]}>, tensor<3x24x8xf32>) -> tensor<?x?x8x20xf32, {sym = ["n", "h"]}>
   return
 }
 
 // CHECK-LABEL: func.func @packed_conv2d_groups(
-// CHECK: "relax.packed_conv2d"(%{{.*}}, %{{.*}}) {channels = 16 : i64, dilation = array<i64: 2, 1>, groups = 2 : i64, kernel_size = array<i64: 3, 3>, out_dtype = f32, strides = array<i64: 1, 2>} : (tensor<1x8x8x4xbf16>, tensor<2x18x8xbf16>) -> tensor<1x4x3x16xf32>
+// CHECK: "relax.packed_conv2d"(%{{.*}}, %{{.*}}) {channels = 16 : i64, dilation = array<i64: 2, 1>, groups = 2 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8", out_dtype = f32, strides = array<i64: 1, 2>} : (tensor<1x8x8x4xbf16>, tensor<2x18x8xbf16>) -> tensor<1x4x3x16xf32>
 func.func @packed_conv2d_groups(%x: tensor<1x8x8x4xbf16>, %y: tensor<2x18x8xbf16>) {
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 16 : i64, dilation = array<i64: 2, 1>, groups = 2 : i64, kernel_size = array<i64: 3, 3>, out_dtype = f32, strides = array<i64: 1, 2>} : (tensor<1x8x8x4xbf16>, tensor<2x18x8xbf16>) -> tensor<1x4x3x16xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 16 : i64, dilation = array<i64: 2, 1>, groups = 2 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8", out_dtype = f32, strides = array<i64: 1, 2>} : (tensor<1x8x8x4xbf16>, tensor<2x18x8xbf16>) -> tensor<1x4x3x16xf32>
   return
 }

@@ -58,15 +58,15 @@ func.func @unpack_nibbles_2(%x: tensor<?x3xui16, {sym = ["n"]}>) {
 }
 
 // CHECK-LABEL: func.func @quantized_matmul(
-// CHECK: "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {n = 12 : i64, out_dtype = bf16} : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
+// CHECK: "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = bf16} : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
 func.func @quantized_matmul(%x: tensor<?x16xi8, {sym = ["m"]}>, %s: tensor<?x2xf32, {sym = ["m"]}>, %t: tensor<?x2xi32, {sym = ["m"]}>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64, out_dtype = bf16} : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = bf16} : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
   return
 }
 
 // CHECK-LABEL: func.func @quantized_matmul_of_words(
-// CHECK: "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {n = 12 : i64, rows = 2 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>) -> tensor<12xf32>
+// CHECK: "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {layout = "tile 8, rows 2, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>) -> tensor<12xf32>
 func.func @quantized_matmul_of_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x2x8xui32>, %v: tensor<2x2x8xf32>, %z: tensor<2x2x8xi8>) {
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {n = 12 : i64, rows = 2 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 2, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>) -> tensor<12xf32>
   return
 }

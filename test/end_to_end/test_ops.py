@@ -135,11 +135,14 @@ FLOAT = [
     Case("dequantize", (("n", 9),), lambda b, x: b.dequantize(
         b.quantize(x, b.constant(SCALES), b.constant(ZEROS), dtype="i8", axis=1),
         b.constant(SCALES), b.constant(ZEROS), axis=1)),
-    Case("pack_weight", ((37, 45),), lambda b, x: b.pack_weight(x, tile=32)),
-    Case("packed_take", ((3, 41, 16),), lambda b, x: b.packed_take(x, b.constant(np.array([[40, 0, -1], [15, 16, 31]])), n=45)),
-    Case("packed_matmul", (("n", 37), (37, 45)), lambda b, x, w: b.packed_matmul(x, b.pack_weight(w, tile=32), n=45)),
+    Case("pack_weight", ((37, 45),), lambda b, x: b.pack_weight(x, layout="tile 32")),
+    Case("packed_take", ((3, 41, 16),), lambda b, x: b.packed_take(
+        x, b.constant(np.array([[40, 0, -1], [15, 16, 31]])), layout="tile 16", n=45)),
+    Case("packed_matmul", (("n", 37), (37, 45)), lambda b, x, w: b.packed_matmul(
+        x, b.pack_weight(w, layout="tile 32"), layout="tile 32", n=45)),
     Case("packed_conv2d", (("n", 9, 8, 5), (45, 20)), lambda b, x, w: b.packed_conv2d(
-        x, b.pack_weight(w, tile=16), channels=20, kernel_size=[3, 3], padding=[1, 0, 1, 1], strides=[2, 1])),
+        x, b.pack_weight(w, layout="tile 16"), layout="tile 16", channels=20, kernel_size=[3, 3],
+        padding=[1, 0, 1, 1], strides=[2, 1])),
     Case("match_cast", (("n", "m"),), lambda b, x: b.match_cast(x, ("n", "n")), kind="square"),
 ]  # fmt: skip
 

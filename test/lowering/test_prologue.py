@@ -30,10 +30,11 @@ def product(m: int | str, k: int, n: int, weights: list[str], wide: str, body: s
     """``packed_matmul(x, %w)`` of weights %w0, %w1...; ``body`` makes %w."""
     taken = "".join(f', %w{i}: {w} {{relax.name = "w{i}"}}' for i, w in enumerate(weights))
     x, y = tensor((m, k), dtype), tensor((m, n), dtype)
+    tile = wide.split("x")[2]
     return f"""
 func.func @main(%x: {x} {{relax.name = "x"}}{taken}) -> {y} attributes {{relax.num_input = 1 : i64}} {{
   {body}
-  %y = "relax.packed_matmul"(%x, %w) {{n = {n} : i64}} : ({x}, {wide}) -> {y}
+  %y = "relax.packed_matmul"(%x, %w) {{layout = "tile {tile}", n = {n} : i64}} : ({x}, {wide}) -> {y}
   return %y : {y}
 }}"""
 
@@ -140,7 +141,7 @@ def test_no_wide_weight_is_in_memory(make) -> None:
 def test_equal_layers_share_a_kernel() -> None:
     text, _ = cast("n", 64, 64, "bf16")
     again = """%v = "relax.astype"(%w0) {dtype = f32} : (tensor<2x64x32xbf16>) -> tensor<2x64x32xf32>
-  %h = "relax.packed_matmul"(%x, %v) {n = 64 : i64} : (X, tensor<2x64x32xf32>) -> X
+  %h = "relax.packed_matmul"(%x, %v) {layout = "tile 32", n = 64 : i64} : (X, tensor<2x64x32xf32>) -> X
   %y = "relax.packed_matmul"(%h, %w)""".replace("X", tensor(("n", 64), "f32"))
     after = outlined(text.replace('%y = "relax.packed_matmul"(%x, %w)', again))
     assert len(re.findall(r"func.func private @\w+", after)) == 1
@@ -150,7 +151,8 @@ def test_equal_layers_share_a_kernel() -> None:
 def test_a_cast_that_two_products_read_moves_into_both() -> None:
     text, _ = cast("n", 64, 64, "bf16")
     x = tensor(("n", 64), "f32")
-    two = f'%h = "relax.packed_matmul"(%x, %w) {{n = 64 : i64}} : ({x}, tensor<2x64x32xf32>) -> {x}\n  %y = '
+    attributes = '{layout = "tile 32", n = 64 : i64}'
+    two = f'%h = "relax.packed_matmul"(%x, %w) {attributes} : ({x}, tensor<2x64x32xf32>) -> {x}\n  %y = '
     after = outlined(text.replace("%y = ", two).replace('%y = "relax.packed_matmul"(%x', '%y = "relax.packed_matmul"(%h'))
     assert "tensor<2x64x32xf32>" not in after
 
@@ -289,7 +291,7 @@ def test_a_broadcast_moves_into_the_addition_that_reads_it() -> None:
 func.func @main(%x: {x} {{relax.name = "x"}}, %w: tensor<6x64x16xf32> {{relax.name = "w"}}, %b: tensor<96xf32> {{relax.name = "b"}})
     -> {y} attributes {{relax.num_input = 1 : i64}} {{
   %0 = "relax.broadcast_to"(%b) : (tensor<96xf32>) -> {y}
-  %1 = "relax.packed_matmul"(%x, %w) {{n = 96 : i64}} : ({x}, tensor<6x64x16xf32>) -> {y}
+  %1 = "relax.packed_matmul"(%x, %w) {{layout = "tile 16", n = 96 : i64}} : ({x}, tensor<6x64x16xf32>) -> {y}
   %2 = "relax.add"(%1, %0) : ({y}, {y}) -> {y}
   return %2 : {y}
 }}"""  # noqa: E501

@@ -228,7 +228,7 @@ return %y : {x}
 def test_the_end_of_a_product_stays_with_it() -> None:
     x, w = tensor((8, 64), "f32"), tensor((2, 64, 32), "f32")
     text = f"""func.func @main(%x: {x}, %w: {w}) -> {x} {{
-%p = "relax.packed_matmul"(%x, %w) {{n = 64 : i64}} : ({x}, {w}) -> {x}
+%p = "relax.packed_matmul"(%x, %w) {{layout = "tile 32", n = 64 : i64}} : ({x}, {w}) -> {x}
 %h = "relax.add"(%p, %x) : ({x}, {x}) -> {x}
 %y = "relax.softmax"(%h) : ({x}) -> {x}
 return %y : {x}

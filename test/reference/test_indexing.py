@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
+from relaxir.dialect.packed_layout import PackedLayout
 from relaxir.dialect.reference.registry import reference_of
 
 
@@ -43,9 +44,9 @@ def test_take(indices_shape: tuple[int, ...], index_dtype: str, dtype: str) -> N
 @pytest.mark.parametrize(("n", "tile"), [(7, 4), (8, 4), (3, 16), (1, 1)])
 def test_packed_take(n: int, tile: int, indices_shape: tuple[int, ...], dtype: str) -> None:
     x = filled((n, 5), dtype)
-    packed = reference_of("pack_weight").function(x.T, tile=tile)
+    packed = reference_of("pack_weight").function(x.T, layout=PackedLayout(tile))
     indices = np.random.default_rng(2).integers(-n, n, indices_shape)
-    got = reference_of("packed_take").function(packed, indices, n=n)
+    got = reference_of("packed_take").function(packed, indices, layout=PackedLayout(tile), n=n)
     assert got.dtype == x.dtype
     np.testing.assert_array_equal(got, reference_of("take").function(x, indices, axis=0))
 
@@ -55,7 +56,7 @@ def test_take_out_of_range(index: int) -> None:
     with pytest.raises(RelaxError, match=rf"expected indices in \[-4, 4\), got {index}"):
         reference_of("take").function(filled((4, 3)), np.array([0, index]), axis=0)
     with pytest.raises(RelaxError, match="expected indices in"):
-        reference_of("packed_take").function(filled((2, 3, 3)), np.array([0, index]), n=4)
+        reference_of("packed_take").function(filled((2, 3, 3)), np.array([0, index]), layout=PackedLayout(3), n=4)
     with pytest.raises(RelaxError, match="expected indices in"):
         reference_of("gather_elements").function(filled((4, 3)), np.array([[0, index, 0]]), axis=0)
     with pytest.raises(RelaxError, match="expected indices in"):

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.packed_layout import PackedLayout
 from relaxir.dialect.reference.registry import reference_of
 from support.float_checks import FLOATS, floats, wide
 
@@ -90,7 +91,7 @@ def test_nan_and_infinity_spread() -> None:
 @given(st.integers(0, 5), st.integers(0, 20), st.integers(1, 9))
 def test_packing_is_a_layout(k: int, n: int, tile: int) -> None:
     x = np.arange(1, k * n + 1, dtype=np.float32).reshape(k, n)
-    packed = reference_of("pack_weight").function(x, tile=tile)
+    packed = reference_of("pack_weight").function(x, layout=PackedLayout(tile))
     assert packed.shape == (-(-n // tile), k, tile)
     for column in range(packed.shape[0] * tile):
         expected = x[:, column] if column < n else np.zeros(k)
@@ -100,13 +101,14 @@ def test_packing_is_a_layout(k: int, n: int, tile: int) -> None:
 @pytest.mark.parametrize(("k", "n", "tile", "group"), [(5, 7, 4, 2), (6, 8, 8, 3), (1, 3, 2, 4), (4, 9, 4, 2)])
 def test_groups_of_rows_are_neighbours(k: int, n: int, tile: int, group: int) -> None:
     w = np.arange(1, k * n + 1, dtype=np.float32).reshape(k, n)
-    packed = reference_of("pack_weight").function(w, tile=tile, group=group)
+    packed = reference_of("pack_weight").function(w, layout=PackedLayout(tile, group))
     assert packed.shape == (-(-n // tile), -(-k // group), tile, group)
     for row, column in np.ndindex(packed.shape[1] * group, packed.shape[0] * tile):
         expected = w[row, column] if row < k and column < n else 0
         assert packed[column // tile, row // group, column % tile, row % group] == expected
     x = np.arange(3 * k, dtype=np.float32).reshape(3, k)
-    np.testing.assert_array_equal(reference_of("packed_matmul").function(x, packed, n=n, out_dtype=None), x @ w)
+    layout = PackedLayout(tile, group)
+    np.testing.assert_array_equal(reference_of("packed_matmul").function(x, packed, layout=layout, n=n, out_dtype=None), x @ w)
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "bf16"])
@@ -116,9 +118,11 @@ def test_groups_of_rows_are_neighbours(k: int, n: int, tile: int, group: int) ->
 def test_packed_product_is_the_plain_one(shape: tuple[int, ...], n: int, tile: int, dtype: str) -> None:
     rng = np.random.default_rng(3)
     x, w = floats(rng, shape, dtype, specials=False), floats(rng, (shape[-1], n), dtype, specials=False)
-    packed = reference_of("pack_weight").function(w, tile=tile)
+    packed = reference_of("pack_weight").function(w, layout=PackedLayout(tile))
     assert packed.dtype == w.dtype
-    got = reference_of("packed_matmul").function(x, packed, n=n, out_dtype=None)
+    got = reference_of("packed_matmul").function(x, packed, layout=PackedLayout(tile), n=n, out_dtype=None)
     np.testing.assert_array_equal(got, matmul(x, w))
-    wide_result = reference_of("packed_matmul").function(x, packed, n=n, out_dtype=np.dtype(np.float64))
+    wide_result = reference_of("packed_matmul").function(
+        x, packed, layout=PackedLayout(tile), n=n, out_dtype=np.dtype(np.float64)
+    )
     assert wide_result.dtype == np.float64

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.layouts import permutation
+from relaxir.dialect.packed_layout import PackedLayout
 from relaxir.dialect.reference.registry import reference_of
 from support.float_checks import floats, wide
 
@@ -250,8 +251,10 @@ def test_packed_filters_mean_what_filters_do(outputs: int, groups: int, tile: in
     x = floats(rng, (2, 7, 6, 2 * groups), "f32", specials=False)
     weight = floats(rng, (3, 2, 2, outputs), "f32", specials=False)
     attrs = {"strides": [2, 1], "padding": [1, 0, 2, 1], "dilation": [1, 2], "groups": groups}
-    packed = reference_of("pack_weight").function(weight.reshape(12, outputs), tile=tile)
-    got = reference_of("packed_conv2d").function(x, packed, channels=outputs, kernel_size=[3, 2], **attrs)
+    packed = reference_of("pack_weight").function(weight.reshape(12, outputs), layout=PackedLayout(tile))
+    got = reference_of("packed_conv2d").function(
+        x, packed, layout=PackedLayout(tile), channels=outputs, kernel_size=[3, 2], **attrs
+    )
     want = reference_of("conv2d").function(x, weight, **attrs, data_layout="NHWC", kernel_layout="HWIO")
     np.testing.assert_array_equal(got, want)
 

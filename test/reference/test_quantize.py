@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from relaxir.dialect.dtypes import numpy_dtype
+from relaxir.dialect.packed_layout import NIBBLES, PackedLayout
 from relaxir.dialect.reference.registry import reference_of
 from support.float_checks import FLOATS, floats, wide
 
@@ -146,12 +147,12 @@ def test_quantized_products_are_those_of_what_integers_stand_for(rows: int, word
             weight[:, i // 8] |= row.astype(np.uint32) << (32 // rows * place + 4 * part)
     else:
         weight = np.ascontiguousarray(sides)
-    every = k // groups
+    layout, every = PackedLayout(tile, rows, NIBBLES if words else None), k // groups
     wide = (integers.astype(np.float64) - zero.repeat(every, 1)) * scale.repeat(every, 1)
     want = (x * x_scale.astype(np.float64).repeat(every, -1)) @ wide.swapaxes(0, 1).reshape(k, -1)[:, :n]
     sums = x.astype(np.int32).reshape(2, 5, groups, every).sum(-1, dtype=np.int32)
     got = reference_of("quantized_matmul").function(
-        x, x_scale, sums, weight, scale, zero, n=n, rows=rows, out_dtype=np.dtype(np.float32)
+        x, x_scale, sums, weight, scale, zero, layout=layout, n=n, out_dtype=np.dtype(np.float32)
     )
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())

@@ -5,8 +5,8 @@
 // A weight, or what comes from weights, is packed once for all its products; the written result type stays.
 // CHECK-LABEL: @packs
 // CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1)
-// CHECK-NEXT:    %1 = "relax.pack_weight"(%0) {tile = 8 : i64} : (tensor<4x12xf32>) -> tensor<2x4x8xf32>
-// CHECK-NEXT:    %2 = "relax.packed_matmul"(%arg0, %1) {n = 12 : i64} : ({{.*}}) -> tensor<?x12xf32>
+// CHECK-NEXT:    %1 = "relax.pack_weight"(%0) {layout = "tile 8"} : (tensor<4x12xf32>) -> tensor<2x4x8xf32>
+// CHECK-NEXT:    %2 = "relax.packed_matmul"(%arg0, %1) {layout = "tile 8", n = 12 : i64} : ({{.*}}) -> tensor<?x12xf32>
 // CHECK-NEXT:    %3 = "relax.packed_matmul"(%arg0, %1)
 // LIFTED-LABEL: @packs_transform_params
 // LIFTED-SAME:   -> (tensor<2x4x8xf32> {relax.name = "w.permute_dims.pack_weight"})
@@ -35,7 +35,7 @@ func.func @leaves(%x: tensor<4x4xf32>, %i: tensor<4x4xi8>, %w: tensor<4x4xf32> {
 // What a product in a loop reads is packed before the loop, once; a constant zero point does not hide a weight.
 // CHECK-LABEL: @loops
 // CHECK:         %[[W:.*]] = "relax.dequantize"
-// CHECK:         %[[P:.*]] = "relax.pack_weight"(%[[W]]) {tile = 8 : i64} : (tensor<4x4xf32>) -> tensor<1x4x8xf32>
+// CHECK:         %[[P:.*]] = "relax.pack_weight"(%[[W]]) {layout = "tile 8"} : (tensor<4x4xf32>) -> tensor<1x4x8xf32>
 // CHECK-NEXT:    scf.for
 // CHECK-NEXT:      "relax.packed_matmul"(%{{.*}}, %[[P]])
 // CHECK-NEXT:      "relax.packed_matmul"(%{{.*}}, %[[P]])
@@ -57,8 +57,8 @@ func.func @loops(%x: tensor<2x4xf32>, %q: tensor<4x4xi8> {relax.name = "lq"}, %s
 // CHECK-LABEL: @convolution
 // CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1) {axes = array<i64: 2, 3, 1, 0>} : (tensor<12x4x3x2xf32>) -> tensor<3x2x4x12xf32>
 // CHECK-NEXT:    %1 = "relax.reshape"(%0) : (tensor<3x2x4x12xf32>) -> tensor<24x12xf32>
-// CHECK-NEXT:    %2 = "relax.pack_weight"(%1) {tile = 8 : i64} : (tensor<24x12xf32>) -> tensor<2x24x8xf32>
-// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %2) {channels = 12 : i64, dilation = array<i64: 1, 2>, kernel_size = array<i64: 3, 2>, padding = array<i64: 1, 0, 1, 2>, strides = array<i64: 2, 1>} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<2x24x8xf32>) -> tensor<?x3x6x12xf32, {sym = ["n"]}>
+// CHECK-NEXT:    %2 = "relax.pack_weight"(%1) {layout = "tile 8"} : (tensor<24x12xf32>) -> tensor<2x24x8xf32>
+// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %2) {channels = 12 : i64, dilation = array<i64: 1, 2>, kernel_size = array<i64: 3, 2>, layout = "tile 8", padding = array<i64: 1, 0, 1, 2>, strides = array<i64: 2, 1>} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<2x24x8xf32>) -> tensor<?x3x6x12xf32, {sym = ["n"]}>
 // CHECK-NEXT:    return %3
 // LIFTED-LABEL: @convolution_transform_params
 // LIFTED-SAME:   -> (tensor<2x24x8xf32>
@@ -71,8 +71,8 @@ func.func @convolution(%x: tensor<?x5x6x4xf32, {sym = ["n"]}>, %w: tensor<12x4x3
 // CHECK-LABEL: @shared_filters
 // CHECK-NEXT:    %0 = "relax.reshape"(%arg1) : (tensor<1x1x4x16xbf16>) -> tensor<4x16xbf16>
 // CHECK-NEXT:    %1 = "relax.pack_weight"(%0)
-// CHECK-NEXT:    %2 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, out_dtype = f32} : (tensor<2x5x6x8xbf16>, tensor<2x4x8xbf16>) -> tensor<2x5x6x16xf32>
-// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, strides = array<i64: 2, 2>}
+// CHECK-NEXT:    %2 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, layout = "tile 8", out_dtype = f32} : (tensor<2x5x6x8xbf16>, tensor<2x4x8xbf16>) -> tensor<2x5x6x16xf32>
+// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, layout = "tile 8", strides = array<i64: 2, 2>}
 func.func @shared_filters(%x: tensor<2x5x6x8xbf16>, %w: tensor<1x1x4x16xbf16> {relax.name = "sw"}) -> (tensor<2x5x6x16xf32>, tensor<2x3x3x16xbf16>) attributes {relax.num_input = 1 : i64} {
   %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2 : i64, out_dtype = f32} : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x5x6x16xf32>
   %1 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2 : i64, strides = array<i64: 2, 2>} : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x3x3x16xbf16>

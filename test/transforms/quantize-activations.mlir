@@ -22,14 +22,16 @@
 // CHECK:         %[[Q:.*]] = "relax.bitwise_xor"(%[[BITS]],
 // CHECK-NEXT:    %[[SIDES:.*]] = "relax.reshape"(%[[Q]]) : (tensor<2x16x8xui8>) -> tensor<2x4x4x8xui8>
 // CHECK-NEXT:    %[[W:.*]] = "relax.permute_dims"(%[[SIDES]]) {axes = array<i64: 0, 1, 3, 2>}
-// CHECK-NEXT:    "relax.quantized_matmul"(%[[X]], %[[S]], %[[SUM]], %[[W]], %[[SCALE]], %[[Z]]) {n = 12 : i64, rows = 4 : i64}
-// CHECK:         "relax.quantized_matmul"(%[[X]], %[[S]], %[[SUM]], %{{.*}}) {n = 8 : i64, out_dtype = f16, rows = 4 : i64}
+// CHECK-NEXT:    "relax.quantized_matmul"(%[[X]], %[[S]], %[[SUM]], %[[W]], %[[SCALE]], %[[Z]])
+// CHECK-SAME:      {layout = "tile 8, rows 4, offset 128", n = 12 : i64}
+// CHECK:         "relax.quantized_matmul"(%[[X]], %[[S]], %[[SUM]], %{{.*}}) {layout = "tile 8, rows 4", n = 8 : i64, out_dtype = f16}
 // CHECK-NOT:     relax.dequantize
 // PAIRS-LABEL: @bytes
 // PAIRS:         "relax.reshape"(%arg1) : (tensor<2x16x8xi8>) -> tensor<2x8x2x8xi8>
-// PAIRS:         "relax.quantized_matmul"({{.*}}) {n = 12 : i64, rows = 2 : i64}
+// PAIRS:         "relax.quantized_matmul"({{.*}}) {layout = "tile 8, rows 2", n = 12 : i64}
 // PAIRS:         "relax.bitwise_xor"
 // PAIRS:         "relax.astype"({{.*}}) {dtype = i8} : (tensor<1x16x8xui8>) -> tensor<1x16x8xi8>
+// PAIRS:         "relax.quantized_matmul"({{.*}}) {layout = "tile 8, rows 2, offset -128", n = 8 : i64, out_dtype = f16}
 // ONE-LABEL: @bytes
 // ONE-NOT:     relax.quantize
 // LIFTED-LABEL: @bytes_transform_params
@@ -41,9 +43,9 @@
 func.func @bytes(%x: tensor<?x16xf32, {sym = ["m"]}> {relax.name = "x"}, %q: tensor<2x16x8xi8> {relax.name = "q"}, %s: tensor<1x1x8xf32> {relax.name = "s"}, %u: tensor<1x16x8xui8> {relax.name = "u"}) -> (tensor<?x12xf32, {sym = ["m"]}>, tensor<?x8xf16, {sym = ["m"]}>) attributes {relax.num_input = 1 : i64} {
   %z = "relax.full"() {value = 3 : i64} : () -> tensor<i8>
   %0 = "relax.dequantize"(%q, %s, %z) : (tensor<2x16x8xi8>, tensor<1x1x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
-  %1 = "relax.packed_matmul"(%x, %0) {n = 12 : i64} : (tensor<?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<?x12xf32, {sym = ["m"]}>
+  %1 = "relax.packed_matmul"(%x, %0) {layout = "tile 8", n = 12 : i64} : (tensor<?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<?x12xf32, {sym = ["m"]}>
   %2 = "relax.dequantize"(%u, %s, %z) : (tensor<1x16x8xui8>, tensor<1x1x8xf32>, tensor<i8>) -> tensor<1x16x8xf32>
-  %3 = "relax.packed_matmul"(%x, %2) {n = 8 : i64, out_dtype = f16} : (tensor<?x16xf32, {sym = ["m"]}>, tensor<1x16x8xf32>) -> tensor<?x8xf16, {sym = ["m"]}>
+  %3 = "relax.packed_matmul"(%x, %2) {layout = "tile 8", n = 8 : i64, out_dtype = f16} : (tensor<?x16xf32, {sym = ["m"]}>, tensor<1x16x8xf32>) -> tensor<?x8xf16, {sym = ["m"]}>
   return %1, %3 : tensor<?x12xf32, {sym = ["m"]}>, tensor<?x8xf16, {sym = ["m"]}>
 }
 
@@ -55,16 +57,16 @@ func.func @bytes(%x: tensor<?x16xf32, {sym = ["m"]}> {relax.name = "x"}, %q: ten
 // CHECK:         "relax.quantize"(%[[WIDE]], %{{.*}}) {dtype = i8} : (tensor<3x16xf32>, tensor<3x2xf32>, tensor<i8>) -> tensor<3x16xi8>
 // CHECK:         %[[RAISED:.*]] = "relax.add"(%{{.*}}) : (tensor<2x1x8xi8>, tensor<i8>) -> tensor<2x1x8xi8>
 // CHECK-NEXT:    %[[ZERO:.*]] = "relax.repeat"(%[[RAISED]]) {axis = 1 : i64, repeats = 2 : i64}
-// CHECK:         "relax.reshape"(%{{.*}}) : (tensor<2x16x8xui4>) -> tensor<2x2x2x4x8xui4>
-// CHECK-NEXT:    "relax.permute_dims"(%{{.*}}) {axes = array<i64: 0, 1, 3, 2, 4>}
-// CHECK:         %[[W:.*]] = "relax.pack_nibbles"(%{{.*}}) {axis = 1 : i64, dtype = ui32} : (tensor<2x16x8xui4>) -> tensor<2x2x8xui32>
-// CHECK-NEXT:    "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %[[W]], %{{.*}}, %[[ZERO]]) {n = 12 : i64, out_dtype = bf16, rows = 4 : i64}
+// CHECK:         %[[W:.*]] = "relax.pack_nibbles"(%{{.*}}) {axis = 1 : i64, dtype = ui32,
+// CHECK-SAME:      layout = "tile 8, rows 4, u4x8, offset 8"} : (tensor<2x16x8xui4>) -> tensor<2x2x8xui32>
+// CHECK-NEXT:    "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %[[W]], %{{.*}}, %[[ZERO]])
+// CHECK-SAME:      {layout = "tile 8, rows 4, u4x8, offset 8", n = 12 : i64, out_dtype = bf16}
 // LIFTED-LABEL: func.func @nibbles_transform_params
 // PAIRS-LABEL: @nibbles
-// PAIRS:         "relax.reshape"(%{{.*}}) : (tensor<2x16x8xui4>) -> tensor<2x2x4x2x8xui4>
+// PAIRS:         "relax.pack_nibbles"(%{{.*}}) {axis = 1 : i64, dtype = ui32, layout = "tile 8, rows 2, u4x8, offset 8"}
 func.func @nibbles(%x: tensor<3x16xbf16> {relax.name = "x"}, %q: tensor<2x16x8xi4> {relax.name = "q"}, %s: tensor<2x2x8xbf16> {relax.name = "s"}, %z: tensor<2x1x8xi4> {relax.name = "z"}) -> tensor<3x12xbf16> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.dequantize"(%q, %s, %z) : (tensor<2x16x8xi4>, tensor<2x2x8xbf16>, tensor<2x1x8xi4>) -> tensor<2x16x8xbf16>
-  %1 = "relax.packed_matmul"(%x, %0) {n = 12 : i64} : (tensor<3x16xbf16>, tensor<2x16x8xbf16>) -> tensor<3x12xbf16>
+  %1 = "relax.packed_matmul"(%x, %0) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xbf16>, tensor<2x16x8xbf16>) -> tensor<3x12xbf16>
   return %1 : tensor<3x12xbf16>
 }
 
@@ -76,15 +78,15 @@ func.func @nibbles(%x: tensor<3x16xbf16> {relax.name = "x"}, %q: tensor<2x16x8xi
 func.func @leaves(%x: tensor<3x16xf32> {relax.name = "x"}, %d: tensor<3x16xf64> {relax.name = "d"}, %r: tensor<2x16x8xi8> {relax.name = "r"}, %q: tensor<2x16x8xi8> {relax.name = "q"}, %n: tensor<2x16x8xi4> {relax.name = "n"}, %w: tensor<2x16x8xi16> {relax.name = "w"}, %s: tensor<2x1x8xf32> {relax.name = "s"}, %t: tensor<2x1x8xf64> {relax.name = "t"}, %u: tensor<2x4x8xf32> {relax.name = "u"}) -> (tensor<2x16x8xf32>, tensor<3x12xf32>, tensor<3x12xf64>, tensor<3x12xf32>, tensor<3x12xf32>, tensor<3x12xf32>) attributes {relax.num_input = 3 : i64} {
   %z = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
   %0 = "relax.dequantize"(%q, %s, %z) : (tensor<2x16x8xi8>, tensor<2x1x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
-  %1 = "relax.packed_matmul"(%x, %0) {n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
+  %1 = "relax.packed_matmul"(%x, %0) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
   %2 = "relax.dequantize"(%q, %t, %z) : (tensor<2x16x8xi8>, tensor<2x1x8xf64>, tensor<i8>) -> tensor<2x16x8xf64>
-  %3 = "relax.packed_matmul"(%d, %2) {n = 12 : i64} : (tensor<3x16xf64>, tensor<2x16x8xf64>) -> tensor<3x12xf64>
+  %3 = "relax.packed_matmul"(%d, %2) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf64>, tensor<2x16x8xf64>) -> tensor<3x12xf64>
   %4 = "relax.dequantize"(%n, %u, %z) : (tensor<2x16x8xi4>, tensor<2x4x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
-  %5 = "relax.packed_matmul"(%x, %4) {n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
+  %5 = "relax.packed_matmul"(%x, %4) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
   %6 = "relax.dequantize"(%w, %s, %z) : (tensor<2x16x8xi16>, tensor<2x1x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
-  %7 = "relax.packed_matmul"(%x, %6) {n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
+  %7 = "relax.packed_matmul"(%x, %6) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
   %8 = "relax.dequantize"(%r, %s, %z) : (tensor<2x16x8xi8>, tensor<2x1x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
-  %9 = "relax.packed_matmul"(%x, %8) {n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
+  %9 = "relax.packed_matmul"(%x, %8) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
   return %0, %1, %3, %5, %7, %9 : tensor<2x16x8xf32>, tensor<3x12xf32>, tensor<3x12xf64>, tensor<3x12xf32>, tensor<3x12xf32>, tensor<3x12xf32>
 }
 
@@ -93,6 +95,6 @@ func.func @leaves(%x: tensor<3x16xf32> {relax.name = "x"}, %d: tensor<3x16xf64> 
 func.func @unknown(%x: tensor<3x16xf32>, %q: tensor<2x16x8xi8>, %s: tensor<2x1x8xf32>) -> tensor<3x12xf32> {
   %z = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
   %0 = "relax.dequantize"(%q, %s, %z) : (tensor<2x16x8xi8>, tensor<2x1x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
-  %1 = "relax.packed_matmul"(%x, %0) {n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
+  %1 = "relax.packed_matmul"(%x, %0) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>) -> tensor<3x12xf32>
   return %1 : tensor<3x12xf32>
 }

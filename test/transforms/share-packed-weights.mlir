@@ -5,16 +5,16 @@
 // The look-up comes first, so that packing moves before it. Neither the matrix nor its transposition is read any more.
 // CHECK-LABEL: @tied
 // CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1)
-// CHECK-NEXT:    %1 = "relax.pack_weight"(%0) {tile = 4 : i64}
-// CHECK-NEXT:    %2 = "relax.packed_take"(%1, %arg0) {n = 18 : i64} : (tensor<5x8x4xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xf32, {sym = ["n"]}>
-// CHECK-NEXT:    %3 = "relax.packed_matmul"(%2, %1) {n = 18 : i64}
+// CHECK-NEXT:    %1 = "relax.pack_weight"(%0) {layout = "tile 4"}
+// CHECK-NEXT:    %2 = "relax.packed_take"(%1, %arg0) {layout = "tile 4", n = 18 : i64} : (tensor<5x8x4xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xf32, {sym = ["n"]}>
+// CHECK-NEXT:    %3 = "relax.packed_matmul"(%2, %1) {layout = "tile 4", n = 18 : i64}
 // CHECK-NEXT:    return %3
 // LIFTED-LABEL: @tied(%arg0: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"}, %arg1: tensor<5x8x4xf32> {relax.name = "wte.permute_dims.pack_weight"})
 func.func @tied(%ids: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"}, %w: tensor<18x8xf32> {relax.name = "wte"}) -> tensor<?x18xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
   %h = "relax.take"(%w, %ids) : (tensor<18x8xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xf32, {sym = ["n"]}>
   %t = "relax.permute_dims"(%w) : (tensor<18x8xf32>) -> tensor<8x18xf32>
-  %p = "relax.pack_weight"(%t) {tile = 4 : i64} : (tensor<8x18xf32>) -> tensor<5x8x4xf32>
-  %y = "relax.packed_matmul"(%h, %p) {n = 18 : i64} : (tensor<?x8xf32, {sym = ["n"]}>, tensor<5x8x4xf32>) -> tensor<?x18xf32, {sym = ["n"]}>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x18xf32>) -> tensor<5x8x4xf32>
+  %y = "relax.packed_matmul"(%h, %p) {layout = "tile 4", n = 18 : i64} : (tensor<?x8xf32, {sym = ["n"]}>, tensor<5x8x4xf32>) -> tensor<?x18xf32, {sym = ["n"]}>
   return %y : tensor<?x18xf32, {sym = ["n"]}>
 }
 
@@ -23,12 +23,12 @@ func.func @tied(%ids: tensor<?xi64, {sym = ["n"]}> {relax.name = "ids"}, %w: ten
 // CHECK-NEXT:    %0 = "relax.permute_dims"(%arg2)
 // CHECK-NEXT:    %1 = "relax.pack_weight"(%0)
 // CHECK-NEXT:    %2 = "relax.packed_matmul"(%arg1, %1)
-// CHECK-NEXT:    %3 = "relax.packed_take"(%1, %arg0) {n = 64 : i64} : (tensor<16x8x4xf32>, tensor<2xi64>) -> tensor<?x8xf32>
-// CHECK-NEXT:    %4 = "relax.packed_take"(%1, %arg0) {n = 64 : i64} : (tensor<16x8x4xf32>, tensor<2xi64>) -> tensor<2x8xf32>
+// CHECK-NEXT:    %3 = "relax.packed_take"(%1, %arg0) {layout = "tile 4", n = 64 : i64} : (tensor<16x8x4xf32>, tensor<2xi64>) -> tensor<?x8xf32>
+// CHECK-NEXT:    %4 = "relax.packed_take"(%1, %arg0) {layout = "tile 4", n = 64 : i64} : (tensor<16x8x4xf32>, tensor<2xi64>) -> tensor<2x8xf32>
 func.func @packed_first(%ids: tensor<2xi64>, %x: tensor<1x8xf32>, %w: tensor<64x8xf32> {relax.name = "v"}) -> (tensor<1x64xf32>, tensor<?x8xf32>, tensor<2x8xf32>) attributes {relax.num_input = 2 : i64} {
   %t = "relax.permute_dims"(%w) {axes = array<i64: -1, 0>} : (tensor<64x8xf32>) -> tensor<8x64xf32>
-  %p = "relax.pack_weight"(%t) {tile = 4 : i64} : (tensor<8x64xf32>) -> tensor<16x8x4xf32>
-  %y = "relax.packed_matmul"(%x, %p) {n = 64 : i64} : (tensor<1x8xf32>, tensor<16x8x4xf32>) -> tensor<1x64xf32>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x64xf32>) -> tensor<16x8x4xf32>
+  %y = "relax.packed_matmul"(%x, %p) {layout = "tile 4", n = 64 : i64} : (tensor<1x8xf32>, tensor<16x8x4xf32>) -> tensor<1x64xf32>
   %h = "relax.take"(%w, %ids) : (tensor<64x8xf32>, tensor<2xi64>) -> tensor<?x8xf32>
   %g = "relax.take"(%w, %ids) {axis = -2 : i64} : (tensor<64x8xf32>, tensor<2xi64>) -> tensor<2x8xf32>
   return %y, %h, %g : tensor<1x64xf32>, tensor<?x8xf32>, tensor<2x8xf32>
@@ -50,8 +50,8 @@ func.func @loops(%ids: tensor<?xi64, {sym = ["n"]}>, %x: tensor<?x8xf32, {sym = 
     scf.yield %s : tensor<?x8xf32, {sym = ["n"]}>
   }
   %t = "relax.permute_dims"(%w) : (tensor<18x8xf32>) -> tensor<8x18xf32>
-  %p = "relax.pack_weight"(%t) {tile = 4 : i64} : (tensor<8x18xf32>) -> tensor<5x8x4xf32>
-  %y = "relax.packed_matmul"(%r, %p) {n = 18 : i64} : (tensor<?x8xf32, {sym = ["n"]}>, tensor<5x8x4xf32>) -> tensor<?x18xf32, {sym = ["n"]}>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x18xf32>) -> tensor<5x8x4xf32>
+  %y = "relax.packed_matmul"(%r, %p) {layout = "tile 4", n = 18 : i64} : (tensor<?x8xf32, {sym = ["n"]}>, tensor<5x8x4xf32>) -> tensor<?x18xf32, {sym = ["n"]}>
   return %y : tensor<?x18xf32, {sym = ["n"]}>
 }
 
@@ -67,15 +67,15 @@ func.func @loops(%ids: tensor<?xi64, {sym = ["n"]}>, %x: tensor<?x8xf32, {sym = 
 func.func @few(%ids: tensor<2x2xi64>, %w: tensor<64x8xf32> {relax.name = "fw"}) -> tensor<2x2x64xf32> attributes {relax.num_input = 1 : i64} {
   %h = "relax.take"(%w, %ids) : (tensor<64x8xf32>, tensor<2x2xi64>) -> tensor<2x2x8xf32>
   %t = "relax.permute_dims"(%w) : (tensor<64x8xf32>) -> tensor<8x64xf32>
-  %p = "relax.pack_weight"(%t) {tile = 4 : i64} : (tensor<8x64xf32>) -> tensor<16x8x4xf32>
-  %y = "relax.packed_matmul"(%h, %p) {n = 64 : i64} : (tensor<2x2x8xf32>, tensor<16x8x4xf32>) -> tensor<2x2x64xf32>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x64xf32>) -> tensor<16x8x4xf32>
+  %y = "relax.packed_matmul"(%h, %p) {layout = "tile 4", n = 64 : i64} : (tensor<2x2x8xf32>, tensor<16x8x4xf32>) -> tensor<2x2x64xf32>
   return %y : tensor<2x2x64xf32>
 }
 func.func @many(%ids: tensor<5xi64>, %w: tensor<64x8xf32> {relax.name = "mw"}) -> tensor<5x64xf32> attributes {relax.num_input = 1 : i64} {
   %h = "relax.take"(%w, %ids) : (tensor<64x8xf32>, tensor<5xi64>) -> tensor<5x8xf32>
   %t = "relax.permute_dims"(%w) : (tensor<64x8xf32>) -> tensor<8x64xf32>
-  %p = "relax.pack_weight"(%t) {tile = 4 : i64} : (tensor<8x64xf32>) -> tensor<16x8x4xf32>
-  %y = "relax.packed_matmul"(%h, %p) {n = 64 : i64} : (tensor<5x8xf32>, tensor<16x8x4xf32>) -> tensor<5x64xf32>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x64xf32>) -> tensor<16x8x4xf32>
+  %y = "relax.packed_matmul"(%h, %p) {layout = "tile 4", n = 64 : i64} : (tensor<5x8xf32>, tensor<16x8x4xf32>) -> tensor<5x64xf32>
   return %y : tensor<5x64xf32>
 }
 
@@ -110,7 +110,7 @@ func.func @narrow(%ids: tensor<?xi64, {sym = ["n"]}>, %b: tensor<34x8xbf16> {rel
 func.func @four_bits(%ids: tensor<?xi64, {sym = ["n"]}>, %w: tensor<256x8xi4> {relax.name = "i"}) -> (tensor<?x8xi4, {sym = ["n"]}>, tensor<64x8x4xi4>) attributes {relax.num_input = 1 : i64} {
   %h = "relax.take"(%w, %ids) : (tensor<256x8xi4>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xi4, {sym = ["n"]}>
   %t = "relax.permute_dims"(%w) : (tensor<256x8xi4>) -> tensor<8x256xi4>
-  %p = "relax.pack_weight"(%t) {tile = 4 : i64} : (tensor<8x256xi4>) -> tensor<64x8x4xi4>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x256xi4>) -> tensor<64x8x4xi4>
   return %h, %p : tensor<?x8xi4, {sym = ["n"]}>, tensor<64x8x4xi4>
 }
 
@@ -136,16 +136,16 @@ func.func @leaves(%ids: tensor<2xi64>, %x: tensor<9x9xf32>, %a: tensor<9x9xf32> 
   %t2 = "relax.permute_dims"(%c) : (tensor<9x9xf32>) -> tensor<9x9xf32>
   %t3 = "relax.permute_dims"(%f) {axes = array<i64: 0, 1>} : (tensor<9x9xf32>) -> tensor<9x9xf32>
   %t4 = "relax.permute_dims"(%x) : (tensor<9x9xf32>) -> tensor<9x9xf32>
-  %p0 = "relax.pack_weight"(%t0) {tile = 4 : i64} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
-  %p1 = "relax.pack_weight"(%t1) {tile = 4 : i64} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
-  %p2 = "relax.pack_weight"(%t2) {tile = 4 : i64} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
-  %p3 = "relax.pack_weight"(%t3) {tile = 4 : i64} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
-  %p4 = "relax.pack_weight"(%t4) {tile = 4 : i64} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
+  %p0 = "relax.pack_weight"(%t0) {layout = "tile 4"} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
+  %p1 = "relax.pack_weight"(%t1) {layout = "tile 4"} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
+  %p2 = "relax.pack_weight"(%t2) {layout = "tile 4"} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
+  %p3 = "relax.pack_weight"(%t3) {layout = "tile 4"} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
+  %p4 = "relax.pack_weight"(%t4) {layout = "tile 4"} : (tensor<9x9xf32>) -> tensor<3x9x4xf32>
   return %a, %2, %0, %1, %3, %4, %5, %6, %7, %p0, %p1, %p2, %p3, %p4 : tensor<9x9xf32>, tensor<9x9xf32>, tensor<2x9xf32>, tensor<2x9xf32>, tensor<9x2xf32>, tensor<2x9xf32>, tensor<2x9xf32>, tensor<2x9xf32>, tensor<2x9xf32>, tensor<3x9x4xf32>, tensor<3x9x4xf32>, tensor<3x9x4xf32>, tensor<3x9x4xf32>, tensor<3x9x4xf32>
 }
 func.func @no_weights(%ids: tensor<?xi64, {sym = ["n"]}>, %w: tensor<9x8xf32>) -> (tensor<?x8xf32, {sym = ["n"]}>, tensor<3x8x4xf32>) {
   %h = "relax.take"(%w, %ids) : (tensor<9x8xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x8xf32, {sym = ["n"]}>
   %t = "relax.permute_dims"(%w) : (tensor<9x8xf32>) -> tensor<8x9xf32>
-  %p = "relax.pack_weight"(%t) {tile = 4 : i64} : (tensor<8x9xf32>) -> tensor<3x8x4xf32>
+  %p = "relax.pack_weight"(%t) {layout = "tile 4"} : (tensor<8x9xf32>) -> tensor<3x8x4xf32>
   return %h, %p : tensor<?x8xf32, {sym = ["n"]}>, tensor<3x8x4xf32>
 }

@@ -3,14 +3,14 @@
 // A cast commutes with everything that moves data; the narrow weight is moved.
 // CHECK-LABEL: @casts
 // CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1) {{.*}}-> tensor<4x12xbf16>
-// CHECK-NEXT:    %1 = "relax.pack_weight"(%0) {tile = 8 : i64} : (tensor<4x12xbf16>) -> tensor<2x4x8xbf16>
+// CHECK-NEXT:    %1 = "relax.pack_weight"(%0) {layout = "tile 8"} : (tensor<4x12xbf16>) -> tensor<2x4x8xbf16>
 // CHECK-NEXT:    %2 = "relax.astype"(%1) {dtype = f32} : (tensor<2x4x8xbf16>) -> tensor<2x4x8xf32>
 // CHECK-NEXT:    %3 = "relax.packed_matmul"(%arg0, %2)
 func.func @casts(%x: tensor<3x4xf32>, %w: tensor<12x4xbf16> {relax.name = "w"}) -> tensor<3x12xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.astype"(%w) {dtype = f32} : (tensor<12x4xbf16>) -> tensor<12x4xf32>
   %1 = "relax.permute_dims"(%0) {axes = array<i64: 1, 0>} : (tensor<12x4xf32>) -> tensor<4x12xf32>
-  %2 = "relax.pack_weight"(%1) {tile = 8 : i64} : (tensor<4x12xf32>) -> tensor<2x4x8xf32>
-  %3 = "relax.packed_matmul"(%x, %2) {n = 12 : i64} : (tensor<3x4xf32>, tensor<2x4x8xf32>) -> tensor<3x12xf32>
+  %2 = "relax.pack_weight"(%1) {layout = "tile 8"} : (tensor<4x12xf32>) -> tensor<2x4x8xf32>
+  %3 = "relax.packed_matmul"(%x, %2) {layout = "tile 8", n = 12 : i64} : (tensor<3x4xf32>, tensor<2x4x8xf32>) -> tensor<3x12xf32>
   return %3 : tensor<3x12xf32>
 }
 
@@ -18,13 +18,13 @@ func.func @casts(%x: tensor<3x4xf32>, %w: tensor<12x4xbf16> {relax.name = "w"}) 
 
 // Per channel: the scales go where the channels go, the scalar zero point stays.
 // CHECK-LABEL: @channels
-// CHECK-DAG:     %[[S:.*]] = "relax.pack_weight"(%{{.*}}) {tile = 8 : i64} : (tensor<1x16xf32>) -> tensor<2x1x8xf32>
-// CHECK-DAG:     %[[Q:.*]] = "relax.pack_weight"(%{{.*}}) {tile = 8 : i64} : (tensor<4x16xi8>) -> tensor<2x4x8xi8>
+// CHECK-DAG:     %[[S:.*]] = "relax.pack_weight"(%{{.*}}) {layout = "tile 8"} : (tensor<1x16xf32>) -> tensor<2x1x8xf32>
+// CHECK-DAG:     %[[Q:.*]] = "relax.pack_weight"(%{{.*}}) {layout = "tile 8"} : (tensor<4x16xi8>) -> tensor<2x4x8xi8>
 // CHECK:         "relax.dequantize"(%[[Q]], %[[S]], %arg3) : (tensor<2x4x8xi8>, tensor<2x1x8xf32>, tensor<i8>) -> tensor<2x4x8xf32>
 func.func @channels(%x: tensor<3x4xf32>, %q: tensor<16x4xi8> {relax.name = "q"}, %s: tensor<16xf32> {relax.name = "s"}, %z: tensor<i8> {relax.name = "z"}) -> tensor<2x4x8xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.dequantize"(%q, %s, %z) {axis = 0 : i64} : (tensor<16x4xi8>, tensor<16xf32>, tensor<i8>) -> tensor<16x4xf32>
   %1 = "relax.permute_dims"(%0) : (tensor<16x4xf32>) -> tensor<4x16xf32>
-  %2 = "relax.pack_weight"(%1) {tile = 8 : i64} : (tensor<4x16xf32>) -> tensor<2x4x8xf32>
+  %2 = "relax.pack_weight"(%1) {layout = "tile 8"} : (tensor<4x16xf32>) -> tensor<2x4x8xf32>
   return %2 : tensor<2x4x8xf32>
 }
 
@@ -47,11 +47,11 @@ func.func @groups(%q: tensor<2x32x8xi4> {relax.name = "q"}, %s: tensor<2x1x8xf16
 // Blocks that a reshape would tear apart stay where they are, and so does a pack whose padding would not be zero.
 // CHECK-LABEL: @stays
 // CHECK:         "relax.reshape"(%{{.*}}) : (tensor<4x6xf32>) -> tensor<3x8xf32>
-// CHECK:         "relax.pack_weight"(%{{.*}}) {tile = 8 : i64} : (tensor<4x6xf32>)
+// CHECK:         "relax.pack_weight"(%{{.*}}) {layout = "tile 8"} : (tensor<4x6xf32>)
 func.func @stays(%q: tensor<4x6xi8> {relax.name = "q"}, %s: tensor<4x2xf32> {relax.name = "s"}, %z: tensor<i8> {relax.name = "z"}) -> (tensor<3x8xf32>, tensor<1x4x8xf32>) attributes {relax.num_input = 0 : i64} {
   %0 = "relax.dequantize"(%q, %s, %z) : (tensor<4x6xi8>, tensor<4x2xf32>, tensor<i8>) -> tensor<4x6xf32>
   %1 = "relax.reshape"(%0) : (tensor<4x6xf32>) -> tensor<3x8xf32>
-  %2 = "relax.pack_weight"(%0) {tile = 8 : i64} : (tensor<4x6xf32>) -> tensor<1x4x8xf32>
+  %2 = "relax.pack_weight"(%0) {layout = "tile 8"} : (tensor<4x6xf32>) -> tensor<1x4x8xf32>
   return %1, %2 : tensor<3x8xf32>, tensor<1x4x8xf32>
 }
 

@@ -138,7 +138,7 @@ class Chain:
     def packed(self, value: str, shape: list[int]) -> tuple[str, list[int]]:
         if self.rng.random() < 0.5:
             after = [-(-shape[1] // 8), shape[0], 8]
-            return self.one("pack_weight", value, shape, after, "{tile = 8 : i64}")
+            return self.one("pack_weight", value, shape, after, '{layout = "tile 8"}')
         x, y = [2, shape[0]], [2, shape[1]]
         ones = self.op("full", [], type_of(x, "f32"), "{value = 1.0 : f64}")
         return self.op("matmul", [(ones, type_of(x, "f32")), (value, type_of(shape, "f32"))], type_of(y, "f32")), y

@@ -197,13 +197,13 @@ def _take(op: Take, counts: list[Dim]) -> Emit | None:
 def _pack(op: PackWeight, counts: list[Dim]) -> Emit | None:
     columns = _sizes(op)[1]
     rows, count = counts
-    if op.group != 1:
+    if op.layout.rows != 1:
         return None
     if count == 1:
         return lambda blocks: [reshaped(blocks, [1, rows, 1])]
     if not same(count, columns) and not (isinstance(count, int) and isinstance(columns, int)):
         return None
-    return lambda blocks: [PackWeight.create(spread(blocks, 1, columns), tile=op.tile).result]
+    return lambda blocks: [PackWeight.create(spread(blocks, 1, columns), layout=op.layout).result]
 
 
 #: By the op that moves the tensor.

@@ -2,20 +2,20 @@
 
 Before::
 
-    %p = "relax.pack_weight"(%w) {tile = 32 : i64} : (tensor<769x3072xbf16>) -> tensor<96x769x32xbf16>
-    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64} : (tensor<?x769xbf16, {sym = ["n"]}>, ...)
+    %p = "relax.pack_weight"(%w) {layout = "tile 32"} : (tensor<769x3072xbf16>) -> tensor<96x769x32xbf16>
+    %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 3072 : i64} : (tensor<?x769xbf16, {sym = ["n"]}>, ...)
 
 with ``bf16=2``, after::
 
-    %p = "relax.pack_weight"(%w) {group = 2 : i64, tile = 32 : i64} : (tensor<769x3072xbf16>) -> tensor<96x385x32x2xbf16>
-    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64} : (tensor<?x769xbf16, {sym = ["n"]}>, ...)
+    %p = "relax.pack_weight"(%w) {layout = "tile 32, rows 2"} : (tensor<769x3072xbf16>) -> tensor<96x385x32x2xbf16>
+    %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32, rows 2", n = 3072 : i64} : (tensor<?x769xbf16, {sym = ["n"]}>, ...)
 
 Weights that anything else than products reads stay, as do those that become bf16 only behind what packs them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...bindings import ir
@@ -58,13 +58,16 @@ class _Grouping:
         return [(PackWeight, self._group_rows)]
 
     def _group_rows(self, pack: PackWeight, rewriter: Rewriter) -> bool:
-        if pack.group != 1 or not _is_for_products(pack):
+        if pack.layout.rows != 1 or not _is_for_products(pack):
             return False
         rows = TensorInfo.of(pack.x).shape[0]
         if not isinstance(TensorInfo.of(pack.x).dtype, ir.BF16Type) or not isinstance(rows, int) or rows < self.rows:
             return False
+        layout = replace(pack.layout, rows=self.rows)
+        for use in pack.result.uses:
+            use.owner.attributes["layout"] = ir.StringAttr.get(str(layout))
         with rewriter.before(pack):
-            return rewriter.replace(pack, PackWeight.create(pack.x, tile=pack.tile, group=self.rows))
+            return rewriter.replace(pack, PackWeight.create(pack.x, layout=layout))
 
 
 def _is_for_products(pack: PackWeight) -> bool:

@@ -3,14 +3,14 @@
 Before::
 
     %w = "relax.dequantize"(%q, %scale, %zero) : (tensor<96x768x32xui4>, ...) -> tensor<96x768x32xf32>
-    %y = "relax.packed_matmul"(%x, %w) {n = 3072 : i64}
+    %y = "relax.packed_matmul"(%x, %w) {layout = "tile 32", n = 3072 : i64}
 
 after::
 
-    %0 = "relax.pack_nibbles"(%q) {axis = 1 : i64, dtype = ui32} : (tensor<96x768x32xui4>) -> tensor<96x96x32xui32>
-    %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, relax.lift = "never", size = 768 : i64}
+    %0 = "relax.pack_nibbles"(%q) {axis = 1 : i64, dtype = ui32, layout = "tile 32, u4x8"}    // to tensor<96x96x32xui32>
+    %1 = "relax.unpack_nibbles"(%0) {axis = 1 : i64, dtype = ui4, layout = "tile 32, u4x8", size = 768 : i64, ...}
     %w = "relax.dequantize"(%1, %scale, %zero)
-    %y = "relax.packed_matmul"(%x, %w) {n = 3072 : i64}
+    %y = "relax.packed_matmul"(%x, %w) {layout = "tile 32", n = 3072 : i64}
 
 Lifting packs when weights are prepared; products take words apart in registers. A word has neighbouring rows of a column, so
 that a row of words is a vector, and it is as wide as an f32: a mask gives a vector of integers to convert. Signed integers
@@ -20,7 +20,7 @@ the weight, taking it apart is a pass over memory: it stays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ...analysis.weight_flow import FlowRules, WeightFlow
@@ -28,6 +28,7 @@ from ...bindings import ir
 from ...functions import functions, num_input
 from ...lift_override import LIFT, NEVER
 from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, PackedMatMul, PackNibbles, UnpackNibbles
+from ...packed_layout import NIBBLES, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
@@ -36,10 +37,8 @@ __all__ = ["PackIntoNibbles"]
 
 # The rows of panels [panel, row, column].
 _ROWS = 1
-# Bits of a word: as many as an f32 has.
-_WORD = 32
 # What signed four-bit integers are more by when they are unsigned.
-_OFFSET = 8
+_OFFSET = PackedLayout.offset_of(NIBBLES.bits)
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,8 @@ class _Words:
             zero = _raised_zero(op) if isinstance(op, Dequantize) else None
             key = op.x, zero is not None
             if key not in self._packed:
-                self._packed[key] = _through_words(op.x if zero is None else _raised(op.x))
+                integers = op.x if zero is None else _raised(op.x)
+                self._packed[key] = _through_words(integers, _layout(op, zero is not None))
         op.operands[0] = self._packed[key]
         if zero is not None:
             op.operands[2] = zero
@@ -87,9 +87,15 @@ def _is_for_products(op: AsType | Dequantize) -> bool:
     return bool(readers) and all(isinstance(r, PackedMatMul) and r.weight == op.results[0] for r in readers)
 
 
+def _layout(op: AsType | Dequantize, is_raised: bool) -> PackedLayout:
+    """How words are packed whose integers products read in panels; all readers have these, as they read the same."""
+    reader: Any = next(iter(op.results[0].uses)).owner
+    return replace(reader.layout, word=NIBBLES, offset=_OFFSET if is_raised else 0)
+
+
 def _can_pack(value: ir.Value) -> bool:
     info = TensorInfo.of(value)
-    if not isinstance(info.dtype, ir.IntegerType) or info.dtype.width != 4 or info.rank != _ROWS + 2:
+    if not isinstance(info.dtype, ir.IntegerType) or info.dtype.width != NIBBLES.bits or info.rank != _ROWS + 2:
         return False
     return isinstance(info.shape[_ROWS], int) and not isinstance(value.owner, UnpackNibbles)
 
@@ -118,11 +124,11 @@ def _number(number: int, like: TensorInfo) -> ir.Value:
     return Full.create(value=number, result_types=[like.with_(shape=[]).type]).result
 
 
-def _through_words(value: ir.Value) -> ir.Value:
+def _through_words(value: ir.Value, layout: PackedLayout) -> ir.Value:
     """The value through words of several elements each."""
-    info = TensorInfo.of(value)
-    packed = PackNibbles.create(value, axis=_ROWS, dtype=ir.IntegerType.get_unsigned(_WORD)).result
-    result = UnpackNibbles.create(packed, axis=_ROWS, dtype=info.dtype, size=info.shape[_ROWS]).result
+    info, word = TensorInfo.of(value), ir.IntegerType.get_unsigned(NIBBLES.width)
+    packed = PackNibbles.create(value, axis=_ROWS, dtype=word, layout=layout).result
+    result = UnpackNibbles.create(packed, axis=_ROWS, dtype=info.dtype, size=info.shape[_ROWS], layout=layout).result
     # Taking words apart ahead would undo all this; for small weights lifting would think it worth the memory.
     result.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
     return result

@@ -6,16 +6,16 @@ Before::
 
 after::
 
-    %p = "relax.pack_weight"(%w) {tile = 32 : i64} : (tensor<768x3072xf32>) -> tensor<96x768x32xf32>
-    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64} : (...) -> tensor<?x3072xf32, {sym = ["n"]}>
+    %p = "relax.pack_weight"(%w) {layout = "tile 32"} : (tensor<768x3072xf32>) -> tensor<96x768x32xf32>
+    %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 3072 : i64} : (...) -> tensor<?x3072xf32, {sym = ["n"]}>
 
 A convolution in NHWC reads its filters as the packed matrix ``[kh * kw * c / groups, o]``::
 
     %y = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"}
 
     %m = "relax.reshape"(%w) : (tensor<3x3x64x128xf32>) -> tensor<576x128xf32>
-    %p = "relax.pack_weight"(%m) {tile = 32 : i64} : (tensor<576x128xf32>) -> tensor<4x576x32xf32>
-    %y = "relax.packed_conv2d"(%x, %p) {channels = 128 : i64, kernel_size = array<i64: 3, 3>}
+    %p = "relax.pack_weight"(%m) {layout = "tile 32"} : (tensor<576x128xf32>) -> tensor<4x576x32xf32>
+    %y = "relax.packed_conv2d"(%x, %p) {channels = 128 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 32"}
 
 unless it is in groups that panels would span. One in NCHW stays, as its filters are no right-hand side.
 """
@@ -28,12 +28,12 @@ from typing import ClassVar
 
 from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import ir
-from ...errors import RelaxError
 from ...functions import functions, num_input
 from ...inference import is_float
 from ...layouts import permutation, reordered
 from ...op import attrs_of
 from ...ops import Conv2D, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
+from ...packed_layout import PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
@@ -57,19 +57,17 @@ class PackWeights(Pass):
 
     def run(self, op: ir.Operation) -> None:
         tile = WeightLayouts.of(op).columns if self.tile is None else self.tile
-        if tile < 1:
-            raise RelaxError(f"expected a positive tile, got {tile}")
-        rules = FlowRules.of(op)
+        layout, rules = PackedLayout(tile), FlowRules.of(op)
         for function in functions(op):
             if num_input(function) is not None:
-                walk(function, _Packing(tile, rules.flow(function)).patterns())
+                walk(function, _Packing(layout, rules.flow(function)).patterns())
 
 
 class _Packing:
     """What is packed in one function: a weight that several products read once, before the first, and outside of loops."""
 
-    def __init__(self, tile: int, flow: WeightFlow):
-        self._tile, self._flow = tile, flow
+    def __init__(self, layout: PackedLayout, flow: WeightFlow):
+        self._layout, self._flow = layout, flow
         self._packed: dict[tuple[ir.Value, str], ir.Value] = {}
 
     def patterns(self) -> Patterns:
@@ -79,12 +77,12 @@ class _Packing:
         weight = op.operands[1]
         if self._flow.comes_from_weights(op.results[0]) or not self._flow.comes_from_weights(weight) or not self._can_pack(op):
             return False
-        layout = op.kernel_layout if isinstance(op, Conv2D) else ""
-        if (weight, layout) not in self._packed:
+        filters = op.kernel_layout if isinstance(op, Conv2D) else ""
+        if (weight, filters) not in self._packed:
             with ir.InsertionPoint(outermost(op.operation)), op.location:
-                self._packed[weight, layout] = PackWeight.create(_matrix(weight, layout), tile=self._tile).result
+                self._packed[weight, filters] = PackWeight.create(_matrix(weight, filters), layout=self._layout).result
         with rewriter.before(op):
-            return rewriter.replace(op, _packed(op, self._packed[weight, layout]))
+            return rewriter.replace(op, _packed(op, self._packed[weight, filters], self._layout))
 
     def _can_pack(self, op: MatMul | Conv2D) -> bool:
         weight = TensorInfo.of(op.operands[1])
@@ -94,7 +92,7 @@ class _Packing:
             return weight.rank == 2
         outputs = weight.shape[op.kernel_layout.index("O")]
         assert isinstance(outputs, int)
-        return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self._tile == 0)
+        return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self._layout.tile == 0)
 
 
 def _matrix(weight: ir.Value, layout: str) -> ir.Value:
@@ -107,10 +105,10 @@ def _matrix(weight: ir.Value, layout: str) -> ir.Value:
     return reshaped(moved, [prod(d for d in taps if isinstance(d, int)), outputs])
 
 
-def _packed(op: MatMul | Conv2D, weight: ir.Value) -> ir.Operation:
+def _packed(op: MatMul | Conv2D, weight: ir.Value, layout: PackedLayout) -> ir.Operation:
     """The same product with a packed weight."""
     x, shape, types = op.operands[0], TensorInfo.of(op.operands[1]).shape, [op.results[0].type]
-    attrs = {key: value for key, value in attrs_of(op).items() if key in op.attributes}
+    attrs = {key: value for key, value in attrs_of(op).items() if key in op.attributes} | {"layout": layout}
     if isinstance(op, MatMul):
         return PackedMatMul.create(x, weight, result_types=types, n=shape[1], **attrs)
     *kernel, _, channels = reordered(shape, op.kernel_layout, "HWIO")

@@ -4,15 +4,15 @@ Before::
 
     %h = "relax.take"(%w, %ids) : (tensor<50257x768xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x768xf32, {sym = ["n"]}>
     %t = "relax.permute_dims"(%w) {axes = array<i64: 1, 0>} : (tensor<50257x768xf32>) -> tensor<768x50257xf32>
-    %p = "relax.pack_weight"(%t) {tile = 16 : i64} : (tensor<768x50257xf32>) -> tensor<3142x768x16xf32>
-    %y = "relax.packed_matmul"(%z, %p) {n = 50257 : i64} : (...)
+    %p = "relax.pack_weight"(%t) {layout = "tile 16"} : (tensor<768x50257xf32>) -> tensor<3142x768x16xf32>
+    %y = "relax.packed_matmul"(%z, %p) {layout = "tile 16", n = 50257 : i64} : (...)
 
 after::
 
     %t = "relax.permute_dims"(%w) {axes = array<i64: 1, 0>} : (tensor<50257x768xf32>) -> tensor<768x50257xf32>
-    %p = "relax.pack_weight"(%t) {tile = 16 : i64} : (tensor<768x50257xf32>) -> tensor<3142x768x16xf32>
-    %h = "relax.packed_take"(%p, %ids) {n = 50257 : i64} : (...) -> tensor<?x768xf32, {sym = ["n"]}>
-    %y = "relax.packed_matmul"(%z, %p) {n = 50257 : i64} : (...)
+    %p = "relax.pack_weight"(%t) {layout = "tile 16"} : (tensor<768x50257xf32>) -> tensor<3142x768x16xf32>
+    %h = "relax.packed_take"(%p, %ids) {layout = "tile 16", n = 50257 : i64} : (...) -> tensor<?x768xf32, {sym = ["n"]}>
+    %y = "relax.packed_matmul"(%z, %p) {layout = "tile 16", n = 50257 : i64} : (...)
 
 After ``relax-sink-growth``, scales of quantized embeddings are matrices like their integers, and shared like them.
 
@@ -149,8 +149,9 @@ class _PackedReads:
         if matrix is None or matrix.pack is None or not _takes_rows(op):
             return False
         with rewriter.before(op):
-            packed = matrix.pack[0].result
-            return rewriter.replace(op, PackedTake.create(packed, op.indices, n=matrix.size, result_types=[op.result.type]))
+            pack, types = matrix.pack[0], [op.result.type]
+            made = PackedTake.create(pack.result, op.indices, layout=pack.layout, n=matrix.size, result_types=types)
+            return rewriter.replace(op, made)
 
 
 def _found(function: func.FuncOp, flow: WeightFlow) -> list[_Matrix]:
@@ -162,7 +163,7 @@ def _found(function: func.FuncOp, flow: WeightFlow) -> list[_Matrix]:
         if len(outer.results) and flow.comes_from_weights(outer.results[0]):
             if isinstance(outer, PermuteDims) and _swaps(outer):
                 transposed[outer.result] = position
-            if isinstance(outer, PackWeight) and outer.group == 1 and outer.x in transposed:
+            if isinstance(outer, PackWeight) and outer.layout.rows == 1 and outer.x in transposed:
                 matrix = _entered(found, outer.x.owner.operands[0])
                 matrix.pack = matrix.pack or (outer, transposed[outer.x], position)
             continue

@@ -3,15 +3,15 @@
 Before::
 
     %w = "relax.dequantize"(%q, %scale, %zero)                      // tensor<768x3072xi8> to tensor<768x3072xf32>
-    %p = "relax.pack_weight"(%w) {tile = 32 : i64} : (tensor<768x3072xf32>) -> tensor<96x768x32xf32>
-    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64}
+    %p = "relax.pack_weight"(%w) {layout = "tile 32"} : (tensor<768x3072xf32>) -> tensor<96x768x32xf32>
+    %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 3072 : i64}
 
 after::
 
-    %0 = "relax.pack_weight"(%q) {tile = 32 : i64} : (tensor<768x3072xi8>) -> tensor<96x768x32xi8>
-    %1 = "relax.pack_weight"(%scale) {tile = 32 : i64} : (tensor<24x3072xf32>) -> tensor<96x24x32xf32>
+    %0 = "relax.pack_weight"(%q) {layout = "tile 32"} : (tensor<768x3072xi8>) -> tensor<96x768x32xi8>
+    %1 = "relax.pack_weight"(%scale) {layout = "tile 32"} : (tensor<24x3072xf32>) -> tensor<96x24x32xf32>
     %p = "relax.dequantize"(%0, %1, %zero)                          // tensor<96x768x32xi8> to tensor<96x768x32xf32>
-    %y = "relax.packed_matmul"(%x, %p) {n = 3072 : i64}
+    %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 3072 : i64}
 
 What grows is an ``astype`` to wider elements, a ``dequantize``, a ``broadcast_to``. Lifting can then move the data when weights
 are prepared, and leave the growth to inference, where the consumer's kernel does it. Elements are the same bit for bit; of a
@@ -200,7 +200,7 @@ def _moved(op: Any, x: ir.Value) -> list[ir.Value]:
 def _pads_rightly(op: PackWeight, growth: _Growth) -> bool:
     """Whether the zeros that a packed weight has beyond its last row and column stay zeros, or nothing reads them."""
     rows, columns = TensorInfo.of(op.x).shape
-    if isinstance(columns, int) and columns % op.tile == 0 and isinstance(rows, int) and rows % op.group == 0:
+    if isinstance(columns, int) and columns % op.layout.tile == 0 and isinstance(rows, int) and rows % op.layout.rows == 0:
         return True
     if all(p.counts is not None and p.counts[1] != 1 for p in growth.parameters):
         return True

@@ -3,7 +3,7 @@
 Before::
 
     %w = "relax.dequantize"(%q, %scale, %zero) : (tensor<96x768x32xi4>, tensor<96x24x32xf32>, ...) -> tensor<96x768x32xf32>
-    %y = "relax.packed_matmul"(%x, %w) {n = 3072 : i64}
+    %y = "relax.packed_matmul"(%x, %w) {layout = "tile 32", n = 3072 : i64}
 
 after::
 
@@ -11,7 +11,7 @@ after::
     %1 = "relax.quantize"(%x, %0, 0) {dtype = i8}  // tensor<?x768xi8>
     %2 = ...                                       // the sums of 32 of these: tensor<?x24xi32>
     %3 = "relax.pack_nibbles"(...)                 // %q in other order: tensor<96x96x32xui32>
-    %y = "relax.quantized_matmul"(%1, %0, %2, %3, %scale, 8) {n = 3072 : i64}
+    %y = "relax.quantized_matmul"(%1, %0, %2, %3, %scale, 8) {layout = "tile 32, rows 4, u4x8, offset 8", n = 3072 : i64}
 
 A scale is ``max |x| / 127``, symmetric, for each row and group of rows of the weight that has a scale (as ONNX Runtime's
 MatMulNBits with accuracy_level 4 and llama.cpp's Q8_0 do), for the whole row where a column of the weight has one. An
@@ -51,6 +51,7 @@ from ...ops import (
     Sum,
 )
 from ...ops.quantize import LONGEST_GROUP
+from ...packed_layout import NIBBLES, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
@@ -65,7 +66,6 @@ __all__ = ["QuantizeActivations"]
 
 # Panels [panel, row, column].
 _RANK, _ROWS = 3, 1
-_NIBBLES = 8
 # Quotients of a row by its scale are at most this; -128 would make products one larger than what sums hold.
 _LARGEST = 127
 # The least scale: rows of zeros have it, and quotients stay finite.
@@ -98,6 +98,14 @@ class QuantizeActivations(Pass):
                 _Function(function, rows, unsigned, rules.flow(function)).rewrite()
 
 
+@dataclass(frozen=True)
+class _Rearranged:
+    """A weight as a product of integers reads it: how it is packed, and its integers, scales and zero points."""
+
+    layout: PackedLayout
+    operands: tuple[ir.Value, ...]
+
+
 @dataclass
 class _Function:
     """One function; ``rearranged`` and ``quantized`` are what was made of weights, and of rows in groups."""
@@ -108,7 +116,7 @@ class _Function:
     flow: WeightFlow
     integer: list[IntegerProduct] = field(default_factory=list[IntegerProduct])
     kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
-    rearranged: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict[ir.Value, tuple[ir.Value, ...]])
+    rearranged: dict[ir.Value, _Rearranged] = field(default_factory=dict[ir.Value, _Rearranged])
     quantized: dict[tuple[ir.Value, int], tuple[ir.Value, ...]] = field(
         default_factory=dict[tuple[ir.Value, int], tuple[ir.Value, ...]]
     )
@@ -147,7 +155,7 @@ class _Function:
         readers = [use.owner for use in weight.result.uses]
         if not all(isinstance(r, PackedMatMul) and r.weight == weight.result for r in readers):
             return "more than products read the weight"
-        every, whole = shape[_ROWS] // _groups(weight), _NIBBLES if bits == 4 else self.rows
+        every, whole = shape[_ROWS] // _groups(weight), NIBBLES.count if bits == NIBBLES.bits else self.rows
         if every % whole:
             what = f"words of {whole} integers" if bits == 4 else f"{whole} side by side"
             return f"its groups of {every} rows are no whole {what}"
@@ -165,29 +173,30 @@ class _Function:
             with _after(op.x), op.location:
                 self.quantized[key] = _quantized(op.x, groups)
         with ir.InsertionPoint(op), op.location:
-            parts = (*self.quantized[key], *self.rearranged[weight.result])
-            dtype = TensorInfo.of(op.result).dtype
+            made, dtype = self.rearranged[weight.result], TensorInfo.of(op.result).dtype
             out_dtype = None if isinstance(dtype, ir.F32Type) else dtype
-            return QuantizedMatMul.create(*parts, n=op.n, rows=self.rows, out_dtype=out_dtype)
+            operands = *self.quantized[key], *made.operands
+            return QuantizedMatMul.create(*operands, layout=made.layout, n=op.n, out_dtype=out_dtype)
 
-    def _rearranged(self, weight: Dequantize, groups: int) -> tuple[ir.Value, ...]:
+    def _rearranged(self, weight: Dequantize, groups: int) -> _Rearranged:
         """The integers side by side, their scales and their zero points."""
         panels, k, tile = _shape(weight.x)
         scale = _scale(weight, [panels, groups, tile])
-        is_nibble, is_signed = _width(weight.x) == 4, not _dtype(weight.x).is_unsigned
+        is_nibble, is_signed = _width(weight.x) == NIBBLES.bits, not _dtype(weight.x).is_unsigned
         moves = is_signed if is_nibble or self.unsigned else not is_signed
-        more = (8 if is_nibble else 128) if moves else 0
-        zero = _zero(weight, more if is_signed else -more)
+        half = PackedLayout.offset_of(_width(weight.x)) if moves else 0
+        layout = PackedLayout(tile, self.rows, NIBBLES if is_nibble else None, half if is_signed else -half)
+        zero = _zero(weight, layout.offset)
         if TensorInfo.of(zero).rank:
             zero = _spread(zero, [panels, groups, tile])
         integers = _turned(weight.x) if moves else weight.x
-        if not is_nibble:
-            sides = reshaped(integers, [panels, k // self.rows, self.rows, tile])
-            return PermuteDims.create(sides, axes=[0, 1, 3, 2]).result, scale, zero
-        split = reshaped(integers, [panels, k // _NIBBLES, _NIBBLES // self.rows, self.rows, tile])
-        order = reshaped(PermuteDims.create(split, axes=[0, 1, 3, 2, 4]).result, [panels, k, tile])
-        words = PackNibbles.create(order, axis=_ROWS, dtype=ir.IntegerType.get_unsigned(32)).result
-        return words, scale, zero
+        if is_nibble:
+            word = ir.IntegerType.get_unsigned(NIBBLES.width)
+            integers = PackNibbles.create(integers, axis=_ROWS, dtype=word, layout=layout).result
+        else:
+            sides = reshaped(integers, [panels, layout.depth(k), self.rows, tile])
+            integers = PermuteDims.create(sides, axes=[0, 1, 3, 2]).result
+        return _Rearranged(layout, (integers, scale, zero))
 
 
 def _scale(weight: Dequantize, shape: Sequence[int]) -> ir.Value:

@@ -105,7 +105,8 @@ func.func @main(%x: tensor<4x64xi8>, %a: tensor<4x1xf32>, %b: tensor<4x1xi32>, %
                 %w: {kind} {{relax.name = "w"}}) -> tensor<4x32xf32> attributes {{relax.num_input = 4 : i64}} {{
   %z = "relax.constant"() {{value = dense<5> : tensor<i32>}} : () -> tensor<i32>
   %q = "{made}"({operands}){attributes} : ({types}) -> tensor<1x16x32x4xui8>
-  %r = "relax.quantized_matmul"(%x, %a, %b, %q, %s, %z) {{n = 32 : i64}} : (tensor<4x64xi8>, tensor<4x1xf32>,
+  %r = "relax.quantized_matmul"(%x, %a, %b, %q, %s, %z) {{layout = "tile 32, rows 4", n = 32 : i64}}
+    : (tensor<4x64xi8>, tensor<4x1xf32>,
     tensor<4x1xi32>, tensor<1x16x32x4xui8>, tensor<1x1x32xf32>, tensor<i32>) -> tensor<4x32xf32>
   return %r : tensor<4x32xf32>
 }}""")
@@ -125,7 +126,7 @@ def test_one_column_of_one_step(rows: int) -> None:
 func.func @main(%x: tensor<3x{rows}xi8>, %a: tensor<3x1xf32>, %b: tensor<3x1xi32>, %w: tensor<1x1x8x{rows}xui8>,
                 %s: tensor<1x1x8xf32>) -> tensor<3x1xf32> {{
   %z = "relax.constant"() {{value = dense<0> : tensor<i32>}} : () -> tensor<i32>
-  %r = "relax.quantized_matmul"(%x, %a, %b, %w, %s, %z) {{n = 1 : i64, rows = {rows} : i64}} : (tensor<3x{rows}xi8>,
+  %r = "relax.quantized_matmul"(%x, %a, %b, %w, %s, %z) {{layout = "tile 8, rows {rows}", n = 1 : i64}} : (tensor<3x{rows}xi8>,
     tensor<3x1xf32>, tensor<3x1xi32>, tensor<1x1x8x{rows}xui8>, tensor<1x1x8xf32>, tensor<i32>) -> tensor<3x1xf32>
   return %r : tensor<3x1xf32>
 }}""")

@@ -111,7 +111,8 @@ def quantized(d: _Drawn, name: str) -> Case:
         types.append("tensor<i32>")
         lines.append(f'%a5 = "relax.constant"() {{value = dense<{constant}> : tensor<i32>}} : () -> tensor<i32>')
     result = d.rng.choice(("f32", "f32", "bf16"))
-    attributes = f"n = {d.n} : i64, rows = {side} : i64, out_dtype = {result}"
+    layout = f"tile {d.tile}, rows {side}" + (", u4x8" if words else "")
+    attributes = f'layout = "{layout}", n = {d.n} : i64, out_dtype = {result}'
     lines.append(f'%r = "relax.quantized_matmul"(%a0, %a1, %a2, %a3, %a4, %a5) {{{attributes}}} : ({", ".join(types)})')
     calls = list[list[Array]]()
     for rows in d.counts:
@@ -126,7 +127,8 @@ def matmul(d: _Drawn, name: str) -> Case:
     k = d.rng.choice((1, 2, 7, 16, 33, 64, MANY_STEPS))
     weight, result = d.packed(dtype, k, group), dtype if dtype == "f64" else d.rng.choice((dtype, "f32"))
     operands = [d.of_rows(k, dtype=dtype), f"tensor<{'x'.join(map(str, weight.shape))}x{dtype}>"]
-    attributes = f"n = {d.n} : i64, out_dtype = {result}"
+    layout = f"tile {d.tile}" + (f", rows {group}" if group > 1 else "")
+    attributes = f'layout = "{layout}", n = {d.n} : i64, out_dtype = {result}'
     lines = [f'%r = "relax.packed_matmul"(%a0, %a1) {{{attributes}}} : ({", ".join(operands)})']
     calls = [[d.floats(dtype, rows, k), weight] for rows in d.counts]
     return d.case(name, operands, lines, calls, d.of_rows(d.n, dtype=result))
@@ -155,7 +157,7 @@ def dequantized(d: _Drawn, name: str) -> Case:
     source = "%q" if words else "%a1"
     lines += [
         f'%w = "relax.dequantize"({source}, %a2, %a3) {{axis = 0 : i64}} : ({narrow}, {held[1]}, {zero_type}) -> {wide}',
-        f'%r = "relax.packed_matmul"(%a0, %w) {{n = {d.n} : i64}} : ({operands[0]}, {wide})',
+        f'%r = "relax.packed_matmul"(%a0, %w) {{layout = "tile {d.tile}", n = {d.n} : i64}} : ({operands[0]}, {wide})',
     ]
     calls = [[d.floats("f32", rows, k), stored, scale, *zeros] for rows in d.counts]
     return d.case(name, operands, lines, calls, d.of_rows(d.n, dtype="f32"))
@@ -170,7 +172,8 @@ def conv2d(d: _Drawn, name: str) -> Case:
         d.of_rows(height, width, c * groups, dtype=dtype), f"tensor<{'x'.join(map(str, weight.shape))}x{dtype}>"
     ]  # fmt: skip
     attributes = (
-        f"channels = {d.n} : i64, kernel_size = array<i64: {size}, {size}>, groups = {groups} : i64, "
+        f'layout = "tile {d.tile}", channels = {d.n} : i64, kernel_size = array<i64: {size}, {size}>, '
+        f"groups = {groups} : i64, "
         f"padding = array<i64: {', '.join([str(padding)] * 4)}>"
     )
     lines = [f'%r = "relax.packed_conv2d"(%a0, %a1) {{{attributes}}} : ({", ".join(operands)})']

@@ -28,16 +28,16 @@ def test_packed_take(dtype: str) -> None:
     kind = {"i32": np.int32, "i64": np.int64, "i8": np.int8}[dtype]
     given = {1: np.array([[0, 6, -1], [4, -7, 3]], kind)}
     check(
-        Case("packed_take", ["2, 5, 4:f32", f"2, 3:{dtype}"], "2, 3, 5:f32", "n = 7 : i64", given),
-        Case("packed_take", ["1, 5, 16:bf16", f"2, 3:{dtype}"], "2, 3, 5:bf16", "n = 7 : i64", given),
-        Case("packed_take", ["2, 5, 4:i8", f"n, 3:{dtype}"], "n, 3, 5:i8", "n = 7 : i64", given),
-        Case("packed_take", ["7, 5, 1:f32", f":{dtype}"], "5:f32", "n = 7 : i64", {1: np.array(-2, kind)}),
+        Case("packed_take", ["2, 5, 4:f32", f"2, 3:{dtype}"], "2, 3, 5:f32", 'layout = "tile 4", n = 7 : i64', given),
+        Case("packed_take", ["1, 5, 16:bf16", f"2, 3:{dtype}"], "2, 3, 5:bf16", 'layout = "tile 16", n = 7 : i64', given),
+        Case("packed_take", ["2, 5, 4:i8", f"n, 3:{dtype}"], "n, 3, 5:i8", 'layout = "tile 4", n = 7 : i64', given),
+        Case("packed_take", ["7, 5, 1:f32", f":{dtype}"], "5:f32", 'layout = "tile 1", n = 7 : i64', {1: np.array(-2, kind)}),
         n=2,
     )
 
 
 def test_packed_take_out_of_range_fails_a_check() -> None:
-    text = module_of([Case("packed_take", ["2, 5, 4:f32", "2:i64"], "2, 5:f32", "n = 7 : i64")])
+    text = module_of([Case("packed_take", ["2, 5, 4:f32", "2:i64"], "2, 5:f32", 'layout = "tile 4", n = 7 : i64')])
     x = np.ones((2, 5, 4), np.float32)
     for indices, failed in (([0, 6], []), ([0, 7], [0]), ([-8, 0], [0])):
         assert run_linalg(lowered(text), [x, np.array(indices, np.int64)]).failed == failed

@@ -71,7 +71,7 @@ def test_unsigned_and_eight_bit() -> None:
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i8"])
 def test_pack_weight(tile: int, dtype: str) -> None:
     panels = [-(-n // tile) for n in SIZES]
-    attribute = f"tile = {tile} : i64"
+    attribute = f'layout = "tile {tile}"'
     sizes = zip(SIZES, panels, strict=True)
     check(
         *(Case("pack_weight", [f"3, {n}:{dtype}"], f"{p}, 3, {tile}:{dtype}", attribute) for n, p in sizes),
@@ -83,7 +83,7 @@ def test_pack_weight(tile: int, dtype: str) -> None:
 def test_packed_matmul() -> None:
     def case(x: str, n: int, result: str, dtype: str = "f32", out: str = "") -> Case:
         panels = -(-n // 32)
-        attribute = f"n = {n} : i64" + (f", out_dtype = {out}" if out else "")
+        attribute = f'layout = "tile 32", n = {n} : i64' + (f", out_dtype = {out}" if out else "")
         return Case(
             "packed_matmul", [f"{x}, 5:{dtype}".lstrip(", "), f"{panels}, 5, 32:{dtype}"], f"{result}:{out or dtype}", attribute
         )
@@ -99,8 +99,9 @@ def test_packed_matmul() -> None:
 def test_pack_then_multiply_is_a_product() -> None:
     text = """
     func.func @main(%x: tensor<4x40xf32>, %w: tensor<40x70xf32>) -> tensor<4x70xf32> {
-      %p = "relax.pack_weight"(%w) {tile = 32 : i64} : (tensor<40x70xf32>) -> tensor<3x40x32xf32>
-      %y = "relax.packed_matmul"(%x, %p) {n = 70 : i64} : (tensor<4x40xf32>, tensor<3x40x32xf32>) -> tensor<4x70xf32>
+      %p = "relax.pack_weight"(%w) {layout = "tile 32"} : (tensor<40x70xf32>) -> tensor<3x40x32xf32>
+      %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 70 : i64}
+        : (tensor<4x40xf32>, tensor<3x40x32xf32>) -> tensor<4x70xf32>
       return %y : tensor<4x70xf32>
     }"""
     rng = np.random.default_rng(0)
@@ -114,8 +115,9 @@ def test_groups_of_rows(k: int, n: int, group: int) -> None:
     packed, result = f"tensor<{-(-n // 32)}x{-(-k // group)}x32x{group}xbf16>", f"tensor<4x{n}xf32>"
     text = f"""
     func.func @main(%x: tensor<4x{k}xbf16>, %w: tensor<{k}x{n}xbf16>) -> ({packed}, {result}) {{
-      %p = "relax.pack_weight"(%w) {{tile = 32 : i64, group = {group} : i64}} : (tensor<{k}x{n}xbf16>) -> {packed}
-      %y = "relax.packed_matmul"(%x, %p) {{n = {n} : i64, out_dtype = f32}} : (tensor<4x{k}xbf16>, {packed}) -> {result}
+      %p = "relax.pack_weight"(%w) {{layout = "tile 32, rows {group}"}} : (tensor<{k}x{n}xbf16>) -> {packed}
+      %y = "relax.packed_matmul"(%x, %p) {{layout = "tile 32, rows {group}", n = {n} : i64, out_dtype = f32}}
+        : (tensor<4x{k}xbf16>, {packed}) -> {result}
       return %p, %y : {packed}, {result}
     }}"""
     rng = np.random.default_rng(0)

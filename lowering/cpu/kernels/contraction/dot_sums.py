@@ -11,9 +11,13 @@ round each sum on their own and take numbers below the normal ones for zero, wha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 from .....dialect.bindings import ir
+from .....dialect.errors import RelaxError
+from .....dialect.packed_layout import EXAMPLE, PackedLayout
 from ....fusion.linalg_queries import index_maps
+from ....marks import LAYOUT
 from ....target import Target
 from ..emit.emitter import Emitter
 from ..emit.memory import Point
@@ -33,8 +37,6 @@ _AHEAD, _FETCHING_ROWS = 2048, 5
 # Bytes that an iteration reads for fewer rows: prefetchers follow few loads of short strides best. One row reads 0.94 of what
 # memory gives on Zen 4, 0.86 with 512 bytes an iteration or by several panels at once.
 _PER_ITERATION = 128
-# Dimensions of a packed matrix: panels, pairs of rows, columns, a row of the pair.
-_GROUPED = 4
 
 
 class DotSums:
@@ -176,13 +178,34 @@ def _is_bf16(factor: Factor) -> bool:
 
 
 def _in_pairs(contraction: Contraction, operand: Operand, columns: int) -> bool:
-    """Whether a right operand is packed in panels that tiles of so many columns do not cross, and in pairs of rows."""
-    kind = ir.MemRefType(operand.value.type)
-    *_, tile, pair = kind.shape if kind.rank >= _GROUPED else (1, 1)
-    if pair != 2 or tile < 1 or tile % columns:  # a dynamic size is negative
+    """Whether a right operand is packed in pairs of rows, and in panels that tiles of so many columns do not cross.
+
+    Raises RelaxError where the operand is not read as the mark says that it is packed.
+    """
+    operation = contraction.nest.operation
+    layout = _layout(operation)
+    if layout is None or layout.rows != 2 or layout.tile % columns:
         return False
-    n, k = (ir.AffineExpr.get_dim(d, kind.context) for d in (contraction.n, contraction.k))
     place = next(i for i, value in enumerate(contraction.nest.inputs) if value.argument == operand.argument)
-    results = list(index_maps(contraction.nest.operation)[place].results)
-    floors = [ir.AffineExpr.get_floor_div(e, by) for e, by in ((n, tile), (k, 2))]
-    return results[-_GROUPED:] == [*floors, ir.AffineExpr.get_mod(n, tile), ir.AffineExpr.get_mod(k, 2)]
+    map_ = index_maps(operation)[place]
+    with operation.context:
+        loops = [ir.AffineExpr.get_dim(d) for d in range(map_.n_dims)]
+        where = {
+            (k, n): layout.place(loops[k], loops[n], ir.AffineExpr.get_floor_div) for k, n in permutations(range(len(loops)), 2)
+        }
+    found = next((pair for pair, exprs in where.items() if list(map_.results)[-len(exprs) :] == exprs), None)
+    if found is None:
+        raise RelaxError(f"expected a right operand that is read as it is packed, '{layout}', got {map_}", operation.location)
+    return found == (contraction.k, contraction.n)
+
+
+def _layout(operation: ir.Operation) -> PackedLayout | None:
+    """How the right-hand side is packed. Raises RelaxError at an operation that is marked with anything else."""
+    if LAYOUT not in operation.attributes:
+        return None
+    try:
+        return PackedLayout.parse(ir.StringAttr(operation.attributes[LAYOUT]).value)
+    except (ValueError, RelaxError):
+        raise RelaxError(
+            f"expected {LAYOUT} such as {EXAMPLE}, got {operation.attributes[LAYOUT]}", operation.location
+        ) from None
