@@ -8,7 +8,7 @@ from .function_types import argument_attributes
 from .functions import body_of, functions, num_input
 from .traversal import nested_operations
 
-__all__ = ["ALWAYS", "LIFT", "NEVER", "check_overrides", "override_of"]
+__all__ = ["ALWAYS", "LIFT", "NEVER", "check_overrides", "is_never", "override_of"]
 
 #: The attribute of ops and weights that overrides the limits.
 LIFT = "relax.lift"
@@ -18,6 +18,14 @@ ALWAYS, NEVER = "always", "never"
 def override_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> str | None:
     """What ``relax.lift`` says, None without it."""
     return ir.StringAttr(attributes[LIFT]).value if LIFT in attributes else None
+
+
+def is_never(op: ir.Operation) -> bool:
+    """Whether ``relax.lift`` of an op says never. Raises RelaxError where it is neither of its values."""
+    if LIFT not in op.attributes:
+        return False
+    _check(op.attributes[LIFT], f"'{op.name}' op", op.location)
+    return override_of(op.attributes) == NEVER
 
 
 def check_overrides(module: ir.Operation) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..bindings import ir
 from ..call_graph import CallGraph, callee_of
-from ..lift_override import NEVER, override_of
+from ..lift_override import is_never
 from ..ops import StopLiftParams
 from ..traversal import nested_operations
 
@@ -54,7 +54,7 @@ class _Inside:
 
 
 def _is_barrier(op: ir.Operation) -> bool:
-    return _is_stop(op) or override_of(op.attributes) == NEVER
+    return _is_stop(op) or is_never(op)
 
 
 def _is_stop(op: ir.Operation) -> bool:

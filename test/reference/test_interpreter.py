@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from relaxir.dialect import relax
+from relaxir.dialect import context
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.reference.interpreter import evaluate
@@ -16,7 +16,7 @@ from relaxir.dialect.reference.interpreter import evaluate
 Array = np.ndarray[Any, Any]
 
 
-CONTEXT = relax.new_context()
+CONTEXT = context.new_context()
 
 
 def parse(text: str) -> ir.Module:

@@ -12,13 +12,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from relaxir.dialect import relax
+from relaxir.dialect import context
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.reference.scalars import SCALAR_OPS
 
-CONTEXT = relax.new_context()
+CONTEXT = context.new_context()
 
 
 def run(op: str, inputs: list[tuple[str, Any]], result: str, text: str | None = None) -> Any:

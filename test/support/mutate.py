@@ -121,7 +121,8 @@ def _other_op(rng: random.Random, text: str, corpus: Corpus) -> str:
 def _other_attribute(rng: random.Random, text: str, corpus: Corpus) -> str:
     def new(match: re.Match[str]) -> str:
         name = match[1] if rng.random() < 0.8 else rng.choice(corpus.attributes)
-        value = rng.choice(corpus.values[match[1] if rng.random() < 0.8 else rng.choice(corpus.attributes)])
+        of = match[1] if rng.random() < 0.8 and match[1] in corpus.values else rng.choice(corpus.attributes)
+        value = rng.choice(corpus.values[of])
         return f"{name} = {value}"
 
     return _replaced(rng, text, ATTRIBUTE, new)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relaxir.dialect import relax, symbolic
+from relaxir.dialect import context, symbolic
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import body_of, find_function
@@ -40,7 +40,7 @@ def lit_file(family: str) -> Path:
 
 def load(family: str) -> ir.Module:
     """The module of a family's samples, in a context of its own."""
-    return ir.Module.parse(lit_file(family).read_text(), relax.new_context())
+    return ir.Module.parse(lit_file(family).read_text(), context.new_context())
 
 
 def samples() -> list[Sample]:

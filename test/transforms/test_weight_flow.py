@@ -7,10 +7,12 @@ import pytest
 from relaxir.dialect.analysis.weight_flow import FlowRules, Obstacle, WeightFlow
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.context import new_context
+from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes.manager import run
 from relaxir.dialect.traversal import nested_operations
+from support.random_pipelines import PASSES
 
 M, V, B = "tensor<8x8xf32>", "tensor<8xf32>", 'tensor<?x8xf32, {sym = ["n"]}>'
 
@@ -212,3 +214,15 @@ def test_products_in_a_loop_over_weights_are_left_to_lifting() -> None:
     text = str(run(module, "relax-pack-weights{tile=8}"))
     assert text.count("relax.packed_matmul") == 1
     assert text.count('"relax.matmul"') == 1
+
+
+@pytest.mark.parametrize("name", sorted(PASSES))
+def test_a_wrong_override_of_lifting_is_refused_at_the_op_or_not_looked_at(name: str) -> None:
+    module = module_of(f"""
+        %w1 = "relax.exp"(%w) {{relax.lift = 3 : i64}} : ({M}) -> {M}
+        %y = "relax.matmul"(%x, %w1) : ({B}, {M}) -> {B}""")
+    try:
+        run(module, name)
+    except RelaxError as error:
+        wanted = '\'relax.exp\' op expected "always" or "never" for relax.lift, got 3 : i64'
+        assert wanted in str(error) or "relax.lift" not in str(error)  # noqa: PT017  options of some passes are needed
