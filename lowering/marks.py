@@ -19,6 +19,7 @@ __all__ = [
     "NOT_POSITIVE",
     "NUMBER_FIRST",
     "OPS",
+    "PLAN",
     "PREPARATION",
     "ROWS",
     "SHARED",
@@ -85,7 +86,7 @@ SHARED = "relax.shared"
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
-#: Written by linalg/contraction; read by cpu/kernels/contraction/dot_sums.
+#: Written by linalg/contraction; read by cpu/kernels/contraction/packed_pairs.
 LAYOUT = "relax.layout"
 
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed, see :mod:`.integer_product`.
@@ -108,3 +109,7 @@ NUMBER_FIRST = "relax.number_first"
 #: MLIR's own, on a tensor argument that bufferization may overwrite, or may not.
 #: Written by linalg/kernel, fusion/outline_kernels, cpu/add_destinations; read by cpu/add_destinations, MLIR.
 WRITABLE = "bufferization.writable"
+
+#: On a contraction on buffers, a string: the plan of its kernel, which may be edited (``contraction_plan`` says what is in it).
+#: Written by cpu/kernels/contraction/plan_contractions; read by the same, for cpu/kernels/lower_kernels.
+PLAN = "relax.plan"

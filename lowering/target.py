@@ -61,6 +61,12 @@ class Target:
         registers = next(r for r in _REGISTERS if r.architecture == _architecture(triple) and has.issuperset(r.needs))
         return registers.target(triple, llvm.get_host_cpu_name(), features.flatten())
 
+    @property
+    def instruction_set(self) -> str:
+        """``"avx512"``, ``"avx2"``, ``"sse"`` or ``"neon"``, as its vector registers are: tables of constants have these."""
+        x86 = {512: "avx512", 256: "avx2"}.get(self.vector_bits, "sse")
+        return "neon" if _architecture(self.triple) == "aarch64" else x86
+
     def has(self, *features: str) -> bool:
         """Whether the processor has any of the features."""
         return not {f"+{f}" for f in features}.isdisjoint(self.features.split(","))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from .report import Section, aligned, bytes_text, plural
@@ -27,6 +28,7 @@ class Kernel:
         where: the location of the first call.
         bytes_read, bytes_written: of a call, each operand once; None where sizes are not constant.
         kept: of an elementwise op or a movement, why its result is in memory; empty for other kinds.
+        plan: of a contraction, how it is computed; None where the code was not planned, or by an older version.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Kernel:
     bytes_read: int | None
     bytes_written: int | None
     kept: str
+    plan: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,12 @@ class KernelSection(Section):
             ]
             for k in self.kernels
         ]  # fmt: skip
-        return [*self.summary(), *aligned(rows, right=[2])]
+        plans = [[f"  {k.name}", k.plan] for k in self.kernels if k.plan is not None]
+        return [*self.summary(), *aligned(rows, right=[2]), *(["  plans of contractions"] if plans else []), *aligned(plans)]
+
+    def with_plans(self, plans: Mapping[str, str]) -> KernelSection:
+        """The same with the plans of kernels by name."""
+        return replace(self, kernels=tuple(replace(k, plan=plans.get(k.name, k.plan)) for k in self.kernels))
 
 
 def _size(count: int | None) -> str:

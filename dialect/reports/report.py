@@ -15,15 +15,17 @@ import dataclasses
 import functools
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ..errors import RelaxError
 
-__all__ = ["OtherSection", "Report", "Section", "add", "aligned", "bytes_text", "collecting", "is_collecting", "plural"]
+__all__ = [
+    "OtherSection", "Report", "Section", "add", "aligned", "bytes_text", "change", "collecting", "is_collecting", "plural",
+]  # fmt: skip
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _KINDS: dict[str, type[Section]] = {}
@@ -148,6 +150,8 @@ class Report:
         return "\n".join(line for section in self.sections for line in section.lines()) or "nothing to report"
 
 
+S = TypeVar("S", bound=Section)
+
 _CURRENT: ContextVar[Report | None] = ContextVar("relaxir_report", default=None)
 
 
@@ -172,6 +176,14 @@ def add(section: Section) -> None:
     report = _CURRENT.get()
     if report is not None:
         report.add(section)
+
+
+def change(kind: type[S], changed: Callable[[S], S]) -> None:
+    """Replaces the sections of a kind that were added so far: what a later step knows of what an earlier one told."""
+    report = _CURRENT.get()
+    for i, section in enumerate(report.sections if report is not None else ()):
+        if report is not None and isinstance(section, kind):
+            report.sections[i] = changed(section)
 
 
 def bytes_text(count: float) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from relaxir.lowering.cpu.kernels.contraction.tuning import TUNINGS
 from support.kernel_harness import Compiled, element_of, function, generic
 
 MULTIPLY_ADD = "  %p = arith.mulf %x0, %x1 : f32\n  %q = arith.addf %x2, %p : f32\n  linalg.yield %q : f32"
@@ -37,6 +40,16 @@ SCALED_MULTIPLY_ADD = """
       %p = arith.mulf %x0, %v : f32
       %q = arith.addf %x3, %p : f32
       linalg.yield %q : f32"""
+
+
+def tune(monkeypatch, **constants):
+    """Plans of all targets are made with these constants."""
+    for name, tuning in TUNINGS.items():
+        monkeypatch.setitem(TUNINGS, name, replace(tuning, **constants))
+
+
+#: Blocks of 16 steps, 12 rows and 2 panels.
+SMALL_BLOCKS = {"block_longer": 16, "block_depth": 16, "block_rows": 12, "block_panels": 2, "few_blocks": 0}
 
 
 def packed(matrix, tile=32):

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.lowering.cpu.kernels.contraction import blocks
-from support.contractions import MARK, MULTIPLY_ADD, contraction, packed, with_epilogue
+from relaxir.lowering.cpu.kernels.contraction.plan import plan_contraction
+from relaxir.lowering.cpu.kernels.contraction.shape import ContractionShape
+from relaxir.lowering.target import Target
+from support.contractions import MARK, MULTIPLY_ADD, SMALL_BLOCKS, contraction, packed, tune, with_epilogue
 from support.kernel_harness import NUMPY, Compiled, function, generic, memref, narrower, random
 
 PACKED = ["(m, n, k) -> (m, k)", "(m, n, k) -> (n floordiv 16, k, n mod 16)", "(m, n, k) -> (m, n)"]
@@ -21,9 +23,7 @@ WIDEN = """
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    """Blocks of 16 steps, 12 rows and 2 panels."""
-    for name, value in {"_LONG": 16, "_DEPTH": 16, "_ROWS": 12, "_PANELS": 2, "_FEW_UNITS": 0}.items():
-        monkeypatch.setattr(blocks, name, value)
+    tune(monkeypatch, **SMALL_BLOCKS)
 
 
 def close(result, a, b):
@@ -58,11 +58,13 @@ def test_static_sizes(m, n, bits):
     close(c, a, b)
 
 
-@pytest.mark.parametrize(("rows", "tile", "height"), [(128, 6, 128), (129, 6, 66), (197, 8, 104), (1024, 8, 128)])
-def test_blocks_of_rows_are_of_similar_height(rows, tile, height, monkeypatch):
+@pytest.mark.parametrize(
+    ("rows", "target", "height"), [(128, "znver3", 128), (129, "znver3", 66), (197, "znver4", 104), (1024, "znver4", 128)]
+)
+def test_blocks_of_rows_are_of_similar_height(rows, target, height, monkeypatch):
     """Threads get as many."""
-    monkeypatch.setattr(blocks, "_ROWS", 128)
-    assert blocks._height(rows, tile) == height
+    tune(monkeypatch, block_rows=128)
+    assert plan_contraction(ContractionShape(rows, 4096, 4096), Target.parse(f"cpu:{target}")).blocks.rows == height
 
 
 def test_few_rows_and_a_short_k_have_no_blocks():

@@ -11,8 +11,8 @@ import pytest
 import relaxir as rx
 from relaxir.compiler import default_pipeline
 from relaxir.lowering.cpu.codegen import assembly
-from relaxir.lowering.cpu.kernels.contraction import blocks
 from relaxir.lowering.target import TARGETS, Target
+from support.contractions import SMALL_BLOCKS, tune
 from support.emulation import compile_for, generated
 
 BF16 = ml_dtypes.bfloat16
@@ -144,8 +144,7 @@ def test_quantized_weights_stay_narrow_and_others_stay_f32() -> None:
 
 @pytest.mark.parametrize("name", ["znver4", "neoverse-v1"])
 def test_blocks_of_a_long_k(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for constant, value in {"_LONG": 16, "_DEPTH": 16, "_ROWS": 12, "_PANELS": 2, "_FEW_UNITS": 0}.items():
-        monkeypatch.setattr(blocks, constant, value)
+    tune(monkeypatch, **SMALL_BLOCKS)
     module, rng = product((37, 41, 150), ("m", 40, 33)), np.random.default_rng(3)
     weights = {"f0": rng.standard_normal((41, 150)).astype(BF16), "f1": rng.standard_normal((40, 33)).astype(BF16)}
     assert "= alloca" in generated(module, name)  # sums are kept on the stack

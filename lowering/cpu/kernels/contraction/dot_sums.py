@@ -11,93 +11,49 @@ round each sum on their own and take numbers below the normal ones for zero, wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 
 from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
-from .....dialect.packed_layout import EXAMPLE, PackedLayout
-from ....fusion.linalg_queries import index_maps
-from ....marks import LAYOUT
-from ....target import Target
-from ..emit.emitter import Emitter
-from ..emit.memory import Point
-from ..nest.nest import Operand
-from .factor import Factor
-from .match import Contraction
 from .operand_loads import OperandLoads
-from .shares import Column, Share, Steps
+from .prefetch import Prefetch
+from .shares import TilePlace
 
 __all__ = ["DotSums"]
 
-# Pairs of rows in one iteration, at least: four rows, as many as a loop over single rows takes.
-_UNROLLED = 2
-# How far ahead of what is read the right factor is fetched, in elements: 4 KiB, where tiles have so many rows. On Zen 4 8 rows
-# of 4096 x 4096 take 0.95 of the time that they take with 2 KiB, and 4 rows without fetching 0.9.
-_AHEAD, _FETCHING_ROWS = 2048, 5
-# Bytes that an iteration reads for fewer rows: prefetchers follow few loads of short strides best. One row reads 0.94 of what
-# memory gives on Zen 4, 0.86 with 512 bytes an iteration or by several panels at once.
-_PER_ITERATION = 128
+# Bytes of an element.
+_BYTES = 2
 
 
 class DotSums:
-    """Builds the sums of one tile.
+    """Builds the sums of tiles, from even steps of k on."""
 
-    ``name`` is LLVM's name of the instruction.
-    """
-
-    def __init__(self, contraction: Contraction, loads: OperandLoads, emitter: Emitter, name: str):
-        self.contraction, self.loads, self.emitter, self.name = contraction, loads, emitter, name
-        (self.left,), (self.right,) = contraction.left.operands, contraction.right.operands
+    def __init__(self, loads: OperandLoads):
+        self.contraction, self.emitter, self.plan = loads.contraction, loads.emitter, loads.plan
+        self.loads, self.memory, self.width = loads, loads.memory, loads.width
+        self.prefetch = Prefetch(self.contraction, loads.fetched(), self.emitter, self.memory, self.plan)
+        (self.left,), (self.right,) = self.contraction.left.operands, self.contraction.right.operands
         # Elements between two pairs of rows.
         self.stride = 2 * ir.MemRefType(self.right.value.type).shape[-2]
 
-    @staticmethod
-    def of(contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target) -> DotSums | None:
-        """None where the target has no such instruction, or factors are not as it takes them."""
-        dot, k = target.bf16_dot, contraction.k
-        is_f32 = isinstance(loads.element, ir.F32Type)
-        if dot is None or not is_f32 or contraction.outer or contraction.nest.extents[k].static is None:
-            return None
-        if not all(_is_bf16(f) for f in (contraction.left, contraction.right)):
-            return None
-        (left,), (right,) = contraction.left.operands, contraction.right.operands
-        in_a_row = left.offset.factor(k).static == 1 and not any(k in f.inner.dims() for f in left.offset.floors())
-        if not in_a_row or not _in_pairs(contraction, right, loads.width * loads.vectors):
-            return None
-        return DotSums(contraction, loads, emitter, dot.name)
-
-    def accumulate(
-        self,
-        rows: Sequence[Point],
-        columns: Sequence[Column],
-        share: Share,
-        start: Sequence[ir.Value],
-        copies: int,
-        steps: Steps,
-    ) -> list[ir.Value]:
-        """Adds the products of some steps of k to ``start``, from an even one on.
-
-        ``copies`` is how many accumulators each sum has, so that additions overlap.
-        """
-        em, memory, count, several = self.emitter, self.loads.memory, len(start), max(_UNROLLED, copies)
-        if len(rows) < _FETCHING_ROWS:
-            several = max(1, _PER_ITERATION // (4 * self.loads.width * len(columns)))
-            copies = min(copies, several)
+    def accumulate(self, place: TilePlace, start: Sequence[ir.Value]) -> list[ir.Value]:
+        """Adds the products of the tile's steps of k; several copies of few accumulators make additions overlap."""
+        em, memory, count, rows = self.emitter, self.memory, len(start), place.rows
+        several, copies = self._unroll(len(rows), len(place.columns), count)
+        share, steps = place.share, place.steps
         k, zero, depth = self.contraction.k, em.number(0), steps.count.static
         assert depth is not None
         left = [memory.index(self.left.offset, row.at(k, zero)) for row in rows]
         n, first = self.contraction.n, rows[0].at(k, zero)
-        right = [memory.index(self.right.offset, first.at(n, column, self.loads.width)) for column, _ in columns]
+        right = [memory.index(self.right.offset, first.at(n, column, self.width)) for column, _ in place.columns]
+        fetches = not share.of and self.plan.fetches(len(rows))
 
         def step(pair: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
             result = list(sums)
             if share.of:
-                begin = em.mul(pair, em.number(2))
-                self.loads.fetch_next(rows[0], columns[0][0], steps, begin, 2 * several, share)
+                self.prefetch.next_panel(place, em.mul(pair, em.number(2)), 2 * several)
             for i in range(several):
                 own = slice(i % copies * count, (i % copies + 1) * count)
                 at = em.add(pair, em.number(i)) if i else pair
-                vectors = self._vectors(right, at, fetch=not share.of and len(rows) >= _FETCHING_ROWS)
+                vectors = self._vectors(right, at, fetch=fetches)
                 result[own] = self._dots([self._pair(base, at) for base in left], vectors, result[own])
             return result
 
@@ -121,6 +77,14 @@ class DotSums:
             totals = self._dots([self._last(base, end) for base in left], self._vectors(right, end), totals)
         return totals
 
+    def _unroll(self, rows: int, columns: int, sums: int) -> tuple[int, int]:
+        """Pairs of rows in an iteration, and copies of accumulators; few rows read the plan's bytes in an iteration."""
+        copies = self.plan.copies(sums)
+        if self.plan.fetches(rows):
+            return max(self.plan.unroll, copies), copies
+        several = max(1, self.plan.stream_bytes // (2 * _BYTES * self.width * columns))
+        return several, min(copies, several)
+
     def _vectors(self, bases: Sequence[ir.Value], pair: ir.Value, *, fetch: bool = False) -> list[ir.Value]:
         """Pairs of the right factor, one per lane."""
         em, buffer = self.emitter, self.right.buffer
@@ -128,10 +92,10 @@ class DotSums:
         offset, result = em.mul(pair, em.number(self.stride)), list[ir.Value]()
         for base in bases:
             at = em.add(base, offset)
-            if fetch:
-                em.prefetch(buffer.flat, em.add(at, em.number(_AHEAD)))
-            found = em.op("vector.load", [buffer.flat, at], em.vector(2 * self.loads.width, buffer.stored))
-            result.append(em.op("vector.bitcast", [found], em.vector(2 * self.loads.width, buffer.element)))
+            if fetch and self.plan.fetch is not None:
+                em.prefetch(buffer.flat, em.add(at, em.number(self.plan.fetch.bytes // _BYTES)))
+            found = em.op("vector.load", [buffer.flat, at], em.vector(2 * self.width, buffer.stored))
+            result.append(em.op("vector.bitcast", [found], em.vector(2 * self.width, buffer.element)))
         return result
 
     def _pair(self, base: ir.Value, pair: ir.Value) -> ir.Value:
@@ -142,70 +106,22 @@ class DotSums:
         two = em.op("vector.load", [buffer.flat, at], em.vector(2, buffer.stored))
         bits = em.op("vector.bitcast", [two], em.vector(1, em.i32))
         position = {"static_position": ir.DenseI64ArrayAttr.get([0], em.context)}
-        return self._spread(em.op("vector.extract", [bits], em.i32, position))
+        return self._in_lanes(em.op("vector.extract", [bits], em.i32, position))
 
     def _last(self, base: ir.Value, pair: ir.Value) -> ir.Value:
         """The last element of an odd number, with a zero beside it."""
         em, buffer = self.emitter, self.left.buffer
         assert buffer is not None
         at = em.add(base, em.mul(pair, em.number(2)))
-        return self._spread(em.op("arith.extui", [em.op("memref.load", [buffer.flat, at], buffer.stored)], em.i32))
+        return self._in_lanes(em.op("arith.extui", [em.op("memref.load", [buffer.flat, at], buffer.stored)], em.i32))
 
-    def _spread(self, bits: ir.Value) -> ir.Value:
-        em, width = self.emitter, self.loads.width
+    def _in_lanes(self, bits: ir.Value) -> ir.Value:
+        em, width = self.emitter, self.width
         assert self.left.buffer is not None
         return em.op("vector.bitcast", [em.broadcast(bits, width)], em.vector(2 * width, self.left.buffer.element))
 
     def _dots(self, left: Sequence[ir.Value], right: Sequence[ir.Value], sums: Sequence[ir.Value]) -> list[ir.Value]:
         em = self.emitter
         products = [(x, y) for x in left for y in right]
-        attributes = {
-            "intrin": ir.StringAttr.get(self.name, em.context),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([], em.context),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, 0], em.context),
-        }
-        return [
-            em.op("llvm.call_intrinsic", [total, x, y], total.type, attributes)
-            for total, (x, y) in zip(sums, products, strict=True)
-        ]
-
-
-def _is_bf16(factor: Factor) -> bool:
-    """Whether it is an element of bf16, widened."""
-    operations = [op.name for op in factor.operations]
-    buffers = [o.buffer for o in factor.operands]
-    return operations == ["arith.extf"] and all(b is not None and isinstance(b.element, ir.BF16Type) for b in buffers)
-
-
-def _in_pairs(contraction: Contraction, operand: Operand, columns: int) -> bool:
-    """Whether a right operand is packed in pairs of rows, and in panels that tiles of so many columns do not cross.
-
-    Raises RelaxError where the operand is not read as the mark says that it is packed.
-    """
-    operation = contraction.nest.operation
-    layout = _layout(operation)
-    if layout is None or layout.rows != 2 or layout.tile % columns:
-        return False
-    place = next(i for i, value in enumerate(contraction.nest.inputs) if value.argument == operand.argument)
-    map_ = index_maps(operation)[place]
-    with operation.context:
-        loops = [ir.AffineExpr.get_dim(d) for d in range(map_.n_dims)]
-        where = {
-            (k, n): layout.place(loops[k], loops[n], ir.AffineExpr.get_floor_div) for k, n in permutations(range(len(loops)), 2)
-        }
-    found = next((pair for pair, exprs in where.items() if list(map_.results)[-len(exprs) :] == exprs), None)
-    if found is None:
-        raise RelaxError(f"expected a right operand that is read as it is packed, '{layout}', got {map_}", operation.location)
-    return found == (contraction.k, contraction.n)
-
-
-def _layout(operation: ir.Operation) -> PackedLayout | None:
-    """How the right-hand side is packed. Raises RelaxError at an operation that is marked with anything else."""
-    if LAYOUT not in operation.attributes:
-        return None
-    try:
-        return PackedLayout.parse(ir.StringAttr(operation.attributes[LAYOUT]).value)
-    except (ValueError, RelaxError):
-        raise RelaxError(
-            f"expected {LAYOUT} such as {EXAMPLE}, got {operation.attributes[LAYOUT]}", operation.location
-        ) from None
+        name = self.plan.instruction
+        return [em.intrinsic(name, [total, x, y], total.type) for total, (x, y) in zip(sums, products, strict=True)]

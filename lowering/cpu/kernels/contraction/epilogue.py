@@ -11,11 +11,9 @@ from ..emit.scalar_body import Body, Environment
 from ..nest.nest import Nest
 from ..nest.vector_plan import element_bits
 from .match import Contraction, Group, plain_dims
+from .tuning import LINE
 
 __all__ = ["Epilogue"]
-
-# What one fetch brings, in bytes.
-_LINE = 64
 
 
 class Epilogue:
@@ -47,8 +45,8 @@ class Epilogue:
             lane, size = inner.lanes.dim, element_bits(operand.buffer.element) // 8
             if operand.offset.factor(lane).static != 1 or operand.offset.dims() <= {lane}:
                 continue
-            every = max(1, _LINE // (inner.lanes.width * size))
-            for point in (p for i, p in enumerate(points) if i % vectors % every == 0):
+            vectors_per_line = max(1, LINE // (inner.lanes.width * size))
+            for point in (p for i, p in enumerate(points) if i % vectors % vectors_per_line == 0):
                 self.emitter.prefetch(operand.buffer.flat, self.memory.index(operand.offset, self._epilogue_point(point)))
 
     def store(self, total: ir.Value, point: Point) -> None:

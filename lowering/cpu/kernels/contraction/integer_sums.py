@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
 
 from .....dialect.bindings import ir
 from ....integer_product import IntegerProduct
-from ....target import Target
-from ..emit.emitter import Emitter
 from ..emit.memory import Point
 from ..nest.nest import Operand
 from .factor import Factor
@@ -25,15 +22,9 @@ from .match import Contraction
 from .operand_loads import OperandLoads
 from .product_checks import check_product
 from .roles import Roles
-from .shares import Column
+from .shares import Column, TilePlace
 
 __all__ = ["IntegerSums"]
-
-# Vectors of rows, or words, in one iteration; groups of up to so many need no loop: with 16, 64 rows of 2048 x 2048 int8 in
-# groups of 64 take 1.3 of the time on Zen 4.
-_UNROLLED, _SHORT = 4, 8
-# How far ahead of what is read weights are fetched, in bytes, where tiles have so many rows.
-_AHEAD, _FETCHING_ROWS = 2048, 3
 
 
 @dataclass(frozen=True)
@@ -61,53 +52,31 @@ class _Parts:
 
 
 class IntegerSums:
-    """Builds the sums of one tile."""
+    """Builds the sums of tiles, all steps of k in each. Raises RelaxError where the mark does not fit the contraction."""
 
-    def __init__(self, contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target, parts: _Parts):
-        self.contraction, self.loads, self.emitter, self.parts = contraction, loads, emitter, parts
-        layout, self.every = parts.product.layout, parts.product.every
+    def __init__(self, loads: OperandLoads, product: IntegerProduct):
+        self.contraction, self.loads, self.emitter, self.plan = loads.contraction, loads, loads.emitter, loads.plan
+        self.parts = _parts(self.contraction, product)
+        layout, self.group_size = product.layout, product.every
         self.rows, self.width = layout.rows, loads.width
-        self.name = _instruction(target, self.width, parts.product)
         # Steps of k that are read at once, and elements between two of these.
         self.unit, self.stride = layout.step, layout.tile * (layout.rows if layout.has_neighbours else 1)
 
-    @staticmethod
-    def of(contraction: Contraction, loads: OperandLoads, emitter: Emitter, target: Target) -> IntegerSums | None:
-        """None for other contractions. Raises RelaxError where the mark does not fit the contraction."""
-        product = IntegerProduct.of(contraction.nest.operation)
-        if product is None:
-            return None
-        return IntegerSums(contraction, loads, emitter, target, _parts(contraction, product))
-
-    @staticmethod
-    def lanes(contraction: Contraction, most: int) -> int:
-        """How many columns a vector has: what is read at once is of one panel, which may be narrower than a register."""
-        product = IntegerProduct.of(contraction.nest.operation)
-        return most if product is None else gcd(most, product.layout.tile)
-
-    @property
-    def holds_zeros(self) -> bool:
-        """Whether zero points take registers beside the sums."""
-        return self.parts.zero is not None and not self.parts.is_word
-
-    def accumulate(
-        self, rows: Sequence[Point], columns: Sequence[Column], start: Sequence[ir.Value], copies: int
-    ) -> list[ir.Value]:
-        """Adds all products to ``start``; a long exact sum has ``copies`` accumulators, so that additions overlap."""
-        em, depth = self.emitter, self.contraction.nest.extents[self.contraction.k].static
+    def accumulate(self, place: TilePlace, start: Sequence[ir.Value]) -> list[ir.Value]:
+        """Adds all products to ``start``; a single exact sum has copies of accumulators, so that additions overlap."""
+        em, depth, size = self.emitter, self.contraction.nest.extents[self.contraction.k].static, self.group_size
+        rows, columns = place.rows, place.columns
         assert depth is not None
-        if depth == self.every:
-            return self._group(em.number(0), rows, columns, start, copies)
-        return em.loop(
-            em.number(0), em.number(depth), self.every, lambda k, totals: self._group(k, rows, columns, totals, 1), start
-        )
+        if depth == size:
+            return self._group(em.number(0), rows, columns, start, self.plan.copies(len(start)))
+        return em.loop(em.number(0), em.number(depth), size, lambda k, totals: self._group(k, rows, columns, totals, 1), start)
 
     def _group(
         self, first: ir.Value, rows: Sequence[Point], columns: Sequence[Column], totals: Sequence[ir.Value], copies: int
     ) -> list[ir.Value]:
         """Adds the products of the steps that have one scale."""
         em, k = self.emitter, self.contraction.k
-        here = [row.at(k, first, self.every) for row in rows]
+        here = [row.at(k, first, self.group_size) for row in rows]
         places = [self.loads.column_point(here[0], column) for column in columns]
         zeros = [self._zero(place) for place in places]
         starts = [self._begin(row, zero) for row in here for zero in zeros]
@@ -146,7 +115,7 @@ class IntegerSums:
         em, memory, count = self.emitter, self.loads.memory, len(starts)
         left = [memory.index(self.parts.x.offset, row) for row in rows]
         right = [memory.index(self.parts.weight.offset, rows[0].at(self.contraction.n, c, self.width)) for c, _ in columns]
-        fetches = len(rows) >= _FETCHING_ROWS
+        fetches = self.plan.fetches(len(rows))
 
         def several(unit: ir.Value, number: int, sums: list[ir.Value]) -> list[ir.Value]:
             xs = [em.add(base, em.mul(unit, em.number(self.unit))) for base in left]
@@ -156,10 +125,10 @@ class IntegerSums:
                 sums[own] = self._unit(xs, ws, i, sums[own], fetches)
             return sums
 
-        units = self.every // self.unit
+        units = self.group_size // self.unit
         carried = [*starts, *[em.constant(0, starts[0].type)] * (count * (copies - 1))]
-        several_at_once = max(_UNROLLED, copies)
-        whole = units // several_at_once * several_at_once if units > _SHORT else 0
+        several_at_once = max(self.plan.unroll, copies)
+        whole = units // several_at_once * several_at_once if units > self.plan.loop_above else 0
         if whole:
             carried = em.loop(
                 em.number(0), em.number(whole), several_at_once, lambda u, sums: several(u, several_at_once, sums), carried
@@ -180,8 +149,8 @@ class IntegerSums:
         read = list[ir.Value]()
         for w in ws:
             at = em.add(w, em.number(number * self.stride)) if number else w
-            if fetches:
-                em.prefetch(buffer.flat, em.add(at, em.number(_AHEAD * 8 // self._bits)))
+            if fetches and self.plan.fetch is not None:
+                em.prefetch(buffer.flat, em.add(at, em.number(self.plan.fetch.bytes * 8 // self._bits)))
             read.append(em.op("vector.load", [buffer.flat, at], em.vector(lanes, buffer.stored)))
         result = list(sums)
         for part in range(self.unit // self.rows):
@@ -230,20 +199,11 @@ class IntegerSums:
 
     def _dot(self, total: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
         em = self.emitter
-        if self.name is None:
+        if not self.plan.instruction:
             return em.add(total, self._plain(x, w))
         if self._is_wide:
-            return em.add(total, self._call(self.name, [w, x], total.type))
-        return self._call(self.name, [total, w, x], total.type)
-
-    def _call(self, name: str, operands: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
-        em = self.emitter
-        attributes = {
-            "intrin": ir.StringAttr.get(name, em.context),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([], em.context),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0], em.context),
-        }
-        return em.op("llvm.call_intrinsic", operands, kind, attributes)
+            return em.add(total, em.intrinsic(self.plan.instruction, [w, x], total.type))
+        return em.intrinsic(self.plan.instruction, [total, w, x], total.type)
 
     def _plain(self, x: ir.Value, w: ir.Value) -> ir.Value:
         """The sums of neighbours' products."""
@@ -259,18 +219,6 @@ class IntegerSums:
             result = some if result is None else em.add(result, some)
         assert result is not None
         return result
-
-
-def _instruction(target: Target, width: int, product: IntegerProduct) -> str | None:
-    """The target's instruction, where it has one for so many neighbours in vectors of that width, of integers with such signs.
-
-    Four bits and i16 are right in either kind.
-    """
-    layout, dot = product.layout, target.int8_dot
-    if dot is None or dot.rows != layout.rows or width != target.lanes():
-        return None
-    is_byte = layout.word is None and layout.rows == 4
-    return None if is_byte and product.is_unsigned != dot.unsigned else dot.name
 
 
 def _parts(contraction: Contraction, product: IntegerProduct) -> _Parts:

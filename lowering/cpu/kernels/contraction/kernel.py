@@ -25,33 +25,40 @@ from functools import reduce
 from operator import mul
 
 from .....dialect.bindings import ir
+from ....integer_product import IntegerProduct
 from ....target import Target
 from ..emit.emitter import Emitter, Work
-from ..emit.lane_math import constant_of
 from ..emit.linear_index import Size
 from ..emit.memory import Memory, Point
 from ..nest.nest import Nest, read_nest
-from ..nest.vector_plan import element_bits
-from .blocks import Blocks
+from .blocks import BlockLoops
+from .contraction_plan import COLUMNS, ROWS, ContractionPlan, batch_loop, shared_loop
 from .dot_sums import DotSums
 from .epilogue import Epilogue
+from .fma_sums import FmaSums
+from .group_loads import GroupLoads
+from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
 from .match import Contraction, Group, match_contraction
-from .microkernel import Microkernel
+from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
-from .shares import Column, Share
+from .plan_contractions import plan_of
+from .shape import group_invariant_of
+from .shares import Column, Share, Steps, TilePlace
+from .staging import Stager
 from .tiles import Tiles
+from .tuning import tuning_of
+from .word_loads import WordLoads
 
 __all__ = ["lower_group"]
 
-# A loop of fewer iterations is not shared by threads: one inside of it may be.
-_SHARED_AT_LEAST = 4
-# Multiplications that count as one element operation of work.
-_PER_STEP = 4
-
 
 def lower_group(group: Group, emitter: Emitter, target: Target) -> bool:
-    """Replaces a contraction and what is fused with it by one kernel; False, and nothing changed, when it does not match."""
+    """Replaces a contraction and what is fused with it by one kernel; False, and nothing changed, when it does not match.
+
+    Raises:
+        RelaxError: its plan does not fit it, or its marks do not.
+    """
     at = group.epilogue or group.contraction
     with emitter.before(at):
         memory = Memory(emitter)
@@ -59,7 +66,8 @@ def lower_group(group: Group, emitter: Emitter, target: Target) -> bool:
         if contraction is None:
             return False
         epilogue = None if group.epilogue is None else read_nest(group.epilogue, memory)
-        Kernel(contraction, epilogue, group, emitter, memory, target).build()
+        plan = plan_of(contraction, target)
+        Kernel(contraction, epilogue, group, emitter, memory, plan, tuning_of(target).work).build()
     _erase(group)
     return True
 
@@ -76,7 +84,7 @@ def _erase(group: Group) -> None:
 
 
 class Kernel:
-    """Builds one contraction kernel."""
+    """Builds one contraction kernel, as its plan says."""
 
     def __init__(
         self,
@@ -85,21 +93,19 @@ class Kernel:
         group: Group,
         emitter: Emitter,
         memory: Memory,
-        target: Target,
+        plan: ContractionPlan,
+        multiplications_per_work: int,
     ):
-        self.contraction, self.epilogue = contraction, epilogue
-        self.emitter, self.memory = emitter, memory
+        self.contraction, self.epilogue, self.plan = contraction, epilogue, plan
+        self.emitter, self.memory, self.per_work = emitter, memory, multiplications_per_work
         self.extents = contraction.nest.extents
-        rows, columns = target.matmul_tile
-        element = contraction.nest.outputs[0].argument.type
-        rows = max(1, rows * 32 // max(32, element_bits(element)))  # f64 takes two registers
-        width = IntegerSums.lanes(contraction, target.lanes())
-        self.tiles = Tiles(emitter, rows, width, max(1, columns // target.lanes()))
-        self.loads = OperandLoads(contraction, emitter, memory, self.tiles.width, self.tiles.vectors, target.vector_registers)
-        outputs = Epilogue(contraction, epilogue, group, emitter, memory)
-        dots = DotSums.of(contraction, self.loads, emitter, target)
-        integers = IntegerSums.of(contraction, self.loads, emitter, target)
-        self.microkernel = Microkernel(contraction, self.loads, outputs, emitter, dots, integers)
+        self.tiles = Tiles(emitter, plan)
+        self.loads = (WordLoads if plan.sums == "words" else OperandLoads)(contraction, emitter, memory, plan)
+        invariant = group_invariant_of(contraction) if plan.sums == "groups" or plan.stage is not None else None
+        self.groups = None if invariant is None else GroupLoads(self.loads, invariant)
+        self.sums = self._sums(self.groups)
+        self.stager = None if plan.stage is None else Stager(self.loads, self.groups)
+        self.microkernel = Microkernel(self.loads, Epilogue(contraction, epilogue, group, emitter, memory))
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))
@@ -107,156 +113,176 @@ class Kernel:
             for operation in nest.body()[0] if nest else []:
                 if operation.name == "memref.load":
                     self.memory.captured(operation.operands[0])
-        suits = Blocks.suit(self.contraction, self.tiles, self.microkernel)
-        self._loops(self.contraction.batch, Point(), self._blocked if suits else self._columns)
+        inner = self._columns if self.plan.blocks is None else self._blocked
+        self._loops([(d, batch_loop(i)) for i, d in enumerate(self.contraction.batch)], Point(), inner)
+
+    def _sums(self, groups: GroupLoads | None) -> Sums:
+        """How tiles sum that compute the right factor themselves."""
+        if self.plan.sums == "integers":
+            product = IntegerProduct.of(self.contraction.nest.operation)
+            assert product is not None
+            return IntegerSums(self.loads, product)
+        if self.plan.sums == "dot":
+            return DotSums(self.loads)
+        if self.plan.sums == "groups":
+            assert groups is not None
+            return GroupedSums(groups)
+        return FmaSums(self.loads)
 
     # -- loops around a tile ---------------------------------------------------------------------------------------
 
-    def _loops(self, dims: Sequence[int], point: Point, inner: Callable[[Point], None]) -> None:
+    def _loops(self, dims: Sequence[tuple[int, str]], point: Point, inner: Callable[[Point], None]) -> None:
         if not dims:
             inner(point)
             return
-        first, rest = dims[0], dims[1:]
-        self._range(0, self.extents[first], 1, lambda i: self._loops(rest, point.at(first, i), inner))
+        (first, name), *others = dims
+        end = self.memory.size(self.extents[first])
+        self._range(name, self.emitter.number(0), end, 1, lambda i: self._loops(others, point.at(first, i), inner))
 
-    def _range(self, begin: int, end: Size | ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
-        last = self.memory.size(end) if isinstance(end, Size) else end
-        static = end.static if isinstance(end, Size) else constant_of(end)
-        if static is not None and static - begin < _SHARED_AT_LEAST * step:
-            self.emitter.each(self.emitter.number(begin), last, step, inner)
+    def _range(self, name: str, begin: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
+        """A loop that threads share where the plan says so."""
+        if name in self.plan.threads:
+            self.emitter.shared(begin, end, step, inner, self._work())
         else:
-            self.emitter.shared(self.emitter.number(begin), last, step, inner, self._work())
+            self.emitter.each(begin, end, step, inner)
 
     def _work(self) -> Work:
         extents = self.extents.values()
         amount = math.prod(e.static for e in extents if e.static is not None)
-        return Work(max(1, amount // _PER_STEP), tuple(self.memory.size(e) for e in extents if e.static is None))
+        return Work(max(1, amount // self.per_work), tuple(self.memory.size(e) for e in extents if e.static is None))
+
+    def _all_steps(self) -> Steps:
+        return Steps(self.emitter.number(0), self.extents[self.contraction.k])
+
+    # -- columns -----------------------------------------------------------------------------------------------------
 
     def _columns(self, point: Point) -> None:
         """All columns; for a single row in a way of its own, where it is known at run time only whether there is one."""
         em, m = self.emitter, self.contraction.m
         rows = Size.of(1) if m is None else self.extents[m]
         if rows.static is not None:
-            is_tile = rows.static <= self.tiles.rows and not self.contraction.shared
-            self.loads.prepare_left(self._rows(point, rows.static) if is_tile else [])
-            self._panels(point, self._streamed(point, rows.static))
-            self.loads.forget_left()
+            sums = self._scaled(point, rows.static)
+            self._panels(point, sums, self._streamed(point, rows.static, sums))
             return
-        if not self._streams(1):
-            self._panels(point)
+        if self.plan.panels == 1:
+            self._panels(point, self.sums)
             return
 
-        def single() -> tuple[()]:
-            self.loads.prepare_left(self._rows(point, 1))
-            done = self._streamed(point, 1)
-            self.loads.forget_left()
-            self._panels(point, done)
-            return ()
+        def single() -> None:
+            self._panels(point, self.sums, self._streamed(point, 1, self._scaled(point, 1)))
 
         count, one = self.memory.size(rows), em.number(1)
-        em.when(em.compare("eq", count, one), single)
-        em.when(em.compare("ne", count, one), lambda: (self._panels(point), ())[1])
+        em.only_when(em.compare("eq", count, one), single)
+        em.only_when(em.compare("ne", count, one), lambda: self._panels(point, self.sums))
+
+    def _scaled(self, point: Point, rows: int) -> Sums:
+        """How tiles of all rows sum, which are scaled first where the plan says so."""
+        depth = self.extents[self.contraction.k].static
+        if not self.plan.scaled_left or self.groups is None or depth is None:
+            return self.sums
+        return self._sums(self.groups.with_scaled(self._rows(point, rows), depth))
 
     def _rows(self, point: Point, count: int) -> list[Point]:
         """The first rows."""
         m = self.contraction.m
         return [point] if m is None else self.tiles.points(point, m, self.emitter.number(0), count)
 
-    def _streams(self, rows: int) -> int:
-        """How many panels a tile of few rows takes at once: memory gives more to several streams. 0 where it takes one."""
-        columns, several = self.extents[self.contraction.n].static, self.microkernel.panels_at_once(rows, self.tiles.vectors)
-        if self.contraction.shared or columns is None or self.microkernel.dots is not None or not self.loads.is_packed():
-            return 0
-        return several if several > 1 and columns >= _SHARED_AT_LEAST * several * self.tiles.panel else 0
-
-    def _streamed(self, point: Point, rows: int) -> int:
+    def _streamed(self, point: Point, rows: int, sums: Sums) -> int:
         """Tiles of all rows and several panels; the columns that they take, from the first on."""
-        several = self._streams(rows)
-        em, panel, columns = self.emitter, self.tiles.panel, self.extents[self.contraction.n].static
-        if not several or columns is None:
+        em, panel, several = self.emitter, self.tiles.panel, self.plan.panels
+        columns = self.extents[self.contraction.n].static
+        if several == 1 or columns is None:
             return 0
         points = self._rows(point, rows)
 
         def tile(n: ir.Value) -> None:
             starts = [em.add(n, em.number(i * panel)) if i else n for i in range(several)]
-            self.microkernel.tile(points, [c for start in starts for c in self.tiles.columns(start)], Share(em.number(0), 0))
+            vectors = [c for start in starts for c in self.tiles.columns(start)]
+            self.microkernel.tile(sums, TilePlace(points, vectors, Share(em.number(0), 0), self._all_steps()))
 
         done = columns // (several * panel) * several * panel
-        self._range(0, em.number(done), several * panel, tile)
+        self._range(COLUMNS, em.number(0), em.number(done), several * panel, tile)
         return done
 
     def _blocked(self, point: Point) -> None:
         """In blocks; few rows without, where it is known at run time only how many there are."""
-        em, blocks, m = self.emitter, Blocks(self.contraction, self.tiles, self.microkernel), self.contraction.m
+        em, m, plan = self.emitter, self.contraction.m, self.plan
         assert m is not None
+        assert plan.blocks is not None
+        blocks = BlockLoops(plan.blocks, self.tiles, self.microkernel, self.sums, self.stager)
         if self.extents[m].static is not None:
             blocks.build(point, self._work())
             return
-        count, least = self.memory.size(self.extents[m]), em.number(Blocks.least(self.tiles, self.loads))
-        em.when(em.compare("ugt", count, least), lambda: (blocks.build(point, self._work()), ())[1])
-        em.when(em.compare("ule", count, least), lambda: (self._columns(point), ())[1])
+        count, least = self.memory.size(self.extents[m]), em.number(plan.blocks.above)
+        em.only_when(em.compare("ugt", count, least), lambda: blocks.build(point, self._work()))
+        em.only_when(em.compare("ule", count, least), lambda: self._columns(point))
 
-    def _panels(self, point: Point, begin: int = 0) -> None:
+    def _panels(self, point: Point, sums: Sums, begin: int = 0) -> None:
         """Column panels: whole ones in a loop, then the one that is cut off."""
         em, panel, extent = self.emitter, self.tiles.panel, self.extents[self.contraction.n]
-        static = extent.static
+        static, first = extent.static, em.number(begin)
+        # What several panels at once leave are few.
+        name = COLUMNS if not begin else ""
         if static is not None:
             whole = static // panel * panel
             if whole > begin:
-                self._range(begin, em.number(whole), panel, lambda n: self._panel(point, self.tiles.columns(n)))
+                self._range(name, first, em.number(whole), panel, lambda n: self._panel(point, sums, self.tiles.columns(n)))
             if static > whole:
-                self._panel(point, self.tiles.columns(em.number(whole), static - whole))
+                self._panel(point, sums, self.tiles.columns(em.number(whole), static - whole))
             return
         size = self.memory.size(extent)
         whole = em.op("arith.andi", [size, em.number(-panel)], em.index)
-        self._range(0, whole, panel, lambda n: self._panel(point, self.tiles.columns(n)))
+        self._range(name, first, whole, panel, lambda n: self._panel(point, sums, self.tiles.columns(n)))
         rest = em.sub(size, whole)
-        self.tiles.when_positive(rest, lambda: self._panel(point, self.tiles.columns(whole, rest)))
+        self.tiles.when_positive(rest, lambda: self._panel(point, sums, self.tiles.columns(whole, rest)))
 
-    def _panel(self, point: Point, columns: Sequence[Column]) -> None:
-        """All rows of one column panel."""
-        self._staged(point, columns, lambda: self._loops(self.contraction.shared, point, lambda p: self._all_rows(p, columns)))
+    # -- rows --------------------------------------------------------------------------------------------------------
 
-    def _staged(self, point: Point, columns: Sequence[Column], tiles: Callable[[], None]) -> None:
-        """The tiles of a panel; where many rows read a factor that takes long to compute, it is computed first, once."""
-        depth = self.extents[self.contraction.k].static
-        computes = self.loads.is_long() and self.microkernel.integers is None
-        if depth is None or not computes or not self.loads.can_stage(depth):
-            tiles()
+    def _panel(self, point: Point, sums: Sums, columns: Sequence[Column]) -> None:
+        """All rows of one column panel; where many read a factor that takes long to compute, it is computed first, once."""
+        stage = self.plan.stage
+        if stage is None or stage.above is None:
+            self._all_rows(point, sums, columns)
             return
         em, dims = self.emitter, [*self.contraction.shared, *([] if self.contraction.m is None else [self.contraction.m])]
         rows = reduce(mul, (self.extents[d] for d in dims), Size.of(1))
-        few = self.loads.tiles_before_staging() * self.tiles.rows
         if rows.static is not None:
-            self._stage(point, columns, tiles) if rows.static > few else tiles()
+            self._staged(point, columns)
             return
-        count, most = self.memory.size(rows), em.number(few)
-        em.when(em.compare("sgt", count, most), lambda: (self._stage(point, columns, tiles), ())[1])
-        em.when(em.compare("sle", count, most), lambda: (tiles(), ())[1])
+        count, most = self.memory.size(rows), em.number(stage.above)
+        em.only_when(em.compare("sgt", count, most), lambda: self._staged(point, columns))
+        em.only_when(em.compare("sle", count, most), lambda: self._all_rows(point, sums, columns))
 
-    def _stage(self, point: Point, columns: Sequence[Column], tiles: Callable[[], None]) -> None:
-        if self.contraction.m is None or self.contraction.shared or not self.microkernel.stages_in_tiles:
-            self.loads.stage(point, columns)
-            tiles()
-        else:
-            height = self.tiles.first_height(self.extents[self.contraction.m].static)
-            self.microkernel.tile(self._rows(point, height), columns, Share(self.emitter.number(0), 0), is_staging=True)
-            self._all_rows(point, columns, height)
-        self.loads.unstage()
+    def _staged(self, point: Point, columns: Sequence[Column]) -> None:
+        assert self.stager is not None
+        steps, m = self._all_steps(), self.contraction.m
+        if not self.stager.in_tiles or m is None:
+            scratch = self.stager.scratch(steps)
+            self.stager.alone(point, columns, steps, scratch)
+            self._all_rows(point, self.stager.sums(steps, scratch), columns)
+            return
+        height = self.plan.first_height(self.extents[m].static)
+        place = TilePlace(self._rows(point, height), columns, Share(self.emitter.number(0), 0), steps)
+        self._all_rows(point, self.microkernel.staging_tile(self.stager, place), columns, height)
 
-    def _all_rows(self, point: Point, columns: Sequence[Column], begin: int = 0) -> None:
+    def _all_rows(self, point: Point, sums: Sums, columns: Sequence[Column], begin: int = 0) -> None:
+        """All rows from one on, for each place in the dimensions that the left operand has alone."""
+        dims = [(d, shared_loop(i)) for i, d in enumerate(self.contraction.shared)]
+        self._loops(dims, point, lambda p: self._row_tiles(p, sums, columns, begin))
+
+    def _row_tiles(self, point: Point, sums: Sums, columns: Sequence[Column], begin: int) -> None:
         """The rows from the first or a later one on, in tiles."""
-        em, m = self.emitter, self.contraction.m
+        em, m, steps = self.emitter, self.contraction.m, self._all_steps()
         if m is None:
-            self.microkernel.tile([point], columns, Share(em.number(0), 0))
+            self.microkernel.tile(sums, TilePlace([point], columns, Share(em.number(0), 0), steps))
             return
         extent = self.extents[m]
 
-        def loop(_: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
-            self._range(begin, end, step, inner)
+        def loop(first: ir.Value, end: ir.Value, step: int, inner: Callable[[ir.Value], None]) -> None:
+            self._range(ROWS, first, end, step, inner)
 
         def tile(first: ir.Value, height: int, share: Share) -> None:
-            self.microkernel.tile(self.tiles.points(point, m, first, height), columns, share)
+            self.microkernel.tile(sums, TilePlace(self.tiles.points(point, m, first, height), columns, share, steps))
 
         count = em.sub(self.memory.size(extent), em.number(begin)) if extent.static is None else extent.static - begin
         self.tiles.split(em.number(begin), count, loop, tile)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....integer_product import IntegerProduct
-from ..emit.memory import Memory
+from ..emit.buffers import Buffers
 from ..nest.nest import Nest, collapse, read_nest
 from .factor import Factor
 from .roles import OF_COLUMNS, OF_ROWS, Roles
@@ -48,7 +48,7 @@ class Group:
     temporary: ir.Value | None
 
 
-def match_contraction(operation: ir.Operation, memory: Memory) -> Contraction | None:
+def match_contraction(operation: ir.Operation, memory: Buffers) -> Contraction | None:
     """The roles of a contraction's dimensions, None when it is no sum of products that can be tiled.
 
     Raises RelaxError at an operation whose marks do not fit it.

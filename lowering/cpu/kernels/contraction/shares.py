@@ -1,20 +1,22 @@
-"""What a tile of a contraction is told: its columns, which steps of k it sums, and what it fetches ahead."""
+"""What a tile of a contraction is told: where it is, which steps of k it sums, and what it fetches ahead."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ..emit.linear_index import Size
+from ..emit.memory import Point
 
-__all__ = ["Column", "Following", "Share", "Steps"]
+__all__ = ["Column", "NextPanel", "Share", "Steps", "TilePlace"]
 
 Column = tuple[ir.Value, ir.Value | None]
 """The first column of a vector of a tile, and the mask of the columns that exist when not all do."""
 
 
 @dataclass(frozen=True)
-class Following:
+class NextPanel:
     """What is read of the right operand after a panel: where the next one begins, and with which step of k."""
 
     column: ir.Value
@@ -33,7 +35,7 @@ class Share:
 
     number: ir.Value
     of: int
-    following: Following | None = None
+    following: NextPanel | None = None
 
 
 @dataclass(frozen=True)
@@ -42,3 +44,13 @@ class Steps:
 
     first: ir.Value
     count: Size
+
+
+@dataclass(frozen=True)
+class TilePlace:
+    """A tile: its rows, vectors of columns, share of what is fetched, and steps of k."""
+
+    rows: Sequence[Point]
+    columns: Sequence[Column]
+    share: Share
+    steps: Steps

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .....dialect.bindings import ir
 from ..emit.emitter import Emitter
 from ..emit.memory import Point
+from .contraction_plan import ContractionPlan
 from .shares import Column, Share
 
 __all__ = ["Tiles"]
@@ -16,15 +17,13 @@ RowLoop = Callable[[ir.Value, ir.Value, int, Callable[[ir.Value], None]], None]
 
 
 class Tiles:
-    """Tiles of ``rows`` rows and ``vectors`` vectors of ``width`` columns."""
+    """Tiles as a plan has them."""
 
-    def __init__(self, emitter: Emitter, rows: int, width: int, vectors: int):
-        self.emitter, self.rows, self.width, self.vectors = emitter, rows, width, vectors
-
-    @property
-    def panel(self) -> int:
-        """Columns of a tile."""
-        return self.width * self.vectors
+    def __init__(self, emitter: Emitter, plan: ContractionPlan):
+        self.emitter, self.plan = emitter, plan
+        self.rows, self.width, self.vectors = plan.tile.rows, plan.tile.lanes, plan.tile.vectors
+        #: Columns of a tile.
+        self.panel = plan.tile.columns
 
     def columns(self, n: ir.Value, active: int | ir.Value | None = None) -> list[Column]:
         """The vectors of a panel, of which ``active`` columns exist when that is given."""
@@ -44,27 +43,15 @@ class Tiles:
         if not isinstance(count, int):
             self._dynamic(first, count, loop, tile)
             return
-        em, low = self.emitter, self._low_heights(count)
+        em, low = self.emitter, self.plan.low_heights(count)
         whole = (count - sum(low)) // self.rows
-        shares = {0: 0, 1: 0, 2: 2, 3: 2}.get(whole + len(low), 4)
+        shares = self.plan.fetch_shares(whole + len(low))
         if whole == 1:
             tile(first, self.rows, Share(em.number(0), shares))
         elif whole:
             end = em.add(first, em.number(whole * self.rows))
             loop(first, end, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), shares)))
         self._low(em.add(first, em.number(whole * self.rows)), low, whole, shares, tile)
-
-    def first_height(self, count: int | None) -> int:
-        """The height of the first tile that :meth:`split` makes; of an unknown number of rows there is a whole one."""
-        low = [] if count is None else self._low_heights(count)
-        return self.rows if count is None or count > sum(low) else low[0]
-
-    def _low_heights(self, count: int) -> list[int]:
-        """Two tiles of similar height instead of a whole and a low one: 4 + 4 for 8 rows, not 6 + 2."""
-        rest = count % self.rows
-        if not rest or count < self.rows:
-            return [rest] if rest else []
-        return [(self.rows + rest + 1) // 2, (self.rows + rest) // 2]
 
     def _low(
         self, first: ir.Value, heights: list[int], number: int, shares: int, tile: Callable[[ir.Value, int, Share], None]
@@ -84,12 +71,12 @@ class Tiles:
             tile(em.add(first, em.number(sum(heights[:i]))), height, Share(em.number(number + i), shares))
 
     def _dynamic(self, first: ir.Value, count: ir.Value, loop: RowLoop, tile: Callable[[ir.Value, int, Share], None]) -> None:
-        """Whole tiles in a loop, then tiles of 4, 2 and 1 rows as the rest needs them."""
-        em = self.emitter
+        """Whole tiles in a loop, then tiles of powers of two of rows as the rest needs them."""
+        em, shares = self.emitter, self.plan.fetch_shares(None)
         rest = em.op("arith.remui", [count, em.number(self.rows)], em.index)
         start = em.add(first, em.sub(count, rest))
-        loop(first, start, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), 4)))
-        for height in (c for c in (4, 2, 1) if c < self.rows):
+        loop(first, start, self.rows, lambda i: tile(i, self.rows, Share(self._number(i), shares)))
+        for height in (1 << i for i in reversed(range((self.rows - 1).bit_length()))):
             taken = em.op("arith.andi", [rest, em.number(height)], em.index)
             begin = start
             self.when_positive(taken, lambda h=height, b=begin: tile(b, h, Share(em.number(0), 0)))
@@ -102,7 +89,7 @@ class Tiles:
 
     def when_positive(self, value: ir.Value, then: Callable[[], None]) -> None:
         """Builds under a condition."""
-        self.emitter.when(self.emitter.compare("sgt", value, self.emitter.number(0)), lambda: (then(), ())[1])
+        self.emitter.only_when(self.emitter.compare("sgt", value, self.emitter.number(0)), then)
 
     def points(self, point: Point, m: int, first: ir.Value, height: int) -> list[Point]:
         """The rows of a tile."""

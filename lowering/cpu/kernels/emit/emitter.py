@@ -384,7 +384,7 @@ class Emitter:
         nest = self._create("omp.loop_nest", [lower, upper, self.number(step)], [], None, 1, at)
         block = nest.regions[0].blocks.append(self.index, arg_locs=[self.location])
         self._threads, self._stack_point = False, ir.InsertionPoint(wrapper)
-        self._fill(block, lambda: (body(block.arguments[0]), ())[1], "omp.yield")
+        self._fill(block, _effect(lambda: body(block.arguments[0])), "omp.yield")
         self._threads, self._stack_point = True, self._constant_point
 
     def _enough(self, work: Work) -> bool | ir.Value:
@@ -399,7 +399,7 @@ class Emitter:
     def each(self, lower: ir.Value, upper: ir.Value, step: int, body: Callable[[ir.Value], None]) -> None:
         """A loop that carries nothing; none when the bounds are known to be equal."""
         if lower != upper:
-            self.loop(lower, upper, step, lambda i, _: (body(i), ())[1])
+            self.loop(lower, upper, step, lambda i, _: _effect(lambda: body(i))())
 
     def when(
         self,
@@ -415,12 +415,26 @@ class Emitter:
             self._fill(op.regions[1].blocks.append(), otherwise)
         return list(op.results)
 
+    def only_when(self, condition: ir.Value, then: Callable[[], object]) -> None:
+        """``if condition`` without values."""
+        self.when(condition, _effect(then))
+
     def _fill(self, block: ir.Block, body: Callable[[], Sequence[ir.Value]], end: str = "scf.yield") -> None:
         saved = self._point
         self._point = ir.InsertionPoint(block)
         results = body()
         self._create(end, list(results), [], None, 0, self._point)
         self._point = saved
+
+
+def _effect(body: Callable[[], object]) -> Callable[[], Sequence[ir.Value]]:
+    """The body as one that gives no values."""
+
+    def built() -> Sequence[ir.Value]:
+        body()
+        return ()
+
+    return built
 
 
 def _enclosing(operation: ir.Operation, name: str) -> ir.Operation | None:

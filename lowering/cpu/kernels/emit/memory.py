@@ -10,13 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
+from .buffers import Buffer, Buffers, row_major
 from .emitter import Emitter
 from .linear_index import ZERO, Floor, LaneForm, Linear, Ragged, Size, Symbol
 
 __all__ = ["Buffer", "Lanes", "Memory", "Point"]
-
-_DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
 @dataclass(frozen=True)
@@ -61,53 +59,25 @@ class Point:
         return Point(self.variables, lanes, self.multiples)
 
 
-@dataclass(frozen=True)
-class Buffer:
-    """A memref as a flat array of its elements.
-
-    Floats of 16 bits are in memory as integers: on a processor without them LLVM would take bf16 through f32 to gather, mask or
-    shuffle it, and call functions to convert.
-    """
-
-    flat: ir.Value
-    element: ir.Type
-    stored: ir.Type
-    strides: tuple[Size, ...]
-    offset: Size
-
-    def linear(self, indices: Sequence[Linear]) -> Linear:
-        """The offset of an element."""
-        total = Linear.of(self.offset)
-        for index, stride in zip(indices, self.strides, strict=True):
-            total += index.scaled(stride)
-        return total
-
-
-class Memory:
+class Memory(Buffers):
     """The buffers and run-time sizes of one kernel, and the code that accesses them.
 
     ``row_buffers`` are memrefs of which one row exists at a time: where it is, and how many first dimensions are rows.
     """
 
     def __init__(self, emitter: Emitter, row_buffers: Mapping[ir.Value, tuple[ir.Value, int]] | None = None):
+        super().__init__(emitter.location)
         self.emitter = emitter
         self._row_buffers = row_buffers or {}
         self._symbols: dict[Symbol, ir.Value] = {}
         self._sizes: dict[Size, ir.Value] = {}
-        self._buffers: dict[tuple[ir.Value, tuple[Size, ...]], Buffer] = {}
         self._captured: dict[ir.Value, Buffer] = {}
-        self._owners = 0
 
     # -- sizes -----------------------------------------------------------------------------------------------------
 
-    def extent(self, value: ir.Value, position: int, symbol: Symbol) -> Size:
-        """Dimension ``position`` of a memref: static, or the symbol, bound to it."""
-        kind = ir.MemRefType(value.type)
-        if not kind.is_dynamic_dim(position):
-            return Size.of(kind.get_dim_size(position))
+    def _bind(self, symbol: Symbol, value: ir.Value, position: int) -> None:
         if symbol not in self._symbols:
-            self._symbols[symbol] = self._run_time_extent(value, kind, position)
-        return Size.symbol(symbol)
+            self._symbols[symbol] = self._run_time_extent(value, ir.MemRefType(value.type), position)
 
     def _run_time_extent(self, value: ir.Value, kind: ir.MemRefType, position: int) -> ir.Value:
         owner = value.owner
@@ -140,31 +110,15 @@ class Memory:
 
     # -- buffers ---------------------------------------------------------------------------------------------------
 
-    def next_owner(self) -> int:
-        """A fresh owner of symbols."""
-        self._owners += 1
-        return self._owners
-
     def buffer(self, value: ir.Value, shape: Sequence[Size] | None = None) -> Buffer:
-        """The flat view of a memref; ``shape`` names its sizes where the caller knows them.
-
-        Raises:
-            RelaxError: its layout is not strided, or its elements are no bytes.
-        """
+        """As :meth:`Buffers.buffer`; of a memref that exists row by row, the row."""
+        if value not in self._row_buffers:
+            return super().buffer(value, shape)
         kind, owner = ir.MemRefType(value.type), self.next_owner()
-        if kind.element_type == self.emitter.i1:
-            raise RelaxError("expected booleans in memory as i8, got a memref of i1", self.emitter.location)
         shape = shape or [self.extent(value, i, (owner, i)) for i in range(kind.rank)]
-        key = value, tuple(shape)
-        if value in self._row_buffers:
-            flat, rows = self._row_buffers[value]
-            flat, stored = self._as_stored(flat)
-            return Buffer(flat, kind.element_type, stored, (ZERO,) * rows + _row_major(shape[rows:]), ZERO)
-        if key not in self._buffers:
-            strides, offset = self._layout(value, kind, shape, owner)
-            flat, stored = self._as_stored(self._flat(value, kind, shape, strides, offset))
-            self._buffers[key] = Buffer(flat, kind.element_type, stored, strides, offset)
-        return self._buffers[key]
+        flat, rows = self._row_buffers[value]
+        flat, stored = self._as_stored(flat)
+        return Buffer(flat, kind.element_type, stored, (ZERO,) * rows + row_major(shape[rows:]), ZERO)
 
     def captured(self, value: ir.Value) -> Buffer:
         """The flat view of a memref that a body reads; the first call must be outside the loops."""
@@ -174,33 +128,16 @@ class Memory:
             self._captured[value] = buffer
         return self._captured[value]
 
-    def _layout(self, value: ir.Value, kind: ir.MemRefType, shape: Sequence[Size], owner: int) -> tuple[tuple[Size, ...], Size]:
-        if isinstance(kind.layout, ir.AffineMapAttr) and kind.affine_map == ir.AffineMap.get_identity(kind.rank):
-            return _row_major(shape), ZERO
-        try:
-            strides, offset = kind.get_strides_and_offset()
-        except (ValueError, RuntimeError) as error:
-            raise RelaxError(f"expected a strided memref, got '{kind}'", self.emitter.location) from error
-        symbols = self._metadata(value, kind) if _DYNAMIC in strides or offset == _DYNAMIC else []
-        values = [Size.of(s) for s in (*strides, offset)]
-        for i, number in enumerate((*strides, offset)):
-            if number == _DYNAMIC:
-                symbol = (owner, kind.rank + i)
-                self._symbols[symbol] = symbols[i]
-                values[i] = Size.symbol(symbol)
-        return tuple(values[:-1]), values[-1]
-
-    def _metadata(self, value: ir.Value, kind: ir.MemRefType) -> list[ir.Value]:
-        """The strides and the offset of a memref at run time."""
-        em = self.emitter
+    def _bind_layout(self, value: ir.Value, symbols: Mapping[int, Symbol]) -> None:
+        """Binds the strides and the offset of a memref at run time, by number."""
+        em, kind = self.emitter, ir.MemRefType(value.type)
         base = ir.MemRefType.get([], kind.element_type, memory_space=kind.memory_space, loc=em.location)
         results = em.several("memref.extract_strided_metadata", [value], [base, *[em.index] * (1 + 2 * kind.rank)])
-        return [*results[2 + kind.rank :], results[1]]
+        values = [*results[2 + kind.rank :], results[1]]
+        self._symbols.update({symbol: values[i] for i, symbol in symbols.items()})
 
-    def _flat(
-        self, value: ir.Value, kind: ir.MemRefType, shape: Sequence[Size], strides: Sequence[Size], offset: Size
-    ) -> ir.Value:
-        em, extent = self.emitter, offset + Size.of(1)
+    def _flat(self, value: ir.Value, shape: Sequence[Size], strides: Sequence[Size], offset: Size) -> tuple[ir.Value, ir.Type]:
+        em, extent, kind = self.emitter, offset + Size.of(1), ir.MemRefType(value.type)
         for size, stride in zip(shape, strides, strict=True):
             extent += (size + Size.of(-1)) * stride
         static = extent.static
@@ -209,7 +146,7 @@ class Memory:
             [dynamic if static is None else static], kind.element_type, None, kind.memory_space, loc=em.location
         )
         sizes = [self.size(extent)] if static is None else []
-        return em.op("memref.reinterpret_cast", [value, *sizes], flat, em.flat_view(len(sizes), static))
+        return self._as_stored(em.op("memref.reinterpret_cast", [value, *sizes], flat, em.flat_view(len(sizes), static)))
 
     def _as_stored(self, flat: ir.Value) -> tuple[ir.Value, ir.Type]:
         kind = ir.MemRefType(flat.type)
@@ -354,14 +291,6 @@ class Memory:
         else:
             mask = em.constant(True, em.vector(point.width, em.i1)) if mask is None else mask
             em.effect("vector.scatter", [buffer.flat, start, self.lane_offsets(form, point), mask, value])
-
-
-def _row_major(shape: Sequence[Size]) -> tuple[Size, ...]:
-    strides, stride = list[Size](), Size.of(1)
-    for size in reversed(shape):
-        strides.append(stride)
-        stride = stride * size
-    return tuple(reversed(strides))
 
 
 def _dims(atom: int | Floor) -> set[int]:

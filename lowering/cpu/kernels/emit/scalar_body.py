@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping, MutableMapping, Sequence
 
 from .....dialect.bindings import ir
 from .....dialect.errors import RelaxError
+from .buffers import Buffer
 from .emitter import Emitter
 from .guards import find_guards
 from .lane_math import Choice, Item, Lane, LaneMath, is_vector, unit_steps
 from .linear_index import LaneForm, Linear, Ragged, Size, from_affine
-from .memory import Buffer, Memory, Point
+from .memory import Memory, Point
 
 __all__ = ["Body", "Environment"]
 

@@ -61,7 +61,7 @@ class Loops:
         if guard is None:
             self._parallel(0, {}, Point())
         else:
-            self.emitter.when(guard, lambda: (self._parallel(0, {}, Point()), ())[1])
+            self.emitter.only_when(guard, lambda: self._parallel(0, {}, Point()))
 
     def build_row(self, point: Point) -> None:
         """Only the loops inside of those whose variables the point has; these are the first of the plan."""

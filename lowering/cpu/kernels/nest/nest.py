@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from .....dialect.bindings import ir
 from .....dialect.errors import RelaxError
 from ....marks import CONTRACTION
+from ..emit.buffers import Buffer, Buffers
 from ..emit.linear_index import NOWHERE, Linear, Size, from_affine
-from ..emit.memory import Buffer, Memory
 
 __all__ = ["Nest", "Operand", "collapse", "read_nest"]
 
@@ -66,7 +66,7 @@ class Nest:
         return found
 
 
-def read_nest(operation: ir.Operation, memory: Memory) -> Nest:
+def read_nest(operation: ir.Operation, memory: Buffers) -> Nest:
     """Reads a linalg.generic; loops of one iteration are dropped.
 
     Raises:
@@ -112,7 +112,7 @@ def collapse(nest: Nest, kept: Iterable[int] = ()) -> Nest:
 
 
 def _extents(
-    operation: ir.Operation, values: Sequence[ir.Value], indices: Sequence[Sequence[Linear]], rank: int, memory: Memory
+    operation: ir.Operation, values: Sequence[ir.Value], indices: Sequence[Sequence[Linear]], rank: int, memory: Buffers
 ) -> dict[int, Size]:
     found: dict[int, list[tuple[ir.Value, int]]] = {d: [] for d in range(rank)}
     for value, index in zip(values, indices, strict=True):
@@ -126,13 +126,13 @@ def _extents(
     return {d: _extent(places, d, memory) for d, places in found.items()}
 
 
-def _extent(places: Sequence[tuple[ir.Value, int]], dim: int, memory: Memory) -> Size:
+def _extent(places: Sequence[tuple[ir.Value, int]], dim: int, memory: Buffers) -> Size:
     static = next((p for p in places if not ir.MemRefType(p[0].type).is_dynamic_dim(p[1])), places[0])
     return memory.extent(static[0], static[1], (0, dim))
 
 
 def _operand(
-    argument: ir.Value, value: ir.Value, indices: Sequence[Linear], extents: dict[int, Size], memory: Memory
+    argument: ir.Value, value: ir.Value, indices: Sequence[Linear], extents: dict[int, Size], memory: Buffers
 ) -> Operand:
     if not isinstance(value.type, ir.MemRefType):
         return Operand(argument, value)

@@ -84,4 +84,4 @@ class StreamedLoops(Loops):
             begin = whole
         rest = em.sub(end, begin)
         some = em.compare("sgt", rest, em.number(0))
-        em.when(some, lambda: (chunk(begin, self.plan.width, rest), ())[1])
+        em.only_when(some, lambda: chunk(begin, self.plan.width, rest))

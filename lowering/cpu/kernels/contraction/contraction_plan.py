@@ -1,0 +1,299 @@
+"""The plan of a contraction's kernel: every choice that its code is built by, as data and as a line of text.
+
+A plan reads ``tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x256x256:24 threads=columns``. Fields
+that are off are left out. ``plan`` makes one, ``check_plan`` says whether an edited one fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from .....dialect.errors import RelaxError
+
+__all__ = [
+    "BLOCKS",
+    "COLUMNS",
+    "ROWS",
+    "Blocks",
+    "ContractionPlan",
+    "Fetch",
+    "Staging",
+    "Tile",
+    "batch_loop",
+    "parse_plan",
+    "shared_loop",
+]
+
+#: Loops that threads may share, beside those of :func:`batch_loop` and :func:`shared_loop`.
+COLUMNS, ROWS, BLOCKS = "columns", "rows", "blocks"
+
+
+def batch_loop(number: int) -> str:
+    """The name of the loop over a batch dimension."""
+    return f"batch{number}"
+
+
+def shared_loop(number: int) -> str:
+    """The name of the loop over a dimension that the left operand has alone."""
+    return f"shared{number}"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sums that are in registers at once: ``rows`` times ``vectors`` of so many ``lanes``."""
+
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.vectors}x{self.lanes}"
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """What is asked for ahead of its use: for tiles of at least so many rows, so many bytes ahead of what they read."""
+
+    rows: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}:{self.bytes}"
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The right factor of a panel, or of a block, is computed once and left on the stack.
+
+    Attributes:
+        in_tile: whether the first tile of rows does that, between its multiply-adds; else it is done before all tiles.
+        above: of a whole panel, for more rows than these; None: of blocks only.
+    """
+
+    in_tile: bool
+    above: int | None
+
+    def __str__(self) -> str:
+        return f"{'tile' if self.in_tile else 'before'}:{'blocks' if self.above is None else self.above}"
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Rows, columns and steps of k of a block whose sums are on the stack; more rows than ``above`` are cut into blocks."""
+
+    rows: int
+    columns: int
+    depth: int
+    above: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.columns}x{self.depth}:{self.above}"
+
+
+@dataclass(frozen=True)
+class ContractionPlan:
+    """How one contraction is computed.
+
+    Attributes:
+        tile: the register tile.
+        sums: how a tile sums: ``fma``, a step of k at a time; ``words``, the same with two bf16 of a word widened by a shift
+            and a mask; ``groups``, sums of groups of steps that are scaled when they are complete; ``dot``, pairs of bf16 by an
+            instruction; ``integers``, exact sums of integers that are scaled.
+        instruction: LLVM's name of the one for ``dot`` or ``integers``; empty: plain operations.
+        accumulators: sums in flight; where a tile has fewer, each has several copies.
+        group_accumulators: the same of ``groups``.
+        unroll: steps of k in an iteration; of ``dot`` pairs, of ``integers`` vectors.
+        group_unroll: the same of ``groups``, and of what is staged.
+        stream_bytes: of ``dot``, bytes of the right operand that an iteration reads for fewer rows than are fetched for.
+        loop_above: of ``integers``, how many vectors of a group need no loop.
+        panels: panels that a tile of few rows takes at once, as memory gives more to several streams.
+        scaled_left: whether few rows are scaled first, so that the integers of words need no shift.
+        fetch: of a packed right operand, by tiles that have a panel for themselves.
+        stage: of a right factor that takes long to compute.
+        blocks: of a long k.
+        threads: the loops whose iterations threads share; of nested ones the outermost does.
+    """
+
+    tile: Tile
+    sums: str
+    instruction: str = ""
+    accumulators: int = 8
+    group_accumulators: int = 8
+    unroll: int = 4
+    group_unroll: int = 8
+    stream_bytes: int = 0
+    loop_above: int = 0
+    panels: int = 1
+    scaled_left: bool = False
+    fetch: Fetch | None = None
+    stage: Staging | None = None
+    blocks: Blocks | None = None
+    threads: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        shown = ((f.name.replace("_", "-"), _text(getattr(self, f.name))) for f in fields(self) if self._is_shown(f.name))
+        return " ".join(f"{name}={text}" for name, text in shown)
+
+    def _is_shown(self, name: str) -> bool:
+        if name in _OF_SUMS:
+            return self.sums == _OF_SUMS[name] or (name == "group_unroll" and self.stage is not None)
+        return name in _ALWAYS or (bool(getattr(self, name)) and (name != "panels" or self.panels > 1))
+
+    def copies(self, sums: int) -> int:
+        """How many accumulators each of so many sums has, so that additions overlap."""
+        return max(1, self.accumulators // sums)
+
+    def group_copies(self, sums: int) -> int:
+        """The same of the sums of a group."""
+        return max(1, self.group_accumulators // sums)
+
+    def fetches(self, rows: int) -> bool:
+        """Whether a tile of so many rows fetches ahead what it will read itself."""
+        return self.fetch is not None and rows >= self.fetch.rows
+
+    @staticmethod
+    def fetch_shares(tiles: int | None) -> int:
+        """Into how many shares tiles that read one panel divide what follows it: a power of two; 0 where a tile is alone."""
+        if tiles is None or tiles >= 4:
+            return 4
+        return 2 if tiles >= 2 else 0
+
+    def low_heights(self, rows: int) -> list[int]:
+        """The heights of the tiles behind the whole ones, of so many rows.
+
+        Two of similar height instead of a whole and a low one: 4 + 4 for 8 rows, not 6 + 2.
+        """
+        most = self.tile.rows
+        rest = rows % most
+        if not rest or rows < most:
+            return [rest] if rest else []
+        return [(most + rest + 1) // 2, (most + rest) // 2]
+
+    def first_height(self, rows: int | None) -> int:
+        """The height of the first tile of so many rows; of an unknown number there is a whole one."""
+        low = [] if rows is None else self.low_heights(rows)
+        return self.tile.rows if rows is None or rows > sum(low) else low[0]
+
+
+# Printed whatever they are.
+_ALWAYS = ("tile", "sums", "accumulators", "unroll")
+# Printed for one way of summing.
+_OF_SUMS = {"group_accumulators": "groups", "group_unroll": "groups", "stream_bytes": "dot", "loop_above": "integers"}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return "+".join(value)
+    return "yes" if value is True else str(value)
+
+
+def parse_plan(text: str) -> ContractionPlan:
+    """The plan of a line. Raises RelaxError for one that :meth:`ContractionPlan.__str__` does not give."""
+    given = dict[str, object]()
+    for item in text.split():
+        name, equals, value = item.partition("=")
+        field = name.replace("-", "_")
+        if field not in _READERS or not equals or field in given:
+            known = ", ".join(f.replace("_", "-") for f in _READERS)
+            raise RelaxError(f"expected a plan of {known}, each once and with a value, got '{item}'")
+        try:
+            given[field] = _READERS[field](value)
+        except ValueError:
+            raise RelaxError(f"expected {_EXAMPLES[field]}, got '{item}'") from None
+    missing = next((name for name in _ALWAYS if name not in given), None)
+    if missing is not None:
+        raise RelaxError(f"expected a plan with {missing}, got '{text}'")
+    return ContractionPlan(**given)  # type: ignore[arg-type]
+
+
+def _tile(text: str) -> Tile:
+    rows, vectors, lanes = map(_positive, text.split("x"))
+    return Tile(rows, vectors, lanes)
+
+
+def _fetch(text: str) -> Fetch:
+    rows, ahead = map(_positive, text.split(":"))
+    return Fetch(rows, ahead)
+
+
+def _staging(text: str) -> Staging:
+    way, above = text.split(":")
+    return Staging({"tile": True, "before": False}[way], None if above == "blocks" else _positive(above))
+
+
+def _blocks(text: str) -> Blocks:
+    sizes, above = text.split(":")
+    rows, columns, depth = map(_positive, sizes.split("x"))
+    return Blocks(rows, columns, depth, _positive(above))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in values:
+            raise ValueError(text)
+        return text
+
+    return read
+
+
+def _yes(text: str) -> bool:
+    return _one_of("yes")(text) == "yes"
+
+
+def _keyed(read: Callable[[str], object]) -> Callable[[str], object]:
+    """The same with unknown words as ValueErrors."""
+
+    def reading(text: str) -> object:
+        try:
+            return read(text)
+        except KeyError:
+            raise ValueError(text) from None
+
+    return reading
+
+
+_READERS: dict[str, Callable[[str], object]] = {
+    "tile": _tile,
+    "sums": _one_of("fma", "words", "groups", "dot", "integers"),
+    "instruction": str,
+    "accumulators": _positive,
+    "group_accumulators": _positive,
+    "unroll": _positive,
+    "group_unroll": _positive,
+    "stream_bytes": _positive,
+    "loop_above": _positive,
+    "panels": _positive,
+    "scaled_left": _yes,
+    "fetch": _fetch,
+    "stage": _keyed(_staging),
+    "blocks": _blocks,
+    "threads": lambda text: tuple(text.split("+")),
+}
+_EXAMPLES = {
+    "tile": "rows x vectors x lanes, such as tile=8x2x16",
+    "sums": "fma, words, groups, dot or integers",
+    "instruction": "LLVM's name of an instruction",
+    "accumulators": "a positive number of accumulators",
+    "group_accumulators": "a positive number of accumulators",
+    "unroll": "a positive number of steps",
+    "group_unroll": "a positive number of steps",
+    "stream_bytes": "a positive number of bytes",
+    "loop_above": "a positive number of vectors",
+    "panels": "a positive number of panels",
+    "scaled_left": "scaled-left=yes",
+    "fetch": "rows and bytes ahead, such as fetch=5:8192",
+    "stage": "tile or before and a number of rows, or blocks, such as stage=tile:8",
+    "blocks": "rows x columns x depth and a number of rows, such as blocks=128x256x256:24",
+    "threads": "loops, such as threads=batch0+columns",
+}

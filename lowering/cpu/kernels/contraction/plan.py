@@ -1,0 +1,244 @@
+"""A contraction's shape and a target in, the plan of its kernel out: the one place where these choices are made."""
+
+from __future__ import annotations
+
+from math import ceil, gcd, prod
+
+from ....target import Target
+from ..emit.emitter import ENOUGH_WORK
+from .contraction_plan import (
+    BLOCKS,
+    COLUMNS,
+    ROWS,
+    Blocks,
+    ContractionPlan,
+    Fetch,
+    Staging,
+    Tile,
+    batch_loop,
+    shared_loop,
+)
+from .shape import ContractionShape
+from .tuning import LINE, Tuning, tuning_of
+
+__all__ = ["can_stage", "needed_instruction", "plan_contraction"]
+
+
+def plan_contraction(shape: ContractionShape, target: Target) -> ContractionPlan:
+    """The plan of a contraction on a target."""
+    return _Planner(shape, target).plan()
+
+
+def can_stage(shape: ContractionShape, tile: Tile, depth: int, tuning: Tuning) -> bool:
+    """Whether so many steps of a panel are small enough to stage, and begin where groups do or are inside of one."""
+    size = 0 if shape.group is None else shape.group.size
+    fits = depth * tile.columns * shape.bits // 8 <= tuning.stage_bytes
+    return fits and (not size or depth % size == 0 or size % depth == 0)
+
+
+def needed_instruction(shape: ContractionShape, target: Target, tile: Tile, sums: str) -> str:
+    """The target's instruction for a way to sum, by LLVM's name; empty where it has none for it.
+
+    Of integers it takes so many neighbours of such signs, in whole vectors; words and i16 are right in either sign.
+    """
+    integers, dot = shape.integers, target.int8_dot
+    if sums == "dot":
+        return "" if target.bf16_dot is None else target.bf16_dot.name
+    if sums != "integers" or integers is None or dot is None:
+        return ""
+    is_byte = not integers.is_word and integers.rows == 4
+    takes = dot.rows == integers.rows and tile.lanes == target.lanes() and (not is_byte or integers.is_unsigned == dot.unsigned)
+    return dot.name if takes else ""
+
+
+class _Planner:
+    """The choices for one contraction, each made from those before it."""
+
+    def __init__(self, shape: ContractionShape, target: Target):
+        self.shape, self.target, self.tuning = shape, target, tuning_of(target)
+        self.tile = self._tile()
+        self.sums, self.instruction = self._sums()
+        self.few_rows = self._tiles_before_staging() * self.tile.rows
+        self.panels = self._panels()
+        self.blocks = self._blocks()
+        self.stage = self._stage()
+
+    def plan(self) -> ContractionPlan:
+        tuning = self.tuning
+        return ContractionPlan(
+            tile=self.tile,
+            sums=self.sums,
+            instruction=self.instruction,
+            accumulators=tuning.accumulators,
+            group_accumulators=self._sums_at_once(tuning.accumulators),
+            unroll={"dot": tuning.dot_unroll, "integers": tuning.integer_unroll}.get(self.sums, tuning.unroll),
+            group_unroll=tuning.group_unroll,
+            stream_bytes=tuning.dot_stream_bytes if self.sums == "dot" else 0,
+            loop_above=tuning.integer_short if self.sums == "integers" else 0,
+            panels=self.panels,
+            scaled_left=self._scales_left(),
+            fetch=self._fetch(),
+            stage=self.stage,
+            blocks=self.blocks,
+            threads=self._threads(),
+        )
+
+    def _tile(self) -> Tile:
+        """The target's; f64 takes two registers a vector, and vectors of integers are of one panel."""
+        rows, columns = self.target.matmul_tile
+        lanes, integers = self.target.lanes(), self.shape.integers
+        rows = max(1, rows * 32 // max(32, self.shape.bits))
+        return Tile(rows, max(1, columns // lanes), lanes if integers is None else gcd(lanes, integers.panel))
+
+    def _sums(self) -> tuple[str, str]:
+        """How a tile sums, and the instruction that it needs."""
+        shape, tile = self.shape, self.tile
+        if shape.integers is not None:
+            return "integers", needed_instruction(shape, self.target, tile, "integers")
+        dot, is_exact = self.target.bf16_dot, shape.element == "f32" and not shape.outer and shape.depth is not None
+        if dot is not None and is_exact and shape.dot_panel and shape.dot_panel % tile.columns == 0:
+            return "dot", needed_instruction(shape, self.target, tile, "dot")
+        if shape.group is not None:
+            return "groups", ""
+        is_word = shape.is_cast_bf16 and shape.element == "f32" and tile.vectors % 2 == 0 and self._is_packed()
+        return ("words", "") if is_word and shape.buffers[0].is_padded(tile.columns) else ("fma", "")
+
+    def _is_packed(self) -> bool:
+        return self.shape.is_packed(self.tile.columns)
+
+    def _step_bytes(self) -> list[float]:
+        """Of each packed operand, the bytes of a panel that a step of k reads."""
+        columns = self.tile.columns
+        packed = [(b.bits, b.steps_per_row(columns)) for b in self.shape.buffers]
+        return [columns * bits / 8 / steps for bits, steps in packed if steps]
+
+    def _sums_at_once(self, most: int) -> int:
+        """How many sums of so many fit the registers: half, where few registers hold words or zero points, too."""
+        group, integers = self.shape.group, self.shape.integers
+        holds = group is not None and (group.has_word or group.reads_invariant)
+        holds |= integers is not None and integers.has_zero and not integers.is_word
+        return most // 2 if holds and self.target.vector_registers < self.tuning.many_registers else most
+
+    def _panels(self) -> int:
+        """Panels that fill the accumulators of a tile of all rows, or of one; one where a step of k is more than a line."""
+        shape, tile, tuning = self.shape, self.tile, self.tuning
+        rows = 1 if shape.rows is None else max(1, shape.rows)
+        if any(size > LINE for size in self._step_bytes()):
+            return 1
+        several = self._sums_at_once(tuning.accumulators // rows) // tile.vectors
+        if shape.shared or shape.columns is None or self.sums == "dot" or not self._is_packed() or several < 2:
+            return 1
+        return several if shape.columns >= tuning.shared_iterations * several * tile.columns else 1
+
+    def _scales_left(self) -> bool:
+        """For words of few rows that a tile holds: all of them, or a single one where it is known at run time how many."""
+        shape, group = self.shape, self.shape.group
+        if group is None or not group.has_word or shape.element != "f32" or shape.depth is None:
+            return False
+        is_tile = self.panels > 1 if shape.rows is None else shape.rows <= self.tile.rows and not shape.shared
+        return is_tile and (shape.rows or 1) * shape.depth * 4 <= self.tuning.stage_bytes
+
+    def _fetch(self) -> Fetch | None:
+        tuning, tile = self.tuning, self.tile
+        if self.sums == "dot":
+            return Fetch(tuning.dot_fetch_rows, tuning.dot_fetch_bytes)
+        if self.sums == "integers":
+            return Fetch(tuning.integer_fetch_rows, tuning.integer_fetch_bytes)
+        rows = [ceil(size * tuning.fetch_busy / (tile.vectors * LINE)) for size in self._step_bytes()]
+        return Fetch(min(rows), tuning.fetch_bytes) if rows and min(rows) <= tile.rows else None
+
+    # -- a right factor that takes long, and a long k --------------------------------------------------------------
+
+    def _is_long(self) -> bool:
+        """Whether a vector of the right factor takes long, compared to a tile's multiply-adds, for a known number of steps."""
+        shape = self.shape
+        return shape.depth is not None and not shape.outer and shape.operations >= self.tuning.stage_operations
+
+    def _tiles_before_staging(self) -> int:
+        """How many tiles compute the right factor each for itself."""
+        group = self.shape.group
+        is_short = group is not None and not group.has_word and group.operations <= self.tuning.short_step
+        return self.tuning.short_tiles if is_short else 1
+
+    def _can_stage(self, depth: int) -> bool:
+        return can_stage(self.shape, self.tile, depth, self.tuning)
+
+    def _stage(self) -> Staging | None:
+        shape = self.shape
+        if not self._is_long() or self.sums == "integers" or shape.depth is None:
+            return None
+        sizes = [*shape.shared, shape.rows]
+        rows = None if None in sizes else prod(s for s in sizes if s is not None)
+        whole = self._can_stage(shape.depth) and (rows is None or rows > self.few_rows)
+        if not whole and self.blocks is None:
+            return None
+        in_tile = shape.has_rows and not shape.shared and shape.is_float
+        return Staging(in_tile, self.few_rows if whole else None)
+
+    def _blocks(self) -> Blocks | None:
+        shape, tuning = self.shape, self.tuning
+        takes_steps = self.sums != "integers" and (self._is_long() or self.sums != "groups")
+        if not shape.has_rows or shape.shared or shape.outer or not takes_steps:
+            return None
+        above = self.few_rows if self._is_long() else tuning.block_tiles * self.tile.rows
+        if shape.depth is None or shape.depth <= tuning.block_longer or (shape.rows is not None and shape.rows <= above):
+            return None
+        depth = self._block_depth(shape.depth)
+        if self._is_long() and not self._can_stage(depth):
+            return None
+        rows = self._block_rows()
+        return Blocks(rows, self._block_columns(rows), depth, above)
+
+    def _block_rows(self) -> int:
+        """A multiple of a tile where there are several blocks, which are of similar height."""
+        tile, most = self.tile.rows, self.tuning.block_rows
+        if self.shape.rows is None:
+            return most // tile * tile
+        if self.shape.rows <= most:
+            return self.shape.rows
+        blocks = -(-self.shape.rows // (most // tile * tile))
+        return -(-self.shape.rows // (blocks * tile)) * tile
+
+    def _block_columns(self, height: int) -> int:
+        """Half of the panels where there would be few blocks to share."""
+        whole, rows, columns = self.tuning.block_panels * self.tile.columns, self.shape.rows, self.shape.columns
+        few = rows is not None and columns is not None and -(-rows // height) * -(-columns // whole) < self.tuning.few_blocks
+        return whole // 2 if few else whole
+
+    def _block_depth(self, k: int) -> int:
+        """Steps of similar blocks; whole groups where these share a scale."""
+        most, even, size = self.tuning.block_depth, self.tuning.block_even, self.shape.group.size if self.shape.group else 0
+        even = size if size % even == 0 and even < size <= most else even
+        return -(-k // (-(-k // most) * even)) * even
+
+    # -- threads -------------------------------------------------------------------------------------------------------
+
+    def _threads(self) -> tuple[str, ...]:
+        """Loops of enough iterations, where there is enough to do."""
+        shape = self.shape
+        if not self.target.openmp or not self._is_enough():
+            return ()
+        loops = [(batch_loop(i), size) for i, size in enumerate(shape.batch)]
+        if self.blocks is not None:
+            loops.append((BLOCKS, None))
+        if self.blocks is None or shape.rows is None:
+            columns = shape.columns if shape.columns is None or self.panels > 1 else shape.columns // self.tile.columns
+            loops += [(COLUMNS, columns), *((shared_loop(i), size) for i, size in enumerate(shape.shared))]
+            loops += [(ROWS, self._whole_tiles())] if shape.has_rows else []
+        return tuple(name for name, size in loops if size is None or size >= self.tuning.shared_iterations)
+
+    def _whole_tiles(self) -> int | None:
+        """Whole tiles of rows that a loop goes through."""
+        rows = self.shape.rows
+        if rows is None:
+            return None
+        plan = ContractionPlan(self.tile, self.sums)
+        if self.stage is not None and self.stage.in_tile and self.stage.above is not None:
+            rows -= plan.first_height(rows)
+        return (rows - sum(plan.low_heights(rows))) // self.tile.rows
+
+    def _is_enough(self) -> bool:
+        shape = self.shape
+        sizes = [shape.rows, shape.columns, shape.depth, *shape.batch, *shape.shared, *shape.outer]
+        known = prod(size for size in sizes if size is not None)
+        return None in sizes or max(1, known // self.tuning.work) >= ENOUGH_WORK

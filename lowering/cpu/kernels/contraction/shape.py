@@ -1,0 +1,214 @@
+"""What a plan is made from: a contraction's sizes, element types and layouts as plain data, without IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .....dialect.bindings import ir
+from .....dialect.packed_layout import NIBBLES
+from ....integer_product import IntegerProduct
+from ..emit.linear_index import Linear
+from ..nest.nest import Operand
+from ..nest.vector_plan import element_bits
+from .factor import Factor
+from .group_invariant import GroupInvariant, find_group_invariant
+from .match import Contraction
+from .packed_pairs import paired_panel
+
+__all__ = ["BufferShape", "ContractionShape", "GroupShape", "IntegerShape", "describe", "group_invariant_of"]
+
+
+@dataclass(frozen=True)
+class BufferShape:
+    """How an operand of the right factor is in memory.
+
+    Attributes:
+        bits: of an element.
+        step: elements from one step of k to the next, None where that is known at run time only.
+        rows: ``(steps, elements)`` where all so many steps of k the place moves on by so many elements more.
+        panels: how many columns a panel has, for each way in which columns are in panels that exist as a whole.
+    """
+
+    bits: int
+    step: int | None
+    rows: tuple[tuple[int, int | None], ...] = ()
+    panels: tuple[int, ...] = ()
+
+    def steps_per_row(self, columns: int) -> int:
+        """How many steps of k read one row of panels of so many columns: 1, or those of a word; 0 where there are no such."""
+        found = [steps for steps, elements in self.rows if elements == columns] + ([1] if self.step == columns else [])
+        return found[0] if len(found) == 1 and found[0] <= NIBBLES.count else 0
+
+    def is_row_by_row(self, columns: int) -> bool:
+        """Whether a panel of so many columns has its steps of k one after the other, or groups of neighbours among them."""
+        grouped = [(steps, steps * columns - steps) for steps, _ in self.rows]
+        return self.step == columns or (self.step == 1 and bool(self.rows) and grouped == list(self.rows))
+
+    def is_padded(self, columns: int) -> bool:
+        """Whether all columns of a tile of so many exist in memory."""
+        return any(panel % columns == 0 for panel in self.panels)
+
+
+@dataclass(frozen=True)
+class GroupShape:
+    """A part of the right factor that is the same for a group of steps.
+
+    Attributes:
+        size: steps of k in a group; 0 when all are one.
+        operations: how many each step's value takes.
+        has_word: whether that value is an integer of a word; has_zero: whether a zero point was taken out of it.
+        reads_invariant: whether it reads what is the same, too.
+    """
+
+    size: int
+    operations: int
+    has_word: bool = False
+    has_zero: bool = False
+    reads_invariant: bool = False
+
+
+@dataclass(frozen=True)
+class IntegerShape:
+    """A product of integers.
+
+    Attributes:
+        panel: columns of a panel.
+        rows: neighbouring rows of the weight.
+        step: steps of k that are read at once.
+        is_word: whether the weight's integers are in words.
+        is_unsigned: whether its bytes have no sign.
+        every: steps of k that have one scale.
+        has_zero: whether a zero point is read.
+    """
+
+    panel: int
+    rows: int
+    step: int
+    is_word: bool
+    is_unsigned: bool
+    every: int
+    has_zero: bool
+
+
+@dataclass(frozen=True)
+class ContractionShape:
+    """Sizes are None where they are known at run time only.
+
+    Attributes:
+        rows: of the left operand and of the result; 1 where there is no such dimension, and then not ``has_rows``.
+        columns: of the right operand and of the result.
+        depth: steps of k, the innermost sum.
+        element: type of the sums.
+        batch: sizes of dimensions that both operands have; shared: of those that the left one has alone.
+        outer: sizes of the other sums, around k.
+        buffers: what the right factor is computed from.
+        operations: how many operations a vector of it takes, constants aside.
+        is_cast_bf16: whether it is an element of bf16, widened.
+        dot_panel: columns of its panels where both factors are bf16 and pairs of its rows are neighbours, else 0.
+        group: its invariant part.
+        integers: set for a product of integers.
+    """
+
+    rows: int | None
+    columns: int | None
+    depth: int | None
+    element: str = "f32"
+    has_rows: bool = True
+    batch: tuple[int | None, ...] = ()
+    shared: tuple[int | None, ...] = ()
+    outer: tuple[int | None, ...] = ()
+    buffers: tuple[BufferShape, ...] = ()
+    operations: int = 0
+    is_cast_bf16: bool = False
+    dot_panel: int = 0
+    group: GroupShape | None = None
+    integers: IntegerShape | None = None
+
+    @property
+    def bits(self) -> int:
+        """Of a sum."""
+        return int(self.element.lstrip("bfiu"))
+
+    @property
+    def is_float(self) -> bool:
+        return "f" in self.element
+
+    def is_packed(self, columns: int) -> bool:
+        """Whether the right factor is read from panels of so many columns."""
+        return any(b.steps_per_row(columns) for b in self.buffers)
+
+
+def describe(contraction: Contraction) -> ContractionShape:
+    """The shape of a contraction."""
+    extents, k = contraction.nest.extents, contraction.k
+    group = group_invariant_of(contraction)
+    return ContractionShape(
+        rows=1 if contraction.m is None else extents[contraction.m].static,
+        columns=extents[contraction.n].static,
+        depth=extents[k].static,
+        element=str(contraction.nest.outputs[0].argument.type),
+        has_rows=contraction.m is not None,
+        batch=tuple(extents[d].static for d in contraction.batch),
+        shared=tuple(extents[d].static for d in contraction.shared),
+        outer=tuple(extents[d].static for d in contraction.outer),
+        buffers=tuple(buffer_shape(o, contraction.n, k) for o in contraction.right.operands if o.buffer is not None),
+        operations=sum(op.name != "arith.constant" for op in contraction.right.operations),
+        is_cast_bf16=_is_bf16(contraction.right),
+        dot_panel=_dot_panel(contraction),
+        group=None if group is None else _group_shape(group),
+        integers=_integer_shape(IntegerProduct.of(contraction.nest.operation)),
+    )
+
+
+def group_invariant_of(contraction: Contraction) -> GroupInvariant | None:
+    """The invariant part of the right factor, where sums of it can be taken by groups."""
+    is_float = isinstance(contraction.nest.outputs[0].argument.type, ir.FloatType)
+    if contraction.outer or contraction.nest.extents[contraction.k].static is None or not is_float:
+        return None
+    return find_group_invariant(contraction.right, contraction.k)
+
+
+def buffer_shape(operand: Operand, n: int, k: int) -> BufferShape:
+    """How an operand is in memory, for columns along n and steps along k."""
+    assert operand.buffer is not None
+    floors = [(a, f) for a, f in operand.offset.terms if not isinstance(a, int)]
+    shape: Sequence[int] = ir.MemRefType(operand.value.type).shape
+    return BufferShape(
+        bits=element_bits(operand.buffer.element),
+        step=operand.offset.factor(k).static,
+        rows=tuple((a.divisor, f.static) for a, f in floors if a.inner == Linear.dim(k)),
+        panels=tuple(f.divisor for f in operand.offset.floors() if f.inner.dims() == {n} and f.divisor in shape),
+    )
+
+
+def _group_shape(group: GroupInvariant) -> GroupShape:
+    operations = len(group.step_value.operations)
+    has_word, has_zero = group.packed_word is not None, group.zero_point is not None
+    return GroupShape(group.group_size, operations, has_word, has_zero, group.reads_invariant)
+
+
+def _integer_shape(product: IntegerProduct | None) -> IntegerShape | None:
+    if product is None:
+        return None
+    layout = product.layout
+    is_word, has_zero = layout.word is not None, "zero" in product.roles
+    return IntegerShape(layout.tile, layout.rows, layout.step, is_word, product.is_unsigned, product.every, has_zero)
+
+
+def _is_bf16(factor: Factor) -> bool:
+    """Whether a factor is one element of bf16, widened to f32."""
+    if [op.name for op in factor.operations] != ["arith.extf"] or len(factor.operands) != 1:
+        return False
+    buffer = factor.operands[0].buffer
+    return buffer is not None and isinstance(buffer.element, ir.BF16Type)
+
+
+def _dot_panel(contraction: Contraction) -> int:
+    """Columns of the right operand's panels where a row of the left one, and pairs of its rows, are neighbours in memory."""
+    k = contraction.k
+    if not (_is_bf16(contraction.left) and _is_bf16(contraction.right)):
+        return 0
+    (left,), (right,) = contraction.left.operands, contraction.right.operands
+    in_a_row = left.offset.factor(k).static == 1 and not any(k in f.inner.dims() for f in left.offset.floors())
+    return paired_panel(contraction, right) if in_a_row else 0

@@ -1,0 +1,105 @@
+"""The measured constants that plans of contractions are made with: one table, an entry per instruction set.
+
+Each constant says what was measured, on which processor, and the time with it over the time without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....target import Target
+
+__all__ = ["LINE", "TUNINGS", "Tuning", "tuning_of"]
+
+#: Bytes that one fetch brings into a cache.
+LINE = 64
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The constants of an instruction set.
+
+    Attributes:
+        accumulators: sums in flight, which hide the latency of a fused multiply-add: of 4 cycles, two begin in each.
+        many_registers: with so many vector registers, eight sums, eight words and their masks fit. Two rows of four bits, Zen
+            4: 1.17 times as much is read a second, one row: 1.07.
+        unroll: steps of k in an iteration. 128 rows of 768 x 3072 f32, Zen 3: 0.94 of the time of one step.
+        group_unroll: the same for narrow weights: two rows of nibbles are one load, eight rows are a line.
+        dot_unroll: pairs of rows in an iteration: as many rows as ``unroll``.
+        dot_stream_bytes: bytes of weights in an iteration of few rows, since prefetchers follow few loads of short strides
+            best. One row of bf16, Zen 4: 0.94 of what memory gives, with 512 bytes or several panels 0.86.
+        integer_unroll: vectors of rows, or words, in an iteration.
+        integer_short: groups of at most so many of these need no loop. 64 rows of 2048 x 2048 int8 in groups of 64, Zen 4:
+            with 16 instead of 8, 1.3 of the time.
+        fetch_bytes: how far ahead of a step of k packed weights are fetched, to the second level of caches. 8 rows of 4096 x
+            2048, Zen 4: 0.82 of the time of 1 KiB to the first level for f32, 0.87 for bf16; with AVX2 code of 6 rows 0.80 and
+            0.72. A page has 4 KiB: at its end the processor's own prefetching begins anew.
+        fetch_busy: multiply-adds per line from which on that pays; with fewer the processor reads far enough ahead itself. Zen
+            4, time without over time with: 4 rows of f32 (4 per line) 0.71, 3 rows of bf16 (6) 1.18, 4 rows of AVX2 code (8)
+            1.42.
+        dot_fetch_rows, dot_fetch_bytes: rows from which on, and how far ahead, dot products of bf16 fetch. 4096 x 4096, Zen 4:
+            8 rows take 0.95 of the time of 2 KiB; 4 rows take 1.1 of the time that they take without.
+        integer_fetch_rows, integer_fetch_bytes: the same for products of integers.
+        stage_operations: a factor of so many operations is computed once per panel, where rows fill more than a tile. 64 rows
+            of 4096 x 4096, Zen 3, in times of f32: int4 with zero points 1.0, and 1.7 where each of 11 tiles computes it; int8
+            per channel (2 operations) 1.0 and 1.1. A cast, of one operation, takes 0.9 as it is.
+        short_step, short_tiles: with steps of at most so many operations, so many tiles compute the factor themselves. 8 rows
+            of 4096 x 4096 int8, Zen 3: 0.75 of the time.
+        stage_bytes: what may be staged: 16 columns and 4096 rows of f32, half of a level-2 cache.
+        block_depth, block_longer: steps of k in a block, and more steps than these have blocks. 256 steps are 16 KiB of a
+            panel of f32. Zen 3: 2048 x 2048 x 2048 takes 0.85 of the time without blocks, 1024 x 2048 x 1024 0.94, 128 x 3072
+            x 768 0.98; of shorter sums, 128 rows of 768 steps take 1.07, and 1024 x 1024 x 1024 takes 1.0.
+        block_even: blocks are of similar depth, a multiple of this.
+        block_rows, block_panels: rows and panels of a block at most. f32, AVX2: the rows' part of k is 126 KiB and the sums
+            are 63 KiB, of 512 KiB in level 2; 96 rows and 16 panels, or 192 rows, take 1.0 of the time. Blocks are of similar
+            height: 12 products of 197 x 768 x 3072 by two threads, Zen 4: 55.9 ms, with blocks of 128 rows 69.4 ms.
+        few_blocks: where there would be fewer, blocks have half of the panels.
+        block_tiles: rows of so many tiles have no blocks: few tiles read each part of the weight.
+        sums_bytes: what the sums of a block may take of the stack.
+        shared_iterations: a loop of fewer iterations is not shared by threads: one inside of it may be.
+        work: multiplications that count as one element operation of work.
+    """
+
+    accumulators: int = 8
+    many_registers: int = 32
+    unroll: int = 4
+    group_unroll: int = 8
+    dot_unroll: int = 2
+    dot_stream_bytes: int = 128
+    integer_unroll: int = 4
+    integer_short: int = 8
+    fetch_bytes: int = 8192
+    fetch_busy: int = 5
+    dot_fetch_rows: int = 5
+    dot_fetch_bytes: int = 4096
+    integer_fetch_rows: int = 3
+    integer_fetch_bytes: int = 2048
+    stage_operations: int = 2
+    short_step: int = 3
+    short_tiles: int = 3
+    stage_bytes: int = 1 << 18
+    block_depth: int = 256
+    block_longer: int = 1024
+    block_even: int = 8
+    block_rows: int = 128
+    block_panels: int = 8
+    few_blocks: int = 32
+    block_tiles: int = 3
+    sums_bytes: int = 1 << 20
+    shared_iterations: int = 4
+    work: int = 4
+
+
+#: By :attr:`Target.instruction_set`. The measurements above are of AVX2 and AVX-512; SSE and NEON have the same numbers until
+#: someone measures there.
+TUNINGS = {
+    "avx512": Tuning(),
+    "avx2": Tuning(),
+    "sse": Tuning(),
+    "neon": Tuning(),
+}
+
+
+def tuning_of(target: Target) -> Tuning:
+    """The constants of a target."""
+    return TUNINGS[target.instruction_set]
