@@ -46,10 +46,10 @@ class WeightLayouts:
         expected = {f.name: ir.BoolAttr if isinstance(f.default, bool) else ir.IntegerAttr for f in fields(WeightLayouts)}
         if found.keys() != expected.keys() or not all(isinstance(found[key], kind) for key, kind in expected.items()):
             raise RelaxError(f"expected {name} with {', '.join(sorted(expected))}, got {attribute}", module.location)
-        values = {key: kind(found[key]).value for key, kind in expected.items()}
-        if any(value < 1 for key, value in values.items() if expected[key] is ir.IntegerAttr):
+        numbers = {key: ir.IntegerAttr(found[key]).value for key, kind in expected.items() if kind is ir.IntegerAttr}
+        if min(numbers.values()) < 1:
             raise RelaxError(f"expected positive numbers in {name}, got {attribute}", module.location)
-        return WeightLayouts(**values)
+        return WeightLayouts(**numbers, int8_unsigned=ir.BoolAttr(found["int8_unsigned"]).value)
 
     def write(self, module: ir.Operation) -> None:
         """Writes the attribute, in place."""

@@ -72,7 +72,8 @@ KERNEL = "relax.kernel"
 STACK = "relax.stack"
 
 #: On a kernel whose operations share their first loops: how many.
-#: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/lower_kernels.
+#: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/contraction/plan_contractions,
+#: cpu/kernels/lower_kernels.
 ROWS = "relax.rows"
 
 #: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
@@ -82,7 +83,8 @@ SHARED = "relax.shared"
 
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction, linalg/quantize; read by fusion/flatten_epilogues, fusion/report_kernels,
-#: fusion/outline_kernels, fusion/weight_prologue, cpu/kernels/lower_kernels, cpu/kernels/nest/nest.
+#: fusion/outline_kernels, fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/lower_kernels,
+#: cpu/kernels/nest/nest.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
@@ -111,5 +113,5 @@ NUMBER_FIRST = "relax.number_first"
 WRITABLE = "bufferization.writable"
 
 #: On a contraction on buffers, a string: the plan of its kernel, which may be edited (``contraction_plan`` says what is in it).
-#: Written by cpu/kernels/contraction/plan_contractions; read by the same, for cpu/kernels/lower_kernels.
+#: Written by cpu/kernels/contraction/plan_contractions; read by cpu/kernels/contraction/plan_contractions.
 PLAN = "relax.plan"

@@ -39,7 +39,8 @@ def lowering_pipeline(target: Target, checked: bool = False) -> str:
     arena = f"relax-use-arena{{reserved={FAULT_BYTES}}}" if checked else "relax-use-arena"
     elements = (
         *_BOUNDARY, f"relax-to-linalg{{tile={target.matmul_tile[1]}}}", *_FUSION, *_BUFFERS, *notes,
-        "relax-plan-contractions", "relax-lower-kernels", "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
+        "relax-plan-contractions", "relax-lower-kernels",
+        "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
         *_EXPANSIONS, *checks, *_TO_LLVM,
     )  # fmt: skip
     return ",".join(elements)

@@ -1,0 +1,61 @@
+// RUN: relax-opt %s --relax-set-target="target=cpu:znver4 openmp=true" --relax-plan-contractions | filecheck %s
+// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v3 --relax-plan-contractions | filecheck %s --check-prefix=AVX2
+// RUN: relax-opt %s --relax-set-target=target=cpu:neoverse-v1 --relax-plan-contractions | filecheck %s --check-prefix=NEON
+// RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-plan-contractions | relax-opt --relax-plan-contractions \
+// RUN:   | filecheck %s --check-prefix=AGAIN
+
+#mk = affine_map<(m, n, k) -> (m, k)>
+#packed = affine_map<(m, n, k) -> (n floordiv 32, k, n mod 32)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// A long k is cut into blocks, which threads share.
+// CHECK-LABEL: @long(
+// CHECK: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x256:24 threads=blocks"
+// AVX2-LABEL: @long(
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4 blocks=128x128x256:18"
+// NEON-LABEL: @long(
+// NEON: relax.plan = "tile=6x4x4 sums=fma accumulators=8 unroll=4 blocks=128x128x256:18"
+// AGAIN-LABEL: @long(
+// AGAIN: relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 fetch=5:8192 blocks=128x128x256:24"
+func.func @long(%a: memref<128x2048xf32>, %b: memref<128x2048x32xf32>, %c: memref<128x4096xf32>) {
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<128x2048xf32>, memref<128x2048x32xf32>) outs(%c : memref<128x4096xf32>) {
+  ^bb0(%u: f32, %v: f32, %acc: f32):
+    %p = arith.mulf %u, %v : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// A single row reads several panels at once.
+// CHECK-LABEL: @row(
+// CHECK: relax.plan = "tile=8x2x16 sums=words accumulators=8 unroll=4 panels=4 fetch=3:8192 threads=columns"
+// AVX2-LABEL: @row(
+// AVX2: relax.plan = "tile=6x2x8 sums=fma accumulators=8 unroll=4"
+func.func @row(%a: memref<1x512xf32>, %b: memref<32x512x32xbf16>, %c: memref<1x1024xf32>) {
+  linalg.generic {indexing_maps = [#mk, #packed, #mn], iterator_types = ["parallel", "parallel", "reduction"],
+                  relax.contraction}
+      ins(%a, %b : memref<1x512xf32>, memref<32x512x32xbf16>) outs(%c : memref<1x1024xf32>) {
+  ^bb0(%u: f32, %v: bf16, %acc: f32):
+    %w = arith.extf %v : bf16 to f32
+    %p = arith.mulf %u, %w : f32
+    %q = arith.addf %acc, %p : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// What is no sum of products gets no plan.
+// CHECK-LABEL: @other(
+// CHECK-NOT: relax.plan
+func.func @other(%a: memref<16xf32>, %c: memref<16xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : memref<16xf32>) outs(%c : memref<16xf32>) {
+  ^bb0(%u: f32, %v: f32):
+    %0 = arith.addf %u, %u : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
