@@ -1,4 +1,4 @@
-"""Whether a contraction's right operand is packed in pairs of rows, by the mark that says how it is packed, held to its reads."""
+"""Whether a right operand is packed in pairs of rows: by the mark that says how it is packed, held to how it is read."""
 
 from __future__ import annotations
 
