@@ -292,3 +292,17 @@ def test_a_factor_of_many_operations(bits, m):
         a, c = random((rows, k)), np.full((rows, n), 9, np.float32)
         compiled(a, packed(q & 15), packed(s), c)
         np.testing.assert_allclose(c, a @ (q * s.repeat(2, 0)), atol=1e-3)
+
+
+@pytest.mark.parametrize("m", [1, 5, 40, "?"])
+def test_a_group_that_is_cut_off(m):
+    """Int8 with a scale per 32 rows, of which the last ones are fewer: they were read beyond the end."""
+    n, k = 37, 70
+    q, s = random((k, n), "i8", 1), random((3, n), seed=2)
+    maps = [*PACKED[:2], "(m, n, k) -> (k floordiv 32, n)", PACKED[2]]
+    types = [f"memref<{m}x{k}xf32>", memref(packed(q).shape, "i8"), memref(s.shape), f"memref<{m}x{n}xf32>"]
+    compiled = Compiled(function(types, generic(maps, "ppr", types, SCALED_MULTIPLY_ADD, MARK)))
+    for rows in [m] if m != "?" else (1, 40):
+        a, c = random((rows, k)), np.zeros((rows, n), np.float32)
+        compiled(a, packed(q), s, c)
+        np.testing.assert_allclose(c, a @ (q * s.repeat(32, 0)[:k]), atol=1e-2)

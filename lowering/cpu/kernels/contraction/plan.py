@@ -70,7 +70,7 @@ class _Planner:
             sums=self.sums,
             instruction=self.instruction,
             accumulators=tuning.accumulators,
-            group_accumulators=self._sums_at_once(tuning.accumulators),
+            group_accumulators=self._sums_at_once(tuning.accumulators) if self.sums == "groups" else tuning.accumulators,
             unroll={"dot": tuning.dot_unroll, "integers": tuning.integer_unroll}.get(self.sums, tuning.unroll),
             group_unroll=tuning.group_unroll,
             stream_bytes=tuning.dot_stream_bytes if self.sums == "dot" else 0,

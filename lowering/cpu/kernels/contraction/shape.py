@@ -162,11 +162,13 @@ def describe(contraction: Contraction) -> ContractionShape:
 
 
 def group_invariant_of(contraction: Contraction) -> GroupInvariant | None:
-    """The invariant part of the right factor, where sums of it can be taken by groups."""
+    """The invariant part of the right factor, where sums of it can be taken by groups, all of them whole."""
     is_float = isinstance(contraction.nest.outputs[0].argument.type, ir.FloatType)
-    if contraction.outer or contraction.nest.extents[contraction.k].static is None or not is_float:
+    depth = contraction.nest.extents[contraction.k].static
+    if contraction.outer or depth is None or not is_float:
         return None
-    return find_group_invariant(contraction.right, contraction.k)
+    found = find_group_invariant(contraction.right, contraction.k)
+    return None if found is None or (found.group_size and depth % found.group_size) else found
 
 
 def buffer_shape(operand: Operand, n: int, k: int) -> BufferShape:
