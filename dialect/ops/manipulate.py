@@ -153,6 +153,8 @@ class Concat(Op, name="concat"):
         axis = normalize_axis(attrs["axis"], lhs.rank)
         left, right = ([d for i, d in enumerate(info.shape) if i != axis] for info in (lhs, rhs))
         message = f"expected shapes equal but for axis {axis}, got {shape_text(lhs.shape)} and {shape_text(rhs.shape)}"
+        if lhs.rank != rhs.rank:
+            raise RelaxError(message)
         require_same_shape(left, right, message)
         a, b = lhs.shape[axis], rhs.shape[axis]
         shape = [known_first(d, e) for d, e in zip(lhs.shape, rhs.shape, strict=True)]

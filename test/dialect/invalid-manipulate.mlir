@@ -168,6 +168,14 @@ func.func @concat_rank(%x: tensor<4xf32>, %y: tensor<4x3xf32>) {
 
 // -----
 
+func.func @concat_without_the_axis(%x: tensor<4x2xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.concat' op expected shapes equal but for axis 1, got [4, 2] and [4]}}
+  %0 = "relax.concat"(%x, %y) {axis = 1 : i64} : (tensor<4x2xf32>, tensor<4xf32>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
 func.func @split_axis(%x: tensor<4xf32>) {
   // expected-error @+1 {{'relax.split' op expected axis in [-1, 1), got 1}}
   %0:2 = "relax.split"(%x) {sections = 2 : i64, axis = 1 : i64} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
