@@ -57,6 +57,8 @@ class IntegerProduct:
             product = _parsed(attribute)
         except (KeyError, TypeError, ValueError):
             raise RelaxError(f"expected {INTEGER_SUMS} such as {_EXPECTED}, got {attribute}", operation.location) from None
+        except RelaxError as error:
+            raise RelaxError(str(error), operation.location) from None
         product._check(operation)
         return product
 

@@ -92,7 +92,7 @@ CONTRACTION = "relax.contraction"
 LAYOUT = "relax.layout"
 
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed, see :mod:`.integer_product`.
-#: Written by linalg/quantize, fusion/weight_prologue; read by integer_product.
+#: Written by linalg/quantize, fusion/weight_prologue; read by integer_product, cpu/kernels/contraction/match.
 INTEGER_SUMS = "relax.integer_sums"
 
 #: On the operation of a body that takes an integer out of a word: how the word is, ``u4x8``. Of a word that is read at

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....integer_product import IntegerProduct
+from ....marks import INTEGER_SUMS
 from ..emit.buffers import Buffers
 from ..nest.nest import Nest, collapse, read_nest
 from .factor import Factor
@@ -62,8 +63,9 @@ def match_contraction(operation: ir.Operation, memory: Buffers) -> Contraction |
     n = next((d for d in reversed(parallel) if output.factor(d).static == 1), None)
     if factors is None or n is None or output.floors():
         return None
-    left, right = reversed(factors) if n in factors[0].dims() else factors
-    if n in left.dims():
+    is_by_roles = INTEGER_SUMS in operation.attributes  # whose factors are what the mark says, or an error
+    left, right = reversed(factors) if n in factors[0].dims() and not is_by_roles else factors
+    if n in left.dims() and not is_by_roles:
         return None
     inside = right.dims()
     m = next((d for d in reversed(parallel) if d != n and d not in inside), None)

@@ -8,7 +8,7 @@ from ....integer_product import IntegerProduct
 from ..emit.linear_index import Floor, Linear
 from ..nest.nest import Operand
 from .match import Contraction
-from .roles import OF_COLUMNS, OF_ROWS, Roles
+from .roles import OF_ROWS, Roles
 from .sample import Number, Sample
 
 __all__ = ["check_product"]
@@ -46,11 +46,9 @@ def _check_places(contraction: Contraction, roles: Roles) -> None:
     depth, every = contraction.nest.extents[k].static, roles.product.every
     if depth is None or depth % every or every % layout.step:
         raise RelaxError(f"expected steps of whole groups of {every}, {layout.step} at once, got {depth}")
-    for roles_of, other in ((OF_ROWS, "columns"), (OF_COLUMNS, "rows")):
-        dims = {n} if other == "columns" else {d for d in (contraction.m, *contraction.shared) if d is not None}
-        for operand in roles.operands(*roles_of):
-            if dims & operand.offset.dims():
-                raise RelaxError(f"expected {roles.role_of(operand)} to be the same for all {other}, got one for each")
+    for operand in roles.operands(*OF_ROWS):
+        if n in operand.offset.dims():
+            raise RelaxError(f"expected {roles.role_of(operand)} to be the same for all columns, got one for each")
     for operand in roles.operands("x_scale", "x_sum", "scale", "zero"):
         if not _is_steady(operand, k, every):
             raise RelaxError(f"expected {roles.role_of(operand)} to be the same for {every} steps, got others among them")
