@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,13 @@ def check(seed: int) -> None:
     check_text(text(seed))
 
 
-def check_text(text: str) -> None:
-    """The same of a module."""
+def check_text(text: str, compiled: Callable[[rx.Module], Any] = lambda module: rx.compile(module, cache=False)) -> None:
+    """The same of a module, by the executable that ``compiled`` makes of it."""
     module = rx.Module.parse(text)
     entries = {name_of(f): f for f in entry_functions(module.ir.operation)}
     rng = np.random.default_rng(0)
     raw = {n: _values(n, t, 0, rng) for f in entries.values() for n, t in _weights(f).items()}
-    executable = rx.compile(module, cache=False)
+    executable = compiled(module)
     executable.bind(executable.prepare(raw))
     for round_ in range(ROUNDS):
         for name, function in entries.items():

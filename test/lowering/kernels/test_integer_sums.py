@@ -3,74 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import relaxir as rx
-from relaxir.compiler import default_pipeline
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for, generated
-
-RANGES = {"i8": (-128, 128), "ui8": (0, 256), "i4": (-8, 8), "ui4": (0, 16)}
-
-
-@dataclass(frozen=True)
-class Case:
-    """A product of ``m`` rows (a name: any number) with ``[n, k]`` integers; ``zero`` is a number, or one per group."""
-
-    dtype: str
-    m: int | str
-    n: int
-    k: int
-    group: int = 0
-    zero: int | None = 0
-    activations: str = "f32"
-
-    @property
-    def groups(self) -> int:
-        return self.k // self.group if self.group else 1
-
-
-CASES = [
-    Case("i8", "m", 70, 64), Case("i8", 1, 33, 100, zero=3), Case("ui8", 9, 40, 256, 32, None), Case("i8", 17, 1, 32),
-    Case("i4", "m", 70, 128, 32), Case("ui4", 1, 129, 192, 64, None), Case("i4", 5, 31, 96, 16, None, "bf16"),
-    Case("ui4", 13, 65, 256, zero=8), Case("i4", 1, 1, 64, 32), Case("ui4", 19, 1, 64, 32, None),
-    Case("i8", "m", 64, 1024, 512, activations="f16"),
-]  # fmt: skip
-
+from support.integer_products import CASES, INTEGER_PIPELINE, Case, module_of
 
 #: Targets go through them: each instruction meets all of them, as several targets have it.
 PARTS = 3
-
-
-def module_of(cases: list[Case]) -> tuple[rx.Module, dict[str, dict[str, np.ndarray]]]:
-    builder, weights, rng = rx.Builder(), dict[str, dict[str, np.ndarray]](), np.random.default_rng(0)
-    for number, case in enumerate(cases):
-        name, integers, parameters = f"f{number}", numpy_dtype(case.dtype), (case.n, case.groups)
-        held = {f"{name}.q": rng.integers(*RANGES[case.dtype], (case.n, case.k)).astype(integers)}
-        held[f"{name}.s"] = rng.random(parameters, np.float32)
-        with builder.function(name):
-            x = builder.input("x", (case.m, case.k), case.activations)
-            q = builder.weight(f"{name}.q", (case.n, case.k), case.dtype)
-            s = builder.astype(builder.weight(f"{name}.s", parameters, "f32"), case.activations)
-            if case.zero is None:
-                held[f"{name}.z"] = rng.integers(*RANGES[case.dtype], parameters).astype(integers)
-                zero = builder.weight(f"{name}.z", parameters, case.dtype)
-            else:
-                zero = builder.full((), case.zero, case.dtype)
-            wide = builder.permute_dims(builder.dequantize(q, s, zero), axes=[1, 0])
-            bias = builder.constant(np.linspace(-1, 1, case.n, dtype=np.float32))
-            builder.output(builder.relu(builder.add(builder.astype(builder.matmul(x, wide), "f32"), bias)))
-        weights[name] = held
-    return builder.build(), weights
-
-
-#: The default one with quantized activations.
-PIPELINE = default_pipeline(activations="int8")
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -78,10 +23,10 @@ def test_results_are_the_reference_semantics(name: str) -> None:
     cases = CASES[list(TARGETS).index(name) % PARTS :: PARTS]
     module, weights = module_of(cases)
     integer = module.with_weight_layouts(Target.parse(f"cpu:{name}").weight_layouts).run(
-        PIPELINE.replace("relax-lift-transform-params,", "")
+        INTEGER_PIPELINE.replace("relax-lift-transform-params,", "")
     )
     assert str(integer).count("relax.quantized_matmul") == len(cases)
-    executable = compile_for(module, name, PIPELINE)
+    executable = compile_for(module, name, INTEGER_PIPELINE)
     executable.bind(executable.prepare({k: v for held in weights.values() for k, v in held.items()}))
     rng = np.random.default_rng(1)
     for (entry, held), case in zip(weights.items(), cases, strict=True):
@@ -110,7 +55,7 @@ func.func @main(%x: tensor<4x64xi8>, %a: tensor<4x1xf32>, %b: tensor<4x1xi32>, %
     tensor<4x1xi32>, tensor<1x16x32x4xui8>, tensor<1x1x32xf32>, tensor<i32>) -> tensor<4x32xf32>
   return %r : tensor<4x32xf32>
 }}""")
-    executable = compile_for(module, "znver4", PIPELINE.replace("relax-lift-transform-params,", ""))
+    executable = compile_for(module, "znver4", INTEGER_PIPELINE.replace("relax-lift-transform-params,", ""))
     rng = np.random.default_rng(0)
     x, ones = rng.integers(-127, 128, (4, 64)).astype(np.int8), np.ones((4, 1), np.float32)
     arguments = [x, ones, x.sum(-1, dtype=np.int32, keepdims=True), rng.random((1, 1, 32), np.float32)]
@@ -142,5 +87,5 @@ func.func @main(%x: tensor<3x{rows}xi8>, %a: tensor<3x1xf32>, %b: tensor<3x1xi32
 def test_a_tile_is_products_of_bytes(name: str, dot: str, dtype: str) -> None:
     target = Target.parse(f"cpu:{name}")
     module, _ = module_of([Case(dtype, 8, target.matmul_tile[1], 256, 32 if dtype == "i4" else 0)])
-    text = assembly(generated(module, name, PIPELINE), target)
+    text = assembly(generated(module, name, INTEGER_PIPELINE), target)
     assert len(re.findall(rf"\t{dot}\s", text)) >= 8
