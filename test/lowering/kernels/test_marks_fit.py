@@ -51,7 +51,7 @@ Edit = Callable[[str], str]
 @functools.cache
 def kernels(name: str) -> str:
     """What kernels are made of."""
-    return str(lowered(rx.Module.parse(TEXTS[name]), target_named("cpu:znver4"), "", upto="relax-lower-kernels"))
+    return str(lowered(rx.Module.parse(TEXTS[name]), target_named("cpu:znver4"), "", upto="relax-plan-contractions"))
 
 
 def to(old: str, new: str) -> Edit:
@@ -195,7 +195,7 @@ def test_a_mark_that_does_not_fit_is_an_error_at_its_operation(case: str) -> Non
     with new_context(), ir.Location.unknown():
         module = ir.Operation.parse(text, source_name="kernel.mlir")
         with pytest.raises(RelaxError, match=re.escape(message)) as error:
-            lower(module, "relax-lower-kernels")
+            lower(module, "relax-plan-contractions,relax-lower-kernels")
     lines = text.split("\n")
     first = next(i for i, line in enumerate(lines, 1) if "relax.contraction" in line)
     last = next(i for i, line in enumerate(lines, 1) if i > first and "linalg.yield" in line)
@@ -208,5 +208,5 @@ def test_a_mark_that_does_not_fit_is_an_error_at_its_operation(case: str) -> Non
 def test_what_is_not_edited_is_lowered(name: str) -> None:
     with new_context(), ir.Location.unknown():
         module = ir.Operation.parse(kernels(name))
-        lower(module, "relax-lower-kernels")
+        lower(module, "relax-plan-contractions,relax-lower-kernels")
     assert "linalg.generic" not in str(module)
