@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import logging
+import multiprocessing
+import os
 import signal
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -127,6 +128,9 @@ def samples(position: int) -> Iterator[tuple[Sample, bool]]:
 
 def go_through(position: int, path: str) -> None:
     """One OpInfo, in this process; a line of JSON for each sample, written before a crash can lose it."""
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     outlined = 0
@@ -149,7 +153,10 @@ def collect(names: Sequence[str]) -> tuple[set[Use], dict[Use, str]]:
         if names and op.name not in names:
             continue
         with tempfile.NamedTemporaryFile("r") as file:
-            subprocess.run([sys.executable, __file__, "--one", str(position), file.name], check=False, capture_output=True)
+            # A process of its own, which a crash may end; forked, since importing torch and its samples takes seconds.
+            child = multiprocessing.get_context("fork").Process(target=go_through, args=(position, file.name))
+            child.start()
+            child.join()
             for line in file:
                 uses, why = json.loads(line)
                 for use in map(tuple, uses):
@@ -184,7 +191,4 @@ def main(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        go_through(int(sys.argv[2]), sys.argv[3])
-    else:
-        main(sys.argv[1:])
+    main(sys.argv[1:])
