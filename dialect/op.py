@@ -34,9 +34,9 @@ from typing import Any, TypeAlias, cast
 
 from .attributes import REQUIRED, Attr
 from .bindings import Operand, Result, ext, ir, irdl
-from .costs import per_element
 from .errors import RelaxError
 from .image_rules import ImageRule
+from .op_costs import per_element
 from .relax import Relax
 from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
@@ -96,7 +96,7 @@ class EffectOp(Relax.Operation):
     And what it is, which passes ask instead of knowing ops by name:
         may_fail, may_fail_on_integers: whether it is undefined, or an error, for some operands, which a branch may keep away.
         elementwise: whether each element of the result depends on the elements at its place alone, operands broadcast.
-        cost: operations and bytes, a :class:`.costs.Cost`; one operation per element of the result by default.
+        cost: operations and bytes, a :class:`.op_costs.Cost`; one operation per element of the result by default.
         image: how it reads images in another order of dimensions, an :class:`.image_rules.ImageRule`; None when it cannot.
         narrow: whether it computes on floats narrower than f32.
 

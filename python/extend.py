@@ -7,7 +7,7 @@ imported when first used, so that a package which adds ops does not import the c
 others), with ``rewrite`` for patterns, ``ops`` (the op classes) and ``report``.
 
 **Ops**: :class:`Op` and its siblings; :class:`Operand`, :class:`Result` and :data:`Tensor` declare what it takes and makes, the
-module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``; ``costs``,
+module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``; ``op_costs``,
 ``image_rules`` and :class:`Narrow` say what the op is. ``reference`` registers what it means, ``lowering`` how it is lowered,
 with :class:`Source` (the op), :class:`LinalgBuilder` and :class:`Scalar`.
 
@@ -21,7 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .dialect import attributes, costs, image_rules, inference, ops
+    from .dialect import attributes, image_rules, inference, op_costs, ops
     from .dialect.bindings import arith, dialect_module, func, ir, rewrite, scf
     from .dialect.errors import RelaxError
     from .dialect.op import Attrs, DefiningOp, EffectOp, Narrow, Op, Operand, Result, SymbolicOp, Tensor
@@ -58,7 +58,6 @@ __all__ = [
     "TensorInfo",
     "arith",
     "attributes",
-    "costs",
     "dialect_module",
     "func",
     "image_rules",
@@ -66,6 +65,7 @@ __all__ = [
     "ir",
     "lowering",
     "math",
+    "op_costs",
     "ops",
     "reference",
     "report",
@@ -91,7 +91,7 @@ _HOMES = {
 }
 _MODULES = {
     "attributes": "dialect.attributes",
-    "costs": "dialect.costs",
+    "op_costs": "dialect.op_costs",
     "image_rules": "dialect.image_rules",
     "inference": "dialect.inference",
     "ops": "dialect.ops",

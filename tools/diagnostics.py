@@ -16,7 +16,7 @@ from ..dialect.errors import DiagnosticError, RelaxError, RelaxWarning
 if TYPE_CHECKING:
     from ..dialect.bindings import ir
 
-__all__ = ["Diagnostic", "Printer", "Sink", "Source", "diagnostics_to", "of_error"]
+__all__ = ["Diagnostic", "Printer", "Sink", "SourceText", "diagnostics_to", "of_error"]
 
 # One `file:line:col` anywhere in a location: fused, named and call-site locations show the first one they hold.
 _PLACE = re.compile(r"([^\s\[\](),]+):(\d+):(\d+)")
@@ -63,7 +63,7 @@ Sink = Callable[[Diagnostic], None]
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A piece of input.
 
     Attributes:
@@ -89,7 +89,7 @@ class Source:
 class Printer:
     """Prints diagnostics of one source; counts the errors."""
 
-    def __init__(self, source: Source, stream: TextIO | None = None):
+    def __init__(self, source: SourceText, stream: TextIO | None = None):
         self.source = source
         self.stream = stream or sys.stderr
         self.errors = 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..dialect.errors import RelaxError
 from ..weights.files import read_stream, remove_output, replacing
 from . import pipelines
-from .diagnostics import Printer, Sink, Source, diagnostics_to, of_error
+from .diagnostics import Printer, Sink, SourceText, diagnostics_to, of_error
 from .options import Options, help_text, parse
 from .verify_diagnostics import DiagnosticVerifier
 
@@ -81,7 +81,7 @@ def _process_file(options: Options) -> int:
         if pipeline and options.dump_pass_pipeline:
             print(pipeline, file=sys.stderr)
         with collecting() as report:
-            results = [_process(source, Work(context, pipeline, text or "", options)) for source in sources]
+            results = [_process(source, Job(context, pipeline, text or "", options)) for source in sources]
     failed = any(failed for _, failed in results)
     if not failed or options.output == "-":
         separator = f"\n{options.output_split_marker}\n"
@@ -93,7 +93,7 @@ def _process_file(options: Options) -> int:
 
 
 @dataclass(frozen=True)
-class Work:
+class Job:
     """What is done with each piece of the input: the pipeline, as built and as text, in one context (each takes 20 ms)."""
 
     context: ir.Context
@@ -102,7 +102,7 @@ class Work:
     options: Options
 
 
-def _process(source: Source, work: Work) -> tuple[str | None, bool]:
+def _process(source: SourceText, work: Job) -> tuple[str | None, bool]:
     """Runs one piece; returns its output, None after an error, and whether it counts as failed."""
     printer = Printer(source)
     if not work.options.verify_diagnostics:
@@ -114,7 +114,7 @@ def _process(source: Source, work: Work) -> tuple[str | None, bool]:
     return output, printer.errors > 0
 
 
-def _output(source: Source, work: Work, sink: Sink) -> str | None:
+def _output(source: SourceText, work: Job, sink: Sink) -> str | None:
     """The printed result; None when something failed, which ``sink`` then knows about."""
     from ..dialect.parser import parse_module
 
@@ -185,10 +185,10 @@ def _printed(module: ir.Module, options: Options) -> str:
     return text.rstrip("\n") + "\n"
 
 
-def _read(path: str) -> Source:
+def _read(path: str) -> SourceText:
     if path == "-":
-        return Source("<stdin>", sys.stdin.buffer.read())
-    return Source(path, read_stream(path, "open input file"))
+        return SourceText("<stdin>", sys.stdin.buffer.read())
+    return SourceText(path, read_stream(path, "open input file"))
 
 
 def _write(path: str, text: str) -> None:
@@ -199,14 +199,14 @@ def _write(path: str, text: str) -> None:
         file.write(text.encode())
 
 
-def _pieces(source: Source, marker: str) -> list[Source]:
+def _pieces(source: SourceText, marker: str) -> list[SourceText]:
     """The input cut at lines that hold nothing but the marker; the whole input when there is no marker."""
     if not marker:
         return [source]
-    pieces: list[Source] = []
+    pieces: list[SourceText] = []
     skipped = 0
     for text in re.split(rb"(?m)^[ \t]*" + re.escape(marker.encode()) + rb"[ \t\r]*$", source.text):
-        pieces.append(Source(source.name, text, skipped))
+        pieces.append(SourceText(source.name, text, skipped))
         skipped += text.count(b"\n")
     return pieces
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from ..dialect.errors import RelaxError
-from .diagnostics import Diagnostic, Sink, Source
+from .diagnostics import Diagnostic, Sink, SourceText
 
 __all__ = ["DiagnosticVerifier"]
 
@@ -41,7 +41,7 @@ class DiagnosticVerifier:
         only_expected: diagnostics that no designator speaks of are ignored.
     """
 
-    def __init__(self, source: Source, report: Sink, only_expected: bool = False):
+    def __init__(self, source: SourceText, report: Sink, only_expected: bool = False):
         self._source = source
         self._report = report
         self._only_expected = only_expected
@@ -77,7 +77,7 @@ class DiagnosticVerifier:
         return diagnostic.line if diagnostic.file == self._source.name else -1
 
 
-def _designators(source: Source) -> list[_Expected]:
+def _designators(source: SourceText) -> list[_Expected]:
     found: list[_Expected] = []
     waiting: list[_Expected] = []
     above = source.skipped + 1

@@ -1,6 +1,6 @@
 """A function in, an estimate of the work of one run out: arithmetic operations and bytes moved, for all sizes of its symbols.
 
-What each op costs its class says (:mod:`..costs`); views (reshapes, slices of unit steps, splits) move nothing, gathers read
+What each op costs its class says (:mod:`..op_costs`); views (reshapes, slices of unit steps, splits) move nothing, gathers read
 what they pick. The estimate compares two forms of one model; it does not predict time.
 """
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from ..bindings import func, ir
 from ..call_graph import CallGraph, callee_of
-from ..costs import Size, UnknownSizeError, product
 from ..functions import body_of, functions, is_private, name_of, transform_targets
 from ..op import Op, op_class
+from ..op_costs import Size, UnknownSizeError, product
 from ..ops import MatMul
 from ..reports import report
 from ..reports.work import WorkSection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, costs
+from .. import attributes, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..op import Attrs, DefiningOp, Operand, Result, SymbolicOp, Tensor
@@ -22,7 +22,7 @@ class MatchCast(DefiningOp, name="match_cast"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    cost = costs.FREE
+    cost = op_costs.FREE
     may_fail = True
 
     @staticmethod
@@ -50,4 +50,4 @@ class StopLiftParams(_Unary, name="stop_lift_params"):
     """The operand, unchanged: a barrier, what is computed from it stays in inference."""
 
     elementwise = False
-    cost = costs.FREE
+    cost = op_costs.FREE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, costs
+from .. import attributes, op_costs
 from ..errors import RelaxError
 from ..inference import require_held, require_known, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
@@ -18,7 +18,7 @@ class Constant(Op, name="constant"):
 
     result: Result[Tensor]
     attrs = {"value": attributes.elements()}
-    cost = costs.FREE
+    cost = op_costs.FREE
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -30,7 +30,7 @@ class Full(SymbolicOp, name="full"):
 
     result: Result[Tensor]
     attrs = {"value": attributes.scalar()}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
@@ -46,7 +46,7 @@ class Arange(SymbolicOp, name="arange"):
 
     result: Result[Tensor]
     attrs = {"start": attributes.dims(), "end": attributes.dims(), "step": attributes.dims()}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo] | None:
@@ -74,7 +74,7 @@ class ShapeValue(SymbolicOp, name="shape_value"):
 
     result: Result[Tensor]
     attrs = {"value": attributes.dims()}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
@@ -95,7 +95,7 @@ class _Triangle(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"k": attributes.integer(default=0)}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, costs
+from .. import attributes, op_costs
 from ..errors import RelaxError
 from ..inference import is_float, is_integer
 from ..op import Attrs, Op, Operand, Result, Tensor
@@ -27,7 +27,7 @@ class AsType(Op, name="astype"):
     result: Result[Tensor]
     attrs = {"dtype": attributes.dtype()}
     elementwise = True
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, costs, image_rules
+from .. import attributes, image_rules, op_costs
 from ..errors import RelaxError
 from ..inference import normalize_axis, require_integer
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
@@ -24,7 +24,7 @@ class Take(Op, name="take"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
-    cost = costs.GATHERS
+    cost = op_costs.GATHERS
     may_fail = True
     narrow = Narrow.FOLLOWS
 
@@ -47,7 +47,7 @@ class PackedTake(Op, name="packed_take"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"layout": attributes.packed_layout(), "n": attributes.integer()}
-    cost = costs.GATHERS
+    cost = op_costs.GATHERS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -67,7 +67,7 @@ class GatherElements(Op, name="gather_elements"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
-    cost = costs.GATHERS
+    cost = op_costs.GATHERS
     may_fail = True
     narrow = Narrow.FOLLOWS
 
@@ -95,7 +95,7 @@ class GatherND(Op, name="gather_nd"):
     indices: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"batch_dims": attributes.integer(default=0)}
-    cost = costs.GATHERS
+    cost = op_costs.GATHERS
     may_fail = True
     narrow = Narrow.FOLLOWS
 
@@ -128,7 +128,7 @@ class IndexCopy(Op, name="index_copy"):
     values: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     may_fail = True
 
     @staticmethod
@@ -165,7 +165,7 @@ class StridedSlice(SymbolicOp, name="strided_slice"):
         "end": attributes.dims(),
         "strides": attributes.integers(default=None),
     }
-    cost = costs.SLICES
+    cost = op_costs.SLICES
     image = image_rules.SLICE
     narrow = Narrow.FOLLOWS
 

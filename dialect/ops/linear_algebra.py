@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, costs
+from .. import attributes, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import (
@@ -35,7 +35,7 @@ class MatMul(Op, name="matmul"):
     rhs: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"out_dtype": attributes.dtype(default=None)}
-    cost = costs.PRODUCT
+    cost = op_costs.PRODUCT
     narrow = Narrow.ALWAYS
 
     @staticmethod
@@ -64,7 +64,7 @@ class PackWeight(Op, name="pack_weight"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"layout": attributes.packed_layout()}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -87,7 +87,7 @@ class PackedMatMul(Op, name="packed_matmul"):
         "n": attributes.integer(),
         "out_dtype": attributes.dtype(default=None),
     }
-    cost = costs.PRODUCT
+    cost = op_costs.PRODUCT
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .. import attributes, costs, image_rules
+from .. import attributes, image_rules, op_costs
 from ..errors import RelaxError
 from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
@@ -25,7 +25,7 @@ class PermuteDims(Op, name="permute_dims"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axes": attributes.integers(default=None)}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     narrow = Narrow.FOLLOWS
 
     @staticmethod
@@ -48,7 +48,7 @@ class Reshape(SymbolicOp, name="reshape"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    cost = costs.FREE
+    cost = op_costs.FREE
     image = image_rules.RESHAPE
     narrow = Narrow.FOLLOWS
 
@@ -83,7 +83,7 @@ class BroadcastTo(SymbolicOp, name="broadcast_to"):
 
     x: Operand[Tensor]
     result: Result[Tensor]
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     narrow = Narrow.FOLLOWS
 
     @staticmethod
@@ -101,7 +101,7 @@ class ExpandDims(Op, name="expand_dims"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integers()}
-    cost = costs.FREE
+    cost = op_costs.FREE
     image = image_rules.LINES
     narrow = Narrow.FOLLOWS
 
@@ -120,7 +120,7 @@ class Squeeze(Op, name="squeeze"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integers(default=None)}
-    cost = costs.FREE
+    cost = op_costs.FREE
     image = image_rules.LINES
     narrow = Narrow.FOLLOWS
 
@@ -142,7 +142,7 @@ class Concat(Op, name="concat"):
     rhs: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=0)}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
 
@@ -168,7 +168,7 @@ class Split(Op, name="split"):
     x: Operand[Tensor]
     parts: Sequence[Result[Tensor]]
     attrs = {"sections": attributes.integer(), "axis": attributes.integer(default=0)}
-    cost = costs.FREE
+    cost = op_costs.FREE
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
 
@@ -193,7 +193,7 @@ class Flip(Op, name="flip"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer()}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
 
@@ -209,7 +209,7 @@ class Repeat(Op, name="repeat"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"repeats": attributes.integer(), "axis": attributes.integer()}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
 
@@ -228,7 +228,7 @@ class Tile(Op, name="tile"):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"repeats": attributes.integers()}
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     narrow = Narrow.FOLLOWS
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, costs, image_rules
+from .. import attributes, image_rules, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import (
@@ -98,7 +98,7 @@ class _AlongAxis(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1)}
-    cost = costs.per_element(5)
+    cost = op_costs.per_element(5)
     image = image_rules.AXIS
 
     @staticmethod
@@ -137,7 +137,7 @@ class LayerNorm(Op, name="layer_norm"):
     beta: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axes": attributes.integers(default=(-1,)), "epsilon": attributes.real(default=1e-5)}
-    cost = costs.per_element(7)
+    cost = op_costs.per_element(7)
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -156,7 +156,7 @@ class RMSNorm(Op, name="rms_norm"):
     weight: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axes": attributes.integers(default=(-1,)), "epsilon": attributes.real(default=1e-5)}
-    cost = costs.per_element(4)
+    cost = op_costs.per_element(4)
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -175,7 +175,7 @@ class BatchNorm(Op, name="batch_norm"):
     variance: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=1), "epsilon": attributes.real(default=1e-5)}
-    cost = costs.per_element(4)
+    cost = op_costs.per_element(4)
     image = image_rules.AXIS
 
     @staticmethod
@@ -202,7 +202,7 @@ class Attention(Op, name="attention"):
     mask: Operand[Tensor] | None
     result: Result[Tensor]
     attrs = {"scale": attributes.real(default=None), "causal": attributes.boolean(default=False)}
-    cost = costs.ATTENTION
+    cost = op_costs.ATTENTION
     narrow = Narrow.ALWAYS
 
     @staticmethod
@@ -278,7 +278,7 @@ class Conv2D(Op, name="conv2d"):
         "kernel_layout": attributes.enum(KERNEL_LAYOUTS, default="OIHW"),
         "out_dtype": attributes.dtype(default=None),
     }
-    cost = costs.CONVOLUTION
+    cost = op_costs.CONVOLUTION
     image = image_rules.CONVOLUTION
     narrow = Narrow.ALWAYS
 
@@ -325,7 +325,7 @@ class PackedConv2D(Op, name="packed_conv2d"):
         "groups": attributes.integer(default=1),
         "out_dtype": attributes.dtype(default=None),
     }
-    cost = costs.PACKED_CONVOLUTION
+    cost = op_costs.PACKED_CONVOLUTION
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -359,7 +359,7 @@ class _Pool2D(Op):
         "ceil_mode": attributes.boolean(default=False),
         "layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
     }
-    cost = costs.POOLS
+    cost = op_costs.POOLS
     image = image_rules.WINDOW
 
     @staticmethod
@@ -400,7 +400,7 @@ class AdaptiveAvgPool2D(Op, name="adaptive_avg_pool2d"):
         "output_size": attributes.integers(length=2),
         "layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
     }
-    cost = costs.REDUCES
+    cost = op_costs.REDUCES
     image = image_rules.WINDOW
 
     @staticmethod
@@ -426,7 +426,7 @@ class Pad(Op, name="pad"):
         "after": attributes.integers(),
         "value": attributes.scalar(default=0),
     }
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     image = image_rules.PAD
     narrow = Narrow.FOLLOWS
 

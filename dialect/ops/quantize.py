@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import attributes, costs
+from .. import attributes, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import normalize_axis, require_float, require_integer, require_number, require_rank
@@ -119,7 +119,7 @@ class PackNibbles(Op, name="pack_nibbles"):
         "dtype": attributes.dtype(),
         "layout": attributes.packed_layout(default=None),
     }
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -143,7 +143,7 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
         "size": attributes.integer(),
         "layout": attributes.packed_layout(default=None),
     }
-    cost = costs.MOVES
+    cost = op_costs.MOVES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, costs
+from .. import attributes, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import boolean, broadcast_shapes, normalize_axis, require_same_dtype
@@ -37,7 +37,7 @@ class _ArgReduce(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(), "keepdims": attributes.boolean(default=False)}
-    cost = costs.REDUCES
+    cost = op_costs.REDUCES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

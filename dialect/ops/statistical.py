@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import attributes, costs, image_rules
+from .. import attributes, image_rules, op_costs
 from ..inference import normalize_axes, normalize_axis, require_float, require_number
 from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
@@ -25,7 +25,7 @@ class _Reduction(Op):
     x: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integers(default=None), "keepdims": attributes.boolean(default=False)}
-    cost = costs.REDUCES
+    cost = op_costs.REDUCES
     image = image_rules.REDUCTION
 
     @staticmethod

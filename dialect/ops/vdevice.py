@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .. import attributes, costs
+from .. import attributes, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
@@ -28,7 +28,7 @@ class HintOnDevice(Op, name="hint_on_device"):
     result: Result[Tensor]
     attrs = {"vdevice": attributes.string()}
     same_vdevice = False
-    cost = costs.FREE
+    cost = op_costs.FREE
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -48,7 +48,7 @@ class ToVDevice(Op, name="to_vdevice"):
     result: Result[Tensor]
     attrs = {"vdevice": attributes.string()}
     same_vdevice = False
-    cost = costs.MOVES
+    cost = op_costs.MOVES
     narrow = Narrow.FOLLOWS
 
     @staticmethod

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from .report import Section, plural
 
-__all__ = ["IntegerProduct", "KeptProduct", "QuantizedActivations"]
+__all__ = ["KeptProduct", "QuantizedActivations", "QuantizedProduct"]
 
 
 @dataclass(frozen=True)
-class IntegerProduct:
+class QuantizedProduct:
     """A product whose rows are quantized when it is computed.
 
     Attributes:
@@ -45,7 +45,7 @@ class QuantizedActivations(Section):
 
     kind: ClassVar[str] = "quantize-activations"
     function: str
-    integer: tuple[IntegerProduct, ...]
+    integer: tuple[QuantizedProduct, ...]
     kept: tuple[KeptProduct, ...]
 
     @property

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from .report import Section, aligned, bytes_text, plural
 
-__all__ = ["KeptWeight", "NarrowWeight", "QuantizedWeights"]
+__all__ = ["NarrowWeight", "QuantizedWeights", "WideWeight"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class NarrowWeight:
 
 
 @dataclass(frozen=True)
-class KeptWeight:
+class WideWeight:
     """A weight of products that stays as it is, and why."""
 
     sources: tuple[str, ...]
@@ -55,7 +55,7 @@ class QuantizedWeights(Section):
     kind: ClassVar[str] = "quantize-weights"
     function: str
     narrow: tuple[NarrowWeight, ...]
-    kept: tuple[KeptWeight, ...]
+    kept: tuple[WideWeight, ...]
     bound: float
 
     @property

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 
-__all__ = ["Report", "UnsupportedError"]
+__all__ = ["ImportReport", "UnsupportedError"]
 
 #: How many places of one unsupported operator an error lists.
 _PLACES = 5
 
 
 @dataclass
-class Report:
+class ImportReport:
     """What could not be imported so far.
 
     Attributes:
@@ -45,7 +45,7 @@ class UnsupportedError(RelaxError):
         report: the same as data.
     """
 
-    def __init__(self, report: Report):
+    def __init__(self, report: ImportReport):
         self.report = report
         lines = [f"expected operators that have a relax form, got {len(report.found)} that cannot be imported"]
         for (operator, reason), places in report.found.items():
@@ -62,7 +62,7 @@ class UnsupportedError(RelaxError):
         bad = {place for places in other.report.found.values() for place in places}
         kept = {key: [p for p in places if p in bad] for key, places in self.report.found.items()}
         kept = {key: places for key, places in kept.items() if places}
-        return UnsupportedError(Report(kept)) if kept else other
+        return UnsupportedError(ImportReport(kept)) if kept else other
 
 
 def _place(location: ir.Location) -> tuple[str, str]:

@@ -30,7 +30,7 @@ from . import torch_ops
 from .emit import full, info_of, match
 from .torch_op import HANDLERS, KIND, TorchOp, UnmappedError, Values, number_dtype, op_key
 from .torch_outline import Outliner, UntrustedError
-from .torch_report import Report
+from .torch_report import ImportReport
 from .torch_types import is_number, is_tensor_list
 
 __all__ = ["convert_modules"]
@@ -54,7 +54,7 @@ def convert_modules(sources: Sequence[ir.Module]) -> ir.Module:
         UnsupportedError: listing every operator that has no relax form, with count, reason, source lines and module paths.
         RelaxError: an argument or result is no tensor of real numbers.
     """
-    report = Report()
+    report = ImportReport()
     with sources[0].context, sources[0].operation.location:
         result = ir.Module.create()
         outliner = Outliner(result)
@@ -70,7 +70,7 @@ def convert_modules(sources: Sequence[ir.Module]) -> ir.Module:
 class _Function:
     """Converts one function; an op that cannot be is reported and a stand-in of its type lets conversion go on."""
 
-    def __init__(self, source: func.FuncOp, report: Report, outliner: Outliner):
+    def __init__(self, source: func.FuncOp, report: ImportReport, outliner: Outliner):
         block = body_of(source)
         if block is None:
             raise RelaxError(f"expected a function with a body, got the declaration @{name_of(source)}", source.location)

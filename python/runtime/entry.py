@@ -20,7 +20,7 @@ from ..lowering.manifest import EntrySpec
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block, dtype_text, is_torch, to_numpy, to_torch
 from .calls import RefusedError, as_argument, finish, int64_array, pointer_array
 from .library import EntryFunction
-from .outputs import Memory, arranged_outputs, memory_range, output_address, writable_address
+from .outputs import MemoryRanges, arranged_outputs, memory_range, output_address, writable_address
 from .scratch import ScratchPool
 from .shapes import Shape, ShapeSolver
 from .state import State
@@ -291,8 +291,10 @@ class BoundEntry:
         return self._weight_memory.overlap(start, end)
 
     @functools.cached_property
-    def _weight_memory(self) -> Memory:
-        return Memory(memory_range(a, f"weight '{w.name}'") for w, a in zip(self.spec.weights, self._weights, strict=True))
+    def _weight_memory(self) -> MemoryRanges:
+        return MemoryRanges(
+            memory_range(a, f"weight '{w.name}'") for w, a in zip(self.spec.weights, self._weights, strict=True)
+        )
 
     def _as_torch(self, position: int, array: Array) -> Any:
         if position in self._plain_outputs:

@@ -13,13 +13,13 @@ from ..dialect.errors import RelaxError
 from ..lowering.manifest import TensorSpec
 from ..weights.arrays import Array, ArraySpec, address, is_torch, to_numpy
 
-__all__ = ["Memory", "arranged_outputs", "memory_range", "output_address", "writable_address"]
+__all__ = ["MemoryRanges", "arranged_outputs", "memory_range", "output_address", "writable_address"]
 
 # Looked up once: a call takes both for every result.
 _addressof, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
-class Memory:
+class MemoryRanges:
     """Ranges of memory by what is there, asked for what overlaps them."""
 
     def __init__(self, ranges: Iterable[tuple[int, int, str]]):

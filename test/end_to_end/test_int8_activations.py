@@ -7,7 +7,7 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.dialect.reports.activations import IntegerProduct, KeptProduct, QuantizedActivations
+from relaxir.dialect.reports.activations import KeptProduct, QuantizedActivations, QuantizedProduct
 
 RANGES = {"i4": (-8, 8), "i8": (-128, 128)}
 
@@ -44,7 +44,7 @@ def test_products_are_of_integers_and_near_those_of_floats(dtype: str, group: in
         assert np.abs(executable(x) - want).max() <= 0.03 * np.abs(want).max()
     (section,) = [s for s in executable.report.sections if isinstance(s, QuantizedActivations)]
     assert section.integer == tuple(
-        IntegerProduct((f"{name}.q", f"{name}.s"), 8 if dtype == "i8" else 4, group or k)
+        QuantizedProduct((f"{name}.q", f"{name}.s"), 8 if dtype == "i8" else 4, group or k)
         for name, k in (("q", 64), ("k", 64), ("v", 64), ("o", 96))
     )
     assert not section.kept
@@ -103,7 +103,7 @@ def test_what_stays_is_reported_with_the_reason() -> None:
     assert section.kept == (KeptProduct(("q", "s"), "its groups of 12 rows are no whole words of 8 integers"),)
     assert section.summary() == ["@main: 0 products of int8 activations; 1 of float ones"]
     assert section.lines() == [f"@main: 'q+s' has float activations: {section.kept[0].reason}"]
-    again = QuantizedActivations("main", (IntegerProduct(("w",), 8, 64),), ())
+    again = QuantizedActivations("main", (QuantizedProduct(("w",), 8, 64),), ())
     assert section.following(again).integer == again.integer
 
 

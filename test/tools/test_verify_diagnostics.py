@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relaxir.tools.diagnostics import Diagnostic, Source
+from relaxir.tools.diagnostics import Diagnostic, SourceText
 from relaxir.tools.verify_diagnostics import DiagnosticVerifier
 
 NAME = "t.mlir"
@@ -13,7 +13,7 @@ NAME = "t.mlir"
 def check(text: str, *got: tuple[str, int, str], skipped: int = 0, only_expected: bool = False) -> list[str]:
     """Reports on ``(severity, line, text)`` diagnostics; line 0 is an unknown place."""
     reports: list[Diagnostic] = []
-    verifier = DiagnosticVerifier(Source(NAME, text.encode(), skipped), reports.append, only_expected)
+    verifier = DiagnosticVerifier(SourceText(NAME, text.encode(), skipped), reports.append, only_expected)
     for severity, line, message in got:
         verifier(Diagnostic(severity, NAME if line else "", line, 1, message))
     verifier.finish()
@@ -83,7 +83,7 @@ def test_the_note_with_the_operation_is_left_out() -> None:
 
 def test_another_file_is_never_expected() -> None:
     reports: list[Diagnostic] = []
-    verifier = DiagnosticVerifier(Source(NAME, b"op // expected-error {{bad}}"), reports.append)
+    verifier = DiagnosticVerifier(SourceText(NAME, b"op // expected-error {{bad}}"), reports.append)
     verifier(Diagnostic("error", "model.py", 1, 1, "bad"))
     verifier.finish()
     assert [r.file for r in reports] == ["model.py", NAME]

@@ -55,7 +55,7 @@ from ...packed_layout import NIBBLES, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
-from ...reports.activations import IntegerProduct, KeptProduct, QuantizedActivations
+from ...reports.activations import KeptProduct, QuantizedActivations, QuantizedProduct
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
 from ...weight_layouts import WeightLayouts
@@ -114,7 +114,7 @@ class _Function:
     rows: int
     unsigned: bool
     flow: WeightFlow
-    integer: list[IntegerProduct] = field(default_factory=list[IntegerProduct])
+    integer: list[QuantizedProduct] = field(default_factory=list[QuantizedProduct])
     kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
     rearranged: dict[ir.Value, _Rearranged] = field(default_factory=dict[ir.Value, _Rearranged])
     quantized: dict[tuple[ir.Value, int], tuple[ir.Value, ...]] = field(
@@ -137,7 +137,7 @@ class _Function:
         if reason is not None:
             self.kept.append(KeptProduct(sources, reason))
             return False
-        self.integer.append(IntegerProduct(sources, _width(weight.x), _shape(weight.x)[_ROWS] // _groups(weight)))
+        self.integer.append(QuantizedProduct(sources, _width(weight.x), _shape(weight.x)[_ROWS] // _groups(weight)))
         rewriter.discard(weight)
         return rewriter.replace(op, self._product(op, weight))
 

@@ -49,7 +49,7 @@ from ...ops import (
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
-from ...reports.weights import KeptWeight, NarrowWeight, QuantizedWeights
+from ...reports.weights import NarrowWeight, QuantizedWeights, WideWeight
 from ...struct_info import TensorInfo
 from ...traversal import outermost
 from ..emit import cast
@@ -151,7 +151,7 @@ class _Quantizing:
         self._options, self._flow = options, flow
         self._made: dict[ir.Value, ir.Value] = {}
         self.narrow: list[NarrowWeight] = []
-        self.kept: dict[ir.Value, KeptWeight] = {}
+        self.kept: dict[ir.Value, WideWeight] = {}
 
     def patterns(self) -> Patterns:
         return [(MatMul, self._read_integers)]
@@ -171,7 +171,7 @@ class _Quantizing:
         sources = self._flow.sources(weight)
         reason = self._options.refusal(weight, sources)
         if reason is not None:
-            self.kept[weight] = KeptWeight(sources, _bytes(weight), reason)
+            self.kept[weight] = WideWeight(sources, _bytes(weight), reason)
             return False
         with ir.InsertionPoint(outermost(op.operation)), op.location:
             self._made[weight], entry = self._options.quantized(weight, sources)

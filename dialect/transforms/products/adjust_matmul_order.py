@@ -27,9 +27,9 @@ from ...analysis.entries import rewritten_functions
 from ...analysis.size_bounds import is_at_most, symbol_ranges
 from ...analysis.work import product_flops
 from ...bindings import func, ir
-from ...costs import Size
 from ...errors import RelaxError
 from ...op import attrs_of
+from ...op_costs import Size
 from ...ops import MatMul
 from ...passes.base import Pass
 from ...struct_info import TensorInfo

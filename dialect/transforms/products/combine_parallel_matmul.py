@@ -26,10 +26,10 @@ from typing import Any, ClassVar
 
 from ...analysis.entries import rewritten_functions
 from ...bindings import ir
-from ...costs import Size
 from ...errors import RelaxError
 from ...inference import normalize_axis
 from ...op import attrs_of, is_elementwise, op_class
+from ...op_costs import Size
 from ...ops import Concat, MatMul, StridedSlice
 from ...passes.base import Pass
 from ...struct_info import TensorInfo

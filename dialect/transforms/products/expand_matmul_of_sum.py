@@ -29,8 +29,8 @@ from ...analysis.entries import rewritten_functions
 from ...analysis.size_bounds import Ranges, is_at_most, symbol_ranges
 from ...analysis.work import elements, product_flops
 from ...bindings import func, ir
-from ...costs import Size
 from ...op import attrs_of
+from ...op_costs import Size
 from ...ops import Add, MatMul, PermuteDims
 from ...passes.base import Pass
 from ...struct_info import TensorInfo

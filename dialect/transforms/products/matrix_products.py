@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ...analysis.work import product_flops
 from ...bindings import ir
-from ...costs import Size
 from ...inference import is_float, normalize_axis
 from ...op import attrs_of
+from ...op_costs import Size
 from ...ops import MatMul, PermuteDims
 from ...struct_info import TensorInfo
 from ..lifting.known_ahead import KnownValues

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaxir.extend import Attrs, Op, Operand, RelaxError, Result, Tensor, TensorInfo, attributes, costs, inference
+from relaxir.extend import Attrs, Op, Operand, RelaxError, Result, Tensor, TensorInfo, attributes, inference, op_costs
 
 __all__ = ["AcmeSoftSign"]
 
@@ -14,7 +14,7 @@ class AcmeSoftSign(Op, name="acme_soft_sign"):
     result: Result[Tensor]
     attrs = {"sharpness": attributes.real(default=1.0)}
     elementwise = True
-    cost = costs.per_element(3)
+    cost = op_costs.per_element(3)
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
