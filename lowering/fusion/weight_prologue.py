@@ -68,7 +68,7 @@ def _fused(
     producers = {
         i: producer
         for i, value in enumerate(list(call.operands)[:-1])
-        if (producer := weights.growth_of(value)) is not None and _only_reads(contraction, block.arguments[i])
+        if (producer := weights.growth_of(value)) is not None and _takes(contraction, block.arguments[i], producer)
     }
     producers = _with_loops_left(contraction, list(block.arguments), producers)
     return _replace(call, add(_Kernel(kernel, contraction, producers).build()), producers) if producers else None
@@ -153,14 +153,14 @@ def _contraction(kernel: func.FuncOp) -> ir.Operation | None:
     return found[0] if len(found) == 1 else None
 
 
-def _only_reads(contraction: ir.Operation, argument: ir.Value) -> bool:
+def _takes(contraction: ir.Operation, argument: ir.Value, producer: _Growth) -> bool:
     """Whether an argument of a kernel is an input of its contraction and nothing else, which may be computed where it is read.
 
-    Integers that instructions multiply as such are read from memory.
+    Integers that instructions multiply as such are read from memory, and each role of a product of integers has an input.
     """
     product, inputs = IntegerProduct.of(contraction), range(len(contraction.operands) - 1)
     if product is not None:
-        inputs = [i for i in inputs if product.roles[i] not in INTEGERS]
+        inputs = [i for i in inputs if product.roles[i] not in INTEGERS and producer.inputs]
     uses = list(argument.uses)
     return bool(uses) and all(u.owner.operation == contraction and u.operand_number in inputs for u in uses)
 
