@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.guard_pages import ChildError, guarded, in_child
 from support.kernel_harness import Compiled, function, generic, memref, narrower, random
 
 SAME = "(i, j) -> (i, j)"
@@ -45,8 +46,12 @@ def test_gather_from_an_empty_table_into_an_empty_result_reads_nothing():
       %v = memref.load %a0[%c0, %c0] : {types[0]}
       linalg.yield %v : f32"""
     text = function(types, "%c0 = arith.constant 0 : index\n" + generic([SAME], "pp", types[1:], body, names=["%a1"]))
-    out = np.zeros((3, 0), np.float32)
-    Compiled(text)(np.zeros((0, 5), np.float32), out)
+    table, out = guarded((0, 5), np.float32), guarded((3, 0), np.float32)
+    compiled = Compiled(text)
+    assert in_child(lambda: (compiled(table, out), out.shape)[1]) == (3, 0)
+    one = guarded((3, 1), np.float32)
+    with pytest.raises(ChildError, match="SIGSEGV"):  # what reads the table dies
+        in_child(lambda: (compiled(table, one), one.shape)[1])
 
 
 @STATIC_AND_DYNAMIC
