@@ -40,7 +40,7 @@ def compile_module(module: ir.Operation, target: Target, checked: bool = False) 
         RelaxError: a function cannot be compiled, with the location of the op that is to blame.
     """
     set_target(module, target)
-    lower(module, lowering_pipeline(target, checked))
+    lower(module, lowering_pipeline(checked))
     manifest = manifest_of(module)
     return Compiled(object_code(translate(module, manifest), target), manifest)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..target import Target
 from .check_accesses import FAULT_BYTES
 
 __all__ = ["lowering_pipeline"]
@@ -28,17 +27,16 @@ _TO_LLVM = (
 )  # fmt: skip
 
 
-def lowering_pipeline(target: Target, checked: bool = False) -> str:
+def lowering_pipeline(checked: bool = False) -> str:
     """The passes in order, of a module that says what it is for (``relax-set-target``).
 
     Args:
-        target: gives the options.
         checked: whether every access of the code says that it is inside of its buffer.
     """
     notes, checks = (("relax-note-ops",), ("relax-check-accesses",)) if checked else ((), ())
     arena = f"relax-use-arena{{reserved={FAULT_BYTES}}}" if checked else "relax-use-arena"
     elements = (
-        *_BOUNDARY, f"relax-to-linalg{{tile={target.matmul_tile[1]}}}", *_FUSION, *_BUFFERS, *notes,
+        *_BOUNDARY, "relax-to-linalg", *_FUSION, *_BUFFERS, *notes,
         "relax-plan-contractions", "relax-lower-kernels",
         "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
         *_EXPANSIONS, *checks, *_TO_LLVM,

@@ -1,6 +1,6 @@
 """Emits linalg on tensors at the insertion point: generics over index maps, destinations of computed sizes, run-time checks.
 
-Operations are created raw: the named builders of the bindings cost ten times as much (facts/bindings.md, section 6).
+Operations are created raw: the named builders of the bindings cost ten times as much.
 """
 
 from __future__ import annotations

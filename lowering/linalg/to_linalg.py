@@ -41,6 +41,7 @@ from ...dialect.op import EffectOp, attrs_of
 from ...dialect.struct_info import TensorInfo, is_tensor, without_encoding
 from ...dialect.symbolic import Expr, dim_text, is_open
 from ...dialect.traversal import Nested, nested_operations, run_nested
+from ...dialect.weight_layouts import WeightLayouts
 from ..lowering_pass import LoweringPass
 from ..marks import CHECKS
 from .builder import Builder, Tensor, value_type
@@ -63,14 +64,14 @@ class RelaxToLinalg(LoweringPass):
     """The conversion as a pass.
 
     Attributes:
-        tile: columns per panel of matrices that are packed at run time: ``Target.matmul_tile[1]``.
+        tile: columns per panel of matrices that are packed at run time; None: what the module's ``relax.weight_layouts`` say.
     """
 
     name: ClassVar[str] = "relax-to-linalg"
-    tile: int = 32
+    tile: int | None = None
 
     def run(self, op: ir.Operation) -> None:
-        relax_to_linalg(op, tile=self.tile)
+        relax_to_linalg(op, tile=WeightLayouts.of(op).columns if self.tile is None else self.tile)
 
 
 def relax_to_linalg(module: ir.Operation, *, tile: int) -> None:

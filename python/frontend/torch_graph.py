@@ -46,7 +46,7 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
     """The program with every operator decomposed that the op map does not write itself.
 
     torch-mlir's default table turns linear into permute, view, mm, 2 mul and add, and layer_norm into f64 reductions: 236 nodes
-    for a BERT of 64 (facts/frontend.md 3). What has a relax form stays whole.
+    for a BERT of 64. What has a relax form stays whole.
 
     Args:
         program: the program; it is not changed.

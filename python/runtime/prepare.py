@@ -30,7 +30,7 @@ from .threads import work_alone
 
 __all__ = ["PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
 
-# Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 % (facts/io_packaging.md B).
+# Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 %.
 _AHEAD_BYTES = 64 << 20
 
 _NO_SYMBOLS = int64_array(())
@@ -167,7 +167,7 @@ class _Sink(Protocol):
 
 
 class _FileSink:
-    """Results go through a shared buffer to the file: measured faster than computing into its mapped pages (facts B)."""
+    """Results go through a shared buffer to the file: measured faster than computing into its mapped pages."""
 
     def __init__(self, writer: StreamWriter):
         self.put = self.copy = writer.put

@@ -34,9 +34,9 @@ def target_named(name: str = "cpu") -> Target:
     return Target.parse(name, openmp=find_runtime() is not None)
 
 
-def elements(target: Target, checked: bool = False) -> list[str]:
+def elements(checked: bool = False) -> list[str]:
     """The passes between relax and LLVM, in order."""
-    return [e.text for e in parse_pipeline(lowering_pipeline(target, checked))]
+    return [e.text for e in parse_pipeline(lowering_pipeline(checked))]
 
 
 def lowered(
@@ -58,7 +58,7 @@ def lowered(
     made = laid_out.run(default_pipeline() if passes is None else passes)
     operation = made.ir.operation
     set_target(operation, target)
-    given = change(elements(target, checked))
+    given = change(elements(checked))
     names = [text.partition("{")[0] for text in given]
     lower(operation, ",".join(given if upto is None else given[: names.index(upto)]))
     return operation

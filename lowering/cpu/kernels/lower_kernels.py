@@ -113,11 +113,11 @@ def _linalg_operations(function: ir.Operation) -> list[ir.Operation]:
     return _found(function, lambda name: name.startswith("linalg."))
 
 
-def _found(function: ir.Operation, wanted: object) -> list[ir.Operation]:
+def _found(function: ir.Operation, is_wanted: Callable[[str], bool]) -> list[ir.Operation]:
     found = list[ir.Operation]()
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        if wanted(operation.name):  # type: ignore[operator]
+        if is_wanted(operation.name):
             found.append(operation)
             return ir.WalkResult.SKIP
         return ir.WalkResult.ADVANCE

@@ -14,7 +14,6 @@ from relaxir.dialect.traversal import nested_operations
 from relaxir.lowering.arena import Arena, arena_of, write_arena
 from relaxir.lowering.compile import lower
 from relaxir.lowering.entries import entries_of
-from relaxir.lowering.set_target import target_of
 from relaxir.runtime.calls import int64_array, invoke, pointer_array
 from relaxir.runtime.scratch import Scratch
 from relaxir.tools import cli
@@ -93,7 +92,7 @@ def planted(plant: Callable[[ir.Operation], None], text: str = TEXT) -> rx.Execu
     module = lowered(rx.Module.parse(text), upto="relax-check-accesses", checked=True)
     with module.context:
         plant(module)
-    steps = elements(target_of(module), checked=True)
+    steps = elements(checked=True)
     lower(module, ",".join(steps[steps.index("relax-check-accesses") :]))
     return executable_of(module)
 
