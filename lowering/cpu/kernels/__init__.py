@@ -4,8 +4,8 @@
 hands it to a template:
 
 - :mod:`.contraction`: a marked contraction with its fill and epilogue (``match``) is described without IR (``shape``), planned
-  (``plan``, with the constants of ``tuning``), and built as the plan says: ``kernel`` puts tiles in loops, ``blocks`` those of a
-  long sum, and ``microkernel`` builds a tile. It sums by ``fma_sums``, ``grouped_sums``, ``dot_sums`` or ``integer_sums``, reads
+  (``plan``, with the constants of ``tuning``), and built as the plan says. ``kernel`` puts tiles in loops, ``blocks`` those of
+  a long sum. ``microkernel`` builds a tile: it sums by ``fma_sums``, ``grouped_sums``, ``dot_sums`` or ``integer_sums``, reads
   by ``operand_loads``, ``word_loads``, ``group_loads`` or what ``staging`` left, and stores through ``epilogue``.
 - :mod:`.nest`: the operations of a kernel over rows go to ``row_kernels``; anything else, by the cheapest plan
   (``vector_plan``), to ``generic_loops`` or ``transposed_loops``. What no template takes becomes MLIR's ``plain_loops``.
