@@ -17,6 +17,7 @@ import numpy as np
 from ..dialect.array_spec import ArraySpec, aligned, dtype_text
 from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.errors import RelaxError
+from ..dialect.packed_layout import PackedLayout
 from ..dialect.reports.report import Report
 from ..dialect.symbolic import Expr, InnerSize, parse
 from .json_reader import Reader
@@ -85,17 +86,21 @@ class PreparedSpec(WeightSpec):
     Attributes:
         sources: names of the raw weights that it is made from.
         ops: names of the ops that make it, in order; none for a copy.
+        layout: how it is packed, None where it is not.
     """
 
     sources: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
+    layout: PackedLayout | None = None
 
     def as_json(self) -> Json:
-        return super().as_json() | {"sources": list(self.sources), "ops": list(self.ops)}
+        packed = {} if self.layout is None else {"layout": str(self.layout)}
+        return super().as_json() | {"sources": list(self.sources), "ops": list(self.ops)} | packed
 
     @staticmethod
     def read(reader: Reader) -> PreparedSpec:
-        return PreparedSpec(reader.text("name"), _static(reader), reader.texts("sources"), reader.texts("ops"))
+        sources, ops, layout = reader.texts("sources"), reader.texts("ops"), _layout(reader)
+        return PreparedSpec(reader.text("name"), _static(reader), sources, ops, layout)
 
 
 @dataclass(frozen=True)
@@ -362,6 +367,16 @@ class Manifest:
 
 def _tensor_json(name: str, dtype: np.dtype[Any], shape: Sequence[int | Expr]) -> Json:
     return {"name": name, "shape": [d if isinstance(d, int) else str(d) for d in shape], "dtype": dtype_name(dtype)}
+
+
+def _layout(reader: Reader) -> PackedLayout | None:
+    """How a weight is packed, where the field is."""
+    if "layout" not in reader.data:
+        return None
+    try:
+        return PackedLayout.parse(reader.text("layout"))
+    except RelaxError as error:
+        raise RelaxError(f"{reader.where}.layout: {error}") from None
 
 
 def _static(reader: Reader) -> ArraySpec:

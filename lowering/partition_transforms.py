@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from ..dialect.analysis.packed_weights import packed_weights
 from ..dialect.array_spec import ArraySpec
 from ..dialect.bindings import func, ir
 from ..dialect.dtypes import dtype_name
@@ -37,6 +39,7 @@ from ..dialect.functions import (
     set_names,
     transform_targets,
 )
+from ..dialect.packed_layout import PackedLayout
 from ..dialect.traversal import nested_operations
 from .boundary import Boundary, static_array, symbol_name
 from .check_entries import entry_functions, public_functions
@@ -84,7 +87,7 @@ def partition_transforms(module: ir.Operation) -> None:
         transform = transforms[name_of(targets[0])]
         steps.add_transform(targets, transform)
         transform.operation.erase()
-    write_preparation(module, steps.preparation())
+    write_preparation(module, steps.preparation({name: layout for f in entries for name, layout in packed_weights(f).items()}))
 
 
 @dataclass
@@ -122,9 +125,9 @@ class _Steps:
         for step in partition_transform(transform):
             self._add_step(entries, step)
 
-    def preparation(self) -> Preparation:
-        """All of it."""
-        raw, prepared = tuple(self.raw.values()), tuple(self.prepared.values())
+    def preparation(self, layouts: Mapping[str, PackedLayout]) -> Preparation:
+        """All of it; ``layouts`` are those of the prepared weights that are packed."""
+        raw, prepared = tuple(self.raw.values()), tuple(replace(p, layout=layouts.get(p.name)) for p in self.prepared.values())
         return Preparation(self._fingerprint(), raw, prepared, tuple(self.steps))
 
     def _add_raw(self, spec: TensorSpec) -> ArraySpec:

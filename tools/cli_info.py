@@ -24,7 +24,7 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     for group in lifted_groups(manifest):
         examples = ", ".join(group.prepared[:_EXAMPLES]) + (", ..." if len(group.prepared) > _EXAMPLES else "")
         sizes = f"{bytes_text(group.raw_bytes)} -> {bytes_text(group.prepared_bytes)}"
-        yield f"  {group.ops}: {len(group.raw)} -> {len(group.prepared)}, {sizes} ({examples})"
+        yield f"  {group.title}: {len(group.raw)} -> {len(group.prepared)}, {sizes} ({examples})"
     yield from manifest.report.summary()
     computed = sum(step.symbol is not None for step in manifest.steps)
     steps = plural(len(manifest.steps), "step")

@@ -171,7 +171,7 @@ def demo_table(config: LlamaConfig, executable: Executable, compiled: float, mea
     section("lifted out of inference", "weights", "bytes in", "bytes out")
     for group in lifted_groups(manifest):
         count = f"{len(group.raw)} -> {len(group.prepared)}"
-        table.add_row(group.ops, count, bytes_text(group.raw_bytes), bytes_text(group.prepared_bytes))
+        table.add_row(group.title, count, bytes_text(group.raw_bytes), bytes_text(group.prepared_bytes))
     raw, prepared = manifest.raw_weights, manifest.prepared_weights
     count = f"{len(raw)} -> {len(prepared)}"
     table.add_row("all (a weight may feed several)", count, bytes_text(total_bytes(raw)), bytes_text(total_bytes(prepared)))

@@ -12,28 +12,35 @@ __all__ = ["LiftedGroup", "lifted_groups", "symbol_text"]
 
 @dataclass
 class LiftedGroup:
-    """Prepared weights that are made by the same ops.
+    """Prepared weights that are made by the same ops, and packed alike.
 
     Attributes:
         ops: names of the ops, in order, repeats counted: ``concat x2, astype``; ``copy`` when there are none.
+        layout: how they are packed, empty where they are not.
         prepared: names of the weights.
         raw: names of the weights they are made from; one may be in several groups.
         raw_bytes, prepared_bytes: their sizes.
     """
 
     ops: str
+    layout: str
     prepared: list[str]
     raw: list[str]
     raw_bytes: int = 0
     prepared_bytes: int = 0
 
+    @property
+    def title(self) -> str:
+        """The ops, and what they pack for."""
+        return f"{self.ops} in {self.layout}" if self.layout else self.ops
+
 
 def lifted_groups(manifest: Manifest) -> list[LiftedGroup]:
     """The groups, the largest first."""
-    groups: dict[str, LiftedGroup] = {}
+    groups: dict[tuple[str, str], LiftedGroup] = {}
     for name, weight in manifest.prepared_weights.items():
-        text = _counted(weight.ops) or "copy"
-        group = groups.setdefault(text, LiftedGroup(text, [], []))
+        made, packed = _counted(weight.ops) or "copy", str(weight.layout or "")
+        group = groups.setdefault((made, packed), LiftedGroup(made, packed, [], []))
         group.prepared.append(name)
         group.raw += [source for source in weight.sources if source not in group.raw]
     for group in groups.values():

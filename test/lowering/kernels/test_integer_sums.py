@@ -89,3 +89,20 @@ def test_a_tile_is_products_of_bytes(name: str, dot: str, dtype: str) -> None:
     module, _ = module_of([Case(dtype, 8, target.matmul_tile[1], 256, 32 if dtype == "i4" else 0)])
     text = assembly(generated(module, name, INTEGER_PIPELINE), target)
     assert len(re.findall(rf"\t{dot}\s", text)) >= 8
+
+
+def test_a_scale_that_is_one_number() -> None:
+    """It has no input that a kernel could know it by."""
+    builder, rng = rx.Builder(), np.random.default_rng(0)
+    with builder.function("main"):
+        x, q = builder.input("x", ("m", 32)), builder.weight("q", (40, 32), "i8")
+        wide = builder.dequantize(q, builder.full((), 0.5, "f32"), builder.full((), 3, "i8"))
+        builder.output(builder.matmul(x, builder.permute_dims(wide, axes=[1, 0])))
+    module, weights = builder.build(), {"q": rng.integers(-128, 128, (40, 32)).astype(np.int8)}
+    executable = rx.compile(module, pipeline=INTEGER_PIPELINE, cache=False)
+    executable.bind(executable.prepare(weights))
+    x = rng.standard_normal((5, 32), np.float32)
+    integer = module.run(INTEGER_PIPELINE.replace("relax-lift-transform-params,", ""))
+    assert "relax.quantized_matmul" in str(integer)
+    (want,) = rx.evaluate(integer, "main", x, weights=weights)
+    np.testing.assert_allclose(executable(x), want, rtol=0, atol=1e-6 * np.abs(want).max())
