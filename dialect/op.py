@@ -99,6 +99,7 @@ class EffectOp(Relax.Operation):
         cost: operations and bytes, a :class:`.op_costs.Cost`; one operation per element of the result by default.
         image: how it reads images in another order of dimensions, an :class:`.image_rules.ImageRule`; None when it cannot.
         narrow: whether it computes on floats narrower than f32.
+        packed: the operand that is packed as its attribute ``layout`` says; None where it reads none, or makes one.
 
     ``infer`` and ``check`` raise RelaxError with the text of the diagnostic; the op's name is put in front. They compare
     dimensions by :mod:`.size_relations`: what types leave open is then checked at run time.
@@ -115,6 +116,7 @@ class EffectOp(Relax.Operation):
     cost = per_element(1)
     image = cast("ImageRule | None", None)
     narrow = Narrow.NEVER
+    packed = cast("str | None", None)
 
     @classmethod
     def __init_subclass__(cls, *, name: str | None = None, traits: list[type] | None = None, **kwargs: Any):

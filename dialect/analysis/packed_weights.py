@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..bindings import func, ir
 from ..functions import body_of, full_argument_names, num_input
-from ..ops import AsType, Dequantize, PackedConv2D, PackedMatMul, PackedTake, QuantizedMatMul, UnpackNibbles
+from ..ops import AsType, Dequantize, QuantizedMatMul
 from ..packed_layout import PackedLayout
 from ..struct_info import TensorInfo
 
@@ -27,19 +29,17 @@ def _layout(value: ir.Value) -> PackedLayout | None:
     return next((layout for layout in layouts if layout is not None), None)
 
 
-def _as_read(op: object, value: ir.Value) -> PackedLayout | None:
-    if isinstance(op, PackedMatMul | PackedTake | PackedConv2D):
-        return op.layout if op.weight == value else None
-    if isinstance(op, QuantizedMatMul):
-        return op.layout if op.weight == value else _of_groups(value, op.layout)
-    if isinstance(op, UnpackNibbles):
-        return op.layout
+def _as_read(op: Any, value: ir.Value) -> PackedLayout | None:
     if isinstance(op, AsType):
         return _layout(op.result)
     if isinstance(op, Dequantize):
         layout = _layout(op.result)
         return layout if op.x == value or layout is None else _of_groups(value, layout)
-    return None
+    if getattr(op, "packed", None) is None:
+        return None
+    if getattr(op, op.packed) == value:
+        return op.layout
+    return _of_groups(value, op.layout) if isinstance(op, QuantizedMatMul) and value in (op.scale, op.zero) else None
 
 
 def _of_groups(value: ir.Value, layout: PackedLayout) -> PackedLayout | None:

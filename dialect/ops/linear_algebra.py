@@ -88,6 +88,7 @@ class PackedMatMul(Op, name="packed_matmul"):
         "out_dtype": attributes.dtype(default=None),
     }
     cost = op_costs.PRODUCT
+    packed = "weight"
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -326,6 +326,7 @@ class PackedConv2D(Op, name="packed_conv2d"):
         "out_dtype": attributes.dtype(default=None),
     }
     cost = op_costs.PACKED_CONVOLUTION
+    packed = "weight"
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

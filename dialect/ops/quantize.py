@@ -144,6 +144,7 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
         "layout": attributes.packed_layout(default=None),
     }
     cost = op_costs.MOVES
+    packed = "x"
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -219,6 +220,7 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
         "n": attributes.integer(),
         "out_dtype": attributes.dtype(default=None),
     }
+    packed = "weight"
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
