@@ -11,6 +11,9 @@
     [project.entry-points."relaxir.kernels"]
     acme-negate = "acme_kernels:lower_negation"         # a function that lowers kernels for a CPU
 
+    [project.entry-points."relaxir.backends"]
+    acme = "acme_backend:BACKEND"     # what is in front of the colon of its targets, its table entry
+
 Ops are imported before the dialect is loaded, what they mean and how they are lowered not before someone asks for that.
 """
 
@@ -26,12 +29,13 @@ from typing import Any
 
 from .errors import RelaxError
 
-__all__ = ["GROUPS", "KERNELS", "OPS", "PASSES", "load", "load_parts", "plugins", "sources"]
+__all__ = ["BACKENDS", "GROUPS", "KERNELS", "OPS", "PASSES", "load", "load_parts", "plugins", "sources"]
 
+BACKENDS = "relaxir.backends"
 KERNELS = "relaxir.kernels"
 OPS = "relaxir.ops"
 PASSES = "relaxir.passes"
-GROUPS = (KERNELS, OPS, PASSES)
+GROUPS = (BACKENDS, KERNELS, OPS, PASSES)
 
 
 @functools.cache

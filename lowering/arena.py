@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..dialect.bindings import func, ir
-from ..dialect.errors import RelaxError
 from ..dialect.symbolic import Expr, parse
 from .marks import ARENA
 from .plain_attributes import from_attribute, to_attribute
@@ -41,10 +40,9 @@ def write_arena(function: func.FuncOp, arena: Arena) -> None:
 
 
 def arena_of(function: ir.OpView) -> Arena:
-    """What a function needs. Raises RelaxError when it does not say."""
+    """What a function needs; nothing where it does not say."""
     if ARENA not in function.attributes:
-        text = f"expected {ARENA} of a function, which relax-use-arena writes, got none"
-        raise RelaxError(text, function.location)
+        return Arena()
     found = from_attribute(function.attributes[ARENA])
     return Arena({_unit(text): extent for text, extent in found["groups"]}, found["reserved"])
 

@@ -73,7 +73,7 @@ class Preparation:
 
 def write_entry(function: func.FuncOp, entry: Entry) -> None:
     """Writes down what a function is to its callers; in place."""
-    more = {"updates": [[r, a] for r, a in sorted(entry.updates.items())], "step": entry.is_step}
+    more = {"updates": [[r, a] for r, a in entry.updates.items()], "step": entry.is_step}
     function.attributes[ENTRY] = attribute = to_attribute(entry.spec.as_json() | more)
     _remember(attribute, entry)
 

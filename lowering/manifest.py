@@ -258,19 +258,28 @@ class StepSpec:
 
 @dataclass(frozen=True)
 class TargetSpec:
-    """The processor that the code was made for, as LLVM names it, and whether the code calls the OpenMP runtime."""
+    """The processor that the code was made for, as LLVM names it.
+
+    Attributes:
+        triple, cpu, features: LLVM's names.
+        openmp: whether the code calls the OpenMP runtime.
+        backend: whose code it is; what that has to say beyond this is in the manifest under its name.
+    """
 
     triple: str
     cpu: str
     features: str
     openmp: bool = False
+    backend: str = "cpu"
 
     def as_json(self) -> Json:
-        return {"triple": self.triple, "cpu": self.cpu, "features": self.features, "openmp": self.openmp}
+        found: Json = {"triple": self.triple, "cpu": self.cpu, "features": self.features, "openmp": self.openmp}
+        return found if self.backend == "cpu" else found | {"backend": self.backend}
 
     @staticmethod
     def read(reader: Reader) -> TargetSpec:
-        return TargetSpec(reader.text("triple"), reader.text("cpu"), reader.text("features"), reader.flag("openmp"))
+        backend = reader.text("backend") if "backend" in reader.data else "cpu"  # version 1 had no other at first
+        return TargetSpec(reader.text("triple"), reader.text("cpu"), reader.text("features"), reader.flag("openmp"), backend)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import warnings
 from contextlib import nullcontext
 from importlib.metadata import version
@@ -16,36 +17,21 @@ from .dialect.bindings import DISTRIBUTION
 from .dialect.checks import expect_flag, expect_text
 from .dialect.errors import RelaxError, RelaxWarning
 from .dialect.op import verifying_once
-from .dialect.passes.manager import verifying_at_end
+from .dialect.passes.manager import observing, verifying_at_end
 from .dialect.plugins import sources
 from .dialect.reports.cache import CacheSection
 from .dialect.reports.report import collecting
+from .dump import Dump
+from .lowering.relax_pipeline import WEIGHTS, default_pipeline
 from .module import Module
 from .object_cache import EXPECTED, Entry, ObjectCache, key_of
-from .runtime.environment import cache_bytes, cache_directory
+from .runtime.environment import cache_bytes, cache_directory, dump_directory
 
 if TYPE_CHECKING:
-    from .lowering.target import Target
+    from .lowering.compiler import Compiler
     from .runtime.executable import Executable
 
 __all__ = ["compile", "default_pipeline"]
-
-# Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
-# target is in the module (``relax.weight_layouts``).
-_PIPELINE = (
-    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
-    "relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
-    "relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,relax-group-packed-rows,"
-    "relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
-)
-# What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
-# need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).
-_WEIGHTS = {
-    None: "",
-    "bf16": "relax-to-mixed-precision{dtype=bf16},",
-    "int8": "relax-quantize-weights{bits=8},",
-    "int4": "relax-quantize-weights{bits=4 group=32},",
-}
 
 
 def compile(
@@ -57,6 +43,7 @@ def compile(
     weights: str | None = None,
     activations: str | None = None,
     checked: bool = False,
+    dump: str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
@@ -76,14 +63,15 @@ def compile(
             activation is off by at most 1/254 of the largest of its group. The report says which products are. None: floats.
         checked: whether every access of the code is checked against its buffer: one beyond it ends the call with a RelaxError
             that names the op and the access, and touches nothing. Calls take several times as long, and so does compiling.
+        dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;
+            ``RELAXIR_DUMP`` by default.
 
     Raises:
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, a
             pass fails, or an op cannot be lowered; with the op's location.
     """
+    from .lowering.backend import backend_of
     from .lowering.linalg.io import refuse_lazy_io
-    from .lowering.target import Target
-    from .runtime.threads import find_runtime
 
     if not isinstance(module, Module):
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
@@ -91,29 +79,25 @@ def compile(
     expect_text(pipeline, "a pipeline as text", optional=True)
     expect_flag(cache, "cache")
     expect_flag(checked, "checked")
-    chosen = Target.parse(target, openmp=find_runtime() is not None)
+    backend = backend_of(target)
+    compiler = backend.compiler_for(target, backend.make_runtime().here())
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
-    if weights is not None and (not isinstance(weights, str) or weights not in _WEIGHTS):
-        raise RelaxError(f"expected weights as {', '.join(filter(None, _WEIGHTS))} or None, got {weights!r}")
+    if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):
+        raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
     if weights is not None and pipeline is not None:
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")
     if activations is not None and (not isinstance(activations, str) or activations != "int8"):
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
-    text = default_pipeline(weights, activations) if pipeline is None else pipeline
-    directory = cache_directory() if cache and pipeline is None else None
+    text = compiler.relax_pipeline(weights, activations) if pipeline is None else pipeline
+    folder = dump_directory() if dump is None else dump
+    directory = cache_directory() if cache and pipeline is None and folder is None else None
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
     with verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
         if directory is None:
-            return _executable(_compiled(module, chosen, text, checked))
-        return _executable(_cached(module, chosen, text, checked, ObjectCache(directory, cache_bytes())))
-
-
-def default_pipeline(weights: str | None = None, activations: str | None = None) -> str:
-    """What happens to a module before it is lowered, as the text of a pipeline; the options are those of :func:`compile`."""
-    integers = "" if activations is None else "relax-quantize-activations,"
-    return _PIPELINE.format(weights=_WEIGHTS[weights], activations=integers)
+            return _executable(_compiled(module, compiler, text, checked, None if folder is None else Dump(folder)))
+        return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())))
 
 
 def _executable(entry: Entry) -> Executable:
@@ -122,31 +106,35 @@ def _executable(entry: Entry) -> Executable:
     return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text)
 
 
-def _compiled(module: Module, target: Target, pipeline: str, checked: bool) -> Entry:
+def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, dump: Dump | None = None) -> Entry:
     from .lowering.compile import compile_module
 
-    prepared = module.with_weight_layouts(target.weight_layouts).run(pipeline)
-    text = str(prepared)
-    with collecting() as told:
-        compiled = compile_module(prepared.ir.operation, target, checked)
+    with nullcontext() if dump is None else observing(dump.after):
+        laid_out = module.with_weight_layouts(compiler.weight_layouts)
+        if dump is not None:
+            dump.start(laid_out.ir.operation)
+        prepared = laid_out.run(pipeline)
+        text = str(prepared)
+        with collecting() as told:
+            compiled = compile_module(prepared.ir.operation, compiler, checked, None if dump is None else dump.code)
     manifest = compiled.manifest | {"report": prepared.report.extended(told).as_json()}
-    return Entry(manifest, text, compiled.object_code)
+    return Entry(manifest, text, compiled.code)
 
 
-def _cached(module: Module, target: Target, pipeline: str, checked: bool, cache: ObjectCache) -> Entry:
+def _cached(module: Module, compiler: Compiler, pipeline: str, checked: bool, cache: ObjectCache) -> Entry:
     """Out of the cache, or compiled and kept there; one that others can write to is not used."""
     reason = cache.untrusted()
     if reason is not None:
         reason = f"{EXPECTED}, got {reason}"
         warnings.warn(f"compiled code is not kept in '{cache.directory}': {reason}", RelaxWarning, stacklevel=3)
-        return _not_kept(_compiled(module, target, pipeline, checked), cache, reason)
+        return _not_kept(_compiled(module, compiler, pipeline, checked), cache, reason)
     # Locations belong to the key: reports name them.
     text = module.ir.operation.get_asm(enable_debug_info=True, assume_verified=True)
-    key = key_of(_compiler(), repr(target), pipeline, str(checked), json.dumps(module.report.as_json()), text)
+    key = key_of(_compiler(), compiler.key, pipeline, str(checked), json.dumps(module.report.as_json()), text)
     entry = cache.get(key)
     if entry is not None:
         return entry
-    entry = _compiled(module, target, pipeline, checked)
+    entry = _compiled(module, compiler, pipeline, checked)
     try:
         cache.put(key, entry)
     except OSError as error:

@@ -76,6 +76,8 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
+    command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
+    command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
     command.set_defaults(command=_compile)
 
 
@@ -134,10 +136,23 @@ def _import(arguments: argparse.Namespace) -> None:
         print(f"wrote the weights to {arguments.weights}")
 
 
+def _pipeline(arguments: argparse.Namespace) -> str:
+    """All passes of a compilation, as ``relax-opt --pass-pipeline`` takes them."""
+    from ..lowering.backend import backend_of
+
+    backend = backend_of(arguments.target)
+    compiler = backend.compiler_for(arguments.target, backend.make_runtime().here())
+    relax = arguments.pipeline or compiler.relax_pipeline(arguments.weights, arguments.activations)
+    return f"builtin.module({relax},{compiler.pipeline(arguments.checked)})"
+
+
 def _compile(arguments: argparse.Namespace) -> None:
     from .. import Module, compile
     from .cli_info import info_lines
 
+    if arguments.print_pipeline:
+        print(_pipeline(arguments))
+        return
     started = time.perf_counter()
     module = Module.load(arguments.model)
     executable = compile(
@@ -147,6 +162,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         weights=arguments.weights,
         activations=arguments.activations,
         checked=arguments.checked,
+        dump=arguments.dump,
     )
     executable.save(arguments.output)
     print(f"compiled {arguments.model} to {arguments.output} in {time.perf_counter() - started:.2f} s")

@@ -25,7 +25,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
+from ...dialect.traversal import nested_operations
 from ..entries import entries_of
+from ..fusion.linalg_queries import owner_name
 from ..lowering_pass import LoweringPass
 from ..marks import LOOPS_ALLOCATE
 from .upstream import run_upstream
@@ -61,17 +63,14 @@ def bufferize(module: ir.Operation) -> None:
 def _separate_destinations(function: func.FuncOp) -> None:
     """Gives every use of an empty tensor one of its own: upstream's analysis compares all writes of a tensor in pairs.
 
-    852 calls, of 32 layers of Llama, are bufferized in 1.4 s with shared empty tensors and in 0.4 s with separate ones.
+    852 calls, of 32 layers of Llama, are bufferized in 1.4 s with shared empty tensors and in 0.4 s with separate ones. The
+    first use in the program's order keeps the tensor there is: how MLIR lists uses is no part of a module's text.
     """
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "tensor.empty":
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    function.operation.walk(visit)
-    for op in found:
-        for use in list(op.results[0].uses)[1:]:
-            user, position = use.owner.operation, use.operand_number
-            user.operands[position] = op.clone(ip=ir.InsertionPoint(user)).results[0]
+    seen: set[ir.Value] = set()
+    for user in list(nested_operations(function.operation)):
+        for position, value in enumerate(user.operands):
+            if owner_name(value) != "tensor.empty":
+                continue
+            if value in seen:
+                user.operands[position] = value.owner.operation.clone(ip=ir.InsertionPoint(user)).results[0]
+            seen.add(value)

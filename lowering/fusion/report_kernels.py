@@ -1,4 +1,14 @@
-"""Tells the report which kernels a function has become: what is in each, what it reads and writes, what stays a pass."""
+"""Tells the report which kernels a function has become: what is in each, what it reads and writes, what stays a pass.
+
+Before::
+
+    func.func @main(...) attributes {relax.entry = {name = "main", ...}} {
+      %y = call @kernel_0(%x, %e)
+
+after: the same module, and in the report (``relax-opt --relax-report``), of ``@main``::
+
+    kernel_0  elementwise  1 call  exp  256 B read  256 B written
+"""
 
 from __future__ import annotations
 

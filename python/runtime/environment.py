@@ -4,6 +4,7 @@
 ``RELAXIR_NUM_THREADS``   how many threads a call uses, see :mod:`.threads`
 ``RELAXIR_CACHE_DIR``     where compiled code is kept instead of ``$XDG_CACHE_HOME/relaxir``; empty or ``off``: nowhere
 ``RELAXIR_CACHE_BYTES``   how much is kept there; 1 GiB when not set
+``RELAXIR_DUMP``          where each compilation writes its stages (:mod:`relaxir.dump`); the last one's are there
 ========================  =====================================================================================
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["cache_bytes", "cache_directory", "num_threads", "openmp_threads"]
+__all__ = ["cache_bytes", "cache_directory", "dump_directory", "num_threads", "openmp_threads"]
 
 _CACHE_BYTES = 2**30
 
@@ -46,6 +47,11 @@ def cache_directory() -> Path | None:
 def cache_bytes() -> int:
     """How much is kept. Raises RelaxError when ``RELAXIR_CACHE_BYTES`` is no number from 1 on."""
     return _positive("RELAXIR_CACHE_BYTES", "a number of bytes") or _CACHE_BYTES
+
+
+def dump_directory() -> str | None:
+    """Where compilations write their stages, None when nowhere."""
+    return os.environ.get("RELAXIR_DUMP") or None
 
 
 def _positive(name: str, what: str) -> int | None:

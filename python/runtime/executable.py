@@ -12,10 +12,10 @@ from ..dialect.errors import RelaxError
 from ..dialect.reports.report import Report
 from ..lowering.manifest import EntrySpec, Manifest, total_bytes
 from ..weights.files import path_text
-from .artifact import check_target, read_artifact, write_artifact
+from .artifact import read_artifact, write_artifact
+from .backend import runtime_of
 from .binding import prepared_arrays
 from .c_header import c_header
-from .entry import BoundEntry
 from .library import Library
 from .prepare import PrepareReport, ProgressHook, prepare_in_memory, prepare_to_file
 from .scratch import ScratchPool
@@ -63,12 +63,13 @@ class Executable:
             RelaxError: the manifest is malformed, the code lacks one of its symbols or was compiled with another manifest.
         """
         self.manifest = Manifest.of(manifest)
+        self._runtime = runtime_of(self.manifest)
         if library is None:
             if object_code is None:
                 raise RelaxError("expected a library or object code for an executable, got neither")
             expect(object_code, bytes, "object code as bytes")
-            check_target(self.manifest.target, "executable")
-            library = Library.from_object(object_code, self.manifest.symbols, self.manifest.target.openmp)
+            self._runtime.check(self.manifest, "executable")
+            library = self._runtime.link(object_code, self.manifest)
         expect(library, Library, "a library of compiled code")
         library.check(manifest)
         library.accesses = self.manifest.accesses or ()
@@ -77,9 +78,9 @@ class Executable:
         self._shared_code = shared_code
         self._scratch = ScratchPool()
         self._default_entry: str | None = None
-        self._state = State(self.manifest.state)
+        self._state = self._runtime.state(self.manifest.state)
         self._bound = {
-            name: BoundEntry(e, library.function(e.symbol), (), self._scratch)
+            name: self._runtime.entry(e, library, (), self._scratch)
             for name, e in self.manifest.entries.items()
             if not e.weights
         }
@@ -166,7 +167,7 @@ class Executable:
         for name, entry in self.manifest.entries.items():
             if entry.weights:
                 mine = [arrays[w.name] for w in entry.weights]
-                bound[name] = BoundEntry(entry, self._library.function(entry.symbol), mine, self._scratch)
+                bound[name] = self._runtime.entry(entry, self._library, mine, self._scratch)
         self._bound = bound
         return self
 
@@ -184,7 +185,7 @@ class Executable:
         Raises:
             RelaxError: an array has no such name, shape or dtype, or cannot be written in place.
         """
-        return State(self.manifest.state, arrays)
+        return self._runtime.state(self.manifest.state, arrays)
 
     def reset_state(self) -> None:
         """Gives :attr:`state` its first values again."""
@@ -234,8 +235,8 @@ class Executable:
         code = self._object_code or self._shared_code
         if code is None:
             raise RelaxError("cannot save the executable: expected its object code or shared library, got neither")
-        is_shared = self._object_code is None
-        write_artifact(path_text(path, "write"), self.manifest.data, self.module_text, self.header, code, is_shared)
+        is_linked = self._object_code is None
+        write_artifact(path_text(path, "write"), self.manifest, self.module_text, self.header, code, is_linked)
 
     def __repr__(self) -> str:
         entries = "; ".join(map(str, self.entries.values()))
@@ -266,8 +267,8 @@ def load(path: str | os.PathLike[str]) -> Executable:
     return Executable(
         artifact.manifest,
         artifact.library,
-        object_code=None if artifact.is_shared else artifact.code,
-        shared_code=artifact.code if artifact.is_shared else None,
+        object_code=None if artifact.is_linked else artifact.code,
+        shared_code=artifact.code if artifact.is_linked else None,
         module_text=artifact.module_text,
         header=artifact.header,
     )

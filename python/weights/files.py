@@ -19,7 +19,7 @@ from ..dialect.errors import RelaxError
 
 __all__ = [
     "inside", "open_own", "open_regular", "os_errors", "path_text", "read_bytes", "read_stream", "remove_output", "replacing",
-    "sync_folder", "written_path",
+    "sync_folder", "write_file", "written_path",
 ]  # fmt: skip
 
 # Nothing waits: opening a pipe, or a terminal, would wait for somebody at its other end.
@@ -304,3 +304,11 @@ def _containment_root(folder: str) -> str:
     repository = os.path.dirname(parent)
     is_cache = os.path.basename(parent) == "snapshots" and os.path.isdir(os.path.join(repository, "blobs"))
     return repository if is_cache else folder
+
+
+def write_file(folder: str, name: str, data: bytes) -> None:
+    """Writes a new file of a folder, and waits until the disk has it."""
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -18,7 +18,7 @@ import relaxir
 from relaxir import RelaxError
 from relaxir.lowering.manifest import TargetSpec
 from relaxir.runtime import artifact
-from relaxir.runtime.artifact import check_target
+from relaxir.runtime.cpu import check_target
 from relaxir.runtime.executable import Executable, load
 from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 

@@ -14,12 +14,13 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.passes.pipeline_text import parse_pipeline
 from relaxir.dialect.symbolic import Expr
 from relaxir.lowering.arena import arena_of
-from relaxir.lowering.compile import lower, manifest_of
+from relaxir.lowering.compile import lower
 from relaxir.lowering.cpu.codegen import object_code
 from relaxir.lowering.cpu.pipeline import lowering_pipeline
 from relaxir.lowering.cpu.translate import translate
 from relaxir.lowering.entries import entries_of
-from relaxir.lowering.manifest import Manifest
+from relaxir.lowering.make_manifest import make_manifest
+from relaxir.lowering.manifest import Manifest, TargetSpec
 from relaxir.lowering.set_target import set_target, target_of
 from relaxir.lowering.target import Target
 from relaxir.runtime.executable import Executable
@@ -66,7 +67,12 @@ def lowered(
 
 def llvm_text(module: ir.Operation) -> str:
     """The LLVM IR of a module that all passes have run on."""
-    return translate(module, manifest_of(module))
+    return translate(module, _manifest(module))
+
+
+def _manifest(module: ir.Operation) -> dict[str, Any]:
+    target = target_of(module)
+    return make_manifest(module, TargetSpec(target.triple, target.cpu, target.features, target.openmp))
 
 
 def arena_size(module: ir.Operation) -> int | Expr:
@@ -83,7 +89,7 @@ def executable_of(module: ir.Operation, edit: Callable[[str], str] = str, code_t
         edit: changes the LLVM IR.
         code_target: whose instructions are generated, if it is not the module's target.
     """
-    manifest: dict[str, Any] = manifest_of(module)
+    manifest = _manifest(module)
     code = object_code(edit(translate(module, manifest)), code_target or target_of(module))
     read = Manifest.of(manifest)
     return Executable(manifest, Library.from_object(code, read.symbols, read.target.openmp), object_code=code)

@@ -1,0 +1,74 @@
+"""What a kind of target brings, as one table entry: what compiles for it, and what runs the code.
+
+Targets are texts, ``cpu`` or ``cpu:x86-64-v3``: what is in front of the colon names the backend. Other packages add one through
+the entry-point group ``relaxir.backends``, whose object is a :class:`Backend`. Neither side imports the other, and running code
+imports no MLIR, so a backend says where its parts are and they are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..dialect.errors import RelaxError
+from ..dialect.plugins import BACKENDS, load
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+
+__all__ = ["Backend", "backend_named", "backend_of"]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A backend by name.
+
+    Attributes:
+        name: what targets and manifests call it.
+        compiler: ``module:class`` of its :class:`relaxir.lowering.compiler.Compiler`.
+        runtime: ``module:class`` of its :class:`relaxir.runtime.backend.Runtime`; imports no MLIR for what is deployed.
+    """
+
+    name: str
+    compiler: str
+    runtime: str
+
+    def compiler_for(self, target: str, here: Mapping[str, Any]) -> Compiler:
+        """What compiles for a target, given what this machine has. Raises RelaxError for a target that it does not know."""
+        return _loaded(self.compiler)(target, here)
+
+    def make_runtime(self) -> Any:
+        """What runs the code."""
+        return _loaded(self.runtime)()
+
+
+_BACKENDS = {
+    "cpu": Backend("cpu", "relaxir.lowering.cpu.compiler:CpuCompiler", "relaxir.runtime.cpu:CpuRuntime"),
+}
+
+
+def backend_of(target: str) -> Backend:
+    """The backend of a target. Raises RelaxError when there is none."""
+    name, known = target.partition(":")[0], _known()
+    if name not in known:
+        raise RelaxError(f"expected target {' or '.join(map(repr, sorted(known)))}, got '{target}'")
+    return known[name]
+
+
+def backend_named(name: str) -> Backend:
+    """The backend whose code something is. Raises RelaxError when it is not installed."""
+    known = _known()
+    if name not in known:
+        raise RelaxError(f"expected code of a backend that is installed ({', '.join(sorted(known))}), got code of '{name}'")
+    return known[name]
+
+
+def _known() -> dict[str, Backend]:
+    return _BACKENDS | {backend.name: backend for backend in load(BACKENDS)}
+
+
+def _loaded(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,28 @@
+"""What happens to a module before it is lowered, as the text of a pipeline of passes on relax."""
+
+from __future__ import annotations
+
+__all__ = ["WEIGHTS", "default_pipeline"]
+
+# Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
+# target is in the module (``relax.weight_layouts``).
+_PIPELINE = (
+    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
+    "relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
+    "relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,relax-group-packed-rows,"
+    "relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
+)
+# What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
+# need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).
+WEIGHTS = {
+    None: "",
+    "bf16": "relax-to-mixed-precision{dtype=bf16},",
+    "int8": "relax-quantize-weights{bits=8},",
+    "int4": "relax-quantize-weights{bits=4 group=32},",
+}
+
+
+def default_pipeline(weights: str | None = None, activations: str | None = None) -> str:
+    """What happens to a module before it is lowered, as a pipeline; the options are those of ``relaxir.compile``."""
+    integers = "" if activations is None else "relax-quantize-activations,"
+    return _PIPELINE.format(weights=WEIGHTS[weights], activations=integers)

@@ -1,0 +1,72 @@
+"""What runs the code of one backend: the run time's part of it. What is deployed imports no MLIR here."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..lowering.backend import backend_named
+from ..lowering.manifest import EntrySpec, Manifest, StateSpec
+from ..weights.arrays import Array
+from .entry import BoundEntry
+from .library import Library
+from .scratch import ScratchPool
+from .state import State
+
+__all__ = ["Runtime", "runtime_of"]
+
+
+class Runtime(ABC):
+    """Loads code, and makes what calls it.
+
+    The functions of a :class:`Library` take addresses of tensors in host memory, the symbols' values and an arena. A backend
+    with tensors elsewhere makes its own entries and states, which copy, or hold weights and state where they are used.
+    """
+
+    def here(self) -> Mapping[str, Any]:
+        """What this machine has that code may use, for the compiler."""
+        return {}
+
+    @abstractmethod
+    def check(self, manifest: Manifest, what: str) -> None:
+        """Raises RelaxError when the code of ``what`` cannot run on this machine."""
+
+    @abstractmethod
+    def link(self, code: bytes, manifest: Manifest) -> Library:
+        """Code that has just been compiled, ready to be called. Raises RelaxError when it lacks a symbol of the manifest."""
+
+    @abstractmethod
+    def write(self, folder: str, code: bytes, is_linked: bool) -> str:
+        """Puts code into the folder of an artifact.
+
+        Args:
+            folder: where to.
+            code: what the compiler made, or the content of a file that this has written before.
+            is_linked: whether it is the latter, and not what :meth:`link` takes.
+
+        Returns:
+            The name of the file.
+        """
+
+    @property
+    @abstractmethod
+    def files(self) -> Mapping[str, bool]:
+        """The names that :meth:`write` may return, and whether the content of such a file is linked."""
+
+    @abstractmethod
+    def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
+        """Code out of an artifact: a file of one of these names, and its content, which has been checked."""
+
+    def entry(self, spec: EntrySpec, library: Library, weights: Sequence[Array], scratch: ScratchPool) -> BoundEntry:
+        """What calls an entry with its weights."""
+        return BoundEntry(spec, library.function(spec.symbol), weights, scratch)
+
+    def state(self, specs: Mapping[str, StateSpec], arrays: Mapping[str, object] | None = None) -> State:
+        """What calls of one sequence update."""
+        return State(specs, arrays)
+
+
+def runtime_of(manifest: Manifest) -> Runtime:
+    """What runs the code of a manifest. Raises RelaxError when its backend is not installed."""
+    return backend_named(manifest.target.backend).make_runtime()

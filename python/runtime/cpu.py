@@ -1,0 +1,94 @@
+"""The run time's part of the ``cpu`` backend: object code or a shared library, called on tensors in memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ..dialect.errors import RelaxError
+from ..lowering.manifest import Manifest, TargetSpec
+from ..weights.files import write_file
+from .backend import Runtime
+from .library import Library, llvm_binding
+from .threads import find_runtime
+
+__all__ = ["CpuRuntime", "check_target"]
+
+SHARED = "module.so"
+OBJECT = "module.o"
+
+_LINK_SECONDS = 300
+
+
+class CpuRuntime(Runtime):
+    """Machine code of this processor, linked in memory, or by a C compiler when it is saved."""
+
+    @property
+    def files(self) -> Mapping[str, bool]:
+        return {SHARED: True, OBJECT: False}
+
+    def here(self) -> Mapping[str, Any]:
+        return {"openmp": find_runtime() is not None}
+
+    def check(self, manifest: Manifest, what: str) -> None:
+        check_target(manifest.target, what)
+
+    def link(self, code: bytes, manifest: Manifest) -> Library:
+        return Library.from_object(code, manifest.symbols, manifest.target.openmp)
+
+    def write(self, folder: str, code: bytes, is_linked: bool) -> str:
+        if is_linked:
+            write_file(folder, SHARED, code)
+            return SHARED
+        write_file(folder, OBJECT, code)
+        compiler = _c_compiler()
+        if compiler is None:
+            return OBJECT
+        _link(compiler, folder)
+        os.unlink(os.path.join(folder, OBJECT))
+        return SHARED
+
+    def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
+        if os.path.basename(path) == SHARED:
+            return Library.open(path, manifest.symbols, manifest.target.openmp)
+        return self.link(code, manifest)
+
+
+def check_target(target: TargetSpec, what: str) -> None:
+    """Compares with the processor this runs on. Raises RelaxError when its code cannot run here."""
+    llvm = llvm_binding()
+    here = cast("str", llvm.get_process_triple())
+    if _platform(target.triple) != _platform(here):
+        raise RelaxError(f"{what}: expected code for {here}, got code for {target.triple}: compile it again on this machine")
+    has: Mapping[str, bool] = dict(llvm.get_host_cpu_features())
+    missing = sorted(f[1:] for f in target.features.split(",") if f.startswith("+") and not has.get(f[1:]))
+    if missing:
+        raise RelaxError(
+            f"{what}: expected code for this processor ({llvm.get_host_cpu_name()}), got code for {target.cpu}, "
+            f"which needs {', '.join(missing)}: compile it again on this machine"
+        )
+
+
+def _platform(triple: str) -> tuple[str, str]:
+    """Architecture and system; vendor and environment differ between spellings of the same machine."""
+    parts = [*triple.split("-"), "", "", ""]
+    architecture = {"amd64": "x86_64", "arm64": "aarch64"}.get(parts[0], parts[0])
+    system = next((s for s in ("linux", "darwin", "macos", "windows") if any(p.startswith(s) for p in parts[1:])), parts[2])
+    return architecture, "darwin" if system == "macos" else system
+
+
+def _c_compiler() -> str | None:
+    return next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+
+
+def _link(compiler: str, folder: str) -> None:
+    command = [compiler, "-shared", "-o", SHARED, OBJECT, "-lm"]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=_LINK_SECONDS)
+    except subprocess.CalledProcessError as error:
+        raise RelaxError(f"cannot link with '{' '.join(command)}': {error.stderr.strip()[-2000:]}") from None
+    except subprocess.TimeoutExpired:
+        raise RelaxError(f"cannot link with '{' '.join(command)}': expected an end after {_LINK_SECONDS} s, got none") from None
