@@ -1,0 +1,19 @@
+// RUN: relax-opt %s --relax-add-destinations | filecheck %s
+
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %arg0: tensor<?xf32> {bufferization.writable = false}
+// CHECK-SAME: %[[OUT:.*]]: tensor<?xf32> {bufferization.writable = true}) -> tensor<?xf32>
+// CHECK: %[[Y:.*]] = call @kernel_0(%arg0, %[[OUT]])
+// CHECK: %[[R:.*]] = bufferization.materialize_in_destination %[[Y]] in %[[OUT]]
+// CHECK: return %[[R]]
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32>
+    attributes {relax.entry = {checks = [], inputs = [{dtype = "f32", name = "x", shape = ["n"]}], memory = [],
+    name = "main", outputs = [{dtype = "f32", name = "y", shape = ["n"]}], safe = 4 : i64, sizes = [], state = [],
+    step = false, symbol = "relaxir_main", symbols = [{min = 0 : i64, name = "n"}], updates = [], weights = []}} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %y = call @kernel_0(%x, %e) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func private @kernel_0(tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> attributes {relax.kernel}

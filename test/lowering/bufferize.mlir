@@ -1,0 +1,31 @@
+// RUN: relax-opt %s --relax-bufferize | filecheck %s
+
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %arg0: memref<?xf32>, %arg1: memref<?xf32>)
+// CHECK: %[[H:.*]] = memref.alloc
+// CHECK: call @kernel_0(%arg0, %[[H]])
+// CHECK: call @kernel_0(%[[H]], %arg1)
+// CHECK-NEXT: return
+func.func @main(%x: tensor<?xf32> {bufferization.writable = false}, %out: tensor<?xf32> {bufferization.writable = true})
+    -> tensor<?xf32>
+    attributes {relax.entry = {checks = [], inputs = [{dtype = "f32", name = "x", shape = ["n"]}], memory = [],
+    name = "main", outputs = [{dtype = "f32", name = "y", shape = ["n"]}], safe = 4 : i64, sizes = [], state = [],
+    step = false, symbol = "relaxir_main", symbols = [{min = 0 : i64, name = "n"}], updates = [], weights = []}} {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %h = call @kernel_0(%x, %e) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %y = call @kernel_0(%h, %out) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %r = bufferization.materialize_in_destination %y in %out : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+#id = affine_map<(d0) -> (d0)>
+func.func private @kernel_0(%x: tensor<?xf32> {bufferization.writable = false},
+                            %out: tensor<?xf32> {bufferization.writable = true}) -> tensor<?xf32> attributes {relax.kernel} {
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<?xf32>) outs(%out : tensor<?xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      linalg.yield %a : f32
+  } -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}
