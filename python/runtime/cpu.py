@@ -11,9 +11,9 @@ from typing import Any, cast
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest, TargetSpec
 from ..weights.files import write_file
+from . import threads
 from .backend import Runtime
 from .library import Library, llvm_binding
-from .threads import find_runtime
 
 __all__ = ["CpuRuntime", "check_target"]
 
@@ -31,7 +31,7 @@ class CpuRuntime(Runtime):
         return {SHARED: True, OBJECT: False}
 
     def here(self) -> Mapping[str, Any]:
-        return {"openmp": find_runtime() is not None}
+        return {"openmp": threads.find_runtime() is not None}
 
     def check(self, manifest: Manifest, what: str) -> None:
         check_target(manifest.target, what)

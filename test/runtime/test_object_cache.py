@@ -39,7 +39,7 @@ def compilations(monkeypatch) -> list[str]:
     seen: list[str] = []
     compiled = compiler._compiled
     monkeypatch.setattr(
-        compiler, "_compiled", lambda m, t, pipeline, checked: (seen.append(pipeline), compiled(m, t, pipeline, checked))[1]
+        compiler, "_compiled", lambda m, t, pipeline, *rest: (seen.append(pipeline), compiled(m, t, pipeline, *rest))[1]
     )
     return seen
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from relaxir import compiler
-from relaxir.lowering.target import Target
+from relaxir.dump import Dump
+from relaxir.lowering.compiler import Compiler
 from relaxir.module import Module
 from relaxir.object_cache import Entry
 
@@ -14,7 +15,7 @@ def check_all_code() -> None:
     """From now on ``rx.compile`` behaves as with ``checked=True``."""
     compiled = compiler._compiled
 
-    def checked(module: Module, target: Target, pipeline: str, _: bool) -> Entry:
-        return compiled(module, target, pipeline, True)
+    def checked(module: Module, target: Compiler, pipeline: str, _: bool, dump: Dump | None = None) -> Entry:
+        return compiled(module, target, pipeline, True, dump)
 
     compiler._compiled = checked
