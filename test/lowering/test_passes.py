@@ -20,7 +20,7 @@ from relaxir.dialect.passes import manager
 from relaxir.dialect.passes.registry import registered_pass
 from relaxir.lowering.passes import PASSES, register_passes
 from support.stage_modules import MODULES
-from support.stages import elements, lowered, target_named
+from support.stages import elements, lowered
 
 TESTS = Path(__file__).resolve().parent
 
@@ -31,7 +31,7 @@ def stages(name: str, checked: bool) -> list[tuple[str, str, str]]:
     seen: list[tuple[str, str]] = []
     with manager.observing(lambda element, op: seen.append((element, text_of(op)))):
         lowered(MODULES[name](), checked=checked)
-    count = len(elements(target_named(), checked))
+    count = len(elements(checked))
     return [(step, before, after) for (_, before), (step, after) in zip(seen[-count - 1 :], seen[-count:], strict=False)]
 
 
@@ -58,7 +58,7 @@ def test_file_pass_and_test_have_one_name(name: str) -> None:
 
 def test_the_pipeline_has_every_pass() -> None:
     """But the first one, which ``relaxir.compile`` puts in front of it."""
-    found = {pass_of(step) for checked in (False, True) for step in elements(target_named(), checked)}
+    found = {pass_of(step) for checked in (False, True) for step in elements(checked)}
     assert {step for step in found if step.startswith("relax-")} == set(PASSES) - {"relax-set-target"}
 
 

@@ -16,7 +16,7 @@ from relaxir.dialect.passes import manager
 from relaxir.lowering.compile import lower
 from relaxir.tools import cli, relax_opt
 from support.stage_modules import MODULES
-from support.stages import elements, llvm_text, lowered, target_named
+from support.stages import elements, llvm_text, lowered
 
 
 def text_of(module: ir.Operation) -> str:
@@ -34,7 +34,7 @@ def test_each_step_goes_on_from_the_text_of_the_one_before(name: str, checked: b
     module, seen = MODULES[name](), list[str]()
     with manager.observing(lambda element, op: seen.append(str(op))):
         direct = lowered(module, checked=checked)
-    steps = elements(target_named(), checked)
+    steps = elements(checked)
     text, operation = text_of(lowered(module, checked=checked, change=lambda _: [])), None
     for step, want in zip(steps, seen[-len(steps) :], strict=True):
         parsed = parse_module(text, "-", new_context())
