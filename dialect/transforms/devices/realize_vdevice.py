@@ -26,6 +26,8 @@ Constants are repeated per device. A private function that calls want on differe
 something else refers to, or that calls itself, has one placement. ``tensor.extract`` reads from any device: what only serves
 conditions and sizes is on none. Two devices in one op are refused, as is a device that the module's ``relax.vdevices`` does
 not list; without that list, any is right.
+
+Types change in place, all at once, as no op verifies in between: that is no pattern. Constants and hints are rewritten by some.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ...bindings import ir
-from ...ops import Constant, ToVDevice
+from ...ops import Constant, HintOnDevice, ToVDevice
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import vdevice_of, with_vdevice
 from ...traversal import nested_operations
 from .constraints import Constraints, gather
@@ -114,22 +117,33 @@ class _Version:
         self.body, self.function, self.resolve = body, function, resolve
         self.ops = list(nested_operations(function))
         self.values = dict(zip(body.values, tensors_in(function, self.ops), strict=True))
+        self._constants = {self.values[c]: c for c in body.constants}
 
     def place(self, symbol: str, versions: dict[str, Versions]) -> None:
         """Changes the function; it then has this symbol and calls these versions of others."""
         for place, value in self.values.items():
             if place not in self.body.constants:
                 self._set_type(value, place)
-        for constant, uses in self.body.constants.items():
-            self._place_constant(self.values[constant], uses)
-        copies = _Copies()
-        for number in self.body.hints:
-            copies.replace_hint(self.ops[number])
         for call in self.body.calls:
             callee = versions[call.callee][tuple(self.resolve(p) for p in call.partners)]
             self.ops[call.op].attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)
+        walk(self.function, self.patterns())
         self._place_signature()
         self.function.attributes["sym_name"] = ir.StringAttr.get(symbol)
+
+    def patterns(self) -> Patterns:
+        constants = dict.fromkeys(self.values[c].owner.operation.name for c in self.body.constants)
+        return [
+            *((name, self._repeat_per_device) for name in constants),
+            (HintOnDevice, _Copies().copy_or_nothing),
+        ]
+
+    def _repeat_per_device(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        place = self._constants.get(op.results[0])
+        if place is None:
+            return False
+        self._place_constant(op.results[0], self.body.constants[place])
+        return True
 
     def _set_type(self, value: ir.Value, place: Hashable) -> None:
         type_ = self._placed(value.type, place)
@@ -173,15 +187,14 @@ class _Copies:
     _made: dict[tuple[ir.Value, ir.Type], ir.Value] = field(default_factory=dict[tuple[ir.Value, ir.Type], ir.Value])
     _last: dict[ir.Value | ir.Block, ir.Operation] = field(default_factory=dict["ir.Value | ir.Block", ir.Operation])
 
-    def replace_hint(self, hint: ir.Operation) -> None:
-        """By its operand where that is on the device, else by a copy."""
+    def copy_or_nothing(self, hint: HintOnDevice, rewriter: Rewriter) -> bool:
+        """A hint's operand takes its place where that is on the device, else a copy does."""
         value, result = hint.operands[0], hint.results[0]
         if value.type != result.type:
             value = self._copy(value, result.type, hint)
-        result.replace_all_uses_with(value)
-        hint.erase()
+        return rewriter.replace(hint, [value])
 
-    def _copy(self, value: ir.Value, type_: ir.Type, hint: ir.Operation) -> ir.Value:
+    def _copy(self, value: ir.Value, type_: ir.Type, hint: HintOnDevice) -> ir.Value:
         if (value, type_) not in self._made:
             # Copies of one value, and of the arguments of one block, stay in order.
             after = value.owner if isinstance(value.owner, ir.Block) else value

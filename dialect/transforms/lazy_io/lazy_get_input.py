@@ -41,8 +41,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...bindings import ir
-from ...passes.base import Pass
-from .options import CallStyle
+from .options import LazyPass
 from .reads import read_weights_lazily
 from .targets import lazy_targets
 
@@ -50,23 +49,18 @@ __all__ = ["LazyGetInput"]
 
 
 @dataclass(frozen=True)
-class LazyGetInput(Pass):
+class LazyGetInput(LazyPass):
     """Makes functions read each weight where it is first needed.
 
-    Attributes:
-        functions: names of the functions to change; by default all public ones with ``relax.num_input``, except those whose
-            weights a transform function prepares.
-        callback: ``arguments`` for a provider that each function gets as an argument, ``functions`` for declared functions.
-        addressing: what reads say of a weight: its ``index``, its ``name`` or ``both``.
+    Functions are by default all public ones with ``relax.num_input``, except those whose weights a transform function prepares.
+
+    Attributes, besides those of :class:`.LazyPass`:
         extra_get: inputs that reads pass on, ``name:type``; ``name`` alone for one that is there.
     """
 
     name: ClassVar[str] = "relax-lazy-get-input"
-    functions: tuple[str, ...] = ()
-    callback: str = "arguments"
-    addressing: str = "both"
     extra_get: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        style = CallStyle.of(self.callback, self.addressing, "extra-get", self.extra_get)
+        style = self.style("extra-get", self.extra_get)
         read_weights_lazily(op, lazy_targets(op, self.functions), style)

@@ -39,8 +39,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...bindings import ir
-from ...passes.base import Pass
-from .options import CallStyle
+from .options import LazyPass
 from .targets import lazy_targets
 from .writes import write_results_lazily
 
@@ -48,23 +47,18 @@ __all__ = ["LazySetOutput"]
 
 
 @dataclass(frozen=True)
-class LazySetOutput(Pass):
+class LazySetOutput(LazyPass):
     """Makes functions hand each result to a sink right after its definition.
 
-    Attributes:
-        functions: names of the functions to change; by default all public ones with ``relax.num_input``, except those whose
-            weights a transform function prepares.
-        callback: ``arguments`` for a sink that each function gets as an argument, ``functions`` for declared functions.
-        addressing: what writes say of a result: its ``index``, its ``name`` or ``both``.
+    Functions are by default all public ones with ``relax.num_input``, except those whose weights a transform function prepares.
+
+    Attributes, besides those of :class:`.LazyPass`:
         extra_set: inputs that writes pass on, ``name:type``; ``name`` alone for one that is there.
     """
 
     name: ClassVar[str] = "relax-lazy-set-output"
-    functions: tuple[str, ...] = ()
-    callback: str = "arguments"
-    addressing: str = "both"
     extra_set: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        style = CallStyle.of(self.callback, self.addressing, "extra-set", self.extra_set)
+        style = self.style("extra-set", self.extra_set)
         write_results_lazily(op, lazy_targets(op, self.functions), style)

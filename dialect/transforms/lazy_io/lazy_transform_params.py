@@ -28,8 +28,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...bindings import ir
-from ...passes.base import Pass
-from .options import CallStyle
+from .options import LazyPass
 from .reads import read_weights_lazily
 from .targets import lazy_targets
 from .writes import write_results_lazily
@@ -38,27 +37,23 @@ __all__ = ["LazyTransformParams"]
 
 
 @dataclass(frozen=True)
-class LazyTransformParams(Pass):
+class LazyTransformParams(LazyPass):
     """Makes transform functions read weights from a provider and hand prepared weights to a sink, one by one.
 
-    Attributes:
-        functions: names of the transform functions to change; all of them by default.
-        callback: ``arguments`` for callbacks that each function gets as arguments, ``functions`` for declared functions.
-        addressing: what is said of a weight or result: its ``index``, its ``name`` or ``both``.
+    Functions are by default all transform functions.
+
+    Attributes, besides those of :class:`.LazyPass`:
         extra_get: inputs that reads pass on, ``name:type``; ``name`` alone for one that is there.
         extra_set: inputs that writes pass on.
     """
 
     name: ClassVar[str] = "relax-lazy-transform-params"
-    functions: tuple[str, ...] = ()
-    callback: str = "arguments"
-    addressing: str = "both"
     extra_get: tuple[str, ...] = ()
     extra_set: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
-        reads = CallStyle.of(self.callback, self.addressing, "extra-get", self.extra_get)
-        writes = CallStyle.of(self.callback, self.addressing, "extra-set", self.extra_set).knowing(reads)
+        reads = self.style("extra-get", self.extra_get)
+        writes = self.style("extra-set", self.extra_set).knowing(reads)
         transforms = lazy_targets(op, self.functions, transforms=True)
         read_weights_lazily(op, transforms, reads)
         write_results_lazily(op, transforms, writes)

@@ -7,13 +7,33 @@ from dataclasses import dataclass, replace
 
 from ...bindings import ir
 from ...errors import RelaxError
+from ...passes.base import Pass
 from ...relax import Object
 from ...struct_info import check_type, is_tensor
 
-__all__ = ["CallStyle", "Extra"]
+__all__ = ["CallStyle", "Extra", "LazyPass"]
 
 _CALLBACKS = ("arguments", "functions")
 _ADDRESSING = ("both", "index", "name")
+
+
+@dataclass(frozen=True)
+class LazyPass(Pass):
+    """The options that all passes have that make functions lazy.
+
+    Attributes:
+        functions: names of the functions to change.
+        callback: ``arguments`` for callbacks that each function gets as arguments, ``functions`` for declared functions.
+        addressing: what is said of a weight or result: its ``index``, its ``name`` or ``both``.
+    """
+
+    functions: tuple[str, ...] = ()
+    callback: str = "arguments"
+    addressing: str = "both"
+
+    def style(self, option: str, extras: Sequence[str]) -> CallStyle:
+        """How calls are made that carry the extras which an option lists. Raises RelaxError for a bad value."""
+        return CallStyle.of(self.callback, self.addressing, option, extras)
 
 
 @dataclass(frozen=True)

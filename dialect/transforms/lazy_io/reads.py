@@ -2,21 +2,24 @@
 
 That is before the first op that uses the weight, or a symbol that only this weight defines. A weight that one branch of an
 ``scf.if`` alone needs is read in that branch; one that a loop needs is read before the loop, once. What nothing needs is never
-read.
+read. An analysis says on each op which weights are read before it, and a pattern reads them there; that the arguments go is
+a move of the whole function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from ...analysis.entries import separate_called
-from ...analysis.symbol_uses import SymbolUses, bound_symbols, definers
+from ...analysis.symbol_uses import SymbolUses
+from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...function_types import erase_arguments
 from ...functions import full_argument_names, num_input
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...traversal import free_values, operations
-from .emit import Declarations
+from .emit import Declarations, Emitter
 from .options import CallStyle
 from .targets import LazyIO, entry_block, tensor_weights
 
@@ -27,28 +30,59 @@ _Path: TypeAlias = "list[tuple[ir.Block, ir.Operation]]"
 
 _BRANCH = "scf.if"
 
+#: Marks an op while the pass runs: the positions, among the weights, of those that are read before it.
+_READ = "relax.read_before"
+
 
 def read_weights_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], style: CallStyle) -> None:
     """Replaces the weights of functions by reads. What calls such a function then calls a private copy of it as it was."""
     changing = [f for f in targets if tensor_weights(f)]
     separate_called(module, changing)
-    io = LazyIO(Declarations(module), style)
+    io, rules = LazyIO(Declarations(module), style), FlowRules.of(module)
     for function in changing:
-        _insert(function, io)
+        _insert(function, io, rules)
 
 
-def _insert(function: func.FuncOp, io: LazyIO) -> None:
+def _insert(function: func.FuncOp, io: LazyIO, rules: FlowRules) -> None:
     names = full_argument_names(function)[num_input(function) or 0 :]
     emitter = io.reader(function)
     weights = tensor_weights(function)
-    needs = _Needs(function, weights)
-    for position, (weight, name) in enumerate(zip(weights, names, strict=True)):
-        if weight not in needs.paths:
-            continue
-        with weight.location, ir.InsertionPoint(needs.paths[weight][-1][1]):
-            weight.replace_all_uses_with(emitter.read(weight.type, position, name))
+    marked = _mark(weights, _Needs(function, weights, rules))
+    walk(function, _Reads(weights, names, emitter).patterns(marked))
     inputs = len(list(entry_block(function).arguments)) - len(weights)
     erase_arguments(function, range(inputs, inputs + len(weights)))
+
+
+def _mark(weights: Sequence[ir.Value], needs: _Needs) -> list[str]:
+    """Says on ops which weights are read before them; returns the names of these ops."""
+    found: dict[str, None] = {}
+    for position, weight in enumerate(weights):
+        if weight in needs.paths:
+            op = needs.paths[weight][-1][1]
+            known = list(ir.DenseI64ArrayAttr(op.attributes[_READ])) if _READ in op.attributes else []
+            op.attributes[_READ] = ir.DenseI64ArrayAttr.get([*known, position])
+            found[op.name] = None
+    return list(found)
+
+
+class _Reads:
+    """Reads where the marks say."""
+
+    def __init__(self, weights: Sequence[ir.Value], names: Sequence[str], emitter: Emitter):
+        self._weights, self._names, self._emitter = weights, names, emitter
+
+    def patterns(self, marked: Iterable[str]) -> Patterns:
+        return [(name, self._read_before) for name in marked]
+
+    def _read_before(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        if _READ not in op.attributes:
+            return False
+        for position in ir.DenseI64ArrayAttr(op.attributes[_READ]):
+            weight = self._weights[position]
+            with weight.location, ir.InsertionPoint(op):
+                weight.replace_all_uses_with(self._emitter.read(weight.type, position, self._names[position]))
+        del op.attributes[_READ]
+        return True
 
 
 class _Needs:
@@ -58,12 +92,12 @@ class _Needs:
         paths: for each weight that is needed the way to the op before which it is to be read.
     """
 
-    def __init__(self, function: func.FuncOp, weights: list[ir.Value]):
+    def __init__(self, function: func.FuncOp, weights: list[ir.Value], rules: FlowRules):
         self.paths: dict[ir.Value, _Path] = {}
         self._order = {w: i for i, w in enumerate(weights)}
         self._uses = SymbolUses()
-        inputs = list(entry_block(function).arguments)[: num_input(function) or 0]
-        self._definers = definers(weights, bound_symbols(v.type for v in inputs))
+        inputs = list[ir.Value](entry_block(function).arguments)[: num_input(function) or 0]
+        self._definers = WeightFlow(rules, inputs, weights).definers()
         for path in _paths(entry_block(function)):
             for weight in self._wanted(path[-1][1]):
                 self._note(weight, path)

@@ -1,14 +1,15 @@
-"""Makes functions hand each result over right after its definition."""
+"""Makes functions hand each result over right after its definition: a pattern on what makes one, and one on the return."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...analysis.entries import separate_called
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...function_types import result_attributes, set_result_attributes, tensor_name
 from ...functions import STATE, name_of, returned_values, update_type
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import is_tensor
 from ...traversal import operations
 from .emit import Declarations, Emitter
@@ -55,14 +56,9 @@ def _insert(function: func.FuncOp, names: Sequence[str | None], emitter: Emitter
     wanted: dict[ir.Value, list[int]] = {}
     for index, value in enumerate(returned_values(function)):
         wanted.setdefault(value, []).append(index)
-    last = operations(block)[-1]
-    body = [op for op in operations(block) if any(r in wanted for r in op.results)]
-    _write(block.arguments, wanted, names, emitter, _start(block))
-    for op in body:
-        _write(op.results, wanted, names, emitter, ir.InsertionPoint.after(op))
-    with last.location, ir.InsertionPoint(last):
-        func.ReturnOp([])
-    last.erase()
+    writes = _Writes(wanted, names, emitter)
+    writes.write(block.arguments, _start(block))
+    walk(function, writes.patterns())
     update_type(function)
     set_result_attributes(function, [])
     if STATE in function.attributes:  # there is no result any more that would be its next value
@@ -75,15 +71,28 @@ def _start(block: ir.Block) -> ir.InsertionPoint:
     return ir.InsertionPoint(first)
 
 
-def _write(
-    values: Iterable[ir.Value],
-    wanted: dict[ir.Value, list[int]],
-    names: Sequence[str | None],
-    emitter: Emitter,
-    where: ir.InsertionPoint,
-) -> None:
-    for value in values:
-        for index in wanted.get(value, ()):
-            location = value.location if isinstance(value, ir.BlockArgument) else value.owner.location
-            with location, where:
-                emitter.write(value, index, names[index])
+class _Writes:
+    """Hands over the results of one function; ``wanted`` has their positions by value."""
+
+    def __init__(self, wanted: Mapping[ir.Value, Sequence[int]], names: Sequence[str | None], emitter: Emitter):
+        self._wanted, self._names, self._emitter = wanted, names, emitter
+
+    def patterns(self) -> Patterns:
+        made = dict.fromkeys(v.owner.operation.name for v in self._wanted if not isinstance(v, ir.BlockArgument))
+        return [*((name, self._write_behind) for name in made), ("func.return", self._return_nothing)]
+
+    def write(self, values: Iterable[ir.Value], where: ir.InsertionPoint) -> bool:
+        """Hands over those of some values that are wanted; whether there were any."""
+        wanted = [(value, index) for value in values for index in self._wanted.get(value, ())]
+        for value, index in wanted:
+            with value.location if isinstance(value, ir.BlockArgument) else value.owner.location, where:
+                self._emitter.write(value, index, self._names[index])
+        return bool(wanted)
+
+    def _write_behind(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        return self.write(op.results, ir.InsertionPoint.after(op))
+
+    def _return_nothing(self, op: func.ReturnOp, rewriter: Rewriter) -> bool:
+        with rewriter.before(op):
+            func.ReturnOp([])
+        return rewriter.replace(op, [])

@@ -29,7 +29,9 @@ Inference then takes its inputs, the raw weights it still reads, and the lifted 
 function returns the weights in that order. Weights that nothing needs vanish from both. What comes from constants alone is
 computed on both sides. Calls of private functions are inlined where that brings weight math to light. A function lifted
 before gets its transform function extended. See :mod:`.planner` for what can be lifted, :mod:`.policy` for what is
-worth it, and :mod:`...reports.lifting` for what the pass tells.
+worth it, and :mod:`...reports.lifting` for what the pass tells. What they decide a pattern carries out: an op of the plan gives
+way to an argument. That its copy computes the argument elsewhere, and that signatures follow, are moves between functions and
+no patterns: :mod:`.transform_function`.
 """
 
 from __future__ import annotations
@@ -56,8 +58,9 @@ from ...functions import body_of, full_argument_names, name_of, num_input, trans
 from ...lift_override import LIFT, check_overrides, override_of
 from ...op import DefiningOp
 from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
-from ...traversal import erase_unused, free_values, operations
+from ...traversal import free_values, operations
 from ...tuples import BUNDLED
 from ...weights import argument_leaf_names
 from .account import Account
@@ -284,10 +287,33 @@ def _rewrite(
             outputs[name] = mapping[value]
             said = policy.override(value)
             added.append(ir.DictAttr.get({} if said is None else {LIFT: ir.StringAttr.get(said)}))
-        value.replace_all_uses_with(arguments[name])
-    erase_unused(op for op in plan.ops if plan.casts.isdisjoint(op.results))
+    prepared = {value: arguments[name] for value, name in zip(plan.lifted, lifted, strict=True)}
+    walk(entry.function, _Moves(plan, prepared).patterns())
     _update_arguments(entry, plan, list(outputs), added)
     return outputs, lifted
+
+
+class _Moves:
+    """What leaves inference: what the plan lifts, which is an argument now, and what only that was computed from."""
+
+    def __init__(self, plan: LiftPlan, arguments: Mapping[ir.Value, ir.Value]):
+        self._kinds = dict.fromkeys(op.name for op in plan.ops)
+        self._movable = {result for op in plan.ops for result in op.results}
+        self._casts, self._arguments = plan.casts, arguments
+
+    def patterns(self) -> Patterns:
+        return [(name, self._read_prepared) for name in self._kinds]
+
+    def _read_prepared(self, op: ir.OpView, rewriter: Rewriter) -> bool:
+        """Arguments take the place of lifted results; a cast that defines symbols for inference stays for that."""
+        if op.results[0] not in self._movable:
+            return False
+        for result in op.results:
+            if result in self._arguments:
+                result.replace_all_uses_with(self._arguments[result])
+        if self._casts.isdisjoint(op.results):
+            rewriter.discard(op)
+        return True
 
 
 def _update_arguments(entry: _Entry, plan: LiftPlan, names: list[str], added: list[ir.DictAttr]) -> None:

@@ -23,7 +23,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...analysis.entries import rewritten_functions
 from ...analysis.size_bounds import is_at_most, symbol_ranges
 from ...analysis.work import product_flops
 from ...bindings import func, ir
@@ -31,11 +30,12 @@ from ...errors import RelaxError
 from ...op import attrs_of
 from ...op_costs import Size
 from ...ops import MatMul
-from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
-from ..lifting.known_ahead import KnownAhead, KnownValues
+from ..lifting.known_ahead import KnownValues
 from .matrix_products import Factor, Product, is_associative
+from .product_pass import ProductPass
 
 __all__ = ["AdjustMatmulOrder"]
 
@@ -45,26 +45,26 @@ _REWRITES_PER_PRODUCT = 8
 
 
 @dataclass(frozen=True)
-class AdjustMatmulOrder(Pass):
+class AdjustMatmulOrder(ProductPass):
     """Re-associates matrix products.
 
-    Attributes:
-        functions: names of the functions to look at; all public ones by default.
+    Attributes, besides those of :class:`.ProductPass`:
         max_rewrites: how many changes of order one function may take before the pass gives up with an error. 0 is eight for
             each matrix product.
     """
 
     name: ClassVar[str] = "relax-adjust-matmul-order"
-    functions: tuple[str, ...] = ()
     max_rewrites: int = 0
 
     def run(self, op: ir.Operation) -> None:
         if self.max_rewrites < 0:
             raise RelaxError(f"expected max-rewrites of 0 or more, got {self.max_rewrites}")
-        entries = rewritten_functions(op, self.functions)
-        known = KnownAhead(op)
-        for function, inputs in entries:
-            _Order(function, known.of(function, inputs)).run(self.max_rewrites)
+        super().run(op)
+
+    def rewrite(self, function: func.FuncOp, values: KnownValues) -> None:
+        products = sum(op.name == MatMul.OPERATION_NAME for op in nested_operations(function.operation))
+        budget = self.max_rewrites or _REWRITES_PER_PRODUCT * products
+        walk(function, _Order(function, values, budget).patterns(), values.flow)
 
 
 @dataclass(frozen=True)
@@ -100,28 +100,30 @@ class _Change:
 
 
 class _Order:
-    """The work on one function. Ops that are replaced are erased at the end, so that no handle dangles."""
+    """The work on one function. Products that are replaced are erased at the end: others may be about to look at them."""
 
-    def __init__(self, function: func.FuncOp, values: KnownValues):
-        self.function, self.values = function, values
+    def __init__(self, function: func.FuncOp, values: KnownValues, budget: int):
+        self.values, self.budget, self.count = values, budget, 0
         self.ranges = symbol_ranges(function)
-        self.dead: dict[ir.Value, ir.Operation] = {}
+        self.dead = set[ir.Value]()
 
-    def run(self, max_rewrites: int) -> None:
-        pending = [op for op in nested_operations(self.function.operation) if isinstance(op.opview, MatMul)][::-1]
-        budget, count = max_rewrites or _REWRITES_PER_PRODUCT * len(pending), 0
+    def patterns(self) -> Patterns:
+        return [(MatMul, self._settle)]
+
+    def _settle(self, product: MatMul, rewriter: Rewriter) -> bool:
+        """Changes the order around a product until nothing that a change has touched gets cheaper."""
+        before, pending = self.count, [product.operation]
         while pending:
-            product = pending.pop()
-            change = self._improvement(product)
+            each = pending.pop()
+            change = self._improvement(each)
             if change is None:
                 continue
-            count += 1
-            if count > budget:
-                message = f"expected the order of products to settle within {budget} rewrites, got more"
-                raise RelaxError(message, product.location)
-            pending += self._apply(change)[::-1]
-        for op in self.dead.values():
-            op.erase()
+            self.count += 1
+            if self.count > self.budget:
+                message = f"expected the order of products to settle within {self.budget} rewrites, got more"
+                raise RelaxError(message, each.location)
+            pending += self._apply(change, rewriter)[::-1]
+        return self.count > before
 
     def _improvement(self, product: ir.Operation) -> _Change | None:
         outer = product.opview
@@ -168,7 +170,7 @@ class _Order:
         after = costs[1] + (0 if inner_is_free else costs[0])
         return after != before and is_at_most(after, before, self.ranges)
 
-    def _apply(self, change: _Change) -> list[ir.Operation]:
+    def _apply(self, change: _Change, rewriter: Rewriter) -> list[ir.Operation]:
         """Writes the new order; returns the products that are new, and those that read the result.
 
         Nothing is replaced when lifting would leave the new inner product to inference after all, and that is not cheaper.
@@ -179,7 +181,7 @@ class _Order:
             inner = self.values.enter(MatMul.create(*factors))
             if not self._is_cheaper(change, self.values.is_ready(inner.results[0])):
                 for op in (inner, *(v.owner.operation for f, v in zip(change.inner, factors, strict=True) if f.transposed)):
-                    self._kill_if_unused(op)
+                    self._kill_if_unused(op, rewriter)
                 return []
             other = change.other.write(self.values)
         operands = (inner.results[0], other) if change.inner_left else (other, inner.results[0])
@@ -189,13 +191,14 @@ class _Order:
         readers = _products_reading(outer.results[0])
         outer.results[0].replace_all_uses_with(new.results[0])
         for op in (outer, *change.old.ops):
-            self._kill_if_unused(op)
+            self._kill_if_unused(op, rewriter)
         return [inner, new, *readers]
 
-    def _kill_if_unused(self, op: ir.Operation) -> None:
+    def _kill_if_unused(self, op: ir.Operation, rewriter: Rewriter) -> None:
         users = (list(use.owner.operation.results) for use in op.results[0].uses)
         if op.results[0] not in self.dead and all(results and results[0] in self.dead for results in users):
-            self.dead[op.results[0]] = op
+            self.dead.add(op.results[0])
+            rewriter.discard(op)
 
 
 def _fit(first: Factor, second: Factor, third: Factor) -> bool:

@@ -24,56 +24,53 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...analysis.entries import rewritten_functions
-from ...bindings import ir
+from ...bindings import func, ir
 from ...errors import RelaxError
 from ...inference import normalize_axis
 from ...op import attrs_of, is_elementwise, op_class
 from ...op_costs import Size
 from ...ops import Concat, MatMul, StridedSlice
-from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...traversal import blocks_of, free_values, is_read_once, is_unused, nested_operations, operations
-from ..lifting.known_ahead import KnownAhead, KnownValues
+from ..lifting.known_ahead import KnownValues
+from .product_pass import ProductPass
 
 __all__ = ["CombineParallelMatmul"]
 
 
 @dataclass(frozen=True)
-class CombineParallelMatmul(Pass):
+class CombineParallelMatmul(ProductPass):
     """Combines products of one value with several weights.
 
-    Attributes:
+    Attributes, besides those of :class:`.ProductPass`:
         min_count: the least number of products to combine.
         max_count: the greatest number of weights in one product; 0 is no limit.
         always: also matrices that come when the model runs, as adapters of a request may, and biases that do. Each call then
             copies them to one.
-        functions: names of the functions to look at; all public ones by default.
     """
 
     name: ClassVar[str] = "relax-combine-parallel-matmul"
     min_count: int = 2
     max_count: int = 0
     always: bool = False
-    functions: tuple[str, ...] = ()
 
     def run(self, op: ir.Operation) -> None:
         if self.min_count < 2:
             raise RelaxError(f"expected min-count of 2 or more, got {self.min_count}")
         if self.max_count and self.max_count < self.min_count:
             raise RelaxError(f"expected max-count of 0, or min-count or more, got {self.max_count}")
-        entries = rewritten_functions(op, self.functions)
-        known = KnownAhead(op)
-        for function, inputs in entries:
-            values = known.of(function, inputs)
-            unused: list[ir.Value] = []
-            for block in _blocks(function.operation):
-                order = _Order(block)
-                rule = _Rule(values, order, self.always)
-                for group in _groups(block, rule):
-                    for chunk in self._chunks(group):
-                        unused += _combine(chunk, rule)
-            _erase_chains(unused)  # last, so that no new value is where one of these was: they are known values
+        super().run(op)
+
+    def rewrite(self, function: func.FuncOp, values: KnownValues) -> None:
+        """Block by block: an analysis finds the products of one that become one, and a pattern on the first makes that."""
+        unused: list[ir.Value] = []
+        for block in _blocks(function.operation):
+            rule = _Rule(values, _Order(block), self.always)
+            chunks = {chunk[0].result: chunk for group in _groups(block, rule) for chunk in self._chunks(group)}
+            if chunks:
+                walk(block.owner, _Combination(chunks, rule, unused).patterns(), values.flow)
+        _erase_chains(unused)  # last, so that no new value is where one of these was: they are known values
 
     def _chunks(self, group: Sequence[MatMul]) -> Iterator[list[MatMul]]:
         """Products of a group that become one, in program order."""
@@ -175,13 +172,6 @@ class _Order:
         """Whether a value is there before an op of the block: made in it, or around it."""
         return self._positions.get(value, -1) < self._positions[where.results[0]]
 
-    def erase(self, ops: Iterable[ir.Operation]) -> None:
-        """Erases ops that nothing reads."""
-        for op in ops:
-            for result in op.results:
-                del self._positions[result]
-            op.erase()
-
 
 @dataclass
 class _Rule:
@@ -217,8 +207,46 @@ def _erase_chains(concats: Iterable[ir.Value]) -> None:
             op = lhs
 
 
-def _combine(products: Sequence[MatMul], rule: _Rule) -> list[ir.Value]:
-    """Makes one product of several; returns a combined weight that is of no use, because lifting would not prepare it."""
+@dataclass(frozen=True)
+class _Combination:
+    """The work on one block.
+
+    Attributes:
+        chunks: products that become one, by the result of the first; emptied.
+        rule: what may follow them.
+        unused: gets the combined weights that are of no use, because lifting would not prepare them.
+    """
+
+    chunks: dict[ir.Value, list[MatMul]]
+    rule: _Rule
+    unused: list[ir.Value]
+
+    def patterns(self) -> Patterns:
+        return [(MatMul, self._multiply_once)]
+
+    def _multiply_once(self, first: MatMul, rewriter: Rewriter) -> bool:
+        # Once: weight math that moves in front of the first product may take the driver back to it.
+        products = self.chunks.pop(first.result, None)
+        if products is None:
+            return False
+        found = _combined(products, self.rule)
+        if found.replaced:
+            rewriter.discard(*(op for ops in found.replaced for op in ops))
+        else:
+            self.unused.append(found.weight)
+        return bool(found.replaced)
+
+
+@dataclass(frozen=True)
+class _Combined:
+    """The weights of several products as one, and what is replaced now: the products, then what followed each of them."""
+
+    weight: ir.Value
+    replaced: Sequence[Sequence[ir.Operation]]
+
+
+def _combined(products: Sequence[MatMul], rule: _Rule) -> _Combined:
+    """Puts one product in the place of several, unless lifting would not prepare its weight."""
     first, values, order = products[0], rule.values, rule.order
     weights = [p.rhs for p in products]
     order.move_before(weights, first.operation)
@@ -228,7 +256,7 @@ def _combine(products: Sequence[MatMul], rule: _Rule) -> list[ir.Value]:
         weight = _concatenated(weights, values)
         # Each is, but they grow too much together.
         if not rule.always and not values.is_ready(weight):
-            return [weight]
+            return _Combined(weight, [])
         result = MatMul.create(first.lhs, weight, out_dtype=attrs_of(first)["out_dtype"]).results[0]
     replaced = [[p.operation for p in products]]
     while (step := _Step.of(ends, sizes, rule, first.operation)) is not None:
@@ -237,9 +265,7 @@ def _combine(products: Sequence[MatMul], rule: _Rule) -> list[ir.Value]:
         ends = [op.results[0] for op in step.ops]
         replaced.append(step.ops)
     _slice(result, ends, sizes, first.operation)
-    for ops in reversed(replaced):
-        order.erase(ops)
-    return []
+    return _Combined(weight, replaced)
 
 
 @dataclass

@@ -25,49 +25,56 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...analysis.entries import rewritten_functions
 from ...analysis.size_bounds import Ranges, is_at_most, symbol_ranges
 from ...analysis.work import elements, product_flops
 from ...bindings import func, ir
 from ...op import attrs_of
 from ...op_costs import Size
 from ...ops import Add, MatMul, PermuteDims
-from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
-from ...traversal import is_read_once, nested_operations
-from ..lifting.known_ahead import KnownAhead, KnownValues
+from ...traversal import is_read_once
+from ..lifting.known_ahead import KnownValues
 from .matrix_products import Factor, Product, is_associative, permutation, swapped
+from .product_pass import ProductPass
 
 __all__ = ["ExpandMatmulOfSum"]
 
 
 @dataclass(frozen=True)
-class ExpandMatmulOfSum(Pass):
+class ExpandMatmulOfSum(ProductPass):
     """Rewrites ``x @ (a + b)`` as ``x @ a + x @ b``.
 
-    Attributes:
+    Attributes, besides those of :class:`.ProductPass`:
         always: also where it is not proven to leave less to do.
-        functions: names of the functions to look at; all public ones by default.
     """
 
     name: ClassVar[str] = "relax-expand-matmul-of-sum"
     always: bool = False
-    functions: tuple[str, ...] = ()
 
-    def run(self, op: ir.Operation) -> None:
-        entries = rewritten_functions(op, self.functions)
-        known = KnownAhead(op)
-        for function, inputs in entries:
-            self._expand_in(function, known.of(function, inputs))
+    def rewrite(self, function: func.FuncOp, values: KnownValues) -> None:
+        walk(function, _Expansion(values, symbol_ranges(function), self.always).patterns(), values.flow)
 
-    def _expand_in(self, function: func.FuncOp, values: KnownValues) -> None:
-        for op in [o for o in nested_operations(function.operation) if o.name == MatMul.OPERATION_NAME]:
-            product = op.opview
-            if not isinstance(product, MatMul) or values.flow.is_ahead(product.rhs) or not is_associative(product):
-                continue
-            total = _Sum.of(product, values)
-            if total is not None and (self.always or total.pays(symbol_ranges(function))):
-                total.expand(values)
+
+@dataclass(frozen=True)
+class _Expansion:
+    """The work on one function: what is known of it, and the ranges of its symbols."""
+
+    values: KnownValues
+    ranges: Ranges
+    always: bool
+
+    def patterns(self) -> Patterns:
+        return [(MatMul, self._multiply_by_parts)]
+
+    def _multiply_by_parts(self, product: MatMul, rewriter: Rewriter) -> bool:
+        if self.values.flow.is_ahead(product.rhs) or not is_associative(product):
+            return False
+        total = _Sum.of(product, self.values)
+        if total is None or not (self.always or total.pays(self.ranges)):
+            return False
+        rewriter.discard(*reversed(total.adds))
+        return rewriter.replace(product, [total.expanded(self.values)])
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,8 @@ class _Sum:
                 before, after = before + costs[0], after + costs[1]
         return before, after
 
-    def expand(self, values: KnownValues) -> None:
+    def expanded(self, values: KnownValues) -> ir.Value:
+        """The sum of the products by parts."""
         product = self.product
         type_, out_dtype = product.result.type, attrs_of(product)["out_dtype"]
         with ir.InsertionPoint(product), self.adds[0].location:
@@ -141,9 +149,7 @@ class _Sum:
             total = products[0].results[0]
             for other in products[1:]:
                 total = Add.create(total, other, result_types=[type_]).results[0]
-        product.result.replace_all_uses_with(total)
-        for op in (product.operation, *self.adds):
-            op.erase()
+        return total
 
 
 def _terms(part: Factor, block: ir.Block) -> tuple[list[ir.Operation], list[Factor]] | None:

@@ -23,7 +23,8 @@ from ...bindings import ir
 from ...inference import normalize_axis
 from ...ops import Concat, PermuteDims
 from ...passes.base import Pass
-from ...traversal import is_read_once, nested_operations
+from ...passes.rewriting import Patterns, Rewriter, walk
+from ...traversal import is_read_once
 from .matrix_products import permutation
 
 __all__ = ["ReorderPermuteDimsAfterConcat"]
@@ -37,29 +38,26 @@ class ReorderPermuteDimsAfterConcat(Pass):
     anchor: ClassVar[str] = "any"
 
     def run(self, op: ir.Operation) -> None:
-        # In program order one sweep is enough: what a rewrite enables comes after it.
-        for inner in [o for o in nested_operations(op) if o.name == Concat.OPERATION_NAME]:
-            view = inner.opview
-            assert isinstance(view, Concat)
-            _reorder(view)
+        walk(op, PATTERNS)  # one sweep is enough: what a rewrite enables comes after it
 
 
-def _reorder(concat: Concat) -> None:
+def transpose_the_whole(concat: Concat, rewriter: Rewriter) -> bool:
     first, second = concat.lhs.owner, concat.rhs.owner
     if not isinstance(first, PermuteDims) or not isinstance(second, PermuteDims):
-        return
+        return False
     axes = permutation(first)
     if permutation(second) != axes or not all(_is_only_read_here(p, concat) for p in (first, second)):
-        return
+        return False
     axis = axes[normalize_axis(concat.axis, len(axes))]
-    with ir.InsertionPoint(concat):
-        whole = Concat.create(first.x, second.x, axis=axis, loc=concat.location)
+    with rewriter.before(concat):
+        whole = Concat.create(first.x, second.x, axis=axis)
         result = PermuteDims.create(whole, axes=axes, result_types=[concat.result.type], loc=first.location)
-    concat.result.replace_all_uses_with(result.results[0])
-    concat.operation.erase()
-    first.operation.erase()
-    second.operation.erase()
+    rewriter.discard(first, second)
+    return rewriter.replace(concat, result)
 
 
 def _is_only_read_here(permute: PermuteDims, concat: Concat) -> bool:
     return permute.operation.block == concat.operation.block and is_read_once(permute.result)
+
+
+PATTERNS: Patterns = [(Concat, transpose_the_whole)]

@@ -24,46 +24,53 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...analysis.entries import rewritten_functions
 from ...analysis.size_bounds import Ranges, is_at_most, symbol_ranges
 from ...bindings import func, ir
 from ...inference import normalize_axis
 from ...op import attrs_of
 from ...ops import GatherND, MatMul, PermuteDims, Reshape, Take
-from ...passes.base import Pass
+from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
-from ...traversal import is_read_once, nested_operations
-from ..lifting.known_ahead import KnownAhead, KnownValues
+from ...traversal import is_read_once
+from ..lifting.known_ahead import KnownValues
+from .product_pass import ProductPass
 
 __all__ = ["ReorderTakeAfterMatmul"]
 
 
 @dataclass(frozen=True)
-class ReorderTakeAfterMatmul(Pass):
+class ReorderTakeAfterMatmul(ProductPass):
     """Rewrites ``x @ take(table, ids)`` as ``take(x @ table, ids)``.
 
-    Attributes:
+    Attributes, besides those of :class:`.ProductPass`:
         always: also where it takes more operations, or may.
-        functions: names of the functions to look at; all public ones by default.
     """
 
     name: ClassVar[str] = "relax-reorder-take-after-matmul"
     always: bool = False
-    functions: tuple[str, ...] = ()
 
-    def run(self, op: ir.Operation) -> None:
-        entries = rewritten_functions(op, self.functions)
-        known = KnownAhead(op)
-        for function, inputs in entries:
-            self._reorder_in(function, known.of(function, inputs))
+    def rewrite(self, function: func.FuncOp, values: KnownValues) -> None:
+        walk(function, _Reordering(values, symbol_ranges(function), self.always).patterns(), values.flow)
 
-    def _reorder_in(self, function: func.FuncOp, values: KnownValues) -> None:
-        ranges = symbol_ranges(function)
-        for op in [o for o in nested_operations(function.operation) if isinstance(o.opview, MatMul)]:
-            match = _Match.of(op.opview, values)
-            if match is not None and (self.always or match.takes_no_more(ranges)):
-                match.rewrite()
+
+@dataclass(frozen=True)
+class _Reordering:
+    """The work on one function: what is known of it, and the ranges of its symbols."""
+
+    values: KnownValues
+    ranges: Ranges
+    always: bool
+
+    def patterns(self) -> Patterns:
+        return [(MatMul, self._multiply_by_table)]
+
+    def _multiply_by_table(self, product: MatMul, rewriter: Rewriter) -> bool:
+        match = _Match.of(product, self.values)
+        if match is None or not (self.always or match.takes_no_more(self.ranges)):
+            return False
+        rewriter.discard(match.take)
+        return rewriter.replace(product, match.rewritten())
 
 
 @dataclass(frozen=True)
@@ -121,13 +128,9 @@ class _Match:
             return entries == 1 and self.ready
         return entries is not None and count is not None and is_at_most(entries, count, ranges)
 
-    def rewrite(self) -> None:
-        product, take = self.product, self.take
-        with ir.InsertionPoint(product), take.location:
-            result = self._with_matrix_each() if self._has_matrix_each else self._picked()
-        product.result.replace_all_uses_with(result.results[0])
-        product.operation.erase()
-        take.operation.erase()
+    def rewritten(self) -> ir.Operation:
+        with ir.InsertionPoint(self.product), self.take.location:
+            return self._with_matrix_each() if self._has_matrix_each else self._picked()
 
     def _multiplied(self, table: ir.Value) -> ir.Value:
         out_dtype = attrs_of(self.product)["out_dtype"]
