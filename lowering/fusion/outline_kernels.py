@@ -24,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...dialect.analysis.weight_flow import FlowRules
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.traversal import clone_with
@@ -69,11 +70,11 @@ def outline_kernels(module: ir.Operation, rows: bool = True) -> None:
         module: linalg on tensors.
         rows: whether ops on the same rows become one kernel.
     """
-    kernels = _Kernels(module)
+    kernels, rules = _Kernels(module), FlowRules.of(module)
     for function in functions(module):
         if KERNEL in function.attributes or body_of(function) is None:
             continue
-        fuse_prologues(function, kernels.by_name, kernels.add)
+        fuse_prologues(function, kernels.by_name, kernels.add, rules)
         _outline_all(_linalg_ops(function), kernels, rows)
     _drop_unused_kernels(module)
 

@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from ...dialect.analysis.weight_flow import FlowRules, WeightFlow
 from ...dialect.bindings import func, ir
 from ...dialect.functions import body_of, num_input
-from ...dialect.traversal import clone_with, free_values, is_unused, nested_operations
+from ...dialect.traversal import clone_with, is_unused, nested_operations
 from ..integer_product import INTEGERS, IntegerProduct
 from ..marks import CONTRACTION, INTEGER_SUMS
 from .linalg_queries import callee_of, captured, index_maps, is_parallel, is_scalar_constant, owner_name
@@ -36,16 +37,19 @@ _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def fuse_prologues(
-    function: func.FuncOp, kernels: Mapping[str, func.FuncOp], add: Callable[[func.FuncOp], str]
-) -> None:  # fmt: skip
+    function: func.FuncOp, kernels: Mapping[str, func.FuncOp], add: Callable[[func.FuncOp], str], rules: FlowRules
+) -> None:
     """Rewrites a function's calls of contraction kernels; in place, linear in the number of ops.
 
     Args:
         function: the caller; without ``relax.num_input`` it has no weights, and stays.
         kernels: the kernels of the module by name.
         add: names a new kernel, or erases it and returns the name of an equal one.
+        rules: what passes weights on.
     """
-    weights = _Weights(function)
+    if num_input(function) is None:
+        return
+    weights = _Weights(rules.flow(function))
     for call in [op for op in nested_operations(function.operation) if op.name == "func.call"]:
         fused: ir.Operation | None = call
         while fused is not None:  # what a producer reads may have grown, too
@@ -75,23 +79,16 @@ def _fused(
 
 
 class _Weights:
-    """Which values of a function come from weights alone, and which values that widen them have been moved."""
+    """What of a function comes from weights alone, and which values that widen them have been moved."""
 
-    def __init__(self, function: func.FuncOp):
-        block, inputs = body_of(function), num_input(function)
+    def __init__(self, flow: WeightFlow):
+        self._flow = flow
         self._moved: list[ir.Value] = []
-        self._derived: set[ir.Value] = set()
-        if block is None or inputs is None:
-            return
-        self._derived.update(list(block.arguments)[inputs:])
-        for op in nested_operations(function.operation):
-            if len(op.results) and self._derived.issuperset(free_values(op)):
-                self._derived.update(op.results)
 
     def growth_of(self, value: ir.Value) -> _Growth | None:
         """What widens a weight to this value, or to another shape of it, when it can be moved."""
         type_ = value.type
-        if value not in self._derived or not isinstance(type_, ir.RankedTensorType):
+        if not self._flow.is_known(value) or not isinstance(type_, ir.RankedTensorType):
             return None
         view, passed = ir.AffineMap.get_identity(type_.rank), [value]
         while owner_name(passed[-1]) in _RESHAPES:
