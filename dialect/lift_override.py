@@ -16,8 +16,9 @@ ALWAYS, NEVER = "always", "never"
 
 
 def override_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> str | None:
-    """What ``relax.lift`` says, None without it."""
-    return ir.StringAttr(attributes[LIFT]).value if LIFT in attributes else None
+    """What ``relax.lift`` says, None without it; None, too, where it is no text, which :func:`check_overrides` refuses."""
+    said = attributes[LIFT] if LIFT in attributes else None
+    return said.value if isinstance(said, ir.StringAttr) else None
 
 
 def is_never(op: ir.Operation) -> bool:
