@@ -17,7 +17,9 @@ ALWAYS, NEVER = "always", "never"
 
 def override_of(attributes: ir.OpAttributeMap | ir.DictAttr) -> str | None:
     """What ``relax.lift`` says, None without it; None, too, where it is no text, which :func:`check_overrides` refuses."""
-    said = attributes[LIFT] if LIFT in attributes else None
+    if LIFT not in attributes:
+        return None
+    said = attributes[LIFT]
     return said.value if isinstance(said, ir.StringAttr) else None
 
 

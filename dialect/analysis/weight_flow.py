@@ -110,10 +110,15 @@ class WeightFlow:
         self._bound_before = bound_symbols(v.type for v in (*inputs, *weights))
         self._run_time_symbols = set[str]().union(*(rules.uses.of_type(v.type) for v in inputs))
         self._known, self._derived, self._ahead = set(weights), set(weights), set(weights)
+        self._inside = set[ir.Value]()
 
     def comes_from_weights(self, value: ir.Value) -> bool:
         """Whether a value is a weight, or is computed from at least one, and constants, alone."""
         return value in self._derived
+
+    def once_from_weights(self, value: ir.Value) -> bool:
+        """The same outside of branches and loops, where it is computed once, and all that follows can read it."""
+        return value in self._derived and value not in self._inside
 
     def is_known(self, value: ir.Value) -> bool:
         """The same of weights or constants: whether nothing that comes at run time is behind a value."""
@@ -168,6 +173,8 @@ class WeightFlow:
     def enter(self, op: ir.Operation, nested: bool = False) -> list[ir.Operation]:
         """Enters an op, inside of a branch or loop or not; returns the ops inside of it that are to be entered on their own."""
         read = free_values(op)
+        if nested:
+            self._inside.update(op.results)
         if self._obstacle(op, nested, read) is None:
             self._add(op, read, self._ahead)
             return []
@@ -209,7 +216,7 @@ class WeightFlow:
 
     def replace(self, old: Sequence[ir.Value], new: Sequence[ir.Value]) -> None:
         """Forgets values that are about to be erased; what takes their place is like them."""
-        for kind in (self._known, self._derived, self._ahead):
+        for kind in (self._known, self._derived, self._ahead, self._inside):
             if kind.issuperset(old):
                 kind.update(new)
         self.forget(old)
@@ -217,7 +224,7 @@ class WeightFlow:
     def forget(self, values: Iterable[ir.Value]) -> None:
         """Forgets values that are about to be erased."""
         gone = list(values)
-        for kind in (self._known, self._derived, self._ahead):
+        for kind in (self._known, self._derived, self._ahead, self._inside):
             kind.difference_update(gone)
 
     def _obstacle(self, op: ir.Operation, nested: bool, read: Sequence[ir.Value]) -> Obstacle | None:
@@ -235,8 +242,11 @@ class WeightFlow:
     def _add(self, op: ir.Operation, read: Sequence[ir.Value], *kinds: set[ir.Value]) -> None:
         made = list[ir.Value](op.results)
         if len(op.regions):
-            for inner in (op, *nested_operations(op)):
-                made += [*inner.results, *(a for block in blocks_of(inner) for a in block.arguments)]
+            inside = [a for block in blocks_of(op) for a in block.arguments]
+            for inner in nested_operations(op):
+                inside += [*inner.results, *(a for block in blocks_of(inner) for a in block.arguments)]
+            self._inside.update(inside)
+            made += inside
         derived = not self._derived.isdisjoint(read)
         for kind in (self._known, *kinds, *([self._derived] if derived else [])):
             kind.update(made)

@@ -34,18 +34,17 @@ from support.meaning import arguments_for, entry_functions, raw_weights, run_ent
 from support.module_generator import random_module
 from support.random_pipelines import PASSES, random_pipeline
 from support.reduce_module import reduced
+from support.stated_errors import are_within_stated_error, returning_roundings, without_roundings_of_weights
 
 __all__ = ["check_contracts", "failure"]
 
 #: Passes that change rounding, as their docstrings say, and by how much, relative to the largest result.
-#: Where numbers are rounded to few integers, anything can become of the sign of a sum that was exactly zero: such passes' own
-#: tests bound how far results are off, and here shapes and dtypes count.
-TOLERANCES = {
-    "relax-fold-batch-norm": 1e-5,
-    "relax-quantize-activations": math.inf,
-    "relax-quantize-weights": math.inf,
-    "relax-to-mixed-precision": 2e-2,
-}
+TOLERANCES = {"relax-fold-batch-norm": 1e-5, "relax-to-mixed-precision": 2e-2}
+#: Passes that round to few integers: each rounding is held to the error that they state (:mod:`support.stated_errors`), and of
+#: results the shapes and dtypes count, as other passes may have moved roundings away. Products of narrow floats become products
+#: of f32, rounded once more, to bf16: half of 2**-7.
+ROUND_TO_INTEGERS = ("relax-quantize-activations", "relax-quantize-weights")
+_OF_BF16 = 2**-8
 
 #: Inputs, weights and results of entry functions, by name.
 Expected = Mapping[str, tuple[list[np.ndarray], dict[str, np.ndarray], tuple[np.ndarray, ...]]]
@@ -62,7 +61,7 @@ def check_contracts(text: str, context: ir.Context, pipelines: Sequence[str], re
         return 0
     before, expected, compared = _text(module.operation), _evaluated(module.operation), 0
     # Equal texts mean the same: what a pass leaves as it was, or several pipelines arrive at, is evaluated once.
-    known = {(before, tolerance) for tolerance in (0.0, *TOLERANCES.values())}
+    known = {(before, tolerance) for tolerance in (0.0, math.inf, *TOLERANCES.values())}
     if _names_symbols_twice(module.operation):
         pipelines = [p for p in pipelines if not _MERGES_SCOPES.search(p)]
     for pipeline in pipelines:
@@ -103,14 +102,31 @@ def _check_result(after: ir.Operation, pipeline: str, expected: Expected, known:
     check_module(after)
     text = _text(after)
     _check_idempotent(after, text, pipeline)
-    tolerance = max((t for pass_, t in TOLERANCES.items() if pass_ in pipeline), default=0.0)
+    rounds = any(pass_ in pipeline for pass_ in ROUND_TO_INTEGERS)
+    tolerance = math.inf if rounds else max((t for pass_, t in TOLERANCES.items() if pass_ in pipeline), default=0.0)
     if (text, tolerance) in known:
         return
     for name, (inputs, weights, wanted) in expected.items():
-        got = run_entry(after, name, inputs, weights)
+        got = _run_rounded(after, name, inputs, weights, pipeline) if rounds else run_entry(after, name, inputs, weights)
         same = [_equal(a, b, tolerance) for a, b in zip(wanted, got, strict=True)]
         assert all(same), f"{pipeline} changed what @{name} computes"
+        if pipeline == "relax-quantize-weights":
+            got = run_entry(without_roundings_of_weights(after, name), name, inputs, weights)
+            same = [_equal(a, b, _OF_BF16) for a, b in zip(wanted, got, strict=True)]
+            assert all(same), f"{pipeline} changed more of @{name} than it rounds"
     known.add((text, tolerance))
+
+
+def _run_rounded(
+    after: ir.Operation, name: str, inputs: list[np.ndarray], weights: dict[str, np.ndarray], pipeline: str
+) -> tuple[np.ndarray, ...]:
+    """The results of a function, each rounding in which is as exact as passes state."""
+    copy, count = returning_roundings(after, name)
+    found = run_entry(copy, name, inputs, weights)
+    results, rest = found[: len(found) - 3 * count], found[len(found) - 3 * count :]
+    for i in range(0, len(rest), 3):
+        assert are_within_stated_error(*rest[i : i + 3]), f"{pipeline} rounds more in @{name} than it states"
+    return results
 
 
 def _check_idempotent(after: ir.Operation, text: str, pipeline: str) -> None:

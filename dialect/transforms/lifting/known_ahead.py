@@ -28,12 +28,14 @@ class KnownValues:
     flow: WeightFlow
     policy: Policy
 
+    def __post_init__(self) -> None:
+        self._weights, self._judged = set(self.flow.weights), set[ir.Value]()
+
     def is_ready(self, value: ir.Value) -> bool:
         """Whether inference takes a value ready made once weights are lifted: a weight, or what is worth lifting."""
-        if not self.flow.comes_from_weights(value) or not self.flow.is_ahead(value):
-            return False
-        owner = value.owner
-        return isinstance(owner, ir.Block) or self.policy.refusal(owner.operation, [value]) is None
+        if value not in self._judged:  # what is inside of a branch or loop that is prepared as a whole is not, by itself
+            return value in self._weights
+        return self.policy.refusal(value.owner.operation, [value]) is None
 
     def may_be_lifted(self, *operands: ir.Value) -> bool:
         """Whether an op on these values that cannot fail and mentions no new symbols may be lifted."""
@@ -58,6 +60,7 @@ class KnownValues:
 
     def _judge(self, op: ir.Operation) -> None:
         if self.flow.comes_from_weights(op.results[0]):
+            self._judged.update(op.results)
             self.policy.add(op)
 
 

@@ -65,7 +65,7 @@ class _Words:
         return [(AsType, self._widen_from_words), (Dequantize, self._widen_from_words)]
 
     def _widen_from_words(self, op: AsType | Dequantize, rewriter: Rewriter) -> bool:
-        if not self._flow.comes_from_weights(op.result) or not self._flow.comes_from_weights(op.x):
+        if not self._flow.once_from_weights(op.result) or not self._flow.once_from_weights(op.x):
             return False
         if not _is_for_products(op) or not _can_pack(op.x):
             return False

@@ -75,7 +75,7 @@ class _Packing:
 
     def _read_packed(self, op: MatMul | Conv2D, rewriter: Rewriter) -> bool:
         weight = op.operands[1]
-        if self._flow.comes_from_weights(op.results[0]) or not self._flow.comes_from_weights(weight) or not self._can_pack(op):
+        if self._flow.comes_from_weights(op.results[0]) or not self._flow.once_from_weights(weight) or not self._can_pack(op):
             return False
         filters = op.kernel_layout if isinstance(op, Conv2D) else ""
         if (weight, filters) not in self._packed:

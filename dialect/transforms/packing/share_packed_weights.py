@@ -120,7 +120,7 @@ class _Matrix:
         ours = {take.result for take, _, _ in self.takes}
         for use in self.value.uses:
             op = use.owner.operation
-            if not len(op.results) or not all(r in ours or flow.comes_from_weights(r) for r in op.results):
+            if not len(op.results) or not all(r in ours or flow.once_from_weights(r) for r in op.results):
                 return f"'{op.name}' reads it, too"
         return None
 
@@ -160,7 +160,7 @@ def _found(function: func.FuncOp, flow: WeightFlow) -> list[_Matrix]:
     transposed: dict[ir.Value, int] = {}
     block = body_of(function)
     for position, outer in enumerate(block.operations if block is not None else ()):
-        if len(outer.results) and flow.comes_from_weights(outer.results[0]):
+        if len(outer.results) and flow.once_from_weights(outer.results[0]):
             if isinstance(outer, PermuteDims) and _swaps(outer):
                 transposed[outer.result] = position
             if isinstance(outer, PackWeight) and outer.layout.rows == 1 and outer.x in transposed:
@@ -168,7 +168,7 @@ def _found(function: func.FuncOp, flow: WeightFlow) -> list[_Matrix]:
                 matrix.pack = matrix.pack or (outer, transposed[outer.x], position)
             continue
         for op in (outer, *(inner.opview for inner in nested_operations(outer.operation))):
-            if isinstance(op, Take) and flow.comes_from_weights(op.x) and _takes_rows(op):
+            if isinstance(op, Take) and flow.once_from_weights(op.x) and _takes_rows(op):
                 _entered(found, op.x).takes.append((op, outer, position))
     return [matrix for matrix in found.values() if matrix.pack is not None and matrix.takes]
 

@@ -136,7 +136,7 @@ def _growths(op: ir.OpView, flow: WeightFlow) -> list[_Growth]:
 
 
 def _growth_of(value: ir.Value, flow: WeightFlow) -> _Growth | None:
-    if not flow.comes_from_weights(value) or isinstance(value, ir.BlockArgument):
+    if not flow.once_from_weights(value) or isinstance(value, ir.BlockArgument):
         return None
     op: Any = value.owner
     if isinstance(op, AsType):

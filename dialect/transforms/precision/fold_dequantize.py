@@ -68,7 +68,7 @@ class _Folding:
         return [(Multiply, self._fold_product_with_scale)]
 
     def _fold_product_with_scale(self, op: Multiply, rewriter: Rewriter) -> bool:
-        if not self._flow.comes_from_weights(op.result):
+        if not self._flow.once_from_weights(op.result):
             return False
         for value, scale in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
             found = _quantized(value)

@@ -144,7 +144,7 @@ class _Function:
     def _refusal(self, op: PackedMatMul, weight: Dequantize) -> str | None:
         """Why a product stays as it is."""
         shape, bits = _shape(weight.x), _width(weight.x)
-        if not self.flow.comes_from_weights(weight.x):
+        if not self.flow.once_from_weights(weight.x):
             return "the weight is computed when the model runs"
         if len(shape) != _RANK or bits not in (4, 8):
             return f"the weight is {TensorInfo.of(weight.x)}"

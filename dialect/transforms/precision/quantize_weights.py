@@ -158,7 +158,7 @@ class _Quantizing:
 
     def _read_integers(self, op: MatMul, rewriter: Rewriter) -> bool:
         weight, flow = op.rhs, self._flow
-        if flow.comes_from_weights(op.result) or not flow.comes_from_weights(weight):
+        if flow.comes_from_weights(op.result) or not flow.once_from_weights(weight):
             return False
         if weight in self.kept or _is_quantized(weight):
             return False
