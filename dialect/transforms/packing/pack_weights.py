@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import ir
@@ -108,7 +108,8 @@ def _matrix(weight: ir.Value, layout: str) -> ir.Value:
 def _packed(op: MatMul | Conv2D, weight: ir.Value, layout: PackedLayout) -> ir.Operation:
     """The same product with a packed weight."""
     x, shape, types = op.operands[0], TensorInfo.of(op.operands[1]).shape, [op.results[0].type]
-    attrs = {key: value for key, value in attrs_of(op).items() if key in op.attributes} | {"layout": layout}
+    attrs: dict[str, Any] = {key: value for key, value in attrs_of(op).items() if key in op.attributes}
+    attrs["layout"] = layout
     if isinstance(op, MatMul):
         return PackedMatMul.create(x, weight, result_types=types, n=shape[1], **attrs)
     *kernel, _, channels = reordered(shape, op.kernel_layout, "HWIO")

@@ -67,7 +67,8 @@ class CombineParallelMatmul(ProductPass):
         unused: list[ir.Value] = []
         for block in _blocks(function.operation):
             rule = _Rule(values, _Order(block), self.always)
-            chunks = {chunk[0].result: chunk for group in _groups(block, rule) for chunk in self._chunks(group)}
+            found = (chunk for group in _groups(block, rule) for chunk in self._chunks(group))
+            chunks: dict[ir.Value, list[MatMul]] = {chunk[0].result: chunk for chunk in found}
             if chunks:
                 walk(block.owner, _Combination(chunks, rule, unused).patterns(), values.flow)
         _erase_chains(unused)  # last, so that no new value is where one of these was: they are known values
