@@ -66,7 +66,12 @@ def backend_named(name: str) -> Backend:
 
 
 def _known() -> dict[str, Backend]:
-    return _BACKENDS | {backend.name: backend for backend in load(BACKENDS)}
+    """Ours and those of other packages. Raises RelaxError when two have one name."""
+    found = dict(_BACKENDS)
+    for backend in load(BACKENDS):
+        if found.setdefault(backend.name, backend) != backend:
+            raise RelaxError(f"expected one backend '{backend.name}', got that of {backend.compiler} as well")
+    return found
 
 
 def _loaded(place: str) -> Any:

@@ -13,6 +13,9 @@ with :class:`Source` (the op), :class:`LinalgBuilder` and :class:`Scalar`.
 
 **Kernels**: a function of a kernel (a ``func.func`` with ``linalg.generic`` on buffers) and a :class:`Target`, which puts its
 own code in their place and returns True, or returns False.
+
+**Backends**: a :class:`Backend`, which says where its :class:`Compiler` and its :class:`Runtime` are; these write and read a
+:class:`Manifest` with a :class:`TargetSpec`, and make a :class:`Library` of code.
 """
 
 from __future__ import annotations
@@ -31,29 +34,40 @@ if TYPE_CHECKING:
     from .dialect.reports import report
     from .dialect.struct_info import TensorInfo
     from .dialect.symbolic import Dim, Expr
+    from .lowering.backend import Backend
+    from .lowering.compiler import Compiler
     from .lowering.linalg.builder import Builder as LinalgBuilder
     from .lowering.linalg.registry import Source, lowering
     from .lowering.linalg.scalar import Scalar, math, select
+    from .lowering.manifest import Manifest, TargetSpec
     from .lowering.target import Target
+    from .runtime.backend import Runtime
+    from .runtime.library import Library
 
 __all__ = [
     "Array",
     "Attrs",
+    "Backend",
+    "Compiler",
     "DefiningOp",
     "Dim",
     "EffectOp",
     "Expr",
+    "Library",
     "LinalgBuilder",
+    "Manifest",
     "Narrow",
     "Op",
     "Operand",
     "Pass",
     "RelaxError",
     "Result",
+    "Runtime",
     "Scalar",
     "Source",
     "SymbolicOp",
     "Target",
+    "TargetSpec",
     "Tensor",
     "TensorInfo",
     "arith",
@@ -84,10 +98,15 @@ _HOMES = {
     "dialect.reference.registry": ("reference",),
     "dialect.struct_info": ("TensorInfo",),
     "dialect.symbolic": ("Dim", "Expr"),
+    "lowering.backend": ("Backend",),
+    "lowering.compiler": ("Compiler",),
     "lowering.linalg.builder": ("LinalgBuilder",),
     "lowering.linalg.registry": ("Source", "lowering"),
     "lowering.linalg.scalar": ("Scalar", "math", "select"),
+    "lowering.manifest": ("Manifest", "TargetSpec"),
     "lowering.target": ("Target",),
+    "runtime.backend": ("Runtime",),
+    "runtime.library": ("Library",),
 }
 _MODULES = {
     "attributes": "dialect.attributes",

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+import relaxir as rx
 from relaxir.dialect import plugins
 from relaxir.dialect.context import operations
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.reference.registry import families_loaded, reference
+from relaxir.lowering import backend
 from relaxir.lowering.linalg.registry import lowering, lowerings
+from support import reference_backend
 
 PLUGINS = Path(__file__).with_name("plugins")
 
@@ -36,10 +39,13 @@ want = x / (2 + abs(x)) + weights["w"] / (1 + abs(weights["w"]))
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where all packages of ``plugins/`` are installed, from copies: building leaves files behind."""
+    """Where all packages of ``plugins/`` are installed, from copies: building leaves files behind.
+
+    The backend's module is the one that other tests use as it is.
+    """
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("installed")
     folders = [shutil.copytree(p, source / p.name) for p in sorted(PLUGINS.iterdir()) if (p / "pyproject.toml").exists()]
-    assert folders
+    shutil.copy(Path(reference_backend.__file__), source / "reference_backend")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run([*pip, "--target", str(target), *map(str, folders)], check=True, capture_output=True, text=True)
     return target
@@ -110,6 +116,21 @@ print(len(acme_kernels.TAKEN))
     assert output(installed, code).strip() == "1"
 
 
+def test_a_backend_compiles_runs_and_is_asked_of_an_artifact(installed: Path, tmp_path: Path) -> None:
+    code = f"""{MODULE}
+executable = rx.compile(module, target="reference")
+path = {str(tmp_path / "model.relax")!r}
+executable.save(path)
+for exe in (executable, rx.load(path)):
+    exe.bind(exe.prepare(weights))
+    np.testing.assert_array_equal(exe(x), rx.evaluate(module, "main", x, weights=weights)[0])
+print(rx.load(path).manifest.target.backend)
+"""
+    assert output(installed, code).strip() == "reference"
+    with pytest.raises(RelaxError, match=r"expected code of a backend that is installed \(cpu\), got code of 'reference'"):
+        rx.load(tmp_path / "model.relax")
+
+
 def test_code_that_was_kept_is_not_that_of_another_version(installed: Path, tmp_path: Path) -> None:
     """What a package says a lowering is decides what comes out of the cache."""
     code = f"""{MODULE}
@@ -137,6 +158,12 @@ def test_an_object_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     message = r"expected plug-in 'acme' of relaxir\.kernels at acme_nowhere:lower, got No module named"
     with pytest.raises(RelaxError, match=message):
         plugins.load.__wrapped__(plugins.KERNELS)
+
+
+def test_a_backend_of_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "load", lambda group: (backend.Backend("cpu", "acme:Compiler", "acme:Runtime"),))
+    with pytest.raises(RelaxError, match="expected one backend 'cpu', got that of acme:Compiler as well"):
+        backend.backend_of("cpu")
 
 
 def test_an_op_of_a_name_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
