@@ -28,7 +28,7 @@ from .packed_words import word_of
 __all__ = ["GroupInvariant", "find_group_invariant"]
 
 # The largest integer whose zero point is taken out of the sum.
-_FOUR_BITS = 15
+_FOUR_BITS = (1 << NIBBLES.bits) - 1
 # What is the same for fewer steps is no group: a sum of its own would take longer than it saves, and words are no groups.
 _SHORTEST = 16
 

@@ -63,9 +63,10 @@ class GroupLoads:
     def _masked(self, words: ir.Value, place: int) -> ir.Value:
         """One integer of each word, where it is; the last one shifted, which would be negative."""
         em = self.emitter
+        lowest = NIBBLES.places()[place]
         if place == NIBBLES.count - 1:
-            return em.op("arith.shrui", [words, em.constant(4 * place, words.type)], words.type)
-        return em.op("arith.andi", [words, em.constant(15 << 4 * place, words.type)], words.type)
+            return em.op("arith.shrui", [words, em.constant(lowest, words.type)], words.type)
+        return em.op("arith.andi", [words, em.constant(NIBBLES.mask(1) << lowest, words.type)], words.type)
 
     def added(self, total: ir.Value, partial: ir.Value, part: Environment, left: ir.Value | None) -> ir.Value:
         """A total with the sum of a group; ``left`` is the left factors' sum, if it matters."""
@@ -124,7 +125,8 @@ class GroupLoads:
         chunk = max(width, NIBBLES.count)
         whole, vector = depth // chunk * chunk, em.vector(width, self.element)
         # 16 ** -j is 127 - 4 * j in the exponent's bits; the last of eight is not scaled, as its word is shifted.
-        exponents = [127 - 4 * (j % NIBBLES.count) if j % NIBBLES.count != NIBBLES.count - 1 else 127 for j in range(chunk)]
+        scaled_by = [127 - place for place in NIBBLES.places()[:-1]] + [127]
+        exponents = [scaled_by[j % NIBBLES.count] for j in range(chunk)]
         bits = [em.lane_constant([e << 23 for e in exponents[i : i + width]], em.i32) for i in range(0, chunk, width)]
         powers = [em.op("arith.bitcast", [b], vector) for b in bits]
 

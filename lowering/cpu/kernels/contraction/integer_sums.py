@@ -172,16 +172,16 @@ class IntegerSums:
 
     def _integers(self, vector: ir.Value, part: int) -> ir.Value:
         """The integers of columns in what was read: bytes, or i16."""
-        em = self.emitter
+        em, word = self.emitter, self.parts.product.layout.word
         element = ir.IntegerType.get_signless(32 // self.rows, em.context)
         kind = em.vector(self.rows * self.width, element)
-        if not self.parts.is_word:
+        if word is None:
             extension = "arith.extui" if self.parts.product.is_unsigned else "arith.extsi"
             return em.op(extension, [vector], kind) if self._is_wide else vector
         if part:
-            vector = em.op("arith.shrui", [vector, em.constant(4 * part, vector.type)], vector.type)
-        mask = sum(15 << 32 // self.rows * j for j in range(self.rows))
-        vector = em.op("arith.andi", [vector, em.constant(mask, vector.type)], vector.type)
+            place = word.places(self.rows)[part * self.rows]
+            vector = em.op("arith.shrui", [vector, em.constant(place, vector.type)], vector.type)
+        vector = em.op("arith.andi", [vector, em.constant(word.mask(self.rows), vector.type)], vector.type)
         return em.op("vector.bitcast", [vector], kind)
 
     def _row(self, at: ir.Value) -> ir.Value:
