@@ -15,7 +15,8 @@ have effects, and what ``relax.stop_lift_params`` returns, which is there to end
 Otherwise inference computes it from weights: that is what integers that widen at their use are, or a bias as large as a batch.
 
 **Who asks what.** Passes that give weights another form (packing, narrowing, folding, sinking, layouts) and the prologues of
-kernels ask whether a value comes from weights. Those that move work to preparation (lifting, and what rewrites products for
+kernels ask whether a value comes from weights; where they add work, whether it is there once, outside of branches and loops:
+inside it would be done again and again. Those that move work to preparation (lifting, and what rewrites products for
 its sake) ask whether it is known ahead; whether that is worth the memory is lifting's policy. The lazy passes ask which weights
 have to be there for the symbols that an op mentions (:meth:`WeightFlow.definers`).
 """

@@ -201,6 +201,25 @@ def test_a_weight_out_of_a_tuple_is_packed() -> None:
     assert "relax.packed_matmul" in str(run(parse_module(text, "-", new_context()), "relax-pack-weights{tile=8}"))
 
 
+def test_a_weight_that_is_computed_in_a_branch_is_not_packed_there() -> None:
+    module = module_of(f"""
+        %zero = arith.constant 0 : index
+        %c = tensor.extract %x[%zero, %zero] : {B}
+        %limit = arith.constant 0.0 : f32
+        %b = arith.cmpf olt, %c, %limit : f32
+        %r = scf.if %b -> {B} {{
+          %i = "relax.full"() {{value = 1 : i64}} : () -> tensor<8xi64>
+          %t = "relax.take"(%w, %i) {{axis = 0 : i64}} : ({M}, tensor<8xi64>) -> {M}
+          %y = "relax.matmul"(%x, %t) : ({B}, {M}) -> {B}
+          scf.yield %y : {B}
+        }} else {{
+          %y = "relax.matmul"(%x, %w) : ({B}, {M}) -> {B}
+          scf.yield %y : {B}
+        }}""")
+    text = str(run(module, "relax-pack-weights{tile=8}"))
+    assert text.count('"relax.packed_matmul"') == text.count('"relax.matmul"') == 1
+
+
 def test_products_in_a_loop_over_weights_are_left_to_lifting() -> None:
     module = module_of(f"""
         %from = arith.constant 0 : index
