@@ -68,10 +68,6 @@ class Rewriter:
         for op in ops:
             self._discarded.update(dict.fromkeys(op.results, op.operation))
 
-    def is_discarded(self, value: ir.Value) -> bool:
-        """Whether the op that makes a value may be gone at the end."""
-        return value in self._discarded
-
     def call(self, pattern: Pattern, op: Any, driver: rewrite.PatternRewriter) -> bool:
         """Tries a pattern: a driver's part."""
         self._tried = op, driver

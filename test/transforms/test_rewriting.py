@@ -15,6 +15,7 @@ from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes.rewriting import Rewriter, greedily, observed, walk
 from relaxir.dialect.traversal import nested_operations
+from support.pattern_passes import PATTERN_PASSES, WHOLE_PASSES
 from support.random_pipelines import PASSES
 
 LIT = Path(__file__).parent
@@ -135,45 +136,6 @@ def test_an_error_in_a_pattern_comes_through(module):
 
     with pytest.raises(RelaxError, match="expected nothing"):
         walk(module.operation, [(Abs, fails)])
-
-
-#: Passes whose rewrites are patterns, with the options by which their lit files show them.
-PATTERN_PASSES = {
-    "relax-adjust-matmul-order": "",
-    "relax-canonicalize": "",
-    "relax-combine-parallel-matmul": "",
-    "relax-expand-matmul-of-sum": "",
-    "relax-fold-batch-norm": "",
-    "relax-fold-dequantize": "",
-    "relax-group-packed-rows": "{bf16=2}",
-    "relax-lazy-get-input": "",
-    "relax-lazy-set-output": "",
-    "relax-lazy-transform-params": "",
-    "relax-lift-transform-params": "",
-    "relax-pack-nibbles": "",
-    "relax-pack-weights": "",
-    "relax-quantize-activations": "{rows=4}",
-    "relax-quantize-weights": "",
-    "relax-realize-vdevice": "",
-    "relax-reorder-permute-dims-after-concat": "",
-    "relax-reorder-take-after-matmul": "",
-    "relax-share-packed-weights": "",
-    "relax-sink-growth": "",
-    "relax-to-mixed-precision": "",
-}
-#: Those that change a function, or a module, as a whole, and why that is no pattern.
-WHOLE_PASSES = {
-    "relax-bundle-model-params": "signatures",
-    "relax-compute-shape-values": "one list of sizes per function, which its ops share",
-    "relax-convert-layout": "values are in two layouts at once, and each op reads the one that it wants",
-    "relax-expand-tuple-arguments": "signatures and calls of them",
-    "relax-inline": "bodies take the place of calls, innermost first",
-    "relax-inline-private-functions": "the same",
-    "relax-remove-unused-outputs": "signatures and calls of them",
-    "relax-remove-unused-parameters": "signatures and calls of them",
-    "relax-schedule-lazy-io": "the order of all ops of a block",
-    "relax-update-vdevice": "types of all values at once",
-}
 
 
 def driver_runs(name: str, options: str = "") -> tuple[int, int]:
