@@ -4,7 +4,7 @@ A package names what it adds by entry points (:mod:`.dialect.plugins`); ``CONTRI
 imported when first used, so that a package which adds ops does not import the code generator with them.
 
 **Passes**: :class:`Pass`, on IR through MLIR's bindings (``ir``, ``func``, ``arith``, ``scf``; ``dialect_module("memref")`` for
-others), with ``rewrite`` for patterns, ``ops`` (the op classes) and ``report``.
+others), with ``ops`` (the op classes) and ``report``; patterns with :class:`Rewriter`, driven by :func:`walk` or :func:`greedily`.
 
 **Ops**: :class:`Op` and its siblings; :class:`Operand`, :class:`Result` and :data:`Tensor` declare what it takes and makes, the
 module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``; ``op_costs``,
@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .dialect import attributes, image_rules, inference, op_costs, ops
-    from .dialect.bindings import arith, dialect_module, func, ir, rewrite, scf
+    from .dialect.bindings import arith, dialect_module, func, ir, scf
     from .dialect.errors import RelaxError
     from .dialect.op import Attrs, DefiningOp, EffectOp, Narrow, Op, Operand, Result, SymbolicOp, Tensor
     from .dialect.passes.base import Pass
+    from .dialect.passes.rewriting import Pattern, Patterns, Rewriter, greedily, walk
     from .dialect.reference.numeric import Array
     from .dialect.reference.registry import reference
     from .dialect.reports import report
@@ -60,8 +61,11 @@ __all__ = [
     "Op",
     "Operand",
     "Pass",
+    "Pattern",
+    "Patterns",
     "RelaxError",
     "Result",
+    "Rewriter",
     "Runtime",
     "Scalar",
     "Source",
@@ -74,6 +78,7 @@ __all__ = [
     "attributes",
     "dialect_module",
     "func",
+    "greedily",
     "image_rules",
     "inference",
     "ir",
@@ -83,17 +88,18 @@ __all__ = [
     "ops",
     "reference",
     "report",
-    "rewrite",
     "scf",
     "select",
+    "walk",
 ]
 
 #: The module that holds each name, or that is one, below ``relaxir``.
 _HOMES = {
-    "dialect.bindings": ("arith", "dialect_module", "func", "ir", "rewrite", "scf"),
+    "dialect.bindings": ("arith", "dialect_module", "func", "ir", "scf"),
     "dialect.errors": ("RelaxError",),
     "dialect.op": ("Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor"),
     "dialect.passes.base": ("Pass",),
+    "dialect.passes.rewriting": ("Pattern", "Patterns", "Rewriter", "greedily", "walk"),
     "dialect.reference.numeric": ("Array",),
     "dialect.reference.registry": ("reference",),
     "dialect.struct_info": ("TensorInfo",),

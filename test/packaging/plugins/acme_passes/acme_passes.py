@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from relaxir.extend import Pass, ir, ops, rewrite
+from relaxir.extend import Pass, Patterns, Rewriter, ir, ops, walk
 
 __all__ = ["FoldNegative"]
 
@@ -25,15 +25,16 @@ class FoldNegative(Pass):
     name: ClassVar[str] = "acme-fold-negative"
 
     def run(self, op: ir.Operation) -> None:
-        patterns = rewrite.RewritePatternSet()
-        patterns.add(ops.Negative, _fold)
-        rewrite.apply_patterns_and_fold_greedily(op, patterns.freeze())
+        walk(op, PATTERNS)
 
 
-def _fold(op: ops.Negative, rewriter: rewrite.PatternRewriter) -> bool:
-    """True when it does not apply, as the bindings want it."""
+def drop_pair(op: ops.Negative, rewriter: Rewriter) -> bool:
+    """Whether it has rewritten the op."""
     inner = op.x.owner
     if not isinstance(inner, ops.Negative):
-        return True
-    rewriter.replace_op(op, [inner.x])
-    return False
+        return False
+    rewriter.discard(inner)
+    return rewriter.replace(op, [inner.x])
+
+
+PATTERNS: Patterns = [(ops.Negative, drop_pair)]
