@@ -4,7 +4,8 @@ A package names what it adds by entry points (:mod:`.dialect.plugins`); ``CONTRI
 imported when first used, so that a package which adds ops does not import the code generator with them.
 
 **Passes**: :class:`Pass`, on IR through MLIR's bindings (``ir``, ``func``, ``arith``, ``scf``; ``dialect_module("memref")`` for
-others), with ``ops`` (the op classes) and ``report``; patterns with :class:`Rewriter`, driven by :func:`walk` or :func:`greedily`.
+others), with ``ops`` (the op classes) and ``report``; patterns with :class:`Rewriter`, which :func:`walk` or :func:`greedily`
+drive.
 
 **Ops**: :class:`Op` and its siblings; :class:`Operand`, :class:`Result` and :data:`Tensor` declare what it takes and makes, the
 module ``attributes`` its attributes; ``infer`` is written with :class:`TensorInfo` and the module ``inference``; ``op_costs``,
