@@ -55,12 +55,18 @@ class KernelSection(Section):
         return self.function
 
     def summary(self) -> list[str]:
+        plans = Counter[str]()
+        for kernel in self.kernels:
+            plans[kernel.plan or ""] += kernel.calls
+        return [self._counts(), *(f"  {count} x {plan}" for plan, count in plans.items() if plan)]
+
+    def _counts(self) -> str:
         calls = Counter[str]()
         for kernel in self.kernels:
             calls[kernel.kind] += kernel.calls
         kinds = ", ".join(f"{calls[kind]} {kind}" for kind in _KINDS if calls[kind])
         total = plural(sum(calls.values()), "kernel call")
-        return [f"@{self.function}: {total}{f' ({kinds})' if kinds else ''}, {plural(len(self.kernels), 'kernel')}"]
+        return f"@{self.function}: {total}{f' ({kinds})' if kinds else ''}, {plural(len(self.kernels), 'kernel')}"
 
     def lines(self) -> list[str]:
         rows = [
@@ -71,7 +77,7 @@ class KernelSection(Section):
             for k in self.kernels
         ]  # fmt: skip
         plans = [[f"  {k.name}", k.plan] for k in self.kernels if k.plan is not None]
-        return [*self.summary(), *aligned(rows, right=[2]), *(["  plans of contractions"] if plans else []), *aligned(plans)]
+        return [self._counts(), *aligned(rows, right=[2]), *(["  plans of contractions"] if plans else []), *aligned(plans)]
 
     def with_plans(self, plans: Mapping[str, str]) -> KernelSection:
         """The same with the plans of kernels by name."""

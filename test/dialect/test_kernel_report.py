@@ -44,7 +44,9 @@ def test_calls_of_one_kernel_are_counted() -> None:
     found = section(b.build())
     assert [(k.kind, k.calls) for k in found.kernels] == [("contraction", 3), ("rows", 3)]
     assert found.kernels[0].bytes_read is None
-    assert found.summary() == ["@main: 6 kernel calls (3 contraction, 3 rows), 2 kernels"]
+    counts, plan = found.summary()
+    assert counts == "@main: 6 kernel calls (3 contraction, 3 rows), 2 kernels"
+    assert plan == f"  3 x {found.kernels[0].plan}"
 
 
 def test_why_results_are_in_memory() -> None:
