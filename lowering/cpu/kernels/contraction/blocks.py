@@ -23,8 +23,8 @@ from ..emit.linear_index import Size
 from ..emit.memory import Point
 from .contraction_plan import Blocks
 from .microkernel import Microkernel, Sums
-from .shares import Column, NextPanel, Share, Steps, TilePlace
 from .staging import Stager
+from .tile_place import Column, NextPanel, Share, Steps, TilePlace
 from .tiles import Tiles
 
 __all__ = ["BlockLoops"]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from .....dialect.bindings import ir
 from .operand_loads import OperandLoads
 from .prefetch import Prefetch
-from .shares import TilePlace
+from .tile_place import TilePlace
 
 __all__ = ["DotSums"]
 

@@ -35,7 +35,7 @@ class Epilogue:
     def fetch(self, points: Sequence[Point], vectors: int) -> None:
         """Asks for what the epilogue will read of rows, of which each has that many vectors.
 
-        On Zen 4 3136 x 64 x 256 with a residual take 0.95 of the time.
+        A product of 3136 x 64 x 256 with a residual, Zen 4: 0.95 of the time without.
         """
         for operand in () if self.epilogue is None else self.epilogue.inputs:
             if operand.buffer is None or not operand.used or operand.value == self.output.value:

@@ -13,7 +13,7 @@ from ..nest.nest import Operand
 from .contraction_plan import ContractionPlan
 from .match import Contraction
 from .prefetch import Prefetch
-from .shares import Column, TilePlace
+from .tile_place import Column, TilePlace
 
 __all__ = ["FmaSums", "Loads"]
 

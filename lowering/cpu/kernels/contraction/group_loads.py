@@ -11,7 +11,7 @@ from ..emit.memory import Lanes, Point
 from ..emit.scalar_body import Environment
 from .group_invariant import GroupInvariant
 from .operand_loads import OperandLoads
-from .shares import Column
+from .tile_place import Column
 
 __all__ = ["GroupLoads", "ScaledRows"]
 

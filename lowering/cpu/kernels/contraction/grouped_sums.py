@@ -15,7 +15,7 @@ from .....dialect.bindings import ir
 from ..emit.memory import Point
 from .group_loads import GroupLoads
 from .prefetch import Prefetch
-from .shares import TilePlace
+from .tile_place import TilePlace
 
 __all__ = ["GroupedSums"]
 

@@ -22,7 +22,7 @@ from .match import Contraction
 from .operand_loads import OperandLoads
 from .product_checks import check_product
 from .roles import Roles
-from .shares import Column, TilePlace
+from .tile_place import Column, TilePlace
 
 __all__ = ["IntegerSums"]
 

@@ -44,8 +44,8 @@ from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
 from .plan_contractions import plan_of
 from .shape import group_invariant_of
-from .shares import Column, Share, Steps, TilePlace
 from .staging import Stager
+from .tile_place import Column, Share, Steps, TilePlace
 from .tiles import Tiles
 from .tuning import tuning_of
 from .word_loads import WordLoads

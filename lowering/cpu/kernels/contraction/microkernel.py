@@ -8,8 +8,8 @@ from typing import Protocol
 from .....dialect.bindings import ir
 from .epilogue import Epilogue
 from .operand_loads import OperandLoads
-from .shares import TilePlace
 from .staging import Stager
+from .tile_place import TilePlace
 
 __all__ = ["Microkernel", "Sums"]
 

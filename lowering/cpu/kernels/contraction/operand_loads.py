@@ -18,7 +18,7 @@ from .contraction_plan import ContractionPlan
 from .factor import Factor
 from .match import Contraction
 from .shape import buffer_shape
-from .shares import Column, TilePlace
+from .tile_place import Column, TilePlace
 
 __all__ = ["OperandLoads"]
 

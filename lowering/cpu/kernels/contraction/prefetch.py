@@ -11,7 +11,7 @@ from ..nest.nest import Operand
 from .contraction_plan import ContractionPlan
 from .match import Contraction
 from .shape import BufferShape, buffer_shape
-from .shares import Column, NextPanel, TilePlace
+from .tile_place import Column, NextPanel, TilePlace
 from .tuning import LINE
 
 __all__ = ["Prefetch"]

@@ -16,7 +16,7 @@ from .fma_sums import FmaSums
 from .group_loads import GroupLoads
 from .operand_loads import OperandLoads
 from .prefetch import Prefetch
-from .shares import Column, Steps, TilePlace
+from .tile_place import Column, Steps, TilePlace
 
 __all__ = ["StagedLoads", "Stager"]
 

@@ -8,7 +8,7 @@ from .....dialect.bindings import ir
 from ..emit.emitter import Emitter
 from ..emit.memory import Point
 from .contraction_plan import ContractionPlan
-from .shares import Column, Share
+from .tile_place import Column, Share
 
 __all__ = ["Tiles"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .....dialect.bindings import ir
 from ..emit.memory import Point
 from .operand_loads import OperandLoads
-from .shares import Column
+from .tile_place import Column
 
 __all__ = ["WordLoads"]
 

@@ -23,7 +23,7 @@ from ..emit.linear_index import Size
 from ..emit.memory import Lanes, Memory, Point
 from ..emit.scalar_body import Body, Environment
 from .nest import Nest, Operand
-from .vector_plan import COMBINERS, Plan, combiners
+from .vector_plan import COMBINERS, NestPlan, combiners
 
 __all__ = ["SHARED_AT_LEAST", "Loops"]
 
@@ -44,7 +44,7 @@ Chunk = Callable[[ir.Value, int, ir.Value | None, list[ir.Value]], Sequence[ir.V
 class Loops:
     """Builds one nest by one plan."""
 
-    def __init__(self, nest: Nest, plan: Plan, emitter: Emitter, memory: Memory):
+    def __init__(self, nest: Nest, plan: NestPlan, emitter: Emitter, memory: Memory):
         self.nest, self.plan, self.emitter, self.memory = nest, plan, emitter, memory
         self.operations, self.yielded = nest.body()
         self.body = Body(emitter, memory, self.operations, nest.dropped)

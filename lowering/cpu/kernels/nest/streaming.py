@@ -22,7 +22,7 @@ from ..emit.memory import Memory, Point
 from ..emit.scalar_body import Environment
 from .generic_loops import Loops
 from .nest import Nest
-from .vector_plan import Plan
+from .vector_plan import NestPlan
 
 __all__ = ["StreamedLoops"]
 
@@ -33,7 +33,7 @@ _BLOCK = 512
 class StreamedLoops(Loops):
     """Builds a nest by a plan that is ``streamed``: as an elementwise one, whose results are among what it reads."""
 
-    def __init__(self, nest: Nest, plan: Plan, emitter: Emitter, memory: Memory):
+    def __init__(self, nest: Nest, plan: NestPlan, emitter: Emitter, memory: Memory):
         super().__init__(replace(nest, reductions=frozenset()), plan, emitter, memory)
         self.first = len(plan.order) - len(nest.reductions) - 1
 

@@ -12,7 +12,7 @@ from ..emit.linear_index import LaneForm, Linear
 from ..expand.expand_math import EXPANDED
 from .nest import Nest, Operand
 
-__all__ = ["COMBINERS", "Combiner", "Plan", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
+__all__ = ["COMBINERS", "Combiner", "NestPlan", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
 
 # Cost of one access of a whole vector, in vector loads. Measured on Zen 5: a gather of 16 f32 costs about a load per lane.
 _UNIFORM, _CONTIGUOUS, _GATHER_LANE, _SCATTER_LANE = 0.1, 1.0, 1.0, 1.5
@@ -20,13 +20,13 @@ _UNIFORM, _CONTIGUOUS, _GATHER_LANE, _SCATTER_LANE = 0.1, 1.0, 1.0, 1.5
 _HORIZONTAL = 12.0
 # Independent accumulators that hide the latency of an addition (4 cycles, 2 per cycle would need 8; loads bound first).
 _ACCUMULATORS = 4
-# Long bodies run two vectors at a time: sin over 1024x1024 on Zen 5 takes 583 us by one, 360 us by two; log spills by four.
+# Long bodies run two vectors at a time. Sin over 1024 x 1024 f32, Zen 5: 360 us, one vector at a time 583 us; log spills by four.
 _LONG_BODY, _UNROLLED = 8, 2
 # Neighbours that read the same elements of an operand, as pixels do the taps of a filter per channel, are taken together, each
-# of two vectors: accumulators and operands fit 16 registers. On Zen 3 7 by 7 taps of 96 channels take 0.4 of the time.
+# of two vectors: accumulators and operands fit 16 registers. 7 by 7 taps of 96 channels, Zen 3: 0.4 of the time.
 _BLOCK, _BLOCK_VECTORS = 4, 2
 # Rows that are reduced into one are read one after the other, if they are that many and bytes apart. The sum of 1024 rows of
-# 1024 f32 takes 0.3 of the time then (Zen 3, in the level 3 cache).
+# 1024 f32 in the level 3 cache, Zen 3: 0.3 of the time.
 _MANY_ROWS, _FAR = 16, 512
 # A tile of a transposition is unrolled: one body per row.
 _TILE_LANES, _TILE_BODY = 16, 8
@@ -68,8 +68,8 @@ COMBINERS = {
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Loops in order, outermost first.
+class NestPlan:
+    """How a nest runs: its loops in order, outermost first.
 
     ``vector`` is one of them or None, ``width`` its lanes, ``wide`` the lanes of the main loop.
 
@@ -90,7 +90,7 @@ class Plan:
     streamed: bool = False
 
 
-def make_plan(nest: Nest, target: Target, rows: int = 0) -> Plan:
+def make_plan(nest: Nest, target: Target, rows: int = 0) -> NestPlan:
     """The cheapest way to run the nest by counting accesses per element.
 
     The loops over dimensions below ``rows`` are the outermost, one iteration at a time.
@@ -101,25 +101,25 @@ def make_plan(nest: Nest, target: Target, rows: int = 0) -> Plan:
     splittable = combiners(nest) is not None
     candidates = [*(d for d in reversed(parallel) if d >= rows), *(reversed(reductions) if splittable else ())]
     if not candidates:
-        return Plan((*parallel, *reductions), None, 0, 0, False)
+        return NestPlan((*parallel, *reductions), None, 0, 0, False)
     vector = min(candidates, key=lambda d: _cost(nest, d, lanes))
     width, wide = _widths(nest, vector, lanes)
     if vector in nest.reductions:
         rest = [d for d in reductions if d != vector]
-        return Plan((*parallel, *rest, vector), vector, width, wide, True)
+        return NestPlan((*parallel, *rest, vector), vector, width, wide, True)
     tile = None if rows else _tile_loop(nest, vector, lanes)
     rest = [d for d in parallel if d not in (vector, tile)]
     if tile is not None:
         width = min(lanes, _TILE_LANES)
-        return Plan((*rest, tile, vector), vector, width, width, False, tile)
+        return NestPlan((*rest, tile, vector), vector, width, width, False, tile)
     if not rows and _is_streamed(nest, vector, reductions, 4 * lanes):
-        return Plan((*rest, *reductions, vector), vector, width, wide, False, streamed=True)
+        return NestPlan((*rest, *reductions, vector), vector, width, wide, False, streamed=True)
     shared = _block_loop(nest, vector, rest, rows)
     if shared is not None:
         rest.remove(shared)
         wide = min(wide, _BLOCK_VECTORS * width)
-        return Plan((*rest, vector, shared, *reductions), vector, width, wide, False, block=_BLOCK)
-    return Plan((*rest, vector, *reductions), vector, width, wide, False)
+        return NestPlan((*rest, vector, shared, *reductions), vector, width, wide, False, block=_BLOCK)
+    return NestPlan((*rest, vector, *reductions), vector, width, wide, False)
 
 
 def _is_streamed(nest: Nest, vector: int, reductions: Sequence[int], short: int) -> bool:
