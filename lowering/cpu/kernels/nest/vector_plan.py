@@ -20,7 +20,7 @@ _UNIFORM, _CONTIGUOUS, _GATHER_LANE, _SCATTER_LANE = 0.1, 1.0, 1.0, 1.5
 _HORIZONTAL = 12.0
 # Independent accumulators that hide the latency of an addition (4 cycles, 2 per cycle would need 8; loads bound first).
 _ACCUMULATORS = 4
-# Long bodies run two vectors at a time. Sin over 1024 x 1024 f32, Zen 5: 360 us, one vector at a time 583 us; log spills by four.
+# Long bodies run two vectors at a time. Sin over 1024 x 1024 f32, Zen 5: 360 us, one by one 583 us; log spills by four.
 _LONG_BODY, _UNROLLED = 8, 2
 # Neighbours that read the same elements of an operand, as pixels do the taps of a filter per channel, are taken together, each
 # of two vectors: accumulators and operands fit 16 registers. 7 by 7 taps of 96 channels, Zen 3: 0.4 of the time.
