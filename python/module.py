@@ -135,7 +135,9 @@ class Module:
             RelaxError: the pipeline text is wrong, or a pass refuses the module (then a DiagnosticError with the place).
         """
         from .dialect.passes import manager
+        from .lowering.passes import register_passes
 
+        register_passes()
         expect_text(pipeline, "a pipeline as text")
         with self._active(), collecting() as told:
             return Module(_as_module(manager.run(self._module.operation, pipeline)), self.report.extended(told))

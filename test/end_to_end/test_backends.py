@@ -40,7 +40,7 @@ func.func @main(%x: tensor<?xf32, {sym = ["n"]}>, %i: tensor<1xi64>) -> tensor<1
 
 @pytest.fixture(autouse=True)
 def _entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table entry, which a package of its own would bring as an entry point."""
+    """The table entry, which a package of its own brings as an entry point (test/packaging)."""
     monkeypatch.setitem(backends._BACKENDS, "reference", BACKEND)
 
 

@@ -35,9 +35,11 @@ def test_each_step_goes_on_from_the_text_of_the_one_before(name: str, checked: b
     with manager.observing(lambda element, op: seen.append(str(op))):
         direct = lowered(module, checked=checked)
     steps = elements(checked)
-    text, operation = text_of(lowered(module, checked=checked, change=lambda _: [])), None
+    text, operation, context = text_of(lowered(module, checked=checked, change=lambda _: [])), None, new_context()
     for step, want in zip(steps, seen[-len(steps) :], strict=True):
-        parsed = parse_module(text, "-", new_context())
+        if name == "loop":  # no step counts on dialects that one before it has loaded
+            context = new_context()
+        parsed = parse_module(text, "-", context)
         operation = parsed.operation
         lower(operation, step)
         assert str(operation) == want, f"{step} gives something else after printing and parsing what it starts from"
