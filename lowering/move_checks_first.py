@@ -102,6 +102,8 @@ def _mark_early(check: ir.Operation) -> None:
         new = {"value": ir.IntegerAttr.get(value.type, value.value + EARLY)}
         with ir.InsertionPoint(check), check.location:
             check.operands[1] = ir.Operation.create("arith.constant", [value.type], attributes=new).result
+        if not any(True for _ in number.results[0].uses):
+            number.operation.erase()
 
 
 def _needed(check: ir.Operation, ops: list[ir.Operation], place: dict[ir.Value, int]) -> set[int] | None:
