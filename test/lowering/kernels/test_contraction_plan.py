@@ -189,11 +189,21 @@ def scaled(rows, n: int, k: int, plan: str) -> Compiled:
     return Compiled(function(types, body), AVX2)
 
 
+def widened(rows, n: int, k: int, plan: str) -> Compiled:
+    """A product with bf16 weights."""
+    types = [f"memref<{rows}x{k}xf32>", memref((-(-n // 16), k, 16), "bf16"), f"memref<{rows}x{n}xf32>"]
+    body = "  %w = arith.extf %x1 : bf16 to f32\n" + MULTIPLY_ADD.replace("%x0, %x1", "%x0, %w")
+    return Compiled(function(types, generic(PACKED, "ppr", types, body, f'{MARK}, relax.plan = "{plan}"')), AVX2)
+
+
+KINDS = {"product": (product, ("fma",)), "scaled": (scaled, ("fma", "groups")), "widened": (widened, ("fma", "words"))}
+
+
 def edited(rng: chance.Random, kind: str) -> str:
     """A plan of random fields, most of which fit."""
     rows, vectors, lanes = rng.choice((1, 2, 3, 4, 5, 6)), rng.choice((1, 2)), rng.choice((2, 4, 8))
-    fields = [f"tile={rows}x{vectors}x{lanes}", f"sums={rng.choice(('fma', 'groups') if kind == 'scaled' else ('fma',))}"]
-    fields += [f"accumulators={rng.choice((1, 2, 4, 8))}", f"unroll={rng.choice((1, 2, 4, 8))}"]
+    fields = [f"tile={rows}x{vectors}x{lanes}", f"sums={rng.choice(KINDS[kind][1])}"]
+    fields += [f"accumulators={rng.choice((1, 2, 4, 8, 16))}", f"unroll={rng.choice((1, 2, 4, 8))}"]
     optional = [
         f"panels={rng.choice((2, 3))}", f"fetch={rng.randint(1, 6)}:{rng.choice((1024, 8192))}",
         f"stage={rng.choice(('tile', 'before'))}:{rng.choice((rows, 2 * rows))}", f"group-unroll={rng.choice((1, 2, 8))}",
@@ -202,17 +212,18 @@ def edited(rng: chance.Random, kind: str) -> str:
     return " ".join([*fields, *(field for field in optional if rng.random() < 0.4)])
 
 
-@pytest.mark.parametrize("kind", ["product", "scaled"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_edited_plan_that_fits_is_right(kind: str) -> None:
     rng, built = chance.Random(kind), 0
     n, k = 37, 33
-    a, b, scale = random((19, k)), random((k, n), "i8" if kind == "scaled" else "f32", 1), random((n,), seed=2)
+    element = {"product": "f32", "scaled": "i8", "widened": "bf16"}[kind]
+    a, b, scale = random((19, k)), random((k, n), element, 1), random((n,), seed=2)
     weights = [packed(b, 16), scale] if kind == "scaled" else [packed(b, 16)]
     wide = b.astype(np.float64) * (scale if kind == "scaled" else 1)
     while built < 14:
         rows = rng.choice(("?", 1, 2, 19))
         try:
-            compiled = (product if kind == "product" else scaled)(rows, n, k, edited(rng, kind))
+            compiled = KINDS[kind][0](rows, n, k, edited(rng, kind))
         except RelaxError:
             continue
         built += 1

@@ -145,12 +145,12 @@ class ContractionPlan:
         return name in _ALWAYS or (bool(getattr(self, name)) and (name != "panels" or self.panels > 1))
 
     def copies(self, sums: int) -> int:
-        """How many accumulators each of so many sums has, so that additions overlap."""
-        return max(1, self.accumulators // sums)
+        """How many accumulators each of so many sums has, so that additions overlap: a power of two."""
+        return _power_below(self.accumulators // sums)
 
     def group_copies(self, sums: int) -> int:
         """The same of the sums of a group."""
-        return max(1, self.group_accumulators // sums)
+        return _power_below(self.group_accumulators // sums)
 
     def fetches(self, rows: int) -> bool:
         """Whether a tile of so many rows fetches ahead what it will read itself."""
@@ -178,6 +178,11 @@ class ContractionPlan:
         """The height of the first tile of so many rows; of an unknown number there is a whole one."""
         low = [] if rows is None else self.low_heights(rows)
         return self.tile.rows if rows is None or rows > sum(low) else low[0]
+
+
+def _power_below(most: int) -> int:
+    """The largest power of two up to a number, 1 at least."""
+    return 1 << max(1, most).bit_length() - 1
 
 
 # Printed whatever they are.
