@@ -13,6 +13,7 @@ Beyond row ``k`` and column ``n`` are zeros, of the integers as they were before
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ class PackedLayout:
             raise RelaxError(f"expected rows that divide a word of {self.word.count} integers, got {self.rows}")
 
     @staticmethod
+    @functools.lru_cache(maxsize=64)
     def parse(text: str) -> PackedLayout:
         """The layout of a text. Raises RelaxError for any that :meth:`__str__` does not give."""
         match = _TEXT.fullmatch(text)
