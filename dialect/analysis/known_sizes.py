@@ -12,7 +12,6 @@ result of a loop for example, has a name of its own, too, one that is open.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +23,7 @@ from ..size_relations import Relation
 from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import Dim, Expr, open_dim, substitute, symbol
 from ..traversal import Nested, run_nested
+from .symbol_uses import SymbolUses
 
 __all__ = ["KnownSizes", "Needed", "Shape", "argument_shapes", "known_sizes"]
 
@@ -184,7 +184,7 @@ def argument_shapes(function: func.FuncOp) -> dict[ir.Value, Shape]:
     """The dimensions of a function's tensor arguments: ``d2_0`` is dimension 0 of argument 2, of which nothing is known."""
     arguments = [a for block in function.regions[0].blocks for a in block.arguments if is_tensor(a)]
     shapes = [TensorInfo.of(a).shape for a in arguments]
-    taken = _names_in(function) if any(None in shape for shape in shapes) else frozenset()
+    taken = SymbolUses().of_op(function.operation) if any(None in shape for shape in shapes) else frozenset[str]()
 
     def dim(argument: ir.Value, axis: int, written: Dim) -> int | Expr:
         if written is not None:
@@ -197,8 +197,3 @@ def argument_shapes(function: func.FuncOp) -> dict[ir.Value, Shape]:
     return {
         a: tuple(dim(a, axis, d) for axis, d in enumerate(shape)) for a, shape in zip(arguments, shapes, strict=True)
     }  # fmt: skip
-
-
-def _names_in(function: func.FuncOp) -> frozenset[str]:
-    """The words in the text of a function, every symbol among them."""
-    return frozenset(re.findall(r"d\d+_\d+_*", str(function)))
