@@ -208,6 +208,14 @@ func.func @product_of_long_groups(%x: tensor<65540xi8>, %s: tensor<1xf32>, %t: t
 
 // -----
 
+func.func @product_of_panels_of_unknown_number(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<?x2x8xf32>, %z: tensor<i32>) {
+  // expected-error @+1 {{'relax.quantized_matmul' op expected a packed weight of static panels, got a dynamic number of them}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<?x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
 func.func @product_without_sums(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<1xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected x_sum of shape [2], got [1]}}
   %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<1xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
