@@ -146,7 +146,7 @@ class _Writer:
         """Columns of a matrix, or matrices of a stack, by indices from -3 to 3."""
         table, index = self.rng.choice([*self.weights, *values]), self.rng.choice(self.indices)
         axis = len(table.shape) - 1 if self.rng.random() < 0.6 else 0
-        if table.shape[axis] not in (4, 6) or len(table.shape) < 2:
+        if len(table.shape) < 2 or table.shape[axis] not in (4, 6):
             return []
         shape = (*table.shape[:axis], *index.shape, *table.shape[axis + 1 :])
         taken = self.emit("take", shape, table, index, attributes=f"axis = {axis} : i64", index=True)
