@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import relaxir as rx
 from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.reference.packed import packed, unpacked
-from relaxir.lowering.compile import manifest_of
 from relaxir.lowering.manifest import Manifest
 from support.integer_products import CASES, INTEGER_PIPELINE, module_of
-from support.stages import lowered
 
 
 @pytest.mark.parametrize("passes", [None, INTEGER_PIPELINE], ids=["floats", "integers"])
@@ -45,12 +46,13 @@ def test_weights_of_floats() -> None:
     assert specs["b"].layout is None
 
 
-def test_a_manifest_with_another_layout_is_refused() -> None:
+def test_a_manifest_with_another_layout_is_refused(tmp_path: Path) -> None:
     builder = rx.Builder()
     with builder.function("main"):
         x, w = builder.input("x", (4, 24)), builder.weight("w", (24, 40), "f32")
         builder.output(builder.matmul(x, w))
-    data = manifest_of(lowered(builder.build()))
+    rx.compile(builder.build(), cache=False).save(tmp_path / "m.relax")
+    data = json.loads((tmp_path / "m.relax" / "manifest.json").read_text())
     data["prepared_weights"][0]["layout"] = "tiles"
     with pytest.raises(RelaxError, match=r"prepared_weights\[0\].layout: expected a packed layout such as .*, got 'tiles'"):
         Manifest.of(data)
