@@ -85,7 +85,7 @@ def _run(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], wei
 
 
 def _results(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any], weights: Arrays) -> tuple[Any, ...]:
-    """What a function returns, or else hands over."""
+    """What a function hands over, and behind that what it returns."""
     handed: dict[int, np.ndarray] = {}
 
     def provider(index: int | None, name: str | None, **bound: Any) -> np.ndarray:
@@ -97,7 +97,7 @@ def _results(module: ir.Operation, function: func.FuncOp, inputs: Sequence[Any],
 
     wanted = {n: weights[n] for n in weight_types(function)}
     results = evaluate(module, name_of(function), _inputs(function, inputs), wanted, provider, sink)
-    return tuple(results) or tuple(handed[i] for i in sorted(handed))
+    return (*(handed[i] for i in sorted(handed)), *results)
 
 
 def _inputs(function: func.FuncOp, inputs: Sequence[Any]) -> list[Any]:
