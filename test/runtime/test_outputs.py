@@ -12,7 +12,7 @@ import torch
 import relaxir as rx
 from relaxir import RelaxError
 from relaxir.runtime.executable import Executable
-from relaxir.runtime.outputs import Memory
+from relaxir.runtime.outputs import MemoryRanges
 from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
 SCALE = np.array([2, 4, 6, 8], np.float32)
@@ -148,10 +148,10 @@ def test_memory_of_weights_and_state() -> None:
 
 
 def test_ranges_that_overlap() -> None:
-    memory = Memory([(10, 20, "a"), (12, 15, "within"), (15, 30, "b"), (40, 40, "empty"), (50, 60, "c")])
+    memory = MemoryRanges([(10, 20, "a"), (12, 15, "within"), (15, 30, "b"), (40, 40, "empty"), (50, 60, "c")])
     found = [memory.overlap(i, i + 1) for i in (9, 10, 14, 15, 29, 30, 40, 49, 50, 59, 60)]
     assert found == [None, "a", "a", "b", "b", None, None, None, "c", "c", None]
     assert memory.overlap(0, 100) == "c"
     assert memory.overlap(30, 50) is None
     assert memory.overlap(55, 55) is None
-    assert Memory([]).overlap(0, 100) is None
+    assert MemoryRanges([]).overlap(0, 100) is None

@@ -106,7 +106,7 @@ def test_packed_access_is_contiguous_when_the_vector_divides_the_panel():
 def test_a_tile_inside_a_panel_needs_no_division():
     inner = Linear.dim(0).scaled(32) + Linear.of(16)
     assert inner.floordiv(32) == Linear.dim(0)
-    assert inner.mod(32) == Linear.of(16)
+    assert inner % 32 == Linear.of(16)
     assert (Linear.dim(0) + Linear.of(16)).floordiv(32, {0: 32}) == Linear.dim(0).floordiv(32)
 
 
