@@ -70,7 +70,7 @@ def _add_import(commands: Any) -> None:
 def _add_compile(commands: Any) -> None:
     command = commands.add_parser("compile", help="MLIR to an executable artifact")
     command.add_argument("model", metavar="MODEL.mlir")
-    _add_output(command, "MODEL.relax")
+    _add_output(command, "MODEL.relax", required=False)  # --print-pipeline writes nothing
     command.add_argument("--target", default="cpu", help="what to compile for (default: %(default)s, this machine)")
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
@@ -78,7 +78,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
     command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
-    command.set_defaults(command=_compile)
+    command.set_defaults(command=_compile, refuse=command.error)
 
 
 def _add_info(commands: Any) -> None:
@@ -108,8 +108,8 @@ def _add_run(commands: Any) -> None:
     command.set_defaults(command=_run)
 
 
-def _add_output(command: argparse.ArgumentParser, metavar: str) -> None:
-    command.add_argument("-o", "--output", required=True, metavar=metavar, type=_file_name)
+def _add_output(command: argparse.ArgumentParser, metavar: str, required: bool = True) -> None:
+    command.add_argument("-o", "--output", required=required, metavar=metavar, type=_file_name)
 
 
 def _file_name(text: str) -> str:
@@ -153,6 +153,8 @@ def _compile(arguments: argparse.Namespace) -> None:
     if arguments.print_pipeline:
         print(_pipeline(arguments))
         return
+    if arguments.output is None:
+        arguments.refuse("the following arguments are required: -o/--output")
     started = time.perf_counter()
     module = Module.load(arguments.model)
     executable = compile(

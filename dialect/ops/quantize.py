@@ -221,6 +221,7 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
         "out_dtype": attributes.dtype(default=None),
     }
     packed = "weight"
+    cost = op_costs.PRODUCT
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -173,6 +173,7 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
         ((), "the following arguments are required: COMMAND (see 'relaxir --help')"),
         (("nothing",), "argument COMMAND: invalid choice: 'nothing'.*"),
         (("view", "model.relax"), "argument COMMAND: invalid choice: 'view'.*"),
+        (("compile", "m.mlir"), "the following arguments are required: -o/--output (see 'relaxir compile --help')"),
         (("info",), "the following arguments are required: MODEL.relax (see 'relaxir info --help')"),
         (("info", "none.relax"), "'none.relax': expected an artifact directory, got nothing"),
         (("info", "x.npy"), "'x.npy': expected an artifact directory, got a file"),
