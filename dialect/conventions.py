@@ -38,7 +38,8 @@ def check_module(module: ir.Module | ir.Operation) -> None:
         DiagnosticError: with every breach found, each at its function.
     """
     found = functions(module)
-    told = [(f, text) for f in found for text in _problems(f)]
+    with module.context, ir.Location.unknown():
+        told = [(f, text) for f in found for text in _problems(f)]
     told += transform_problems({name_of(f): f for f in found})
     problems = [("error", str(RelaxError("", f.location).location or ""), f"'func.func' op {text}") for f, text in told]
     if problems:

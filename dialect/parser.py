@@ -22,6 +22,8 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _HIGH_ESCAPE, _ESCAPE = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]"), re.compile(rb"\\(?:\\|([0-9A-Fa-f]{2}))")
 # Strings, comments and operators, in which brackets do not nest. Takes a tenth of the parser's own time.
 _NOT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=')
+# A result by its number, as ``%0#1``: MLIR's parser makes room for as many results before it looks whether they exist.
+_RESULT_NUMBER = re.compile(rb"%[\w$.-]+#(\d{4,})")
 
 
 def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context | None = None) -> ir.Module:
@@ -35,10 +37,10 @@ def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context 
     Raises:
         DiagnosticError: the text does not parse or verify, or breaks our conventions; located at ``file:line:col``.
         RelaxError: this is no text: bytecode, not UTF-8, strings with escapes that are none, or brackets nested deeper than
-            ``MAX_NESTING``.
+            ``MAX_NESTING``, or results with numbers that no op of a text of its length has.
     """
     text = _decoded(text, source_name)
-    _check_nesting(text, source_name)
+    _check_code(text, source_name)
     _check_escapes(text, source_name)
     with context or ir.Context.current:
         try:
@@ -64,14 +66,18 @@ def _decoded(text: str | bytes, source_name: str) -> str:
         raise RelaxError(f"expected UTF-8 text, got the byte {text[error.start]:#04x} at {error.start}", source_name) from None
 
 
-def _check_nesting(text: str, source_name: str) -> None:
+def _check_code(text: str, source_name: str) -> None:
     try:
         raw = text.encode()
     except UnicodeEncodeError:
         raise RelaxError("expected text without surrogates", source_name) from None
-    depth = _depth(_NOT_BRACKETS.sub(b"", raw))
+    code = _NOT_BRACKETS.sub(b"", raw)
+    depth = _depth(code)
     if depth > MAX_NESTING:
         raise RelaxError(f"expected at most {MAX_NESTING} levels of nesting, got {depth}", source_name)
+    for found in _RESULT_NUMBER.finditer(code):
+        if len(found[1]) > 9 or int(found[1]) >= len(raw):  # each result of an op has a type in the text
+            raise RelaxError(f"expected a result that an op has, got {found[0].decode()}", source_name)
 
 
 def _check_escapes(text: str, source_name: str) -> None:

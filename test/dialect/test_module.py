@@ -136,6 +136,8 @@ def test_unwritable_place(tmp_path: Path):
         (3, "expected MLIR text, got int"),
         ("module {\n" * 3000 + "}" * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
         ("[ -> " * 3000, f"f.mlir: expected at most {MAX_NESTING} levels of nesting, got 3000"),
+        ("return %0#2147483648 : f32", "f.mlir: expected a result that an op has, got %0#2147483648"),
+        (f"return %a#{'9' * 5000} : f32", f"f.mlir: expected a result that an op has, got %a#{'9' * 5000}"),
     ],
 )  # fmt: skip
 def test_no_text(text: object, message: str):
@@ -193,6 +195,12 @@ def test_broken_convention(function: str, message: str):
     with pytest.raises(rx.DiagnosticError) as error:
         rx.Module.parse(f"func.func {function} {{ return }}", "f.mlir")
     assert str(error.value) == f"f.mlir:1:1: 'func.func' op {message}"
+
+
+def test_state_of_a_type_with_an_encoding_is_compared():
+    plain, placed = "tensor<4xf32>", 'tensor<4xf32, {vdevice = "cpu:0"}>'
+    with pytest.raises(rx.RelaxError, match="expected one type for the argument, the result and the first value of state 'c'"):
+        rx.Module.parse(STATE.format(state=f"{{c = dense<0.0> : {placed}}}", visibility="").replace(plain, placed))
 
 
 STATE = """
