@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialect.array_spec import ALIGNMENT
@@ -30,6 +30,7 @@ from ..entries import entries_of
 from ..lowering_pass import LoweringPass
 from ..marks import ACCESSES, OPS
 from ..plain_attributes import from_attribute, to_attribute
+from .access_sites import AccessSites
 from .lower_checks import CHECK
 
 __all__ = ["FAULTED", "FAULT_BYTES", "CheckAccesses", "check_accesses"]
@@ -86,7 +87,7 @@ def check_accesses(module: ir.Operation, arenas: Mapping[str, int], ops: Mapping
         _declare(module)
         bodies = [f for f in functions(module) if body_of(f) is not None and name_of(f) != _FAULT]
         checked = {name_of(f) for f in bodies}
-        sites = _Sites()
+        sites = AccessSites()
         for function in bodies:
             arena = arenas.get(name_of(function))
             faults = _faults(function, arena)
@@ -96,35 +97,6 @@ def check_accesses(module: ir.Operation, arenas: Mapping[str, int], ops: Mapping
                 _check_addresses(function, arena, faults, sites)
             _pass_on(function, faults, checked, arena is not None)
     return list(sites.numbers)
-
-
-@dataclass
-class _Sites:
-    """Numbers of texts; ``what`` computes what follows."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-    what: str = ""
-
-    def access(self, op: ir.Operation, memory: ir.Value) -> int:
-        return self.number(f"{_place(op.location)}{self.what}: {op.name} of {memory.type}")
-
-    def number(self, text: str) -> int:
-        return self.numbers.setdefault(text, len(self.numbers))
-
-
-def _place(location: ir.Location) -> str:
-    """The user's line."""
-    if isinstance(location, ir.NameLoc):
-        return _place(location.child_loc)
-    if isinstance(location, ir.FileLineColLoc):
-        return f"{location.filename}:{location.start_line}:{location.start_col}: "
-    if isinstance(location, ir.FusedLoc):
-        return next(
-            (text for inner in location.locations if isinstance(inner, ir.Location) for text in [_place(inner)] if text), ""
-        )
-    if isinstance(location, ir.CallSiteLoc):
-        return _place(location.callee)
-    return ""
 
 
 class _Code:
@@ -254,7 +226,7 @@ def _faults(function: func.FuncOp, arena: int | None) -> ir.Value:
     return faults
 
 
-def _check_body(function: func.FuncOp, faults: ir.Value, sites: _Sites, leaves: bool) -> None:
+def _check_body(function: func.FuncOp, faults: ir.Value, sites: AccessSites, leaves: bool) -> None:
     own, good = [faults], dict[ir.Value, ir.Value]()
     for op in [o.operation for o in nested_operations(function.operation)]:
         if op.name in _ACCESSES:
@@ -268,7 +240,7 @@ def _check_body(function: func.FuncOp, faults: ir.Value, sites: _Sites, leaves: 
             raise AssertionError(f"expected only accesses that can be checked, got {op.name}")
 
 
-def _check_addresses(function: func.FuncOp, arena: int, faults: ir.Value, sites: _Sites) -> None:
+def _check_addresses(function: func.FuncOp, arena: int, faults: ir.Value, sites: AccessSites) -> None:
     """Elements are at their natural alignment, and the arena at a cache line."""
     code, block = _Code(), body_of(function)
     assert block is not None
@@ -298,7 +270,7 @@ def _goodness(memory: ir.Value, good: Mapping[ir.Value, ir.Value]) -> ir.Value |
     return good[memory]
 
 
-def _check_access(op: ir.Operation, good: ir.Value | None, faults: ir.Value, sites: _Sites) -> None:
+def _check_access(op: ir.Operation, good: ir.Value | None, faults: ir.Value, sites: AccessSites) -> None:
     """Puts an access under the condition that it is inside, and in views that are."""
     code, site = _Code(), sites.access(op, op.operands[_ACCESSES[op.name]])
     types = [r.type for r in op.results]
@@ -362,7 +334,7 @@ def _lanes(op: ir.Operation) -> int:
     return ir.VectorType(vectors[0]).shape[0]
 
 
-def _check_view(op: ir.Operation, good: dict[ir.Value, ir.Value], faults: ir.Value, sites: _Sites, leaves: bool) -> None:
+def _check_view(op: ir.Operation, good: dict[ir.Value, ir.Value], faults: ir.Value, sites: AccessSites, leaves: bool) -> None:
     """Counts a fault where a view is not inside of its source; nobody gets to use that."""
     code, before = _Code(), _goodness(op.operands[0], good)
     with ir.InsertionPoint(op), op.location:
