@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..dialect.errors import RelaxError
@@ -153,8 +153,10 @@ def _compile(arguments: argparse.Namespace) -> None:
     if arguments.print_pipeline:
         print(_pipeline(arguments))
         return
-    if arguments.output is None:
-        arguments.refuse("the following arguments are required: -o/--output")
+    output: str | None = arguments.output
+    if output is None:
+        refuse: Callable[[str], NoReturn] = arguments.refuse
+        refuse("the following arguments are required: -o/--output")
     started = time.perf_counter()
     module = Module.load(arguments.model)
     executable = compile(
@@ -166,8 +168,8 @@ def _compile(arguments: argparse.Namespace) -> None:
         checked=arguments.checked,
         dump=arguments.dump,
     )
-    executable.save(arguments.output)
-    print(f"compiled {arguments.model} to {arguments.output} in {time.perf_counter() - started:.2f} s")
+    executable.save(output)
+    print(f"compiled {arguments.model} to {output} in {time.perf_counter() - started:.2f} s")
     print("\n".join(info_lines(executable.manifest)))
 
 
