@@ -84,20 +84,20 @@ SHARED = "relax.shared"
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction, linalg/quantize; read by fusion/flatten_epilogues, fusion/report_kernels,
 #: fusion/outline_kernels, fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/lower_kernels,
-#: cpu/kernels/nest/nest.
+#: kernels/structure/nest.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
-#: Written by linalg/contraction; read by cpu/kernels/contraction/packed_pairs.
+#: Written by linalg/contraction; read by kernels/structure/packed_pairs.
 LAYOUT = "relax.layout"
 
 #: On a contraction of quantized integers, who its inputs are and how the weight is packed, see :mod:`.integer_product`.
-#: Written by linalg/quantize, fusion/weight_prologue; read by integer_product, cpu/kernels/contraction/match.
+#: Written by linalg/quantize, fusion/weight_prologue; read by integer_product, kernels/structure/match.
 INTEGER_SUMS = "relax.integer_sums"
 
 #: On the operation of a body that takes an integer out of a word: how the word is, ``u4x8``. Of a word that is read at
 #: ``i floordiv 8`` it is number ``i mod 8`` from the lowest bits on.
-#: Written by linalg/quantize; read by cpu/kernels/contraction/packed_words.
+#: Written by linalg/quantize; read by kernels/structure/packed_words.
 WORD = "relax.word"
 
 #: On a ``math.exp`` of what is at most 0, or NaN; a unit.

@@ -24,11 +24,11 @@ from typing import ClassVar
 
 from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
+from ..kernels.emit.emitter import Emitter, Work
 from ..lowering_pass import LoweringPass
 from ..marks import SHARED, STACK
 from ..set_target import target_of
 from ..target import Target
-from .kernels.emit.emitter import Emitter, Work
 
 __all__ = ["ShareLoops", "share_loops"]
 

@@ -27,16 +27,16 @@ from ....dialect.bindings import func, ir, passmanager
 from ....dialect.errors import from_mlir_error
 from ....dialect.functions import body_of, functions
 from ....dialect.plugins import KERNELS, load
+from ...kernels.emit.emitter import Emitter
+from ...kernels.emit.memory import Memory
+from ...kernels.structure.match import find_group
+from ...kernels.structure.nest import collapse, read_nest
 from ...lowering_pass import LoweringPass
 from ...marks import CONTRACTION, KERNEL, ROWS
 from ...set_target import target_of
 from ...target import Target
 from .contraction.kernel import lower_group
-from .contraction.match import find_group
-from .emit.emitter import Emitter
-from .emit.memory import Memory
 from .nest.generic_loops import Loops
-from .nest.nest import collapse, read_nest
 from .nest.plain_loops import has_template, lower_to_plain_loops
 from .nest.row_kernels import lower_rows
 from .nest.streaming import StreamedLoops

@@ -7,7 +7,7 @@ import pytest
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
-from relaxir.lowering.cpu.kernels.emit.linear_index import Floor, Linear, Size, from_affine
+from relaxir.lowering.kernels.emit.linear_index import Floor, Linear, Size, from_affine
 
 EXPRESSIONS = [
     "d0", "d0 + d1 * 3 - 5", "d0 floordiv 32", "d0 mod 32", "(d0 + 16) floordiv 32", "(d0 * 32 + d1) floordiv 32",

@@ -6,7 +6,7 @@ import pytest
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
-from relaxir.lowering.cpu.kernels.emit.emitter import Emitter
+from relaxir.lowering.kernels.emit.emitter import Emitter
 
 
 @pytest.fixture

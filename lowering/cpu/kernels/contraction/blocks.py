@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Work
-from ..emit.linear_index import Size
-from ..emit.memory import Point
+from ....kernels.emit.emitter import Work
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Point
 from .contraction_plan import Blocks
 from .microkernel import Microkernel, Sums
 from .staging import Stager

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Emitter
-from ..emit.memory import Lanes, Memory, Point
-from ..emit.scalar_body import Body, Environment
-from ..nest.nest import Nest
+from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.memory import Lanes, Memory, Point
+from ....kernels.emit.scalar_body import Body, Environment
+from ....kernels.structure.match import Contraction, Group, plain_dims
+from ....kernels.structure.nest import Nest
 from ..nest.vector_plan import element_bits
-from .match import Contraction, Group, plain_dims
 from .tuning import LINE
 
 __all__ = ["Epilogue"]

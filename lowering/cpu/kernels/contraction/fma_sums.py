@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Emitter
-from ..emit.memory import Memory, Point
-from ..nest.nest import Operand
+from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.memory import Memory, Point
+from ....kernels.structure.match import Contraction
+from ....kernels.structure.nest import Operand
 from .contraction_plan import ContractionPlan
-from .match import Contraction
 from .prefetch import Prefetch
 from .tile_place import Column, TilePlace
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from .....dialect.packed_layout import NIBBLES
-from ..emit.memory import Lanes, Point
-from ..emit.scalar_body import Environment
-from .group_invariant import GroupInvariant
+from ....kernels.emit.memory import Lanes, Point
+from ....kernels.emit.scalar_body import Environment
+from ....kernels.structure.group_invariant import GroupInvariant
 from .operand_loads import OperandLoads
 from .tile_place import Column
 

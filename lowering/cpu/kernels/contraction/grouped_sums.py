@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
-from ..emit.memory import Point
+from ....kernels.emit.memory import Point
 from .group_loads import GroupLoads
 from .prefetch import Prefetch
 from .tile_place import TilePlace

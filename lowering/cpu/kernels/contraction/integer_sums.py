@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....integer_product import IntegerProduct
-from ..emit.memory import Point
-from ..nest.nest import Operand
-from .factor import Factor
-from .match import Contraction
+from ....kernels.emit.memory import Point
+from ....kernels.structure.factor import Factor
+from ....kernels.structure.match import Contraction
+from ....kernels.structure.nest import Operand
+from ....kernels.structure.product_checks import check_product
+from ....kernels.structure.roles import Roles
 from .operand_loads import OperandLoads
-from .product_checks import check_product
-from .roles import Roles
 from .tile_place import Column, TilePlace
 
 __all__ = ["IntegerSums"]

@@ -26,11 +26,12 @@ from operator import mul
 
 from .....dialect.bindings import ir
 from ....integer_product import IntegerProduct
+from ....kernels.emit.emitter import Emitter, Work
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Memory, Point
+from ....kernels.structure.match import Contraction, Group, match_contraction
+from ....kernels.structure.nest import Nest, read_nest
 from ....target import Target
-from ..emit.emitter import Emitter, Work
-from ..emit.linear_index import Size
-from ..emit.memory import Memory, Point
-from ..nest.nest import Nest, read_nest
 from .blocks import BlockLoops
 from .contraction_plan import COLUMNS, ROWS, ContractionPlan, batch_loop, shared_loop
 from .dot_sums import DotSums
@@ -39,7 +40,6 @@ from .fma_sums import FmaSums
 from .group_loads import GroupLoads
 from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
-from .match import Contraction, Group, match_contraction
 from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
 from .plan_contractions import plan_of

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Emitter
-from ..emit.lane_math import Item
-from ..emit.memory import Lanes, Memory, Point
-from ..emit.scalar_body import Body, Environment
-from ..nest.nest import Operand
+from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.lane_math import Item
+from ....kernels.emit.memory import Lanes, Memory, Point
+from ....kernels.emit.scalar_body import Body, Environment
+from ....kernels.structure.factor import Factor
+from ....kernels.structure.match import Contraction
+from ....kernels.structure.nest import Operand
 from .contraction_plan import ContractionPlan
-from .factor import Factor
-from .match import Contraction
 from .shape import buffer_shape
 from .tile_place import Column, TilePlace
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import ceil, gcd, prod
 
+from ....kernels.emit.emitter import ENOUGH_WORK
 from ....target import Target
-from ..emit.emitter import ENOUGH_WORK
 from .contraction_plan import (
     BLOCKS,
     COLUMNS,

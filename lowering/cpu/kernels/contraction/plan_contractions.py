@@ -25,15 +25,15 @@ from .....dialect.functions import functions, name_of
 from .....dialect.reports import report
 from .....dialect.reports.kernels import KernelSection
 from .....dialect.traversal import nested_operations
+from ....kernels.emit.buffers import Buffers
+from ....kernels.structure.match import Contraction, match_contraction
 from ....lowering_pass import LoweringPass
 from ....marks import CONTRACTION, PLAN, ROWS
 from ....set_target import target_of
 from ....target import Target
-from ..emit.buffers import Buffers
 from ..nest.plain_loops import has_template
 from .check_plan import check_plan
 from .contraction_plan import ContractionPlan, parse_plan
-from .match import Contraction, match_contraction
 from .plan import plan_contraction
 from .shape import describe
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Emitter
-from ..emit.memory import Memory, Point
-from ..nest.nest import Operand
+from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.memory import Memory, Point
+from ....kernels.structure.match import Contraction
+from ....kernels.structure.nest import Operand
 from .contraction_plan import ContractionPlan
-from .match import Contraction
 from .shape import BufferShape, buffer_shape
 from .tile_place import Column, NextPanel, TilePlace
 from .tuning import LINE

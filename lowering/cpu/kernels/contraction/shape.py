@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from .....dialect.bindings import ir
 from .....dialect.packed_layout import NIBBLES
 from ....integer_product import IntegerProduct
-from ..emit.linear_index import Linear
-from ..nest.nest import Operand
+from ....kernels.emit.linear_index import Linear
+from ....kernels.structure.factor import Factor
+from ....kernels.structure.group_invariant import GroupInvariant, find_group_invariant
+from ....kernels.structure.match import Contraction
+from ....kernels.structure.nest import Operand
+from ....kernels.structure.packed_pairs import paired_panel
 from ..nest.vector_plan import element_bits
-from .factor import Factor
-from .group_invariant import GroupInvariant, find_group_invariant
-from .match import Contraction
-from .packed_pairs import paired_panel
 
 __all__ = ["BufferShape", "ContractionShape", "GroupShape", "IntegerShape", "describe", "group_invariant_of"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
-from ..emit.memory import Point
-from ..emit.scalar_body import Environment
-from ..nest.nest import Operand
+from ....kernels.emit.memory import Point
+from ....kernels.emit.scalar_body import Environment
+from ....kernels.structure.nest import Operand
 from .fma_sums import FmaSums
 from .group_loads import GroupLoads
 from .operand_loads import OperandLoads

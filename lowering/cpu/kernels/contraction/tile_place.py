@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .....dialect.bindings import ir
-from ..emit.linear_index import Size
-from ..emit.memory import Point
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Point
 
 __all__ = ["Column", "NextPanel", "Share", "Steps", "TilePlace"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Emitter
-from ..emit.memory import Point
+from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.memory import Point
 from .contraction_plan import ContractionPlan
 from .tile_place import Column, Share
 

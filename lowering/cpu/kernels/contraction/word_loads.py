@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
-from ..emit.memory import Point
+from ....kernels.emit.memory import Point
 from .operand_loads import OperandLoads
 from .tile_place import Column
 

@@ -17,10 +17,10 @@ from typing import ClassVar
 
 from .....dialect.bindings import ir
 from .....dialect.functions import body_of, functions
+from ....kernels.emit.emitter import Emitter
 from ....lowering_pass import LoweringPass
 from ....set_target import target_of
 from ....target import Target
-from ..emit.emitter import Emitter
 
 __all__ = ["ExpandFma", "expand_fma"]
 

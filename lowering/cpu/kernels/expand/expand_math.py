@@ -21,11 +21,11 @@ from typing import ClassVar
 
 from .....dialect.bindings import ir
 from .....dialect.functions import body_of, functions
+from ....kernels.emit.emitter import Emitter
 from ....lowering_pass import LoweringPass
 from ....marks import NUMBER_FIRST
 from ....set_target import target_of
 from ....target import Target
-from ..emit.emitter import Emitter
 from .angles import acos, asin, atan, cos, sin, tan
 from .exponentials import double_expm1, double_log1p, exp, exp2, expm1, log, log1p, log2, log10
 from .float_math import FloatMath

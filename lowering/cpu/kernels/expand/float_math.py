@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
+from ....kernels.emit.emitter import Emitter
 from ....target import Target
-from ..emit.emitter import Emitter
 
 __all__ = ["FloatMath"]
 

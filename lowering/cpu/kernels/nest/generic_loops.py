@@ -17,12 +17,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Emitter, Work
-from ..emit.lane_math import constant_of
-from ..emit.linear_index import Size
-from ..emit.memory import Lanes, Memory, Point
-from ..emit.scalar_body import Body, Environment
-from .nest import Nest, Operand
+from ....kernels.emit.emitter import Emitter, Work
+from ....kernels.emit.lane_math import constant_of
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Lanes, Memory, Point
+from ....kernels.emit.scalar_body import Body, Environment
+from ....kernels.structure.nest import Nest, Operand
 from .vector_plan import COMBINERS, NestPlan, combiners
 
 __all__ = ["SHARED_AT_LEAST", "Loops"]

@@ -22,12 +22,12 @@ from collections.abc import Sequence
 
 from .....dialect.bindings import ir
 from .....dialect.errors import RelaxError
+from ....kernels.emit.emitter import Emitter, Work
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Memory, Point
+from ....kernels.structure.nest import collapse, read_nest
 from ....target import Target
-from ..emit.emitter import Emitter, Work
-from ..emit.linear_index import Size
-from ..emit.memory import Memory, Point
 from .generic_loops import SHARED_AT_LEAST, Loops
-from .nest import collapse, read_nest
 from .vector_plan import make_plan
 
 __all__ = ["lower_rows"]

@@ -17,11 +17,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .....dialect.bindings import ir
-from ..emit.emitter import Emitter
-from ..emit.memory import Memory, Point
-from ..emit.scalar_body import Environment
+from ....kernels.emit.emitter import Emitter
+from ....kernels.emit.memory import Memory, Point
+from ....kernels.emit.scalar_body import Environment
+from ....kernels.structure.nest import Nest
 from .generic_loops import Loops
-from .nest import Nest
 from .vector_plan import NestPlan
 
 __all__ = ["StreamedLoops"]

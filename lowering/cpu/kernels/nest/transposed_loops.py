@@ -12,11 +12,11 @@ After::
 from __future__ import annotations
 
 from .....dialect.bindings import ir
-from ..emit.linear_index import Size
-from ..emit.memory import Lanes, Point
-from ..emit.scalar_body import Environment
+from ....kernels.emit.linear_index import Size
+from ....kernels.emit.memory import Lanes, Point
+from ....kernels.emit.scalar_body import Environment
+from ....kernels.structure.nest import Operand
 from .generic_loops import Loops
-from .nest import Operand
 from .vector_plan import is_transposed
 
 __all__ = ["TiledLoops"]

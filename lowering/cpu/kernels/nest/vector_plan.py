@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .....dialect.bindings import ir
+from ....kernels.emit.linear_index import LaneForm, Linear
+from ....kernels.structure.nest import Nest, Operand
 from ....target import Target
-from ..emit.linear_index import LaneForm, Linear
 from ..expand.expand_math import EXPANDED
-from .nest import Nest, Operand
 
 __all__ = ["COMBINERS", "Combiner", "NestPlan", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
 

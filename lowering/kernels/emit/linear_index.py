@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
 
 __all__ = ["NOWHERE", "ZERO", "Floor", "LaneForm", "Linear", "Ragged", "Size", "Symbol", "from_affine"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
-from .....dialect.packed_layout import NIBBLES, Word
-from ....marks import WORD
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ....dialect.packed_layout import NIBBLES, Word
+from ...marks import WORD
 from ..emit.linear_index import Linear
-from ..nest.nest import Operand
+from .nest import Operand
 from .sample import Sample
 
 __all__ = ["word_of"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
 from ..emit.linear_index import Linear, from_affine
 
 __all__ = ["Number", "Sample"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .....dialect.bindings import ir
+from ....dialect.bindings import ir
 
 __all__ = ["Emitter", "Work"]
 

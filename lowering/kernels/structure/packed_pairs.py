@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
-from .....dialect.packed_layout import EXAMPLE, PackedLayout
-from ....fusion.linalg_queries import index_maps
-from ....marks import LAYOUT
-from ..nest.nest import Operand
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ....dialect.packed_layout import EXAMPLE, PackedLayout
+from ...fusion.linalg_queries import index_maps
+from ...marks import LAYOUT
 from .match import Contraction
+from .nest import Operand
 
 __all__ = ["paired_panel"]
 

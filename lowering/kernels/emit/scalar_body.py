@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
 from .buffers import Buffer
 from .emitter import Emitter
 from .guards import find_guards

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
-from ....integer_product import IntegerProduct
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ...integer_product import IntegerProduct
 from ..emit.linear_index import Floor, Linear
-from ..nest.nest import Operand
 from .match import Contraction
+from .nest import Operand
 from .roles import OF_ROWS, Roles
 from .sample import Number, Sample
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .....dialect.bindings import ir
+from ....dialect.bindings import ir
 from .buffers import Buffer, Buffers, row_major
 from .emitter import Emitter
 from .linear_index import ZERO, Floor, LaneForm, Linear, Ragged, Size, Symbol

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .....dialect.bindings import ir
+from ....dialect.bindings import ir
 from .lane_math import constant_of
 
 __all__ = ["Guard", "find_guards"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
-from ....marks import CONTRACTION
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ...marks import CONTRACTION
 from ..emit.buffers import Buffer, Buffers
 from ..emit.linear_index import NOWHERE, Linear, Size, from_affine
 

@@ -6,11 +6,11 @@ meet, the kernel has instructions of its own.
 
 from __future__ import annotations
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
-from ....integer_product import IntegerProduct
-from ..nest.nest import Nest, Operand
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ...integer_product import IntegerProduct
 from .factor import Factor
+from .nest import Nest, Operand
 
 __all__ = ["OF_COLUMNS", "OF_ROWS", "Roles"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .....dialect.bindings import ir
-from ....integer_product import IntegerProduct
-from ....marks import INTEGER_SUMS
+from ....dialect.bindings import ir
+from ...integer_product import IntegerProduct
+from ...marks import INTEGER_SUMS
 from ..emit.buffers import Buffers
-from ..nest.nest import Nest, collapse, read_nest
 from .factor import Factor
+from .nest import Nest, collapse, read_nest
 from .roles import OF_COLUMNS, OF_ROWS, Roles
 
 __all__ = ["Contraction", "Group", "find_group", "match_contraction", "plain_dims"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .....dialect.bindings import ir
-from .....dialect.errors import RelaxError
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
 from .linear_index import ZERO, Linear, Size, Symbol
 
 __all__ = ["Buffer", "Buffers", "row_major"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .....dialect.bindings import ir
+from ....dialect.bindings import ir
 from .emitter import Emitter
 
 __all__ = ["Choice", "Item", "Lane", "LaneMath", "constant_of", "is_vector", "unit_steps"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .....dialect.bindings import ir
-from ..nest.nest import Operand
+from ....dialect.bindings import ir
+from .nest import Operand
 
 __all__ = ["Factor"]
 

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from .....dialect.bindings import ir
-from .....dialect.packed_layout import NIBBLES
+from ....dialect.bindings import ir
+from ....dialect.packed_layout import NIBBLES
 from ..emit.linear_index import Linear
-from ..nest.nest import Operand
 from .factor import Factor
+from .nest import Operand
 from .packed_words import word_of
 
 __all__ = ["GroupInvariant", "find_group_invariant"]
