@@ -24,7 +24,7 @@ from .dialect.reports.report import collecting
 from .dump import Dump
 from .lowering.relax_pipeline import WEIGHTS, default_pipeline
 from .module import Module
-from .object_cache import EXPECTED, Entry, ObjectCache, key_of
+from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
 from .runtime.environment import cache_bytes, cache_directory, dump_directory
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ def compile(
         return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())))
 
 
-def _executable(entry: Entry) -> Executable:
+def _executable(entry: CompiledModule) -> Executable:
     from .runtime.executable import Executable
 
     return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text)
 
 
-def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, dump: Dump | None = None) -> Entry:
+def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, dump: Dump | None = None) -> CompiledModule:
     from .lowering.compile import compile_module
 
     with nullcontext() if dump is None else observing(dump.after):
@@ -118,10 +118,10 @@ def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, 
         with collecting() as told:
             compiled = compile_module(prepared.ir.operation, compiler, checked, None if dump is None else dump.code)
     manifest = compiled.manifest | {"report": prepared.report.extended(told).as_json()}
-    return Entry(manifest, text, compiled.code)
+    return CompiledModule(manifest, text, compiled.code)
 
 
-def _cached(module: Module, compiler: Compiler, pipeline: str, checked: bool, cache: ObjectCache) -> Entry:
+def _cached(module: Module, compiler: Compiler, pipeline: str, checked: bool, cache: ObjectCache) -> CompiledModule:
     """Out of the cache, or compiled and kept there; one that others can write to is not used."""
     reason = cache.untrusted()
     if reason is not None:
@@ -142,11 +142,11 @@ def _cached(module: Module, compiler: Compiler, pipeline: str, checked: bool, ca
     return entry
 
 
-def _not_kept(entry: Entry, cache: ObjectCache, reason: str) -> Entry:
+def _not_kept(entry: CompiledModule, cache: ObjectCache, reason: str) -> CompiledModule:
     """The entry with a report that says why it is not in the cache."""
     report = entry.manifest["report"]
     report = report | {"sections": [*report["sections"], CacheSection(str(cache.directory), reason).as_json()]}
-    return Entry(entry.manifest | {"report": report}, entry.module_text, entry.object_code)
+    return CompiledModule(entry.manifest | {"report": report}, entry.module_text, entry.object_code)
 
 
 @functools.cache

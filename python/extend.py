@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .dialect.symbolic import Dim, Expr
     from .lowering.backend import Backend
     from .lowering.compiler import Compiler
-    from .lowering.linalg.builder import Builder as LinalgBuilder
+    from .lowering.linalg.builder import LinalgBuilder
     from .lowering.linalg.registry import Source, lowering
     from .lowering.linalg.scalar import Scalar, math, select
     from .lowering.manifest import Manifest, TargetSpec
@@ -123,7 +123,6 @@ _MODULES = {
     "ops": "dialect.ops",
     "report": "dialect.reports.report",
 }
-_OTHER_NAMES = {"LinalgBuilder": "Builder"}
 
 
 def __getattr__(name: str) -> Any:
@@ -132,7 +131,7 @@ def __getattr__(name: str) -> Any:
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{home}", __package__), _OTHER_NAMES.get(name, name))
+    return getattr(importlib.import_module(f".{home}", __package__), name)
 
 
 def __dir__() -> list[str]:

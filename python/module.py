@@ -21,11 +21,11 @@ from .dialect.weight_layouts import WeightLayouts
 from .dialect.weights import full_result_names
 from .weights.files import path_text, read_stream, replacing
 
-__all__ = ["Module", "Signature", "TensorSpec"]
+__all__ = ["Module", "Signature", "SignatureTensor"]
 
 
 @dataclass(frozen=True)
-class TensorSpec:
+class SignatureTensor:
     """A tensor that a function takes or returns.
 
     Attributes:
@@ -57,9 +57,9 @@ class Signature:
     """
 
     name: str
-    inputs: tuple[TensorSpec, ...]
-    weights: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    inputs: tuple[SignatureTensor, ...]
+    weights: tuple[SignatureTensor, ...]
+    outputs: tuple[SignatureTensor, ...]
     symbols: tuple[str, ...]
     private: bool
     transform_for: str | None
@@ -210,16 +210,16 @@ def _signature(function: ir.OpView) -> Signature:
     )
 
 
-def _specs(names: list[str], types: list[ir.Type]) -> tuple[TensorSpec, ...]:
+def _specs(names: list[str], types: list[ir.Type]) -> tuple[SignatureTensor, ...]:
     return tuple(_spec(name, type_) for name, type_ in zip(names, types, strict=True))
 
 
-def _spec(name: str, type_: ir.Type) -> TensorSpec:
+def _spec(name: str, type_: ir.Type) -> SignatureTensor:
     if not is_tensor(type_):
-        return TensorSpec(name, None, str(type_))
+        return SignatureTensor(name, None, str(type_))
     info = TensorInfo.of(type_)
     shape = tuple("?" if d is None else str(d) if isinstance(d, Expr) else d for d in info.shape)
-    return TensorSpec(name, shape, str(info.dtype))
+    return SignatureTensor(name, shape, str(info.dtype))
 
 
 def _symbols(types: list[ir.Type]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from .dialect.errors import RelaxError
 from .trust import untrusted_file, untrusted_folder
 from .weights.files import open_regular
 
-__all__ = ["EXPECTED", "Entry", "ObjectCache", "key_of"]
+__all__ = ["EXPECTED", "CompiledModule", "ObjectCache", "key_of"]
 
 _DIGEST = hashlib.sha256().digest_size
 _LENGTH = 8
@@ -47,7 +47,7 @@ _WRITING = 3600
 
 
 @dataclass(frozen=True)
-class Entry:
+class CompiledModule:
     """What compilation gives.
 
     Attributes:
@@ -83,7 +83,7 @@ class ObjectCache:
         """Which folder makes it unsafe to use this cache, and why; None when it is safe."""
         return untrusted_folder(str(self.directory))
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> CompiledModule | None:
         """The entry; None when there is none that can be read, it is damaged, or others may have put it there."""
         path = self._path(key)
         if untrusted_folder(str(path.parent), _OWN_FOLDERS) is not None:
@@ -100,7 +100,7 @@ class ObjectCache:
             os.utime(path)
         return entry
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: CompiledModule) -> None:
         """Stores an entry that is not beyond the limit, and makes room.
 
         Raises:
@@ -154,17 +154,17 @@ class ObjectCache:
                     yield status.st_mtime, status.st_size, path
 
 
-def _packed(entry: Entry) -> bytes:
+def _packed(entry: CompiledModule) -> bytes:
     head = json.dumps({"manifest": entry.manifest, "module_text": entry.module_text}).encode()
     body = b"".join((len(head).to_bytes(_LENGTH, "little"), head, entry.object_code))
     return hashlib.sha256(body).digest() + body
 
 
-def _unpacked(content: bytes) -> Entry:
+def _unpacked(content: bytes) -> CompiledModule:
     """Raises ValueError, KeyError or TypeError when it is no entry."""
     body = memoryview(content)[_DIGEST:]
     if hashlib.sha256(body).digest() != content[:_DIGEST]:
         raise ValueError("damaged")
     end = _LENGTH + int.from_bytes(body[:_LENGTH], "little")
     head = json.loads(bytes(body[_LENGTH:end]))
-    return Entry(head["manifest"], head["module_text"], bytes(body[end:]))
+    return CompiledModule(head["manifest"], head["module_text"], bytes(body[end:]))

@@ -6,7 +6,7 @@ from ..bindings import ir
 from ..ops import AsType, ExpandDims
 from ..struct_info import TensorInfo
 
-__all__ = ["cast", "compute_dtype", "single_use", "spread"]
+__all__ = ["cast", "compute_dtype", "insert_axes", "single_use"]
 
 
 def compute_dtype(*dtypes: ir.Type) -> ir.Type:
@@ -19,7 +19,7 @@ def cast(value: ir.Value, dtype: ir.Type) -> ir.Value:
     return value if TensorInfo.of(value).dtype == dtype else AsType.create(value, dtype=dtype).result
 
 
-def spread(value: ir.Value, axes: list[int], rank: int) -> ir.Value:
+def insert_axes(value: ir.Value, axes: list[int], rank: int) -> ir.Value:
     """A tensor with dimensions of size one inserted, so that its own are ``axes`` (ascending) of that many."""
     inserted = [i for i in range(rank) if i not in axes]
     return ExpandDims.create(value, axis=inserted).result if inserted else value

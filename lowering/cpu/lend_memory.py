@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
+from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, functions, name_of, update_type
 from ...dialect.traversal import clone_with, nested_operations, operations
-from ..fusion.linalg_queries import callee_of
 from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 

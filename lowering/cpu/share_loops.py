@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from ...dialect.bindings import ir
 from ...dialect.functions import body_of, functions
-from ..kernels.emit.emitter import Emitter, Work
+from ..kernels.emit.emitter import Emitter, LoopWork
 from ..lowering_pass import LoweringPass
 from ..marks import SHARED, STACK
 from ..set_target import target_of
@@ -74,7 +74,7 @@ def _found(root: ir.Operation, wanted: Callable[[ir.Operation], bool]) -> list[i
     return found
 
 
-def _share(loop: ir.Operation, emitter: Emitter, work: Work) -> None:
+def _share(loop: ir.Operation, emitter: Emitter, work: LoopWork) -> None:
     lower, upper, _ = loop.operands
     inside = loop.regions[0].blocks[0]
 
@@ -96,7 +96,7 @@ def _to_stack(root: ir.Operation, emitter: Emitter) -> None:
         op.erase()
 
 
-def _work(loop: ir.Operation, block: ir.Block, emitter: Emitter) -> Work:
+def _work(loop: ir.Operation, block: ir.Block, emitter: Emitter) -> LoopWork:
     """What the loop's attribute says of the function's arguments."""
     numbers = list(ir.DenseI64ArrayAttr(loop.attributes[SHARED]))
     amount, sizes = 1, list[ir.Value]()
@@ -108,4 +108,4 @@ def _work(loop: ir.Operation, block: ir.Block, emitter: Emitter) -> Work:
                 sizes.append(emitter.op("memref.dim", [buffer, emitter.number(axis)], emitter.index))
         else:
             amount *= type_.shape[axis]
-    return Work(max(1, amount // _PER_STEP), tuple(sizes))
+    return LoopWork(max(1, amount // _PER_STEP), tuple(sizes))

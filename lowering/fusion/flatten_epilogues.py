@@ -21,11 +21,12 @@ from math import prod
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
+from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, functions, name_of
 from ...dialect.traversal import is_read_once, nested_operations, operations
 from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL
-from .linalg_queries import callee_of, captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
+from .linalg_queries import captures_tensors, destinations, index_maps, is_empty, is_parallel, owner_name
 from .tensors import empty_like
 
 __all__ = ["FlattenEpilogues", "flatten_epilogues"]

@@ -6,7 +6,6 @@ from ...dialect.bindings import ir
 from ...dialect.traversal import free_values
 
 __all__ = [
-    "callee_of",
     "captured",
     "captures_tensors",
     "destinations",
@@ -17,11 +16,6 @@ __all__ = [
     "is_scalar_constant",
     "owner_name",
 ]
-
-
-def callee_of(call: ir.Operation) -> str:
-    """The name of the function that a ``func.call`` calls."""
-    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
 
 
 def is_parallel(op: ir.Operation) -> bool:

@@ -26,12 +26,12 @@ from typing import ClassVar
 
 from ...dialect.analysis.weight_flow import FlowRules
 from ...dialect.bindings import func, ir
+from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.traversal import clone_with
 from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL, WRITABLE
 from .linalg_queries import (
-    callee_of,
     captured,
     captures_tensors,
     destinations,

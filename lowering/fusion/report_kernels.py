@@ -18,6 +18,7 @@ from math import prod
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
+from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, functions, name_of
 from ...dialect.reports import report
 from ...dialect.reports.kernels import Kernel, KernelSection
@@ -25,7 +26,7 @@ from ...dialect.traversal import nested_operations
 from ..entries import entries_of
 from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL, ROWS, STACK
-from .linalg_queries import callee_of, is_parallel, owner_name
+from .linalg_queries import is_parallel, owner_name
 
 __all__ = ["ReportKernels", "report_kernels"]
 

@@ -23,11 +23,12 @@ from math import prod
 
 from ...dialect.analysis.weight_flow import FlowRules, WeightFlow
 from ...dialect.bindings import func, ir
+from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, num_input
 from ...dialect.traversal import clone_with, is_unused, nested_operations
 from ..integer_product import INTEGERS, IntegerProduct
 from ..marks import CONTRACTION, INTEGER_SUMS
-from .linalg_queries import callee_of, captured, index_maps, is_parallel, is_scalar_constant, owner_name
+from .linalg_queries import captured, index_maps, is_parallel, is_scalar_constant, owner_name
 
 __all__ = ["fuse_prologues"]
 

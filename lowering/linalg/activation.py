@@ -6,7 +6,7 @@ import math as numbers
 from collections.abc import Callable
 
 from ...dialect.bindings import ir
-from .builder import Builder
+from .builder import LinalgBuilder
 from .registry import Source, lowering
 from .scalar import Scalar, at_least, math, maximum, minimum, select
 
@@ -46,18 +46,18 @@ _FUNCTIONS: dict[str, Callable[[Scalar], Scalar]] = {
 
 
 @lowering(*(f"relax.{name}" for name in _FUNCTIONS))
-def _lower(b: Builder, source: Source) -> ir.Value:
+def _lower(b: LinalgBuilder, source: Source) -> ir.Value:
     function = _FUNCTIONS[source.op.operation.name.removeprefix("relax.")]
     return b.elementwise(source.operands, source.result, function)
 
 
 @lowering("relax.leaky_relu")
-def _lower_leaky_relu(b: Builder, source: Source) -> ir.Value:
+def _lower_leaky_relu(b: LinalgBuilder, source: Source) -> ir.Value:
     alpha = source.attrs["alpha"]
     return b.elementwise(source.operands, source.result, lambda x: select(x.compare("gt", 0), x, x * alpha))
 
 
 @lowering("relax.softplus")
-def _lower_softplus(b: Builder, source: Source) -> ir.Value:
+def _lower_softplus(b: LinalgBuilder, source: Source) -> ir.Value:
     beta, threshold = source.attrs["beta"], source.attrs["threshold"]
     return b.elementwise(source.operands, source.result, lambda x: _softplus(x, beta, threshold))

@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 
 from ...dialect.bindings import ir
 from ...dialect.op import attrs_of
-from .builder import ZERO, Builder, Size, Tensor, value_type
+from .builder import ZERO, LinalgBuilder, Size, Tensor, value_type
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel, choose, flat_loop
 from .manipulate import permutation
-from .online_softmax import FEW, Attention, Place, Rows
+from .online_softmax import FEW, OnlineSoftmax, Rows, RowsPlace
 from .registry import Source, lowering
 from .scalar import Scalar
 from .views import View, view_of
@@ -47,7 +47,7 @@ _ON_STACK = 1 << 17
 
 
 @lowering("relax.attention")
-def _lower_attention(b: Builder, source: Source) -> Tensor:
+def _lower_attention(b: LinalgBuilder, source: Source) -> Tensor:
     q, k, v = source.operands[:3]
     mask = source.operands[3] if len(source.operands) > 3 else None
     batch = source.result.with_(shape=source.result.shape[:-3])
@@ -56,7 +56,7 @@ def _lower_attention(b: Builder, source: Source) -> Tensor:
     exprs, keys = _mask_exprs(b, mask, source, k), b.size(k, k.rank - 2)
     at_once, limit = (_SHOWN, _SHOWN) if mask is not None and _differs(q, exprs) else (_KEYS, _SINGLE)
     single = isinstance(keys, int) and 0 < keys <= limit
-    attention = Attention(
+    attention = OnlineSoftmax(
         q.dtype,
         None if mask is None else mask.dtype,
         exprs,
@@ -109,7 +109,7 @@ def _scale(source: Source) -> float | None:
     return 1 / math.sqrt(depth) if depth else 0.0
 
 
-def _mask_exprs(b: Builder, mask: Tensor | None, source: Source, k: Tensor) -> tuple[int, ...]:
+def _mask_exprs(b: LinalgBuilder, mask: Tensor | None, source: Source, k: Tensor) -> tuple[int, ...]:
     """Where a mask is read, by the dimensions of the scores."""
     if mask is None:
         return ()
@@ -125,8 +125,8 @@ class _Kernel:
     operands; the result's dimensions are stored in this ``order``.
     """
 
-    b: Builder
-    attention: Attention
+    b: LinalgBuilder
+    attention: OnlineSoftmax
     where: tuple[tuple[int, ...], ...]
     views: tuple[View, ...]
     order: tuple[int, ...]
@@ -198,11 +198,11 @@ class _Kernel:
         ratio = b.arith("divsi", heads, b.arith("maxsi", groups, 1))
         sizes, parts = [*batch, groups, b.arith("divsi", ratio, kernel.size)], b.arith("ceildivsi", keys, self._span)
 
-        def place(indices: Sequence[Size]) -> Place:
+        def place(indices: Sequence[Size]) -> RowsPlace:
             *outer, group, number = indices
             head = b.arith("addi", b.arith("muli", group, ratio), b.arith("muli", number, kernel.size))
             query, key, value = ([*self._batch(i, outer), group if i else head] for i in range(3))
-            return Place(query, key, value, [*outer, head], 0, 1)
+            return RowsPlace(query, key, value, [*outer, head], 0, 1)
 
         def first(indices: Sequence[Size]) -> Size:
             number: Size = 0
@@ -236,7 +236,7 @@ class _Kernel:
             whole = at_once == 1 or (isinstance(rows, int) and rows % at_once == 0 and not kernel.given)
             count = at_once if whole else b.arith("minsi", b.arith("subi", rows, first), at_once)
             query, key, value = ([*self._batch(i, outer), group if i else head] for i in range(3))
-            return kernel.build(Place(query, key, value, [*outer, head], first, count), result)
+            return kernel.build(RowsPlace(query, key, value, [*outer, head], first, count), result)
 
         sizes = [*batch, groups, b.arith("divsi", ratio, step), b.arith("ceildivsi", rows, at_once)]
         return flat_loop(b, sizes, out, block, [] if kernel.given else self._shared(kernel))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dialect.bindings import ir
-from .builder import Builder
+from .builder import LinalgBuilder
 from .registry import Source, lowering
 from .scalar import Scalar, constant, math, maximum, minimum, select
 
@@ -151,6 +151,6 @@ _FUNCTIONS: dict[str, _Function] = {
 
 
 @lowering(*(f"relax.{name}" for name in _FUNCTIONS))
-def _lower(b: Builder, source: Source) -> ir.Value:
+def _lower(b: LinalgBuilder, source: Source) -> ir.Value:
     function = _FUNCTIONS[source.op.operation.name.removeprefix("relax.")]
     return b.elementwise(source.operands, source.result, function)

@@ -18,7 +18,7 @@ from .dtypes import compute_type, is_unsigned, storage_dtype
 from .scalar import Number, Scalar, constant, emit
 from .symbols import Symbols
 
-__all__ = ["ZERO", "Builder", "Exprs", "Input", "Size", "Tensor", "index", "read", "tensor_type", "value_type"]
+__all__ = ["ZERO", "Exprs", "Input", "LinalgBuilder", "Size", "Tensor", "index", "read", "tensor_type", "value_type"]
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -89,7 +89,7 @@ def read(tensor: ir.Value, indices: Sequence[Scalar]) -> ir.Value:
     return emit("tensor.extract", value_type(tensor).element_type, tensor, *(i.value for i in indices))
 
 
-class Builder:
+class LinalgBuilder:
     """What lowerings build with. Emits at the current insertion point and location.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dialect.bindings import ir
 from ...dialect.symbolic import Dim, Expr, dim_text
-from .builder import Builder, Tensor
+from .builder import LinalgBuilder, Tensor
 from .dtypes import storage_type
 from .registry import Source, lowering
 from .size_checks import match_size
@@ -13,17 +13,17 @@ __all__: list[str] = []
 
 
 @lowering("relax.stop_lift_params")
-def _lower_stop_lift_params(b: Builder, source: Source) -> Tensor:
+def _lower_stop_lift_params(b: LinalgBuilder, source: Source) -> Tensor:
     return source.operands[0]
 
 
 @lowering("relax.prim_value")
-def _lower_prim_value(b: Builder, source: Source) -> ir.Value:
+def _lower_prim_value(b: LinalgBuilder, source: Source) -> ir.Value:
     return b.as_index(b.evaluate(source.attrs["value"][0]))
 
 
 @lowering("relax.match_cast")
-def _lower_match_cast(b: Builder, source: Source) -> ir.Value:
+def _lower_match_cast(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     # Plain names first: they solve the expressions.
     axes = sorted(range(x.rank), key=lambda axis: not _is_name(source.result.shape[axis]))
@@ -36,7 +36,7 @@ def _is_name(dim: Dim) -> bool:
     return isinstance(dim, Expr) and dim.text.isidentifier()
 
 
-def _match(b: Builder, x: Tensor, axis: int, dim: Dim) -> None:
+def _match(b: LinalgBuilder, x: Tensor, axis: int, dim: Dim) -> None:
     """Defines what is new in a dimension, and checks what is known."""
     if dim == x.shape[axis] and (isinstance(dim, int) or b.symbols.knows(dim)):
         return

@@ -24,14 +24,14 @@ from ...dialect.bindings import ir
 from ...dialect.inference import is_float
 from ...dialect.packed_layout import PackedLayout
 from ..marks import CONTRACTION, LAYOUT
-from .builder import Builder, Exprs, Input, Size, Tensor, index, read, value_type
+from .builder import Exprs, Input, LinalgBuilder, Size, Tensor, index, read, value_type
 from .conversion import convert, load
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel
 from .scalar import Scalar, minimum, select
 
 __all__ = [
-    "Factor",
+    "FactorTensor",
     "Matrix",
     "add_products",
     "contract",
@@ -64,7 +64,7 @@ class Matrix:
     layout: PackedLayout | None = None
 
 
-def pack(b: Builder, x: Tensor, tile: int, *, widen: bool = False) -> ir.Value:
+def pack(b: LinalgBuilder, x: Tensor, tile: int, *, widen: bool = False) -> ir.Value:
     """Packs matrices ``[batch..., k, n]``.
 
     ``widen`` stores the type that sums are taken in, which a matrix that was computed at run time is read as anyway.
@@ -75,7 +75,7 @@ def pack(b: Builder, x: Tensor, tile: int, *, widen: bool = False) -> ir.Value:
     return _pack_into(b, x.value, x.dtype, n, out, transposed=False)
 
 
-def pack_in_groups(b: Builder, x: Tensor, layout: PackedLayout) -> ir.Value:
+def pack_in_groups(b: LinalgBuilder, x: Tensor, layout: PackedLayout) -> ir.Value:
     """Packs a matrix ``[k, n]`` so that some rows of a column are neighbours."""
     tile, group = layout.tile, layout.rows
     k, n = b.value_sizes(x.value)
@@ -97,14 +97,14 @@ def pack_in_groups(b: Builder, x: Tensor, layout: PackedLayout) -> ir.Value:
     return b.generic("pppp", [], out, padded)
 
 
-def pack_transposed(b: Builder, x: Tensor, tile: int) -> ir.Value:
+def pack_transposed(b: LinalgBuilder, x: Tensor, tile: int) -> ir.Value:
     """Packs matrices ``[batch..., n, k]`` that were computed at run time."""
     *batch, n, k = b.value_sizes(x.value)
     out = b.empty([*batch, b.arith("ceildivsi", n, tile), k, tile], accumulator_type(x.dtype))
     return _pack_into(b, x.value, x.dtype, n, out, transposed=True)
 
 
-def _pack_into(b: Builder, value: ir.Value, dtype: ir.Type, n: Size, out: ir.Value, *, transposed: bool) -> ir.Value:
+def _pack_into(b: LinalgBuilder, value: ir.Value, dtype: ir.Type, n: Size, out: ir.Value, *, transposed: bool) -> ir.Value:
     type_ = value_type(out)
     tile, element, first = type_.shape[-1], type_.element_type, type_.rank - 3
     loops = [ir.AffineExpr.get_dim(i) for i in range(first + 3)]
@@ -131,7 +131,7 @@ def _pack_into(b: Builder, value: ir.Value, dtype: ir.Type, n: Size, out: ir.Val
 
 
 @dataclass(frozen=True)
-class Factor:
+class FactorTensor:
     """One factor of the products of a contraction.
 
     Attributes:
@@ -147,19 +147,21 @@ class Factor:
     layout: PackedLayout | None = None
 
 
-def contract(b: Builder, left: Matrix, right: Matrix, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
+def contract(b: LinalgBuilder, left: Matrix, right: Matrix, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
     """``[batch..., m, k] x [batch..., k, n] -> [batch..., m, n]`` of those sizes and dtype, by a call."""
     return products(b, *_factors(left, right, len(sizes)), "p" * len(sizes) + "r", sizes, dtype)
 
 
-def products(b: Builder, left: Factor, right: Factor, kinds: str, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
+def products(
+    b: LinalgBuilder, left: FactorTensor, right: FactorTensor, kinds: str, sizes: Sequence[Size], dtype: ir.Type
+) -> ir.Value:
     """Products summed over the reductions among the loops, which are the last ones, by a call.
 
     Args:
         b: the builder.
         left: the factor that columns of a tile share.
         right: the factor that rows share.
-        kinds: one letter per loop, as :meth:`Builder.generic` takes them.
+        kinds: one letter per loop, as :meth:`LinalgBuilder.generic` takes them.
         sizes: of the parallel loops, which are the result's dimensions.
         dtype: that of the result.
     """
@@ -180,7 +182,9 @@ def products(b: Builder, left: Factor, right: Factor, kinds: str, sizes: Sequenc
     return call_kernel(b, "contraction", [left.value, right.value], out, key, body)
 
 
-def add_products(b: Builder, left: Factor, right: Factor, kinds: str, start: ir.Value, source: ir.Type) -> ir.Value:
+def add_products(
+    b: LinalgBuilder, left: FactorTensor, right: FactorTensor, kinds: str, start: ir.Value, source: ir.Type
+) -> ir.Value:
     """The contraction itself: adds the products to ``start``, in the type that ``source`` is summed in."""
 
     def body(x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
@@ -195,19 +199,19 @@ def add_products(b: Builder, left: Factor, right: Factor, kinds: str, start: ir.
     return b.generic(kinds, inputs, start, body, range(kinds.count("p")), mark)
 
 
-def _factors(left: Matrix, right: Matrix, rank: int, turned: bool = False) -> tuple[Factor, Factor]:
+def _factors(left: Matrix, right: Matrix, rank: int, turned: bool = False) -> tuple[FactorTensor, FactorTensor]:
     """Where matrices are read in loops over the result's dimensions, and then over the sum."""
     m, n, k = (ir.AffineExpr.get_dim(rank - 2 + i) for i in range(3))
     layout = right.layout
     matrix = [k, n] if layout is None else layout.place(k, n, ir.AffineExpr.get_floor_div)
     return (
-        Factor(left.value, left.dtype, [*left.batch, *([k, m] if turned else [m, k])]),
-        Factor(right.value, right.dtype, [*right.batch, *matrix], layout),
+        FactorTensor(left.value, left.dtype, [*left.batch, *([k, m] if turned else [m, k])]),
+        FactorTensor(right.value, right.dtype, [*right.batch, *matrix], layout),
     )
 
 
 def sum_products(
-    b: Builder,
+    b: LinalgBuilder,
     left: Matrix,
     right: Matrix,
     start: ir.Value,
@@ -260,7 +264,7 @@ def factor(x: ir.Value, dtype: ir.Type, source: ir.Type) -> Scalar:
     return Scalar(convert(load(x, dtype), dtype, source))
 
 
-def converted(b: Builder, summed: ir.Value, source: ir.Type, dtype: ir.Type, out: ir.Value | None = None) -> ir.Value:
+def converted(b: LinalgBuilder, summed: ir.Value, source: ir.Type, dtype: ir.Type, out: ir.Value | None = None) -> ir.Value:
     """Sums as elements of the result's dtype, into ``out`` when it is given."""
     if out is None and keeps_sums(source, dtype):
         return summed

@@ -19,8 +19,8 @@ from dataclasses import replace
 from ...dialect.bindings import ir
 from ...dialect.layouts import permutation, reordered
 from ...dialect.packed_layout import PackedLayout
-from .builder import ZERO, Builder, Input, Size, Tensor, read, tensor_type, value_type
-from .contraction import Factor, Matrix, contract, pack, products
+from .builder import ZERO, Input, LinalgBuilder, Size, Tensor, read, tensor_type, value_type
+from .contraction import FactorTensor, Matrix, contract, pack, products
 from .conversion import load
 from .dtypes import accumulator_type
 from .kernel import unless_empty
@@ -35,7 +35,7 @@ __all__: list[str] = []
 
 
 @lowering("relax.conv2d")
-def _lower_conv2d(b: Builder, source: Source) -> ir.Value:
+def _lower_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
     x, weight = source.operands
     layout, groups = source.attrs["data_layout"], source.attrs["groups"]
     weight = _laid_out(b, weight, source.attrs["kernel_layout"], "HWIO" if layout == "NHWC" else "OIHW")
@@ -55,19 +55,19 @@ def _lower_conv2d(b: Builder, source: Source) -> ir.Value:
     return lower(b, source, axes, result)
 
 
-def _laid_out(b: Builder, x: Tensor, source: str, target: str) -> Tensor:
+def _laid_out(b: LinalgBuilder, x: Tensor, source: str, target: str) -> Tensor:
     """An operand in another layout."""
     if source == target:
         return x
     return Tensor(_moved(b, x.value, source, target), x.info.with_(shape=reordered(x.shape, source, target)))
 
 
-def _moved(b: Builder, value: ir.Value, source: str, target: str) -> ir.Value:
+def _moved(b: LinalgBuilder, value: ir.Value, source: str, target: str) -> ir.Value:
     sizes = reordered(b.value_sizes(value), source, target)
     return b.movement(value, permutation(target, source), sizes)
 
 
-def _in_nhwc(b: Builder, source: Source, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
+def _in_nhwc(b: LinalgBuilder, source: Source, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
     """Filters that nothing has packed yet are, as a matrix."""
     x, weight = source.operands
     *window, outputs = b.sizes(weight)
@@ -76,7 +76,7 @@ def _in_nhwc(b: Builder, source: Source, axes: Sequence[Axis], result: Sequence[
 
 
 @lowering("relax.packed_conv2d")
-def _lower_packed_conv2d(b: Builder, source: Source) -> ir.Value:
+def _lower_packed_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
     x, filters = source.operands
     axes = axes_of(b.sizes(x)[1:3], source.attrs["kernel_size"], source.attrs)
     result = [output_size(b, axis) for axis in axes]
@@ -99,7 +99,7 @@ class _Loops:
             self.sizes.append(size)
         return ir.AffineExpr.get_dim(len(self.kinds) - 1)
 
-    def image(self, b: Builder, height: Size, width: Size) -> tuple[ir.AffineExpr, ir.AffineExpr]:
+    def image(self, b: LinalgBuilder, height: Size, width: Size) -> tuple[ir.AffineExpr, ir.AffineExpr]:
         """Line and column in one loop over both, so that tiles do not end with a line; in two where lines' length is open."""
         if not isinstance(width, int):
             return self.over(height), self.over(width)
@@ -110,7 +110,7 @@ class _Loops:
 
 
 def _direct(
-    b: Builder,
+    b: LinalgBuilder,
     source: Source,
     x: Tensor,
     filters: Tensor,
@@ -136,8 +136,8 @@ def _direct(
     panels = b.arith("divsi", b.dim(filters.value, 0), groups)
     product = products(
         b,
-        Factor(padded, x.dtype, [image, *where, group * each + taps[2] if isinstance(each, int) else taps[2]]),
-        Factor(
+        FactorTensor(padded, x.dtype, [image, *where, group * each + taps[2] if isinstance(each, int) else taps[2]]),
+        FactorTensor(
             view(b, filters.value, [groups, panels, *kernel, each, tile]),
             filters.dtype,
             [group, ir.AffineExpr.get_floor_div(output, tile), *taps, ir.AffineExpr.get_mod(output, tile)],
@@ -150,7 +150,7 @@ def _direct(
     return view(b, product, [n, *result, outputs])
 
 
-def _exact(b: Builder, image: ir.Value, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
+def _exact(b: LinalgBuilder, image: ir.Value, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
     """A padded image ``[n, h, w, c]`` without what is beyond the only window of an axis: there, the tap is the index, and
     a loop over taps is as long as the dimension that it indexes."""
     sizes = b.value_sizes(image)
@@ -161,7 +161,7 @@ def _exact(b: Builder, image: ir.Value, axes: Sequence[Axis], result: Sequence[S
     return image if wanted == sizes else b.gather(wanted, value_type(image).element_type, lambda at: read(image, at))
 
 
-def _in_nchw(b: Builder, source: Source) -> ir.Value:
+def _in_nchw(b: LinalgBuilder, source: Source) -> ir.Value:
     x, weight = source.operands
     groups = source.attrs["groups"]
     n, _, *image = b.sizes(x)
@@ -192,7 +192,7 @@ def _is_point(axis: Axis) -> bool:
     return axis.kernel == 1 and axis.stride == 1 and axis.before == axis.after == 0
 
 
-def _depthwise(b: Builder, source: Source, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
+def _depthwise(b: LinalgBuilder, source: Source, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
     """Filter ``o`` over channel ``o // (filters per channel)``; the kernel is in the layout that goes with the image's."""
     x, weight = source.operands
     layout, groups = source.attrs["data_layout"], source.attrs["groups"]
@@ -215,7 +215,7 @@ def _depthwise(b: Builder, source: Source, axes: Sequence[Axis], result: Sequenc
     return finish(b, b.generic("pppprr", inputs, start, body, range(4)), source.result.dtype)
 
 
-def _columns(b: Builder, x: Tensor, axes: Sequence[Axis], result: Sequence[Size], taps: tuple[Size, ...]) -> ir.Value:
+def _columns(b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], result: Sequence[Size], taps: tuple[Size, ...]) -> ir.Value:
     """All windows, packed: ``[n, group, panel, tap, tile]``, zero in the padding and beyond the last window."""
     groups, channels, every = taps
     element = accumulator_type(x.dtype)

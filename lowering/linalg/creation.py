@@ -14,7 +14,7 @@ from ...dialect.inference import is_float
 from ...dialect.reference.numeric import convert as in_dtype
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim
-from .builder import Builder, Size, Tensor, index
+from .builder import LinalgBuilder, Size, Tensor, index
 from .conversion import convert
 from .dtypes import is_boolean, storage_dtype, storage_type
 from .registry import Source, lowering
@@ -34,7 +34,7 @@ def stored_number(number: Number, dtype: ir.Type) -> Number:
     return int(number) & 15 if dtype.width == 4 else int(number)
 
 
-def splat_tensor(b: Builder, number: Number, info: TensorInfo, sizes: Sequence[Size]) -> Tensor:
+def splat_tensor(b: LinalgBuilder, number: Number, info: TensorInfo, sizes: Sequence[Size]) -> Tensor:
     """A tensor whose elements all are a number. Elementwise readers take the number instead."""
     stored = storage_dtype(info.dtype)
     scalar = stored_number(number, info.dtype)
@@ -63,12 +63,12 @@ def constant_attribute(type_: ir.Type, number: Number) -> ir.Attribute:
 
 
 @lowering("relax.full")
-def _lower_full(b: Builder, source: Source) -> Tensor:
+def _lower_full(b: LinalgBuilder, source: Source) -> Tensor:
     return splat_tensor(b, source.attrs["value"], source.result, [b.evaluate(d) for d in source.result.shape])
 
 
 @lowering("relax.constant")
-def _lower_constant(b: Builder, source: Source) -> Tensor:
+def _lower_constant(b: LinalgBuilder, source: Source) -> Tensor:
     return constant_tensor(source.attrs["value"])
 
 
@@ -104,7 +104,7 @@ def _splat_number(attribute: ir.Attribute, info: TensorInfo) -> Number | None:
 
 
 @lowering("relax.arange")
-def _lower_arange(b: Builder, source: Source) -> ir.Value:
+def _lower_arange(b: LinalgBuilder, source: Source) -> ir.Value:
     start, end, step = (b.evaluate(source.attrs[key][0]) for key in ("start", "end", "step"))
     dtype, i64 = source.result.dtype, ir.IntegerType.get_signless(64)
     size = _arange_length(b, source.result.shape[0], start, end, source.attrs["step"][0])
@@ -117,7 +117,7 @@ def _lower_arange(b: Builder, source: Source) -> ir.Value:
     return b.generic("p", [], b.empty([size], storage_dtype(dtype)), element)
 
 
-def _arange_length(b: Builder, dim: Dim, start: Size, end: Size, step: Dim) -> Size:
+def _arange_length(b: LinalgBuilder, dim: Dim, start: Size, end: Size, step: Dim) -> Size:
     if isinstance(dim, int):
         return dim
     if dim is not None and b.symbols.knows(dim):
@@ -131,7 +131,7 @@ def _arange_length(b: Builder, dim: Dim, start: Size, end: Size, step: Dim) -> S
 
 
 @lowering("relax.shape_value")
-def _lower_shape_value(b: Builder, source: Source) -> ir.Value | Tensor:
+def _lower_shape_value(b: LinalgBuilder, source: Source) -> ir.Value | Tensor:
     value = b.evaluate(source.attrs["value"][0])
     dtype, i64 = source.result.dtype, ir.IntegerType.get_signless(64)
     if isinstance(value, int):
@@ -144,7 +144,7 @@ def _lower_shape_value(b: Builder, source: Source) -> ir.Value | Tensor:
 
 
 @lowering("relax.tril", "relax.triu")
-def _lower_triangle(b: Builder, source: Source) -> ir.Value:
+def _lower_triangle(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     kept = "le" if source.op.operation.name == "relax.tril" else "ge"
     rank, diagonal = x.rank, source.attrs["k"]

@@ -12,7 +12,7 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Dim
-from .builder import Builder, Input, Size, Tensor, read, value_type
+from .builder import Input, LinalgBuilder, Size, Tensor, read, value_type
 from .conversion import load
 from .kernel import call_kernel, loop
 from .manipulate import sliced
@@ -27,7 +27,7 @@ _END = 2**31
 
 
 @lowering("relax.take")
-def _lower_take(b: Builder, source: Source) -> ir.Value:
+def _lower_take(b: LinalgBuilder, source: Source) -> ir.Value:
     x, indices = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
     size, sizes = b.size(x, axis), b.sizes(x)
@@ -43,7 +43,7 @@ def _lower_take(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.packed_take")
-def _lower_packed_take(b: Builder, source: Source) -> ir.Value:
+def _lower_packed_take(b: LinalgBuilder, source: Source) -> ir.Value:
     weight, indices = source.operands
     n, tile, k = source.attrs["n"], source.attrs["layout"].tile, b.size(weight, 1)
     _check_range(b, indices, n)
@@ -58,7 +58,7 @@ def _lower_packed_take(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.gather_elements")
-def _lower_gather_elements(b: Builder, source: Source) -> ir.Value:
+def _lower_gather_elements(b: LinalgBuilder, source: Source) -> ir.Value:
     x, indices = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
     size = b.size(x, axis)
@@ -73,7 +73,7 @@ def _lower_gather_elements(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.gather_nd")
-def _lower_gather_nd(b: Builder, source: Source) -> ir.Value:
+def _lower_gather_nd(b: LinalgBuilder, source: Source) -> ir.Value:
     x, indices = source.operands
     batch, outer = source.attrs["batch_dims"], indices.rank - 1
     depth = value_type(indices.value).shape[-1]
@@ -92,7 +92,7 @@ def _lower_gather_nd(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.index_copy")
-def _lower_index_copy(b: Builder, source: Source) -> ir.Value:
+def _lower_index_copy(b: LinalgBuilder, source: Source) -> ir.Value:
     """One kernel that writes the values into ``x`` itself; bufferization copies ``x`` first where something still reads it."""
     x, indices, values = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
@@ -120,7 +120,7 @@ def _lower_index_copy(b: Builder, source: Source) -> ir.Value:
 class _Bound:
     """The dimension that positions are in; its size is computed once, before the bodies that use it."""
 
-    def __init__(self, b: Builder, size: Size):
+    def __init__(self, b: LinalgBuilder, size: Size):
         self.size = size
         self._size = Scalar(b.as_index(size))
         self._last = self._size - 1
@@ -134,7 +134,7 @@ class _Bound:
         return maximum(minimum(counted, self._last), 0)
 
 
-def _check_range(b: Builder, indices: Tensor, size: Size, column: int | None = None) -> None:
+def _check_range(b: LinalgBuilder, indices: Tensor, size: Size, column: int | None = None) -> None:
     """Checks that indices lie in ``[-size, size)``; with a column only those of that position in the last dimension."""
     message = f"expected indices in [-{_text(size)}, {_text(size)})"
     if indices.splat is not None and isinstance(size, int):
@@ -171,7 +171,7 @@ def _as_index(given: Scalar) -> Scalar:
 
 
 @lowering("relax.strided_slice")
-def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
+def _lower_strided_slice(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     attrs = source.attrs
     axes = [normalize_axis(a, x.rank, "axes") for a in attrs["axes"]]
@@ -197,7 +197,7 @@ def _lower_strided_slice(b: Builder, source: Source) -> ir.Value:
     return b.gather(sizes, value_type(x.value).element_type, element)
 
 
-def _range(b: Builder, size: Size, bounds: tuple[Dim, Dim, int], limited: bool) -> tuple[Size, Size]:
+def _range(b: LinalgBuilder, size: Size, bounds: tuple[Dim, Dim, int], limited: bool) -> tuple[Size, Size]:
     """First index and length of a slice of a dimension.
 
     That symbolic bounds, and those in a dimension of symbolic size, lie inside has been checked; ``limited`` are those in a
@@ -212,7 +212,7 @@ def _range(b: Builder, size: Size, bounds: tuple[Dim, Dim, int], limited: bool) 
     return first, span if stride == 1 else b.arith("ceildivsi", span, stride)
 
 
-def _bound(b: Builder, bound: Dim, size: Size) -> Size:
+def _bound(b: LinalgBuilder, bound: Dim, size: Size) -> Size:
     """A slice bound counted from the start. Only constants are limited to the dimension."""
     if isinstance(bound, int) and bound < 0:
         bound_size = b.arith("addi", size, bound)
@@ -222,7 +222,7 @@ def _bound(b: Builder, bound: Dim, size: Size) -> Size:
     return b.evaluate(bound)
 
 
-def _limited_bound(b: Builder, bound: Dim, size: Size) -> Size:
+def _limited_bound(b: LinalgBuilder, bound: Dim, size: Size) -> Size:
     """A slice bound counted from the start and limited to the dimension, as in Python."""
     place: Size = b.evaluate(bound)
     if isinstance(place, int):

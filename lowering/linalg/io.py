@@ -7,7 +7,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.functions import functions
 from ...dialect.lazy_calls import LazyCalls
 from ...dialect.traversal import nested_operations
-from .builder import Builder
+from .builder import LinalgBuilder
 from .registry import Source, lowering
 
 __all__ = ["refuse_lazy_io"]
@@ -25,5 +25,5 @@ def refuse_lazy_io(module: ir.Operation) -> None:
 
 
 @lowering("relax.get_param", "relax.set_output", "relax.bind_argument")
-def _lower(b: Builder, source: Source) -> ir.Value:
+def _lower(b: LinalgBuilder, source: Source) -> ir.Value:
     raise RelaxError(_MESSAGE)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
 from ..marks import KERNEL, SHARED, STACK, WRITABLE
-from .builder import Builder, Size, tensor_type
+from .builder import LinalgBuilder, Size, tensor_type
 from .scalar import Scalar, emit
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def call_kernel(
-    b: Builder,
+    b: LinalgBuilder,
     stem: str,
     inputs: Sequence[ir.Value],
     out: ir.Value,
@@ -54,7 +54,7 @@ def call_kernel(
 
 
 def _define(
-    b: Builder,
+    b: LinalgBuilder,
     name: str,
     types: Sequence[ir.Type],
     inputs: int,
@@ -74,7 +74,7 @@ def _define(
         func.ReturnOp([body(list(block.arguments))])
 
 
-def _unused_name(b: Builder, stem: str) -> str:
+def _unused_name(b: LinalgBuilder, stem: str) -> str:
     if not b.private_names:
         b.private_names.update(name_of(f) for f in functions(b.module))
     number = len(b.private_functions)
@@ -85,7 +85,7 @@ def _unused_name(b: Builder, stem: str) -> str:
 
 
 def loop(
-    b: Builder, size: Size, carried: Sequence[ir.Value], body: Callable[..., Sequence[ir.Value]], step: int = 1
+    b: LinalgBuilder, size: Size, carried: Sequence[ir.Value], body: Callable[..., Sequence[ir.Value]], step: int = 1
 ) -> list[ir.Value]:  # fmt: skip
     """``scf.for`` from 0 to a size; the body gets the index and the carried values and gives the next ones."""
     types = [v.type for v in carried]
@@ -98,7 +98,7 @@ def loop(
 
 
 def flat_loop(
-    b: Builder,
+    b: LinalgBuilder,
     sizes: Sequence[Size],
     carried: ir.Value,
     body: Callable[[list[Size], ir.Value], ir.Value],
@@ -129,14 +129,14 @@ def flat_loop(
 
 
 def choose(
-    b: Builder, condition: ir.Value, type_: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
+    b: LinalgBuilder, condition: ir.Value, type_: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
 ) -> ir.Value:  # fmt: skip
     """``scf.if`` with one result of that type."""
     return choose_all(b, condition, [type_], lambda: [then()], lambda: [otherwise()])[0]
 
 
 def unless_empty(
-    b: Builder, sizes: Sequence[Size], type_: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
+    b: LinalgBuilder, sizes: Sequence[Size], type_: ir.Type, then: Callable[[], ir.Value], otherwise: Callable[[], ir.Value]
 ) -> ir.Value:  # fmt: skip
     """What reads elements of a tensor where it has some, by sizes that may be 0: it may not even read what it ignores."""
     if not sizes:
@@ -148,7 +148,7 @@ def unless_empty(
 
 
 def choose_all(
-    b: Builder,
+    b: LinalgBuilder,
     condition: ir.Value,
     types: Sequence[ir.Type],
     then: Callable[[], Sequence[ir.Value]],

@@ -6,7 +6,7 @@ from ...dialect.bindings import ir
 from ...dialect.inference import is_float
 from ...dialect.packed_layout import PackedLayout
 from ...dialect.struct_info import TensorInfo
-from .builder import Builder, Size, Tensor, value_type
+from .builder import LinalgBuilder, Size, Tensor, value_type
 from .contraction import Matrix, contract, converted, factor, pack, pack_in_groups, sum_dtype
 from .conversion import load
 from .dtypes import accumulator_type
@@ -18,14 +18,14 @@ __all__: list[str] = []
 
 
 @lowering("relax.pack_weight")
-def _lower_pack_weight(b: Builder, source: Source) -> ir.Value:
+def _lower_pack_weight(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     layout = source.attrs["layout"]
     return pack_in_groups(b, x, layout) if layout.has_neighbours else pack(b, x, layout.tile)
 
 
 @lowering("relax.packed_matmul")
-def _lower_packed_matmul(b: Builder, source: Source) -> ir.Value:
+def _lower_packed_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     (x, weight), layout = source.operands, source.attrs["layout"]
     # Instructions that sum groups of rows read a factor as it is.
     row, wide = x.rank == 1, x.value if layout.has_neighbours else _widened(b, x)
@@ -37,7 +37,7 @@ def _lower_packed_matmul(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.matmul")
-def _lower_matmul(b: Builder, source: Source) -> ir.Value:
+def _lower_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     lhs, rhs = source.operands
     if rhs.rank == 1:
         return _matrix_vector(b, lhs, rhs, source.result)
@@ -56,7 +56,7 @@ def _lower_matmul(b: Builder, source: Source) -> ir.Value:
     return drop_axes(b, result, [len(sizes) - 2]) if row else result
 
 
-def _widened(b: Builder, x: Tensor) -> ir.Value:
+def _widened(b: LinalgBuilder, x: Tensor) -> ir.Value:
     """Narrow floats in the type that sums are taken in, converted once instead of once per panel of columns.
 
     Scalars take longer to convert than to multiply: 128 rows of 1024 x 1024 on Zen 3 in times of f32, bf16 1.7 and f16 3.1
@@ -75,7 +75,7 @@ def _batch(x: Tensor, matrix: int) -> Tensor:
     return Tensor(x.value, x.info.with_(shape=x.shape[: x.rank - matrix]))
 
 
-def _matrix_vector(b: Builder, lhs: Tensor, rhs: Tensor, result: TensorInfo) -> ir.Value:
+def _matrix_vector(b: LinalgBuilder, lhs: Tensor, rhs: Tensor, result: TensorInfo) -> ir.Value:
     """Each row times the vector: a reduction, as there is no second column to share the row with."""
     source = sum_dtype(lhs.dtype, result.dtype)
     sizes = b.sizes(lhs)[:-1]

@@ -9,7 +9,7 @@ from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
 from ...dialect.op import attrs_of, op_class
 from ...dialect.ops import Concat
-from .builder import ZERO, Builder, Size, Tensor, read, value_type
+from .builder import ZERO, LinalgBuilder, Size, Tensor, read, value_type
 from .registry import Source, lowering
 from .reshaping import drop_axes, reshape, restore_axes
 from .scalar import Scalar
@@ -19,7 +19,7 @@ __all__ = ["permutation", "slice_axis", "sliced"]
 
 
 @lowering("relax.permute_dims")
-def _lower_permute_dims(b: Builder, source: Source) -> ir.Value:
+def _lower_permute_dims(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     if x.order:
         return x.value
@@ -33,20 +33,20 @@ def permutation(axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
 
 
 @lowering("relax.reshape")
-def _lower_reshape(b: Builder, source: Source) -> Tensor:
+def _lower_reshape(b: LinalgBuilder, source: Source) -> Tensor:
     (x,) = source.operands
     return replace(x, value=reshape(b, x, source.result.shape))
 
 
 @lowering("relax.expand_dims")
-def _lower_expand_dims(b: Builder, source: Source) -> Tensor:
+def _lower_expand_dims(b: LinalgBuilder, source: Source) -> Tensor:
     (x,) = source.operands
     axes = normalize_axes(source.attrs["axis"], source.result.rank)
     return replace(x, value=restore_axes(b, x.value, axes))
 
 
 @lowering("relax.squeeze")
-def _lower_squeeze(b: Builder, source: Source) -> Tensor:
+def _lower_squeeze(b: LinalgBuilder, source: Source) -> Tensor:
     (x,) = source.operands
     given = source.attrs["axis"]
     axes = [i for i, d in enumerate(x.shape) if d == 1] if given is None else normalize_axes(given, x.rank)
@@ -54,7 +54,7 @@ def _lower_squeeze(b: Builder, source: Source) -> Tensor:
 
 
 @lowering("relax.broadcast_to")
-def _lower_broadcast_to(b: Builder, source: Source) -> Tensor:
+def _lower_broadcast_to(b: LinalgBuilder, source: Source) -> Tensor:
     (x,) = source.operands
     result = source.result
     first = result.rank - x.rank
@@ -63,7 +63,7 @@ def _lower_broadcast_to(b: Builder, source: Source) -> Tensor:
 
 
 @lowering("relax.concat")
-def _lower_concat(b: Builder, source: Source) -> ir.Value | Tensor:
+def _lower_concat(b: LinalgBuilder, source: Source) -> ir.Value | Tensor:
     """A chain becomes one destination that every part is inserted into; only the last op of the chain emits anything."""
     axis = normalize_axis(source.attrs["axis"], source.result.rank)
     parts = [part for x in source.operands for part in (x.parts or (x,))]
@@ -83,7 +83,7 @@ def _feeds_concat(op: ir.OpView, axis: int) -> bool:
     return normalize_axis(attrs_of(user)["axis"], value_type(op.results[0]).rank) == axis
 
 
-def _concatenated(b: Builder, parts: Sequence[Tensor], source: Source, axis: int) -> ir.Value:
+def _concatenated(b: LinalgBuilder, parts: Sequence[Tensor], source: Source, axis: int) -> ir.Value:
     lengths = [b.size(p, axis) for p in parts]
     offsets: list[Size] = [0]
     for length in lengths:
@@ -98,7 +98,7 @@ def _concatenated(b: Builder, parts: Sequence[Tensor], source: Source, axis: int
 
 
 @lowering("relax.split")
-def _lower_split(b: Builder, source: Source) -> list[ir.Value]:
+def _lower_split(b: LinalgBuilder, source: Source) -> list[ir.Value]:
     (x,) = source.operands
     axis, sections = normalize_axis(source.attrs["axis"], x.rank), source.attrs["sections"]
     size = b.size(x, axis)
@@ -108,7 +108,7 @@ def _lower_split(b: Builder, source: Source) -> list[ir.Value]:
     return [slice_axis(b, x.value, axis, b.arith("muli", part, i), sizes) for i in range(sections)]
 
 
-def slice_axis(b: Builder, value: ir.Value, axis: int, begin: Size, sizes: Sequence[Size], stride: int = 1) -> ir.Value:
+def slice_axis(b: LinalgBuilder, value: ir.Value, axis: int, begin: Size, sizes: Sequence[Size], stride: int = 1) -> ir.Value:
     """``value`` from ``begin`` on along an axis, every ``stride``-th element; ``sizes`` are the result's."""
     loops: list[int | ir.AffineExpr] = list(range(len(sizes)))
     expr = sliced(axis, begin, stride, sizes[axis], value_type(value).shape[axis])
@@ -137,7 +137,7 @@ def sliced(axis: int, begin: Size, stride: int, size: Size, whole: Size) -> int 
 
 
 def _moved_along(
-    b: Builder, value: ir.Value, axis: int, sizes: Sequence[Size], position: Callable[[Scalar], Scalar]
+    b: LinalgBuilder, value: ir.Value, axis: int, sizes: Sequence[Size], position: Callable[[Scalar], Scalar]
 ) -> ir.Value:  # fmt: skip
     """A tensor whose index along an axis is a function of the loop's that no index map expresses."""
 
@@ -148,7 +148,7 @@ def _moved_along(
 
 
 @lowering("relax.flip")
-def _lower_flip(b: Builder, source: Source) -> ir.Value:
+def _lower_flip(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
     size, sizes = b.size(x, axis), b.sizes(x)
@@ -163,7 +163,7 @@ def _lower_flip(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.repeat")
-def _lower_repeat(b: Builder, source: Source) -> ir.Value:
+def _lower_repeat(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, repeats = normalize_axis(source.attrs["axis"], x.rank), source.attrs["repeats"]
     sizes = b.sizes(x)
@@ -176,7 +176,7 @@ def _lower_repeat(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.tile")
-def _lower_tile(b: Builder, source: Source) -> ir.Value:
+def _lower_tile(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     repeats, before = source.attrs["repeats"], b.sizes(x)
     sizes = [b.arith("muli", s, r) if r else 0 for s, r in zip(before, repeats, strict=True)]

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
-from .builder import Builder, Input, Tensor, value_type
+from .builder import Input, LinalgBuilder, Tensor, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, storage_dtype
 from .reduction import LARGEST, TOTAL, accumulated, reduce, reduce_elements
 from .registry import Source, lowering
 from .scalar import Scalar, decay, math
-from .statistical import divided, mean_of, squared_distances
+from .statistical import divided_by_count, mean_of, squared_distances
 
 __all__ = ["softmax"]
 
 
 @lowering("relax.softmax")
-def _lower_softmax(b: Builder, source: Source) -> ir.Value:
+def _lower_softmax(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     return softmax(b, x, normalize_axis(source.attrs["axis"], x.rank), x.dtype)
 
 
-def softmax(b: Builder, x: Tensor, axis: int, dtype: ir.Type) -> ir.Value:
+def softmax(b: LinalgBuilder, x: Tensor, axis: int, dtype: ir.Type) -> ir.Value:
     """``exp(x - max) / sum(exp(x - max))`` along an axis; a row of only -inf is NaN."""
     sizes, loops = b.sizes(x), range(x.rank)
     rows = [i for i in loops if i != axis]
@@ -45,7 +45,7 @@ def softmax(b: Builder, x: Tensor, axis: int, dtype: ir.Type) -> ir.Value:
 
 
 @lowering("relax.log_softmax")
-def _lower_log_softmax(b: Builder, source: Source) -> ir.Value:
+def _lower_log_softmax(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
     rows = [i for i in range(x.rank) if i != axis]
@@ -59,7 +59,7 @@ def _lower_log_softmax(b: Builder, source: Source) -> ir.Value:
     return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(x.dtype)), body)
 
 
-def _reciprocal_root(b: Builder, mean_square: ir.Value, epsilon: float) -> ir.Value:
+def _reciprocal_root(b: LinalgBuilder, mean_square: ir.Value, epsilon: float) -> ir.Value:
     """``1 / sqrt(v + epsilon)`` of each row."""
     sizes = b.value_sizes(mean_square)
     out = b.empty(sizes, value_type(mean_square).element_type)
@@ -69,12 +69,12 @@ def _reciprocal_root(b: Builder, mean_square: ir.Value, epsilon: float) -> ir.Va
 
 
 @lowering("relax.layer_norm")
-def _lower_layer_norm(b: Builder, source: Source) -> ir.Value:
+def _lower_layer_norm(b: LinalgBuilder, source: Source) -> ir.Value:
     x, gamma, beta = source.operands
     axes = normalize_axes(source.attrs["axes"], x.rank, "axes")
     rows = [i for i in range(x.rank) if i not in axes]
     mean = mean_of(b, x, axes)
-    variance = divided(b, squared_distances(b, x, axes, mean), x, axes)
+    variance = divided_by_count(b, squared_distances(b, x, axes, mean), x, axes)
     scale = _reciprocal_root(b, variance, source.attrs["epsilon"])
 
     def body(value: ir.Value, m: ir.Value, s: ir.Value, g: ir.Value, shift: ir.Value, _: ir.Value) -> ir.Value:
@@ -86,7 +86,7 @@ def _lower_layer_norm(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.rms_norm")
-def _lower_rms_norm(b: Builder, source: Source) -> ir.Value:
+def _lower_rms_norm(b: LinalgBuilder, source: Source) -> ir.Value:
     x, weight = source.operands
     axes = normalize_axes(source.attrs["axes"], x.rank, "axes")
     rows = [i for i in range(x.rank) if i not in axes]
@@ -95,7 +95,7 @@ def _lower_rms_norm(b: Builder, source: Source) -> ir.Value:
         wide = accumulated(value, x.dtype)
         return wide * wide
 
-    squares = divided(b, reduce_elements(b, x, axes, TOTAL, square), x, axes)
+    squares = divided_by_count(b, reduce_elements(b, x, axes, TOTAL, square), x, axes)
     scale = _reciprocal_root(b, squares, source.attrs["epsilon"])
 
     def body(value: ir.Value, s: ir.Value, w: ir.Value, _: ir.Value) -> ir.Value:
@@ -106,7 +106,7 @@ def _lower_rms_norm(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.batch_norm")
-def _lower_batch_norm(b: Builder, source: Source) -> ir.Value:
+def _lower_batch_norm(b: LinalgBuilder, source: Source) -> ir.Value:
     x = source.operands[0]
     axis = normalize_axis(source.attrs["axis"], x.rank)
     epsilon = source.attrs["epsilon"]

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ...dialect.bindings import ir
-from .builder import ZERO, Builder, Input, Size, index, read, value_type
+from .builder import ZERO, Input, LinalgBuilder, Size, index, read, value_type
 from .contraction import Matrix, factor, sum_products
 from .conversion import load, store
 from .dtypes import accumulator_type, is_boolean
@@ -37,7 +37,7 @@ from .scalar import math as math_op
 from .slicing import extract_slice, insert_slice
 from .views import View
 
-__all__ = ["FEW", "Attention", "Place", "Rows"]
+__all__ = ["FEW", "OnlineSoftmax", "Rows", "RowsPlace"]
 
 #: From so many rows on a block's scores are a matrix product.
 FEW = 8
@@ -47,7 +47,7 @@ _LOWEST_F32 = -3.4028234663852886e38
 
 
 @dataclass(frozen=True)
-class Attention:
+class OnlineSoftmax:
     """What is computed.
 
     Attributes:
@@ -75,7 +75,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Place:
+class RowsPlace:
     """Which rows: where query, key and value are in their batches and heads, where the result is, the first row, how many.
 
     Of several heads, query and result are at the first one, and there is one row of each.
@@ -106,8 +106,8 @@ class Rows:
     rows in them then than are computed. With ``by_head``, the rows are one of each of ``size`` heads.
     """
 
-    b: Builder
-    attention: Attention
+    b: LinalgBuilder
+    attention: OnlineSoftmax
     operands: Sequence[ir.Value]
     views: Sequence[View]
     order: Sequence[int]
@@ -127,7 +127,7 @@ class Rows:
         """What is said of keys and of rows, in the order of the scores' dimensions; of depth and rows in the query's."""
         return [row, key] if self._few else [key, row]
 
-    def _ranges(self, lead: Sequence[Size], place: Place, columns: Size) -> tuple[list[Size], list[Size], list[int]]:
+    def _ranges(self, lead: Sequence[Size], place: RowsPlace, columns: Size) -> tuple[list[Size], list[Size], list[int]]:
         """Where the rows are in a query or result, and the dimensions that they have."""
         rows = [self.size, 1] if self.by_head else [1, place.count]
         axis = len(lead) - 1 if self.by_head and self.size > 1 else len(lead)
@@ -137,7 +137,7 @@ class Rows:
     def _wide(self) -> ir.Type:
         return accumulator_type(self.attention.dtype)
 
-    def build(self, place: Place, result: ir.Value) -> ir.Value:
+    def build(self, place: RowsPlace, result: ir.Value) -> ir.Value:
         """The result with these rows in it."""
         b, seen = self.b, self.dim(2, -2)
         if self.attention.causal:
@@ -156,7 +156,7 @@ class Rows:
         scratch = self.given[1] if self.given else local([self.size, _static(self.dim(2, -1))], self._wide)
         return [b.fill(scratch, 0), b.fill(local([self.size], self._wide), lowest), b.fill(local([self.size], self._wide), 0)]
 
-    def _blocks(self, place: Place, query: ir.Value, keys: _Keys, start: list[ir.Value], whole: bool) -> list[ir.Value]:
+    def _blocks(self, place: RowsPlace, query: ir.Value, keys: _Keys, start: list[ir.Value], whole: bool) -> list[ir.Value]:
         """The state with keys taken in block by block; ``whole`` where they are a multiple of blocks."""
         b = self.b
 
@@ -170,7 +170,7 @@ class Rows:
 
     # -- keys in parts, so that threads share those of few rows -------------------------------------------------------
 
-    def part(self, place: Place, which: Size, span: int, number: Size, partials: ir.Value) -> ir.Value:
+    def part(self, place: RowsPlace, which: Size, span: int, number: Size, partials: ir.Value) -> ir.Value:
         """``partials`` with the state of ``span`` keys as its element ``number``: result, largest scores and sums in a row."""
         b, keys = self.b, self.dim(2, -2)
         first = b.arith("muli", which, span)
@@ -185,7 +185,7 @@ class Rows:
             partials = insert_slice(b, stored, partials, *where, kept)
         return partials
 
-    def merged(self, place: Place, count: Size, number: Size, partials: ir.Value, result: ir.Value) -> ir.Value:
+    def merged(self, place: RowsPlace, count: Size, number: Size, partials: ir.Value, result: ir.Value) -> ir.Value:
         """The result with these rows in it, of ``count`` parts from ``number`` on, one after the other."""
         b, width = self.b, _static(self.dim(2, -1))
 
@@ -214,7 +214,7 @@ class Rows:
 
     # -- query -----------------------------------------------------------------------------------------------------
 
-    def _query(self, place: Place) -> ir.Value:
+    def _query(self, place: RowsPlace) -> ir.Value:
         """``[depth, rows]``, few ``[rows, depth]``, times the scale; rows that do not exist are 0."""
         b, depth = self.b, self.dim(0, -1)
         part = self.views[0].part(b, self.operands[0], *self._ranges(place.query, place, depth))
@@ -240,7 +240,7 @@ class Rows:
     # -- a block of keys -------------------------------------------------------------------------------------------
 
     def _block(
-        self, place: Place, query: ir.Value, keys: _Keys, state: Sequence[ir.Value], alone: bool = False
+        self, place: RowsPlace, query: ir.Value, keys: _Keys, state: Sequence[ir.Value], alone: bool = False
     ) -> list[ir.Value]:
         """Result, largest scores and sums with these keys taken in; ``alone`` there are no others."""
         b, (total, most, sums) = self.b, state
@@ -269,7 +269,7 @@ class Rows:
         sizes, kept = [*_ones(lead), keys.count, self.dim(operand, -1)], [len(lead), len(lead) + 1]
         return self.views[operand].part(self.b, self.operands[operand], [*lead, keys.first, 0], sizes, kept)
 
-    def _scores(self, query: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+    def _scores(self, query: ir.Value, place: RowsPlace, keys: _Keys) -> ir.Value:
         """``[keys, rows]``, few ``[rows, keys]``."""
         b, dtype = self.b, self.attention.dtype
         scratch = local(self._pair(self.attention.keys, self.size), self._wide)
@@ -284,7 +284,7 @@ class Rows:
         # Not a contraction for the matrix template: the key's own elements are the vector of a dot product.
         return b.generic("ppr", [(key, [0, 2]), (query, [1, 2])], start, add, [1, 0])
 
-    def _causal(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+    def _causal(self, scores: ir.Value, place: RowsPlace, keys: _Keys) -> ir.Value:
         """-inf where a key comes after the row. All see the keys up to the first row: those, but for one, are left."""
         b = self.b
         common = b.arith("subi", b.arith("addi", place.first, 1), keys.first)
@@ -301,7 +301,7 @@ class Rows:
         return insert_slice(b, part, scores, *ranges)
 
     def _unless_hidden(
-        self, place: Place, keys: _Keys, state: Sequence[ir.Value], taken_in: Callable[[], list[ir.Value]]
+        self, place: RowsPlace, keys: _Keys, state: Sequence[ir.Value], taken_in: Callable[[], list[ir.Value]]
     ) -> list[ir.Value]:
         """The state with these keys taken in, if the mask shows any row one of them: of a cache, most may be still to come."""
         b, dtype = self.b, self.attention.mask
@@ -318,7 +318,7 @@ class Rows:
         shown = Scalar(read(found, [])).compare("ne", largest.initial).value
         return choose_all(b, shown, [v.type for v in state], taken_in, lambda: state)
 
-    def _mask_part(self, place: Place, keys: _Keys) -> tuple[ir.Value, list[int]]:
+    def _mask_part(self, place: RowsPlace, keys: _Keys) -> tuple[ir.Value, list[int]]:
         """The mask of these keys and of the rows that exist, and where it is read, by the dimensions of a block's scores."""
         exprs, row, column = self.attention.mask_exprs, len(place.result), len(place.result) + 1
         lane, count = (row - 1, self.size) if self.by_head else (row, place.count)
@@ -329,7 +329,7 @@ class Rows:
         part = extract_slice(self.operands[3], [starts[e] for e in exprs], extents, kept)
         return part, [loops.get(exprs[axis], ZERO) for axis in kept]
 
-    def _masked(self, scores: ir.Value, place: Place, keys: _Keys) -> ir.Value:
+    def _masked(self, scores: ir.Value, place: RowsPlace, keys: _Keys) -> ir.Value:
         """With the mask applied to the rows that exist."""
         b, dtype, mask = self.b, self.attention.mask, self._mask_part(place, keys)
         assert dtype is not None
@@ -353,7 +353,7 @@ class Rows:
 
     # -- result ----------------------------------------------------------------------------------------------------
 
-    def _finish(self, place: Place, state: Sequence[ir.Value], result: ir.Value) -> ir.Value:
+    def _finish(self, place: RowsPlace, state: Sequence[ir.Value], result: ir.Value) -> ir.Value:
         b, (total, _, sums) = self.b, state
         width = b.dim(total, 1)
         offsets, sizes, kept = self._ranges(place.result, place, width)

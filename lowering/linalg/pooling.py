@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import ir
-from .builder import Builder, Input, Size, Tensor, index, read, tensor_type, value_type
+from .builder import Input, LinalgBuilder, Size, Tensor, index, read, tensor_type, value_type
 from .conversion import load
 from .creation import splat_tensor, stored_number
 from .dtypes import accumulator_type
@@ -23,7 +23,7 @@ __all__ = ["padded_image"]
 
 
 @lowering("relax.pad")
-def _lower_pad(b: Builder, source: Source) -> ir.Value:
+def _lower_pad(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     before, after, value = source.attrs["before"], source.attrs["after"], source.attrs["value"]
     if 0 in x.shape:
@@ -31,12 +31,12 @@ def _lower_pad(b: Builder, source: Source) -> ir.Value:
     return _padded(b, x, before, after, stored_number(value, x.dtype))
 
 
-def _padded_sizes(b: Builder, sizes: Sequence[Size], before: Sequence[int], after: Sequence[Size]) -> list[Size]:
+def _padded_sizes(b: LinalgBuilder, sizes: Sequence[Size], before: Sequence[int], after: Sequence[Size]) -> list[Size]:
     return [b.arith("addi", b.arith("addi", s, p), q) for s, p, q in zip(sizes, before, after, strict=True)]
 
 
 def padded_image(
-    b: Builder, x: Tensor, axes: Sequence[Axis], ends: Sequence[Size], number: float, layout: str
+    b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], ends: Sequence[Size], number: float, layout: str
 ) -> ir.Value:  # fmt: skip
     """An image in the middle of an image of a number.
 
@@ -52,7 +52,7 @@ def padded_image(
     return insert_slice(b, x.value, image, with_spatial(nothing, layout, before), sizes)
 
 
-def _padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size], stored: Number) -> ir.Value:
+def _padded(b: LinalgBuilder, x: Tensor, before: Sequence[int], after: Sequence[Size], stored: Number) -> ir.Value:
     """``x`` with elements of a stored number around it."""
     sizes = b.sizes(x)
     if all(p == 0 for p in (*before, *after)):
@@ -88,7 +88,7 @@ def _padded(b: Builder, x: Tensor, before: Sequence[int], after: Sequence[Size],
 
 
 @lowering("relax.max_pool2d")
-def _lower_max_pool2d(b: Builder, source: Source) -> ir.Value:
+def _lower_max_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     # The accumulated values are elements of x, so rounding them back is exact.
     best, _ = _pooled(b, source, -math.inf, extreme(x.dtype, "max"))
@@ -96,7 +96,7 @@ def _lower_max_pool2d(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.avg_pool2d")
-def _lower_avg_pool2d(b: Builder, source: Source) -> ir.Value:
+def _lower_avg_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     sums, axes = _pooled(b, source, 0.0, TOTAL)
     padding, spatial = source.attrs["count_include_pad"], spatial_axes(source.attrs["layout"])
@@ -110,7 +110,7 @@ def _lower_avg_pool2d(b: Builder, source: Source) -> ir.Value:
     return finish_at(b, sums, x.dtype, mean)
 
 
-def _pooled(b: Builder, source: Source, neutral: float, reduction: Reduction) -> tuple[ir.Value, list[Axis]]:
+def _pooled(b: LinalgBuilder, source: Source, neutral: float, reduction: Reduction) -> tuple[ir.Value, list[Axis]]:
     """Each window's elements combined, in the type that is accumulated in."""
     (x,) = source.operands
     sizes, layout, ceil = b.sizes(x), source.attrs["layout"], source.attrs["ceil_mode"]
@@ -129,7 +129,7 @@ def _pooled(b: Builder, source: Source, neutral: float, reduction: Reduction) ->
     return b.generic("pppprr", inputs, start, body, [0, 1, 2, 3]), axes
 
 
-def _end(b: Builder, axis: Axis, count: Size) -> Size:
+def _end(b: LinalgBuilder, axis: Axis, count: Size) -> Size:
     """How much to pad at the end so that the last window is inside."""
     reach = b.arith("addi", b.arith("muli", b.arith("subi", count, 1), axis.stride), axis.dilation * (_kernel(axis) - 1) + 1)
     margin = b.arith("subi", reach, b.arith("addi", axis.size, axis.before + axis.after))
@@ -142,7 +142,7 @@ def _kernel(axis: Axis) -> int:
     return axis.kernel
 
 
-def _counter(b: Builder, axis: Axis, padding: bool) -> Callable[[Scalar], Scalar]:
+def _counter(b: LinalgBuilder, axis: Axis, padding: bool) -> Callable[[Scalar], Scalar]:
     """How many elements of a window are in the image, or in the padded image: by the number of the window."""
     size = Scalar(b.as_index(b.arith("addi", axis.size, axis.after) if padding else axis.size))
     first = -axis.before if padding else 0
@@ -164,7 +164,7 @@ def _as_float(number: Scalar, type_: ir.Type) -> Scalar:
 
 
 @lowering("relax.adaptive_avg_pool2d")
-def _lower_adaptive_avg_pool2d(b: Builder, source: Source) -> ir.Value:
+def _lower_adaptive_avg_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
     """Windows of different sizes: loops over the largest one, and what is beyond a window's end counts as 0."""
     (x,) = source.operands
     result, layout = source.attrs["output_size"], source.attrs["layout"]

@@ -10,7 +10,7 @@ from ...dialect.packed_layout import NIBBLES, PackedLayout, Word
 from ...dialect.symbolic import Dim
 from ..integer_product import IntegerProduct
 from ..marks import CONTRACTION, INTEGER_SUMS, WORD
-from .builder import ZERO, Builder, Exprs, Input, Tensor, index, read, value_type
+from .builder import ZERO, Exprs, Input, LinalgBuilder, Tensor, index, read, value_type
 from .contraction import converted
 from .conversion import convert, load, store
 from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
@@ -66,7 +66,7 @@ def _widened(x: Scalar, type_: ir.Type) -> Scalar:
 
 
 @lowering("relax.quantize")
-def _lower_quantize(b: Builder, source: Source) -> ir.Value:
+def _lower_quantize(b: LinalgBuilder, source: Source) -> ir.Value:
     x, dtype = source.operands[0], source.result.dtype
     parameters, wide = _Parameters(source), _float_type(*source.operands[:2])
 
@@ -93,7 +93,7 @@ def _limited(value: Scalar, dtype: ir.Type) -> Scalar:
 
 
 @lowering("relax.dequantize")
-def _lower_dequantize(b: Builder, source: Source) -> ir.Value:
+def _lower_dequantize(b: LinalgBuilder, source: Source) -> ir.Value:
     x, scale, zero_point = source.operands
     parameters, wide = _Parameters(source), _float_type(scale)
     narrow = all(_width(t.dtype) <= 16 for t in (x, zero_point))
@@ -122,7 +122,7 @@ def _width(dtype: ir.Type) -> int:
 
 
 @lowering("relax.pack_nibbles")
-def _lower_pack_nibbles(b: Builder, source: Source) -> ir.Value:
+def _lower_pack_nibbles(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, word = normalize_axis(source.attrs["axis"], x.rank), storage_dtype(source.result.dtype)
     sizes, places = b.sizes(x), _word(source.result.dtype).places(_rows(source))
@@ -155,7 +155,7 @@ def _lower_pack_nibbles(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.unpack_nibbles")
-def _lower_unpack_nibbles(b: Builder, source: Source) -> ir.Value:
+def _lower_unpack_nibbles(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, word, rows = normalize_axis(source.attrs["axis"], x.rank), _word(x.dtype), _rows(source)
     sizes, byte, wide = b.sizes(x), *(ir.IntegerType.get_signless(n) for n in (8, max(32, word.width)))
@@ -192,7 +192,7 @@ def _place(step: Scalar, word: Word, rows: int, wide: ir.Type) -> Scalar:
 
 
 @lowering("relax.quantized_matmul")
-def _lower_quantized_matmul(b: Builder, source: Source) -> ir.Value:
+def _lower_quantized_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     product = _QuantizedProduct(b, source)
     sizes = [*b.sizes(source.operands[0])[:-1], source.attrs["n"]]
     dtype, wide = source.result.dtype, ir.F32Type.get()
@@ -204,7 +204,7 @@ def _lower_quantized_matmul(b: Builder, source: Source) -> ir.Value:
 class _QuantizedProduct:
     """Integers that are multiplied as such where the target can; what is written is the product of what they stand for."""
 
-    def __init__(self, b: Builder, source: Source):
+    def __init__(self, b: LinalgBuilder, source: Source):
         self.b = b
         x, x_scale, x_sum, weight, scale, self.zero = source.operands
         self.rank, layout = x.rank, source.attrs["layout"]

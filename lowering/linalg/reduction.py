@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 from ...dialect.inference import is_float
-from .builder import ZERO, Builder, Input, Size, Tensor, index
+from .builder import ZERO, Input, LinalgBuilder, Size, Tensor, index
 from .conversion import load, store
 from .dtypes import accumulator_type, integer_range, is_boolean, is_unsigned, storage_dtype
 from .scalar import Number, Scalar, constant, emit, larger, maximum, minimum
@@ -54,13 +54,13 @@ def accumulated(value: ir.Value, dtype: ir.Type) -> Scalar:
     return Scalar(value, unsigned=True) if is_boolean(dtype) else load(value, dtype)
 
 
-def reduce(b: Builder, x: Tensor, axes: Sequence[int], reduction: Reduction, keep: bool = False) -> ir.Value:
+def reduce(b: LinalgBuilder, x: Tensor, axes: Sequence[int], reduction: Reduction, keep: bool = False) -> ir.Value:
     """Reduces the elements of ``x``; the axes are of size one in the result, or not in it."""
     return reduce_elements(b, x, axes, reduction, lambda e: accumulated(e, x.dtype), keep=keep)
 
 
 def reduce_elements(
-    b: Builder,
+    b: LinalgBuilder,
     x: Tensor,
     axes: Sequence[int],
     reduction: Reduction,
@@ -91,7 +91,7 @@ def reduce_elements(
 
 
 def finish(
-    b: Builder, value: ir.Value, dtype: ir.Type, function: Callable[[Scalar], Scalar] | None = None
+    b: LinalgBuilder, value: ir.Value, dtype: ir.Type, function: Callable[[Scalar], Scalar] | None = None
 ) -> ir.Value:  # fmt: skip
     """Accumulated values as elements of a dtype, after a function of each."""
     stored = storage_dtype(dtype)
@@ -107,7 +107,9 @@ def finish(
     return b.generic("p" * len(sizes), [(value, range(len(sizes)))], b.empty(sizes, stored), body)
 
 
-def finish_at(b: Builder, value: ir.Value, dtype: ir.Type, function: Callable[[Scalar, list[Scalar]], Scalar]) -> ir.Value:
+def finish_at(
+    b: LinalgBuilder, value: ir.Value, dtype: ir.Type, function: Callable[[Scalar, list[Scalar]], Scalar]
+) -> ir.Value:
     """Accumulated values as elements of a dtype, after a function of each and of the loops' indices."""
     sizes = b.value_sizes(value)
     loops = range(len(sizes))
@@ -118,7 +120,7 @@ def finish_at(b: Builder, value: ir.Value, dtype: ir.Type, function: Callable[[S
     return b.generic("p" * len(sizes), [(value, loops)], b.empty(sizes, storage_dtype(dtype)), body)
 
 
-def count(b: Builder, x: Tensor, axes: Sequence[int]) -> Callable[[ir.Type], Scalar | Number]:
+def count(b: LinalgBuilder, x: Tensor, axes: Sequence[int]) -> Callable[[ir.Type], Scalar | Number]:
     """How many elements each result of a reduction along the axes has, as a number or, in a body, as a scalar."""
     number = b.product(b.size(x, a) for a in axes)
     if isinstance(number, int):

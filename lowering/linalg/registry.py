@@ -15,7 +15,7 @@ from ...dialect.plugins import load_parts
 from ...dialect.struct_info import TensorInfo
 
 if TYPE_CHECKING:
-    from .builder import Builder, Tensor
+    from .builder import LinalgBuilder, Tensor
 
 __all__ = ["FAMILIES", "Lowering", "Source", "lowering", "lowering_of", "lowerings"]
 
@@ -51,7 +51,7 @@ class Source:
 
 
 #: Emits what replaces an op at the insertion point; returns one value per result (a Tensor to say more of it).
-Lowering = Callable[["Builder", Source], "ir.Value | Tensor | Sequence[ir.Value | Tensor]"]
+Lowering = Callable[["LinalgBuilder", Source], "ir.Value | Tensor | Sequence[ir.Value | Tensor]"]
 
 _LOWERINGS: dict[str, Lowering] = {}
 

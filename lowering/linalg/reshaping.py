@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.symbolic import Dim
-from .builder import DYNAMIC, Builder, Size, Tensor, tensor_type, value_type
+from .builder import DYNAMIC, LinalgBuilder, Size, Tensor, tensor_type, value_type
 from .scalar import emit
 
 __all__ = ["collapse", "drop_axes", "expand", "reshape", "restore_axes", "view"]
@@ -15,7 +15,7 @@ __all__ = ["collapse", "drop_axes", "expand", "reshape", "restore_axes", "view"]
 _Groups = Sequence[Sequence[int]]
 
 
-def collapse(b: Builder, value: ir.Value, groups: _Groups) -> ir.Value:
+def collapse(b: LinalgBuilder, value: ir.Value, groups: _Groups) -> ir.Value:
     """Merges each group of neighbouring dimensions into one. No groups at all: dimensions of size one become a scalar."""
     type_ = value_type(value)
     shape = [_product(type_.shape[i] for i in group) for group in groups]
@@ -23,7 +23,7 @@ def collapse(b: Builder, value: ir.Value, groups: _Groups) -> ir.Value:
     return emit("tensor.collapse_shape", result, value, reassociation=_reassociation(groups))
 
 
-def expand(b: Builder, value: ir.Value, groups: _Groups, sizes: Sequence[Size]) -> ir.Value:
+def expand(b: LinalgBuilder, value: ir.Value, groups: _Groups, sizes: Sequence[Size]) -> ir.Value:
     """Splits dimension ``i`` into the dimensions of group ``i``; ``sizes`` are all dimensions of the result."""
     type_ = tensor_type(sizes, value_type(value).element_type)
     # A dimension is static here exactly when all dimensions it splits into are.
@@ -48,7 +48,7 @@ def _reassociation(groups: _Groups) -> ir.Attribute:
     return ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, i) for i in group]) for group in groups])
 
 
-def restore_axes(b: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+def restore_axes(b: LinalgBuilder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Inserts dimensions of size one; ``axes`` count in the result."""
     sizes = iter(b.value_sizes(value))
     rank = value_type(value).rank + len(axes)
@@ -56,7 +56,7 @@ def restore_axes(b: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     return expand(b, value, _unit_groups(axes, rank), shape) if axes else value
 
 
-def drop_axes(b: Builder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+def drop_axes(b: LinalgBuilder, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Removes dimensions of size one."""
     type_ = value_type(value)
     shape = [1 if i in axes else d for i, d in enumerate(type_.shape)]
@@ -78,13 +78,13 @@ def _unit_groups(axes: Sequence[int], rank: int) -> list[list[int]]:
     return groups
 
 
-def view(b: Builder, value: ir.Value, sizes: Sequence[Size]) -> ir.Value:
+def view(b: LinalgBuilder, value: ir.Value, sizes: Sequence[Size]) -> ir.Value:
     """Any other shape of as many elements, by way of one dimension where nothing better is known."""
     before = [s if isinstance(s, int) else None for s in b.value_sizes(value)]
     return _regroup(b, value, before, [s if isinstance(s, int) else None for s in sizes], sizes)
 
 
-def reshape(b: Builder, x: Tensor, shape: Sequence[Dim]) -> ir.Value:
+def reshape(b: LinalgBuilder, x: Tensor, shape: Sequence[Dim]) -> ir.Value:
     """The elements of ``x`` under a symbolic shape.
 
     Raises:
@@ -93,7 +93,7 @@ def reshape(b: Builder, x: Tensor, shape: Sequence[Dim]) -> ir.Value:
     return _regroup(b, x.value, x.shape, shape, _target_sizes(b, x, shape))
 
 
-def _target_sizes(b: Builder, x: Tensor, shape: Sequence[Dim]) -> list[Size]:
+def _target_sizes(b: LinalgBuilder, x: Tensor, shape: Sequence[Dim]) -> list[Size]:
     unknown = [i for i, d in enumerate(shape) if not isinstance(d, int) and not b.symbols.knows(d)]
     if len(unknown) > 1:
         raise RelaxError("expected a shape with at most one dimension that nothing defines")
@@ -106,7 +106,7 @@ def _target_sizes(b: Builder, x: Tensor, shape: Sequence[Dim]) -> list[Size]:
     return known
 
 
-def _regroup(b: Builder, value: ir.Value, before: Sequence[Dim], after: Sequence[Dim], sizes: Sequence[Size]) -> ir.Value:
+def _regroup(b: LinalgBuilder, value: ir.Value, before: Sequence[Dim], after: Sequence[Dim], sizes: Sequence[Size]) -> ir.Value:
     pairs = _pairs(before, after)
     if pairs is None:
         pairs = [(list(range(len(before))), list(range(len(after))))]

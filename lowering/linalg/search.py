@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axis
-from .builder import Builder, Size, Tensor, index
+from .builder import LinalgBuilder, Size, Tensor, index
 from .reduction import accumulated, extreme, reduce
 from .registry import Source, lowering
 from .reshaping import restore_axes
@@ -16,12 +16,12 @@ _LAST = 2**63 - 1
 
 
 @lowering("relax.where")
-def _lower_where(b: Builder, source: Source) -> ir.Value:
+def _lower_where(b: LinalgBuilder, source: Source) -> ir.Value:
     return b.elementwise(source.operands, source.result, select)
 
 
 @lowering("relax.argmax", "relax.argmin")
-def _lower_arg(b: Builder, source: Source) -> ir.Value:
+def _lower_arg(b: LinalgBuilder, source: Source) -> ir.Value:
     """The extreme value of each row, then the least index that has it: two reductions with vector forms."""
     (x,) = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
@@ -34,7 +34,7 @@ def _lower_arg(b: Builder, source: Source) -> ir.Value:
     return restore_axes(b, found, [axis]) if source.attrs["keepdims"] else found
 
 
-def _first_index(b: Builder, x: Tensor, best: ir.Value, axis: int) -> ir.Value:
+def _first_index(b: LinalgBuilder, x: Tensor, best: ir.Value, axis: int) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
     kept = [i for i in range(x.rank) if i != axis]
     sizes: list[Size] = [b.size(x, i) for i in kept]
@@ -55,7 +55,7 @@ def _same(x: Scalar, best: Scalar) -> Scalar:
     return equal | x.compare("ne", x) if x.is_float else equal
 
 
-def _or_zero(b: Builder, found: ir.Value) -> ir.Value:
+def _or_zero(b: LinalgBuilder, found: ir.Value) -> ir.Value:
     """The index found, 0 where a row has no element."""
     sizes = b.value_sizes(found)
 

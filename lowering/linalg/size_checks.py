@@ -10,13 +10,13 @@ from ...dialect.errors import RelaxError
 from ...dialect.op_sizes import OpSizes
 from ...dialect.size_relations import Relation
 from ...dialect.symbolic import Dim, Expr, dim_text, is_open, open_place
-from .builder import DYNAMIC, Builder, Size, Tensor, value_type
+from .builder import DYNAMIC, LinalgBuilder, Size, Tensor, value_type
 from .scalar import Scalar
 
 __all__ = ["check_relations", "made_size", "match_results", "match_size", "refined_shape"]
 
 
-def check_relations(b: Builder, sizes: OpSizes, needed: Sequence[Needed], callers: Collection[str]) -> None:
+def check_relations(b: LinalgBuilder, sizes: OpSizes, needed: Sequence[Needed], callers: Collection[str]) -> None:
     """Emits the checks that the op which is being lowered needs.
 
     Args:
@@ -47,7 +47,7 @@ def _failure(item: Needed, sizes: OpSizes, callers: Collection[str]) -> str:
     return item.of_op.failure(sizes.operands, shown)
 
 
-def _defines(b: Builder, relation: Relation) -> bool:
+def _defines(b: LinalgBuilder, relation: Relation) -> bool:
     """Whether a symbol that nothing has given a value yet gets it from an equal size."""
     left, right = relation.left, relation.right
     if relation.kind != "equal" or not isinstance(right, Expr) or b.symbols.knows(right):
@@ -57,7 +57,7 @@ def _defines(b: Builder, relation: Relation) -> bool:
     return not b.symbols.bind(right, b.as_index(b.evaluate(left)))
 
 
-def _holds(b: Builder, relation: Relation) -> Scalar:
+def _holds(b: LinalgBuilder, relation: Relation) -> Scalar:
     left, right = (Scalar(b.as_index(b.evaluate(dim))) for dim in (relation.left, relation.right))
     if relation.kind == "multiple":
         whole = b.arith("muli", b.arith("divsi", left.value, b.arith("maxsi", right.value, 1)), right.value)
@@ -77,7 +77,7 @@ def refined_shape(sizes: OpSizes, operand: int) -> dict[int, int | Expr]:
     return found
 
 
-def match_size(b: Builder, size: Size, dim: Dim, message: str) -> None:
+def match_size(b: LinalgBuilder, size: Size, dim: Dim, message: str) -> None:
     """Defines what is new in a dimension that has to be of a size, and checks what is known."""
     if dim is None:
         return
@@ -90,7 +90,7 @@ def match_size(b: Builder, size: Size, dim: Dim, message: str) -> None:
 _INTO = {"linalg.generic": -1, "linalg.fill": -1, "tensor.insert_slice": 1, "tensor.cast": 0}
 
 
-def made_size(b: Builder, value: ir.Value, axis: int) -> Size:
+def made_size(b: LinalgBuilder, value: ir.Value, axis: int) -> Size:
     """The size that a dimension has been made of, which no type has a say in.
 
     ``tensor.dim`` would be what a later cast says: upstream folds casts into what they cast.
@@ -107,7 +107,7 @@ def made_size(b: Builder, value: ir.Value, axis: int) -> Size:
     return b.dim(value, axis)
 
 
-def match_results(b: Builder, op: ir.Operation, results: Sequence[Tensor], shapes: Iterable[Sequence[Dim]]) -> None:
+def match_results(b: LinalgBuilder, op: ir.Operation, results: Sequence[Tensor], shapes: Iterable[Sequence[Dim]]) -> None:
     """What the types of results say of a call, or of control flow: which symbols have which values inside is not known here.
 
     Args:

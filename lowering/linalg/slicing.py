@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dialect.bindings import ir
-from .builder import DYNAMIC, Builder, Size, tensor_type, value_type
+from .builder import DYNAMIC, LinalgBuilder, Size, tensor_type, value_type
 from .scalar import emit
 
 __all__ = ["extract_slice", "insert_slice"]
@@ -22,7 +22,7 @@ def extract_slice(
 
 
 def insert_slice(
-    b: Builder,
+    b: LinalgBuilder,
     value: ir.Value,
     into: ir.Value,
     offsets: Sequence[Size],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axes, normalize_axis
-from .builder import Builder, Size, Tensor, value_type
+from .builder import LinalgBuilder, Size, Tensor, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, is_unsigned, storage_dtype
 from .kernel import call_kernel, loop
@@ -15,7 +15,7 @@ from .registry import Source, lowering
 from .scalar import Scalar, constant, emit
 from .slicing import extract_slice, insert_slice
 
-__all__ = ["divided", "mean_of", "squared_distances"]
+__all__ = ["divided_by_count", "mean_of", "squared_distances"]
 
 
 def _axes(source: Source) -> list[int]:
@@ -23,7 +23,7 @@ def _axes(source: Source) -> list[int]:
 
 
 @lowering("relax.sum", "relax.prod", "relax.max", "relax.min")
-def _lower_reduction(b: Builder, source: Source) -> ir.Value:
+def _lower_reduction(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     name = source.op.operation.name.removeprefix("relax.")
     kind = {"sum": TOTAL, "prod": PRODUCT}.get(name) or extreme(x.dtype, name)
@@ -31,7 +31,7 @@ def _lower_reduction(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.mean")
-def _lower_mean(b: Builder, source: Source) -> ir.Value:
+def _lower_mean(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axes = _axes(source)
     number = count(b, x, axes)
@@ -40,7 +40,7 @@ def _lower_mean(b: Builder, source: Source) -> ir.Value:
 
 
 @lowering("relax.variance")
-def _lower_variance(b: Builder, source: Source) -> ir.Value:
+def _lower_variance(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axes = _axes(source)
     number = count(b, x, axes)
@@ -48,12 +48,12 @@ def _lower_variance(b: Builder, source: Source) -> ir.Value:
     return finish(b, squares, x.dtype, lambda s: s / number(s.type))
 
 
-def mean_of(b: Builder, x: Tensor, axes: list[int]) -> ir.Value:
+def mean_of(b: LinalgBuilder, x: Tensor, axes: list[int]) -> ir.Value:
     """The mean along axes, in the type that is accumulated in."""
-    return divided(b, reduce(b, x, axes, TOTAL), x, axes)
+    return divided_by_count(b, reduce(b, x, axes, TOTAL), x, axes)
 
 
-def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value, keep: bool = False) -> ir.Value:
+def squared_distances(b: LinalgBuilder, x: Tensor, axes: list[int], mean: ir.Value, keep: bool = False) -> ir.Value:
     """The sum of squared distances from the mean along axes, in the type that is accumulated in."""
     kept = [i for i in range(x.rank) if i not in axes]
 
@@ -64,7 +64,7 @@ def squared_distances(b: Builder, x: Tensor, axes: list[int], mean: ir.Value, ke
     return reduce_elements(b, x, axes, TOTAL, square, (mean, kept), keep=keep)
 
 
-def divided(b: Builder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Value:
+def divided_by_count(b: LinalgBuilder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Value:
     """Sums along axes of ``x`` divided by how many elements each has."""
     number = count(b, x, axes)
     sizes = b.value_sizes(summed)
@@ -74,7 +74,7 @@ def divided(b: Builder, summed: ir.Value, x: Tensor, axes: list[int]) -> ir.Valu
 
 
 @lowering("relax.cumsum")
-def _lower_cumsum(b: Builder, source: Source) -> ir.Value:
+def _lower_cumsum(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, exclusive = normalize_axis(source.attrs["axis"], x.rank), source.attrs["exclusive"]
     sizes = b.sizes(x)
@@ -90,7 +90,7 @@ def _lower_cumsum(b: Builder, source: Source) -> ir.Value:
     return call_kernel(b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(exclusive)), body, sums)
 
 
-def _scan_rows(b: Builder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir.Type, axis: int) -> ir.Value:
+def _scan_rows(b: LinalgBuilder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir.Type, axis: int) -> ir.Value:
     """Along an axis that is not the last: the sums of all dimensions behind it at once, row by row of the memory."""
     sizes, unsigned = b.value_sizes(x), is_unsigned(dtype)
     behind, kept = sizes[axis + 1 :], range(axis + 1, len(sizes))
@@ -118,7 +118,7 @@ def _scan_rows(b: Builder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir
     return nest([], sums, out)[1]
 
 
-def _scan(b: Builder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool) -> ir.Value:
+def _scan(b: LinalgBuilder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool) -> ir.Value:
     """Scalar loops with the axis innermost: the sum stays in a register, and the result is written in place."""
     sizes = b.value_sizes(x)
     order = [i for i in range(len(sizes)) if i != axis]

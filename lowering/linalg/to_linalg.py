@@ -44,7 +44,7 @@ from ...dialect.traversal import Nested, nested_operations, run_nested
 from ...dialect.weight_layouts import WeightLayouts
 from ..lowering_pass import LoweringPass
 from ..marks import CHECKS
-from .builder import Builder, Tensor, value_type
+from .builder import LinalgBuilder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type
 from .registry import Source, lowering_of
@@ -97,7 +97,7 @@ class _Converter:
 
     def __init__(self, module: ir.Operation, tile: int):
         self.module = module
-        self.builder = Builder(module, tile)
+        self.builder = LinalgBuilder(module, tile)
         self.builder.check_function = self._declare_check
         self.tensors: dict[ir.Value, Tensor] = {}
         self.sizes = KnownSizes()

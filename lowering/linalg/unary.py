@@ -6,7 +6,7 @@ import math as numbers
 from collections.abc import Callable
 
 from ...dialect.bindings import ir
-from .builder import Builder
+from .builder import LinalgBuilder
 from .registry import Source, lowering
 from .scalar import Number, Scalar, at_least, at_most, math, select
 
@@ -61,13 +61,13 @@ _FUNCTIONS: dict[str, _Function] = {
 
 
 @lowering(*(f"relax.{name}" for name in _FUNCTIONS))
-def _lower(b: Builder, source: Source) -> ir.Value:
+def _lower(b: LinalgBuilder, source: Source) -> ir.Value:
     function = _FUNCTIONS[source.op.operation.name.removeprefix("relax.")]
     return b.elementwise(source.operands, source.result, function)
 
 
 @lowering("relax.clip")
-def _lower_clip(b: Builder, source: Source) -> ir.Value:
+def _lower_clip(b: LinalgBuilder, source: Source) -> ir.Value:
     low, high = (_limit(source.attrs[key], source.result.dtype) for key in ("min", "max"))
 
     def clip(x: Scalar) -> Scalar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialect.errors import RelaxError
-from .builder import Builder, Tensor
+from .builder import LinalgBuilder, Tensor
 from .registry import Source, lowering
 
 __all__: list[str] = []
@@ -12,7 +12,7 @@ _HOST = "cpu"
 
 
 @lowering("relax.hint_on_device", "relax.to_vdevice")
-def _lower(b: Builder, source: Source) -> Tensor:
+def _lower(b: LinalgBuilder, source: Source) -> Tensor:
     (x,) = source.operands
     wanted, current = source.attrs["vdevice"], x.info.vdevice or _HOST
     if _kind(wanted) != _kind(current):

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from math import prod
 
 from ...dialect.bindings import ir
-from .builder import DYNAMIC, Builder, Size, value_type
+from .builder import DYNAMIC, LinalgBuilder, Size, value_type
 from .slicing import extract_slice
 
 __all__ = ["View", "plain_view", "view_of"]
 
 
 @dataclass(frozen=True)
-class Place:
+class LinearPlace:
     """An index as ``constant + sum(factor * index of dimension)``."""
 
     constant: int
@@ -34,17 +34,17 @@ class Place:
         """The dimension that the index is, if it is just that."""
         return self.terms[0][0] if self.constant == 0 and len(self.terms) == 1 and self.terms[0][1] == 1 else None
 
-    def times(self, factor: int) -> Place:
-        return Place(self.constant * factor, tuple((d, f * factor) for d, f in self.terms))
+    def times(self, factor: int) -> LinearPlace:
+        return LinearPlace(self.constant * factor, tuple((d, f * factor) for d, f in self.terms))
 
-    def plus(self, other: Place) -> Place:
+    def plus(self, other: LinearPlace) -> LinearPlace:
         factors = dict(self.terms)
         for dim, factor in other.terms:
             factors[dim] = factors.get(dim, 0) + factor
-        return Place(self.constant + other.constant, tuple(sorted((d, f) for d, f in factors.items() if f)))
+        return LinearPlace(self.constant + other.constant, tuple(sorted((d, f) for d, f in factors.items() if f)))
 
 
-_NOWHERE = Place(0)
+_NOWHERE = LinearPlace(0)
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class View:
     """
 
     sizes: tuple[int | None, ...]
-    places: tuple[Place, ...]
+    places: tuple[LinearPlace, ...]
 
     @property
     def rank(self) -> int:
         return len(self.sizes)
 
-    def size(self, b: Builder, source: ir.Value, axis: int) -> Size:
+    def size(self, b: LinalgBuilder, source: ir.Value, axis: int) -> Size:
         """The size of a dimension of the tensor, given the source or what stands for it in a function."""
         axis %= self.rank
         known = self.sizes[axis]
@@ -75,7 +75,7 @@ class View:
         return max(i for i, p in enumerate(self.places) if any(d == axis for d, _ in p.terms))
 
     def part(
-        self, b: Builder, source: ir.Value, offsets: Sequence[Size], sizes: Sequence[Size], kept: Sequence[int]
+        self, b: LinalgBuilder, source: ir.Value, offsets: Sequence[Size], sizes: Sequence[Size], kept: Sequence[int]
     ) -> ir.Value:
         """The part of those offsets and sizes, all 1 but for the ``kept`` dimensions, as a slice of the source."""
         extents: list[Size] = []
@@ -97,7 +97,7 @@ def plain_view(value: ir.Value) -> View:
     """A tensor as itself."""
     type_ = value_type(value)
     sizes = tuple(None if d == DYNAMIC else d for d in type_.shape)
-    return View(sizes, tuple(Place(0, ((i, 1),)) for i in range(type_.rank)))
+    return View(sizes, tuple(LinearPlace(0, ((i, 1),)) for i in range(type_.rank)))
 
 
 def view_of(value: ir.Value, *parts: Sequence[int]) -> tuple[ir.Value, View]:
@@ -114,15 +114,15 @@ def view_of(value: ir.Value, *parts: Sequence[int]) -> tuple[ir.Value, View]:
     return best
 
 
-def _index(b: Builder, place: Place, offsets: Sequence[Size]) -> Size:
+def _index(b: LinalgBuilder, place: LinearPlace, offsets: Sequence[Size]) -> Size:
     total: Size = place.constant
     for axis, factor in place.terms:
         total = b.arith("addi", total, b.arith("muli", offsets[axis], factor))
     return total
 
 
-def _composed(outer: Place, inner: Sequence[Place]) -> Place:
-    total = Place(outer.constant)
+def _composed(outer: LinearPlace, inner: Sequence[LinearPlace]) -> LinearPlace:
+    total = LinearPlace(outer.constant)
     for axis, factor in outer.terms:
         total = total.plus(inner[axis].times(factor))
     return total
@@ -131,13 +131,13 @@ def _composed(outer: Place, inner: Sequence[Place]) -> Place:
 # -- one op that moves elements ----------------------------------------------------------------------------------------
 
 
-def _step(value: ir.Value) -> tuple[ir.Value, tuple[Place, ...]] | None:
+def _step(value: ir.Value) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
     """What the op that makes a value takes its elements from, and where; None when it computes, or there is no op."""
     if isinstance(value, ir.BlockArgument):
         return None
     op = value.owner.operation
     if op.name == "tensor.cast":
-        return op.operands[0], tuple(Place(0, ((i, 1),)) for i in range(value_type(value).rank))
+        return op.operands[0], tuple(LinearPlace(0, ((i, 1),)) for i in range(value_type(value).rank))
     if op.name == "tensor.expand_shape":
         return _expanded(op)
     if op.name == "tensor.collapse_shape":
@@ -149,28 +149,28 @@ def _groups(op: ir.Operation) -> list[list[int]]:
     return [[ir.IntegerAttr(d).value for d in ir.ArrayAttr(g)] for g in ir.ArrayAttr(op.attributes["reassociation"])]
 
 
-def _expanded(op: ir.Operation) -> tuple[ir.Value, tuple[Place, ...]] | None:
-    shape, places = value_type(op.results[0]).shape, list[Place]()
+def _expanded(op: ir.Operation) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
+    shape, places = value_type(op.results[0]).shape, list[LinearPlace]()
     for group in _groups(op):
         if any(shape[d] == DYNAMIC for d in group[1:]):
             return None
         terms = [(d, prod(shape[group[i + 1] : group[-1] + 1])) for i, d in enumerate(group[:-1])] + [(group[-1], 1)]
-        places.append(Place(0, tuple(term for term in terms if shape[term[0]] != 1 or len(group) == 1)))
+        places.append(LinearPlace(0, tuple(term for term in terms if shape[term[0]] != 1 or len(group) == 1)))
     return op.operands[0], tuple(places)
 
 
-def _collapsed(op: ir.Operation) -> tuple[ir.Value, tuple[Place, ...]] | None:
+def _collapsed(op: ir.Operation) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
     """Where but one dimension of each group is of size one."""
-    shape, places = value_type(op.operands[0]).shape, list[Place]()
+    shape, places = value_type(op.operands[0]).shape, list[LinearPlace]()
     for i, group in enumerate(_groups(op)):
         long = [d for d in group if shape[d] != 1]
         if len(long) > 1:
             return None
-        places += [Place(0, ((i, 1),)) if d == (long or group[-1:])[0] else _NOWHERE for d in group]
+        places += [LinearPlace(0, ((i, 1),)) if d == (long or group[-1:])[0] else _NOWHERE for d in group]
     return op.operands[0], tuple(places)
 
 
-def _moved(op: ir.Operation) -> tuple[ir.Value, tuple[Place, ...]] | None:
+def _moved(op: ir.Operation) -> tuple[ir.Value, tuple[LinearPlace, ...]] | None:
     """A generic whose body gives an element of an operand as it is."""
     maps = [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(op.attributes["indexing_maps"])]
     *body, last = (o.operation for o in op.regions[0].blocks[0].operations)
@@ -184,12 +184,12 @@ def _moved(op: ir.Operation) -> tuple[ir.Value, tuple[Place, ...]] | None:
     return None if None in found else (op.operands[result.arg_number], tuple(p for p in found if p is not None))
 
 
-def _place(expr: ir.AffineExpr, shape: Sequence[int]) -> Place | None:
+def _place(expr: ir.AffineExpr, shape: Sequence[int]) -> LinearPlace | None:
     """A linear index expression of loops of these sizes; None for any other."""
     if isinstance(expr, ir.AffineDimExpr):
-        return Place(0, ((expr.position, 1),))
+        return LinearPlace(0, ((expr.position, 1),))
     if isinstance(expr, ir.AffineConstantExpr):
-        return Place(expr.value)
+        return LinearPlace(expr.value)
     if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr | ir.AffineModExpr):
         return None
     left, right = _place(expr.lhs, shape), _place(expr.rhs, shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...dialect.bindings import ir
 from ...dialect.op import Attrs
-from .builder import Builder, Size
+from .builder import LinalgBuilder, Size
 
 __all__ = ["Axis", "axes_of", "output_size", "spatial_axes", "window_exprs", "with_spatial"]
 
@@ -52,7 +52,7 @@ def window_exprs(axes: Sequence[Axis], layout: str) -> list[ir.AffineExpr]:
     return where
 
 
-def output_size(b: Builder, axis: Axis, ceil: bool = False) -> Size:
+def output_size(b: LinalgBuilder, axis: Axis, ceil: bool = False) -> Size:
     """How many windows there are; with ``ceil`` one that starts inside the input or the padding before it counts."""
     reach = b.arith("muli", b.arith("subi", axis.kernel, 1), axis.dilation)
     span = b.arith("subi", b.arith("addi", axis.size, axis.before + axis.after - 1), reach)

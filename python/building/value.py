@@ -15,7 +15,7 @@ __all__ = ["Number", "Value", "ValueLike"]
 Number: TypeAlias = bool | int | float
 
 
-class Scope(Protocol):
+class ValueScope(Protocol):
     """The function that a value belongs to."""
 
     name: str
@@ -43,7 +43,7 @@ class Value:
 
     __slots__ = ("_builder", "_function", "_value", "dtype", "shape")
 
-    def __init__(self, builder: Operators, function: Scope, value: ir.Value):
+    def __init__(self, builder: Operators, function: ValueScope, value: ir.Value):
         info = TensorInfo.of(value)
         self._builder = builder
         self._function = function
@@ -52,7 +52,7 @@ class Value:
         self.dtype = str(info.dtype)
 
     @property
-    def function(self) -> Scope:
+    def function(self) -> ValueScope:
         """The function it belongs to."""
         return self._function
 

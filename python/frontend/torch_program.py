@@ -21,7 +21,7 @@ from torch.export.graph_signature import (
 from torch.utils import _pytree as pytree
 
 from ..dialect.errors import RelaxError
-from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, in_storage_order, target_of
+from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, in_storage_order, qualified_name
 
 __all__ = ["Argument", "Program", "Returned", "read_program", "symbol_names"]
 
@@ -101,7 +101,7 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
         elif spec.kind not in WEIGHT_KINDS:
             raise RelaxError(f"expected inputs that are tensors, got '{spec.arg.name}' ({spec.kind.name.lower()})")
         else:
-            sharing.setdefault(called.get(target_of(spec), target_of(spec)), []).append(spec)
+            sharing.setdefault(called.get(qualified_name(spec), qualified_name(spec)), []).append(spec)
     state: list[Argument] = []
     weights: list[Argument] = []
     tied: dict[str, str] = {}

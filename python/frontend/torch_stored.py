@@ -12,7 +12,7 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputKind, Tenso
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["WEIGHT_KINDS", "Stored", "changed_targets", "has_contents", "in_storage_order", "stored_together", "target_of"]
+__all__ = ["WEIGHT_KINDS", "Stored", "changed_targets", "has_contents", "in_storage_order", "qualified_name", "stored_together"]
 
 WEIGHT_KINDS = {InputKind.PARAMETER: "param", InputKind.BUFFER: "buffer", InputKind.CONSTANT_TENSOR: "constant"}
 
@@ -72,10 +72,10 @@ class _Known:
 
     def take(self, entry: str, program: ExportedProgram) -> dict[str, str]:
         """What the tensors of one more program are called."""
-        return {target_of(spec): self._named(entry, program, spec) for spec in _specs(program)}
+        return {qualified_name(spec): self._named(entry, program, spec) for spec in _specs(program)}
 
     def _named(self, entry: str, program: ExportedProgram, spec: InputSpec) -> str:
-        name, tensor = target_of(spec), _tensor(program, spec)
+        name, tensor = qualified_name(spec), _tensor(program, spec)
         key = _identity(tensor)
         if key in self.owners:
             return self.owners[key]
@@ -102,8 +102,8 @@ def _kept(program: ExportedProgram) -> Iterator[str]:
     """What a file of the program's weights has, if it is no state: all of the state dict, and what the graph reads beside."""
     used = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
     for spec in _specs(program):
-        if target_of(spec) in program.state_dict or spec.arg.name in used:
-            yield target_of(spec)
+        if qualified_name(spec) in program.state_dict or spec.arg.name in used:
+            yield qualified_name(spec)
 
 
 def changed_targets(program: ExportedProgram) -> set[str]:
@@ -161,7 +161,7 @@ def _specs(program: ExportedProgram) -> Iterator[InputSpec]:
             yield spec
 
 
-def target_of(spec: InputSpec) -> str:
+def qualified_name(spec: InputSpec) -> str:
     """The fully qualified name of a parameter, buffer or constant."""
     if spec.target is None:
         raise RelaxError(f"expected a weight with a name, got none for '{spec.arg.name}'")
@@ -169,7 +169,7 @@ def target_of(spec: InputSpec) -> str:
 
 
 def _tensor(program: ExportedProgram, spec: InputSpec) -> torch.Tensor:
-    name = target_of(spec)
+    name = qualified_name(spec)
     value = program.state_dict[name] if name in program.state_dict else program.constants.get(name)
     if not isinstance(value, torch.Tensor):
         raise RelaxError(f"expected a tensor in the exported program for '{name}', got {type(value).__name__}")

@@ -19,11 +19,11 @@ import pytest
 import relaxir as rx
 from relaxir import compiler
 from relaxir.dialect.errors import RelaxWarning
-from relaxir.object_cache import Entry, ObjectCache, key_of
+from relaxir.object_cache import CompiledModule, ObjectCache, key_of
 from relaxir.runtime import environment
 from relaxir.trust import untrusted_folder
 
-ENTRY = Entry({"version": 1, "shapes": [[1, "n"]], "text": "ä\ud800"}, "module {}", bytes(range(256)))
+ENTRY = CompiledModule({"version": 1, "shapes": [[1, "n"]], "text": "ä\ud800"}, "module {}", bytes(range(256)))
 LIMIT = 10_000
 
 
@@ -249,7 +249,7 @@ def test_entries_come_back(tmp_path):
 def test_what_was_not_used_for_longest_goes(tmp_path):
     cache = ObjectCache(tmp_path, LIMIT)
     keys = [key_of(str(i)) for i in range(12)]
-    entry = Entry({}, "", bytes(900))
+    entry = CompiledModule({}, "", bytes(900))
     for age, key in enumerate(keys[:10]):
         cache.put(key, entry)
         os.utime(cache._path(key), (1000 + age, 1000 + age))
@@ -271,7 +271,7 @@ def test_what_was_not_used_for_longest_goes(tmp_path):
 def test_what_is_larger_than_the_limit_is_not_kept(tmp_path):
     cache = ObjectCache(tmp_path, LIMIT)
     cache.put(key_of("small"), ENTRY)
-    cache.put(key_of("large"), Entry({}, "", bytes(LIMIT)))
+    cache.put(key_of("large"), CompiledModule({}, "", bytes(LIMIT)))
     assert cache.get(key_of("large")) is None
     assert cache.get(key_of("small")) == ENTRY
 
@@ -280,13 +280,13 @@ def test_what_is_larger_than_the_limit_is_not_kept(tmp_path):
 HAMMER = """
 import random, sys
 from pathlib import Path
-from relaxir.object_cache import Entry, ObjectCache, key_of
+from relaxir.object_cache import CompiledModule, ObjectCache, key_of
 
 cache = ObjectCache(Path(sys.argv[1]), 20_000)
 random.seed(sys.argv[2])
 for _ in range(200):
     name = str(random.randrange(8))
-    entry = Entry({"key": name}, name, name.encode() * 4000)
+    entry = CompiledModule({"key": name}, name, name.encode() * 4000)
     if random.random() < 0.5:
         cache.put(key_of(name), entry)
     elif cache.get(key_of(name)) not in (None, entry):

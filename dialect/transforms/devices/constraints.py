@@ -29,7 +29,7 @@ from ...struct_info import vdevice_of
 from ...traversal import nested_operations
 from .groups import DeviceGroups
 from .places import (
-    Body,
+    PlacedFunction,
     argument_place,
     leaves,
     prepared_place,
@@ -53,7 +53,7 @@ class Constraints:
     """
 
     groups: DeviceGroups
-    bodies: dict[str, Body]
+    bodies: dict[str, PlacedFunction]
 
 
 def gather(module: ir.Operation, devices: Sequence[str] | None) -> Constraints:
@@ -74,10 +74,10 @@ class _Gatherer:
         self.devices = devices
         self.groups = DeviceGroups()
         self.graph = CallGraph(module)
-        self.bodies: dict[str, Body] = {}
+        self.bodies: dict[str, PlacedFunction] = {}
         for function in functions(module):
             ops = list(nested_operations(function.operation))
-            self.bodies[name_of(function)] = Body(function, ops, tensors_in(function.operation, ops))
+            self.bodies[name_of(function)] = PlacedFunction(function, ops, tensors_in(function.operation, ops))
         self.copied = self._copied(module)
 
     def gather(self) -> Constraints:
@@ -120,7 +120,7 @@ class _Gatherer:
         for place, tensor in leaves(where, type_):
             self._place(place, vdevice_of(tensor), at)
 
-    def _read_signature(self, name: str, body: Body) -> None:
+    def _read_signature(self, name: str, body: PlacedFunction) -> None:
         block, type_ = body_of(body.function), signature_of(body.function)
         places = signature_places(body.function)
         arguments: list[ir.Value] = [] if block is None else list(block.arguments)
@@ -133,7 +133,7 @@ class _Gatherer:
             for leaf, _ in leaves(place, tensor) if name not in self.copied else ():
                 self.groups.keep_common(leaf)
 
-    def _read_definitions(self, body: Body) -> None:
+    def _read_definitions(self, body: PlacedFunction) -> None:
         for value in body.values:
             op = None if isinstance(value.owner, ir.Block) else value.owner.operation
             if op is not None and _is_constant(op):
@@ -152,7 +152,7 @@ class _Gatherer:
                 if target in self.bodies:
                     self._read_weights(target, self.bodies[target])
 
-    def _read_weights(self, name: str, body: Body) -> None:
+    def _read_weights(self, name: str, body: PlacedFunction) -> None:
         inputs = num_input(body.function) or 0
         for i, weight in enumerate(full_argument_names(body.function)[inputs:]):
             self._join_prepared(argument_place(name, inputs + i), name, weight, body.function.operation)

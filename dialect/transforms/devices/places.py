@@ -15,8 +15,17 @@ from ...struct_info import is_tensor
 from ...traversal import blocks_of
 
 __all__ = [
-    "Body", "Call", "Use", "argument_place", "element_place", "leaves", "prepared_place", "result_place", "signature_of",
-    "signature_places", "tensors_in",
+    "Call",
+    "PlacedFunction",
+    "Use",
+    "argument_place",
+    "element_place",
+    "leaves",
+    "prepared_place",
+    "result_place",
+    "signature_of",
+    "signature_places",
+    "tensors_in",
 ]  # fmt: skip
 
 
@@ -39,7 +48,7 @@ class Call:
 
 
 @dataclass
-class Body:
+class PlacedFunction:
     """What is known of one function. Ops are numbered as ``nested_operations`` goes, so that it holds for copies as well.
 
     Attributes:

@@ -45,7 +45,7 @@ from ...traversal import nested_operations
 from .constraints import Constraints, gather
 from .groups import DeviceGroups
 from .listed import listed_devices
-from .places import Body, Use, element_place, signature_of, signature_places, tensors_in
+from .places import PlacedFunction, Use, element_place, signature_of, signature_places, tensors_in
 
 __all__ = ["RealizeVDevice"]
 
@@ -99,7 +99,7 @@ def _unused(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _resolver(groups: DeviceGroups, body: Body, placement: Placement) -> Callable[[Hashable], str | None]:
+def _resolver(groups: DeviceGroups, body: PlacedFunction, placement: Placement) -> Callable[[Hashable], str | None]:
     """Where the places of a function's body are when its arguments and results are placed like this."""
     bound = {groups.group(p): d for p, d in zip(signature_places(body.function), placement, strict=True)}
 
@@ -113,7 +113,7 @@ def _resolver(groups: DeviceGroups, body: Body, placement: Placement) -> Callabl
 class _Version:
     """A function, or a copy of it, that gets one placement."""
 
-    def __init__(self, body: Body, function: ir.Operation, resolve: Callable[[Hashable], str | None]):
+    def __init__(self, body: PlacedFunction, function: ir.Operation, resolve: Callable[[Hashable], str | None]):
         self.body, self.function, self.resolve = body, function, resolve
         self.ops = list(nested_operations(function))
         self.values = dict(zip(body.values, tensors_in(function, self.ops), strict=True))

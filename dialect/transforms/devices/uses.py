@@ -13,7 +13,7 @@ from ...functions import name_of, transform_targets
 from ...struct_info import is_tensor
 from ...traversal import blocks_of
 from .groups import DeviceGroups
-from .places import Body, Call, Use, argument_place, element_place, leaves, prepared_place, result_place
+from .places import Call, PlacedFunction, Use, argument_place, element_place, leaves, prepared_place, result_place
 
 __all__ = ["BodyReader"]
 
@@ -27,7 +27,7 @@ class BodyReader:
         copied: functions that have one copy per placement.
     """
 
-    def __init__(self, body: Body, groups: DeviceGroups, copied: Collection[str]):
+    def __init__(self, body: PlacedFunction, groups: DeviceGroups, copied: Collection[str]):
         self.body, self.groups, self.copied = body, groups, copied
         self.name, self.targets = name_of(body.function), transform_targets(body.function)
         self.number = 0

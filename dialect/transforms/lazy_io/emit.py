@@ -14,11 +14,11 @@ from ...struct_info import TensorInfo
 from ...symbolic import Expr
 from .options import CallStyle
 
-__all__ = ["Declarations", "Emitter", "OpEmitter"]
+__all__ = ["Declarations", "WeightCalls", "WeightOps"]
 
 
-class Emitter:
-    """Calls declared functions; the base of :class:`OpEmitter`, which calls an argument instead.
+class WeightCalls:
+    """Calls declared functions; the base of :class:`WeightOps`, which calls an argument instead.
 
     Args:
         declarations: those of the module.
@@ -56,7 +56,7 @@ class Emitter:
         return list(call.operation.results)
 
 
-class OpEmitter(Emitter):
+class WeightOps(WeightCalls):
     """Calls a provider or a sink, to which the extras are bound."""
 
     callback: ir.Value

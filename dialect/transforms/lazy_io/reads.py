@@ -19,7 +19,7 @@ from ...function_types import erase_arguments
 from ...functions import full_argument_names, num_input
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...traversal import free_values, operations
-from .emit import Declarations, Emitter
+from .emit import Declarations, WeightCalls
 from .options import CallStyle
 from .targets import LazyIO, entry_block, tensor_weights
 
@@ -68,7 +68,7 @@ def _mark(weights: Sequence[ir.Value], needs: _Needs) -> list[str]:
 class _Reads:
     """Reads where the marks say."""
 
-    def __init__(self, weights: Sequence[ir.Value], names: Sequence[str], emitter: Emitter):
+    def __init__(self, weights: Sequence[ir.Value], names: Sequence[str], emitter: WeightCalls):
         self._weights, self._names, self._emitter = weights, names, emitter
 
     def patterns(self, marked: Iterable[str]) -> Patterns:

@@ -25,7 +25,7 @@ from ...functions import (
 from ...relax import OutputSink, ParamProvider
 from ...struct_info import is_tensor
 from ...transform_rules import unmarked_transforms
-from .emit import Declarations, Emitter, OpEmitter
+from .emit import Declarations, WeightCalls, WeightOps
 from .options import CallStyle, Extra
 
 __all__ = ["LazyIO", "entry_block", "lazy_targets", "tensor_weights"]
@@ -101,15 +101,15 @@ class LazyIO:
     declarations: Declarations
     style: CallStyle
 
-    def reader(self, function: func.FuncOp) -> Emitter:
+    def reader(self, function: func.FuncOp) -> WeightCalls:
         """What makes reads in a function, which gets the inputs for that."""
         return self._open(function, ParamProvider.get())
 
-    def writer(self, function: func.FuncOp) -> Emitter:
+    def writer(self, function: func.FuncOp) -> WeightCalls:
         """What makes writes in a function, which gets the inputs for that."""
         return self._open(function, OutputSink.get())
 
-    def _open(self, function: func.FuncOp, callback: ir.Type) -> Emitter:
+    def _open(self, function: func.FuncOp, callback: ir.Type) -> WeightCalls:
         there = [_find(function, extra) for extra in self.style.extras]
         new = [] if self.style.functions else [(None, callback)]
         new += [(e.name, e.type) for e, found in zip(self.style.extras, there, strict=True) if found is None]
@@ -119,8 +119,8 @@ class LazyIO:
         rest = iter(added if self.style.functions else added[1:])
         extras = [arguments[found] if found is not None else next(rest) for found in there]
         if self.style.functions:
-            return Emitter(self.declarations, self.style, extras)
-        emitter = OpEmitter(self.declarations, self.style, extras)
+            return WeightCalls(self.declarations, self.style, extras)
+        emitter = WeightOps(self.declarations, self.style, extras)
         with function.location, ir.InsertionPoint.at_block_begin(entry_block(function)):
             emitter.bind(added[0])
         return emitter

@@ -12,7 +12,7 @@ from ...functions import STATE, name_of, returned_values, update_type
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import is_tensor
 from ...traversal import operations
-from .emit import Declarations, Emitter
+from .emit import Declarations, WeightCalls
 from .options import CallStyle
 from .targets import LazyIO, entry_block
 
@@ -51,7 +51,7 @@ def _check_names(function: func.FuncOp, names: Sequence[str | None]) -> None:
         raise RelaxError(f"{where}, got none for result {names.index(None)}", function.location)
 
 
-def _insert(function: func.FuncOp, names: Sequence[str | None], emitter: Emitter) -> None:
+def _insert(function: func.FuncOp, names: Sequence[str | None], emitter: WeightCalls) -> None:
     block = entry_block(function)
     wanted: dict[ir.Value, list[int]] = {}
     for index, value in enumerate(returned_values(function)):
@@ -74,7 +74,7 @@ def _start(block: ir.Block) -> ir.InsertionPoint:
 class _Writes:
     """Hands over the results of one function; ``wanted`` has their positions by value."""
 
-    def __init__(self, wanted: Mapping[ir.Value, Sequence[int]], names: Sequence[str | None], emitter: Emitter):
+    def __init__(self, wanted: Mapping[ir.Value, Sequence[int]], names: Sequence[str | None], emitter: WeightCalls):
         self._wanted, self._names, self._emitter = wanted, names, emitter
 
     def patterns(self) -> Patterns:

@@ -20,7 +20,7 @@ from ...errors import RelaxError
 from ...struct_info import TensorInfo, is_tensor
 from ...symbolic import Expr
 from ...traversal import free_values
-from .transform_function import key_of
+from .transform_function import computation_key
 
 __all__ = ["Costs", "Size", "growth", "share"]
 
@@ -91,7 +91,7 @@ class Costs:
 
     def add(self, op: ir.Operation) -> None:
         """Enters the results of an op, after what it reads. What was not entered costs nothing."""
-        key = key_of(op, self._same)
+        key = computation_key(op, self._same)
         known = self._numbers.get(key) if key is not None else None
         if known is not None:
             self._same.update(zip(op.results, known, strict=True))

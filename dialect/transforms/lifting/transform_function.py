@@ -35,7 +35,7 @@ from ...weights import full_result_names
 from ..cleanup.inlining import defined_symbols, unused_symbol
 from .prepared_names import distinct, result_names_of
 
-__all__ = ["TransformFunction", "key_of", "prepared_values"]
+__all__ = ["TransformFunction", "computation_key", "prepared_values"]
 
 
 class TransformFunction:
@@ -144,7 +144,7 @@ class TransformFunction:
 
     def _known(self, op: ir.Operation) -> list[ir.Value] | None:
         """The results of an equal op that is here."""
-        key = key_of(op, {})
+        key = computation_key(op, {})
         return self._numbers.get(key) if key is not None else None
 
     def _rename(self, op: ir.Operation, own: set[str]) -> dict[str, int | Expr]:
@@ -203,7 +203,7 @@ class TransformFunction:
 
     def _enter(self, op: ir.Operation) -> None:
         """Numbers and names the results of an op that is here."""
-        key = key_of(op, {})
+        key = computation_key(op, {})
         if key is not None:
             self._numbers.setdefault(key, list(op.results))
         read = _read_name(op)
@@ -265,7 +265,7 @@ def prepared_values(function: func.FuncOp) -> dict[str, ir.Value]:
     return dict(zip(full_result_names(function), returned_values(function), strict=True))
 
 
-def key_of(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> tuple[object, ...] | None:
+def computation_key(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value]) -> tuple[object, ...] | None:
     """Equal for ops that compute the same, None for ops that are not compared: those with regions."""
     if len(op.regions) or not len(op.results):
         return None

@@ -28,7 +28,7 @@ from ...ops import (
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
 
-__all__ = ["MOVES", "reshaped", "spread"]
+__all__ = ["MOVES", "per_index", "reshaped"]
 
 Emit = Callable[[ir.Value], list[ir.Value]]
 """Emits what moves parameters of a known shape, at the insertion point; gives those of each result."""
@@ -45,7 +45,7 @@ def reshaped(value: ir.Value, shape: Sequence[Dim]) -> ir.Value:
     return Reshape.create(value, result_types=[info.with_(shape=list(shape)).type]).result
 
 
-def spread(blocks: ir.Value, axis: int, size: Dim) -> ir.Value:
+def per_index(blocks: ir.Value, axis: int, size: Dim) -> ir.Value:
     """Parameters with one element per index of an axis of that size."""
     count = TensorInfo.of(blocks).shape[axis]
     if same(count, size):
@@ -203,7 +203,7 @@ def _pack(op: PackWeight, counts: list[Dim]) -> Emit | None:
         return lambda blocks: [reshaped(blocks, [1, rows, 1])]
     if not same(count, columns) and not (isinstance(count, int) and isinstance(columns, int)):
         return None
-    return lambda blocks: [PackWeight.create(spread(blocks, 1, columns), layout=op.layout).result]
+    return lambda blocks: [PackWeight.create(per_index(blocks, 1, columns), layout=op.layout).result]
 
 
 #: By the op that moves the tensor.

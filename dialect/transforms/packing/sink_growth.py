@@ -37,7 +37,7 @@ from ...passes.rewriting import Patterns, Rewriter, budget_for, walk
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
 from ...traversal import outermost
-from .block_movement import MOVES, reshaped, spread
+from .block_movement import MOVES, per_index, reshaped
 
 __all__ = ["SinkGrowth"]
 
@@ -239,5 +239,7 @@ def _concatenated_parameter(left: _Parameter, right: _Parameter, axis: int, size
     shared = left.counts is None or left.counts[axis] == 1
     if left.value == right.value and shared:
         return left.blocks()
-    wide = [spread(reshaped(p.value, p.counts or [1] * rank), axis, size) for p, size in zip((left, right), sizes, strict=True)]
+    wide = [
+        per_index(reshaped(p.value, p.counts or [1] * rank), axis, size) for p, size in zip((left, right), sizes, strict=True)
+    ]
     return Concat.create(*wide, axis=axis).result

@@ -60,7 +60,7 @@ from ...struct_info import TensorInfo
 from ...symbolic import Dim
 from ...weight_layouts import WeightLayouts
 from ..emit import cast
-from ..packing.block_movement import reshaped, spread
+from ..packing.block_movement import per_index, reshaped
 
 __all__ = ["QuantizeActivations"]
 
@@ -273,7 +273,7 @@ def _blocks(parameter: ir.Value, weight: Dequantize) -> ir.Value:
 def _spread(parameter: ir.Value, shape: Sequence[int]) -> ir.Value:
     """A parameter with one element per panel, group and column."""
     for axis, size in enumerate(shape):
-        parameter = spread(parameter, axis, size)
+        parameter = per_index(parameter, axis, size)
     return parameter
 
 

@@ -34,7 +34,7 @@ from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...traversal import nested_operations
 from ..lifting.known_ahead import KnownValues
-from .matrix_products import Factor, Product, is_associative
+from .matrix_products import MatrixFactor, Product, is_associative
 from .product_pass import ProductPass
 
 __all__ = ["AdjustMatmulOrder"]
@@ -81,8 +81,8 @@ class _Change:
 
     outer: MatMul
     old: Product
-    inner: tuple[Factor, Factor]
-    other: Factor
+    inner: tuple[MatrixFactor, MatrixFactor]
+    other: MatrixFactor
     inner_left: bool
 
     def may_be_free(self, values: KnownValues) -> bool:
@@ -140,10 +140,10 @@ class _Order:
     def _changes(self, outer: MatMul) -> Iterator[_Change]:
         """The orders that are one step away."""
         left, right = Product.of(outer.lhs), Product.of(outer.rhs)
-        if left is not None and self._is_open(left, outer) and _fit(left.lhs, left.rhs, Factor(outer.rhs)):
-            yield _Change(outer, left, (left.rhs, Factor(outer.rhs)), left.lhs, False)
-        if right is not None and self._is_open(right, outer) and _fit(Factor(outer.lhs), right.lhs, right.rhs):
-            yield _Change(outer, right, (Factor(outer.lhs), right.lhs), right.rhs, True)
+        if left is not None and self._is_open(left, outer) and _fit(left.lhs, left.rhs, MatrixFactor(outer.rhs)):
+            yield _Change(outer, left, (left.rhs, MatrixFactor(outer.rhs)), left.lhs, False)
+        if right is not None and self._is_open(right, outer) and _fit(MatrixFactor(outer.lhs), right.lhs, right.rhs):
+            yield _Change(outer, right, (MatrixFactor(outer.lhs), right.lhs), right.rhs, True)
 
     def _is_open(self, product: Product, outer: MatMul) -> bool:
         """Whether a product can be taken apart: nothing else needs it and no loop is between, or it is known ahead."""
@@ -201,7 +201,7 @@ class _Order:
             rewriter.discard(op)
 
 
-def _fit(first: Factor, second: Factor, third: Factor) -> bool:
+def _fit(first: MatrixFactor, second: MatrixFactor, third: MatrixFactor) -> bool:
     """Whether either order means the same: a vector may only be at an end, and with it there are no batches."""
     ranks = [f.info.rank for f in (first, second, third)]
     return ranks[1] >= 2 and (min(ranks) >= 2 or max(ranks) == 2)

@@ -11,7 +11,7 @@ from ...ops import Add, BatchNorm, Divide, Full, MatMul, Multiply, Reshape, Sqrt
 from ...passes.rewriting import Patterns, Rewriter
 from ...struct_info import TensorInfo
 from ...traversal import clone_with, is_unused
-from ..emit import cast, compute_dtype, single_use, spread
+from ..emit import cast, compute_dtype, insert_axes, single_use
 from .axis_moves import axis_after, axis_before, is_axis_move
 from .weight_axes import input_axis, output_axis, per_input_channel, weight_axis
 
@@ -74,7 +74,7 @@ class Folding:
         weight, here = op.operands[operand], ir.InsertionPoint(norm)
         with here, norm.location:
             scale, shift = _scale_and_shift(norm, producer.biases)
-            mapping = {weight: _scaled(weight, spread(scale, [axis], _rank(weight)))}
+            mapping = {weight: _scaled(weight, insert_axes(scale, [axis], _rank(weight)))}
             bias = _spread_bias(shift, result, normalize_axis(norm.axis, _rank(result)))
         clone_with(op.operation, mapping, here)
         for step in reversed(producer.path):
@@ -232,7 +232,7 @@ def _flat(bias: ir.Value, dtype: ir.Type) -> ir.Value:
 def _spread_bias(shift: ir.Value, like: ir.Value, axis: int) -> ir.Value:
     """A vector as a bias along a dimension of a value: ``[c, 1, 1]`` for dimension 1 of 4."""
     info = TensorInfo.of(like)
-    return spread(cast(shift, info.dtype), [0], info.rank - axis)
+    return insert_axes(cast(shift, info.dtype), [0], info.rank - axis)
 
 
 def _scaled(weight: ir.Value, scale: ir.Value) -> ir.Value:

@@ -35,7 +35,7 @@ from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...traversal import is_read_once
 from ..lifting.known_ahead import KnownValues
-from .matrix_products import Factor, Product, is_associative, permutation, swapped
+from .matrix_products import MatrixFactor, Product, is_associative, permutation, swapped
 from .product_pass import ProductPass
 
 __all__ = ["ExpandMatmulOfSum"]
@@ -90,15 +90,15 @@ class _Sum:
 
     product: MatMul
     adds: Sequence[ir.Operation]
-    known: Sequence[Factor]
-    others: Sequence[Factor]
+    known: Sequence[MatrixFactor]
+    others: Sequence[MatrixFactor]
 
     @staticmethod
     def of(product: MatMul, values: KnownValues) -> _Sum | None:
         """What is summed up for this product alone, in its block; None when the right-hand side is no sum."""
         adds: list[ir.Operation] = []
-        parts: list[Factor] = []
-        pending, block = [Factor(product.rhs)], product.operation.block
+        parts: list[MatrixFactor] = []
+        pending, block = [MatrixFactor(product.rhs)], product.operation.block
         while pending:
             part = pending.pop()
             found = None if values.flow.is_ahead(part.value) else _terms(part, block)
@@ -152,17 +152,17 @@ class _Sum:
         return total
 
 
-def _terms(part: Factor, block: ir.Block) -> tuple[list[ir.Operation], list[Factor]] | None:
+def _terms(part: MatrixFactor, block: ir.Block) -> tuple[list[ir.Operation], list[MatrixFactor]] | None:
     """The ops that make a part, and what they add up, seen through a transposition; None where that is no sum for one."""
     owner = part.value.owner
     if isinstance(owner, PermuteDims) and owner.operation.block == block and is_read_once(part.value):
         if permutation(owner) != swapped(part.info.rank) or not _is_sum_for_one(owner.x, block):
             return None
         add, transposed = owner.x.owner, not part.transposed
-        return [owner.operation, add.operation], [Factor(v, transposed) for v in add.operands]
+        return [owner.operation, add.operation], [MatrixFactor(v, transposed) for v in add.operands]
     if not _is_sum_for_one(part.value, block):
         return None
-    return [owner.operation], [Factor(v, part.transposed) for v in owner.operands]
+    return [owner.operation], [MatrixFactor(v, part.transposed) for v in owner.operands]
 
 
 def _is_sum_for_one(value: ir.Value, block: ir.Block) -> bool:
@@ -174,7 +174,7 @@ def _is_sum_for_one(value: ir.Value, block: ir.Block) -> bool:
     return len(shapes[0]) > 1 and None not in shapes[0] and shapes[0] == shapes[1] == shapes[2]
 
 
-def _product_of_one(part: Factor) -> Product | None:
+def _product_of_one(part: MatrixFactor) -> Product | None:
     """The product that makes a part, and is made for it alone."""
     product = Product.of(part.value)
     if product is not None and part.transposed:

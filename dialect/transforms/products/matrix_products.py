@@ -13,11 +13,11 @@ from ...ops import MatMul, PermuteDims
 from ...struct_info import TensorInfo
 from ..lifting.known_ahead import KnownValues
 
-__all__ = ["Factor", "Product", "is_associative", "permutation", "swapped"]
+__all__ = ["MatrixFactor", "Product", "is_associative", "permutation", "swapped"]
 
 
 @dataclass(frozen=True)
-class Factor:
+class MatrixFactor:
     """A matrix, or a stack of them.
 
     Attributes:
@@ -51,28 +51,30 @@ class Product:
     """
 
     ops: tuple[ir.Operation, ...]
-    lhs: Factor
-    rhs: Factor
+    lhs: MatrixFactor
+    rhs: MatrixFactor
 
     @staticmethod
     def of(value: ir.Value) -> Product | None:
         """``a @ b``, or a transposed ``a @ b``, which is ``b^T @ a^T``; rounded to the operands' dtype."""
         owner = value.owner
         if isinstance(owner, MatMul):
-            return Product((owner.operation,), Factor(owner.lhs), Factor(owner.rhs)) if _keeps_dtype(owner) else None
+            return (
+                Product((owner.operation,), MatrixFactor(owner.lhs), MatrixFactor(owner.rhs)) if _keeps_dtype(owner) else None
+            )
         if not isinstance(owner, PermuteDims) or not isinstance(inner := owner.x.owner, MatMul):
             return None
         ranks = {TensorInfo.of(v).rank for v in (inner.lhs, inner.rhs, owner.x)}
         rank = TensorInfo.of(value).rank
         if ranks != {rank} or rank < 2 or permutation(owner) != swapped(rank) or not _keeps_dtype(inner):
             return None
-        return Product((owner.operation, inner.operation), Factor(inner.rhs, True), Factor(inner.lhs, True))
+        return Product((owner.operation, inner.operation), MatrixFactor(inner.rhs, True), MatrixFactor(inner.lhs, True))
 
     def transposed(self) -> Product | None:
         """The transposed value as a product, None where a vector is multiplied."""
         if min(self.lhs.info.rank, self.rhs.info.rank) < 2:
             return None
-        lhs, rhs = (Factor(f.value, not f.transposed) for f in (self.rhs, self.lhs))
+        lhs, rhs = (MatrixFactor(f.value, not f.transposed) for f in (self.rhs, self.lhs))
         return Product(self.ops, lhs, rhs)
 
     @property

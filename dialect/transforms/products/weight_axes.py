@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...bindings import ir
 from ...ops import Conv2D, MatMul, PermuteDims, Repeat, Reshape
 from ...struct_info import TensorInfo
-from ..emit import spread
+from ..emit import insert_axes
 
 __all__ = ["input_axis", "output_axis", "per_input_channel", "weight_axis"]
 
@@ -44,10 +44,10 @@ def input_axis(op: ir.OpView) -> int | None:
 def per_input_channel(op: Conv2D | MatMul, vector: ir.Value) -> ir.Value:
     """One number per channel that an op reads, in a shape that broadcasts to its weight."""
     if isinstance(op, MatMul):
-        return spread(vector, [0], 2)
+        return insert_axes(vector, [0], 2)
     layout, groups = op.kernel_layout, op.groups
     if groups == 1:
-        return spread(vector, [layout.index("I")], 4)
+        return insert_axes(vector, [layout.index("I")], 4)
     sizes = dict(zip(layout, TensorInfo.of(op.weight).shape, strict=True))
     assert isinstance(sizes["O"], int)
     shape = TensorInfo.of(vector).with_(shape=[groups, sizes["I"]])
@@ -55,4 +55,4 @@ def per_input_channel(op: Conv2D | MatMul, vector: ir.Value) -> ir.Value:
     table = Repeat.create(table, repeats=sizes["O"] // groups, axis=0).result
     if layout.index("I") < layout.index("O"):
         table = PermuteDims.create(table).result
-    return spread(table, sorted((layout.index("I"), layout.index("O"))), 4)
+    return insert_axes(table, sorted((layout.index("I"), layout.index("O"))), 4)

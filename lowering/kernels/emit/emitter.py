@@ -10,7 +10,7 @@ import numpy as np
 
 from ....dialect.bindings import ir
 
-__all__ = ["Emitter", "Work"]
+__all__ = ["Emitter", "LoopWork"]
 
 # Element operations from which on a team of threads pays: starting one takes 1 to 2 us (two cores of Zen 5, LLVM's
 # OpenMP), in which one core does some ten thousand.
@@ -23,7 +23,7 @@ LoopBody = Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
 
 
 @dataclass(frozen=True)
-class Work:
+class LoopWork:
     """How many element operations a loop does: ``amount`` times the product of ``sizes``, which are index values."""
 
     amount: int
@@ -361,7 +361,7 @@ class Emitter:
         self._fill(block, lambda: body(arguments[0], arguments[1:]))
         return list(op.results)
 
-    def shared(self, lower: ir.Value, upper: ir.Value, step: int, body: Callable[[ir.Value], None], work: Work) -> None:
+    def shared(self, lower: ir.Value, upper: ir.Value, step: int, body: Callable[[ir.Value], None], work: LoopWork) -> None:
         """A loop whose iterations are independent: threads share it when there is enough work, and no loop around it is."""
         if lower == upper:
             return
@@ -387,7 +387,7 @@ class Emitter:
         self._fill(block, _effect(lambda: body(block.arguments[0])), "omp.yield")
         self._threads, self._stack_point = True, self._constant_point
 
-    def _enough(self, work: Work) -> bool | ir.Value:
+    def _enough(self, work: LoopWork) -> bool | ir.Value:
         """Whether work is worth a team of threads; a condition when sizes decide."""
         if not work.sizes:
             return work.amount >= ENOUGH_WORK

@@ -14,7 +14,7 @@ from math import gcd
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 
-__all__ = ["NOWHERE", "ZERO", "Floor", "LaneForm", "Linear", "Ragged", "Size", "Symbol", "from_affine"]
+__all__ = ["NOWHERE", "ZERO", "FloorDivision", "LaneForm", "Linear", "Ragged", "Size", "Symbol", "from_affine"]
 
 Symbol = tuple[int, int]
 """A run-time size: (owner, position). Owner 0 is the loop nest (position is the dimension), others are buffers."""
@@ -69,14 +69,14 @@ ZERO = Size(())
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class FloorDivision:
     """``inner floordiv divisor``; the factors of ``inner`` are integers, its constant is below the divisor."""
 
     inner: Linear
     divisor: int
 
 
-Atom = int | Floor
+Atom = int | FloorDivision
 """A loop dimension, or a floordiv of some."""
 
 
@@ -154,15 +154,15 @@ class Linear:
         """The loop dimensions it depends on, also inside floordivs."""
         found: set[int] = set()
         for atom, _ in self.terms:
-            found |= atom.inner.dims() if isinstance(atom, Floor) else {atom}
+            found |= atom.inner.dims() if isinstance(atom, FloorDivision) else {atom}
         return found
 
     def factor(self, dim: int) -> Size:
         """The factor of a dimension outside floordivs."""
         return next((value for atom, value in self.terms if atom == dim), ZERO)
 
-    def floors(self) -> list[Floor]:
-        return [atom for atom, _ in self.terms if isinstance(atom, Floor)]
+    def floors(self) -> list[FloorDivision]:
+        return [atom for atom, _ in self.terms if isinstance(atom, FloorDivision)]
 
     def floordiv(self, divisor: int, multiples: Mapping[int, int] | None = None) -> Linear:
         """Divided by a positive integer, rounding down; ``multiples`` are known divisors of dimensions' values."""
@@ -173,13 +173,13 @@ class Linear:
         rest = [(atom, Size.of(f)) for atom, f in factors if f % divisor]
         whole = [(atom, Size.of(f // divisor)) for atom, f in factors if f % divisor == 0]
         quotient, remainder = divmod(constant, divisor)
-        if not whole and len(rest) == 1 and isinstance(rest[0][0], Floor) and factors[0][1] == 1:
+        if not whole and len(rest) == 1 and isinstance(rest[0][0], FloorDivision) and factors[0][1] == 1:
             # (x floordiv a + c) floordiv b is (x + c * a) floordiv (a * b).
             inner = rest[0][0]
             return (inner.inner + Linear.of(constant * inner.divisor)).floordiv(inner.divisor * divisor, multiples)
         if rest:
             step = _granularity(rest, divisor, multiples or {})
-            floor = Floor(_linear(rest, Size.of(remainder // step * step)), divisor)
+            floor = FloorDivision(_linear(rest, Size.of(remainder // step * step)), divisor)
             whole.append((floor, Size.of(1)))
         return _linear(whole, Size.of(quotient))
 
@@ -190,7 +190,7 @@ class Linear:
         """Every dimension replaced by an expression."""
         result = Linear((), self.constant)
         for atom, value in self.terms:
-            if isinstance(atom, Floor):
+            if isinstance(atom, FloorDivision):
                 inner = atom.inner.substituted(replace, multiples)
                 result += inner.floordiv(atom.divisor, multiples).scaled(value)
             else:
@@ -201,16 +201,16 @@ class Linear:
         """Without floordivs that are constant as their dimensions are below their ``extents``: ``d mod 64`` of 32 is ``d``."""
         result = Linear((), self.constant)
         for atom, value in self.terms:
-            floor = atom.inner.bounded(extents).floordiv(atom.divisor) if isinstance(atom, Floor) else Linear.dim(atom)
+            floor = atom.inner.bounded(extents).floordiv(atom.divisor) if isinstance(atom, FloorDivision) else Linear.dim(atom)
             least, most = floor.range(extents)
-            result += (Linear.of(least) if least == most and isinstance(atom, Floor) else floor).scaled(value)
+            result += (Linear.of(least) if least == most and isinstance(atom, FloorDivision) else floor).scaled(value)
         return result
 
     def range(self, extents: Mapping[int, int]) -> tuple[int, int]:
         """Bounds of its values, where factors are integers: loop dimensions are below their ``extents``, if these are known."""
         least = most = _integer(self.constant)
         for atom, value in self.terms:
-            if isinstance(atom, Floor):
+            if isinstance(atom, FloorDivision):
                 ends = [end // atom.divisor for end in atom.inner.range(extents)]
             else:
                 ends = [0, extents.get(atom, _ANY) - 1]
@@ -230,7 +230,7 @@ class Linear:
         for atom, value in self.terms:
             if atom == dim:
                 step += value
-            elif isinstance(atom, Floor) and not _floor_is_uniform(atom, dim, width, multiples):
+            elif isinstance(atom, FloorDivision) and not _floor_is_uniform(atom, dim, width, multiples):
                 parts = atom.inner.lanes(dim, width, multiples).ragged
                 ragged.append(Ragged(value, atom.inner, _integer(atom.inner.factor(dim)), atom.divisor, parts))
         return LaneForm(step, tuple(ragged))
@@ -296,7 +296,7 @@ def _granularity(terms: Iterable[tuple[Atom, Size]], divisor: int, multiples: Ma
     return reduce(gcd, known, divisor)
 
 
-def _floor_is_uniform(floor: Floor, dim: int, width: int, multiples: Mapping[int, int]) -> bool:
+def _floor_is_uniform(floor: FloorDivision, dim: int, width: int, multiples: Mapping[int, int]) -> bool:
     if not all(_floor_is_uniform(inner, dim, width, multiples) for inner in floor.inner.floors()):
         return False
     step = _integer(floor.inner.factor(dim))

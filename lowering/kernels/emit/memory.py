@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ....dialect.bindings import ir
 from .buffers import Buffer, Buffers, row_major
 from .emitter import Emitter
-from .linear_index import ZERO, Floor, LaneForm, Linear, Ragged, Size, Symbol
+from .linear_index import ZERO, FloorDivision, LaneForm, Linear, Ragged, Size, Symbol
 
 __all__ = ["Buffer", "Lanes", "Memory", "Point"]
 
@@ -171,7 +171,7 @@ class Memory(Buffers):
             total = value if total is None else em.add(total, value)
         return em.number(0) if total is None else total
 
-    def _floor(self, floor: Floor, point: Point) -> ir.Value:
+    def _floor(self, floor: FloorDivision, point: Point) -> ir.Value:
         return self.floor_divide(self.index(floor.inner, point), floor.divisor, _never_negative(floor.inner))
 
     def floor_divide(self, value: ir.Value, divisor: int, positive: bool) -> ir.Value:
@@ -293,8 +293,8 @@ class Memory(Buffers):
             em.effect("vector.scatter", [buffer.flat, start, self.lane_offsets(form, point), mask, value])
 
 
-def _dims(atom: int | Floor) -> set[int]:
-    return atom.inner.dims() if isinstance(atom, Floor) else {atom}
+def _dims(atom: int | FloorDivision) -> set[int]:
+    return atom.inner.dims() if isinstance(atom, FloorDivision) else {atom}
 
 
 def _never_negative(linear: Linear) -> bool:

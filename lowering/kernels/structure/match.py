@@ -13,7 +13,7 @@ from .factor import Factor
 from .nest import Nest, collapse, read_nest
 from .roles import OF_COLUMNS, OF_ROWS, Roles
 
-__all__ = ["Contraction", "Group", "find_group", "match_contraction", "plain_dims"]
+__all__ = ["Contraction", "MatchedGroup", "find_group", "match_contraction", "plain_dims"]
 
 
 # Operations that may stand between a contraction and what is fused with it: they touch no buffer's contents.
@@ -40,7 +40,7 @@ class Contraction:
 
 
 @dataclass(frozen=True)
-class Group:
+class MatchedGroup:
     """Operations lowered as one kernel; ``temporary`` is the accumulation buffer when nothing else uses it."""
 
     contraction: ir.Operation
@@ -75,22 +75,22 @@ def match_contraction(operation: ir.Operation, memory: Buffers) -> Contraction |
     return Contraction(nest, batch, shared, m, n, tuple(outer), k, left, right)
 
 
-def find_group(contraction: ir.Operation, siblings: Sequence[ir.Operation]) -> Group:
+def find_group(contraction: ir.Operation, siblings: Sequence[ir.Operation]) -> MatchedGroup:
     """What can be fused with a contraction, out of the operations of its block in order."""
     position = siblings.index(contraction)
     result = contraction.operands[len(contraction.operands) - 1]
     fill = _fill_before(siblings[:position], result)
     epilogue = _epilogue_after(siblings[position + 1 :], contraction, result)
     if epilogue is None:
-        return Group(contraction, fill, None, None)
+        return MatchedGroup(contraction, fill, None, None)
     group = [op for op in (contraction, fill, epilogue) if op is not None]
     others = [use for use in _users(result) if use not in group and use.name != "memref.dealloc"]
     written_again = result in _outputs(epilogue)
     if written_again:
-        return Group(contraction, fill, epilogue, None)
+        return MatchedGroup(contraction, fill, epilogue, None)
     if others or _defining(result, ("memref.alloc", "memref.alloca")) is None:
-        return Group(contraction, fill, None, None)
-    return Group(contraction, fill, epilogue, result)
+        return MatchedGroup(contraction, fill, None, None)
+    return MatchedGroup(contraction, fill, epilogue, result)
 
 
 def plain_dims(operation: ir.Operation, position: int) -> list[int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...integer_product import IntegerProduct
-from ..emit.linear_index import Floor, Linear
+from ..emit.linear_index import FloorDivision, Linear
 from .match import Contraction
 from .nest import Operand
 from .roles import OF_ROWS, Roles
@@ -67,7 +67,7 @@ def _is_steady(operand: Operand, k: int, every: int) -> bool:
     return True
 
 
-def _is_by(floor: Floor, k: int, every: int) -> bool:
+def _is_by(floor: FloorDivision, k: int, every: int) -> bool:
     return floor.inner == Linear.dim(k) and floor.divisor % every == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
-from relaxir.lowering.kernels.emit.linear_index import Floor, Linear, Size, from_affine
+from relaxir.lowering.kernels.emit.linear_index import FloorDivision, Linear, Size, from_affine
 
 EXPRESSIONS = [
     "d0", "d0 + d1 * 3 - 5", "d0 floordiv 32", "d0 mod 32", "(d0 + 16) floordiv 32", "(d0 * 32 + d1) floordiv 32",
@@ -38,7 +38,7 @@ def parse(expression):
 def value(linear, dims):
     total = linear.constant.static
     for atom, factor in linear.terms:
-        if isinstance(atom, Floor):
+        if isinstance(atom, FloorDivision):
             total += factor.static * (value(atom.inner, dims) // atom.divisor)
         else:
             total += factor.static * dims[atom]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .....dialect.bindings import ir
-from ....kernels.emit.emitter import Work
+from ....kernels.emit.emitter import LoopWork
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Point
 from .contraction_plan import Blocks
@@ -45,7 +45,7 @@ class BlockLoops:
         self.m, self.rows, self.columns = m, extents[m], extents[self.contraction.n]
         self.height, self.width, self.depth = blocks.rows, blocks.columns, blocks.depth
 
-    def build(self, point: Point, work: Work) -> None:
+    def build(self, point: Point, work: LoopWork) -> None:
         """The loop over units, those of a chunk one after the other: blocks of rows are not all of the same height."""
         em, chunks, blocks = self.emitter, self._ceil(self.columns, self.width), self._ceil(self.rows, self.height)
 

@@ -18,8 +18,8 @@ __all__ = [
     "Blocks",
     "ContractionPlan",
     "Fetch",
+    "RegisterTile",
     "Staging",
-    "Tile",
     "batch_loop",
     "parse_plan",
     "shared_loop",
@@ -40,7 +40,7 @@ def shared_loop(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Tile:
+class RegisterTile:
     """Sums that are in registers at once: ``rows`` times ``vectors`` of so many ``lanes``."""
 
     rows: int
@@ -119,7 +119,7 @@ class ContractionPlan:
         threads: the loops whose iterations threads share; of nested ones the outermost does.
     """
 
-    tile: Tile
+    tile: RegisterTile
     sums: str
     instruction: str = ""
     accumulators: int = 8
@@ -216,9 +216,9 @@ def parse_plan(text: str) -> ContractionPlan:
     return ContractionPlan(**given)  # type: ignore[arg-type]
 
 
-def _tile(text: str) -> Tile:
+def _tile(text: str) -> RegisterTile:
     rows, vectors, lanes = map(_positive, text.split("x"))
-    return Tile(rows, vectors, lanes)
+    return RegisterTile(rows, vectors, lanes)
 
 
 def _fetch(text: str) -> Fetch:

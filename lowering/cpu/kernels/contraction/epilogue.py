@@ -8,7 +8,7 @@ from .....dialect.bindings import ir
 from ....kernels.emit.emitter import Emitter
 from ....kernels.emit.memory import Lanes, Memory, Point
 from ....kernels.emit.scalar_body import Body, Environment
-from ....kernels.structure.match import Contraction, Group, plain_dims
+from ....kernels.structure.match import Contraction, MatchedGroup, plain_dims
 from ....kernels.structure.nest import Nest
 from ..nest.vector_plan import element_bits
 from .tuning import LINE
@@ -19,7 +19,7 @@ __all__ = ["Epilogue"]
 class Epilogue:
     """Builds first and last values of the sums of one contraction, vector by vector."""
 
-    def __init__(self, contraction: Contraction, epilogue: Nest | None, group: Group, emitter: Emitter, memory: Memory):
+    def __init__(self, contraction: Contraction, epilogue: Nest | None, group: MatchedGroup, emitter: Emitter, memory: Memory):
         self.contraction, self.epilogue, self.group = contraction, epilogue, group
         self.emitter, self.memory = emitter, memory
         self.output = contraction.nest.outputs[0]

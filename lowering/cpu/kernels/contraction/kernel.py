@@ -26,10 +26,10 @@ from operator import mul
 
 from .....dialect.bindings import ir
 from ....integer_product import IntegerProduct
-from ....kernels.emit.emitter import Emitter, Work
+from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Memory, Point
-from ....kernels.structure.match import Contraction, Group, match_contraction
+from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
 from ....kernels.structure.nest import Nest, read_nest
 from ....target import Target
 from .blocks import BlockLoops
@@ -42,7 +42,7 @@ from .grouped_sums import GroupedSums
 from .integer_sums import IntegerSums
 from .microkernel import Microkernel, Sums
 from .operand_loads import OperandLoads
-from .plan_contractions import plan_of
+from .plan_contractions import checked_plan
 from .shape import group_invariant_of
 from .staging import Stager
 from .tile_place import Column, Share, Steps, TilePlace
@@ -53,7 +53,7 @@ from .word_loads import WordLoads
 __all__ = ["lower_group"]
 
 
-def lower_group(group: Group, emitter: Emitter, target: Target) -> bool:
+def lower_group(group: MatchedGroup, emitter: Emitter, target: Target) -> bool:
     """Replaces a contraction and what is fused with it by one kernel; False, and nothing changed, when it does not match.
 
     Raises:
@@ -66,13 +66,13 @@ def lower_group(group: Group, emitter: Emitter, target: Target) -> bool:
         if contraction is None:
             return False
         epilogue = None if group.epilogue is None else read_nest(group.epilogue, memory)
-        plan = plan_of(contraction, target)
-        Kernel(contraction, epilogue, group, emitter, memory, plan, tuning_of(target).work).build()
+        plan = checked_plan(contraction, target)
+        ContractionKernel(contraction, epilogue, group, emitter, memory, plan, tuning_of(target).work).build()
     _erase(group)
     return True
 
 
-def _erase(group: Group) -> None:
+def _erase(group: MatchedGroup) -> None:
     for operation in (group.epilogue, group.contraction, group.fill):
         if operation is not None:
             operation.erase()
@@ -83,14 +83,14 @@ def _erase(group: Group) -> None:
     group.temporary.owner.operation.erase()
 
 
-class Kernel:
+class ContractionKernel:
     """Builds one contraction kernel, as its plan says."""
 
     def __init__(
         self,
         contraction: Contraction,
         epilogue: Nest | None,
-        group: Group,
+        group: MatchedGroup,
         emitter: Emitter,
         memory: Memory,
         plan: ContractionPlan,
@@ -146,10 +146,10 @@ class Kernel:
         else:
             self.emitter.each(begin, end, step, inner)
 
-    def _work(self) -> Work:
+    def _work(self) -> LoopWork:
         extents = self.extents.values()
         amount = math.prod(e.static for e in extents if e.static is not None)
-        return Work(max(1, amount // self.per_work), tuple(self.memory.size(e) for e in extents if e.static is None))
+        return LoopWork(max(1, amount // self.per_work), tuple(self.memory.size(e) for e in extents if e.static is None))
 
     def _all_steps(self) -> Steps:
         return Steps(self.emitter.number(0), self.extents[self.contraction.k])

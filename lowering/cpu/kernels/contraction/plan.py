@@ -13,8 +13,8 @@ from .contraction_plan import (
     Blocks,
     ContractionPlan,
     Fetch,
+    RegisterTile,
     Staging,
-    Tile,
     batch_loop,
     shared_loop,
 )
@@ -29,14 +29,14 @@ def plan_contraction(shape: ContractionShape, target: Target) -> ContractionPlan
     return _Planner(shape, target).plan()
 
 
-def can_stage(shape: ContractionShape, tile: Tile, depth: int, tuning: Tuning) -> bool:
+def can_stage(shape: ContractionShape, tile: RegisterTile, depth: int, tuning: Tuning) -> bool:
     """Whether so many steps of a panel are small enough to stage, and begin where groups do or are inside of one."""
     size = 0 if shape.group is None else shape.group.size
     fits = depth * tile.columns * shape.bits // 8 <= tuning.stage_bytes
     return fits and (not size or depth % size == 0 or size % depth == 0)
 
 
-def needed_instruction(shape: ContractionShape, target: Target, tile: Tile, sums: str) -> str:
+def needed_instruction(shape: ContractionShape, target: Target, tile: RegisterTile, sums: str) -> str:
     """The target's instruction for a way to sum, by LLVM's name; empty where it has none for it.
 
     Of integers it takes so many neighbours of such signs, in whole vectors; words and i16 are right in either sign.
@@ -83,12 +83,12 @@ class _Planner:
             threads=self._threads(),
         )
 
-    def _tile(self) -> Tile:
+    def _tile(self) -> RegisterTile:
         """The target's; f64 takes two registers a vector, and vectors of integers are of one panel."""
         rows, columns = self.target.matmul_tile
         lanes, integers = self.target.lanes(), self.shape.integers
         rows = max(1, rows * 32 // max(32, self.shape.bits))
-        return Tile(rows, max(1, columns // lanes), lanes if integers is None else gcd(lanes, integers.panel))
+        return RegisterTile(rows, max(1, columns // lanes), lanes if integers is None else gcd(lanes, integers.panel))
 
     def _sums(self) -> tuple[str, str]:
         """How a tile sums, and the instruction that it needs."""

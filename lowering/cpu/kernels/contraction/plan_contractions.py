@@ -37,7 +37,7 @@ from .contraction_plan import ContractionPlan, parse_plan
 from .plan import plan_contraction
 from .shape import describe
 
-__all__ = ["PlanContractions", "plan_contractions", "plan_of"]
+__all__ = ["PlanContractions", "checked_plan", "plan_contractions"]
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ def _plans(function: func.FuncOp, target: Target) -> Iterable[ContractionPlan]:
         contraction = match_contraction(op, Buffers(op.location))
         if contraction is None:
             continue
-        plan = plan_of(contraction, target)
+        plan = checked_plan(contraction, target)
         op.attributes[PLAN] = ir.StringAttr.get(str(plan), op.context)
         yield plan
 
 
-def plan_of(contraction: Contraction, target: Target) -> ContractionPlan:
+def checked_plan(contraction: Contraction, target: Target) -> ContractionPlan:
     """The plan that stands on a contraction, or the one it gets. Raises RelaxError where the former does not fit."""
     operation, shape = contraction.nest.operation, describe(contraction)
     if _is_shared(operation):

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from .....dialect.bindings import ir
-from ....kernels.emit.emitter import Emitter, Work
+from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.lane_math import constant_of
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Lanes, Memory, Point
@@ -191,10 +191,10 @@ class Loops:
         else:
             self.emitter.shared(self.emitter.number(0), end, step, build, self._work())
 
-    def _work(self) -> Work:
+    def _work(self) -> LoopWork:
         extents = self.nest.extents.values()
         amount = math.prod(e.static for e in extents if e.static is not None) * max(1, len(self.operations))
-        return Work(amount, tuple(self.memory.size(e) for e in extents if e.static is None))
+        return LoopWork(amount, tuple(self.memory.size(e) for e in extents if e.static is None))
 
     def _finish(self, depth: int, environments: Sequence[Environment], points: Sequence[Point]) -> None:
         """Computes and writes the results of points (or vectors) of the parallel loops; of one where lanes are summed."""

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from .....dialect.bindings import ir
 from .....dialect.errors import RelaxError
-from ....kernels.emit.emitter import Emitter, Work
+from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Memory, Point
 from ....kernels.structure.nest import collapse, read_nest
@@ -74,7 +74,7 @@ class _Rows:
         read = [m for v, m in zip(list(last.operands)[:-1], maps, strict=True) if v == value]
         return value.type == self.out.type and all(m == written for m in read) and all("parallel" in str(k) for k in kinds)
 
-    def _loop(self, sizes: Sequence[tuple[Size, ir.Value]], point: Point, work: Work) -> None:
+    def _loop(self, sizes: Sequence[tuple[Size, ir.Value]], point: Point, work: LoopWork) -> None:
         if not sizes:
             self._row(point)
             return
@@ -105,7 +105,7 @@ class _Rows:
             raise RelaxError(f"expected rows of known size between operations of a kernel, got '{kind}'", self.emitter.location)
         return self.emitter.scratch(max(1, math.prod(shape)), kind.element_type)
 
-    def _work(self) -> Work:
+    def _work(self) -> LoopWork:
         """The operations of all bodies, on the largest thing that is read or written."""
         values = [v for op in self.operations for v in op.operands if isinstance(v.type, ir.MemRefType) and not _is_own(v)]
         largest = max(values, key=lambda v: ir.MemRefType(v.type).rank)
@@ -113,7 +113,7 @@ class _Rows:
         amount = sum(len(list(op.regions[0].blocks[0].operations)) - 1 for op in self.operations)
         sizes = [i for i in range(kind.rank) if kind.is_dynamic_dim(i)]
         amount *= math.prod(kind.shape[i] for i in range(kind.rank) if i not in sizes)
-        return Work(max(1, amount), tuple(em.op("memref.dim", [largest, em.number(i)], em.index) for i in sizes))
+        return LoopWork(max(1, amount), tuple(em.op("memref.dim", [largest, em.number(i)], em.index) for i in sizes))
 
 
 def _output(operation: ir.Operation) -> ir.Value:
