@@ -101,11 +101,11 @@ INTEGER_SUMS = "relax.integer_sums"
 WORD = "relax.word"
 
 #: On a ``math.exp`` of what is at most 0, or NaN; a unit.
-#: Written by linalg/scalar; read by cpu/kernels/expand/exponentials.
+#: Written by linalg/scalar; read by kernels/expand/exponentials.
 NOT_POSITIVE = "relax.not_positive"
 
 #: On an ``arith.maxnumf`` whose first operand is no NaN; a unit.
-#: Written by linalg/scalar; read by cpu/kernels/expand/expand_math.
+#: Written by linalg/scalar; read by kernels/expand/expand_math.
 NUMBER_FIRST = "relax.number_first"
 
 #: MLIR's own, on a tensor argument that bufferization may overwrite, or may not.

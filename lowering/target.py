@@ -77,6 +77,11 @@ class Target:
         return _architecture(self.triple) == "aarch64" or self.has("fma")
 
     @property
+    def has_extremes(self) -> bool:
+        """Whether one instruction takes the larger of two numbers, and NaN where one of them is: LLVM uses none of aarch64."""
+        return False
+
+    @property
     def has_f16(self) -> bool:
         """Whether f16 is converted by instructions; where not, LLVM would call functions that some C runtimes lack."""
         return _architecture(self.triple) == "aarch64" or self.has("f16c")

@@ -1,28 +1,16 @@
-"""LLVM dialect to object code: LLVM IR text, made readable for llvmlite's LLVM, optimised and assembled for a target."""
+"""LLVM IR text to object code: optimised and assembled for a target."""
 
 from __future__ import annotations
 
 import re
-import struct
 
 import llvmlite.binding as llvm
-import ml_dtypes
-import numpy as np
-from numpy.typing import DTypeLike
 
-from ...dialect.bindings import dialect_module, ir
 from ...dialect.errors import RelaxError
 from ..target import Target
 
-__all__ = ["assembly", "llvm_ir", "object_code"]
+__all__ = ["assembly", "object_code"]
 
-# llvmlite's LLVM 22 does not read the float literals of the bindings' LLVM (`f0x3F800000`, `+inf`, `-qnan`, rounded decimals).
-_LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
-_SUSPECT_LINE = re.compile(rf"^.* {_LITERAL}(?=[,\s)\]>]|$).*$", re.M)
-_TYPED = re.compile(rf"\b(float|double|half|bfloat) ({_LITERAL})")
-_INSTRUCTION = re.compile(r"\b(?:fadd|fsub|fmul|fdiv|frem|fcmp|fneg|phi|select)\b[^<\n]*?\b(float|double|half|bfloat)\b")
-_BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
-_NEWER_ATTRIBUTES = re.compile(r"nocreateundeforpoison ?")
 # LLVM 22 makes one instruction of a truncation and a masked store on AVX-512, and forgets the mask: it writes whole vectors
 # (`vpmovdw`). An empty assembler text between the two, which costs nothing, keeps them apart.
 _NARROW_STORE = re.compile(r"^(\s*)(call void @llvm\.masked\.store\.\S+\((<(\d+) x i(8|16)>)) (%[\w.]+),", re.M)
@@ -30,12 +18,6 @@ _NARROW_STORE = re.compile(r"^(\s*)(call void @llvm\.masked\.store\.\S+\((<(\d+)
 # A call of BERT-base, batch 1, sequence 128 (medians of 7 alternating rounds, quiet machine): 380 to 780 ms without IR passes,
 # 215 ms with O1 and with O2; O1 costs 1.4 s of compile time. The code generator's level does not matter from 1 on (0: 2.2 s).
 _SPEED_LEVEL, _CODEGEN_LEVEL = 1, 1
-
-
-def llvm_ir(module: ir.Operation) -> str:
-    """The LLVM IR text of a module in the LLVM dialect, in the syntax of llvmlite's LLVM."""
-    text = dialect_module("llvm").translate_module_to_llvmir(module)
-    return _NEWER_ATTRIBUTES.sub("", _SUSPECT_LINE.sub(lambda m: _older_literals(m[0]), text))
 
 
 def object_code(text: str, target: Target) -> bytes:
@@ -100,36 +82,3 @@ def _stores_apart(text: str) -> str:
         return "\n".join(indent + line for line in lines)
 
     return _NARROW_STORE.sub(apart, text)
-
-
-def _older_literals(line: str) -> str:
-    line = _TYPED.sub(lambda m: f"{m[1]} {_literal(m[1], m[2])}", line)
-    instruction = _INSTRUCTION.search(line)
-    if instruction is None:
-        return line
-    return _BARE.sub(lambda m: _literal(instruction[1], m[1]), line)
-
-
-def _literal(type_: str, text: str) -> str:
-    """A literal as LLVM 22 writes it: doubles and floats as 64 bits of a double, half as 0xH, bfloat as 0xR."""
-    bits = text[3:] if text.startswith("f0x") else None
-    if type_ == "half":
-        return f"0xH{bits or _bits(text, np.float16, 'H')}"
-    if type_ == "bfloat":
-        return f"0xR{bits or _bits(text, ml_dtypes.bfloat16, 'H')}"
-    if type_ == "float" and bits is not None:
-        value = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
-        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-    if type_ == "float":
-        return f"0x{_bits(repr(float(np.float32(_number(text)))), np.float64, 'Q')}"
-    return f"0x{bits or _bits(text, np.float64, 'Q')}"
-
-
-def _number(text: str) -> float:
-    return float(text.replace("qnan", "nan"))
-
-
-def _bits(text: str, dtype: DTypeLike, format_: str) -> str:
-    """The hexadecimal bits of a number in a float type."""
-    (value,) = struct.unpack(f"<{format_}", np.asarray(_number(text), dtype).tobytes())
-    return f"{value:0{2 * struct.calcsize(format_)}X}"

@@ -9,8 +9,8 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ..arena import arena_of
 from ..entries import lowered_entries
+from ..llvm_text import llvm_ir
 from ..manifest_digest import llvm_constant
-from .codegen import llvm_ir
 from .wrapper import entry_point
 
 __all__ = ["translate"]

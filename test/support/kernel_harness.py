@@ -10,9 +10,9 @@ import numpy as np
 from relaxir.dialect.bindings import extras_module, ir, passmanager
 from relaxir.dialect.functions import functions
 from relaxir.lowering.cpu.kernels import lower_kernels
-from relaxir.lowering.cpu.kernels.expand.expand_fma import expand_fma
-from relaxir.lowering.cpu.kernels.expand.expand_math import expand_math
-from relaxir.lowering.cpu.kernels.expand.expand_narrow_floats import expand_narrow_floats
+from relaxir.lowering.kernels.expand.expand_fma import expand_fma
+from relaxir.lowering.kernels.expand.expand_math import expand_math
+from relaxir.lowering.kernels.expand.expand_narrow_floats import expand_narrow_floats
 from relaxir.lowering.target import Target
 
 TO_LLVM = (

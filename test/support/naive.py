@@ -13,7 +13,7 @@ from relaxir.dialect.context import new_context
 from relaxir.dialect.functions import find_function, functions, name_of
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.lowering.cpu.carry_in_place import carry_in_place
-from relaxir.lowering.cpu.kernels.expand.expand_narrow_floats import expand_narrow_floats
+from relaxir.lowering.kernels.expand.expand_narrow_floats import expand_narrow_floats
 from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from relaxir.lowering.target import Target
 

@@ -13,7 +13,8 @@
 - Templates of other packages (``relaxir.kernels``, CONTRIBUTING.md) are asked before these.
 - :mod:`relaxir.lowering.kernels.emit`: templates build code with ``emitter``, read and write memory through ``memory``,
   evaluate the operation's scalar body over vectors with ``scalar_body``, where indices stay symbolic (``lane_math``).
-- :mod:`.expand`: what has no instruction, as functions, narrow floats and fused multiply-adds, in operations that have one.
+- :mod:`relaxir.lowering.kernels.expand`: what has no instruction, as functions, narrow floats and fused multiply-adds, in
+  operations that have one.
 """
 
 from .lower_kernels import lower_kernels

@@ -9,7 +9,8 @@ from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir, passmanager
 from relaxir.dialect.context import new_context
 from relaxir.dialect.symbolic_arith import emit_index
-from relaxir.lowering.cpu.codegen import llvm_ir, object_code
+from relaxir.lowering.cpu.codegen import object_code
+from relaxir.lowering.llvm_text import llvm_ir
 from relaxir.lowering.symbolic_llvm import llvm_text
 from relaxir.lowering.target import Target
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from relaxir.lowering.cpu.codegen import assembly, llvm_ir
+from relaxir.lowering.cpu.codegen import assembly
+from relaxir.lowering.llvm_text import llvm_ir
 from relaxir.lowering.target import Target
 from support.contractions import MARK, MULTIPLY_ADD, SCALED_MULTIPLY_ADD, contraction, packed, with_epilogue
 from support.kernel_harness import NUMPY, Compiled, function, generic, memref, narrower, random

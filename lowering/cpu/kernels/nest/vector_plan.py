@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import LaneForm, Linear
+from ....kernels.expand.expand_math import EXPANDED
 from ....kernels.structure.nest import Nest, Operand
 from ....target import Target
-from ..expand.expand_math import EXPANDED
 
 __all__ = ["COMBINERS", "Combiner", "NestPlan", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
 

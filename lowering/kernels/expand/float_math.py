@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .....dialect.bindings import ir
-from ....kernels.emit.emitter import Emitter
-from ....target import Target
+from ....dialect.bindings import ir
+from ..emit.emitter import Emitter
+from .instructions import Instructions
 
 __all__ = ["FloatMath"]
 
@@ -20,7 +20,7 @@ _LANES_512, _CURRENT_ROUNDING = 16, 4
 class FloatMath:
     """Arithmetic on values of one type: f32 or a vector of f32; of f64, what has no bits or powers of two in it."""
 
-    def __init__(self, emitter: Emitter, operation: ir.Operation, target: Target):
+    def __init__(self, emitter: Emitter, operation: ir.Operation, target: Instructions):
         self.emitter, self.operation, self.target = emitter, operation, target
         self.kind = operation.results[0].type
         self.width = width = self.kind.shape[0] if isinstance(self.kind, ir.VectorType) else 0

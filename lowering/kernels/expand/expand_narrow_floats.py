@@ -17,12 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .....dialect.bindings import ir
-from .....dialect.functions import body_of, functions
-from ....kernels.emit.emitter import Emitter
-from ....lowering_pass import LoweringPass
-from ....set_target import target_of
-from ....target import Target
+from ....dialect.bindings import ir
+from ...lowering_pass import LoweringPass
+from ...set_target import target_of
+from ..emit.emitter import Emitter
+from ..function_bodies import function_bodies
+from .instructions import Instructions
 
 __all__ = ["ExpandNarrowFloats", "expand_narrow_floats"]
 
@@ -37,14 +37,14 @@ class ExpandNarrowFloats(LoweringPass):
         expand_narrow_floats(op, target_of(op))
 
 
-def expand_narrow_floats(module: ir.Operation, target: Target) -> None:
+def expand_narrow_floats(module: ir.Operation, target: Instructions) -> None:
     """Replaces the operations on types that the target cannot convert; in place, in every function."""
     kinds = (*(() if target.has_bf16 else (ir.BF16Type,)), *(() if target.has_f16 else (ir.F16Type,)))
     if not kinds:
         return
-    for function in functions(module):
-        block, found = body_of(function), _found(function.operation, kinds)
-        if block is None or not found:
+    for function, block in function_bodies(module):
+        found = _found(function, kinds)
+        if not found:
             continue
         emitter = Emitter(block)
         for operation in found:

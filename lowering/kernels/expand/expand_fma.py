@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .....dialect.bindings import ir
-from .....dialect.functions import body_of, functions
-from ....kernels.emit.emitter import Emitter
-from ....lowering_pass import LoweringPass
-from ....set_target import target_of
-from ....target import Target
+from ....dialect.bindings import ir
+from ...lowering_pass import LoweringPass
+from ...set_target import target_of
+from ..emit.emitter import Emitter
+from ..function_bodies import function_bodies
+from .instructions import Instructions
 
 __all__ = ["ExpandFma", "expand_fma"]
 
@@ -35,13 +35,13 @@ class ExpandFma(LoweringPass):
         expand_fma(op, target_of(op))
 
 
-def expand_fma(module: ir.Operation, target: Target) -> None:
+def expand_fma(module: ir.Operation, target: Instructions) -> None:
     """Replaces the operations in place, in every function; none on a target that has the instruction."""
     if target.has_fma:
         return
-    for function in functions(module):
-        block, found = body_of(function), _found(function.operation)
-        if block is None or not found:
+    for function, block in function_bodies(module):
+        found = _found(function)
+        if not found:
             continue
         emitter = Emitter(block)
         for operation in found:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .....dialect.bindings import ir
-from ....marks import NOT_POSITIVE
+from ....dialect.bindings import ir
+from ...marks import NOT_POSITIVE
 from .float_math import FloatMath
 
 __all__ = ["double_expm1", "double_log1p", "exp", "exp2", "expm1", "half_exp", "log", "log1p", "log2", "log10"]

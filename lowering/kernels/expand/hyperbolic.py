@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .....dialect.bindings import ir
+from ....dialect.bindings import ir
 from .exponentials import half_exp, log
 from .float_math import FloatMath
 

@@ -19,17 +19,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .....dialect.bindings import ir
-from .....dialect.functions import body_of, functions
-from ....kernels.emit.emitter import Emitter
-from ....lowering_pass import LoweringPass
-from ....marks import NUMBER_FIRST
-from ....set_target import target_of
-from ....target import Target
+from ....dialect.bindings import ir
+from ...lowering_pass import LoweringPass
+from ...marks import NUMBER_FIRST
+from ...set_target import target_of
+from ..emit.emitter import Emitter
+from ..function_bodies import function_bodies
 from .angles import acos, asin, atan, cos, sin, tan
 from .exponentials import double_expm1, double_log1p, exp, exp2, expm1, log, log1p, log2, log10
 from .float_math import FloatMath
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
+from .instructions import Instructions
 
 __all__ = ["EXPANDED", "ExpandMath", "expand_math"]
 
@@ -58,12 +58,11 @@ class ExpandMath(LoweringPass):
         expand_math(op, target_of(op))
 
 
-def expand_math(module: ir.Operation, target: Target) -> None:
+def expand_math(module: ir.Operation, target: Instructions) -> None:
     """Replaces the operations in place, in every function; those without an expansion stay and become calls of libm."""
-    for function in functions(module):
-        block = body_of(function)
-        found = _found(function.operation)
-        if block is None or not found:
+    for function, block in function_bodies(module):
+        found = _found(function)
+        if not found:
             continue
         emitter = Emitter(block)
         for operation in found:
@@ -92,7 +91,7 @@ def _expansion(operation: ir.Operation) -> _Expansion | None:
     return _EXPANSIONS[operation.name] if isinstance(element, ir.F32Type) else None
 
 
-def _expand(operation: ir.Operation, emitter: Emitter, target: Target) -> None:
+def _expand(operation: ir.Operation, emitter: Emitter, target: Instructions) -> None:
     function = _expansion(operation)
     assert function is not None
     with emitter.before(operation):
@@ -157,20 +156,22 @@ def _remainder(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
     return em.when(fits, exact, lambda: [em.clone(f.operation, [x, y], f.kind)], [f.kind])[0]
 
 
-def _maximum(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
+def _maximum(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
     return _extreme(f, operands, "ogt")
 
 
-def _minimum(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
+def _minimum(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
     return _extreme(f, operands, "olt")
 
 
-def _extreme(f: FloatMath, operands: Sequence[ir.Value], predicate: str) -> ir.Value:
+def _extreme(f: FloatMath, operands: Sequence[ir.Value], predicate: str) -> ir.Value | None:
     """One vmaxps, which keeps a NaN in its second operand, and unless the first is known to be none, what makes one of it.
 
     It is another NaN: LLVM would make one choice of two that may both choose the operand, of two comparisons and no vmaxps.
     The second operand is what a reduction found so far, which then waits for no comparison.
     """
+    if f.target.has_extremes:
+        return None
     b, a = operands
     if _constant(b) is not None:
         a, b = b, a

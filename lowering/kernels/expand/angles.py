@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .....dialect.bindings import ir
+from ....dialect.bindings import ir
 from .float_math import FloatMath
 
 __all__ = ["acos", "asin", "atan", "cos", "sin", "tan"]

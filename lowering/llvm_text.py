@@ -1,0 +1,76 @@
+"""LLVM dialect to LLVM IR text, in the syntax of llvmlite's LLVM, which is older than that of the bindings.
+
+Before::
+
+    %1 = fmul float %0, f0x3DCCCCCD
+    %2 = select i1 %c, half +inf, half 1.000980e+00
+
+after::
+
+    %1 = fmul float %0, 0x3FB99999A0000000
+    %2 = select i1 %c, half 0xH7C00, half 0xH3C01
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ..dialect.bindings import dialect_module, ir
+
+__all__ = ["llvm_ir", "older_syntax"]
+
+# llvmlite's LLVM 22 does not read the float literals of the bindings' LLVM (`f0x3F800000`, `+inf`, `-qnan`, rounded decimals).
+_LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
+_SUSPECT_LINE = re.compile(rf"^.* {_LITERAL}(?=[,\s)\]>]|$).*$", re.M)
+_TYPED = re.compile(rf"\b(float|double|half|bfloat) ({_LITERAL})")
+_INSTRUCTION = re.compile(r"\b(?:fadd|fsub|fmul|fdiv|frem|fcmp|fneg|phi|select)\b[^<\n]*?\b(float|double|half|bfloat)\b")
+_BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
+_NEWER_ATTRIBUTES = re.compile(r"nocreateundeforpoison ?")
+
+
+def llvm_ir(module: ir.Operation) -> str:
+    """The LLVM IR text of a module, or of a ``gpu.module``, in the LLVM dialect."""
+    return older_syntax(dialect_module("llvm").translate_module_to_llvmir(module))
+
+
+def older_syntax(text: str) -> str:
+    """LLVM IR as the bindings print it, so that llvmlite reads it: literals of floats, and attributes that it does not know."""
+    return _NEWER_ATTRIBUTES.sub("", _SUSPECT_LINE.sub(lambda m: _older_literals(m[0]), text))
+
+
+def _older_literals(line: str) -> str:
+    line = _TYPED.sub(lambda m: f"{m[1]} {_literal(m[1], m[2])}", line)
+    instruction = _INSTRUCTION.search(line)
+    if instruction is None:
+        return line
+    return _BARE.sub(lambda m: _literal(instruction[1], m[1]), line)
+
+
+def _literal(type_: str, text: str) -> str:
+    """A literal as LLVM 22 writes it: doubles and floats as 64 bits of a double, half as 0xH, bfloat as 0xR."""
+    bits = text[3:] if text.startswith("f0x") else None
+    if type_ == "half":
+        return f"0xH{bits or _bits(text, np.float16, 'H')}"
+    if type_ == "bfloat":
+        return f"0xR{bits or _bits(text, ml_dtypes.bfloat16, 'H')}"
+    if type_ == "float" and bits is not None:
+        value = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    if type_ == "float":
+        return f"0x{_bits(repr(float(np.float32(_number(text)))), np.float64, 'Q')}"
+    return f"0x{bits or _bits(text, np.float64, 'Q')}"
+
+
+def _number(text: str) -> float:
+    return float(text.replace("qnan", "nan"))
+
+
+def _bits(text: str, dtype: DTypeLike, format_: str) -> str:
+    """The hexadecimal bits of a number in a float type."""
+    (value,) = struct.unpack(f"<{format_}", np.asarray(_number(text), dtype).tobytes())
+    return f"{value:0{2 * struct.calcsize(format_)}X}"
