@@ -169,7 +169,8 @@ func.func @logical_xor(%x: tensor<4xi1>, %y: tensor<4xi1>) {
 }
 
 // CHECK-LABEL: func.func @add_2(
-// CHECK: "relax.add"(%{{.*}}, %{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
+// CHECK: "relax.add"(%{{.*}}, %{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4xf32>)
+// CHECK-SAME: -> tensor<?x4xf32, {sym = ["n"]}>
 func.func @add_2(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<4xf32>) {
   %0 = "relax.add"(%x, %y) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
   return
@@ -197,7 +198,8 @@ func.func @divide_2(%x: tensor<f32>, %y: tensor<?xf32, {sym = ["n"]}>) {
 }
 
 // CHECK-LABEL: func.func @add_3(
-// CHECK: "relax.add"(%{{.*}}, %{{.*}}) : (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>) -> tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK: "relax.add"(%{{.*}}, %{{.*}}) : (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>)
+// CHECK-SAME: -> tensor<4xf32, {vdevice = "cuda:0"}>
 func.func @add_3(%x: tensor<4xf32, {vdevice = "cuda:0"}>, %y: tensor<4xf32>) {
   %0 = "relax.add"(%x, %y) : (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32>) -> tensor<4xf32, {vdevice = "cuda:0"}>
   return

@@ -1,9 +1,11 @@
 // RUN: relax-opt %s | relax-opt | filecheck %s
 
 // CHECK-LABEL: func.func @constant(
-// CHECK: "relax.constant"() {value = dense<{{\[\[}}1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+// CHECK: "relax.constant"() {value = dense<{{\[\[}}1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]>
+// CHECK-SAME: : tensor<2x2xf32>} : () -> tensor<2x2xf32>
 func.func @constant() {
-  %0 = "relax.constant"() {value = dense<[[1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "relax.constant"() {value = dense<[[1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]>
+      : tensor<2x2xf32>} : () -> tensor<2x2xf32>
   return
 }
 

@@ -18,7 +18,8 @@ func.func @shapes_do_not_broadcast(%x: tensor<4xf32>, %y: tensor<5xf32>) {
 
 func.func @symbols_do_not_broadcast(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>) {
   // expected-error @+1 {{'relax.multiply' op expected broadcastable shapes, got [n] and [m]}}
-  %0 = "relax.multiply"(%x, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["n"]}>
+  %0 = "relax.multiply"(%x, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["m"]}>)
+      -> tensor<?xf32, {sym = ["n"]}>
   return
 }
 

@@ -73,7 +73,7 @@ func.func @integers_attribute(%x: tensor<4x5xf32>) {
 // -----
 
 func.func @integers_of_a_length(%x: tensor<1x1x4x4xf32>) {
-  // expected-error @+1 {{'relax.max_pool2d' op expected an i64 array of 2 for attribute 'pool_size', got array<i64: 2>}}
+// expected-error@+1 {{'relax.max_pool2d' op expected an i64 array of 2 for attribute 'pool_size', got array<i64: 2>}}
   %0 = "relax.max_pool2d"(%x) {pool_size = array<i64: 2>} : (tensor<1x1x4x4xf32>) -> tensor<1x1x3x3xf32>
   return
 }

@@ -2,11 +2,13 @@
 // What functions must keep: names, and what transform functions prepare (dialect/conventions.py, transform_rules.py).
 
 // expected-error @+1 {{'func.func' op expected distinct result names, got 'w' twice}}
-func.func @results_of_one_name(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "w"}, tensor<4xf32> {relax.name = "w"}) {
+func.func @results_of_one_name(%w: tensor<4xf32>)
+    -> (tensor<4xf32> {relax.name = "w"}, tensor<4xf32> {relax.name = "w"}) {
   return %w, %w : tensor<4xf32>, tensor<4xf32>
 }
 // expected-error @+1 {{'func.func' op expected distinct result names, got 'w' twice}}
-func.func private @private_ones_too(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "w"}, tensor<4xf32> {relax.name = "w"}) {
+func.func private @private_ones_too(%w: tensor<4xf32>)
+    -> (tensor<4xf32> {relax.name = "w"}, tensor<4xf32> {relax.name = "w"}) {
   return %w, %w : tensor<4xf32>, tensor<4xf32>
 }
 // expected-error @+1 {{'func.func' op expected argument names that are not empty}}
@@ -18,7 +20,8 @@ func.func @empty_result_name(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = 
   return %w : tensor<4xf32>
 }
 // expected-error @+1 {{'func.func' op expected distinct element names, got 'x' twice}}
-func.func @names_in_a_tuple(%p: tuple<tensor<4xf32>, tensor<4xf32>> {relax.name = "p", relax.bundled = [{relax.name = "x"}, {relax.name = "x"}]})
+func.func @names_in_a_tuple(%p: tuple<tensor<4xf32>, tensor<4xf32>>
+    {relax.name = "p", relax.bundled = [{relax.name = "x"}, {relax.name = "x"}]})
     attributes {relax.num_input = 0 : i64} {
   return
 }
@@ -104,24 +107,28 @@ func.func @main(%x: tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
 // Weights by name: one is missing, one is too much, one has another type.
 // expected-error @+2 {{'func.func' op expected a result for every weight of @by_name, got none named 'w'}}
 // expected-error @+1 {{'func.func' op expected only weights of @by_name as results, got 'v'}}
-func.func @prepares_by_name(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "v"}) attributes {relax.transform_for = @by_name} {
+func.func @prepares_by_name(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "v"})
+    attributes {relax.transform_for = @by_name} {
   return %w : tensor<4xf32>
 }
 func.func @by_name(%w: tensor<4xf32> {relax.name = "w"}) attributes {relax.num_input = 0 : i64} {
   return
 }
-// expected-error @+1 {{'func.func' op expected result 'w' of type tensor<4xf16>, as @typed takes it, got tensor<4xf32>}}
-func.func @prepares_typed(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "w"}) attributes {relax.transform_for = @typed} {
+// expected-error@+1 {{'func.func' op expected result 'w' of type tensor<4xf16>, as @typed takes it, got tensor<4xf32>}}
+func.func @prepares_typed(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "w"})
+    attributes {relax.transform_for = @typed} {
   return %w : tensor<4xf32>
 }
 func.func @typed(%w: tensor<4xf16> {relax.name = "w"}) attributes {relax.num_input = 0 : i64} {
   return
 }
 // expected-error @+1 {{'func.func' op expected result 'b' of type tensor<2xf32>, as @tupled takes it, got tensor<4xf32>}}
-func.func @prepares_tupled(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "b"}, tensor<4xf32> {relax.name = "a"}) attributes {relax.transform_for = @tupled} {
+func.func @prepares_tupled(%w: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "b"}, tensor<4xf32> {relax.name = "a"})
+    attributes {relax.transform_for = @tupled} {
   return %w, %w : tensor<4xf32>, tensor<4xf32>
 }
-func.func @tupled(%p: tuple<tensor<4xf32>, tensor<2xf32>> {relax.name = "p", relax.bundled = [{relax.name = "a"}, {relax.name = "b"}]})
+func.func @tupled(%p: tuple<tensor<4xf32>, tensor<2xf32>>
+    {relax.name = "p", relax.bundled = [{relax.name = "a"}, {relax.name = "b"}]})
     attributes {relax.num_input = 0 : i64} {
   return
 }
@@ -131,12 +138,15 @@ func.func @tupled(%p: tuple<tensor<4xf32>, tensor<2xf32>> {relax.name = "p", rel
 func.func @prepares_by_position(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.transform_for = @by_position} {
   return %w : tensor<4xf32>
 }
-func.func @by_position(%v: tensor<4xf32> {relax.name = "v"}, %w: tensor<4xf32> {relax.name = "w"}) attributes {relax.num_input = 0 : i64} {
+func.func @by_position(%v: tensor<4xf32> {relax.name = "v"}, %w: tensor<4xf32> {relax.name = "w"})
+    attributes {relax.num_input = 0 : i64} {
   return
 }
-func.func @prepares_as_many(%w: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32> {relax.name = "w"}) attributes {relax.transform_for = @as_many} {
+func.func @prepares_as_many(%w: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32> {relax.name = "w"})
+    attributes {relax.transform_for = @as_many} {
   return %w, %w : tensor<4xf32>, tensor<4xf32>
 }
-func.func @as_many(%v: tensor<4xf32> {relax.name = "v"}, %w: tensor<4xf32> {relax.name = "w"}) attributes {relax.num_input = 0 : i64} {
+func.func @as_many(%v: tensor<4xf32> {relax.name = "v"}, %w: tensor<4xf32> {relax.name = "w"})
+    attributes {relax.num_input = 0 : i64} {
   return
 }

@@ -26,7 +26,8 @@ func.func @take_from_a_scalar(%x: tensor<f32>, %y: tensor<2xi64>) {
 
 func.func @packed_take_by_floats(%x: tensor<2x3x4xf32>, %y: tensor<2xf32>) {
   // expected-error @+1 {{'relax.packed_take' op expected an integer index tensor, got f32}}
-  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<2x3x4xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<2x3x4xf32>, tensor<2xf32>)
+      -> tensor<2x3xf32>
   return
 }
 
@@ -34,7 +35,8 @@ func.func @packed_take_by_floats(%x: tensor<2x3x4xf32>, %y: tensor<2xf32>) {
 
 func.func @packed_take_of_a_matrix(%x: tensor<2x3xf32>, %y: tensor<2xi64>) {
   // expected-error @+1 {{'relax.packed_take' op expected a weight of layout 'tile 4', got [2, 3]}}
-  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<2x3xf32>, tensor<2xi64>)
+      -> tensor<2x3xf32>
   return
 }
 
@@ -42,7 +44,8 @@ func.func @packed_take_of_a_matrix(%x: tensor<2x3xf32>, %y: tensor<2xi64>) {
 
 func.func @packed_take_panels(%x: tensor<?x3x4xf32, {sym = ["p"]}>, %y: tensor<2xi64>) {
   // expected-error @+1 {{'relax.packed_take' op expected a packed weight of static panels, got [p, 3, 4]}}
-  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<?x3x4xf32, {sym = ["p"]}>, tensor<2xi64>) -> tensor<2x3xf32>
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 8 : i64} : (tensor<?x3x4xf32, {sym = ["p"]}>, tensor<2xi64>)
+      -> tensor<2x3xf32>
   return
 }
 
@@ -59,7 +62,8 @@ func.func @packed_take_of_neighbours(%x: tensor<2x3x4x2xf32>, %y: tensor<2xi64>)
 
 func.func @packed_take_rows(%x: tensor<2x3x4xf32>, %y: tensor<2xi64>) {
   // expected-error @+1 {{'relax.packed_take' op expected n in (4, 8] for 2 panels of 4, got 4}}
-  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 4 : i64} : (tensor<2x3x4xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %0 = "relax.packed_take"(%x, %y) {layout = "tile 4", n = 4 : i64} : (tensor<2x3x4xf32>, tensor<2xi64>)
+      -> tensor<2x3xf32>
   return
 }
 
@@ -163,7 +167,8 @@ func.func @slice_axis(%x: tensor<4xf32>) {
 
 func.func @slice_axis_twice(%x: tensor<4x5xf32>) {
   // expected-error @+1 {{'relax.strided_slice' op expected distinct axes with one begin, end and stride each}}
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 1, -1>, begin = [0, 0], end = [4, 4]} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 1, -1>, begin = [0, 0], end = [4, 4]} : (tensor<4x5xf32>)
+      -> tensor<4x5xf32>
   return
 }
 
@@ -171,7 +176,8 @@ func.func @slice_axis_twice(%x: tensor<4x5xf32>) {
 
 func.func @slice_bounds_missing(%x: tensor<4x5xf32>) {
   // expected-error @+1 {{'relax.strided_slice' op expected distinct axes with one begin, end and stride each}}
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, 0], end = [4]} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, 0], end = [4]} : (tensor<4x5xf32>)
+      -> tensor<4x5xf32>
   return
 }
 
@@ -179,7 +185,8 @@ func.func @slice_bounds_missing(%x: tensor<4x5xf32>) {
 
 func.func @slice_strides_missing(%x: tensor<4x5xf32>) {
   // expected-error @+1 {{'relax.strided_slice' op expected distinct axes with one begin, end and stride each}}
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, 0], end = [4, 5], strides = array<i64: 1>} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, 0], end = [4, 5], strides = array<i64: 1>}
+      : (tensor<4x5xf32>) -> tensor<4x5xf32>
   return
 }
 
@@ -187,7 +194,8 @@ func.func @slice_strides_missing(%x: tensor<4x5xf32>) {
 
 func.func @slice_stride_beyond_any_tensor(%x: tensor<4xf32>) {
   // expected-error @+1 {{'relax.strided_slice' op expected strides of at most 2**62, got [4611686018427387905]}}
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: 4611686018427387905>} : (tensor<4xf32>) -> tensor<1xf32>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides
+      = array<i64: 4611686018427387905>} : (tensor<4xf32>) -> tensor<1xf32>
   return
 }
 
@@ -195,7 +203,8 @@ func.func @slice_stride_beyond_any_tensor(%x: tensor<4xf32>) {
 
 func.func @slice_backwards(%x: tensor<4xf32>) {
   // expected-error @+1 {{'relax.strided_slice' op expected positive strides, got [-1]}}
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: -1>} : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: -1>}
+      : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 
@@ -203,7 +212,8 @@ func.func @slice_backwards(%x: tensor<4xf32>) {
 
 func.func @slice_result(%x: tensor<4xf32>) {
   // expected-error @+1 {{'relax.strided_slice' op expected result tensor<2xf32>, got tensor<3xf32>}}
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: 2>} : (tensor<4xf32>) -> tensor<3xf32>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: 2>}
+      : (tensor<4xf32>) -> tensor<3xf32>
   return
 }
 
@@ -211,7 +221,8 @@ func.func @slice_result(%x: tensor<4xf32>) {
 
 func.func @slice_symbolic_result(%x: tensor<?xf32, {sym = ["n"]}>) {
   // expected-error @+1 {{'relax.strided_slice' op expected result tensor<n - 1xf32>, got tensor<nxf32>}}
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [1], end = ["n"]} : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [1], end = ["n"]} : (tensor<?xf32, {sym = ["n"]}>)
+      -> tensor<?xf32, {sym = ["n"]}>
   return
 }
 
@@ -227,7 +238,8 @@ func.func @index_copy_by_floats(%x: tensor<4x5xf32>, %y: tensor<2xf32>, %z: tens
 
 func.func @index_copy_axis(%x: tensor<4x5xf32>, %y: tensor<2xi64>, %z: tensor<2x5xf32>) {
   // expected-error @+1 {{'relax.index_copy' op expected axis in [-2, 2), got 2}}
-  %0 = "relax.index_copy"(%x, %y, %z) {axis = 2 : i64} : (tensor<4x5xf32>, tensor<2xi64>, tensor<2x5xf32>) -> tensor<4x5xf32>
+  %0 = "relax.index_copy"(%x, %y, %z) {axis = 2 : i64} : (tensor<4x5xf32>, tensor<2xi64>, tensor<2x5xf32>)
+      -> tensor<4x5xf32>
   return
 }
 

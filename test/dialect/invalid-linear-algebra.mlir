@@ -58,7 +58,8 @@ func.func @float_out_dtype_of_integers(%x: tensor<2x3xi8>, %y: tensor<3x4xi8>) {
 
 func.func @integer_out_dtype_of_floats(%x: tensor<2x3xf16>, %y: tensor<1x3x8xf16>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected an out_dtype of the operands' kind, got i32 for f16}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64, out_dtype = i32} : (tensor<2x3xf16>, tensor<1x3x8xf16>) -> tensor<2x4xi32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64, out_dtype = i32}
+      : (tensor<2x3xf16>, tensor<1x3x8xf16>) -> tensor<2x4xi32>
   return
 }
 
@@ -90,7 +91,8 @@ func.func @pack_words(%x: tensor<3x4xf32>) {
 
 func.func @packed_groups(%x: tensor<2x5xbf16>, %y: tensor<1x2x8x2xbf16>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected equal inner dimensions, got [2, 5] and [1, 2, 8, 2]}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8, rows 2", n = 4 : i64} : (tensor<2x5xbf16>, tensor<1x2x8x2xbf16>) -> tensor<2x4xbf16>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8, rows 2", n = 4 : i64} : (tensor<2x5xbf16>, tensor<1x2x8x2xbf16>)
+      -> tensor<2x4xbf16>
   return
 }
 
@@ -98,7 +100,8 @@ func.func @packed_groups(%x: tensor<2x5xbf16>, %y: tensor<1x2x8x2xbf16>) {
 
 func.func @packed_dynamic_groups(%x: tensor<2x5xbf16>, %y: tensor<1x3x8x?xbf16>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected a packed weight of static panels, got [1, 3, 8, ?]}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8, rows 2", n = 4 : i64} : (tensor<2x5xbf16>, tensor<1x3x8x?xbf16>) -> tensor<2x4xbf16>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8, rows 2", n = 4 : i64} : (tensor<2x5xbf16>, tensor<1x3x8x?xbf16>)
+      -> tensor<2x4xbf16>
   return
 }
 
@@ -106,7 +109,8 @@ func.func @packed_dynamic_groups(%x: tensor<2x5xbf16>, %y: tensor<1x3x8x?xbf16>)
 
 func.func @packed_integers(%x: tensor<2x3xi8>, %y: tensor<1x3x8xi8>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected a floating-point operand, got i8}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xi8>, tensor<1x3x8xi8>) -> tensor<2x4xi8>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xi8>, tensor<1x3x8xi8>)
+      -> tensor<2x4xi8>
   return
 }
 
@@ -114,7 +118,8 @@ func.func @packed_integers(%x: tensor<2x3xi8>, %y: tensor<1x3x8xi8>) {
 
 func.func @packed_dtypes_differ(%x: tensor<2x3xf32>, %y: tensor<1x3x8xf16>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected operands of one dtype, got f32 and f16}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<1x3x8xf16>) -> tensor<2x4xf32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<1x3x8xf16>)
+      -> tensor<2x4xf32>
   return
 }
 
@@ -122,7 +127,8 @@ func.func @packed_dtypes_differ(%x: tensor<2x3xf32>, %y: tensor<1x3x8xf16>) {
 
 func.func @packed_rank(%x: tensor<2x3xf32>, %y: tensor<3x8xf32>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected a weight of layout 'tile 8', got [3, 8]}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<3x8xf32>) -> tensor<2x4xf32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<3x8xf32>)
+      -> tensor<2x4xf32>
   return
 }
 
@@ -130,7 +136,8 @@ func.func @packed_rank(%x: tensor<2x3xf32>, %y: tensor<3x8xf32>) {
 
 func.func @packed_in_another_tile(%x: tensor<2x3xf32>, %y: tensor<1x3x8xf32>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected a weight of layout 'tile 16', got [1, 3, 8]}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 16", n = 4 : i64} : (tensor<2x3xf32>, tensor<1x3x8xf32>) -> tensor<2x4xf32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 16", n = 4 : i64} : (tensor<2x3xf32>, tensor<1x3x8xf32>)
+      -> tensor<2x4xf32>
   return
 }
 
@@ -138,7 +145,8 @@ func.func @packed_in_another_tile(%x: tensor<2x3xf32>, %y: tensor<1x3x8xf32>) {
 
 func.func @packed_inner_dimensions(%x: tensor<2x3xf32>, %y: tensor<1x4x8xf32>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected equal inner dimensions, got [2, 3] and [1, 4, 8]}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<1x4x8xf32>) -> tensor<2x4xf32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<1x4x8xf32>)
+      -> tensor<2x4xf32>
   return
 }
 
@@ -146,7 +154,8 @@ func.func @packed_inner_dimensions(%x: tensor<2x3xf32>, %y: tensor<1x4x8xf32>) {
 
 func.func @packed_scalar(%x: tensor<f32>, %y: tensor<1x4x8xf32>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected an operand of rank 1 or more, got a scalar}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<f32>, tensor<1x4x8xf32>) -> tensor<4xf32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<f32>, tensor<1x4x8xf32>)
+      -> tensor<4xf32>
   return
 }
 
@@ -154,7 +163,8 @@ func.func @packed_scalar(%x: tensor<f32>, %y: tensor<1x4x8xf32>) {
 
 func.func @packed_columns(%x: tensor<2x3xf32>, %y: tensor<2x3x8xf32>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected n in (8, 16] for 2 panels of 8, got 17}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 17 : i64} : (tensor<2x3xf32>, tensor<2x3x8xf32>) -> tensor<2x17xf32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 17 : i64} : (tensor<2x3xf32>, tensor<2x3x8xf32>)
+      -> tensor<2x17xf32>
   return
 }
 
@@ -162,6 +172,7 @@ func.func @packed_columns(%x: tensor<2x3xf32>, %y: tensor<2x3x8xf32>) {
 
 func.func @packed_dynamic(%x: tensor<2x3xf32>, %y: tensor<?x3x8xf32>) {
   // expected-error @+1 {{'relax.packed_matmul' op expected a packed weight of static panels, got [?, 3, 8]}}
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<?x3x8xf32>) -> tensor<2x4xf32>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 4 : i64} : (tensor<2x3xf32>, tensor<?x3x8xf32>)
+      -> tensor<2x4xf32>
   return
 }

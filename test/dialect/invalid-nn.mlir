@@ -98,7 +98,8 @@ func.func @layer_norm_of_integers(%x: tensor<4xi32>, %y: tensor<4xi32>, %z: tens
 
 func.func @layer_norm_axes(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) {
   // expected-error @+1 {{'relax.layer_norm' op expected axes in [-1, 1), got 1}}
-  %0 = "relax.layer_norm"(%x, %y, %z) {axes = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = "relax.layer_norm"(%x, %y, %z) {axes = array<i64: 1>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      -> tensor<4xf32>
   return
 }
 
@@ -106,7 +107,8 @@ func.func @layer_norm_axes(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf3
 
 func.func @layer_norm_axes_twice(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) {
   // expected-error @+1 {{'relax.layer_norm' op expected distinct axes, got [0, -1]}}
-  %0 = "relax.layer_norm"(%x, %y, %z) {axes = array<i64: 0, -1>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = "relax.layer_norm"(%x, %y, %z) {axes = array<i64: 0, -1>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      -> tensor<4xf32>
   return
 }
 
@@ -136,17 +138,21 @@ func.func @rms_norm_parameters(%x: tensor<4x5xf32>, %y: tensor<5xf32>) {
 
 // -----
 
-func.func @batch_norm_parameters(%x: tensor<2x3x4xf32>, %y: tensor<3xf32>, %z: tensor<3xf32>, %a: tensor<3xf32>, %b: tensor<4xf32>) {
+func.func @batch_norm_parameters(%x: tensor<2x3x4xf32>, %y: tensor<3xf32>, %z: tensor<3xf32>, %a: tensor<3xf32>,
+    %b: tensor<4xf32>) {
   // expected-error @+1 {{'relax.batch_norm' op expected parameters of shape [3], got [4]}}
-  %0 = "relax.batch_norm"(%x, %y, %z, %a, %b) : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<4xf32>) -> tensor<2x3x4xf32>
+  %0 = "relax.batch_norm"(%x, %y, %z, %a, %b)
+      : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<4xf32>) -> tensor<2x3x4xf32>
   return
 }
 
 // -----
 
-func.func @batch_norm_axis(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>, %a: tensor<4xf32>, %b: tensor<4xf32>) {
+func.func @batch_norm_axis(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>, %a: tensor<4xf32>,
+    %b: tensor<4xf32>) {
   // expected-error @+1 {{'relax.batch_norm' op expected axis in [-1, 1), got 1}}
-  %0 = "relax.batch_norm"(%x, %y, %z, %a, %b) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = "relax.batch_norm"(%x, %y, %z, %a, %b)
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return
 }
 
@@ -194,31 +200,38 @@ func.func @attention_heads(%x: tensor<3x2x4xf32>, %y: tensor<2x2x4xf32>, %z: ten
 
 func.func @attention_batch(%x: tensor<2x1x2x4xf32>, %y: tensor<3x1x2x4xf32>, %z: tensor<3x1x2x4xf32>) {
   // expected-error @+1 {{'relax.attention' op expected broadcastable shapes, got [2] and [3] and [3]}}
-  %0 = "relax.attention"(%x, %y, %z) : (tensor<2x1x2x4xf32>, tensor<3x1x2x4xf32>, tensor<3x1x2x4xf32>) -> tensor<2x1x2x4xf32>
+  %0 = "relax.attention"(%x, %y, %z) : (tensor<2x1x2x4xf32>, tensor<3x1x2x4xf32>, tensor<3x1x2x4xf32>)
+      -> tensor<2x1x2x4xf32>
   return
 }
 
 // -----
 
-func.func @attention_mask_dtype(%x: tensor<1x2x3xf32>, %y: tensor<1x2x3xf32>, %z: tensor<1x2x3xf32>, %a: tensor<2x2xf16>) {
+func.func @attention_mask_dtype(%x: tensor<1x2x3xf32>, %y: tensor<1x2x3xf32>, %z: tensor<1x2x3xf32>,
+    %a: tensor<2x2xf16>) {
   // expected-error @+1 {{'relax.attention' op expected operands of one dtype, got f32 and f16}}
-  %0 = "relax.attention"(%x, %y, %z, %a) : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<2x2xf16>) -> tensor<1x2x3xf32>
+  %0 = "relax.attention"(%x, %y, %z, %a) : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<2x2xf16>)
+      -> tensor<1x2x3xf32>
   return
 }
 
 // -----
 
-func.func @attention_mask_shape(%x: tensor<1x2x3xf32>, %y: tensor<1x2x3xf32>, %z: tensor<1x2x3xf32>, %a: tensor<2x5xi1>) {
+func.func @attention_mask_shape(%x: tensor<1x2x3xf32>, %y: tensor<1x2x3xf32>, %z: tensor<1x2x3xf32>, %a: tensor<2x5xi1>)
+    {
   // expected-error @+1 {{'relax.attention' op expected broadcastable shapes, got [2, 5] and [1, 2, 2]}}
-  %0 = "relax.attention"(%x, %y, %z, %a) : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<2x5xi1>) -> tensor<1x2x3xf32>
+  %0 = "relax.attention"(%x, %y, %z, %a) : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<2x5xi1>)
+      -> tensor<1x2x3xf32>
   return
 }
 
 // -----
 
-func.func @attention_mask_rank(%x: tensor<1x2x3xf32>, %y: tensor<1x2x3xf32>, %z: tensor<1x2x3xf32>, %a: tensor<2x1x2x2xi1>) {
+func.func @attention_mask_rank(%x: tensor<1x2x3xf32>, %y: tensor<1x2x3xf32>, %z: tensor<1x2x3xf32>,
+    %a: tensor<2x1x2x2xi1>) {
   // expected-error @+1 {{'relax.attention' op expected a mask that broadcasts to [1, 2, 2], got [2, 1, 2, 2]}}
-  %0 = "relax.attention"(%x, %y, %z, %a) : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<2x1x2x2xi1>) -> tensor<1x2x3xf32>
+  %0 = "relax.attention"(%x, %y, %z, %a) : (tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<1x2x3xf32>, tensor<2x1x2x2xi1>)
+      -> tensor<1x2x3xf32>
   return
 }
 
@@ -282,7 +295,8 @@ func.func @conv2d_no_groups(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x3x3xf32>) {
 
 func.func @conv2d_stride(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x3x3xf32>) {
   // expected-error @+1 {{'relax.conv2d' op expected positive strides and dilation and no negative padding}}
-  %0 = "relax.conv2d"(%x, %y) {strides = array<i64: 0, 1>} : (tensor<1x4x8x8xf32>, tensor<2x4x3x3xf32>) -> tensor<1x2x6x6xf32>
+  %0 = "relax.conv2d"(%x, %y) {strides = array<i64: 0, 1>} : (tensor<1x4x8x8xf32>, tensor<2x4x3x3xf32>)
+      -> tensor<1x2x6x6xf32>
   return
 }
 
@@ -290,7 +304,8 @@ func.func @conv2d_stride(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x3x3xf32>) {
 
 func.func @conv2d_padding(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x3x3xf32>) {
   // expected-error @+1 {{'relax.conv2d' op expected positive strides and dilation and no negative padding}}
-  %0 = "relax.conv2d"(%x, %y) {padding = array<i64: -1, 0, 0, 0>} : (tensor<1x4x8x8xf32>, tensor<2x4x3x3xf32>) -> tensor<1x2x6x6xf32>
+  %0 = "relax.conv2d"(%x, %y) {padding = array<i64: -1, 0, 0, 0>} : (tensor<1x4x8x8xf32>, tensor<2x4x3x3xf32>)
+      -> tensor<1x2x6x6xf32>
   return
 }
 
@@ -298,7 +313,8 @@ func.func @conv2d_padding(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x3x3xf32>) {
 
 func.func @conv2d_dilation_of_unknown_size(%x: tensor<1x4x?x?xf32>, %y: tensor<2x4x3x3xf32>) {
   // expected-error @+1 {{'relax.conv2d' op expected positive strides and dilation and no negative padding}}
-  %0 = "relax.conv2d"(%x, %y) {dilation = array<i64: 0, 1>} : (tensor<1x4x?x?xf32>, tensor<2x4x3x3xf32>) -> tensor<1x2x?x?xf32>
+  %0 = "relax.conv2d"(%x, %y) {dilation = array<i64: 0, 1>} : (tensor<1x4x?x?xf32>, tensor<2x4x3x3xf32>)
+      -> tensor<1x2x?x?xf32>
   return
 }
 
@@ -354,7 +370,8 @@ func.func @max_pool2d_empty_window(%x: tensor<1x4x8x8xf32>) {
 
 func.func @max_pool2d_padding(%x: tensor<1x4x8x8xf32>) {
   // expected-error @+1 {{'relax.max_pool2d' op expected positive strides and dilation and no negative padding}}
-  %0 = "relax.max_pool2d"(%x) {pool_size = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, -1>} : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %0 = "relax.max_pool2d"(%x) {pool_size = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, -1>} : (tensor<1x4x8x8xf32>)
+      -> tensor<1x4x8x8xf32>
   return
 }
 
@@ -394,7 +411,8 @@ func.func @avg_pool2d_empty_window(%x: tensor<1x4x8x8xf32>) {
 
 func.func @avg_pool2d_padding(%x: tensor<1x4x8x8xf32>) {
   // expected-error @+1 {{'relax.avg_pool2d' op expected positive strides and dilation and no negative padding}}
-  %0 = "relax.avg_pool2d"(%x) {pool_size = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, -1>} : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+  %0 = "relax.avg_pool2d"(%x) {pool_size = array<i64: 2, 2>, padding = array<i64: 0, 0, 0, -1>} : (tensor<1x4x8x8xf32>)
+      -> tensor<1x4x8x8xf32>
   return
 }
 
@@ -425,7 +443,7 @@ func.func @adaptive_size(%x: tensor<1x4x8x8xf32>) {
 // -----
 
 func.func @adaptive_of_nothing(%x: tensor<1x4x0x8xf32>) {
-  // expected-error @+1 {{'relax.adaptive_avg_pool2d' op expected an image of 1 row and column or more, got [1, 4, 0, 8]}}
+// expected-error@+1 {{'relax.adaptive_avg_pool2d' op expected an image of 1 row and column or more, got [1, 4, 0, 8]}}
   %0 = "relax.adaptive_avg_pool2d"(%x) {output_size = array<i64: 1, 1>} : (tensor<1x4x0x8xf32>) -> tensor<1x4x1x1xf32>
   return
 }
@@ -450,7 +468,8 @@ func.func @pad_negative(%x: tensor<2xf32>) {
 
 func.func @pad_value(%x: tensor<2xi8>) {
   // expected-error @+1 {{'relax.pad' op expected a value that i8 can hold, got 1000}}
-  %0 = "relax.pad"(%x) {before = array<i64: 1>, after = array<i64: 0>, value = 1000 : i64} : (tensor<2xi8>) -> tensor<3xi8>
+  %0 = "relax.pad"(%x) {before = array<i64: 1>, after = array<i64: 0>, value = 1000 : i64} : (tensor<2xi8>)
+      -> tensor<3xi8>
   return
 }
 
@@ -466,7 +485,8 @@ func.func @conv2d_data_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) 
 
 func.func @conv2d_kernel_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
   // expected-error @+1 {{'relax.conv2d' op expected one of 'OIHW', 'HWIO' for attribute 'kernel_layout', got "OHWI"}}
-  %0 = "relax.conv2d"(%x, %y) {kernel_layout = "OHWI"} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x8x8x4xf32>
+  %0 = "relax.conv2d"(%x, %y) {kernel_layout = "OHWI"} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>)
+      -> tensor<1x8x8x4xf32>
   return
 }
 
@@ -474,7 +494,8 @@ func.func @conv2d_kernel_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>
 
 func.func @conv2d_channels_of_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
   // expected-error @+1 {{'relax.conv2d' op expected channels that fit 1 groups, got [1, 8, 8, 4] and [6, 4, 3, 3]}}
-  %0 = "relax.conv2d"(%x, %y) {data_layout = "NHWC", kernel_layout = "HWIO"} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x8x8x4xf32>
+  %0 = "relax.conv2d"(%x, %y) {data_layout = "NHWC", kernel_layout = "HWIO"}
+      : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x8x8x4xf32>
   return
 }
 
@@ -482,7 +503,8 @@ func.func @conv2d_channels_of_layout(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3
 
 func.func @conv2d_out_dtype(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
   // expected-error @+1 {{'relax.conv2d' op expected a floating-point out_dtype, got i32}}
-  %0 = "relax.conv2d"(%x, %y) {data_layout = "NHWC", out_dtype = i32} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x6x6xi32>
+  %0 = "relax.conv2d"(%x, %y) {data_layout = "NHWC", out_dtype = i32} : (tensor<1x8x8x4xf32>, tensor<6x4x3x3xf32>)
+      -> tensor<1x6x6x6xi32>
   return
 }
 
@@ -490,7 +512,8 @@ func.func @conv2d_out_dtype(%x: tensor<1x8x8x4xf32>, %y: tensor<6x4x3x3xf32>) {
 
 func.func @max_pool2d_layout(%x: tensor<1x8x8x4xf32>) {
   // expected-error @+1 {{'relax.max_pool2d' op expected one of 'NCHW', 'NHWC' for attribute 'layout', got "NCWH"}}
-  %0 = "relax.max_pool2d"(%x) {layout = "NCWH", pool_size = array<i64: 2, 2>} : (tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  %0 = "relax.max_pool2d"(%x) {layout = "NCWH", pool_size = array<i64: 2, 2>} : (tensor<1x8x8x4xf32>)
+      -> tensor<1x8x8x4xf32>
   return
 }
 
@@ -498,7 +521,8 @@ func.func @max_pool2d_layout(%x: tensor<1x8x8x4xf32>) {
 
 func.func @packed_conv2d_weight_rank(%x: tensor<1x8x8x4xf32>, %y: tensor<36x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected a weight of layout 'tile 8', got [36, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<36x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"}
+      : (tensor<1x8x8x4xf32>, tensor<36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -506,7 +530,8 @@ func.func @packed_conv2d_weight_rank(%x: tensor<1x8x8x4xf32>, %y: tensor<36x8xf3
 
 func.func @packed_conv2d_panels(%x: tensor<1x8x8x4xf32>, %y: tensor<?x36x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected a packed weight of static panels, got [?, 36, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<?x36x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"}
+      : (tensor<1x8x8x4xf32>, tensor<?x36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -514,7 +539,8 @@ func.func @packed_conv2d_panels(%x: tensor<1x8x8x4xf32>, %y: tensor<?x36x8xf32>)
 
 func.func @packed_conv2d_channels(%x: tensor<1x8x8x4xf32>, %y: tensor<2x36x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected channels in (8, 16] for 2 panels of 8, got 8}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<2x36x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"}
+      : (tensor<1x8x8x4xf32>, tensor<2x36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -522,7 +548,8 @@ func.func @packed_conv2d_channels(%x: tensor<1x8x8x4xf32>, %y: tensor<2x36x8xf32
 
 func.func @packed_conv2d_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x38x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected filters of 3 by 3 elements, got [1, 38, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<1x38x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"}
+      : (tensor<1x8x8x4xf32>, tensor<1x38x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -530,7 +557,8 @@ func.func @packed_conv2d_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x38x8xf32>
 
 func.func @packed_conv2d_no_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x36x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected filters of 0 by 3 elements, got [1, 36, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 0, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<1x36x8xf32>) -> tensor<1x9x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 0, 3>, layout = "tile 8"}
+      : (tensor<1x8x8x4xf32>, tensor<1x36x8xf32>) -> tensor<1x9x6x8xf32>
   return
 }
 
@@ -538,15 +566,18 @@ func.func @packed_conv2d_no_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x36x8xf
 
 func.func @packed_conv2d_groups_in_panels(%x: tensor<1x8x8x4xf32>, %y: tensor<2x18x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected groups of whole panels, got 12 channels in 2 groups, panels of 8}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 12 : i64, groups = 2 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<2x18x8xf32>) -> tensor<1x6x6x12xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 12 : i64, groups = 2
+      : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<2x18x8xf32>)
+      -> tensor<1x6x6x12xf32>
   return
 }
 
 // -----
 
 func.func @packed_conv2d_input_channels(%x: tensor<1x8x8x3xf32>, %y: tensor<1x36x8xf32>) {
-  // expected-error @+1 {{'relax.packed_conv2d' op expected channels that fit 1 groups, got [1, 8, 8, 3] and [3, 3, 4, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x3xf32>, tensor<1x36x8xf32>) -> tensor<1x6x6x8xf32>
+// expected-error@+1 {{'relax.packed_conv2d' op expected channels that fit 1 groups, got [1, 8, 8, 3] and [3, 3, 4, 8]}}
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"}
+      : (tensor<1x8x8x3xf32>, tensor<1x36x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }
 
@@ -554,6 +585,7 @@ func.func @packed_conv2d_input_channels(%x: tensor<1x8x8x3xf32>, %y: tensor<1x36
 
 func.func @packed_conv2d_dynamic_filters(%x: tensor<1x8x8x4xf32>, %y: tensor<1x?x8xf32>) {
   // expected-error @+1 {{'relax.packed_conv2d' op expected filters of 3 by 3 elements, got [1, ?, 8]}}
-  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"} : (tensor<1x8x8x4xf32>, tensor<1x?x8xf32>) -> tensor<1x6x6x8xf32>
+  %0 = "relax.packed_conv2d"(%x, %y) {channels = 8 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8"}
+      : (tensor<1x8x8x4xf32>, tensor<1x?x8xf32>) -> tensor<1x6x6x8xf32>
   return
 }

@@ -50,7 +50,8 @@ func.func @truth_value_zero_point(%x: tensor<4xi8>, %y: tensor<f32>, %z: tensor<
 
 func.func @axis(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<i8>) {
   // expected-error @+1 {{'relax.quantize' op expected axis in [-1, 1), got 1}}
-  %0 = "relax.quantize"(%x, %y, %z) {axis = 1 : i64, dtype = i8} : (tensor<4xf32>, tensor<4xf32>, tensor<i8>) -> tensor<4xi8>
+  %0 = "relax.quantize"(%x, %y, %z) {axis = 1 : i64, dtype = i8} : (tensor<4xf32>, tensor<4xf32>, tensor<i8>)
+      -> tensor<4xi8>
   return
 }
 
@@ -65,8 +66,9 @@ func.func @scale_per_channel(%x: tensor<4x5xf32>, %y: tensor<4xf32>, %z: tensor<
 // -----
 
 func.func @zero_point_per_channel(%x: tensor<4x5xi8>, %y: tensor<4xf32>, %z: tensor<4x2xi8>) {
-  // expected-error @+1 {{'relax.dequantize' op expected a zero point of shape [] or [4] or blocks of [4, 5], got [4, 2]}}
-  %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xi8>, tensor<4xf32>, tensor<4x2xi8>) -> tensor<4x5xf32>
+// expected-error@+1 {{'relax.dequantize' op expected a zero point of shape [] or [4] or blocks of [4, 5], got [4, 2]}}
+  %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xi8>, tensor<4xf32>, tensor<4x2xi8>)
+      -> tensor<4x5xf32>
   return
 }
 
@@ -154,7 +156,8 @@ func.func @too_many_nibbles(%x: tensor<4x2xui8>) {
 
 func.func @nibbles_in_other_words(%x: tensor<2x16x8xi4>) {
   // expected-error @+1 {{'relax.pack_nibbles' op expected a layout of words u4x2, got 'tile 8, u4x8'}}
-  %0 = "relax.pack_nibbles"(%x) {axis = 1 : i64, dtype = ui8, layout = "tile 8, u4x8"} : (tensor<2x16x8xi4>) -> tensor<2x8x8xui8>
+  %0 = "relax.pack_nibbles"(%x) {axis = 1 : i64, dtype = ui8, layout = "tile 8, u4x8"} : (tensor<2x16x8xi4>)
+      -> tensor<2x8x8xui8>
   return
 }
 
@@ -176,104 +179,143 @@ func.func @nibbles_in_signed_words(%x: tensor<8xi4>) {
 
 // -----
 
-func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected x of i8, got ui8}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xui8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xui8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_with_float_zeros(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<f32>) {
+func.func @product_with_float_zeros(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<f32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected an integer zero, got f32}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<f32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<f32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_uneven_groups(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x3x8xf32>, %z: tensor<i32>) {
+func.func @product_of_uneven_groups(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x3x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected groups of at most 65536 of k, got [3] for [16]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x3x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x3x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_long_groups(%x: tensor<65540xi8>, %s: tensor<1xf32>, %t: tensor<1xi32>, %w: tensor<2x16385x8x4xui8>, %v: tensor<2x1x8xf32>, %z: tensor<i32>) {
+func.func @product_of_long_groups(%x: tensor<65540xi8>, %s: tensor<1xf32>, %t: tensor<1xi32>,
+    %w: tensor<2x16385x8x4xui8>, %v: tensor<2x1x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected groups of at most 65536 of k, got [1] for [65540]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<65540xi8>, tensor<1xf32>, tensor<1xi32>, tensor<2x16385x8x4xui8>, tensor<2x1x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<65540xi8>, tensor<1xf32>, tensor<1xi32>, tensor<2x16385x8x4xui8>, tensor<2x1x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_panels_of_unknown_number(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<?x2x8xf32>, %z: tensor<i32>) {
+func.func @product_of_panels_of_unknown_number(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>,
+    %w: tensor<2x4x8x4xui8>, %v: tensor<?x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected a packed weight of static panels, got a dynamic number of them}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<?x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<?x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_without_sums(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<1xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+func.func @product_without_sums(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<1xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected x_sum of shape [2], got [1]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<1xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<1xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_signed_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x2x8xi32>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+func.func @product_of_signed_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x2x8xi32>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of ui32 for layout 'tile 8, rows 4, u4x8', got i32}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xi32>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4, u4x8", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xi32>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_wide_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xi16>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
-  // expected-error @+1 {{'relax.quantized_matmul' op expected a weight of i8 or ui8 for layout 'tile 8, rows 4', got i16}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xi16>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+func.func @product_of_wide_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xi16>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+// expected-error@+1 {{'relax.quantized_matmul' op expected a weight of i8 or ui8 for layout 'tile 8, rows 4', got i16}}
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xi16>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_three_rows(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+func.func @product_of_three_rows(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected a layout of 2 or 4 rows, got 'tile 8, rows 3'}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 3", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 3", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_short_groups(%x: tensor<16xi8>, %s: tensor<4xf32>, %t: tensor<4xi32>, %w: tensor<2x2x8xui32>, %v: tensor<2x4x8xf32>, %z: tensor<i32>) {
+func.func @product_of_short_groups(%x: tensor<16xi8>, %s: tensor<4xf32>, %t: tensor<4xi32>, %w: tensor<2x2x8xui32>,
+    %v: tensor<2x4x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected groups of a multiple of 8 rows, got 4}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<4xf32>, tensor<4xi32>, tensor<2x2x8xui32>, tensor<2x4x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4, u4x8", n = 12 : i64}
+      : (tensor<16xi8>, tensor<4xf32>, tensor<4xi32>, tensor<2x2x8xui32>, tensor<2x4x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_other_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x3x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+func.func @product_of_other_weights(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x3x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected weight of shape [2, 4, 8, 4], got [2, 3, 8, 4]}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x3x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x3x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xf32>
   return
 }
 
 // -----
 
-func.func @product_of_too_many_columns(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+func.func @product_of_too_many_columns(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected n in (8, 16] for 2 panels of 8, got 17}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 17 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<17xf32>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 17 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<17xf32>
   return
 }
 
 // -----
 
-func.func @product_of_integer_results(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+func.func @product_of_integer_results(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
+    %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected a floating-point out_dtype, got i8}}
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = i8} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<12xi8>
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = i8}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>)
+      -> tensor<12xi8>
   return
 }

@@ -2,7 +2,8 @@
 
 func.func @copy_lands_elsewhere(%x: tensor<4xf32, {vdevice = "cpu:0"}>) {
   // expected-error @+1 {{'relax.to_vdevice' op expected a result on 'cuda:0', got cpu:0}}
-  %0 = "relax.to_vdevice"(%x) {vdevice = "cuda:0"} : (tensor<4xf32, {vdevice = "cpu:0"}>) -> tensor<4xf32, {vdevice = "cpu:0"}>
+  %0 = "relax.to_vdevice"(%x) {vdevice = "cuda:0"} : (tensor<4xf32, {vdevice = "cpu:0"}>)
+      -> tensor<4xf32, {vdevice = "cpu:0"}>
   return
 }
 

@@ -1,7 +1,8 @@
 // RUN: relax-opt %s | relax-opt | filecheck %s
 
 // CHECK-LABEL: func.func @matmul(
-// CHECK: "relax.matmul"(%{{.*}}, %{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x5xf32>) -> tensor<?x5xf32, {sym = ["n"]}>
+// CHECK: "relax.matmul"(%{{.*}}, %{{.*}}) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x5xf32>)
+// CHECK-SAME: -> tensor<?x5xf32, {sym = ["n"]}>
 func.func @matmul(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<4x5xf32>) {
   %0 = "relax.matmul"(%x, %y) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x5xf32>) -> tensor<?x5xf32, {sym = ["n"]}>
   return
@@ -15,7 +16,8 @@ func.func @matmul_2(%x: tensor<4xf32>, %y: tensor<4xf32>) {
 }
 
 // CHECK-LABEL: func.func @matmul_3(
-// CHECK: "relax.matmul"(%{{.*}}, %{{.*}}) {out_dtype = f32} : (tensor<2x1x3x4xbf16>, tensor<5x4x6xbf16>) -> tensor<2x5x3x6xf32>
+// CHECK: "relax.matmul"(%{{.*}}, %{{.*}}) {out_dtype = f32} : (tensor<2x1x3x4xbf16>, tensor<5x4x6xbf16>)
+// CHECK-SAME: -> tensor<2x5x3x6xf32>
 func.func @matmul_3(%x: tensor<2x1x3x4xbf16>, %y: tensor<5x4x6xbf16>) {
   %0 = "relax.matmul"(%x, %y) {out_dtype = f32} : (tensor<2x1x3x4xbf16>, tensor<5x4x6xbf16>) -> tensor<2x5x3x6xf32>
   return
@@ -29,9 +31,11 @@ func.func @pack_weight(%x: tensor<4x20xf32>) {
 }
 
 // CHECK-LABEL: func.func @packed_matmul(
-// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {layout = "tile 8", n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
+// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {layout = "tile 8", n = 20 : i64}
+// CHECK-SAME: : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
 func.func @packed_matmul(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<3x4x8xf32>) {
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 20 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8", n = 20 : i64}
+      : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>) -> tensor<?x20xf32, {sym = ["n"]}>
   return
 }
 
@@ -43,8 +47,10 @@ func.func @pack_weight_2(%x: tensor<5x20xbf16>) {
 }
 
 // CHECK-LABEL: func.func @packed_matmul_2(
-// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {layout = "tile 8, rows 2", n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
+// CHECK: "relax.packed_matmul"(%{{.*}}, %{{.*}}) {layout = "tile 8, rows 2", n = 20 : i64}
+// CHECK-SAME: : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
 func.func @packed_matmul_2(%x: tensor<?x5xbf16, {sym = ["n"]}>, %y: tensor<3x3x8x2xbf16>) {
-  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8, rows 2", n = 20 : i64} : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
+  %0 = "relax.packed_matmul"(%x, %y) {layout = "tile 8, rows 2", n = 20 : i64}
+      : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
   return
 }

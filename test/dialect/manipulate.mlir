@@ -1,9 +1,11 @@
 // RUN: relax-opt %s | relax-opt | filecheck %s
 
 // CHECK-LABEL: func.func @permute_dims(
-// CHECK: "relax.permute_dims"(%{{.*}}) {axes = array<i64: 1, 2, 0>} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<3x4x?xf32, {sym = ["n"]}>
+// CHECK: "relax.permute_dims"(%{{.*}}) {axes = array<i64: 1, 2, 0>} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<3x4x?xf32, {sym = ["n"]}>
 func.func @permute_dims(%x: tensor<?x3x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.permute_dims"(%x) {axes = array<i64: 1, 2, 0>} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<3x4x?xf32, {sym = ["n"]}>
+  %0 = "relax.permute_dims"(%x) {axes = array<i64: 1, 2, 0>} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<3x4x?xf32, {sym = ["n"]}>
   return
 }
 
@@ -57,23 +59,29 @@ func.func @squeeze_2(%x: tensor<1x2x1xf32>) {
 }
 
 // CHECK-LABEL: func.func @concat(
-// CHECK: "relax.concat"(%{{.*}}, %{{.*}}) {axis = 0 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<?x4xf32, {sym = ["m"]}>) -> tensor<?x4xf32, {sym = ["m + n"]}>
+// CHECK: "relax.concat"(%{{.*}}, %{{.*}}) {axis = 0 : i64}
+// CHECK-SAME: : (tensor<?x4xf32, {sym = ["n"]}>, tensor<?x4xf32, {sym = ["m"]}>) -> tensor<?x4xf32, {sym = ["m + n"]}>
 func.func @concat(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<?x4xf32, {sym = ["m"]}>) {
-  %0 = "relax.concat"(%x, %y) {axis = 0 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<?x4xf32, {sym = ["m"]}>) -> tensor<?x4xf32, {sym = ["m + n"]}>
+  %0 = "relax.concat"(%x, %y) {axis = 0 : i64} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<?x4xf32, {sym = ["m"]}>)
+      -> tensor<?x4xf32, {sym = ["m + n"]}>
   return
 }
 
 // CHECK-LABEL: func.func @split(
-// CHECK: "relax.split"(%{{.*}}) {axis = 1 : i64, sections = 3 : i64} : (tensor<4x6xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+// CHECK: "relax.split"(%{{.*}}) {axis = 1 : i64, sections = 3 : i64} : (tensor<4x6xf32>)
+// CHECK-SAME: -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
 func.func @split(%x: tensor<4x6xf32>) {
-  %0:3 = "relax.split"(%x) {axis = 1 : i64, sections = 3 : i64} : (tensor<4x6xf32>) -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
+  %0:3 = "relax.split"(%x) {axis = 1 : i64, sections = 3 : i64} : (tensor<4x6xf32>)
+      -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>)
   return
 }
 
 // CHECK-LABEL: func.func @split_2(
-// CHECK: "relax.split"(%{{.*}}) {sections = 2 : i64} : (tensor<?xf32, {sym = ["n * 2"]}>) -> (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>)
+// CHECK: "relax.split"(%{{.*}}) {sections = 2 : i64} : (tensor<?xf32, {sym = ["n * 2"]}>)
+// CHECK-SAME: -> (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>)
 func.func @split_2(%x: tensor<?xf32, {sym = ["n * 2"]}>) {
-  %0:2 = "relax.split"(%x) {sections = 2 : i64} : (tensor<?xf32, {sym = ["n * 2"]}>) -> (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>)
+  %0:2 = "relax.split"(%x) {sections = 2 : i64} : (tensor<?xf32, {sym = ["n * 2"]}>)
+      -> (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>)
   return
 }
 
@@ -85,9 +93,11 @@ func.func @flip(%x: tensor<?x4xf32, {sym = ["n"]}>) {
 }
 
 // CHECK-LABEL: func.func @repeat(
-// CHECK: "relax.repeat"(%{{.*}}) {axis = 0 : i64, repeats = 3 : i64} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n * 3"]}>
+// CHECK: "relax.repeat"(%{{.*}}) {axis = 0 : i64, repeats = 3 : i64} : (tensor<?x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x4xf32, {sym = ["n * 3"]}>
 func.func @repeat(%x: tensor<?x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.repeat"(%x) {axis = 0 : i64, repeats = 3 : i64} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n * 3"]}>
+  %0 = "relax.repeat"(%x) {axis = 0 : i64, repeats = 3 : i64} : (tensor<?x4xf32, {sym = ["n"]}>)
+      -> tensor<?x4xf32, {sym = ["n * 3"]}>
   return
 }
 

@@ -1,29 +1,35 @@
 // RUN: relax-opt %s | relax-opt | filecheck %s
 
 // CHECK-LABEL: func.func @quantize(
-// CHECK: "relax.quantize"(%{{.*}}, %{{.*}}, %{{.*}}) {dtype = i4} : (tensor<4x5xf32>, tensor<5xf32>, tensor<i8>) -> tensor<4x5xi4>
+// CHECK: "relax.quantize"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {dtype = i4} : (tensor<4x5xf32>, tensor<5xf32>, tensor<i8>)
+// CHECK-SAME: -> tensor<4x5xi4>
 func.func @quantize(%x: tensor<4x5xf32>, %y: tensor<5xf32>, %z: tensor<i8>) {
   %0 = "relax.quantize"(%x, %y, %z) {dtype = i4} : (tensor<4x5xf32>, tensor<5xf32>, tensor<i8>) -> tensor<4x5xi4>
   return
 }
 
 // CHECK-LABEL: func.func @quantize_2(
-// CHECK: "relax.quantize"(%{{.*}}, %{{.*}}, %{{.*}}) {axis = 0 : i64, dtype = i8} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<f32>, tensor<i32>) -> tensor<?x4xi8, {sym = ["n"]}>
+// CHECK: "relax.quantize"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {axis = 0 : i64, dtype = i8}
+// CHECK-SAME: : (tensor<?x4xf32, {sym = ["n"]}>, tensor<f32>, tensor<i32>) -> tensor<?x4xi8, {sym = ["n"]}>
 func.func @quantize_2(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<f32>, %z: tensor<i32>) {
-  %0 = "relax.quantize"(%x, %y, %z) {axis = 0 : i64, dtype = i8} : (tensor<?x4xf32, {sym = ["n"]}>, tensor<f32>, tensor<i32>) -> tensor<?x4xi8, {sym = ["n"]}>
+  %0 = "relax.quantize"(%x, %y, %z) {axis = 0 : i64, dtype = i8}
+      : (tensor<?x4xf32, {sym = ["n"]}>, tensor<f32>, tensor<i32>) -> tensor<?x4xi8, {sym = ["n"]}>
   return
 }
 
 // CHECK-LABEL: func.func @dequantize(
-// CHECK: "relax.dequantize"(%{{.*}}, %{{.*}}, %{{.*}}) {axis = 0 : i64} : (tensor<4x5xui8>, tensor<4xf16>, tensor<4xui8>) -> tensor<4x5xf16>
+// CHECK: "relax.dequantize"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {axis = 0 : i64}
+// CHECK-SAME: : (tensor<4x5xui8>, tensor<4xf16>, tensor<4xui8>) -> tensor<4x5xf16>
 func.func @dequantize(%x: tensor<4x5xui8>, %y: tensor<4xf16>, %z: tensor<4xui8>) {
-  %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xui8>, tensor<4xf16>, tensor<4xui8>) -> tensor<4x5xf16>
+  %0 = "relax.dequantize"(%x, %y, %z) {axis = 0 : i64} : (tensor<4x5xui8>, tensor<4xf16>, tensor<4xui8>)
+      -> tensor<4x5xf16>
   return
 }
 
 // One scale per group of two rows, one zero point per row.
 // CHECK-LABEL: func.func @dequantize_blocks(
-// CHECK: "relax.dequantize"(%{{.*}}, %{{.*}}, %{{.*}}) : (tensor<4x5xi4>, tensor<2x5xf32>, tensor<4x1xi4>) -> tensor<4x5xf32>
+// CHECK: "relax.dequantize"(%{{\w+}}, %{{\w+}}, %{{\w+}}) : (tensor<4x5xi4>, tensor<2x5xf32>, tensor<4x1xi4>)
+// CHECK-SAME: -> tensor<4x5xf32>
 func.func @dequantize_blocks(%x: tensor<4x5xi4>, %y: tensor<2x5xf32>, %z: tensor<4x1xi4>) {
   %0 = "relax.dequantize"(%x, %y, %z) : (tensor<4x5xi4>, tensor<2x5xf32>, tensor<4x1xi4>) -> tensor<4x5xf32>
   return
@@ -37,36 +43,52 @@ func.func @pack_nibbles(%x: tensor<5x3xi4>) {
 }
 
 // CHECK-LABEL: func.func @pack_nibbles_2(
-// CHECK: "relax.pack_nibbles"(%{{.*}}) {dtype = ui32} : (tensor<?x9xui4, {sym = ["n"]}>) -> tensor<?x2xui32, {sym = ["n"]}>
+// CHECK: "relax.pack_nibbles"(%{{\w+}}) {dtype = ui32} : (tensor<?x9xui4, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x2xui32, {sym = ["n"]}>
 func.func @pack_nibbles_2(%x: tensor<?x9xui4, {sym = ["n"]}>) {
   %0 = "relax.pack_nibbles"(%x) {dtype = ui32} : (tensor<?x9xui4, {sym = ["n"]}>) -> tensor<?x2xui32, {sym = ["n"]}>
   return
 }
 
 // CHECK-LABEL: func.func @unpack_nibbles(
-// CHECK: "relax.unpack_nibbles"(%{{.*}}) {axis = 1 : i64, dtype = i4, size = 7 : i64} : (tensor<2x4x3xui8>) -> tensor<2x7x3xi4>
+// CHECK: "relax.unpack_nibbles"(%{{\w+}}) {axis = 1 : i64, dtype = i4, size = 7 : i64} : (tensor<2x4x3xui8>)
+// CHECK-SAME: -> tensor<2x7x3xi4>
 func.func @unpack_nibbles(%x: tensor<2x4x3xui8>) {
   %0 = "relax.unpack_nibbles"(%x) {axis = 1 : i64, dtype = i4, size = 7 : i64} : (tensor<2x4x3xui8>) -> tensor<2x7x3xi4>
   return
 }
 
 // CHECK-LABEL: func.func @unpack_nibbles_2(
-// CHECK: "relax.unpack_nibbles"(%{{.*}}) {dtype = ui4, size = 12 : i64} : (tensor<?x3xui16, {sym = ["n"]}>) -> tensor<?x12xui4, {sym = ["n"]}>
+// CHECK: "relax.unpack_nibbles"(%{{\w+}}) {dtype = ui4, size = 12 : i64} : (tensor<?x3xui16, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x12xui4, {sym = ["n"]}>
 func.func @unpack_nibbles_2(%x: tensor<?x3xui16, {sym = ["n"]}>) {
-  %0 = "relax.unpack_nibbles"(%x) {dtype = ui4, size = 12 : i64} : (tensor<?x3xui16, {sym = ["n"]}>) -> tensor<?x12xui4, {sym = ["n"]}>
+  %0 = "relax.unpack_nibbles"(%x) {dtype = ui4, size = 12 : i64} : (tensor<?x3xui16, {sym = ["n"]}>)
+      -> tensor<?x12xui4, {sym = ["n"]}>
   return
 }
 
 // CHECK-LABEL: func.func @quantized_matmul(
-// CHECK: "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = bf16} : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
-func.func @quantized_matmul(%x: tensor<?x16xi8, {sym = ["m"]}>, %s: tensor<?x2xf32, {sym = ["m"]}>, %t: tensor<?x2xi32, {sym = ["m"]}>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = bf16} : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>, tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
+// CHECK: "relax.quantized_matmul"(%{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}})
+// CHECK-SAME: {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = bf16}
+// CHECK-SAME: : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>,
+// CHECK-SAME: tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
+func.func @quantized_matmul(%x: tensor<?x16xi8, {sym = ["m"]}>, %s: tensor<?x2xf32, {sym = ["m"]}>,
+    %t: tensor<?x2xi32, {sym = ["m"]}>, %w: tensor<2x4x8x4xui8>, %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = bf16}
+      : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<?x2xi32, {sym = ["m"]}>,
+      tensor<2x4x8x4xui8>, tensor<2x2x8xf32>, tensor<i32>) -> tensor<?x12xbf16, {sym = ["m"]}>
   return
 }
 
 // CHECK-LABEL: func.func @quantized_matmul_of_words(
-// CHECK: "relax.quantized_matmul"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {layout = "tile 8, rows 2, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>) -> tensor<12xf32>
-func.func @quantized_matmul_of_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x2x8xui32>, %v: tensor<2x2x8xf32>, %z: tensor<2x2x8xi8>) {
-  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 2, u4x8", n = 12 : i64} : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>) -> tensor<12xf32>
+// CHECK: "relax.quantized_matmul"(%{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}})
+// CHECK-SAME: {layout = "tile 8, rows 2, u4x8", n = 12 : i64}
+// CHECK-SAME: : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>)
+// CHECK-SAME: -> tensor<12xf32>
+func.func @quantized_matmul_of_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x2x8xui32>,
+    %v: tensor<2x2x8xf32>, %z: tensor<2x2x8xi8>) {
+  %0 = "relax.quantized_matmul"(%x, %s, %t, %w, %v, %z) {layout = "tile 8, rows 2, u4x8", n = 12 : i64}
+      : (tensor<16xi8>, tensor<2xf32>, tensor<2xi32>, tensor<2x2x8xui32>, tensor<2x2x8xf32>, tensor<2x2x8xi8>)
+      -> tensor<12xf32>
   return
 }

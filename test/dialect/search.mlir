@@ -15,7 +15,8 @@ func.func @argmax(%x: tensor<4x5xf32>) {
 }
 
 // CHECK-LABEL: func.func @argmin(
-// CHECK: "relax.argmin"(%{{.*}}) {axis = 0 : i64, keepdims = true} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<1x4xi64>
+// CHECK: "relax.argmin"(%{{.*}}) {axis = 0 : i64, keepdims = true} : (tensor<?x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<1x4xi64>
 func.func @argmin(%x: tensor<?x4xf32, {sym = ["n"]}>) {
   %0 = "relax.argmin"(%x) {axis = 0 : i64, keepdims = true} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<1x4xi64>
   return

@@ -8,9 +8,11 @@ func.func @sum(%x: tensor<2x3x4xf32>) {
 }
 
 // CHECK-LABEL: func.func @sum_2(
-// CHECK: "relax.sum"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+// CHECK: "relax.sum"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x1x1xf32, {sym = ["n"]}>
 func.func @sum_2(%x: tensor<?x3x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.sum"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+  %0 = "relax.sum"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<?x1x1xf32, {sym = ["n"]}>
   return
 }
 
@@ -22,9 +24,11 @@ func.func @prod(%x: tensor<2x3x4xf32>) {
 }
 
 // CHECK-LABEL: func.func @prod_2(
-// CHECK: "relax.prod"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+// CHECK: "relax.prod"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x1x1xf32, {sym = ["n"]}>
 func.func @prod_2(%x: tensor<?x3x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.prod"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+  %0 = "relax.prod"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<?x1x1xf32, {sym = ["n"]}>
   return
 }
 
@@ -36,9 +40,11 @@ func.func @max(%x: tensor<2x3x4xf32>) {
 }
 
 // CHECK-LABEL: func.func @max_2(
-// CHECK: "relax.max"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+// CHECK: "relax.max"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x1x1xf32, {sym = ["n"]}>
 func.func @max_2(%x: tensor<?x3x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.max"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+  %0 = "relax.max"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<?x1x1xf32, {sym = ["n"]}>
   return
 }
 
@@ -50,9 +56,11 @@ func.func @min(%x: tensor<2x3x4xf32>) {
 }
 
 // CHECK-LABEL: func.func @min_2(
-// CHECK: "relax.min"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+// CHECK: "relax.min"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x1x1xf32, {sym = ["n"]}>
 func.func @min_2(%x: tensor<?x3x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.min"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+  %0 = "relax.min"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<?x1x1xf32, {sym = ["n"]}>
   return
 }
 
@@ -64,9 +72,11 @@ func.func @mean(%x: tensor<2x3x4xf32>) {
 }
 
 // CHECK-LABEL: func.func @mean_2(
-// CHECK: "relax.mean"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+// CHECK: "relax.mean"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x1x1xf32, {sym = ["n"]}>
 func.func @mean_2(%x: tensor<?x3x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.mean"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+  %0 = "relax.mean"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<?x1x1xf32, {sym = ["n"]}>
   return
 }
 
@@ -78,9 +88,11 @@ func.func @variance(%x: tensor<2x3x4xf32>) {
 }
 
 // CHECK-LABEL: func.func @variance_2(
-// CHECK: "relax.variance"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+// CHECK: "relax.variance"(%{{.*}}) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x1x1xf32, {sym = ["n"]}>
 func.func @variance_2(%x: tensor<?x3x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.variance"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<?x1x1xf32, {sym = ["n"]}>
+  %0 = "relax.variance"(%x) {axis = array<i64: 1, -1>, keepdims = true} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<?x1x1xf32, {sym = ["n"]}>
   return
 }
 
@@ -92,8 +104,10 @@ func.func @sum_3(%x: tensor<4xi8>) {
 }
 
 // CHECK-LABEL: func.func @cumsum(
-// CHECK: "relax.cumsum"(%{{.*}}) {axis = -1 : i64, exclusive = true} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+// CHECK: "relax.cumsum"(%{{.*}}) {axis = -1 : i64, exclusive = true} : (tensor<?x4xf32, {sym = ["n"]}>)
+// CHECK-SAME: -> tensor<?x4xf32, {sym = ["n"]}>
 func.func @cumsum(%x: tensor<?x4xf32, {sym = ["n"]}>) {
-  %0 = "relax.cumsum"(%x) {axis = -1 : i64, exclusive = true} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  %0 = "relax.cumsum"(%x) {axis = -1 : i64, exclusive = true} : (tensor<?x4xf32, {sym = ["n"]}>)
+      -> tensor<?x4xf32, {sym = ["n"]}>
   return
 }

@@ -21,7 +21,8 @@ func.func @main(%x: tensor<?xf32> {bufferization.writable = false}, %out: tensor
 }
 #id = affine_map<(d0) -> (d0)>
 func.func private @kernel_0(%x: tensor<?xf32> {bufferization.writable = false},
-                            %out: tensor<?xf32> {bufferization.writable = true}) -> tensor<?xf32> attributes {relax.kernel} {
+                            %out: tensor<?xf32> {bufferization.writable = true}) -> tensor<?xf32>
+                                attributes {relax.kernel} {
   %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
       ins(%x : tensor<?xf32>) outs(%out : tensor<?xf32>) {
     ^bb0(%a: f32, %b: f32):

@@ -25,7 +25,7 @@ func.func private @helper(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @main(%p: !relax.param_provider) -> tensor<4xf32> {
-  // expected-error@+1 {{'relax.get_param' op expected a module to compile without lazy IO, weights are streamed anyway}}
+// expected-error@+1 {{'relax.get_param' op expected a module to compile without lazy IO, weights are streamed anyway}}
   %0 = "relax.get_param"(%p) {index = 0 : i64, name = "w"} : (!relax.param_provider) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -1,5 +1,6 @@
 // RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v4 --relax-lower-kernels | filecheck %s
-// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64 --relax-lower-kernels=all=true | filecheck %s --check-prefix=ALL
+// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64 --relax-lower-kernels=all=true \
+// RUN:   | filecheck %s --check-prefix=ALL
 // RUN: not relax-opt %s --relax-lower-kernels 2>&1 | filecheck %s --check-prefix=UNKNOWN
 
 #id = affine_map<(d0) -> (d0)>

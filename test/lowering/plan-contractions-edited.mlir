@@ -5,7 +5,8 @@
 #packed = affine_map<(m, n, k) -> (n floordiv 16, k, n mod 16)>
 #mn = affine_map<(m, n, k) -> (m, n)>
 
-// The plan that stands on an operation is the one that its kernel is built by: one vector of 4 lanes, 2 steps at a time.
+// The plan that stands on an operation is the one that its kernel is built by: one vector of 4 lanes, 2 steps at a
+// time.
 // CHECK-LABEL: @edited(
 // CHECK: scf.for {{.*}} step %c4
 // CHECK: scf.for {{.*}} step %c2

@@ -1,7 +1,10 @@
 // RUN: relax-opt %s --relax-set-target="target=cpu:znver4 openmp=true" --relax-plan-contractions | filecheck %s
-// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v3 --relax-plan-contractions | filecheck %s --check-prefix=AVX2
-// RUN: relax-opt %s --relax-set-target=target=cpu:neoverse-v1 --relax-plan-contractions | filecheck %s --check-prefix=NEON
-// RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-plan-contractions | relax-opt --relax-plan-contractions \
+// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v3 --relax-plan-contractions \
+// RUN:   | filecheck %s --check-prefix=AVX2
+// RUN: relax-opt %s --relax-set-target=target=cpu:neoverse-v1 --relax-plan-contractions \
+// RUN:   | filecheck %s --check-prefix=NEON
+// RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-plan-contractions \
+// RUN:   | relax-opt --relax-plan-contractions \
 // RUN:   | filecheck %s --check-prefix=AGAIN
 
 #mk = affine_map<(m, n, k) -> (m, k)>

@@ -1,5 +1,6 @@
 // RUN: relax-opt %s --relax-set-target="target=cpu:x86-64-v3 openmp=true" | filecheck %s
-// RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-set-target=target=cpu:neoverse-n1 | filecheck %s --check-prefix=AGAIN
+// RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-set-target=target=cpu:neoverse-n1 \
+// RUN:   | filecheck %s --check-prefix=AGAIN
 // RUN: not relax-opt %s --relax-set-target=target=gpu 2>&1 | filecheck %s --check-prefix=WRONG
 
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

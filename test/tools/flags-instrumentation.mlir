@@ -1,9 +1,13 @@
 // What shows passes at work. All of it goes to stderr.
 // RUN: relax-opt %s --cse --mlir-print-ir-before-all -o /dev/null 2>&1 | filecheck %s --check-prefix=BEFORE
-// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after-all -o /dev/null 2>&1 | filecheck %s --check-prefix=AFTER
-// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after-all --mlir-print-ir-after-change -o /dev/null 2>&1 | filecheck %s --check-prefix=CHANGE
-// RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-after-failure -o /dev/null 2>&1 | filecheck %s --check-prefix=QUIET --allow-empty
-// RUN: relax-opt %s --affine-parallelize --mlir-print-ir-after-all --mlir-print-ir-module-scope -o /dev/null 2>&1 | filecheck %s --check-prefix=SCOPE
+// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after-all -o /dev/null 2>&1 \
+// RUN:   | filecheck %s --check-prefix=AFTER
+// RUN: relax-opt %s --cse --canonicalize --mlir-print-ir-after-all --mlir-print-ir-after-change -o /dev/null 2>&1 \
+// RUN:   | filecheck %s --check-prefix=CHANGE
+// RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-after-failure -o /dev/null 2>&1 \
+// RUN:   | filecheck %s --check-prefix=QUIET --allow-empty
+// RUN: relax-opt %s --affine-parallelize --mlir-print-ir-after-all --mlir-print-ir-module-scope -o /dev/null 2>&1 \
+// RUN:   | filecheck %s --check-prefix=SCOPE
 // RUN: relax-opt %s --relax-canonicalize --cse --mlir-timing -o /dev/null 2>&1 | filecheck %s --check-prefix=TIME
 // RUN: relax-opt %s --cse --mlir-pass-statistics -o /dev/null 2>&1 | filecheck %s --check-prefix=STATS
 // RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-tree-dir=%t.dir -o /dev/null

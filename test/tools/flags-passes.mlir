@@ -3,7 +3,8 @@
 // RUN: relax-opt %s -cse | filecheck %s --check-prefix=ONE
 // RUN: relax-opt %s --pass-pipeline='builtin.module(func.func(cse))' | filecheck %s --check-prefix=ONE
 // RUN: relax-opt %s --pass-pipeline='cse,canonicalize{max-iterations=3}' | filecheck %s --check-prefix=ONE
-// RUN: relax-opt %s --canonicalize='max-iterations=3 region-simplify=disabled' --cse --dump-pass-pipeline 2>&1 | filecheck %s --check-prefix=DUMP
+// RUN: relax-opt %s --canonicalize='max-iterations=3 region-simplify=disabled' --cse --dump-pass-pipeline 2>&1 \
+// RUN:   | filecheck %s --check-prefix=DUMP
 // RUN: relax-opt %s --affine-parallelize --dump-pass-pipeline 2>&1 | filecheck %s --check-prefix=NESTED
 // RUN: relax-opt %s --pass-pipeline='builtin.module()' | filecheck %s --check-prefix=TWO
 // RUN: relax-opt %s | filecheck %s --check-prefix=TWO

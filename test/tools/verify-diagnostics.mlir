@@ -6,7 +6,8 @@
 // CHECK: @no_diagnostic
 
 func.func @own_line(%a: tensor<4xf32>, %b: tensor<4xf16>) {
-  %0 = "relax.add"(%a, %b) : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32> // expected-error {{expected operands of one dtype, got f32 and f16}}
+  // expected-error @+1 {{expected operands of one dtype, got f32 and f16}}
+  %0 = "relax.add"(%a, %b) : (tensor<4xf32>, tensor<4xf16>) -> tensor<4xf32>
   return
 }
 

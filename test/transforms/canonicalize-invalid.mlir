@@ -1,5 +1,7 @@
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-canonicalize{max-rewrites=1})' 2>&1 | filecheck %s --check-prefix=BUDGET
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-canonicalize{max-rewrites=-1})' 2>&1 | filecheck %s --check-prefix=NEGATIVE
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-canonicalize{max-rewrites=1})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=BUDGET
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-canonicalize{max-rewrites=-1})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=NEGATIVE
 
 // BUDGET: error: expected canonicalization to end within 1 rewrites per sweep, got more
 // NEGATIVE: error: expected max-rewrites of 0 or more, got -1

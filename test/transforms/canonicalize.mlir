@@ -24,9 +24,11 @@ func.func @square_permute(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 // CHECK-LABEL: @reshapes
 // CHECK-NEXT:    %0 = "relax.reshape"(%arg0) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n * 4"]}>
 // CHECK-NEXT:    return %0, %arg0
-func.func @reshapes(%x: tensor<?x4xf32, {sym = ["n"]}>) -> (tensor<?xf32, {sym = ["n * 4"]}>, tensor<?x4xf32, {sym = ["n"]}>) {
+func.func @reshapes(%x: tensor<?x4xf32, {sym = ["n"]}>)
+    -> (tensor<?xf32, {sym = ["n * 4"]}>, tensor<?x4xf32, {sym = ["n"]}>) {
   %0 = "relax.reshape"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<2x?x2xf32, {sym = ["n"]}>
-  %1 = "relax.expand_dims"(%0) {axis = array<i64: 1>} : (tensor<2x?x2xf32, {sym = ["n"]}>) -> tensor<2x1x?x2xf32, {sym = ["n"]}>
+  %1 = "relax.expand_dims"(%0) {axis = array<i64: 1>} : (tensor<2x?x2xf32, {sym = ["n"]}>)
+      -> tensor<2x1x?x2xf32, {sym = ["n"]}>
   %2 = "relax.reshape"(%1) : (tensor<2x1x?x2xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n * 4"]}>
   %3 = "relax.reshape"(%x) : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
   return %2, %3 : tensor<?xf32, {sym = ["n * 4"]}>, tensor<?x4xf32, {sym = ["n"]}>
@@ -67,7 +69,8 @@ func.func @expand_and_squeeze(%x: tensor<1x4x1xf32>) -> (tensor<1x4x1xf32>, tens
 // CHECK-LABEL: @casts_that_keep_values
 // CHECK-NEXT:    %0 = "relax.astype"(%arg0) {dtype = bf16} : (tensor<4xf16>) -> tensor<4xbf16>
 // CHECK-NEXT:    return %0, %arg0, %arg1, %arg1
-func.func @casts_that_keep_values(%x: tensor<4xf16>, %i: tensor<4xi8>) -> (tensor<4xbf16>, tensor<4xf16>, tensor<4xi8>, tensor<4xi8>) {
+func.func @casts_that_keep_values(%x: tensor<4xf16>, %i: tensor<4xi8>)
+    -> (tensor<4xbf16>, tensor<4xf16>, tensor<4xi8>, tensor<4xi8>) {
   %0 = "relax.astype"(%x) {dtype = f32} : (tensor<4xf16>) -> tensor<4xf32>
   %1 = "relax.astype"(%0) {dtype = bf16} : (tensor<4xf32>) -> tensor<4xbf16>
   %2 = "relax.astype"(%x) {dtype = f16} : (tensor<4xf16>) -> tensor<4xf16>
@@ -81,7 +84,8 @@ func.func @casts_that_keep_values(%x: tensor<4xf16>, %i: tensor<4xi8>) -> (tenso
 // CHECK-LABEL: @casts_that_lose
 // CHECK-COUNT-8: relax.astype
 // CHECK-NOT:   relax.astype
-func.func @casts_that_lose(%x: tensor<4xf32>, %i: tensor<4xi16>, %b: tensor<4xbf16>) -> (tensor<4xf32>, tensor<4xi16>, tensor<4xi8>, tensor<4xf32>) {
+func.func @casts_that_lose(%x: tensor<4xf32>, %i: tensor<4xi16>, %b: tensor<4xbf16>)
+    -> (tensor<4xf32>, tensor<4xi16>, tensor<4xi8>, tensor<4xf32>) {
   %0 = "relax.astype"(%x) {dtype = bf16} : (tensor<4xf32>) -> tensor<4xbf16>
   %1 = "relax.astype"(%0) {dtype = f32} : (tensor<4xbf16>) -> tensor<4xf32>
   %2 = "relax.astype"(%i) {dtype = f16} : (tensor<4xi16>) -> tensor<4xf16>
@@ -97,7 +101,8 @@ func.func @casts_that_lose(%x: tensor<4xf32>, %i: tensor<4xi16>, %b: tensor<4xbf
 // CHECK-NEXT:    %0 = "relax.logical_not"(%arg0)
 // CHECK-NEXT:    %1 = "relax.logical_not"(%0)
 // CHECK-NEXT:    return %arg0, %arg1, %arg2, %1, %arg0
-func.func @inverses(%x: tensor<4xf32>, %i: tensor<4xi32>, %c: tensor<4xi1>) -> (tensor<4xf32>, tensor<4xi32>, tensor<4xi1>, tensor<4xi1>, tensor<4xf32>) {
+func.func @inverses(%x: tensor<4xf32>, %i: tensor<4xi32>, %c: tensor<4xi1>)
+    -> (tensor<4xf32>, tensor<4xi32>, tensor<4xi1>, tensor<4xi1>, tensor<4xf32>) {
   %0 = "relax.negative"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "relax.negative"(%0) : (tensor<4xf32>) -> tensor<4xf32>
   %2 = "relax.bitwise_not"(%i) : (tensor<4xi32>) -> tensor<4xi32>
@@ -129,31 +134,41 @@ func.func @repeated(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<
 // CHECK-LABEL: @whole
 // CHECK-NEXT:    %[[S:.*]] = "relax.strided_slice"
 // CHECK-NEXT:    return %arg0, %arg0, %arg0, %arg0, %[[S]], %arg0, %arg0
-func.func @whole(%x: tensor<4x8xf32>, %c: tensor<4x1xi1>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<2x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {
+func.func @whole(%x: tensor<4x8xf32>, %c: tensor<4x1xi1>)
+    -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<2x8xf32>, tensor<4x8xf32>,
+    tensor<4x8xf32>) {
   %0 = "relax.repeat"(%x) {axis = 0 : i64, repeats = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %1 = "relax.tile"(%x) {repeats = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %2 = "relax.split"(%x) {sections = 1 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
-  %3 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, -8], end = [4, 100]} : (tensor<4x8xf32>) -> tensor<4x8xf32>
-  %4 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: 2>} : (tensor<4x8xf32>) -> tensor<2x8xf32>
+  %3 = "relax.strided_slice"(%x) {axes = array<i64: 0, 1>, begin = [0, -8], end = [4, 100]} : (tensor<4x8xf32>)
+      -> tensor<4x8xf32>
+  %4 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = [0], end = [4], strides = array<i64: 2>}
+      : (tensor<4x8xf32>) -> tensor<2x8xf32>
   %5 = "relax.where"(%c, %x, %x) : (tensor<4x1xi1>, tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   %6 = "relax.match_cast"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
-  return %0, %1, %2, %3, %4, %5, %6 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<2x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+  return %0, %1, %2, %3, %4, %5, %6 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>,
+      tensor<2x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// A copy to the device that a tensor is on goes, one to another device stays; so do barriers, hints, and casts that check.
+// A copy to the device that a tensor is on goes, one to another device stays; so do barriers, hints, and casts that
+// check.
 // CHECK-LABEL: @kept
 // CHECK-NEXT:    %0 = "relax.to_vdevice"(%arg0) {vdevice = "cpu:0"}
 // CHECK-NEXT:    %1 = "relax.stop_lift_params"(%arg1)
 // CHECK-NEXT:    %2 = "relax.hint_on_device"(%1)
 // CHECK-NEXT:    %3 = "relax.match_cast"(%arg1)
 // CHECK-NEXT:    return %arg0, %0, %2, %3
-func.func @kept(%x: tensor<4xf32, {vdevice = "cuda:0"}>, %y: tensor<?xf32>) -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>, tensor<?xf32>, tensor<4xf32>) {
-  %0 = "relax.to_vdevice"(%x) {vdevice = "cuda:0"} : (tensor<4xf32, {vdevice = "cuda:0"}>) -> tensor<4xf32, {vdevice = "cuda:0"}>
-  %1 = "relax.to_vdevice"(%x) {vdevice = "cpu:0"} : (tensor<4xf32, {vdevice = "cuda:0"}>) -> tensor<4xf32, {vdevice = "cpu:0"}>
+func.func @kept(%x: tensor<4xf32, {vdevice = "cuda:0"}>, %y: tensor<?xf32>)
+    -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>, tensor<?xf32>, tensor<4xf32>) {
+  %0 = "relax.to_vdevice"(%x) {vdevice = "cuda:0"} : (tensor<4xf32, {vdevice = "cuda:0"}>)
+      -> tensor<4xf32, {vdevice = "cuda:0"}>
+  %1 = "relax.to_vdevice"(%x) {vdevice = "cpu:0"} : (tensor<4xf32, {vdevice = "cuda:0"}>)
+      -> tensor<4xf32, {vdevice = "cpu:0"}>
   %2 = "relax.stop_lift_params"(%y) : (tensor<?xf32>) -> tensor<?xf32>
   %3 = "relax.hint_on_device"(%2) {vdevice = "cpu:0"} : (tensor<?xf32>) -> tensor<?xf32>
   %4 = "relax.match_cast"(%y) : (tensor<?xf32>) -> tensor<4xf32>
-  return %0, %1, %3, %4 : tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>, tensor<?xf32>, tensor<4xf32>
+  return %0, %1, %3, %4 : tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>, tensor<?xf32>,
+      tensor<4xf32>
 }
 
 // In regions too.

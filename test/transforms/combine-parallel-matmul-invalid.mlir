@@ -1,12 +1,19 @@
 // RUN: relax-opt %s --split-input-file --verify-diagnostics --relax-combine-parallel-matmul
-// RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-combine-parallel-matmul{functions=g})' 2>&1 | filecheck %s --check-prefix=FUNCTIONS
-// RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=1})' 2>&1 | filecheck %s --check-prefix=OPTION
-// RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=3 max-count=2})' 2>&1 | filecheck %s --check-prefix=OPTION1
+// RUN: not relax-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(relax-combine-parallel-matmul{functions=g})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=FUNCTIONS
+// RUN: not relax-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=1})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=OPTION
+// RUN: not relax-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=3 max-count=2})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=OPTION1
 
 // FUNCTIONS: error: expected functions with a body for option 'functions', got @g
 // OPTION: error: expected min-count of 2 or more, got 1
 // OPTION1: error: expected max-count of 0, or min-count or more, got 2
-func.func @f(%x: tensor<2x64xf32>, %a: tensor<64x4xf32>, %b: tensor<4x64xf32>) -> tensor<2x64xf32> attributes {relax.num_input = 1 : i64} {
+func.func @f(%x: tensor<2x64xf32>, %a: tensor<64x4xf32>, %b: tensor<4x64xf32>) -> tensor<2x64xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%a, %b) : (tensor<64x4xf32>, tensor<4x64xf32>) -> tensor<64x64xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<2x64xf32>, tensor<64x64xf32>) -> tensor<2x64xf32>
   return %1 : tensor<2x64xf32>
@@ -32,6 +39,7 @@ func.func @override(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> attri
 // -----
 
 // expected-error@+1 {{'func.func' op expected relax.lift on a weight, got it on argument 0}}
-func.func @input(%x: tensor<4xf32> {relax.lift = "never"}, %w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @input(%x: tensor<4xf32> {relax.lift = "never"}, %w: tensor<4xf32>) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   return %x : tensor<4xf32>
 }

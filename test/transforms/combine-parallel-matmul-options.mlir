@@ -1,7 +1,11 @@
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{max-count=2})' | filecheck %s --check-prefix=MAX
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{max-count=2},relax-combine-parallel-matmul{max-count=2})' | filecheck %s --check-prefix=MAX
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=6})' | filecheck %s --check-prefix=MIN
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{functions=other})' | filecheck %s --check-prefix=MIN
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{max-count=2})' \
+// RUN:   | filecheck %s --check-prefix=MAX
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{max-count=2},\
+// RUN:relax-combine-parallel-matmul{max-count=2})' | filecheck %s --check-prefix=MAX
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{min-count=6})' \
+// RUN:   | filecheck %s --check-prefix=MIN
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{functions=other})' \
+// RUN:   | filecheck %s --check-prefix=MIN
 
 // At most two weights in one product; the fifth product stays alone.
 // MAX-LABEL: @five(
@@ -18,7 +22,9 @@
 // MIN-LABEL: @five(
 // MIN-NOT:     concat
 // MIN:         @other(
-func.func @five(%x: tensor<2x4xf32>, %a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>, %d: tensor<4x4xf32>, %e: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @five(%x: tensor<2x4xf32>, %a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>, %d: tensor<4x4xf32>,
+    %e: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   %1 = "relax.matmul"(%x, %b) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   %2 = "relax.matmul"(%x, %c) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>

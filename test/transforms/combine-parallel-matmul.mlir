@@ -4,16 +4,21 @@
 // CHECK-LABEL: @two(
 // CHECK-NEXT:    %0 = "relax.concat"(%arg1, %arg2) {axis = 1 : i64} : ({{.*}}) -> tensor<4x8xf32
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<?x8xf32
-// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [0], end = [6]} : ({{.*}}) -> tensor<?x6xf32
-// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [6], end = [8]} : ({{.*}}) -> tensor<?x2xf32
+// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [0], end = [6]} : ({{.*}})
+// CHECK-SAME:    -> tensor<?x6xf32
+// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [6], end = [8]} : ({{.*}})
+// CHECK-SAME:    -> tensor<?x2xf32
 // CHECK-NEXT:    return %2, %3
-func.func @two(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %a: tensor<4x6xf32> {relax.name = "a"}, %b: tensor<4x2xf32> {relax.name = "b"}) -> (tensor<?x6xf32, {sym = ["n"]}>, tensor<?x2xf32, {sym = ["n"]}>) attributes {relax.num_input = 1 : i64} {
+func.func @two(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %a: tensor<4x6xf32> {relax.name = "a"},
+    %b: tensor<4x2xf32> {relax.name = "b"}) -> (tensor<?x6xf32, {sym = ["n"]}>, tensor<?x2xf32, {sym = ["n"]}>)
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x6xf32>) -> tensor<?x6xf32, {sym = ["n"]}>
   %1 = "relax.matmul"(%x, %b) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x2xf32>) -> tensor<?x2xf32, {sym = ["n"]}>
   return %0, %1 : tensor<?x6xf32, {sym = ["n"]}>, tensor<?x2xf32, {sym = ["n"]}>
 }
 
-// Three, transposed on the way: weight math moves up to where the first product is, values used in between see their slice.
+// Three, transposed on the way: weight math moves up to where the first product is, values used in between see their
+// slice.
 // CHECK-LABEL: @three_transposed(
 // CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1)
 // CHECK-NEXT:    %1 = "relax.permute_dims"(%arg2)
@@ -22,13 +27,18 @@ func.func @two(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %a: tensor
 // CHECK-NEXT:    %4 = "relax.concat"(%0, %1) {axis = 1 : i64} : ({{.*}}) -> tensor<4x8xf32
 // CHECK-NEXT:    %5 = "relax.concat"(%4, %3) {axis = 1 : i64} : ({{.*}}) -> tensor<4x10xf32
 // CHECK-NEXT:    %6 = "relax.matmul"(%arg0, %5) : ({{.*}}) -> tensor<2x10xf32
-// CHECK-NEXT:    %7 = "relax.strided_slice"(%6) {axes = array<i64: 1>, begin = [0], end = [6]} : ({{.*}}) -> tensor<2x6xf32
-// CHECK-NEXT:    %8 = "relax.strided_slice"(%6) {axes = array<i64: 1>, begin = [6], end = [8]} : ({{.*}}) -> tensor<2x2xf32
-// CHECK-NEXT:    %9 = "relax.strided_slice"(%6) {axes = array<i64: 1>, begin = [8], end = [10]} : ({{.*}}) -> tensor<2x2xf32
+// CHECK-NEXT:    %7 = "relax.strided_slice"(%6) {axes = array<i64: 1>, begin = [0], end = [6]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x6xf32
+// CHECK-NEXT:    %8 = "relax.strided_slice"(%6) {axes = array<i64: 1>, begin = [6], end = [8]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x2xf32
+// CHECK-NEXT:    %9 = "relax.strided_slice"(%6) {axes = array<i64: 1>, begin = [8], end = [10]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x2xf32
 // CHECK-NEXT:    %10 = "relax.exp"(%7)
 // CHECK-NEXT:    %11 = "relax.add"(%8, %9)
 // CHECK-NEXT:    return %10, %11
-func.func @three_transposed(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<6x4xf32> {relax.name = "a"}, %b: tensor<2x4xf32> {relax.name = "b"}, %c: tensor<2x4xf32> {relax.name = "c"}) -> (tensor<2x6xf32>, tensor<2x2xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @three_transposed(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<6x4xf32> {relax.name = "a"},
+    %b: tensor<2x4xf32> {relax.name = "b"}, %c: tensor<2x4xf32> {relax.name = "c"})
+    -> (tensor<2x6xf32>, tensor<2x2xf32>) attributes {relax.num_input = 1 : i64} {
   %ta = "relax.permute_dims"(%a) : (tensor<6x4xf32>) -> tensor<4x6xf32>
   %0 = "relax.matmul"(%x, %ta) : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
   %1 = "relax.exp"(%0) : (tensor<2x6xf32>) -> tensor<2x6xf32>
@@ -48,10 +58,14 @@ func.func @three_transposed(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<6
 // CHECK-NEXT:    %2 = "relax.concat"(%arg2, %arg4) {axis = 0 : i64} : ({{.*}}) -> tensor<8xf32
 // CHECK-NEXT:    %3 = "relax.add"(%1, %2)
 // CHECK-NEXT:    %4 = "relax.gelu"(%3)
-// CHECK-NEXT:    %5 = "relax.strided_slice"(%4) {axes = array<i64: 1>, begin = [0], end = [6]} : ({{.*}}) -> tensor<2x6xf32
-// CHECK-NEXT:    %6 = "relax.strided_slice"(%4) {axes = array<i64: 1>, begin = [6], end = [8]} : ({{.*}}) -> tensor<2x2xf32
+// CHECK-NEXT:    %5 = "relax.strided_slice"(%4) {axes = array<i64: 1>, begin = [0], end = [6]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x6xf32
+// CHECK-NEXT:    %6 = "relax.strided_slice"(%4) {axes = array<i64: 1>, begin = [6], end = [8]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x2xf32
 // CHECK-NEXT:    return %5, %6
-func.func @bias_and_activation(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<4x6xf32> {relax.name = "a"}, %p: tensor<6xf32> {relax.name = "p"}, %b: tensor<4x2xf32> {relax.name = "b"}, %q: tensor<2xf32> {relax.name = "q"}) -> (tensor<2x6xf32>, tensor<2x2xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @bias_and_activation(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<4x6xf32> {relax.name = "a"},
+    %p: tensor<6xf32> {relax.name = "p"}, %b: tensor<4x2xf32> {relax.name = "b"}, %q: tensor<2xf32> {relax.name = "q"})
+    -> (tensor<2x6xf32>, tensor<2x2xf32>) attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
   %1 = "relax.matmul"(%x, %b) : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
   %2 = "relax.add"(%0, %p) : (tensor<2x6xf32>, tensor<6xf32>) -> tensor<2x6xf32>
@@ -61,16 +75,21 @@ func.func @bias_and_activation(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tenso
   return %4, %5 : tensor<2x6xf32>, tensor<2x2xf32>
 }
 
-// A bias of one of them only, or another function: after the slices. The vector on the other side of a difference is another op.
+// A bias of one of them only, or another function: after the slices. The vector on the other side of a difference is
+// another op.
 // CHECK-LABEL: @only_some_have_a_bias(
 // CHECK-NEXT:    %0 = "relax.concat"(%arg1, %arg2) {axis = 1 : i64} : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<2x4xf32
-// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [0], end = [2]} : ({{.*}}) -> tensor<2x2xf32
-// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [2], end = [4]} : ({{.*}}) -> tensor<2x2xf32
+// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [0], end = [2]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x2xf32
+// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [2], end = [4]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x2xf32
 // CHECK-NEXT:    %4 = "relax.subtract"(%2, %arg3)
 // CHECK-NEXT:    %5 = "relax.subtract"(%arg3, %3)
 // CHECK-NEXT:    return %4, %5
-func.func @only_some_have_a_bias(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<4x2xf32> {relax.name = "a"}, %b: tensor<4x2xf32> {relax.name = "b"}, %q: tensor<2xf32> {relax.name = "q"}) -> (tensor<2x2xf32>, tensor<2x2xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @only_some_have_a_bias(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<4x2xf32> {relax.name = "a"},
+    %b: tensor<4x2xf32> {relax.name = "b"}, %q: tensor<2xf32> {relax.name = "q"}) -> (tensor<2x2xf32>, tensor<2x2xf32>)
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
   %1 = "relax.matmul"(%x, %b) : (tensor<2x4xf32>, tensor<4x2xf32>) -> tensor<2x2xf32>
   %2 = "relax.subtract"(%0, %q) : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
@@ -82,10 +101,14 @@ func.func @only_some_have_a_bias(%x: tensor<2x4xf32> {relax.name = "x"}, %a: ten
 // CHECK-LABEL: @batched(
 // CHECK-NEXT:    %0 = "relax.concat"(%arg1, %arg2) {axis = 2 : i64} : ({{.*}}) -> tensor<3x4x8xf16
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %0) {out_dtype = f32} : ({{.*}}) -> tensor<3x2x8xf32
-// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 2>, begin = [0], end = [6]} : ({{.*}}) -> tensor<3x2x6xf32
-// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 2>, begin = [6], end = [8]} : ({{.*}}) -> tensor<3x2x2xf32
+// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 2>, begin = [0], end = [6]} : ({{.*}})
+// CHECK-SAME:    -> tensor<3x2x6xf32
+// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 2>, begin = [6], end = [8]} : ({{.*}})
+// CHECK-SAME:    -> tensor<3x2x2xf32
 // CHECK-NEXT:    return %2, %3
-func.func @batched(%x: tensor<3x2x4xf16> {relax.name = "x"}, %a: tensor<3x4x6xf16> {relax.name = "a"}, %b: tensor<3x4x2xf16> {relax.name = "b"}) -> (tensor<3x2x6xf32>, tensor<3x2x2xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @batched(%x: tensor<3x2x4xf16> {relax.name = "x"}, %a: tensor<3x4x6xf16> {relax.name = "a"},
+    %b: tensor<3x4x2xf16> {relax.name = "b"}) -> (tensor<3x2x6xf32>, tensor<3x2x2xf32>)
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) {out_dtype = f32} : (tensor<3x2x4xf16>, tensor<3x4x6xf16>) -> tensor<3x2x6xf32>
   %1 = "relax.matmul"(%x, %b) {out_dtype = f32} : (tensor<3x2x4xf16>, tensor<3x4x2xf16>) -> tensor<3x2x2xf32>
   return %0, %1 : tensor<3x2x6xf32>, tensor<3x2x2xf32>
@@ -97,7 +120,9 @@ func.func @batched(%x: tensor<3x2x4xf16> {relax.name = "x"}, %a: tensor<3x4x6xf1
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %arg2) : ({{.*}}) -> tensor<3x2x2xf16
 // CHECK-NEXT:    %2 = "relax.matmul"(%arg0, %arg3) {out_dtype = f32} : ({{.*}}) -> tensor<3x2x2xf32
 // CHECK-NEXT:    return %0, %1, %2
-func.func @differ(%x: tensor<3x2x4xf16> {relax.name = "x"}, %a: tensor<3x4x6xf16> {relax.name = "a"}, %b: tensor<4x2xf16> {relax.name = "b"}, %c: tensor<4x2xf16> {relax.name = "c"}) -> (tensor<3x2x6xf16>, tensor<3x2x2xf16>, tensor<3x2x2xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @differ(%x: tensor<3x2x4xf16> {relax.name = "x"}, %a: tensor<3x4x6xf16> {relax.name = "a"},
+    %b: tensor<4x2xf16> {relax.name = "b"}, %c: tensor<4x2xf16> {relax.name = "c"})
+    -> (tensor<3x2x6xf16>, tensor<3x2x2xf16>, tensor<3x2x2xf32>) attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<3x2x4xf16>, tensor<3x4x6xf16>) -> tensor<3x2x6xf16>
   %1 = "relax.matmul"(%x, %b) : (tensor<3x2x4xf16>, tensor<4x2xf16>) -> tensor<3x2x2xf16>
   %2 = "relax.matmul"(%x, %c) {out_dtype = f32} : (tensor<3x2x4xf16>, tensor<4x2xf16>) -> tensor<3x2x2xf32>
@@ -113,7 +138,10 @@ func.func @differ(%x: tensor<3x2x4xf16> {relax.name = "x"}, %a: tensor<3x4x6xf16
 // CHECK-NEXT:    %4 = "relax.matmul"(%arg2, %arg0) : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    %5 = "relax.matmul"(%arg2, %arg1) : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    return %0, %2, %3, %4, %5
-func.func @not_weights(%x: tensor<4x4xf32> {relax.name = "x"}, %y: tensor<4x4xf32> {relax.name = "y"}, %a: tensor<4x4xf32> {relax.name = "a"}, %b: tensor<4x4xf32> {relax.name = "b"}) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) attributes {relax.num_input = 2 : i64} {
+func.func @not_weights(%x: tensor<4x4xf32> {relax.name = "x"}, %y: tensor<4x4xf32> {relax.name = "y"},
+    %a: tensor<4x4xf32> {relax.name = "a"}, %b: tensor<4x4xf32> {relax.name = "b"})
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>)
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.matmul"(%x, %y) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %s = "relax.stop_lift_params"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = "relax.matmul"(%x, %s) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -130,7 +158,9 @@ func.func @not_weights(%x: tensor<4x4xf32> {relax.name = "x"}, %y: tensor<4x4xf3
 // CHECK-NEXT:    %2 = "relax.matmul"(%arg0, %arg3) : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    %3 = "relax.matmul"(%arg0, %arg3) : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    return %0, %arg2, %2, %3
-func.func @read_elsewhere(%x: tensor<4x4xf32> {relax.name = "x"}, %a: tensor<4x4xf32> {relax.name = "a"}, %b: tensor<4x4xf32> {relax.name = "b"}, %c: tensor<4x4xf32> {relax.name = "c"}) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @read_elsewhere(%x: tensor<4x4xf32> {relax.name = "x"}, %a: tensor<4x4xf32> {relax.name = "a"},
+    %b: tensor<4x4xf32> {relax.name = "b"}, %c: tensor<4x4xf32> {relax.name = "c"})
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = "relax.matmul"(%x, %b) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %2 = "relax.matmul"(%x, %c) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -138,7 +168,8 @@ func.func @read_elsewhere(%x: tensor<4x4xf32> {relax.name = "x"}, %a: tensor<4x4
   return %0, %b, %2, %3 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
 }
 
-// Left alone: what lifting leaves to inference would be put together each time: for its growth, or because the user says so.
+// Left alone: what lifting leaves to inference would be put together each time: for its growth, or because the user
+// says so.
 // CHECK-LABEL: @not_lifted(
 // CHECK-NEXT:    %0 = "relax.astype"(%arg1) {dtype = f32}
 // CHECK-NEXT:    %1 = "relax.astype"(%arg2) {dtype = f32}
@@ -149,7 +180,10 @@ func.func @read_elsewhere(%x: tensor<4x4xf32> {relax.name = "x"}, %a: tensor<4x4
 // CHECK-NEXT:    %6 = "relax.matmul"(%arg0, %2) : ({{.*}}) -> tensor<1x2xf32
 // CHECK-NEXT:    %7 = "relax.matmul"(%arg0, %3) : ({{.*}}) -> tensor<1x2xf32
 // CHECK-NEXT:    return %4, %5, %6, %7
-func.func @not_lifted(%x: tensor<1x1024xf32> {relax.name = "x"}, %a: tensor<1024x512xi8> {relax.name = "a"}, %b: tensor<1024x512xi8> {relax.name = "b"}, %c: tensor<1024x2xf32> {relax.name = "c", relax.lift = "never"}, %d: tensor<1024x2xf32> {relax.name = "d", relax.lift = "never"}) -> (tensor<1x512xf32>, tensor<1x512xf32>, tensor<1x2xf32>, tensor<1x2xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @not_lifted(%x: tensor<1x1024xf32> {relax.name = "x"}, %a: tensor<1024x512xi8> {relax.name = "a"},
+    %b: tensor<1024x512xi8> {relax.name = "b"}, %c: tensor<1024x2xf32> {relax.name = "c", relax.lift = "never"},
+    %d: tensor<1024x2xf32> {relax.name = "d", relax.lift = "never"})
+    -> (tensor<1x512xf32>, tensor<1x512xf32>, tensor<1x2xf32>, tensor<1x2xf32>) attributes {relax.num_input = 1 : i64} {
   %0 = "relax.astype"(%a) {dtype = f32} : (tensor<1024x512xi8>) -> tensor<1024x512xf32>
   %1 = "relax.astype"(%b) {dtype = f32} : (tensor<1024x512xi8>) -> tensor<1024x512xf32>
   %2 = "relax.negative"(%c) : (tensor<1024x2xf32>) -> tensor<1024x2xf32>
@@ -168,7 +202,9 @@ func.func @not_lifted(%x: tensor<1x1024xf32> {relax.name = "x"}, %a: tensor<1024
 // CHECK-NEXT:    %2 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<1x512xf32
 // CHECK-NEXT:    %3 = "relax.matmul"(%arg0, %1) : ({{.*}}) -> tensor<1x512xf32
 // CHECK-NEXT:    return %2, %3
-func.func @grow_together(%x: tensor<1x512xf32> {relax.name = "x"}, %a: tensor<512x512xi8> {relax.name = "a"}, %b: tensor<512x512xi8> {relax.name = "b"}) -> (tensor<1x512xf32>, tensor<1x512xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @grow_together(%x: tensor<1x512xf32> {relax.name = "x"}, %a: tensor<512x512xi8> {relax.name = "a"},
+    %b: tensor<512x512xi8> {relax.name = "b"}) -> (tensor<1x512xf32>, tensor<1x512xf32>)
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.astype"(%a) {dtype = f32} : (tensor<512x512xi8>) -> tensor<512x512xf32>
   %1 = "relax.astype"(%b) {dtype = f32} : (tensor<512x512xi8>) -> tensor<512x512xf32>
   %2 = "relax.matmul"(%x, %0) : (tensor<1x512xf32>, tensor<512x512xf32>) -> tensor<1x512xf32>
@@ -180,15 +216,21 @@ func.func @grow_together(%x: tensor<1x512xf32> {relax.name = "x"}, %a: tensor<51
 // CHECK-LABEL: @one_after_the_other(
 // CHECK-NEXT:    %0 = "relax.concat"(%arg1, %arg2) {axis = 1 : i64} : ({{.*}}) -> tensor<4x8xf32
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<2x8xf32
-// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [0], end = [4]} : ({{.*}}) -> tensor<2x4xf32
-// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [4], end = [8]} : ({{.*}}) -> tensor<2x4xf32
+// CHECK-NEXT:    %2 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [0], end = [4]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x4xf32
+// CHECK-NEXT:    %3 = "relax.strided_slice"(%1) {axes = array<i64: 1>, begin = [4], end = [8]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x4xf32
 // CHECK-NEXT:    %4 = "relax.concat"(%arg3, %arg4) {axis = 1 : i64} : ({{.*}}) -> tensor<4x8xf32
 // CHECK-NEXT:    %5 = "relax.matmul"(%2, %4) : ({{.*}}) -> tensor<2x8xf32
-// CHECK-NEXT:    %6 = "relax.strided_slice"(%5) {axes = array<i64: 1>, begin = [0], end = [4]} : ({{.*}}) -> tensor<2x4xf32
-// CHECK-NEXT:    %7 = "relax.strided_slice"(%5) {axes = array<i64: 1>, begin = [4], end = [8]} : ({{.*}}) -> tensor<2x4xf32
+// CHECK-NEXT:    %6 = "relax.strided_slice"(%5) {axes = array<i64: 1>, begin = [0], end = [4]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x4xf32
+// CHECK-NEXT:    %7 = "relax.strided_slice"(%5) {axes = array<i64: 1>, begin = [4], end = [8]} : ({{.*}})
+// CHECK-SAME:    -> tensor<2x4xf32
 // CHECK-NEXT:    %8 = "relax.add"(%3, %7)
 // CHECK-NEXT:    return %6, %8
-func.func @one_after_the_other(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<4x4xf32> {relax.name = "a"}, %b: tensor<4x4xf32> {relax.name = "b"}, %c: tensor<4x4xf32> {relax.name = "c"}, %d: tensor<4x4xf32> {relax.name = "d"}) -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @one_after_the_other(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tensor<4x4xf32> {relax.name = "a"},
+    %b: tensor<4x4xf32> {relax.name = "b"}, %c: tensor<4x4xf32> {relax.name = "c"}, %d: tensor<4x4xf32>
+    {relax.name = "d"}) -> (tensor<2x4xf32>, tensor<2x4xf32>) attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   %1 = "relax.matmul"(%0, %c) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
   %2 = "relax.matmul"(%x, %b) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
@@ -204,21 +246,27 @@ func.func @one_after_the_other(%x: tensor<2x4xf32> {relax.name = "x"}, %a: tenso
 // CHECK-NEXT:    %2 = "relax.negative"(%arg3)
 // CHECK-NEXT:    %3 = "relax.concat"(%arg2, %2) {axis = 1 : i64} : ({{.*}}) -> tensor<4x?xf32
 // CHECK-NEXT:    %4 = "relax.matmul"(%arg0, %3) : ({{.*}}) -> tensor<?xf32
-// CHECK-NEXT:    %5 = "relax.strided_slice"(%4) {axes = array<i64: 0>, begin = [0], end = ["m"]} : ({{.*}}) -> tensor<?xf32
-// CHECK-NEXT:    %6 = "relax.strided_slice"(%4) {axes = array<i64: 0>, begin = ["m"], end = ["m * 2"]} : ({{.*}}) -> tensor<?xf32
+// CHECK-NEXT:    %5 = "relax.strided_slice"(%4) {axes = array<i64: 0>, begin = [0], end = ["m"]} : ({{.*}})
+// CHECK-SAME:    -> tensor<?xf32
+// CHECK-NEXT:    %6 = "relax.strided_slice"(%4) {axes = array<i64: 0>, begin = ["m"], end = ["m * 2"]} : ({{.*}})
+// CHECK-SAME:    -> tensor<?xf32
 // CHECK-NEXT:    %7 = "relax.maximum"(%5, %6)
 // CHECK-NEXT:    scf.yield %7 : tensor<?xf32, {sym = ["m"]}>
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:    scf.yield %0 : tensor<?xf32, {sym = ["m"]}>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    return %1
-func.func @in_a_branch(%x: tensor<4xf32> {relax.name = "x"}, %f: i1 {relax.name = "f"}, %a: tensor<4x?xf32, {sym = ["m"]}> {relax.name = "a"}, %b: tensor<4x?xf32, {sym = ["m"]}> {relax.name = "b"}, %c: tensor<4x?xf32, {sym = ["m"]}> {relax.name = "c"}) -> tensor<?xf32, {sym = ["m"]}> attributes {relax.num_input = 2 : i64} {
+func.func @in_a_branch(%x: tensor<4xf32> {relax.name = "x"}, %f: i1 {relax.name = "f"},
+    %a: tensor<4x?xf32, {sym = ["m"]}> {relax.name = "a"}, %b: tensor<4x?xf32, {sym = ["m"]}> {relax.name = "b"},
+    %c: tensor<4x?xf32, {sym = ["m"]}> {relax.name = "c"}) -> tensor<?xf32, {sym = ["m"]}>
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.matmul"(%x, %c) : (tensor<4xf32>, tensor<4x?xf32, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}>
   %1 = scf.if %f -> tensor<?xf32, {sym = ["m"]}> {
     %2 = "relax.matmul"(%x, %a) : (tensor<4xf32>, tensor<4x?xf32, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}>
     %n = "relax.negative"(%b) : (tensor<4x?xf32, {sym = ["m"]}>) -> tensor<4x?xf32, {sym = ["m"]}>
     %3 = "relax.matmul"(%x, %n) : (tensor<4xf32>, tensor<4x?xf32, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}>
-    %4 = "relax.maximum"(%2, %3) : (tensor<?xf32, {sym = ["m"]}>, tensor<?xf32, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}>
+    %4 = "relax.maximum"(%2, %3) : (tensor<?xf32, {sym = ["m"]}>, tensor<?xf32, {sym = ["m"]}>)
+        -> tensor<?xf32, {sym = ["m"]}>
     scf.yield %4 : tensor<?xf32, {sym = ["m"]}>
   } else {
     scf.yield %0 : tensor<?xf32, {sym = ["m"]}>
@@ -231,7 +279,8 @@ func.func @in_a_branch(%x: tensor<4xf32> {relax.name = "x"}, %f: i1 {relax.name 
 // CHECK-NEXT:    %0 = "relax.matmul"(%arg0, %arg1) : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %arg2) : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    return %0, %1
-func.func private @helper(%x: tensor<4x4xf32>, %a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+func.func private @helper(%x: tensor<4x4xf32>, %a: tensor<4x4xf32>, %b: tensor<4x4xf32>)
+    -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   %0 = "relax.matmul"(%x, %a) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = "relax.matmul"(%x, %b) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>

@@ -1,7 +1,7 @@
 // RUN: relax-opt %s --split-input-file --verify-diagnostics --relax-compute-shape-values
 
 func.func @unknown(%x: tensor<?xf32, {sym = ["n"]}>) -> index {
-  // expected-error@+1 {{'relax.prim_value' op expected symbols that the sizes of tensors give, got k, m in 'k + m + n'}}
+// expected-error@+1 {{'relax.prim_value' op expected symbols that the sizes of tensors give, got k, m in 'k + m + n'}}
   %0 = "relax.prim_value"() {value = ["n + m + k"]} : () -> index
   return %0 : index
 }
@@ -9,7 +9,8 @@ func.func @unknown(%x: tensor<?xf32, {sym = ["n"]}>) -> index {
 // -----
 
 // A dimension that is not linear does not give its symbol.
-func.func @quotient(%x: tensor<?xf32, {sym = ["n // 2"]}>, %y: tensor<?x?xf32, {sym = ["m * k", "k * k"]}>) -> (index, index, index) {
+func.func @quotient(%x: tensor<?xf32, {sym = ["n // 2"]}>, %y: tensor<?x?xf32, {sym = ["m * k", "k * k"]}>)
+    -> (index, index, index) {
   %0 = "relax.prim_value"() {value = ["n // 2"]} : () -> index
   %1 = "relax.prim_value"() {value = ["k * m"]} : () -> index
   // expected-error@+1 {{'relax.prim_value' op expected symbols that the sizes of tensors give, got n in 'n'}}

@@ -7,7 +7,8 @@
 // CHECK:         return
 // ALWAYS-LABEL: @pointwise
 // ALWAYS-COUNT-3: permute_dims
-func.func @pointwise(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32> {relax.name = "w"}) -> tensor<1x16x8x8xf32> attributes {relax.num_input = 1 : i64} {
+func.func @pointwise(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32> {relax.name = "w"}) -> tensor<1x16x8x8xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.conv2d"(%x, %w) : (tensor<1x16x8x8xf32>, tensor<16x16x1x1xf32>) -> tensor<1x16x8x8xf32>
   return %0 : tensor<1x16x8x8xf32>
 }
@@ -15,7 +16,8 @@ func.func @pointwise(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32> {relax.
 // Three in a row share the edges.
 // CHECK-LABEL: @row
 // CHECK-COUNT-3: data_layout = "NHWC"
-func.func @row(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32> {relax.name = "w"}) -> tensor<1x16x8x8xf32> attributes {relax.num_input = 1 : i64} {
+func.func @row(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32> {relax.name = "w"}) -> tensor<1x16x8x8xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.conv2d"(%x, %w) : (tensor<1x16x8x8xf32>, tensor<16x16x1x1xf32>) -> tensor<1x16x8x8xf32>
   %1 = "relax.relu"(%0) : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
   %2 = "relax.conv2d"(%1, %w) : (tensor<1x16x8x8xf32>, tensor<16x16x1x1xf32>) -> tensor<1x16x8x8xf32>
@@ -23,13 +25,15 @@ func.func @row(%x: tensor<1x16x8x8xf32>, %w: tensor<16x16x1x1xf32> {relax.name =
   return %3 : tensor<1x16x8x8xf32>
 }
 
-// With something in between that does not follow they are three regions. What the caller transposes need not be reordered.
+// With something in between that does not follow they are three regions. What the caller transposes need not be
+// reordered.
 // CHECK-LABEL: @regions
 // CHECK:         %[[A:.*]] = "relax.conv2d"(%arg0, %{{.*}}) : (tensor<1x16x8x8xf32>
 // CHECK-NEXT:    %[[B:.*]] = "relax.tril"(%[[A]])
 // CHECK-NEXT:    "relax.conv2d"(%[[B]], %{{.*}}) : (tensor<1x16x8x8xf32>
 // CHECK:         "relax.conv2d"(%{{.*}}, %{{.*}}) {data_layout = "NHWC"
-func.func @regions(%x: tensor<1x16x8x8xf32>, %y: tensor<1x8x8x16xf32>, %w: tensor<16x16x1x1xf32> {relax.name = "w"}) -> (tensor<1x16x8x8xf32>, tensor<1x8x8x16xf32>) attributes {relax.num_input = 2 : i64} {
+func.func @regions(%x: tensor<1x16x8x8xf32>, %y: tensor<1x8x8x16xf32>, %w: tensor<16x16x1x1xf32> {relax.name = "w"})
+    -> (tensor<1x16x8x8xf32>, tensor<1x8x8x16xf32>) attributes {relax.num_input = 2 : i64} {
   %0 = "relax.conv2d"(%x, %w) : (tensor<1x16x8x8xf32>, tensor<16x16x1x1xf32>) -> tensor<1x16x8x8xf32>
   %1 = "relax.tril"(%0) : (tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32>
   %2 = "relax.conv2d"(%1, %w) : (tensor<1x16x8x8xf32>, tensor<16x16x1x1xf32>) -> tensor<1x16x8x8xf32>
@@ -44,21 +48,30 @@ func.func @regions(%x: tensor<1x16x8x8xf32>, %y: tensor<1x8x8x16xf32>, %w: tenso
 // CHECK:         "relax.conv2d"(%arg0, %arg2) {groups = 16 : i64, padding
 // CHECK:         {data_layout = "NHWC", kernel_layout = "HWIO"}
 // CHECK:         {data_layout = "NHWC", groups = 16 : i64, kernel_layout = "HWIO", padding
-func.func @depthwise(%x: tensor<1x16x8x8xf32>, %v: tensor<16x16x3x3xf32> {relax.name = "v"}, %w: tensor<16x1x3x3xf32> {relax.name = "w"}) -> (tensor<1x16x8x8xf32>, tensor<1x16x6x6xf32>) attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.conv2d"(%x, %w) {groups = 16 : i64, padding = array<i64: 1, 1, 1, 1>} : (tensor<1x16x8x8xf32>, tensor<16x1x3x3xf32>) -> tensor<1x16x8x8xf32>
+func.func @depthwise(%x: tensor<1x16x8x8xf32>, %v: tensor<16x16x3x3xf32> {relax.name = "v"}, %w: tensor<16x1x3x3xf32>
+    {relax.name = "w"}) -> (tensor<1x16x8x8xf32>, tensor<1x16x6x6xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {groups = 16 : i64, padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<1x16x8x8xf32>, tensor<16x1x3x3xf32>) -> tensor<1x16x8x8xf32>
   %1 = "relax.conv2d"(%x, %v) : (tensor<1x16x8x8xf32>, tensor<16x16x3x3xf32>) -> tensor<1x16x6x6xf32>
-  %2 = "relax.conv2d"(%1, %w) {groups = 16 : i64, padding = array<i64: 1, 1, 1, 1>} : (tensor<1x16x6x6xf32>, tensor<16x1x3x3xf32>) -> tensor<1x16x6x6xf32>
+  %2 = "relax.conv2d"(%1, %w) {groups = 16 : i64, padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<1x16x6x6xf32>, tensor<16x1x3x3xf32>) -> tensor<1x16x6x6xf32>
   return %0, %2 : tensor<1x16x8x8xf32>, tensor<1x16x6x6xf32>
 }
 
 // Sizes that are not known count as 32. A value that other ops read in the old order, too, is put back once.
 // CHECK-LABEL: @symbolic
 // CHECK-COUNT-2: data_layout = "NHWC"
-func.func @symbolic(%x: tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>, %w: tensor<4x4x3x3xf32> {relax.name = "w"}) -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}> attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.conv2d"(%x, %w) {padding = array<i64: 1, 1, 1, 1>} : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>, tensor<4x4x3x3xf32>) -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
+func.func @symbolic(%x: tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>, %w: tensor<4x4x3x3xf32> {relax.name = "w"})
+    -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>, tensor<4x4x3x3xf32>)
+      -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
   %1 = "relax.tril"(%0) : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>) -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
   %2 = "relax.triu"(%0) : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>) -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
-  %3 = "relax.add"(%1, %2) : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>, tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>) -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
-  %4 = "relax.conv2d"(%3, %w) {padding = array<i64: 1, 1, 1, 1>} : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>, tensor<4x4x3x3xf32>) -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
+  %3 = "relax.add"(%1, %2) : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>,
+      tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>) -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
+  %4 = "relax.conv2d"(%3, %w) {padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>, tensor<4x4x3x3xf32>)
+      -> tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
   return %4 : tensor<?x4x?x?xf32, {sym = ["n", "h", "w"]}>
 }

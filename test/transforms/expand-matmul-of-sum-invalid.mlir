@@ -1,8 +1,11 @@
 // RUN: relax-opt %s --split-input-file --verify-diagnostics --relax-expand-matmul-of-sum
-// RUN: not relax-opt %s --split-input-file --pass-pipeline='builtin.module(relax-expand-matmul-of-sum{functions=g})' 2>&1 | filecheck %s --check-prefix=FUNCTIONS
+// RUN: not relax-opt %s --split-input-file \
+// RUN:     --pass-pipeline='builtin.module(relax-expand-matmul-of-sum{functions=g})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=FUNCTIONS
 
 // FUNCTIONS: error: expected functions with a body for option 'functions', got @g
-func.func @f(%x: tensor<2x64xf32>, %a: tensor<64x4xf32>, %b: tensor<4x64xf32>) -> tensor<2x64xf32> attributes {relax.num_input = 1 : i64} {
+func.func @f(%x: tensor<2x64xf32>, %a: tensor<64x4xf32>, %b: tensor<4x64xf32>) -> tensor<2x64xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%a, %b) : (tensor<64x4xf32>, tensor<4x64xf32>) -> tensor<64x64xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<2x64xf32>, tensor<64x64xf32>) -> tensor<2x64xf32>
   return %1 : tensor<2x64xf32>
@@ -28,6 +31,7 @@ func.func @override(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> attri
 // -----
 
 // expected-error@+1 {{'func.func' op expected relax.lift on a weight, got it on argument 0}}
-func.func @input(%x: tensor<4xf32> {relax.lift = "never"}, %w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @input(%x: tensor<4xf32> {relax.lift = "never"}, %w: tensor<4xf32>) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   return %x : tensor<4xf32>
 }

@@ -53,8 +53,8 @@ func.func private @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A symbol that the callee defines is renamed from the second call on, everywhere it occurs: types and attributes. The result
-// is matched with the name that the caller knows it by. Symbols of arguments are the caller's own.
+// A symbol that the callee defines is renamed from the second call on, everywhere it occurs: types and attributes. The
+// result is matched with the name that the caller knows it by. Symbols of arguments are the caller's own.
 // CHECK-LABEL: @symbols
 // CHECK:         %0 = "relax.match_cast"(%arg0) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k"]}>
 // CHECK-NEXT:    %1 = "relax.shape_value"() {value = ["n + k"]}
@@ -64,11 +64,14 @@ func.func private @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:    return %0, %4, %1, %3
 func.func @symbols(%a: tensor<?xf32>, %b: tensor<?xf32>, %x: tensor<?xf32, {sym = ["n"]}>)
     -> (tensor<?xf32, {sym = ["k"]}>, tensor<?xf32, {sym = ["k"]}>, tensor<i64>, tensor<i64>) {
-  %0:2 = call @sized(%a, %x) : (tensor<?xf32>, tensor<?xf32, {sym = ["n"]}>) -> (tensor<?xf32, {sym = ["k"]}>, tensor<i64>)
-  %1:2 = call @sized(%b, %x) : (tensor<?xf32>, tensor<?xf32, {sym = ["n"]}>) -> (tensor<?xf32, {sym = ["k"]}>, tensor<i64>)
+  %0:2 = call @sized(%a, %x) : (tensor<?xf32>, tensor<?xf32, {sym = ["n"]}>)
+      -> (tensor<?xf32, {sym = ["k"]}>, tensor<i64>)
+  %1:2 = call @sized(%b, %x) : (tensor<?xf32>, tensor<?xf32, {sym = ["n"]}>)
+      -> (tensor<?xf32, {sym = ["k"]}>, tensor<i64>)
   return %0#0, %1#0, %0#1, %1#1 : tensor<?xf32, {sym = ["k"]}>, tensor<?xf32, {sym = ["k"]}>, tensor<i64>, tensor<i64>
 }
-func.func private @sized(%a: tensor<?xf32>, %x: tensor<?xf32, {sym = ["n"]}>) -> (tensor<?xf32, {sym = ["k"]}>, tensor<i64>) {
+func.func private @sized(%a: tensor<?xf32>, %x: tensor<?xf32, {sym = ["n"]}>)
+    -> (tensor<?xf32, {sym = ["k"]}>, tensor<i64>) {
   %0 = "relax.match_cast"(%a) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k"]}>
   %1 = "relax.shape_value"() {value = ["n + k"]} : () -> tensor<i64>
   return %0, %1 : tensor<?xf32, {sym = ["k"]}>, tensor<i64>
@@ -108,8 +111,8 @@ func.func private @named(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A symbol of the callee is what the caller casts: 4 in one function, "m * 2" in another, in types and attributes alike. The
-// result is what the caller's users know; a second tensor of the symbol is matched with what is known.
+// A symbol of the callee is what the caller casts: 4 in one function, "m * 2" in another, in types and attributes
+// alike. The result is what the caller's users know; a second tensor of the symbol is matched with what is known.
 // CHECK-LABEL: @static
 // CHECK-NEXT:    %0 = "relax.match_cast"(%arg0) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
 // CHECK-NEXT:    %1 = "relax.match_cast"(%arg1) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<4xf32>
@@ -123,19 +126,23 @@ func.func private @named(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:    return %4 : tensor<?xf32, {sym = ["n"]}>
 // CHECK-LABEL: @expression
 // CHECK:         "relax.shape_value"() {value = ["m * 2 + 1"]} : () -> tensor<f32>
-// CHECK:           "relax.add"(%arg0, %{{.*}}) : (tensor<?xf32, {sym = ["m * 2"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["m * 2"]}>
+// CHECK:           "relax.add"(%arg0, %{{\w+}}) : (tensor<?xf32, {sym = ["m * 2"]}>, tensor<f32>)
+// CHECK-SAME:      -> tensor<?xf32, {sym = ["m * 2"]}>
 // CHECK:           scf.yield %arg0 : tensor<?xf32, {sym = ["m * 2"]}>
 func.func @static(%x: tensor<4xf32>, %y: tensor<?xf32, {sym = ["n"]}>, %c: i1) -> tensor<?xf32, {sym = ["n"]}> {
   %0 = "relax.match_cast"(%x) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
-  %1 = call @more(%0, %y, %c) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, i1) -> tensor<?xf32, {sym = ["n"]}>
+  %1 = call @more(%0, %y, %c) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, i1)
+      -> tensor<?xf32, {sym = ["n"]}>
   return %1 : tensor<?xf32, {sym = ["n"]}>
 }
 func.func @expression(%x: tensor<?xf32, {sym = ["m * 2"]}>, %c: i1) -> tensor<?xf32, {sym = ["n"]}> {
   %0 = "relax.match_cast"(%x) : (tensor<?xf32, {sym = ["m * 2"]}>) -> tensor<?xf32, {sym = ["n"]}>
-  %1 = call @more(%0, %0, %c) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, i1) -> tensor<?xf32, {sym = ["n"]}>
+  %1 = call @more(%0, %0, %c) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, i1)
+      -> tensor<?xf32, {sym = ["n"]}>
   return %1 : tensor<?xf32, {sym = ["n"]}>
 }
-func.func private @more(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["n"]}>, %c: i1) -> tensor<?xf32, {sym = ["n"]}> {
+func.func private @more(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["n"]}>, %c: i1)
+    -> tensor<?xf32, {sym = ["n"]}> {
   %n = "relax.shape_value"() {value = ["n + 1"]} : () -> tensor<f32>
   %0 = scf.if %c -> tensor<?xf32, {sym = ["n"]}> {
     %1 = "relax.add"(%x, %n) : (tensor<?xf32, {sym = ["n"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["n"]}>
@@ -148,7 +155,8 @@ func.func private @more(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym
 
 // -----
 
-// Another shape for each instance: what the callee takes as unknown is a symbol of its own each time, also of nested calls.
+// Another shape for each instance: what the callee takes as unknown is a symbol of its own each time, also of nested
+// calls.
 // CHECK-LABEL: @instances
 // CHECK:         %[[A:.*]] = "relax.match_cast"(%0) : (tensor<?xf32>) -> tensor<?xf32, {sym = ["k"]}>
 // CHECK-NEXT:    "relax.exp"(%[[A]]) : (tensor<?xf32, {sym = ["k"]}>) -> tensor<?xf32, {sym = ["k"]}>
@@ -182,13 +190,16 @@ func.func private @any_size(%x: tensor<?xf32>) -> tensor<?xf32> {
 func.func @relied_on(%x: tensor<4xf32>, %y: tensor<5xf32>) -> tensor<?x?xf32, {sym = ["n", "n"]}> {
   %0 = "relax.match_cast"(%x) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
   %1 = "relax.match_cast"(%y) : (tensor<5xf32>) -> tensor<?xf32, {sym = ["m"]}>
-  %2 = call @relying(%0, %1) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["m"]}>) -> tensor<?x?xf32, {sym = ["n", "n"]}>
+  %2 = call @relying(%0, %1) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["m"]}>)
+      -> tensor<?x?xf32, {sym = ["n", "n"]}>
   return %2 : tensor<?x?xf32, {sym = ["n", "n"]}>
 }
-func.func private @relying(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<?x?xf32, {sym = ["n", "n"]}> {
+func.func private @relying(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>)
+    -> tensor<?x?xf32, {sym = ["n", "n"]}> {
   %0 = call @marked(%x) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
   %1 = "relax.full"() {value = 0.0} : () -> tensor<?x?xf32, {sym = ["n", "n"]}>
-  %2 = "relax.add"(%1, %0) : (tensor<?x?xf32, {sym = ["n", "n"]}>, tensor<?xf32, {sym = ["n"]}>) -> tensor<?x?xf32, {sym = ["n", "n"]}>
+  %2 = "relax.add"(%1, %0) : (tensor<?x?xf32, {sym = ["n", "n"]}>, tensor<?xf32, {sym = ["n"]}>)
+      -> tensor<?x?xf32, {sym = ["n", "n"]}>
   %c0 = arith.constant 0 : index
   %d = tensor.dim %y, %c0 : tensor<?xf32, {sym = ["m"]}>
   %3 = tensor.empty(%d) : tensor<?xf32, {sym = ["m"]}>
@@ -202,11 +213,15 @@ func.func private @marked(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sy
 
 // Tuples: symbols are replaced in them as well, and a result is what the caller's users know.
 // CHECK-LABEL: @tuples
-// CHECK:         builtin.unrealized_conversion_cast %arg0, %{{.*}} : tensor<4xf32>, tensor<?xf32, {sym = ["k"]}> to tuple
-// CHECK:         %[[P:.*]] = builtin.unrealized_conversion_cast %arg0, %{{.*}} : tensor<4xf32>, tensor<?xf32, {sym = ["k_1"]}> to tuple<tensor<4xf32>, tensor<?xf32, {sym = ["k_1"]}>>
+// CHECK:         builtin.unrealized_conversion_cast %arg0, %{{\w+}}
+// CHECK-SAME:      : tensor<4xf32>, tensor<?xf32, {sym = ["k"]}> to tuple
+// CHECK:         %[[P:\w+]] = builtin.unrealized_conversion_cast %arg0, %{{\w+}}
+// CHECK-SAME:      : tensor<4xf32>, tensor<?xf32, {sym = ["k_1"]}> to
+// CHECK-SAME:      tuple<tensor<4xf32>, tensor<?xf32, {sym = ["k_1"]}>>
 // CHECK-NEXT:    %[[E:.*]]:2 = builtin.unrealized_conversion_cast %[[P]]
 // CHECK-NEXT:    %[[N:.*]] = "relax.match_cast"(%[[E]]#0) : (tensor<4xf32>) -> tensor<?xf32, {sym = ["n"]}>
-// CHECK-NEXT:    %[[K:.*]] = "relax.match_cast"(%[[E]]#1) : (tensor<?xf32, {sym = ["k_1"]}>) -> tensor<?xf32, {sym = ["k"]}>
+// CHECK-NEXT:    %[[K:\w+]] = "relax.match_cast"(%[[E]]#1) : (tensor<?xf32, {sym = ["k_1"]}>)
+// CHECK-SAME:    -> tensor<?xf32, {sym = ["k"]}>
 // CHECK-NEXT:    %[[R:.*]] = builtin.unrealized_conversion_cast %[[N]], %[[K]]
 // CHECK-NEXT:    return %{{.*}}, %[[R]]
 !pair = tuple<tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["k"]}>>

@@ -1,5 +1,6 @@
 // RUN: relax-opt %s --split-input-file --relax-inline="functions=layer,@public" | filecheck %s
-// RUN: relax-opt %s --split-input-file --relax-inline="functions=layer,@public" --relax-inline="functions=layer,@public" | filecheck %s
+// RUN: relax-opt %s --split-input-file --relax-inline="functions=layer,@public" \
+// RUN:     --relax-inline="functions=layer,@public" | filecheck %s
 
 // Calls of the named functions are inlined wherever they are, through other functions and several levels.
 // CHECK-LABEL: @levels
@@ -43,7 +44,8 @@ func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Private functions stay, whether or not something still refers to them: symbol-dce erases them, and a second run finds them.
+// Private functions stay, whether or not something still refers to them: symbol-dce erases them, and a second run finds
+// them.
 // CHECK-LABEL: @referred
 // CHECK-NEXT:    return %arg0
 // CHECK:       func.func private @layer

@@ -1,6 +1,7 @@
 // RUN: relax-opt %s --split-input-file --relax-lazy-get-input | filecheck %s
 
-// Each weight is read once, before its first use, under its index and name (by position without one); an unused one never; inputs stay arguments.
+// Each weight is read once, before its first use, under its index and name (by position without one); an unused one
+// never; inputs stay arguments.
 // CHECK-LABEL: @reads(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: !relax.param_provider) -> tensor<4xf32>
 // CHECK-SAME:    relax.num_input = 2 : i64
 // CHECK-NEXT:    %0 = "relax.exp"(%arg0)
@@ -10,7 +11,8 @@
 // CHECK-NEXT:    %4 = "relax.multiply"(%2, %3)
 // CHECK-NEXT:    %5 = "relax.multiply"(%4, %1)
 // CHECK-NEXT:    return %5
-func.func @reads(%x: tensor<4xf32> {relax.name = "x"}, %a: tensor<4xf32>, %u: tensor<4xf32> {relax.name = "u"}, %b: tensor<4xf32> {relax.name = "b"})
+func.func @reads(%x: tensor<4xf32> {relax.name = "x"}, %a: tensor<4xf32>, %u: tensor<4xf32> {relax.name = "u"},
+    %b: tensor<4xf32> {relax.name = "b"})
     -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "relax.add"(%0, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -25,7 +27,8 @@ func.func @reads(%x: tensor<4xf32> {relax.name = "x"}, %a: tensor<4xf32>, %u: te
 // CHECK-LABEL: @returned
 // CHECK-NEXT:    %0 = "relax.get_param"
 // CHECK-NEXT:    return %0, %0
-func.func @returned(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
+func.func @returned(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>)
+    attributes {relax.num_input = 0 : i64} {
   return %w, %w : tensor<4xf32>, tensor<4xf32>
 }
 
@@ -36,7 +39,8 @@ func.func @returned(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, ten
 // CHECK:         %[[W:.*]] = "relax.get_param"
 // CHECK-NEXT:    scf.for
 // CHECK:           "relax.add"(%{{.*}}, %[[W]])
-func.func @loop(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @loop(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   %i0 = arith.constant 0 : index
   %i1 = arith.constant 1 : index
   %0 = scf.for %i = %i0 to %i1 step %i1 iter_args(%c = %x) -> (tensor<4xf32>) {
@@ -51,9 +55,11 @@ func.func @loop(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w"}) -> tens
 // A weight that alone defines a symbol is read before the first op that mentions the symbol, be it for that only.
 // CHECK-LABEL: @symbol
 // CHECK-NEXT:    "relax.exp"
-// CHECK-NEXT:    %1 = "relax.get_param"(%arg1) {index = 0 : i64, name = "w"} : (!relax.param_provider) -> tensor<?xf32, {sym = ["m"]}>
+// CHECK-NEXT:    %1 = "relax.get_param"(%arg1) {index = 0 : i64, name = "w"} : (!relax.param_provider)
+// CHECK-SAME:    -> tensor<?xf32, {sym = ["m"]}>
 // CHECK-NEXT:    "relax.shape_value"() {value = ["m"]}
-func.func @symbol(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor<?xf32, {sym = ["m"]}> {relax.name = "w"}, %v: tensor<?xf32, {sym = ["n"]}>) -> tensor<i64> attributes {relax.num_input = 1 : i64} {
+func.func @symbol(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor<?xf32, {sym = ["m"]}> {relax.name = "w"},
+    %v: tensor<?xf32, {sym = ["n"]}>) -> tensor<i64> attributes {relax.num_input = 1 : i64} {
   %0 = "relax.exp"(%x) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
   %1 = "relax.shape_value"() {value = ["m"]} : () -> tensor<i64>
   return %1 : tensor<i64>
@@ -61,13 +67,15 @@ func.func @symbol(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor<?xf32, {sym = ["m
 
 // -----
 
-// Private functions, functions without weights or relax.num_input, and inference that has a transform function stay as they are.
+// Private functions, functions without weights or relax.num_input, and inference that has a transform function stay as
+// they are.
 // CHECK:     @main_transform_params(%arg0: !relax.param_provider)
 // CHECK:     @main(%arg0: tensor<4xf32> {relax.name = "w"})
 // CHECK:     @plain(%arg0: tensor<4xf32>)
 // CHECK:     @input(%arg0: tensor<4xf32>)
 // CHECK:     @helper(%arg0: tensor<4xf32>)
-func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
+func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
+    attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
   return %w : tensor<4xf32>
 }
 func.func @main(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
@@ -85,7 +93,8 @@ func.func private @helper(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.
 
 // -----
 
-// A weight that one branch alone needs is read there, at its first use; one that both need, or that is needed later, before.
+// A weight that one branch alone needs is read there, at its first use; one that both need, or that is needed later,
+// before.
 // CHECK-LABEL: @branch(
 // CHECK-NEXT:    %[[BOTH:.*]] = "relax.get_param"(%arg2) {index = 2 : i64, name = "both"}
 // CHECK-NEXT:    scf.if %arg1
@@ -104,8 +113,10 @@ func.func private @helper(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.
 // CHECK-NEXT:    scf.if
 // CHECK:           scf.yield %[[LATER]]
 // CHECK:         "relax.add"(%{{.*}}, %[[LATER]])
-func.func @branch(%x: tensor<4xf32>, %c: i1, %then: tensor<4xf32> {relax.name = "then"}, %else: tensor<4xf32> {relax.name = "else"},
-    %both: tensor<4xf32> {relax.name = "both"}, %later: tensor<4xf32> {relax.name = "later"}) -> tensor<4xf32> attributes {relax.num_input = 2 : i64} {
+func.func @branch(%x: tensor<4xf32>, %c: i1, %then: tensor<4xf32> {relax.name = "then"}, %else: tensor<4xf32>
+    {relax.name = "else"},
+    %both: tensor<4xf32> {relax.name = "both"}, %later: tensor<4xf32> {relax.name = "later"}) -> tensor<4xf32>
+        attributes {relax.num_input = 2 : i64} {
   %0 = scf.if %c -> tensor<4xf32> {
     %e = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %a = "relax.add"(%e, %then) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -141,7 +152,8 @@ func.func @branch(%x: tensor<4xf32>, %c: i1, %then: tensor<4xf32> {relax.name = 
 // CHECK-NEXT:        scf.if
 // CHECK-NEXT:          "relax.add"(%{{.*}}, %[[LOOP]])
 // CHECK:           "relax.add"(%{{.*}}, %[[OUTER]])
-func.func @nested(%x: tensor<4xf32>, %c: i1, %outer: tensor<4xf32> {relax.name = "outer"}, %inner: tensor<4xf32> {relax.name = "inner"},
+func.func @nested(%x: tensor<4xf32>, %c: i1, %outer: tensor<4xf32> {relax.name = "outer"}, %inner: tensor<4xf32>
+    {relax.name = "inner"},
     %loop: tensor<4xf32> {relax.name = "loop"}) -> tensor<4xf32> attributes {relax.num_input = 2 : i64} {
   %0 = scf.if %c -> tensor<4xf32> {
     %1 = scf.if %c -> tensor<4xf32> {
@@ -178,7 +190,8 @@ func.func @nested(%x: tensor<4xf32>, %c: i1, %outer: tensor<4xf32> {relax.name =
 // CHECK:         scf.if
 // CHECK-NEXT:      %[[V:.*]] = "relax.get_param"(%{{.*}}) {index = 1 : i64, name = "v"}
 // CHECK-NEXT:      "relax.shape_value"() {value = ["k"]}
-func.func @symbol_of_a_branch(%c: i1, %w: tensor<?xf32, {sym = ["m"]}> {relax.name = "w"}, %v: tensor<?xf32, {sym = ["k"]}> {relax.name = "v"})
+func.func @symbol_of_a_branch(%c: i1, %w: tensor<?xf32, {sym = ["m"]}> {relax.name = "w"},
+    %v: tensor<?xf32, {sym = ["k"]}> {relax.name = "v"})
     -> (tensor<?xf32, {sym = ["m"]}>, tensor<i64>) attributes {relax.num_input = 1 : i64} {
   %0 = scf.if %c -> tensor<?xf32, {sym = ["m"]}> {
     %e = "relax.exp"(%w) : (tensor<?xf32, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}>
@@ -205,7 +218,8 @@ func.func @symbol_of_a_branch(%c: i1, %w: tensor<?xf32, {sym = ["m"]}> {relax.na
 // CHECK-NEXT:    "relax.get_param"(%{{.*}}) {index = 1 : i64, name = "one"}
 // CHECK-NEXT:    "relax.shape_value"() {value = ["m"]}
 // CHECK-NEXT:    return
-func.func @joint(%sum: tensor<?xf32, {sym = ["k + m"]}> {relax.name = "sum"}, %one: tensor<?xf32, {sym = ["k"]}> {relax.name = "one"}) -> tensor<i64>
+func.func @joint(%sum: tensor<?xf32, {sym = ["k + m"]}> {relax.name = "sum"}, %one: tensor<?xf32, {sym = ["k"]}>
+    {relax.name = "one"}) -> tensor<i64>
     attributes {relax.num_input = 0 : i64} {
   %0 = "relax.shape_value"() {value = ["m"]} : () -> tensor<i64>
   return %0 : tensor<i64>
@@ -216,12 +230,16 @@ func.func @joint(%sum: tensor<?xf32, {sym = ["k + m"]}> {relax.name = "sum"}, %o
 // A symbol that an input defines needs no weight; a scalar weight, and one of another dtype, are weights like others.
 // CHECK-LABEL: @known_symbol_and_scalars(
 // CHECK-NEXT:    "relax.full"()
-// CHECK-NEXT:    %[[S:.*]] = "relax.get_param"(%{{.*}}) {index = 1 : i64, name = "s"} : (!relax.param_provider) -> tensor<f32>
+// CHECK-NEXT:    %[[S:.*]] = "relax.get_param"(%{{.*}}) {index = 1 : i64, name = "s"} : (!relax.param_provider)
+// CHECK-SAME:    -> tensor<f32>
 // CHECK-NEXT:    %[[M:.*]] = "relax.multiply"(%{{.*}}, %[[S]])
-// CHECK-NEXT:    %[[I:.*]] = "relax.get_param"(%{{.*}}) {index = 2 : i64, name = "i"} : (!relax.param_provider) -> tensor<2xi8>
+// CHECK-NEXT:    %[[I:.*]] = "relax.get_param"(%{{.*}}) {index = 2 : i64, name = "i"} : (!relax.param_provider)
+// CHECK-SAME:    -> tensor<2xi8>
 // CHECK-NEXT:    return %[[M]], %[[I]]
-func.func @known_symbol_and_scalars(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor<?xf32, {sym = ["n"]}> {relax.name = "w"}, %s: tensor<f32> {relax.name = "s"},
-    %i: tensor<2xi8> {relax.name = "i"}) -> (tensor<?xf32, {sym = ["n"]}>, tensor<2xi8>) attributes {relax.num_input = 1 : i64} {
+func.func @known_symbol_and_scalars(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor<?xf32, {sym = ["n"]}>
+    {relax.name = "w"}, %s: tensor<f32> {relax.name = "s"},
+    %i: tensor<2xi8> {relax.name = "i"}) -> (tensor<?xf32, {sym = ["n"]}>, tensor<2xi8>)
+        attributes {relax.num_input = 1 : i64} {
   %0 = "relax.full"() {value = 2.0 : f64} : () -> tensor<?xf32, {sym = ["n"]}>
   %1 = "relax.multiply"(%0, %s) : (tensor<?xf32, {sym = ["n"]}>, tensor<f32>) -> tensor<?xf32, {sym = ["n"]}>
   return %1, %i : tensor<?xf32, {sym = ["n"]}>, tensor<2xi8>
@@ -235,7 +253,8 @@ func.func @known_symbol_and_scalars(%x: tensor<?xf32, {sym = ["n"]}>, %w: tensor
 // CHECK-NEXT:    %[[B:.*]] = "relax.get_param"(%{{.*}}) {index = 1 : i64, name = "b"}
 // CHECK-NEXT:    call @pair(%[[A]], %[[B]])
 // CHECK:       func.func private @pair(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32>
-func.func @calls(%a: tensor<4xf32> {relax.name = "a"}, %b: tensor<4xf32> {relax.name = "b"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
+func.func @calls(%a: tensor<4xf32> {relax.name = "a"}, %b: tensor<4xf32> {relax.name = "b"}) -> tensor<4xf32>
+    attributes {relax.num_input = 0 : i64} {
   %0 = call @pair(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -254,7 +273,8 @@ func.func private @pair(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK:         call @called_called(%arg0, %arg1)
 // CHECK-LABEL: func.func @caller(%arg0: i1, %arg1: tensor<4xf32>)
 // CHECK-NEXT:    call @called_called(%arg0, %arg1)
-func.func @called(%c: i1, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @called(%c: i1, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = scf.if %c -> tensor<4xf32> {
     %1 = func.call @called(%c, %w) : (i1, tensor<4xf32>) -> tensor<4xf32>
     scf.yield %1 : tensor<4xf32>

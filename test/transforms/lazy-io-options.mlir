@@ -1,8 +1,14 @@
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main})' | filecheck %s --check-prefix=GET
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{functions=other,main})' | filecheck %s --check-prefix=SET
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-transform-params{functions=second_transform_params})' | filecheck %s --check-prefix=SECOND
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=nobody})' 2>&1 | filecheck %s --check-prefix=NOBODY
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lift-transform-params{functions=nobody})' 2>&1 | filecheck %s --check-prefix=NOBODY
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=main})' \
+// RUN:   | filecheck %s --check-prefix=GET
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-lazy-set-output{functions=other,main})' \
+// RUN:   | filecheck %s --check-prefix=SET
+// RUN: relax-opt %s \
+// RUN:     --pass-pipeline='builtin.module(relax-lazy-transform-params{functions=second_transform_params})' \
+// RUN:   | filecheck %s --check-prefix=SECOND
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lazy-get-input{functions=nobody})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=NOBODY
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-lift-transform-params{functions=nobody})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=NOBODY
 
 // Named functions only; inference too, when named.
 // GET: @main_transform_params(%arg0: tensor<4xf32>
@@ -15,7 +21,8 @@
 // SECOND: @main(%arg0: tensor<4xf32>
 // SECOND: @second_transform_params(%arg0: !relax.param_provider, %arg1: !relax.output_sink)
 // NOBODY: error: expected functions with relax.num_input for option 'functions', got @nobody
-func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
+func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
+    attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
   return %w : tensor<4xf32>
 }
 func.func @main(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
@@ -24,6 +31,7 @@ func.func @main(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attribute
 func.func @other(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
   return %w : tensor<4xf32>
 }
-func.func @second_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64, relax.transform_for = @other} {
+func.func @second_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
+    attributes {relax.num_input = 0 : i64, relax.transform_for = @other} {
   return %w : tensor<4xf32>
 }

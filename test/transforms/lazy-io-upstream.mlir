@@ -1,5 +1,6 @@
 // RUN: relax-opt %s --split-input-file --pass-pipeline='builtin.module(cse,canonicalize,symbol-dce)' | filecheck %s
-// RUN: relax-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(relax-canonicalize),cse,sccp,loop-invariant-code-motion,remove-dead-values,canonicalize,symbol-dce)' | filecheck %s
+// RUN: relax-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(relax-canonicalize),cse,sccp,\
+// RUN:loop-invariant-code-motion,remove-dead-values,canonicalize,symbol-dce)' | filecheck %s
 
 // Upstream merges equal reads and drops unused ones; writes stay, equal or not, each in its place.
 // CHECK-LABEL: @writes(
@@ -37,7 +38,8 @@ func.func @binds(%s: !relax.output_sink, %rank: i64, %x: tensor<4xf32>) attribut
 
 // -----
 
-// A write in a branch or a loop stays there, and its loop stays; so does a function that only writes, as long as it is called.
+// A write in a branch or a loop stays there, and its loop stays; so does a function that only writes, as long as it is
+// called.
 // CHECK-LABEL: @regions(
 // CHECK:         scf.if
 // CHECK-NEXT:      "relax.set_output"(%arg0, %{{.*}}) {index = 0 : i64}
@@ -47,7 +49,8 @@ func.func @binds(%s: !relax.output_sink, %rank: i64, %x: tensor<4xf32>) attribut
 // CHECK:       func.func private @hand_over
 // CHECK-NEXT:    "relax.set_output"
 // CHECK-NOT:   @unused
-func.func @regions(%s: !relax.output_sink, %c: i1, %n: index, %x: tensor<4xf32>) attributes {relax.num_input = 4 : i64} {
+func.func @regions(%s: !relax.output_sink, %c: i1, %n: index, %x: tensor<4xf32>)
+    attributes {relax.num_input = 4 : i64} {
   scf.if %c {
     "relax.set_output"(%s, %x) {index = 0 : i64} : (!relax.output_sink, tensor<4xf32>) -> ()
   }
@@ -86,6 +89,9 @@ func.func @calls() attributes {relax.num_input = 0 : i64} {
   call @set_output_4xf32(%i0, %0) : (index, tensor<4xf32>) -> ()
   return
 }
-func.func private @get_param_4xf32(index {relax.name = "index"}) -> tensor<4xf32> attributes {relax.callback = "get_param"}
-func.func private @set_output_4xf32(index {relax.name = "index"}, tensor<4xf32> {relax.name = "value"}) attributes {relax.callback = "set_output"}
-func.func private @set_output_8xf32(index {relax.name = "index"}, tensor<8xf32> {relax.name = "value"}) attributes {relax.callback = "set_output"}
+func.func private @get_param_4xf32(index {relax.name = "index"}) -> tensor<4xf32>
+    attributes {relax.callback = "get_param"}
+func.func private @set_output_4xf32(index {relax.name = "index"}, tensor<4xf32> {relax.name = "value"})
+    attributes {relax.callback = "set_output"}
+func.func private @set_output_8xf32(index {relax.name = "index"}, tensor<8xf32> {relax.name = "value"})
+    attributes {relax.callback = "set_output"}

@@ -1,7 +1,9 @@
 // RUN: relax-opt %s --split-input-file --relax-lazy-set-output | filecheck %s
 
-// Each result is handed over right after it is there, under its index and name, once per index; the sink follows the inputs.
-// CHECK-LABEL: @writes(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: !relax.output_sink, %arg2: tensor<4xf32> {relax.name = "w"})
+// Each result is handed over right after it is there, under its index and name, once per index; the sink follows the
+// inputs.
+// CHECK-LABEL: @writes(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: !relax.output_sink, %arg2: tensor<4xf32>
+// CHECK-SAME: {relax.name = "w"})
 // CHECK-NOT:     ->
 // CHECK-SAME:    relax.num_input = 2 : i64
 // CHECK-NEXT:    "relax.set_output"(%arg1, %arg0) {index = 3 : i64}
@@ -13,7 +15,8 @@
 // CHECK-NEXT:    "relax.set_output"(%arg1, %1) {index = 1 : i64}
 // CHECK-NEXT:    return{{$}}
 func.func @writes(%x: tensor<4xf32> {relax.name = "x"}, %w: tensor<4xf32> {relax.name = "w"})
-    -> (tensor<4xf32> {relax.name = "first"}, tensor<4xf32>, tensor<4xf32> {relax.name = "raw"}, tensor<4xf32>, tensor<4xf32>)
+    -> (tensor<4xf32> {relax.name = "first"}, tensor<4xf32>, tensor<4xf32> {relax.name = "raw"}, tensor<4xf32>,
+        tensor<4xf32>)
     attributes {relax.num_input = 1 : i64} {
   %0 = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "relax.add"(%0, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
@@ -30,7 +33,8 @@ func.func @writes(%x: tensor<4xf32> {relax.name = "x"}, %w: tensor<4xf32> {relax
 // CHECK-NEXT:    "relax.set_output"(%arg0, %1#0) {index = 1 : i64}
 // CHECK-NEXT:    "relax.set_output"(%arg0, %1#1) {index = 0 : i64}
 // CHECK-NEXT:    return
-func.func @kinds(%w: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<f32>) attributes {relax.num_input = 0 : i64} {
+func.func @kinds(%w: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<f32>)
+    attributes {relax.num_input = 0 : i64} {
   %c = "relax.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
   %0:2 = call @parts(%w) : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
   return %0#1, %0#0, %c : tensor<2xf32>, tensor<2xf32>, tensor<f32>
@@ -68,7 +72,8 @@ func.func @both(%p: !relax.param_provider) -> tensor<4xf32> attributes {relax.nu
 // CHECK:         {{^ +}$}}
 // CHECK-NEXT:    "relax.set_output"(%arg1, %[[F]]) {index = 3 : i64}
 // CHECK-NEXT:    return
-func.func @control_flow(%c: i1, %w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @control_flow(%c: i1, %w: tensor<4xf32> {relax.name = "w"})
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
   %0:2 = scf.if %c -> (tensor<4xf32>, tensor<4xf32>) {
     %e = "relax.exp"(%w) : (tensor<4xf32>) -> tensor<4xf32>
     scf.yield %e, %w : tensor<4xf32>, tensor<4xf32>
@@ -94,7 +99,8 @@ func.func @control_flow(%c: i1, %w: tensor<4xf32> {relax.name = "w"}) -> (tensor
 // CHECK-NEXT:    %[[B:.*]] = "relax.exp"(%[[A]])
 // CHECK-NEXT:    "relax.set_output"(%arg1, %[[B]]) {index = 1 : i64}
 // CHECK-NEXT:    return
-func.func @used_later(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @used_later(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "relax.exp"(%0) : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %1, %x : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
@@ -104,10 +110,13 @@ func.func @used_later(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tenso
 
 // Results with symbolic dimensions, and none at all: nothing to hand over changes nothing.
 // CHECK-LABEL: @symbolic(%arg0: tensor<?xf32, {sym = ["n"]}>, %arg1: !relax.output_sink)
-// CHECK:         "relax.set_output"(%arg1, %{{.*}}) {index = 0 : i64} : (!relax.output_sink, tensor<?xf32, {sym = ["n * 2"]}>) -> ()
+// CHECK:         "relax.set_output"(%arg1, %{{.*}}) {index = 0 : i64}
+// CHECK-SAME:      : (!relax.output_sink, tensor<?xf32, {sym = ["n * 2"]}>) -> ()
 // CHECK-LABEL: @nothing(%arg0: tensor<4xf32>) attributes {relax.num_input = 0 : i64}
-func.func @symbolic(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n * 2"]}> attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.concat"(%x, %x) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n * 2"]}>
+func.func @symbolic(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n * 2"]}>
+    attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.concat"(%x, %x) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>)
+      -> tensor<?xf32, {sym = ["n * 2"]}>
   return %0 : tensor<?xf32, {sym = ["n * 2"]}>
 }
 func.func @nothing(%w: tensor<4xf32>) attributes {relax.num_input = 0 : i64} {

@@ -1,14 +1,18 @@
 // RUN: relax-opt %s --split-input-file --relax-lift-transform-params='max-growth=1.2 growth-slack=0' | filecheck %s
-// RUN: relax-opt %s --split-input-file --relax-lift-transform-params='max-growth=1.2 growth-slack=0' --relax-lift-transform-params='max-growth=1.2 growth-slack=0' | filecheck %s
+// RUN: relax-opt %s --split-input-file --relax-lift-transform-params='max-growth=1.2 growth-slack=0' \
+// RUN:     --relax-lift-transform-params='max-growth=1.2 growth-slack=0' | filecheck %s
 
-// A value 1.15 times as large as what it comes from, and one exactly 1.2 times, are lifted; one 1.21 times as large is not.
+// A value 1.15 times as large as what it comes from, and one exactly 1.2 times, are lifted; one 1.21 times as large is
+// not.
 // CHECK-LABEL: @exactly_at_the_limit_transform_params
-// CHECK-SAME:    -> (tensor<100xf32> {relax.name = "c"}, tensor<115xf32> {relax.name = "a.concat"}, tensor<120xf32> {relax.name = "b.concat"})
+// CHECK-SAME:    -> (tensor<100xf32> {relax.name = "c"}, tensor<115xf32> {relax.name = "a.concat"}, tensor<120xf32>
+// CHECK-SAME:    {relax.name = "b.concat"})
 // CHECK:       @exactly_at_the_limit(
 // CHECK:         relax.concat
 // CHECK-SAME:      tensor<121xf32>
 // CHECK-NOT:     relax.concat
-func.func @exactly_at_the_limit(%a: tensor<100xf32> {relax.name = "a"}, %b: tensor<100xf32> {relax.name = "b"}, %c: tensor<100xf32> {relax.name = "c"})
+func.func @exactly_at_the_limit(%a: tensor<100xf32> {relax.name = "a"}, %b: tensor<100xf32> {relax.name = "b"},
+    %c: tensor<100xf32> {relax.name = "c"})
     -> (tensor<115xf32>, tensor<120xf32>, tensor<121xf32>) attributes {relax.num_input = 0 : i64} {
   %p15 = "relax.full"() {value = 0.0 : f64} : () -> tensor<15xf32>
   %p20 = "relax.full"() {value = 0.0 : f64} : () -> tensor<20xf32>
@@ -21,7 +25,8 @@ func.func @exactly_at_the_limit(%a: tensor<100xf32> {relax.name = "a"}, %b: tens
 
 // -----
 
-// Two ops that each grow by 1.2 grow by 1.44: the second one stays, also in the next run, which sees the first one's result as a weight.
+// Two ops that each grow by 1.2 grow by 1.44: the second one stays, also in the next run, which sees the first one's
+// result as a weight.
 // CHECK-LABEL: @chain_transform_params
 // CHECK-SAME:    -> (tensor<120xf32> {relax.name = "w.concat"})
 // CHECK:       @chain(
@@ -36,7 +41,8 @@ func.func @chain(%w: tensor<100xf32> {relax.name = "w"}) -> tensor<144xf32> attr
 
 // -----
 
-// What is small because little of a weight is read does not excuse growth: half of the weight, cast to twice the size, stays a cast.
+// What is small because little of a weight is read does not excuse growth: half of the weight, cast to twice the size,
+// stays a cast.
 // CHECK-LABEL: @slice_transform_params
 // CHECK-SAME:    -> (tensor<50xf16> {relax.name = "w.strided_slice"})
 // CHECK:       @slice(
@@ -52,7 +58,8 @@ func.func @slice(%w: tensor<100xf16> {relax.name = "w"}) -> tensor<50xf32> attri
 // A shrinking step behind a growing one makes up for it: the end counts.
 // CHECK-LABEL: @there_and_back_transform_params
 // CHECK-SAME:    -> (tensor<100xf16> {relax.name = "w.astype.exp.astype"})
-func.func @there_and_back(%w: tensor<100xf16> {relax.name = "w"}) -> tensor<100xf16> attributes {relax.num_input = 0 : i64} {
+func.func @there_and_back(%w: tensor<100xf16> {relax.name = "w"}) -> tensor<100xf16>
+    attributes {relax.num_input = 0 : i64} {
   %0 = "relax.astype"(%w) {dtype = f32} : (tensor<100xf16>) -> tensor<100xf32>
   %1 = "relax.exp"(%0) : (tensor<100xf32>) -> tensor<100xf32>
   %2 = "relax.astype"(%1) {dtype = f16} : (tensor<100xf32>) -> tensor<100xf16>
@@ -61,16 +68,20 @@ func.func @there_and_back(%w: tensor<100xf16> {relax.name = "w"}) -> tensor<100x
 
 // -----
 
-// Dequantization to four times the size stays, wherever in the chain; the transpose of the quantized weight before it is lifted.
+// Dequantization to four times the size stays, wherever in the chain; the transpose of the quantized weight before it
+// is lifted.
 // CHECK-LABEL: @dequantize_transform_params
-// CHECK-SAME:    -> (tensor<8xf32> {relax.name = "s"}, tensor<8xi8> {relax.name = "z"}, tensor<16x8xi8> {relax.name = "q.permute_dims"})
+// CHECK-SAME:    -> (tensor<8xf32> {relax.name = "s"}, tensor<8xi8> {relax.name = "z"}, tensor<16x8xi8>
+// CHECK-SAME:    {relax.name = "q.permute_dims"})
 // CHECK:       @dequantize(
 // CHECK-NEXT:    "relax.dequantize"
 // CHECK-NEXT:    "relax.matmul"
-func.func @dequantize(%x: tensor<2x16xf32>, %q: tensor<8x16xi8> {relax.name = "q"}, %s: tensor<8xf32> {relax.name = "s"}, %z: tensor<8xi8> {relax.name = "z"})
+func.func @dequantize(%x: tensor<2x16xf32>, %q: tensor<8x16xi8> {relax.name = "q"}, %s: tensor<8xf32>
+    {relax.name = "s"}, %z: tensor<8xi8> {relax.name = "z"})
     -> tensor<2x8xf32> attributes {relax.num_input = 1 : i64} {
   %t = "relax.permute_dims"(%q) : (tensor<8x16xi8>) -> tensor<16x8xi8>
-  %d = "relax.dequantize"(%t, %s, %z) {axis = 1 : i64} : (tensor<16x8xi8>, tensor<8xf32>, tensor<8xi8>) -> tensor<16x8xf32>
+  %d = "relax.dequantize"(%t, %s, %z) {axis = 1 : i64} : (tensor<16x8xi8>, tensor<8xf32>, tensor<8xi8>)
+      -> tensor<16x8xf32>
   %y = "relax.matmul"(%x, %d) : (tensor<2x16xf32>, tensor<16x8xf32>) -> tensor<2x8xf32>
   return %y : tensor<2x8xf32>
 }
@@ -83,7 +94,8 @@ func.func @dequantize(%x: tensor<2x16xf32>, %q: tensor<8x16xi8> {relax.name = "q
 // CHECK:       @broadcast(
 // CHECK-NEXT:    "relax.broadcast_to"
 // CHECK-NEXT:    "relax.add"
-func.func @broadcast(%x: tensor<64x8xf32>, %b: tensor<8xf32> {relax.name = "b"}) -> tensor<64x8xf32> attributes {relax.num_input = 1 : i64} {
+func.func @broadcast(%x: tensor<64x8xf32>, %b: tensor<8xf32> {relax.name = "b"}) -> tensor<64x8xf32>
+    attributes {relax.num_input = 1 : i64} {
   %e = "relax.exp"(%b) : (tensor<8xf32>) -> tensor<8xf32>
   %l = "relax.broadcast_to"(%e) : (tensor<8xf32>) -> tensor<64x8xf32>
   %y = "relax.add"(%x, %l) : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
@@ -92,7 +104,8 @@ func.func @broadcast(%x: tensor<64x8xf32>, %b: tensor<8xf32> {relax.name = "b"})
 
 // -----
 
-// One weight, many values: the parts of a joint projection are together as large as it is. Of a part that grows, all results stay.
+// One weight, many values: the parts of a joint projection are together as large as it is. Of a part that grows, all
+// results stay.
 // CHECK-LABEL: @split_transform_params
 // CHECK-SAME:    "w.split.0"
 // CHECK-SAME:    "w.split.1"
@@ -102,8 +115,10 @@ func.func @broadcast(%x: tensor<64x8xf32>, %b: tensor<8xf32> {relax.name = "b"})
 // CHECK:         "relax.concat"
 // CHECK-NEXT:    "relax.split"
 func.func @split(%w: tensor<12x4xf32> {relax.name = "w"}, %v: tensor<4x4xf32> {relax.name = "v"})
-    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) attributes {relax.num_input = 0 : i64} {
-  %q, %k, %l = "relax.split"(%w) {sections = 3 : i64} : (tensor<12x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>)
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>)
+        attributes {relax.num_input = 0 : i64} {
+  %q, %k, %l = "relax.split"(%w) {sections = 3 : i64} : (tensor<12x4xf32>)
+      -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>)
   %c = "relax.concat"(%v, %v) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %a, %b = "relax.split"(%c) {sections = 2 : i64} : (tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>)
   return %q, %k, %l, %a, %b : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
@@ -111,7 +126,8 @@ func.func @split(%w: tensor<12x4xf32> {relax.name = "w"}, %v: tensor<4x4xf32> {r
 
 // -----
 
-// A loop on weights alone whose result is too large stays a loop; the weight math in it, and around it, is lifted all the same.
+// A loop on weights alone whose result is too large stays a loop; the weight math in it, and around it, is lifted all
+// the same.
 // CHECK-LABEL: @loop_transform_params
 // CHECK-SAME:    -> (tensor<4xf32> {relax.name = "w.exp"}, tensor<4xf32> {relax.name = "w.abs"})
 // CHECK:       @loop(
@@ -140,7 +156,8 @@ func.func @loop(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<16xf32> attribut
 // Branches and loops on weights and constants are lifted whole when they do not grow.
 // CHECK-LABEL: @control_flow_transform_params
 // CHECK-SAME:    -> (tensor<4xf32> {relax.name = "w.for"}, tensor<4xf32> {relax.name = "w.if"})
-func.func @control_flow(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>) attributes {relax.num_input = 0 : i64} {
+func.func @control_flow(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32>, tensor<4xf32>)
+    attributes {relax.num_input = 0 : i64} {
   %i0 = arith.constant 0 : index
   %i1 = arith.constant 1 : index
   %i3 = arith.constant 3 : index
@@ -200,7 +217,8 @@ func.func @symbolic(%w: tensor<4x?xf32, {sym = ["m"]}> {relax.name = "w"}, %v: t
 // CHECK-SAME:    -> (tensor<4xf32> {relax.name = "a+b.add+b+c.add.concat.concat.concat.concat.sum"})
 // CHECK:       @deep_and_wide(%arg0: tensor<4xf32> {relax.name = "a+b.add+b+c.add.concat.concat.concat.concat.sum"})
 // CHECK-NEXT:    return %arg0
-func.func @deep_and_wide(%a: tensor<1x4xf32> {relax.name = "a"}, %b: tensor<1x4xf32> {relax.name = "b"}, %c: tensor<1x4xf32> {relax.name = "c"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
+func.func @deep_and_wide(%a: tensor<1x4xf32> {relax.name = "a"}, %b: tensor<1x4xf32> {relax.name = "b"},
+    %c: tensor<1x4xf32> {relax.name = "c"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
   %0 = "relax.add"(%a, %b) : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
   %1 = "relax.add"(%b, %c) : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
   %2 = "relax.concat"(%0, %1) : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<2x4xf32>
@@ -219,15 +237,16 @@ func.func @deep_and_wide(%a: tensor<1x4xf32> {relax.name = "a"}, %b: tensor<1x4x
 // CHECK-SAME:    tensor<8xf16> {relax.name
 // CHECK:       @bundle(%arg0: tensor<4xf32>
 // CHECK-NEXT:    return %arg0, %arg1
-func.func @bundle(%p: tuple<tensor<4xf32>, tensor<8xf16>> {relax.name = "params"}) -> (tensor<4xf32>, tensor<8xf16>) attributes {relax.num_input = 0 : i64} {
+func.func @bundle(%p: tuple<tensor<4xf32>, tensor<8xf16>> {relax.name = "params"}) -> (tensor<4xf32>, tensor<8xf16>)
+    attributes {relax.num_input = 0 : i64} {
   %e:2 = builtin.unrealized_conversion_cast %p : tuple<tensor<4xf32>, tensor<8xf16>> to tensor<4xf32>, tensor<8xf16>
   return %e#0, %e#1 : tensor<4xf32>, tensor<8xf16>
 }
 
 // -----
 
-// What comes from one value on two ways grows from that value, not from both: the loop is too large before and after the
-// exponential is lifted out of it.
+// What comes from one value on two ways grows from that value, not from both: the loop is too large before and after
+// the exponential is lifted out of it.
 // CHECK-LABEL: @two_ways_transform_params
 // CHECK-SAME:    -> (tensor<6xf32> {relax.name = "w"}, tensor<6xf32> {relax.name = "w.exp"})
 // CHECK:       @two_ways(
@@ -249,8 +268,8 @@ func.func @two_ways(%w: tensor<6xf32> {relax.name = "w"}) -> tensor<6xf32> attri
 
 // -----
 
-// A loop that is too large alone, and one that reads it and hides a barrier that nothing needs in a call: once the call is
-// inlined the second loop is lifted as a whole, and the first one is judged no more.
+// A loop that is too large alone, and one that reads it and hides a barrier that nothing needs in a call: once the call
+// is inlined the second loop is lifted as a whole, and the first one is judged no more.
 // CHECK-LABEL: @after_inlining_transform_params
 // CHECK:         scf.while
 // CHECK:         scf.while
@@ -261,7 +280,8 @@ func.func private @hides(%v: tensor<6xf32>) -> tensor<6xf32> {
   %1 = "relax.exp"(%v) : (tensor<6xf32>) -> tensor<6xf32>
   return %1 : tensor<6xf32>
 }
-func.func @after_inlining(%w: tensor<6xf32> {relax.name = "w"}, %u: tensor<6xf32> {relax.name = "u"}) -> tensor<6xf32> attributes {relax.num_input = 0 : i64} {
+func.func @after_inlining(%w: tensor<6xf32> {relax.name = "w"}, %u: tensor<6xf32> {relax.name = "u"}) -> tensor<6xf32>
+    attributes {relax.num_input = 0 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %0:2 = scf.while (%i = %c1, %v = %w) : (index, tensor<6xf32>) -> (index, tensor<6xf32>) {

@@ -21,7 +21,8 @@ func.func @two(%x: tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
 // -----
 
 // expected-error@+1 {{'func.func' op expected @lazy_transform_params to return every weight of the function it prepares, got none named 'w'}}
-func.func @lazy_transform_params(%p: !relax.param_provider, %s: !relax.output_sink) attributes {relax.num_input = 2 : i64, relax.transform_for = @lazy} {
+func.func @lazy_transform_params(%p: !relax.param_provider, %s: !relax.output_sink)
+    attributes {relax.num_input = 2 : i64, relax.transform_for = @lazy} {
   return
 }
 func.func @lazy(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
@@ -31,7 +32,8 @@ func.func @lazy(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attribute
 
 // -----
 
-func.func @called_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "w"}) attributes {relax.num_input = 0 : i64, relax.transform_for = @called} {
+func.func @called_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "w"})
+    attributes {relax.num_input = 0 : i64, relax.transform_for = @called} {
   return %w : tensor<4xf32>
 }
 func.func @called(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
@@ -56,7 +58,8 @@ func.func @blocks(%w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_inpu
 // -----
 
 // expected-error@+1 {{'func.func' op expected one block in the transform function @blocks_transform_params, got several}}
-func.func @blocks_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "w"}) attributes {relax.num_input = 0 : i64, relax.transform_for = @blocks} {
+func.func @blocks_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tensor<4xf32> {relax.name = "w"})
+    attributes {relax.num_input = 0 : i64, relax.transform_for = @blocks} {
   cf.br ^bb1
 ^bb1:
   return %w : tensor<4xf32>
@@ -84,6 +87,7 @@ func.func @bad_weight_override(%w: tensor<4xf32> {relax.lift = true}) attributes
 // -----
 
 // expected-error@+1 {{'func.func' op expected relax.lift on a weight, got it on argument 0}}
-func.func @override_of_an_input(%x: tensor<4xf32> {relax.lift = "always"}, %w: tensor<4xf32>) attributes {relax.num_input = 1 : i64} {
+func.func @override_of_an_input(%x: tensor<4xf32> {relax.lift = "always"}, %w: tensor<4xf32>)
+    attributes {relax.num_input = 1 : i64} {
   return
 }

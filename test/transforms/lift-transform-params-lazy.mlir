@@ -4,7 +4,8 @@
 // CHECK-LABEL: @t(%arg0: !relax.param_provider) -> (tensor<8x4xf32> {relax.name = "raw.permute_dims.negative"})
 // CHECK-LABEL: @main(%arg0: tensor<8x4xf32> {relax.name = "raw.permute_dims.negative"})
 // CHECK-NEXT:    return %arg0
-func.func @t(%p: !relax.param_provider) -> (tensor<8x4xf32> {relax.name = "w"}) attributes {relax.num_input = 1 : i64, relax.transform_for = @main} {
+func.func @t(%p: !relax.param_provider) -> (tensor<8x4xf32> {relax.name = "w"})
+    attributes {relax.num_input = 1 : i64, relax.transform_for = @main} {
   %w = "relax.get_param"(%p) {index = 0 : i64, name = "raw"} : (!relax.param_provider) -> tensor<4x8xf32>
   %e = "relax.exp"(%w) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   %0 = "relax.permute_dims"(%w) : (tensor<4x8xf32>) -> tensor<8x4xf32>

@@ -1,6 +1,9 @@
-// RUN: relax-opt %s --relax-lift-transform-params='growth-slack=0 max-total-growth=1.1' --relax-report -o %t.mlir 2>&1 | filecheck %s
-// RUN: relax-opt %t.mlir --relax-lift-transform-params='growth-slack=0 max-total-growth=1.1' --relax-report -o %t.again.mlir 2>&1 | filecheck %s
-// RUN: relax-opt %s --relax-lift-transform-params='growth-slack=0 max-total-growth=1.1' --relax-report=json -o %t.mlir 2>&1 | filecheck %s --check-prefix=JSON
+// RUN: relax-opt %s --relax-lift-transform-params='growth-slack=0 max-total-growth=1.1' \
+// RUN:     --relax-report -o %t.mlir 2>&1 | filecheck %s
+// RUN: relax-opt %t.mlir --relax-lift-transform-params='growth-slack=0 max-total-growth=1.1' \
+// RUN:     --relax-report -o %t.again.mlir 2>&1 | filecheck %s
+// RUN: relax-opt %s --relax-lift-transform-params='growth-slack=0 max-total-growth=1.1' \
+// RUN:     --relax-report=json -o %t.mlir 2>&1 | filecheck %s --check-prefix=JSON
 // RUN: relax-opt %s --canonicalize --relax-report -o %t.mlir 2>&1 | filecheck %s --check-prefix=NOTHING
 // RUN: not relax-opt %s --relax-report=xml 2>&1 | filecheck %s --check-prefix=FORM
 
@@ -40,8 +43,10 @@
 // NOTHING: nothing to report
 // FORM: relax-opt: error: expected text or json for '--relax-report', got 'xml'
 func.func private @unknown(tensor<8xf32>) -> tensor<8xf32>
-func.func @main(%x: tensor<?x8xf32, {sym = ["n"]}> {relax.name = "x"}, %flag: i1, %w: tensor<8x8xf32> {relax.name = "w"}, %b: tensor<8xf32> {relax.name = "b"}, %v: tensor<4x4xf32> {relax.name = "v"})
-    -> (tensor<?x8xf32, {sym = ["n"]}>, tensor<8xf32>, tensor<8xf32>, tensor<?x8xf32, {sym = ["n"]}>, f32, tensor<8xf32>, tensor<4x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>) attributes {relax.num_input = 2 : i64} {
+func.func @main(%x: tensor<?x8xf32, {sym = ["n"]}> {relax.name = "x"}, %flag: i1, %w: tensor<8x8xf32>
+    {relax.name = "w"}, %b: tensor<8xf32> {relax.name = "b"}, %v: tensor<4x4xf32> {relax.name = "v"})
+    -> (tensor<?x8xf32, {sym = ["n"]}>, tensor<8xf32>, tensor<8xf32>, tensor<?x8xf32, {sym = ["n"]}>, f32,
+        tensor<8xf32>, tensor<4x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>) attributes {relax.num_input = 2 : i64} {
   %t = "relax.permute_dims"(%w) : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %y = "relax.matmul"(%x, %t) : (tensor<?x8xf32, {sym = ["n"]}>, tensor<8x8xf32>) -> tensor<?x8xf32, {sym = ["n"]}>
   %s = "relax.stop_lift_params"(%b) : (tensor<8xf32>) -> tensor<8xf32>
@@ -59,5 +64,6 @@ func.func @main(%x: tensor<?x8xf32, {sym = ["n"]}> {relax.name = "x"}, %flag: i1
   }
   %c = "relax.concat"(%v, %v) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %a = "relax.abs"(%v) : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  return %y, %s, %e, %l, %f, %u, %r, %c, %a : tensor<?x8xf32, {sym = ["n"]}>, tensor<8xf32>, tensor<8xf32>, tensor<?x8xf32, {sym = ["n"]}>, f32, tensor<8xf32>, tensor<4x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>
+  return %y, %s, %e, %l, %f, %u, %r, %c, %a : tensor<?x8xf32, {sym = ["n"]}>, tensor<8xf32>, tensor<8xf32>,
+      tensor<?x8xf32, {sym = ["n"]}>, f32, tensor<8xf32>, tensor<4x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>
 }

@@ -1,5 +1,7 @@
-// RUN: relax-opt %s --relax-lift-transform-params='max-growth=1 growth-slack=16 max-total-growth=1' | filecheck %s --check-prefixes=CHECK,SLACK
-// RUN: relax-opt %s --relax-lift-transform-params='max-growth=0 growth-slack=0 max-total-growth=0' | filecheck %s --check-prefixes=CHECK,FREE
+// RUN: relax-opt %s --relax-lift-transform-params='max-growth=1 growth-slack=16 max-total-growth=1' \
+// RUN:   | filecheck %s --check-prefixes=CHECK,SLACK
+// RUN: relax-opt %s --relax-lift-transform-params='max-growth=0 growth-slack=0 max-total-growth=0' \
+// RUN:   | filecheck %s --check-prefixes=CHECK,FREE
 // RUN: relax-opt %s --relax-lift-transform-params | filecheck %s --check-prefixes=CHECK,DEFAULT
 // RUN: not relax-opt %s --relax-lift-transform-params=max-growth=-1 2>&1 | filecheck %s --check-prefix=NEGATIVE
 // RUN: not relax-opt %s --relax-lift-transform-params=growth-slack=-1 2>&1 | filecheck %s --check-prefix=SLACKLESS
@@ -14,7 +16,8 @@
 // SLACK-SAME:    -> (tensor<4xf32> {relax.name = "w.concat"})
 // FREE-SAME:     -> (tensor<4xf32> {relax.name = "w.concat"})
 // DEFAULT-SAME:  -> (tensor<4xf32> {relax.name = "w.concat"})
-func.func @few_bytes(%w: tensor<4xi8> {relax.name = "v"}, %c: tensor<0xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 0 : i64} {
+func.func @few_bytes(%w: tensor<4xi8> {relax.name = "v"}, %c: tensor<0xf32> {relax.name = "w"}) -> tensor<4xf32>
+    attributes {relax.num_input = 0 : i64} {
   %p = "relax.full"() {value = 0.0 : f64} : () -> tensor<4xf32>
   %0 = "relax.concat"(%c, %p) : (tensor<0xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
@@ -33,7 +36,8 @@ func.func @more_bytes(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<9xf32> att
 // SLACK-SAME:    -> (tensor<1024x2048xf16> {relax.name = "w"})
 // FREE-SAME:     -> (tensor<1024x2048xf32> {relax.name = "w.astype"})
 // DEFAULT-SAME:  -> (tensor<1024x2048xf16> {relax.name = "w"})
-func.func @cast(%w: tensor<1024x2048xf16> {relax.name = "w"}) -> tensor<1024x2048xf32> attributes {relax.num_input = 0 : i64} {
+func.func @cast(%w: tensor<1024x2048xf16> {relax.name = "w"}) -> tensor<1024x2048xf32>
+    attributes {relax.num_input = 0 : i64} {
   %0 = "relax.astype"(%w) {dtype = f32} : (tensor<1024x2048xf16>) -> tensor<1024x2048xf32>
   return %0 : tensor<1024x2048xf32>
 }

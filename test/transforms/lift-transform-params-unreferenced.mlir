@@ -7,7 +7,8 @@
 // CHECK-LABEL: @unused(
 // CHECK:         call @helper
 // CHECK-NOT:   @gone
-func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = call @helper(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %1 = call @gone(%0, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>

@@ -1,9 +1,13 @@
 // RUN: relax-opt %s --relax-adjust-matmul-order | filecheck %s --check-prefix=ORDER
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-expand-matmul-of-sum{always=true})' | filecheck %s --check-prefix=SUM
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-reorder-take-after-matmul{always=true})' | filecheck %s --check-prefix=TAKE
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{always=true})' | filecheck %s --check-prefix=COMBINE
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-expand-matmul-of-sum{always=true})' \
+// RUN:   | filecheck %s --check-prefix=SUM
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-reorder-take-after-matmul{always=true})' \
+// RUN:   | filecheck %s --check-prefix=TAKE
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-combine-parallel-matmul{always=true})' \
+// RUN:   | filecheck %s --check-prefix=COMBINE
 // RUN: relax-opt %s --relax-combine-parallel-matmul | filecheck %s --check-prefix=APART
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-adjust-matmul-order{functions=hidden})' | filecheck %s --check-prefix=HIDDEN
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-adjust-matmul-order{functions=hidden})' \
+// RUN:   | filecheck %s --check-prefix=HIDDEN
 
 // Functions without weights, and without relax.num_input: all comes when the model runs.
 
@@ -19,7 +23,8 @@ func.func @vector_first(%x: tensor<16xf32>, %a: tensor<16x2xf32>, %b: tensor<2x3
 // ORDER-LABEL: @vector_last(
 // ORDER-NEXT:    %0 = "relax.matmul"(%arg2, %arg0) : ({{.*}}) -> tensor<?xf32
 // ORDER-NEXT:    %1 = "relax.matmul"(%arg1, %0) : ({{.*}}) -> tensor<32xf32>
-func.func @vector_last(%x: tensor<16xf32>, %a: tensor<32x?xf32, {sym = ["r"]}>, %b: tensor<?x16xf32, {sym = ["r"]}>) -> tensor<32xf32> attributes {relax.num_input = 3 : i64} {
+func.func @vector_last(%x: tensor<16xf32>, %a: tensor<32x?xf32, {sym = ["r"]}>, %b: tensor<?x16xf32, {sym = ["r"]}>)
+    -> tensor<32xf32> attributes {relax.num_input = 3 : i64} {
   %0 = "relax.matmul"(%a, %b) : (tensor<32x?xf32, {sym = ["r"]}>, tensor<?x16xf32, {sym = ["r"]}>) -> tensor<32x16xf32>
   %1 = "relax.matmul"(%0, %x) : (tensor<32x16xf32>, tensor<16xf32>) -> tensor<32xf32>
   return %1 : tensor<32xf32>
@@ -33,7 +38,8 @@ func.func @vector_last(%x: tensor<16xf32>, %a: tensor<32x?xf32, {sym = ["r"]}>, 
 // ORDER-NEXT:    %3 = "relax.matmul"(%arg1, %2) : ({{.*}}) -> tensor<64x1x32xf32>
 // ORDER-NEXT:    %4 = "relax.matmul"(%arg4, %arg5) : ({{.*}}) -> tensor<2x1x2xf32>
 // ORDER-NEXT:    %5 = "relax.matmul"(%4, %arg6) : ({{.*}}) -> tensor<2x1x3xf32>
-func.func @batches(%x: tensor<4x1x16xf32>, %y: tensor<64x1x16xf32>, %a: tensor<16x16xf32>, %b: tensor<16x32xf32>, %c: tensor<2x1x1xf32>, %d: tensor<2x1x2xf32>, %e: tensor<2x2x3xf32>)
+func.func @batches(%x: tensor<4x1x16xf32>, %y: tensor<64x1x16xf32>, %a: tensor<16x16xf32>, %b: tensor<16x32xf32>,
+    %c: tensor<2x1x1xf32>, %d: tensor<2x1x2xf32>, %e: tensor<2x2x3xf32>)
     -> (tensor<4x1x32xf32>, tensor<64x1x32xf32>, tensor<2x1x3xf32>) {
   %0 = "relax.matmul"(%a, %b) : (tensor<16x16xf32>, tensor<16x32xf32>) -> tensor<16x32xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<4x1x16xf32>, tensor<16x32xf32>) -> tensor<4x1x32xf32>
@@ -50,11 +56,14 @@ func.func @batches(%x: tensor<4x1x16xf32>, %y: tensor<64x1x16xf32>, %a: tensor<1
 // ORDER-NEXT:    %1 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<?x?xf32
 // ORDER-NEXT:    %2 = "relax.permute_dims"(%arg1)
 // ORDER-NEXT:    %3 = "relax.matmul"(%1, %2) : ({{.*}}) -> tensor<?x4096xf32
-func.func @bounded(%x: tensor<?x4096xf32, {sym = ["n"]}>, %a: tensor<4096x?xf32, {sym = ["r"]}>, %b: tensor<?x4096xf32, {sym = ["r"]}>) -> tensor<?x4096xf32, {sym = ["n"]}>
+func.func @bounded(%x: tensor<?x4096xf32, {sym = ["n"]}>, %a: tensor<4096x?xf32, {sym = ["r"]}>,
+    %b: tensor<?x4096xf32, {sym = ["r"]}>) -> tensor<?x4096xf32, {sym = ["n"]}>
     attributes {relax.symbol_ranges = {n = [1, 2048], r = [1, 2048]}} {
-  %0 = "relax.matmul"(%a, %b) : (tensor<4096x?xf32, {sym = ["r"]}>, tensor<?x4096xf32, {sym = ["r"]}>) -> tensor<4096x4096xf32>
+  %0 = "relax.matmul"(%a, %b) : (tensor<4096x?xf32, {sym = ["r"]}>, tensor<?x4096xf32, {sym = ["r"]}>)
+      -> tensor<4096x4096xf32>
   %1 = "relax.permute_dims"(%0) : (tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
-  %2 = "relax.matmul"(%x, %1) : (tensor<?x4096xf32, {sym = ["n"]}>, tensor<4096x4096xf32>) -> tensor<?x4096xf32, {sym = ["n"]}>
+  %2 = "relax.matmul"(%x, %1) : (tensor<?x4096xf32, {sym = ["n"]}>, tensor<4096x4096xf32>)
+      -> tensor<?x4096xf32, {sym = ["n"]}>
   return %2 : tensor<?x4096xf32, {sym = ["n"]}>
 }
 
@@ -62,9 +71,11 @@ func.func @bounded(%x: tensor<?x4096xf32, {sym = ["n"]}>, %a: tensor<4096x?xf32,
 // ORDER-LABEL: @depends(
 // ORDER-NEXT:    %0 = "relax.matmul"(%arg1, %arg2)
 // ORDER-NEXT:    %1 = "relax.matmul"(%arg0, %0)
-func.func @depends(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %a: tensor<16x?xf32, {sym = ["r"]}>, %b: tensor<?x32xf32, {sym = ["r"]}>) -> tensor<?x1x32xf32, {sym = ["n"]}> {
+func.func @depends(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %a: tensor<16x?xf32, {sym = ["r"]}>,
+    %b: tensor<?x32xf32, {sym = ["r"]}>) -> tensor<?x1x32xf32, {sym = ["n"]}> {
   %0 = "relax.matmul"(%a, %b) : (tensor<16x?xf32, {sym = ["r"]}>, tensor<?x32xf32, {sym = ["r"]}>) -> tensor<16x32xf32>
-  %1 = "relax.matmul"(%x, %0) : (tensor<?x1x16xf32, {sym = ["n"]}>, tensor<16x32xf32>) -> tensor<?x1x32xf32, {sym = ["n"]}>
+  %1 = "relax.matmul"(%x, %0) : (tensor<?x1x16xf32, {sym = ["n"]}>, tensor<16x32xf32>)
+      -> tensor<?x1x32xf32, {sym = ["n"]}>
   return %1 : tensor<?x1x32xf32, {sym = ["n"]}>
 }
 
@@ -102,7 +113,8 @@ func.func @sum(%x: tensor<16xf32>, %a: tensor<16x32xf32>, %b: tensor<16x32xf32>)
 // SUM-NEXT:    %5 = "relax.add"(%2, %3)
 // SUM-NEXT:    %6 = "relax.add"(%5, %4)
 // SUM-NEXT:    return %6
-func.func @transposed_sum(%x: tensor<16xf32>, %a: tensor<32x16xf32>, %b: tensor<32x16xf32>, %c: tensor<16x32xf32>) -> tensor<32xf32> {
+func.func @transposed_sum(%x: tensor<16xf32>, %a: tensor<32x16xf32>, %b: tensor<32x16xf32>, %c: tensor<16x32xf32>)
+    -> tensor<32xf32> {
   %0 = "relax.add"(%a, %b) : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<32x16xf32>
   %1 = "relax.permute_dims"(%0) : (tensor<32x16xf32>) -> tensor<16x32xf32>
   %2 = "relax.add"(%1, %c) : (tensor<16x32xf32>, tensor<16x32xf32>) -> tensor<16x32xf32>
@@ -113,9 +125,11 @@ func.func @transposed_sum(%x: tensor<16xf32>, %a: tensor<32x16xf32>, %b: tensor<
 // TAKE-LABEL: @table(
 // TAKE-NEXT:    %0 = "relax.matmul"(%arg0, %arg1) : ({{.*}}) -> tensor<?x1x?xf32
 // TAKE-NEXT:    %1 = "relax.take"(%0, %arg2) {axis = 2 : i64}
-func.func @table(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %t: tensor<16x?xf32, {sym = ["k"]}>, %i: tensor<32xi64>) -> tensor<?x1x32xf32, {sym = ["n"]}> {
+func.func @table(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %t: tensor<16x?xf32, {sym = ["k"]}>, %i: tensor<32xi64>)
+    -> tensor<?x1x32xf32, {sym = ["n"]}> {
   %0 = "relax.take"(%t, %i) {axis = 1 : i64} : (tensor<16x?xf32, {sym = ["k"]}>, tensor<32xi64>) -> tensor<16x32xf32>
-  %1 = "relax.matmul"(%x, %0) : (tensor<?x1x16xf32, {sym = ["n"]}>, tensor<16x32xf32>) -> tensor<?x1x32xf32, {sym = ["n"]}>
+  %1 = "relax.matmul"(%x, %0) : (tensor<?x1x16xf32, {sym = ["n"]}>, tensor<16x32xf32>)
+      -> tensor<?x1x32xf32, {sym = ["n"]}>
   return %1 : tensor<?x1x32xf32, {sym = ["n"]}>
 }
 
@@ -125,9 +139,12 @@ func.func @table(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %t: tensor<16x?xf32, {sy
 // TAKE-NEXT:    %1 = "relax.reshape"(%0)
 // TAKE-NEXT:    %2 = "relax.matmul"(%arg0, %1)
 // TAKE:         "relax.gather_nd"
-func.func @matrix_each(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %t: tensor<?x16x32xf32, {sym = ["k"]}>, %i: tensor<?xi64, {sym = ["n"]}>) -> tensor<?x1x32xf32, {sym = ["n"]}> {
-  %0 = "relax.take"(%t, %i) {axis = 0 : i64} : (tensor<?x16x32xf32, {sym = ["k"]}>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x16x32xf32, {sym = ["n"]}>
-  %1 = "relax.matmul"(%x, %0) : (tensor<?x1x16xf32, {sym = ["n"]}>, tensor<?x16x32xf32, {sym = ["n"]}>) -> tensor<?x1x32xf32, {sym = ["n"]}>
+func.func @matrix_each(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %t: tensor<?x16x32xf32, {sym = ["k"]}>,
+    %i: tensor<?xi64, {sym = ["n"]}>) -> tensor<?x1x32xf32, {sym = ["n"]}> {
+  %0 = "relax.take"(%t, %i) {axis = 0 : i64} : (tensor<?x16x32xf32, {sym = ["k"]}>, tensor<?xi64, {sym = ["n"]}>)
+      -> tensor<?x16x32xf32, {sym = ["n"]}>
+  %1 = "relax.matmul"(%x, %0) : (tensor<?x1x16xf32, {sym = ["n"]}>, tensor<?x16x32xf32, {sym = ["n"]}>)
+      -> tensor<?x1x32xf32, {sym = ["n"]}>
   return %1 : tensor<?x1x32xf32, {sym = ["n"]}>
 }
 
@@ -143,11 +160,14 @@ func.func @matrix_each(%x: tensor<?x1x16xf32, {sym = ["n"]}>, %t: tensor<?x16x32
 // APART-LABEL:   @parallel(
 // APART-NEXT:      "relax.matmul"
 // APART-NEXT:      "relax.matmul"
-func.func @parallel(%x: tensor<2x8x16xf32>, %a: tensor<16x?xf32, {sym = ["m"]}>, %b: tensor<16x4xf32>, %u: tensor<?xf32, {sym = ["m"]}>, %v: tensor<4xf32>)
+func.func @parallel(%x: tensor<2x8x16xf32>, %a: tensor<16x?xf32, {sym = ["m"]}>, %b: tensor<16x4xf32>,
+    %u: tensor<?xf32, {sym = ["m"]}>, %v: tensor<4xf32>)
     -> (tensor<2x8x?xf32, {sym = ["m"]}>, tensor<2x8x4xf32>) {
-  %0 = "relax.matmul"(%x, %a) : (tensor<2x8x16xf32>, tensor<16x?xf32, {sym = ["m"]}>) -> tensor<2x8x?xf32, {sym = ["m"]}>
+  %0 = "relax.matmul"(%x, %a) : (tensor<2x8x16xf32>, tensor<16x?xf32, {sym = ["m"]}>)
+      -> tensor<2x8x?xf32, {sym = ["m"]}>
   %1 = "relax.matmul"(%x, %b) : (tensor<2x8x16xf32>, tensor<16x4xf32>) -> tensor<2x8x4xf32>
-  %2 = "relax.add"(%0, %u) : (tensor<2x8x?xf32, {sym = ["m"]}>, tensor<?xf32, {sym = ["m"]}>) -> tensor<2x8x?xf32, {sym = ["m"]}>
+  %2 = "relax.add"(%0, %u) : (tensor<2x8x?xf32, {sym = ["m"]}>, tensor<?xf32, {sym = ["m"]}>)
+      -> tensor<2x8x?xf32, {sym = ["m"]}>
   %3 = "relax.add"(%1, %v) : (tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8x4xf32>
   return %2, %3 : tensor<2x8x?xf32, {sym = ["m"]}>, tensor<2x8x4xf32>
 }

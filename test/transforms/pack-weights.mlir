@@ -1,6 +1,8 @@
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=8})' | filecheck %s
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=8},relax-lift-transform-params)' | filecheck %s --check-prefix=LIFTED
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=0})' 2>&1 | filecheck %s --check-prefix=TILE
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=8},relax-lift-transform-params)' \
+// RUN:   | filecheck %s --check-prefix=LIFTED
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=0})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=TILE
 
 // A weight, or what comes from weights, is packed once for all its products; the written result type stays.
 // CHECK-LABEL: @packs
@@ -11,7 +13,8 @@
 // LIFTED-LABEL: @packs_transform_params
 // LIFTED-SAME:   -> (tensor<2x4x8xf32> {relax.name = "w.permute_dims.pack_weight"})
 // TILE: error: expected a positive tile, got 0
-func.func @packs(%x: tensor<?x4xf32, {sym = ["n"]}>, %w: tensor<12x4xf32> {relax.name = "w"}) -> (tensor<?x12xf32>, tensor<?x12xf32, {sym = ["n"]}>) attributes {relax.num_input = 1 : i64} {
+func.func @packs(%x: tensor<?x4xf32, {sym = ["n"]}>, %w: tensor<12x4xf32> {relax.name = "w"})
+    -> (tensor<?x12xf32>, tensor<?x12xf32, {sym = ["n"]}>) attributes {relax.num_input = 1 : i64} {
   %t = "relax.permute_dims"(%w) : (tensor<12x4xf32>) -> tensor<4x12xf32>
   %0 = "relax.matmul"(%x, %t) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x12xf32>) -> tensor<?x12xf32>
   %1 = "relax.matmul"(%x, %t) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x12xf32>) -> tensor<?x12xf32, {sym = ["n"]}>
@@ -21,8 +24,10 @@ func.func @packs(%x: tensor<?x4xf32, {sym = ["n"]}>, %w: tensor<12x4xf32> {relax
 // Left alone: a product of run-time values, of weights alone, with a batch of matrices, of integers, behind a barrier.
 // CHECK-LABEL: @leaves
 // CHECK-NOT:     pack
-func.func @leaves(%x: tensor<4x4xf32>, %i: tensor<4x4xi8>, %w: tensor<4x4xf32> {relax.name = "w"}, %b: tensor<2x4x4xf32> {relax.name = "b"}, %q: tensor<4x4xi8> {relax.name = "q"})
-    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4x4xf32>, tensor<4x4xi8>, tensor<4x4xf32>) attributes {relax.num_input = 2 : i64} {
+func.func @leaves(%x: tensor<4x4xf32>, %i: tensor<4x4xi8>, %w: tensor<4x4xf32> {relax.name = "w"}, %b: tensor<2x4x4xf32>
+    {relax.name = "b"}, %q: tensor<4x4xi8> {relax.name = "q"})
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4x4xf32>, tensor<4x4xi8>, tensor<4x4xf32>)
+        attributes {relax.num_input = 2 : i64} {
   %0 = "relax.matmul"(%x, %x) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %1 = "relax.matmul"(%w, %w) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %2 = "relax.matmul"(%x, %b) : (tensor<4x4xf32>, tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
@@ -39,7 +44,8 @@ func.func @leaves(%x: tensor<4x4xf32>, %i: tensor<4x4xi8>, %w: tensor<4x4xf32> {
 // CHECK-NEXT:    scf.for
 // CHECK-NEXT:      "relax.packed_matmul"(%{{.*}}, %[[P]])
 // CHECK-NEXT:      "relax.packed_matmul"(%{{.*}}, %[[P]])
-func.func @loops(%x: tensor<2x4xf32>, %q: tensor<4x4xi8> {relax.name = "lq"}, %s: tensor<f32> {relax.name = "ls"}) -> tensor<2x4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @loops(%x: tensor<2x4xf32>, %q: tensor<4x4xi8> {relax.name = "lq"}, %s: tensor<f32> {relax.name = "ls"})
+    -> tensor<2x4xf32> attributes {relax.num_input = 1 : i64} {
   %z = "relax.full"() {value = 1 : i64} : () -> tensor<i8>
   %w = "relax.dequantize"(%q, %s, %z) : (tensor<4x4xi8>, tensor<f32>, tensor<i8>) -> tensor<4x4xf32>
   %c0 = arith.constant 0 : index
@@ -55,36 +61,54 @@ func.func @loops(%x: tensor<2x4xf32>, %q: tensor<4x4xi8> {relax.name = "lq"}, %s
 
 // A convolution in NHWC reads its filters as a matrix of one column per channel of the result.
 // CHECK-LABEL: @convolution
-// CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1) {axes = array<i64: 2, 3, 1, 0>} : (tensor<12x4x3x2xf32>) -> tensor<3x2x4x12xf32>
+// CHECK-NEXT:    %0 = "relax.permute_dims"(%arg1) {axes = array<i64: 2, 3, 1, 0>} : (tensor<12x4x3x2xf32>)
+// CHECK-SAME:    -> tensor<3x2x4x12xf32>
 // CHECK-NEXT:    %1 = "relax.reshape"(%0) : (tensor<3x2x4x12xf32>) -> tensor<24x12xf32>
 // CHECK-NEXT:    %2 = "relax.pack_weight"(%1) {layout = "tile 8"} : (tensor<24x12xf32>) -> tensor<2x24x8xf32>
-// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %2) {channels = 12 : i64, dilation = array<i64: 1, 2>, kernel_size = array<i64: 3, 2>, layout = "tile 8", padding = array<i64: 1, 0, 1, 2>, strides = array<i64: 2, 1>} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<2x24x8xf32>) -> tensor<?x3x6x12xf32, {sym = ["n"]}>
+// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %2)
+// CHECK-SAME:    {channels = 12 : i64, dilation = array<i64: 1, 2>, kernel_size = array<i64: 3, 2>, layout = "tile 8",
+// CHECK-SAME:    padding = array<i64: 1, 0, 1, 2>, strides = array<i64: 2, 1>}
+// CHECK-SAME:    : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<2x24x8xf32>) -> tensor<?x3x6x12xf32, {sym = ["n"]}>
 // CHECK-NEXT:    return %3
 // LIFTED-LABEL: @convolution_transform_params
 // LIFTED-SAME:   -> (tensor<2x24x8xf32>
-func.func @convolution(%x: tensor<?x5x6x4xf32, {sym = ["n"]}>, %w: tensor<12x4x3x2xf32> {relax.name = "pw"}) -> tensor<?x3x6x12xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", strides = array<i64: 2, 1>, padding = array<i64: 1, 0, 1, 2>, dilation = array<i64: 1, 2>} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<12x4x3x2xf32>) -> tensor<?x3x6x12xf32, {sym = ["n"]}>
+func.func @convolution(%x: tensor<?x5x6x4xf32, {sym = ["n"]}>, %w: tensor<12x4x3x2xf32> {relax.name = "pw"})
+    -> tensor<?x3x6x12xf32, {sym = ["n"]}> attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", strides = array<i64: 2, 1>, padding = array<i64: 1, 0, 1, 2>,
+      dilation = array<i64: 1, 2>} : (tensor<?x5x6x4xf32, {sym = ["n"]}>, tensor<12x4x3x2xf32>)
+      -> tensor<?x3x6x12xf32, {sym = ["n"]}>
   return %0 : tensor<?x3x6x12xf32, {sym = ["n"]}>
 }
 
-// Filters that two convolutions read are packed once; laid out as the matrix, they are not moved. Groups of whole panels.
+// Filters that two convolutions read are packed once; laid out as the matrix, they are not moved. Groups of whole
+// panels.
 // CHECK-LABEL: @shared_filters
 // CHECK-NEXT:    %0 = "relax.reshape"(%arg1) : (tensor<1x1x4x16xbf16>) -> tensor<4x16xbf16>
 // CHECK-NEXT:    %1 = "relax.pack_weight"(%0)
-// CHECK-NEXT:    %2 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, layout = "tile 8", out_dtype = f32} : (tensor<2x5x6x8xbf16>, tensor<2x4x8xbf16>) -> tensor<2x5x6x16xf32>
-// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %1) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, layout = "tile 8", strides = array<i64: 2, 2>}
-func.func @shared_filters(%x: tensor<2x5x6x8xbf16>, %w: tensor<1x1x4x16xbf16> {relax.name = "sw"}) -> (tensor<2x5x6x16xf32>, tensor<2x3x3x16xbf16>) attributes {relax.num_input = 1 : i64} {
-  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2 : i64, out_dtype = f32} : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x5x6x16xf32>
-  %1 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2 : i64, strides = array<i64: 2, 2>} : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x3x3x16xbf16>
+// CHECK-NEXT:    %2 = "relax.packed_conv2d"(%arg0, %1)
+// CHECK-SAME:    {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, layout = "tile 8", out_dtype
+// CHECK-SAME:    = f32} : (tensor<2x5x6x8xbf16>, tensor<2x4x8xbf16>) -> tensor<2x5x6x16xf32>
+// CHECK-NEXT:    %3 = "relax.packed_conv2d"(%arg0, %1)
+// CHECK-SAME:    {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>, layout = "tile 8", strides
+// CHECK-SAME:    = array<i64: 2, 2>}
+func.func @shared_filters(%x: tensor<2x5x6x8xbf16>, %w: tensor<1x1x4x16xbf16> {relax.name = "sw"})
+    -> (tensor<2x5x6x16xf32>, tensor<2x3x3x16xbf16>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2 : i64, out_dtype = f32}
+      : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x5x6x16xf32>
+  %1 = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO", groups = 2
+      : i64, strides = array<i64: 2, 2>} : (tensor<2x5x6x8xbf16>, tensor<1x1x4x16xbf16>) -> tensor<2x3x3x16xbf16>
   return %0, %1 : tensor<2x5x6x16xf32>, tensor<2x3x3x16xbf16>
 }
 
 // Convolutions that stay: in NCHW, in groups that panels would span, of filters that are no weights.
 // CHECK-LABEL: @convolutions
 // CHECK-NOT:     pack
-func.func @convolutions(%x: tensor<2x4x4x4xf32>, %f: tensor<4x4x1x1xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "cw"}, %g: tensor<4x2x1x1xf32> {relax.name = "cg"}) -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>) attributes {relax.num_input = 2 : i64} {
+func.func @convolutions(%x: tensor<2x4x4x4xf32>, %f: tensor<4x4x1x1xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "cw"},
+    %g: tensor<4x2x1x1xf32> {relax.name = "cg"}) -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>)
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.conv2d"(%x, %w) : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x4x4x4xf32>
-  %1 = "relax.conv2d"(%x, %g) {data_layout = "NHWC", groups = 2 : i64} : (tensor<2x4x4x4xf32>, tensor<4x2x1x1xf32>) -> tensor<2x4x4x4xf32>
+  %1 = "relax.conv2d"(%x, %g) {data_layout = "NHWC", groups = 2 : i64} : (tensor<2x4x4x4xf32>, tensor<4x2x1x1xf32>)
+      -> tensor<2x4x4x4xf32>
   %2 = "relax.conv2d"(%x, %f) {data_layout = "NHWC"} : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x4x4x4xf32>
   return %0, %1, %2 : tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>
 }

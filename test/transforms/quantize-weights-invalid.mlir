@@ -5,7 +5,8 @@
 // BITS: expected 4 or 8 bits, got 3
 // GROUP: expected a group of 0 or more, got -1
 // KEEP: expected a weight to keep, got 'v'
-func.func @main(%x: tensor<3x8xf32>, %w: tensor<8x8xf32> {relax.name = "w"}) -> tensor<3x8xf32> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<3x8xf32>, %w: tensor<8x8xf32> {relax.name = "w"}) -> tensor<3x8xf32>
+    attributes {relax.num_input = 1 : i64} {
   %y = "relax.matmul"(%x, %w) : (tensor<3x8xf32>, tensor<8x8xf32>) -> tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }

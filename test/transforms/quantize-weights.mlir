@@ -1,6 +1,8 @@
 // RUN: relax-opt %s --relax-quantize-weights='bits=4 group=4 keep=k*' --relax-report 2>&1 | filecheck %s
 // RUN: relax-opt %s --relax-quantize-weights | filecheck %s --check-prefix=EIGHT
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-weights{bits=4 group=4},relax-pack-weights{tile=4},relax-sink-growth,relax-pack-nibbles,relax-lift-transform-params,relax-canonicalize,cse)' | filecheck %s --check-prefix=LIFTED
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-weights{bits=4 group=4},\
+// RUN:relax-pack-weights{tile=4},relax-sink-growth,relax-pack-nibbles,relax-lift-transform-params,relax-canonicalize,\
+// RUN:cse)' | filecheck %s --check-prefix=LIFTED
 
 // A scale per four elements of a column, from that of largest magnitude; of narrower floats the product is in f32.
 // CHECK-LABEL: @main
@@ -20,7 +22,8 @@
 // CHECK-NEXT:    %[[S:.*]] = "relax.where"(%11, %12, %9)
 // CHECK-NEXT:    %[[Z:.*]] = "relax.full"() {value = 0 : i64} : () -> tensor<i4>
 // CHECK-NEXT:    %[[Q:.*]] = "relax.quantize"(%0, %[[S]], %[[Z]]) {dtype = i4}
-// CHECK-NEXT:    %[[W:.*]] = "relax.dequantize"(%[[Q]], %[[S]], %[[Z]]) {relax.lift = "never"} : (tensor<8x6xi4>, tensor<2x6xf32>, tensor<i4>) -> tensor<8x6xf32>
+// CHECK-NEXT:    %[[W:.*]] = "relax.dequantize"(%[[Q]], %[[S]], %[[Z]]) {relax.lift = "never"}
+// CHECK-SAME:    : (tensor<8x6xi4>, tensor<2x6xf32>, tensor<i4>) -> tensor<8x6xf32>
 // CHECK-NEXT:    %[[X:.*]] = "relax.astype"(%arg0) {dtype = f32}
 // CHECK-NEXT:    %[[Y:.*]] = "relax.matmul"(%[[X]], %[[W]]) : (tensor<3x8xf32>, tensor<8x6xf32>) -> tensor<3x6xf32>
 // CHECK-NEXT:    "relax.astype"(%[[Y]]) {dtype = bf16}
@@ -31,11 +34,14 @@
 // EIGHT-NEXT:    "relax.abs"
 // EIGHT-NEXT:    "relax.max"
 // EIGHT-NEXT:    "relax.full"() {value = 0.0078740157480314959 : f64}
-// EIGHT:         "relax.quantize"({{.*}}) {dtype = i8} : (tensor<8x6xbf16>, tensor<1x6xf32>, tensor<i8>) -> tensor<8x6xi8>
+// EIGHT:         "relax.quantize"({{.*}}) {dtype = i8} : (tensor<8x6xbf16>, tensor<1x6xf32>, tensor<i8>)
+// EIGHT-SAME:      -> tensor<8x6xi8>
 // Names of prepared weights are those of the integers and of their scales.
 // LIFTED-LABEL: @main(
-// LIFTED-SAME:    tensor<2x1x4xui32> {relax.name = "w.permute_dims.quantize.pack_weight.astype.bitwise_xor.pack_nibbles"}
-func.func @main(%x: tensor<3x8xbf16>, %w: tensor<6x8xbf16> {relax.name = "w"}, %i: tensor<2xi64> {relax.name = "i"}) -> (tensor<3x6xbf16>, tensor<3x6xbf16>, tensor<2x8xbf16>) attributes {relax.num_input = 1 : i64} {
+// LIFTED-SAME:    tensor<2x1x4xui32> {relax.name
+// LIFTED-SAME:    = "w.permute_dims.quantize.pack_weight.astype.bitwise_xor.pack_nibbles"}
+func.func @main(%x: tensor<3x8xbf16>, %w: tensor<6x8xbf16> {relax.name = "w"}, %i: tensor<2xi64> {relax.name = "i"})
+    -> (tensor<3x6xbf16>, tensor<3x6xbf16>, tensor<2x8xbf16>) attributes {relax.num_input = 1 : i64} {
   %t = "relax.permute_dims"(%w) : (tensor<6x8xbf16>) -> tensor<8x6xbf16>
   %y = "relax.matmul"(%x, %t) : (tensor<3x8xbf16>, tensor<8x6xbf16>) -> tensor<3x6xbf16>
   %z = "relax.matmul"(%x, %t) : (tensor<3x8xbf16>, tensor<8x6xbf16>) -> tensor<3x6xbf16>
@@ -48,7 +54,8 @@ func.func @main(%x: tensor<3x8xbf16>, %w: tensor<6x8xbf16> {relax.name = "w"}, %
 // CHECK:         "relax.dequantize"
 // CHECK-NEXT:    scf.for
 // CHECK-NEXT:      "relax.matmul"
-func.func @loop(%x: tensor<3x8xf32>, %w: tensor<8x8xf32> {relax.name = "v"}) -> tensor<3x8xf32> attributes {relax.num_input = 1 : i64} {
+func.func @loop(%x: tensor<3x8xf32>, %w: tensor<8x8xf32> {relax.name = "v"}) -> tensor<3x8xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %4 = arith.constant 4 : index
@@ -59,12 +66,15 @@ func.func @loop(%x: tensor<3x8xf32>, %w: tensor<8x8xf32> {relax.name = "v"}) -> 
   return %y : tensor<3x8xf32>
 }
 
-// What stays: run-time factors, weights that are named, no matrices, other dtypes, columns that are no whole groups, and those
-// that are integers already.
+// What stays: run-time factors, weights that are named, no matrices, other dtypes, columns that are no whole groups,
+// and those that are integers already.
 // CHECK-LABEL: @kept
 // CHECK-NOT:     "relax.quantize"(%arg{{[0-57]}}
 // CHECK:         return
-func.func @kept(%x: tensor<3x8xf32>, %a: tensor<8x8xf32>, %k: tensor<8x8xf32> {relax.name = "k.w"}, %v: tensor<8xf32> {relax.name = "v"}, %d: tensor<8x8xf64> {relax.name = "d"}, %q: tensor<8x8xi8> {relax.name = "q"}, %o: tensor<8x6xf32> {relax.name = "o"}, %p: tensor<6x8xf32> {relax.name = "p"}) -> tensor<3x8xf32> attributes {relax.num_input = 2 : i64} {
+func.func @kept(%x: tensor<3x8xf32>, %a: tensor<8x8xf32>, %k: tensor<8x8xf32> {relax.name = "k.w"}, %v: tensor<8xf32>
+    {relax.name = "v"}, %d: tensor<8x8xf64> {relax.name = "d"}, %q: tensor<8x8xi8> {relax.name = "q"},
+    %o: tensor<8x6xf32> {relax.name = "o"}, %p: tensor<6x8xf32> {relax.name = "p"}) -> tensor<3x8xf32>
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.matmul"(%x, %a) : (tensor<3x8xf32>, tensor<8x8xf32>) -> tensor<3x8xf32>
   %1 = "relax.matmul"(%0, %k) : (tensor<3x8xf32>, tensor<8x8xf32>) -> tensor<3x8xf32>
   %2 = "relax.matmul"(%1, %v) : (tensor<3x8xf32>, tensor<8xf32>) -> tensor<3xf32>

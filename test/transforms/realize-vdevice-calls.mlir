@@ -2,9 +2,12 @@
 // RUN: relax-opt %s --split-input-file --relax-realize-vdevice --relax-realize-vdevice | filecheck %s
 
 // A private function is there once per placement; calls that want the same one share it, and constants go with it.
-// CHECK-LABEL: @per_placement(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:1"}>, %arg2: tensor<4xf32>)
-// CHECK-NEXT:    %[[A:.*]] = call @twice(%arg0) : (tensor<4xf32, {vdevice = "cuda:0"}>) -> tensor<4xf32, {vdevice = "cuda:0"}>
-// CHECK-NEXT:    %[[B:.*]] = call @twice_1(%arg1) : (tensor<4xf32, {vdevice = "cuda:1"}>) -> tensor<4xf32, {vdevice = "cuda:1"}>
+// CHECK-LABEL: @per_placement(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:1"}>,
+// CHECK-SAME: %arg2: tensor<4xf32>)
+// CHECK-NEXT:    %[[A:.*]] = call @twice(%arg0) : (tensor<4xf32, {vdevice = "cuda:0"}>)
+// CHECK-SAME:    -> tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK-NEXT:    %[[B:.*]] = call @twice_1(%arg1) : (tensor<4xf32, {vdevice = "cuda:1"}>)
+// CHECK-SAME:    -> tensor<4xf32, {vdevice = "cuda:1"}>
 // CHECK-NEXT:    %[[C:.*]] = call @twice(%[[A]]) : (tensor<4xf32, {vdevice = "cuda:0"}>)
 // CHECK-NEXT:    %[[D:.*]] = call @twice_2(%arg2) : (tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:    return %[[C]], %[[B]], %[[D]]
@@ -20,7 +23,8 @@
 // CHECK:         "relax.add"(%arg0, %{{.*}}) : (tensor<4xf32, {vdevice = "cuda:1"}>, tensor<f32, {vdevice = "cuda:1"}>)
 // CHECK-LABEL: @once_2(%arg0: tensor<4xf32>)
 // CHECK:         "relax.add"(%arg0, %{{.*}}) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
-func.func @per_placement(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+func.func @per_placement(%x: tensor<4xf32>, %y: tensor<4xf32>, %z: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %x0 = "relax.hint_on_device"(%x) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
   %y1 = "relax.hint_on_device"(%y) {vdevice = "cuda:1"} : (tensor<4xf32>) -> tensor<4xf32>
   %0 = call @twice(%x0) : (tensor<4xf32>) -> tensor<4xf32>
@@ -84,7 +88,8 @@ func.func private @several(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, 
 // What calls itself has one placement, and so does what an attribute names and what is declared.
 // CHECK-LABEL: @recursive(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK-LABEL: @down(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: i1) -> tensor<4xf32, {vdevice = "cuda:0"}>
-// CHECK:         func.call @down(%arg0, %arg1) : (tensor<4xf32, {vdevice = "cuda:0"}>, i1) -> tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK:         func.call @down(%arg0, %arg1) : (tensor<4xf32, {vdevice = "cuda:0"}>, i1)
+// CHECK-SAME:      -> tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK-LABEL: @never_called(%arg0: tensor<4xf32, {vdevice = "cuda:1"}>) -> tensor<4xf32, {vdevice = "cuda:1"}>
 func.func @recursive(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
   %0 = "relax.hint_on_device"(%x) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
@@ -108,7 +113,8 @@ func.func private @never_called(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 // Prepared weights are where the transform function returns them, lifted before or lazily handed over.
-// CHECK-LABEL: @main(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}> {relax.name = "w.exp"})
+// CHECK-LABEL: @main(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK-SAME: {relax.name = "w.exp"})
 // CHECK-LABEL: @lazy(%arg0: !relax.param_provider) -> tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK-NEXT:    "relax.get_param"(%arg0) {{.*}} -> tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK-LABEL: @prepare_lazily(
@@ -119,7 +125,8 @@ func.func @main_transform_params(%w: tensor<4xf32> {relax.name = "w"}) -> (tenso
   %1 = "relax.hint_on_device"(%0) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
-func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w.exp"}) -> tensor<4xf32> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32> {relax.name = "w.exp"}) -> tensor<4xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.add"(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -85,7 +85,8 @@ func.func private @placed(%x: tensor<4xf32>) -> tensor<4xf32, {vdevice = "cuda:0
 
 // Prepared weights are where the transform function returns them.
 // expected-note@+1 {{'cuda:0' comes from here}}
-func.func @main_transform_params(%w: tensor<4xf32, {vdevice = "cuda:0"}>) -> (tensor<4xf32, {vdevice = "cuda:0"}> {relax.name = "w"})
+func.func @main_transform_params(%w: tensor<4xf32, {vdevice = "cuda:0"}>)
+    -> (tensor<4xf32, {vdevice = "cuda:0"}> {relax.name = "w"})
     attributes {relax.num_input = 0 : i64, relax.transform_for = @main} {
   return %w : tensor<4xf32, {vdevice = "cuda:0"}>
 }

@@ -1,10 +1,11 @@
 // RUN: relax-opt %s --split-input-file --relax-realize-vdevice | filecheck %s
 // RUN: relax-opt %s --split-input-file --relax-realize-vdevice --relax-realize-vdevice | filecheck %s
 
-// What TVM's tests of RealizeVDevice (7) and of several devices in its VM (3) pin down, under the names that they have there or
-// that say it; that the input is not changed, and results, are in test_devices.py.
+// What TVM's tests of RealizeVDevice (7) and of several devices in its VM (3) pin down, under the names that they have
+// there or that say it; that the input is not changed, and results, are in test_devices.py.
 
-// CHECK-LABEL: @dataflow_binding(%arg0: tensor<2x3xf32, {vdevice = "cuda:0"}>, %arg1: tensor<2x3xf32, {vdevice = "cuda:0"}>, %arg2: tensor<2x3xf32, {vdevice = "cuda:0"}>)
+// CHECK-LABEL: @dataflow_binding(%arg0: tensor<2x3xf32, {vdevice = "cuda:0"}>,
+// CHECK-SAME: %arg1: tensor<2x3xf32, {vdevice = "cuda:0"}>, %arg2: tensor<2x3xf32, {vdevice = "cuda:0"}>)
 // CHECK-NEXT:    "relax.add"(%arg0, %arg1) : {{.*}} -> tensor<2x3xf32, {vdevice = "cuda:0"}>
 // CHECK-NEXT:    "relax.multiply"(%{{.*}}, %arg2) : {{.*}} -> tensor<2x3xf32, {vdevice = "cuda:0"}>
 // CHECK-NEXT:    return
@@ -38,13 +39,16 @@ func.func private @identity(%x: tensor<2x3xf32>) -> tensor<2x3xf32, {vdevice = "
 // A tuple there, several results here.
 // CHECK-LABEL: @func_ret_tuple(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cpu:0"}>)
 // CHECK-SAME:    -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>)
-func.func @func_ret_tuple(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>) {
+func.func @func_ret_tuple(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>) {
   %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "relax.exp"(%y) : (tensor<4xf32>) -> tensor<4xf32>
-  %2:2 = func.call @both(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>)
+  %2:2 = func.call @both(%0, %1) : (tensor<4xf32>, tensor<4xf32>)
+      -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>)
   return %2#0, %2#1 : tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>
 }
-func.func private @both(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>) {
+func.func private @both(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>) {
   %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32, {vdevice = "cuda:0"}>
   %1 = "relax.exp"(%y) : (tensor<4xf32>) -> tensor<4xf32, {vdevice = "cpu:0"}>
   return %0, %1 : tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>
@@ -108,7 +112,8 @@ module attributes {relax.vdevices = ["cpu:0", "cpu:1", "cuda:0", "cuda:1", "cuda
     %2 = "relax.matmul"(%1, %z) : (tensor<2x4xf32>, tensor<4x5xf32>) -> tensor<2x5xf32>
     return %2 : tensor<2x5xf32>
   }
-  func.func @multi_gpu(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %z: tensor<4x5xf32>, %w: tensor<5x6xf32>) -> tensor<2x6xf32> {
+  func.func @multi_gpu(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %z: tensor<4x5xf32>, %w: tensor<5x6xf32>)
+      -> tensor<2x6xf32> {
     %x0 = "relax.hint_on_device"(%x) {vdevice = "cuda:0"} : (tensor<2x3xf32>) -> tensor<2x3xf32>
     %0 = "relax.matmul"(%x0, %y) : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
     %1 = "relax.hint_on_device"(%0) {vdevice = "cuda:1"} : (tensor<2x4xf32>) -> tensor<2x4xf32>
@@ -128,23 +133,31 @@ module attributes {relax.vdevices = ["cpu:0", "cpu:1", "cuda:0", "cuda:1", "cuda
 
 // -----
 
-// Each element of a tuple has its own device, in arguments, results and calls; TVM leaves parameters that are tuples alone.
+// Each element of a tuple has its own device, in arguments, results and calls; TVM leaves parameters that are tuples
+// alone.
 // CHECK-LABEL: @tuple_params(%arg0: tuple<tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>>)
 // CHECK-SAME:    -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32, {vdevice = "cuda:0"}>>
-// CHECK-NEXT:    %0:2 = builtin.unrealized_conversion_cast %arg0 : tuple<tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>> to tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>
+// CHECK-NEXT:    %0:2 = builtin.unrealized_conversion_cast %arg0
+// CHECK-SAME:    : tuple<tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>> to
+// CHECK-SAME:    tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>
 // CHECK-NEXT:    %1 = "relax.exp"(%0#0) : {{.*}} -> tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK-NEXT:    %2 = builtin.unrealized_conversion_cast %0#1, %1
 // CHECK-NEXT:    %3 = call @swapped(%2)
 // CHECK-NEXT:    return %3
 // CHECK-LABEL: @swapped(%arg0: tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32, {vdevice = "cuda:0"}>>)
-func.func @tuple_params(%t: tuple<tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>>) -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>> {
-  %0:2 = builtin.unrealized_conversion_cast %t : tuple<tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>> to tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>
+func.func @tuple_params(%t: tuple<tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>>)
+    -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>> {
+  %0:2 = builtin.unrealized_conversion_cast %t : tuple<tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>> to
+      tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>
   %1 = "relax.hint_on_device"(%0#0) {vdevice = "cuda:0"} : (tensor<4xf32>) -> tensor<4xf32>
   %2 = "relax.exp"(%1) : (tensor<4xf32>) -> tensor<4xf32>
-  %3 = builtin.unrealized_conversion_cast %0#1, %2 : tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32> to tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
-  %4 = call @swapped(%3) : (tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>) -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
+  %3 = builtin.unrealized_conversion_cast %0#1, %2 : tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32> to
+      tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
+  %4 = call @swapped(%3) : (tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>)
+      -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
   return %4 : tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
 }
-func.func private @swapped(%t: tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>) -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>> {
+func.func private @swapped(%t: tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>)
+    -> tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>> {
   return %t : tuple<tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32>>
 }

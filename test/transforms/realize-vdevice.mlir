@@ -2,7 +2,8 @@
 // RUN: relax-opt %s --split-input-file --relax-realize-vdevice --relax-realize-vdevice | filecheck %s
 
 // A hint's result fixes a device, which spreads backwards and forwards; its operand is taken to be there already.
-// CHECK-LABEL: @spreads(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}>) -> tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK-LABEL: @spreads(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}>)
+// CHECK-SAME: -> tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK-NEXT:    %0 = "relax.add"(%arg0, %arg1) : {{.*}} -> tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK-NEXT:    %1 = "relax.exp"(%0)
 // CHECK-NEXT:    return %1
@@ -70,7 +71,8 @@ func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
 // -----
 
 // Through branches and loops; a scalar condition has no device.
-// CHECK-LABEL: @control(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}>, %arg2: tensor<i1>)
+// CHECK-LABEL: @control(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}>,
+// CHECK-SAME: %arg2: tensor<i1>)
 // CHECK:         tensor.extract %arg2[] : tensor<i1>
 // CHECK:         scf.if %{{.*}} -> (tensor<4xf32, {vdevice = "cuda:0"}>)
 // CHECK:         scf.for {{.*}} -> (tensor<4xf32, {vdevice = "cuda:0"}>)
@@ -101,11 +103,12 @@ func.func @control(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: tensor<i1>) -> tens
 
 // A constant that two devices need is there once per device; the branches of one that none needs stay as they are.
 // CHECK-LABEL: @constants
-// CHECK-DAG:     %[[A:.*]] = "relax.constant"() {value = dense<1.000000e+00> : tensor<f32>} : () -> tensor<f32, {vdevice = "cpu:0"}>
-// CHECK-DAG:     %[[B:.*]] = "relax.constant"() {value = dense<1.000000e+00> : tensor<f32>} : () -> tensor<f32, {vdevice = "cuda:0"}>
+// CHECK-DAG:     %[[A:.*]] = "relax.constant"() {value = dense<1.0{{.*}} -> tensor<f32, {vdevice = "cpu:0"}>
+// CHECK-DAG:     %[[B:.*]] = "relax.constant"() {value = dense<1.0{{.*}} -> tensor<f32, {vdevice = "cuda:0"}>
 // CHECK:         "relax.add"(%arg0, %[[A]])
 // CHECK:         "relax.add"(%arg1, %[[B]])
-func.func @constants(%x: tensor<4xf32, {vdevice = "cpu:0"}>, %y: tensor<4xf32, {vdevice = "cuda:0"}>) -> (tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32, {vdevice = "cuda:0"}>) {
+func.func @constants(%x: tensor<4xf32, {vdevice = "cpu:0"}>, %y: tensor<4xf32, {vdevice = "cuda:0"}>)
+    -> (tensor<4xf32, {vdevice = "cpu:0"}>, tensor<4xf32, {vdevice = "cuda:0"}>) {
   %c = "relax.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<f32>
   %0 = "relax.add"(%x, %c) : (tensor<4xf32, {vdevice = "cpu:0"}>, tensor<f32>) -> tensor<4xf32, {vdevice = "cpu:0"}>
   %1 = "relax.add"(%y, %c) : (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<f32>) -> tensor<4xf32, {vdevice = "cuda:0"}>
@@ -177,23 +180,28 @@ func.func @definitions(%x: tensor<8xf32, {vdevice = "cpu:0"}>, %n: index) -> ten
 
 // -----
 
-// Counters, conditions and sizes are on no device, whatever the tensors that they control are on; a loop may carry both.
+// Counters, conditions and sizes are on no device, whatever the tensors that they control are on; a loop may carry
+// both.
 // CHECK-LABEL: @host(%arg0: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>, %arg1: tensor<i64>)
 // CHECK:         "relax.constant"() {value = dense<1> : tensor<i64>} : () -> tensor<i64>
-// CHECK:         scf.while {{.*}} : (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) -> (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>)
+// CHECK:         scf.while {{.*}} : (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>)
+// CHECK-SAME:      -> (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>)
 // CHECK:           "relax.greater"({{.*}}) : (tensor<i64>, tensor<i64>) -> tensor<i1>
 // CHECK:           tensor.extract {{.*}} : tensor<i1>
 // CHECK:           "relax.subtract"({{.*}}) : (tensor<i64>, tensor<i64>) -> tensor<i64>
-func.func @host(%x: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>, %count: tensor<i64>) -> tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}> {
+func.func @host(%x: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>, %count: tensor<i64>)
+    -> tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}> {
   %one = "relax.constant"() {value = dense<1> : tensor<i64>} : () -> tensor<i64>
-  %0:2 = scf.while (%k = %count, %a = %x) : (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) -> (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) {
+  %0:2 = scf.while (%k = %count, %a = %x) : (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>)
+      -> (tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) {
     %more = "relax.greater"(%k, %one) : (tensor<i64>, tensor<i64>) -> tensor<i1>
     %flag = tensor.extract %more[] : tensor<i1>
     scf.condition(%flag) %k, %a : tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
   } do {
   ^bb0(%k: tensor<i64>, %a: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>):
     %less = "relax.subtract"(%k, %one) : (tensor<i64>, tensor<i64>) -> tensor<i64>
-    %e = "relax.exp"(%a) : (tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>) -> tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
+    %e = "relax.exp"(%a) : (tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>)
+        -> tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
     scf.yield %less, %e : tensor<i64>, tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
   }
   return %0#1 : tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>
@@ -203,7 +211,8 @@ func.func @host(%x: tensor<?xf32, {sym = ["n"], vdevice = "cuda:0"}>, %count: te
 
 // The ways through scf.index_switch and through blocks.
 // CHECK-LABEL: @switch(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cuda:0"}>
-// CHECK-LABEL: @blocks(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cpu:0"}>, %arg2: i1)
+// CHECK-LABEL: @blocks(%arg0: tensor<4xf32, {vdevice = "cuda:0"}>, %arg1: tensor<4xf32, {vdevice = "cpu:0"}>,
+// CHECK-SAME: %arg2: i1)
 // CHECK-SAME:    -> (tensor<4xf32, {vdevice = "cuda:0"}>, tensor<4xf32, {vdevice = "cpu:0"}>)
 func.func @switch(%x: tensor<4xf32>, %y: tensor<4xf32>, %i: index) -> tensor<4xf32> {
   %0 = scf.index_switch %i -> tensor<4xf32>
@@ -230,7 +239,8 @@ func.func @blocks(%x: tensor<4xf32>, %y: tensor<4xf32>, %c: i1) -> (tensor<4xf32
 
 // A constant of MLIR's own has no device in its type: one of ours takes its place.
 // CHECK-LABEL: @upstream_constant(
-// CHECK:         %[[C:.*]] = "relax.constant"() {value = dense<2.000000e+00> : tensor<4xf32>} : () -> tensor<4xf32, {vdevice = "cuda:0"}>
+// CHECK:         %[[C:.*]] = "relax.constant"() {value = dense<2.000000e+00> : tensor<4xf32>} : ()
+// CHECK-SAME:      -> tensor<4xf32, {vdevice = "cuda:0"}>
 // CHECK:         "relax.add"(%arg0, %[[C]])
 func.func @upstream_constant(%x: tensor<4xf32, {vdevice = "cuda:0"}>) -> tensor<4xf32, {vdevice = "cuda:0"}> {
   %c = arith.constant dense<2.0> : tensor<4xf32>

@@ -1,6 +1,7 @@
 // RUN: relax-opt %s --split-input-file --relax-remove-unused-outputs | filecheck %s
 
-// A result that no caller uses goes, with its name; what computed it stays. One caller that uses it is enough to keep it.
+// A result that no caller uses goes, with its name; what computed it stays. One caller that uses it is enough to keep
+// it.
 // CHECK-LABEL: @main
 // CHECK-NEXT:    %0:2 = call @f(%arg0) {note = "kept"} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
 // CHECK-NEXT:    %1:2 = call @f(%0#1)
@@ -14,7 +15,8 @@ func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %1:3 = call @f(%0#2) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   return %1#0, %0#2 : tensor<4xf32>, tensor<4xf32>
 }
-func.func private @f(%x: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "a"}, tensor<4xf32> {relax.name = "b"}, tensor<4xf32>) {
+func.func private @f(%x: tensor<4xf32>) -> (tensor<4xf32> {relax.name = "a"}, tensor<4xf32> {relax.name = "b"},
+    tensor<4xf32>) {
   %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "relax.tanh"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %1, %x : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
@@ -76,8 +78,8 @@ func.func private @none(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Functions whose signature someone else may rely on stay: public ones, declarations, those that an attribute names; so do
-// functions of several blocks.
+// Functions whose signature someone else may rely on stay: public ones, declarations, those that an attribute names; so
+// do functions of several blocks.
 // CHECK-LABEL: @stays
 // CHECK-NEXT:    call @public(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:    call @declared(%arg0) : (tensor<4xf32>) -> tensor<4xf32>

@@ -6,11 +6,13 @@
 // CHECK-NEXT:    %1:2 = call @f(%0#1) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
 // CHECK:       @f(%arg0: tensor<4xf32> {relax.name = "x"})
 func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>, %u: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = call @f(%w, %x, %x) {note = "kept"} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %0:2 = call @f(%w, %x, %x) {note = "kept"} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>)
   %1:2 = call @f(%w, %0#1, %w) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return %1#0, %0#0 : tensor<4xf32>, tensor<4xf32>
 }
-func.func private @f(%a: tensor<4xf32> {relax.name = "a"}, %x: tensor<4xf32> {relax.name = "x"}, %b: tensor<4xf32> {relax.name = "b"}) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func private @f(%a: tensor<4xf32> {relax.name = "a"}, %x: tensor<4xf32> {relax.name = "x"}, %b: tensor<4xf32>
+    {relax.name = "b"}) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = "relax.exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0, %x : tensor<4xf32>, tensor<4xf32>
 }
@@ -41,20 +43,25 @@ func.func private @inner(%u: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> 
 
 // -----
 
-// A parameter that alone defines a symbol that the function mentions stays, wherever it comes from; of two, one is enough.
+// A parameter that alone defines a symbol that the function mentions stays, wherever it comes from; of two, one is
+// enough.
 // CHECK-LABEL: @symbol(
 // CHECK-NEXT:    call @sized_outer(%arg0) : (tensor<?xf32, {sym = ["n"]}>) -> tensor<i64>
 // CHECK:       @sized_outer(%arg0: tensor<?xf32, {sym = ["n"]}>)
 // CHECK:       @sized(%arg0: tensor<?xf32, {sym = ["n"]}>)
 func.func @symbol(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<i64> {
-  %0 = call @sized_outer(%x, %x, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["m"]}>) -> tensor<i64>
+  %0 = call @sized_outer(%x, %x, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>,
+      tensor<?xf32, {sym = ["m"]}>) -> tensor<i64>
   return %0 : tensor<i64>
 }
-func.func private @sized_outer(%x: tensor<?xf32, {sym = ["n"]}>, %z: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<i64> {
-  %0 = call @sized(%x, %z, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["m"]}>) -> tensor<i64>
+func.func private @sized_outer(%x: tensor<?xf32, {sym = ["n"]}>, %z: tensor<?xf32, {sym = ["n"]}>,
+    %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<i64> {
+  %0 = call @sized(%x, %z, %y) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>,
+      tensor<?xf32, {sym = ["m"]}>) -> tensor<i64>
   return %0 : tensor<i64>
 }
-func.func private @sized(%x: tensor<?xf32, {sym = ["n"]}>, %z: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<i64> {
+func.func private @sized(%x: tensor<?xf32, {sym = ["n"]}>, %z: tensor<?xf32, {sym = ["n"]}>,
+    %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<i64> {
   %0 = "relax.shape_value"() {value = ["n * 2"]} : () -> tensor<i64>
   return %0 : tensor<i64>
 }
@@ -84,12 +91,14 @@ func.func private @named(%x: tensor<4xf32>) {
 
 // relax.num_input counts what is left.
 // CHECK-LABEL: @counted
-// CHECK:       @inputs(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 1 : i64}
+// CHECK:       @inputs(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME:       attributes {relax.num_input = 1 : i64}
 func.func @counted(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = call @inputs(%x, %x, %x, %x) : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
-func.func private @inputs(%u: tensor<4xf32>, %x: tensor<4xf32>, %v: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> attributes {relax.num_input = 2 : i64} {
+func.func private @inputs(%u: tensor<4xf32>, %x: tensor<4xf32>, %v: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32>
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.add"(%x, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -34,9 +34,12 @@ func.func @three(%a: tensor<6x4xf32>, %b: tensor<2x4xf32>) -> tensor<4x14xf32> {
 // CHECK-NEXT:    %1 = "relax.permute_dims"(%0) {axes = array<i64: 2, 0, 1>}
 // CHECK-NEXT:    return %1
 func.func @other_axes(%a: tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n * 2"]}> {
-  %0 = "relax.permute_dims"(%a) {axes = array<i64: 2, 0, 1>} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n"]}>
-  %1 = "relax.permute_dims"(%a) {axes = array<i64: -1, 0, 1>} : (tensor<?x3x4xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n"]}>
-  %2 = "relax.concat"(%0, %1) {axis = 1 : i64} : (tensor<4x?x3xf32, {sym = ["n"]}>, tensor<4x?x3xf32, {sym = ["n"]}>) -> tensor<4x?x3xf32, {sym = ["n * 2"]}>
+  %0 = "relax.permute_dims"(%a) {axes = array<i64: 2, 0, 1>} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<4x?x3xf32, {sym = ["n"]}>
+  %1 = "relax.permute_dims"(%a) {axes = array<i64: -1, 0, 1>} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<4x?x3xf32, {sym = ["n"]}>
+  %2 = "relax.concat"(%0, %1) {axis = 1 : i64} : (tensor<4x?x3xf32, {sym = ["n"]}>, tensor<4x?x3xf32, {sym = ["n"]}>)
+      -> tensor<4x?x3xf32, {sym = ["n * 2"]}>
   return %2 : tensor<4x?x3xf32, {sym = ["n * 2"]}>
 }
 
@@ -71,7 +74,8 @@ func.func @differ(%a: tensor<4x4x4xf32>) -> tensor<8x4x4xf32> {
 // CHECK-NEXT:    scf.yield %10 : tensor<8x4xf32>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    return %9, %2, %4, %1
-func.func @stay(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>) {
+func.func @stay(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>)
+    -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<4x4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %0 = "relax.permute_dims"(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -8,7 +8,8 @@
 // CHECK-NEXT:    %0 = "relax.matmul"(%arg0, %arg2) : ({{.*}}) -> tensor<?x8xf32
 // CHECK-NEXT:    %1 = "relax.take"(%0, %arg1) {axis = 1 : i64}
 // CHECK-NEXT:    return %1
-func.func @columns(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %i: tensor<3xi64> {relax.name = "i"}, %w: tensor<4x8xf32> {relax.name = "w"}) -> tensor<?x3xf32, {sym = ["n"]}> attributes {relax.num_input = 2 : i64} {
+func.func @columns(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %i: tensor<3xi64> {relax.name = "i"},
+    %w: tensor<4x8xf32> {relax.name = "w"}) -> tensor<?x3xf32, {sym = ["n"]}> attributes {relax.num_input = 2 : i64} {
   %0 = "relax.take"(%w, %i) {axis = 1 : i64} : (tensor<4x8xf32>, tensor<3xi64>) -> tensor<4x3xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x3xf32>) -> tensor<?x3xf32, {sym = ["n"]}>
   return %1 : tensor<?x3xf32, {sym = ["n"]}>
@@ -20,7 +21,8 @@ func.func @columns(%x: tensor<?x4xf32, {sym = ["n"]}> {relax.name = "x"}, %i: te
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<2x8xf32
 // CHECK-NEXT:    %2 = "relax.take"(%1, %arg1) {axis = 1 : i64}
 // CHECK-NEXT:    return %2
-func.func @one_column(%x: tensor<2x4xf32> {relax.name = "x"}, %i: tensor<i64> {relax.name = "i"}, %w: tensor<8x4xf32> {relax.name = "w"}) -> tensor<2xf32> attributes {relax.num_input = 2 : i64} {
+func.func @one_column(%x: tensor<2x4xf32> {relax.name = "x"}, %i: tensor<i64> {relax.name = "i"}, %w: tensor<8x4xf32>
+    {relax.name = "w"}) -> tensor<2xf32> attributes {relax.num_input = 2 : i64} {
   %t = "relax.permute_dims"(%w) : (tensor<8x4xf32>) -> tensor<4x8xf32>
   %0 = "relax.take"(%t, %i) {axis = -1 : i64} : (tensor<4x8xf32>, tensor<i64>) -> tensor<4xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>
@@ -35,7 +37,9 @@ func.func @one_column(%x: tensor<2x4xf32> {relax.name = "x"}, %i: tensor<i64> {r
 // CHECK-NEXT:    %0 = "relax.matmul"(%arg0, %arg2) : ({{.*}}) -> tensor<3x1x2xf32
 // CHECK-NEXT:    %1 = "relax.take"(%0, %arg1) {axis = 0 : i64}
 // CHECK-NEXT:    return %1
-func.func @stack(%x: tensor<1x4xf32> {relax.name = "x"}, %i: tensor<?xi64, {sym = ["b"]}> {relax.name = "i"}, %w: tensor<3x4x2xf32> {relax.name = "w"}) -> tensor<?x1x2xf32, {sym = ["b"]}> attributes {relax.num_input = 2 : i64, relax.symbol_ranges = {b = [3, 64]}} {
+func.func @stack(%x: tensor<1x4xf32> {relax.name = "x"}, %i: tensor<?xi64, {sym = ["b"]}> {relax.name = "i"},
+    %w: tensor<3x4x2xf32> {relax.name = "w"}) -> tensor<?x1x2xf32, {sym = ["b"]}>
+    attributes {relax.num_input = 2 : i64, relax.symbol_ranges = {b = [3, 64]}} {
   %0 = "relax.take"(%w, %i) : (tensor<3x4x2xf32>, tensor<?xi64, {sym = ["b"]}>) -> tensor<?x4x2xf32, {sym = ["b"]}>
   %1 = "relax.matmul"(%x, %0) : (tensor<1x4xf32>, tensor<?x4x2xf32, {sym = ["b"]}>) -> tensor<?x1x2xf32, {sym = ["b"]}>
   return %1 : tensor<?x1x2xf32, {sym = ["b"]}>
@@ -53,14 +57,17 @@ func.func @stack(%x: tensor<1x4xf32> {relax.name = "x"}, %i: tensor<?xi64, {sym 
 // CHECK-NEXT:    %5 = "relax.reshape"(%arg1)
 // CHECK-NEXT:    %6 = "relax.gather_nd"(%4, %5) {batch_dims = 1 : i64}
 // CHECK-NEXT:    return %6
-func.func @adapter_each(%x: tensor<?x1x4xf32, {sym = ["b"]}> {relax.name = "x"}, %i: tensor<?xi64, {sym = ["b"]}> {relax.name = "i"}, %w: tensor<3x4x2xf32> {relax.name = "w"}) -> tensor<?x1x2xf32, {sym = ["b"]}> attributes {relax.num_input = 2 : i64} {
+func.func @adapter_each(%x: tensor<?x1x4xf32, {sym = ["b"]}> {relax.name = "x"}, %i: tensor<?xi64, {sym = ["b"]}>
+    {relax.name = "i"}, %w: tensor<3x4x2xf32> {relax.name = "w"}) -> tensor<?x1x2xf32, {sym = ["b"]}>
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.take"(%w, %i) : (tensor<3x4x2xf32>, tensor<?xi64, {sym = ["b"]}>) -> tensor<?x4x2xf32, {sym = ["b"]}>
-  %1 = "relax.matmul"(%x, %0) {out_dtype = f32} : (tensor<?x1x4xf32, {sym = ["b"]}>, tensor<?x4x2xf32, {sym = ["b"]}>) -> tensor<?x1x2xf32, {sym = ["b"]}>
+  %1 = "relax.matmul"(%x, %0) {out_dtype = f32} : (tensor<?x1x4xf32, {sym = ["b"]}>, tensor<?x4x2xf32, {sym = ["b"]}>)
+      -> tensor<?x1x2xf32, {sym = ["b"]}>
   return %1 : tensor<?x1x2xf32, {sym = ["b"]}>
 }
 
-// Left alone: indices and table known ahead, rows that are summed over, gathered weights that are read twice. A table that comes
-// at run time is not.
+// Left alone: indices and table known ahead, rows that are summed over, gathered weights that are read twice. A table
+// that comes at run time is not.
 // CHECK-LABEL: @stay(
 // CHECK-NEXT:    %0 = "relax.take"(%arg2, %arg3) {axis = 1 : i64}
 // CHECK-NEXT:    %1 = "relax.matmul"(%arg0, %0) : ({{.*}}) -> tensor<4x4xf32
@@ -71,7 +78,10 @@ func.func @adapter_each(%x: tensor<?x1x4xf32, {sym = ["b"]}> {relax.name = "x"},
 // CHECK-NEXT:    %6 = "relax.take"(%arg2, %arg1) {axis = 1 : i64}
 // CHECK-NEXT:    %7 = "relax.matmul"(%arg0, %6) : ({{.*}}) -> tensor<4x4xf32
 // CHECK-NEXT:    return %1, %3, %5, %6, %7
-func.func @stay(%x: tensor<4x4xf32> {relax.name = "x"}, %i: tensor<4xi64> {relax.name = "i"}, %w: tensor<4x4xf32> {relax.name = "w"}, %j: tensor<4xi64> {relax.name = "j"}) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) attributes {relax.num_input = 2 : i64} {
+func.func @stay(%x: tensor<4x4xf32> {relax.name = "x"}, %i: tensor<4xi64> {relax.name = "i"}, %w: tensor<4x4xf32>
+    {relax.name = "w"}, %j: tensor<4xi64> {relax.name = "j"})
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>)
+    attributes {relax.num_input = 2 : i64} {
   %0 = "relax.take"(%w, %j) {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> tensor<4x4xf32>
   %1 = "relax.matmul"(%x, %0) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %2 = "relax.take"(%x, %i) {axis = 1 : i64} : (tensor<4x4xf32>, tensor<4xi64>) -> tensor<4x4xf32>

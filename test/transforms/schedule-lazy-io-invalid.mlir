@@ -23,6 +23,7 @@ func.func @not_lazy(%w: tensor<4xf32>) -> tensor<4xf32> {
 func.func @peak_beyond_64_bits(%p: !relax.param_provider) -> tensor<1152921504606846976xf32> {
   %a = "relax.get_param"(%p) {index = 0 : i64} : (!relax.param_provider) -> tensor<1152921504606846976xf32>
   %b = "relax.get_param"(%p) {index = 1 : i64} : (!relax.param_provider) -> tensor<1152921504606846976xf32>
-  %c = "relax.add"(%a, %b) : (tensor<1152921504606846976xf32>, tensor<1152921504606846976xf32>) -> tensor<1152921504606846976xf32>
+  %c = "relax.add"(%a, %b) : (tensor<1152921504606846976xf32>, tensor<1152921504606846976xf32>)
+      -> tensor<1152921504606846976xf32>
   return %c : tensor<1152921504606846976xf32>
 }

@@ -1,6 +1,8 @@
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-schedule-lazy-io{functions=second effort=0})' | filecheck %s
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-schedule-lazy-io{functions=nobody})' 2>&1 | filecheck %s --check-prefix=NOBODY
-// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-schedule-lazy-io{effort=-1})' 2>&1 | filecheck %s --check-prefix=EFFORT
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-schedule-lazy-io{functions=nobody})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=NOBODY
+// RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-schedule-lazy-io{effort=-1})' 2>&1 \
+// RUN:   | filecheck %s --check-prefix=EFFORT
 
 // Named functions only, also ones that are not lazy.
 // CHECK-LABEL: @first

@@ -12,7 +12,8 @@
 // CHECK-NEXT:    %[[U:.*]] = "relax.permute_dims"(%[[D]])
 // CHECK-NEXT:    "relax.set_output"(%arg1, %[[U]]) {index = 1 : i64}
 // CHECK-NEXT:    return
-func.func @casts_then_transposes(%p: !relax.param_provider, %s: !relax.output_sink) attributes {relax.num_input = 2 : i64} {
+func.func @casts_then_transposes(%p: !relax.param_provider, %s: !relax.output_sink)
+    attributes {relax.num_input = 2 : i64} {
   %a = "relax.get_param"(%p) {index = 0 : i64, name = "a"} : (!relax.param_provider) -> tensor<4x8xf32>
   %b = "relax.get_param"(%p) {index = 1 : i64, name = "b"} : (!relax.param_provider) -> tensor<4x8xf32>
   %c = "relax.astype"(%a) {dtype = f16} : (tensor<4x8xf32>) -> tensor<4x8xf16>
@@ -126,7 +127,8 @@ func.func @regions(%p: !relax.param_provider, %s: !relax.output_sink) attributes
 // CHECK-NEXT:    "relax.set_output"(%arg1, %[[W]]) {index = 1 : i64}
 // CHECK-NEXT:    %[[Z:.*]] = "relax.full"
 // CHECK-NEXT:    "relax.set_output"(%arg1, %[[Z]]) {index = 0 : i64}
-func.func @symbolic(%p: !relax.param_provider, %s: !relax.output_sink) attributes {relax.num_input = 2 : i64, relax.peak_bytes = 1 : i64} {
+func.func @symbolic(%p: !relax.param_provider, %s: !relax.output_sink)
+    attributes {relax.num_input = 2 : i64, relax.peak_bytes = 1 : i64} {
   %w = "relax.get_param"(%p) {index = 0 : i64} : (!relax.param_provider) -> tensor<?xf32, {sym = ["k"]}>
   %z = "relax.full"() {value = 1.0} : () -> tensor<?x64xf32, {sym = ["k"]}>
   "relax.set_output"(%s, %z) {index = 0 : i64} : (!relax.output_sink, tensor<?x64xf32, {sym = ["k"]}>) -> ()
@@ -167,7 +169,8 @@ func.func @joint(%p: !relax.param_provider, %s: !relax.output_sink) attributes {
 // CHECK-LABEL: @not_lazy
 // CHECK-NOT:     relax.peak_bytes
 // CHECK:         relax.exp
-func.func @reads_only(%x: tensor<16xf32>, %p: !relax.param_provider) -> (tensor<16xf32>, tensor<8xf32>) attributes {relax.num_input = 2 : i64} {
+func.func @reads_only(%x: tensor<16xf32>, %p: !relax.param_provider) -> (tensor<16xf32>, tensor<8xf32>)
+    attributes {relax.num_input = 2 : i64} {
   %a = "relax.get_param"(%p) {index = 0 : i64} : (!relax.param_provider) -> tensor<16xf32>
   %b = "relax.get_param"(%p) {index = 1 : i64} : (!relax.param_provider) -> tensor<16xf32>
   %s = call @half(%b) : (tensor<16xf32>) -> tensor<8xf32>
@@ -201,7 +204,8 @@ func.func @not_lazy(%x: tensor<16xf32>) -> tensor<16xf32> attributes {relax.num_
 // CHECK-NEXT:    %[[F:.*]] = "relax.exp"(%[[B]])
 // CHECK-NEXT:    call @set(%{{.*}}, %[[F]])
 func.func private @get(index {relax.name = "index"}) -> tensor<4xf32> attributes {relax.callback = "get_param"}
-func.func private @set(index {relax.name = "index"}, tensor<4xf32> {relax.name = "value"}) attributes {relax.callback = "set_output"}
+func.func private @set(index {relax.name = "index"}, tensor<4xf32> {relax.name = "value"})
+    attributes {relax.callback = "set_output"}
 func.func @declared() {
   %i = arith.constant 0 : index
   %j = arith.constant 1 : index

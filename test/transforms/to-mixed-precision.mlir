@@ -1,7 +1,10 @@
 // RUN: relax-opt %s --relax-to-mixed-precision | filecheck %s
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-to-mixed-precision{dtype=f16 out-dtype=f16})' | filecheck %s --check-prefix=NARROW
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-to-mixed-precision{keep=attention,v})' | filecheck %s --check-prefix=KEEP
-// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-to-mixed-precision,relax-lift-transform-params)' | filecheck %s --check-prefix=LIFTED
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-to-mixed-precision{dtype=f16 out-dtype=f16})' \
+// RUN:   | filecheck %s --check-prefix=NARROW
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-to-mixed-precision{keep=attention,v})' \
+// RUN:   | filecheck %s --check-prefix=KEEP
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-to-mixed-precision,relax-lift-transform-params)' \
+// RUN:   | filecheck %s --check-prefix=LIFTED
 
 // Sums are f32: ops that follow read them rounded, softmax reads them as they are. Casts of weights are on the weights.
 // CHECK-LABEL: @kinds
@@ -9,7 +12,8 @@
 // CHECK-DAG:     %[[X:.*]] = "relax.astype"(%arg0) {dtype = bf16}
 // CHECK:         %[[T:.*]] = "relax.permute_dims"(%arg1) : (tensor<8x4xf32>) -> tensor<4x8xf32>
 // CHECK-NEXT:    %[[W:.*]] = "relax.astype"(%[[T]]) {dtype = bf16}
-// CHECK-NEXT:    %[[A:.*]] = "relax.matmul"(%[[X]], %[[W]]) {out_dtype = f32} : (tensor<?x4xbf16, {sym = ["n"]}>, tensor<4x8xbf16>) -> tensor<?x8xf32, {sym = ["n"]}>
+// CHECK-NEXT:    %[[A:.*]] = "relax.matmul"(%[[X]], %[[W]]) {out_dtype = f32}
+// CHECK-SAME:    : (tensor<?x4xbf16, {sym = ["n"]}>, tensor<4x8xbf16>) -> tensor<?x8xf32, {sym = ["n"]}>
 // CHECK-NEXT:    %[[R:.*]] = "relax.astype"(%[[A]]) {dtype = bf16}
 // CHECK-NEXT:    %[[B:.*]] = "relax.add"(%[[R]], %[[C]]) : (tensor<?x8xbf16, {sym = ["n"]}>, tensor<8xbf16>)
 // CHECK-NEXT:    %[[U:.*]] = "relax.relu"(%[[B]])
@@ -17,14 +21,17 @@
 // CHECK-NEXT:    %[[S:.*]] = "relax.softmax"(%[[A]]) : (tensor<?x8xf32, {sym = ["n"]}>)
 // CHECK-NEXT:    return %[[F]], %[[S]]
 // NARROW-LABEL: @kinds
-// NARROW:        %[[A:.*]] = "relax.matmul"(%{{.*}}, %{{.*}}) {out_dtype = f16} : (tensor<?x4xf16, {sym = ["n"]}>, tensor<4x8xf16>) -> tensor<?x8xf16, {sym = ["n"]}>
+// NARROW:        %[[A:.*]] = "relax.matmul"(%{{.*}}, %{{.*}}) {out_dtype = f16}
+// NARROW-SAME:      : (tensor<?x4xf16, {sym = ["n"]}>, tensor<4x8xf16>) -> tensor<?x8xf16, {sym = ["n"]}>
 // NARROW-NEXT:   %[[F:.*]] = "relax.astype"(%[[A]]) {dtype = f32}
 // NARROW-NEXT:   "relax.add"(%[[A]],
 // NARROW:        "relax.softmax"(%[[F]])
 // LIFTED-LABEL: @kinds_transform_params
 // LIFTED-SAME:   tensor<8xbf16>
 // LIFTED-SAME:   tensor<4x8xbf16>
-func.func @kinds(%x: tensor<?x4xf32, {sym = ["n"]}>, %w: tensor<8x4xf32> {relax.name = "w"}, %c: tensor<8xf32> {relax.name = "c"}) -> (tensor<?x8xf32, {sym = ["n"]}>, tensor<?x8xf32, {sym = ["n"]}>) attributes {relax.num_input = 1 : i64} {
+func.func @kinds(%x: tensor<?x4xf32, {sym = ["n"]}>, %w: tensor<8x4xf32> {relax.name = "w"}, %c: tensor<8xf32>
+    {relax.name = "c"}) -> (tensor<?x8xf32, {sym = ["n"]}>, tensor<?x8xf32, {sym = ["n"]}>)
+    attributes {relax.num_input = 1 : i64} {
   %t = "relax.permute_dims"(%w) : (tensor<8x4xf32>) -> tensor<4x8xf32>
   %0 = "relax.matmul"(%x, %t) : (tensor<?x4xf32, {sym = ["n"]}>, tensor<4x8xf32>) -> tensor<?x8xf32, {sym = ["n"]}>
   %1 = "relax.add"(%0, %c) : (tensor<?x8xf32, {sym = ["n"]}>, tensor<8xf32>) -> tensor<?x8xf32, {sym = ["n"]}>
@@ -35,7 +42,8 @@ func.func @kinds(%x: tensor<?x4xf32, {sym = ["n"]}>, %w: tensor<8x4xf32> {relax.
 
 // An op follows only when all that it reads at run time is narrow: a shortcut in f32 keeps the sum there.
 // CHECK-LABEL: @shortcut
-// CHECK:         %[[A:.*]] = "relax.conv2d"(%{{.*}}, %{{.*}}) {out_dtype = f32} : (tensor<1x4x6x6xbf16>, tensor<4x4x1x1xbf16>) -> tensor<1x4x6x6xf32>
+// CHECK:         %[[A:.*]] = "relax.conv2d"(%{{.*}}, %{{.*}}) {out_dtype = f32}
+// CHECK-SAME:      : (tensor<1x4x6x6xbf16>, tensor<4x4x1x1xbf16>) -> tensor<1x4x6x6xf32>
 // CHECK-NEXT:    %[[B:.*]] = "relax.add"(%[[A]], %arg0) : (tensor<1x4x6x6xf32>, tensor<1x4x6x6xf32>)
 // CHECK-NEXT:    %[[C:.*]] = "relax.max_pool2d"(%[[B]]) {{.*}} : (tensor<1x4x6x6xf32>)
 // CHECK-NEXT:    return %[[C]]
@@ -43,29 +51,35 @@ func.func @kinds(%x: tensor<?x4xf32, {sym = ["n"]}>, %w: tensor<8x4xf32> {relax.
 // NARROW:        %[[A:.*]] = "relax.conv2d"{{.*}} -> tensor<1x4x6x6xf16>
 // NARROW-NEXT:   %[[F:.*]] = "relax.astype"(%[[A]]) {dtype = f32}
 // NARROW-NEXT:   "relax.add"(%[[F]], %arg0) : (tensor<1x4x6x6xf32>, tensor<1x4x6x6xf32>)
-func.func @shortcut(%x: tensor<1x4x6x6xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "w"}) -> tensor<1x4x5x5xf32> attributes {relax.num_input = 1 : i64} {
+func.func @shortcut(%x: tensor<1x4x6x6xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "w"}) -> tensor<1x4x5x5xf32>
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.conv2d"(%x, %w) : (tensor<1x4x6x6xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x6x6xf32>
   %1 = "relax.add"(%0, %x) : (tensor<1x4x6x6xf32>, tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32>
   %2 = "relax.max_pool2d"(%1) {pool_size = array<i64: 2, 2>} : (tensor<1x4x6x6xf32>) -> tensor<1x4x5x5xf32>
   return %2 : tensor<1x4x5x5xf32>
 }
 
-// Attention reads a narrow query, key and value; its mask stays, since the lowest f32 is not a narrow number. A narrow value
-// that was cast up and is read narrow again was never cast. What is named is left in f32, with all that reads it.
+// Attention reads a narrow query, key and value; its mask stays, since the lowest f32 is not a narrow number. A narrow
+// value that was cast up and is read narrow again was never cast. What is named is left in f32, with all that reads it.
 // CHECK-LABEL: @attention
 // CHECK-NOT:     relax.astype"(%arg1)
 // CHECK:         %[[V:.*]] = "relax.astype"(%arg3) {dtype = bf16}
 // CHECK:         %[[Q:.*]] = "relax.astype"(%arg0) {dtype = bf16}
-// CHECK:         %[[A:.*]] = "relax.attention"(%[[Q]], %arg1, %arg1, %arg2) : (tensor<1x2x3x4xbf16>, tensor<1x2x3x4xbf16>, tensor<1x2x3x4xbf16>, tensor<3x3xf32>) -> tensor<1x2x3x4xbf16>
+// CHECK:         %[[A:.*]] = "relax.attention"(%[[Q]], %arg1, %arg1, %arg2)
+// CHECK-SAME:      : (tensor<1x2x3x4xbf16>, tensor<1x2x3x4xbf16>, tensor<1x2x3x4xbf16>, tensor<3x3xf32>)
+// CHECK-SAME:      -> tensor<1x2x3x4xbf16>
 // CHECK-NEXT:    %[[P:.*]] = "relax.matmul"(%[[A]], %[[V]])
 // CHECK-NEXT:    return %[[P]]
 // KEEP-LABEL: @attention
 // KEEP-NOT:      dtype = bf16
-// KEEP:          "relax.attention"({{.*}} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<3x3xf32>) -> tensor<1x2x3x4xf32>
+// KEEP:          "relax.attention"({{.*}} : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>,
+// KEEP-SAME:      tensor<3x3xf32>) -> tensor<1x2x3x4xf32>
 // KEEP-NEXT:     "relax.matmul"(%{{.*}}, %arg3) : (tensor<1x2x3x4xf32>, tensor<4x5xf32>)
-func.func @attention(%q: tensor<1x2x3x4xf32>, %n: tensor<1x2x3x4xbf16>, %m: tensor<3x3xf32>, %v: tensor<4x5xf32> {relax.name = "v"}) -> tensor<1x2x3x5xf32> attributes {relax.num_input = 3 : i64} {
+func.func @attention(%q: tensor<1x2x3x4xf32>, %n: tensor<1x2x3x4xbf16>, %m: tensor<3x3xf32>, %v: tensor<4x5xf32>
+    {relax.name = "v"}) -> tensor<1x2x3x5xf32> attributes {relax.num_input = 3 : i64} {
   %k = "relax.astype"(%n) {dtype = f32} : (tensor<1x2x3x4xbf16>) -> tensor<1x2x3x4xf32>
-  %0 = "relax.attention"(%q, %k, %k, %m) : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<3x3xf32>) -> tensor<1x2x3x4xf32>
+  %0 = "relax.attention"(%q, %k, %k, %m) : (tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>,
+      tensor<3x3xf32>) -> tensor<1x2x3x4xf32>
   %1 = "relax.matmul"(%0, %v) : (tensor<1x2x3x4xf32>, tensor<4x5xf32>) -> tensor<1x2x3x5xf32>
   return %1 : tensor<1x2x3x5xf32>
 }
@@ -73,10 +87,12 @@ func.func @attention(%q: tensor<1x2x3x4xf32>, %n: tensor<1x2x3x4xbf16>, %m: tens
 // A number that no narrow float is, as masks are made of, keeps the choice between scores in f32; another one does not.
 // CHECK-LABEL: @numbers
 // CHECK:         %[[A:.*]] = "relax.matmul"
-// CHECK:         "relax.where"(%arg2, %[[A]], %{{.*}}) : (tensor<3x3xi1>, tensor<3x3xf32>, tensor<f32>) -> tensor<3x3xf32>
+// CHECK:         "relax.where"(%arg2, %[[A]], %{{.*}}) : (tensor<3x3xi1>, tensor<3x3xf32>, tensor<f32>)
+// CHECK-SAME:      -> tensor<3x3xf32>
 // CHECK:         "relax.where"({{.*}} : (tensor<3x3xi1>, tensor<3x3xbf16>, tensor<bf16>) -> tensor<3x3xbf16>
 // CHECK:         "relax.multiply"(%[[A]], %{{.*}}) : (tensor<3x3xf32>, tensor<1xf32>)
-func.func @numbers(%x: tensor<3x4xf32>, %y: tensor<4x3xf32>, %c: tensor<3x3xi1>) -> (tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>) {
+func.func @numbers(%x: tensor<3x4xf32>, %y: tensor<4x3xf32>, %c: tensor<3x3xi1>)
+    -> (tensor<3x3xf32>, tensor<3x3xf32>, tensor<3x3xf32>) {
   %lowest = "relax.full"() {value = -3.4028234663852886e+38 : f64} : () -> tensor<f32>
   %one = "relax.full"() {value = 1.0 : f64} : () -> tensor<f32>
   %large = "relax.constant"() {value = dense<3.4028234663852886e+38> : tensor<1xf32>} : () -> tensor<1xf32>
@@ -109,7 +125,8 @@ func.func @edges(%x: tensor<3x3xf32>, %flag: i1) -> (tensor<3x3xf32>, tensor<3x3
 // CHECK-LABEL: @leaves
 // CHECK-NOT:     bf16
 // CHECK:         return
-func.func @leaves(%x: tensor<3x3xf32>, %d: tensor<3x3xf64>, %i: tensor<3x3xi8>, %v: tensor<3x3xf32> {relax.name = "v"}) -> (tensor<3x3xf32>, tensor<3x3xf64>, tensor<3x3xi8>, tensor<3x3xf32>) attributes {relax.num_input = 3 : i64} {
+func.func @leaves(%x: tensor<3x3xf32>, %d: tensor<3x3xf64>, %i: tensor<3x3xi8>, %v: tensor<3x3xf32> {relax.name = "v"})
+    -> (tensor<3x3xf32>, tensor<3x3xf64>, tensor<3x3xi8>, tensor<3x3xf32>) attributes {relax.num_input = 3 : i64} {
   %0 = "relax.add"(%x, %v) : (tensor<3x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
   %1 = "relax.matmul"(%d, %d) : (tensor<3x3xf64>, tensor<3x3xf64>) -> tensor<3x3xf64>
   %2 = "relax.matmul"(%i, %i) : (tensor<3x3xi8>, tensor<3x3xi8>) -> tensor<3x3xi8>

@@ -1,12 +1,14 @@
 // RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-pack-weights --relax-group-packed-rows | filecheck %s
 // RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v2 --relax-pack-weights --relax-group-packed-rows \
 // RUN:   | filecheck %s --check-prefix=SSE
-// RUN: relax-opt %s --relax-set-target=target=cpu:neoverse-v1 --relax-pack-weights=tile=4 --relax-group-packed-rows=bf16=1 \
+// RUN: relax-opt %s --relax-set-target=target=cpu:neoverse-v1 --relax-pack-weights=tile=4 \
+// RUN:     --relax-group-packed-rows=bf16=1 \
 // RUN:   | filecheck %s --check-prefix=OPTION
 // RUN: relax-opt %s --relax-pack-weights --relax-group-packed-rows | filecheck %s --check-prefix=NONE
 
 // Passes pack as the module's target reads, where their options say nothing.
-func.func @main(%x: tensor<3x64xbf16>, %w: tensor<64x96xbf16>) -> tensor<3x96xbf16> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<3x64xbf16>, %w: tensor<64x96xbf16>) -> tensor<3x96xbf16>
+    attributes {relax.num_input = 1 : i64} {
   %0 = "relax.matmul"(%x, %w) : (tensor<3x64xbf16>, tensor<64x96xbf16>) -> tensor<3x96xbf16>
   return %0 : tensor<3x96xbf16>
 }

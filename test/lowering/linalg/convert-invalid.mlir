@@ -2,7 +2,7 @@
 
 module attributes {relax.vdevices = ["cpu:0", "cuda:0"]} {
   func.func @main(%x: tensor<3xf32>) -> tensor<3xf32, {vdevice = "cuda:0"}> {
-    // expected-error@+1 {{'relax.to_vdevice' op expected a copy within one kind of device, got one from 'cpu' to 'cuda:0'}}
+// expected-error@+1 {{'relax.to_vdevice' op expected a copy within one kind of device, got one from 'cpu' to 'cuda:0'}}
     %0 = "relax.to_vdevice"(%x) {vdevice = "cuda:0"} : (tensor<3xf32>) -> tensor<3xf32, {vdevice = "cuda:0"}>
     return %0 : tensor<3xf32, {vdevice = "cuda:0"}>
   }
@@ -11,7 +11,7 @@ module attributes {relax.vdevices = ["cpu:0", "cuda:0"]} {
 // -----
 
 func.func @main(%p: !relax.param_provider) -> tensor<3xf32> {
-  // expected-error@+1 {{'relax.get_param' op expected a module to compile without lazy IO, weights are streamed anyway}}
+// expected-error@+1 {{'relax.get_param' op expected a module to compile without lazy IO, weights are streamed anyway}}
   %0 = "relax.get_param"(%p) {index = 0 : i64} : (!relax.param_provider) -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }

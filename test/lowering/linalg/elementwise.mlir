@@ -75,7 +75,8 @@ func.func @unknown(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
   return %0 : tensor<?xf32>
 }
 
-// CHECK: module attributes {relax.checks = ["{{.*}}'relax.add' op expected broadcastable shapes, got [?] and [?]: expected dimension 0 of rhs to be {d0_0}, got {d1_0}"]}
+// CHECK: module attributes {relax.checks = ["{{.*}}'relax.add' op expected broadcastable shapes, got [?] and [?]:
+// CHECK-SAME: expected dimension 0 of rhs to be {d0_0}, got {d1_0}"]}
 // CHECK-LABEL: func.func @unknown(
 // CHECK: %[[SAME:.*]] = arith.cmpi eq
 // CHECK: %[[NUMBER:.*]] = arith.constant 0 : i64

@@ -2,14 +2,16 @@
 
 // Indices are data: they are checked at run time, and reads are limited to the tensor all the same.
 func.func @take(%x: tensor<100x64xf32>, %i: tensor<?xi64, {sym = ["n"]}>) -> tensor<?x64xf32, {sym = ["n"]}> {
-  %0 = "relax.take"(%x, %i) {axis = 0 : i64} : (tensor<100x64xf32>, tensor<?xi64, {sym = ["n"]}>) -> tensor<?x64xf32, {sym = ["n"]}>
+  %0 = "relax.take"(%x, %i) {axis = 0 : i64} : (tensor<100x64xf32>, tensor<?xi64, {sym = ["n"]}>)
+      -> tensor<?x64xf32, {sym = ["n"]}>
   return %0 : tensor<?x64xf32, {sym = ["n"]}>
 }
 
 // CHECK: relax.checks = ["{{.*}}expected indices in [-100, 100)"]
 // CHECK-LABEL: func.func @take(
 // CHECK-SAME: %[[X:.*]]: tensor<100x64xf32>, %[[I:.*]]: tensor<?xi64>)
-// CHECK: %[[FINE:.*]] = linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[I]] : tensor<?xi64>) outs(%{{.*}} : tensor<i8>)
+// CHECK: %[[FINE:.*]] = linalg.generic {{.*}} iterator_types = ["reduction"]} ins(%[[I]] : tensor<?xi64>)
+// CHECK-SAME: outs(%{{.*}} : tensor<i8>)
 // CHECK: %[[BYTE:.*]] = tensor.extract %[[FINE]][] : tensor<i8>
 // CHECK: %[[OK:.*]] = arith.cmpi ne, %[[BYTE]]
 // CHECK: call @relax_check(%[[OK]]
@@ -37,11 +39,13 @@ func.func @constant_slice(%x: tensor<?x10xf32, {sym = ["n"]}>) -> tensor<?x3xf32
 
 // One with symbolic bounds computes its index; that the bounds lie inside is checked.
 func.func @symbolic_slice(%x: tensor<10x4xf32>, %y: tensor<?xf32, {sym = ["n"]}>) -> tensor<3x4xf32> {
-  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = ["n"], end = ["n + 3"]} : (tensor<10x4xf32>) -> tensor<3x4xf32>
+  %0 = "relax.strided_slice"(%x) {axes = array<i64: 0>, begin = ["n"], end = ["n + 3"]} : (tensor<10x4xf32>)
+      -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
 }
 
-// CHECK: relax.checks = ["{{.*}}'relax.strided_slice' op expected a slice inside of dimension 0, got [n, n + 3) of 10: expected 'n + 3' to be at most 10, got {n + 3}"]
+// CHECK: relax.checks = ["{{.*}}'relax.strided_slice' op expected a slice inside of dimension 0, got [n, n + 3) of 10:
+// CHECK-SAME: expected 'n + 3' to be at most 10, got {n + 3}"]
 // CHECK-LABEL: func.func @symbolic_slice(
 // CHECK: %[[N:.*]] = tensor.dim
 // CHECK: call @relax_check

@@ -2,9 +2,12 @@
 
 // A product with a packed weight is a call of a function in destination-passing style; equal ones share it.
 func.func @packed(%x: tensor<?x8xf32, {sym = ["m"]}>, %w: tensor<2x8x16xf32>) -> tensor<?x24xf32, {sym = ["m"]}> {
-  %0 = "relax.packed_matmul"(%x, %w) {layout = "tile 16", n = 24 : i64} : (tensor<?x8xf32, {sym = ["m"]}>, tensor<2x8x16xf32>) -> tensor<?x24xf32, {sym = ["m"]}>
-  %1 = "relax.packed_matmul"(%x, %w) {layout = "tile 16", n = 24 : i64} : (tensor<?x8xf32, {sym = ["m"]}>, tensor<2x8x16xf32>) -> tensor<?x24xf32, {sym = ["m"]}>
-  %2 = "relax.add"(%0, %1) : (tensor<?x24xf32, {sym = ["m"]}>, tensor<?x24xf32, {sym = ["m"]}>) -> tensor<?x24xf32, {sym = ["m"]}>
+  %0 = "relax.packed_matmul"(%x, %w) {layout = "tile 16", n = 24 : i64}
+      : (tensor<?x8xf32, {sym = ["m"]}>, tensor<2x8x16xf32>) -> tensor<?x24xf32, {sym = ["m"]}>
+  %1 = "relax.packed_matmul"(%x, %w) {layout = "tile 16", n = 24 : i64}
+      : (tensor<?x8xf32, {sym = ["m"]}>, tensor<2x8x16xf32>) -> tensor<?x24xf32, {sym = ["m"]}>
+  %2 = "relax.add"(%0, %1) : (tensor<?x24xf32, {sym = ["m"]}>, tensor<?x24xf32, {sym = ["m"]}>)
+      -> tensor<?x24xf32, {sym = ["m"]}>
   return %2 : tensor<?x24xf32, {sym = ["m"]}>
 }
 
@@ -19,17 +22,21 @@ func.func @packed(%x: tensor<?x8xf32, {sym = ["m"]}>, %w: tensor<2x8x16xf32>) ->
 // CHECK-SAME: %[[DEST:.*]]: tensor<?x24xf32> {bufferization.writable = true}) -> tensor<?x24xf32>
 // CHECK-SAME: attributes {no_inline, relax.kernel}
 // CHECK: %[[ZERO:.*]] = linalg.fill ins(%{{.*}} : f32) outs(%[[DEST]]
-// CHECK: linalg.generic {indexing_maps = [#[[A]], #[[B]], #[[C]]], iterator_types = ["parallel", "parallel", "reduction"]}
-// CHECK-SAME: ins(%[[X]], %[[W]] : {{.*}}) outs(%[[ZERO]] : {{.*}}) attrs = {relax.contraction, relax.layout = "tile 16"}
+// CHECK: linalg.generic {indexing_maps = [#[[A]], #[[B]], #[[C]]], iterator_types
+// CHECK-SAME: = ["parallel", "parallel", "reduction"]}
+// CHECK-SAME: ins(%[[X]], %[[W]] : {{.*}}) outs(%[[ZERO]] : {{.*}}) attrs
+// CHECK-SAME: = {relax.contraction, relax.layout = "tile 16"}
 // CHECK: arith.mulf
 // CHECK-NEXT: arith.addf
 // CHECK-NOT: func.func private @contraction_1
 
 // -----
 
-// Narrow rows are widened once, before the product; a narrow result is summed in f32 and rounded by a second op of the function.
+// Narrow rows are widened once, before the product; a narrow result is summed in f32 and rounded by a second op of the
+// function.
 func.func @narrow(%x: tensor<4x8xbf16>, %w: tensor<1x8x16xbf16>) -> tensor<4x16xbf16> {
-  %0 = "relax.packed_matmul"(%x, %w) {layout = "tile 16", n = 16 : i64} : (tensor<4x8xbf16>, tensor<1x8x16xbf16>) -> tensor<4x16xbf16>
+  %0 = "relax.packed_matmul"(%x, %w) {layout = "tile 16", n = 16 : i64} : (tensor<4x8xbf16>, tensor<1x8x16xbf16>)
+      -> tensor<4x16xbf16>
   return %0 : tensor<4x16xbf16>
 }
 

@@ -1,14 +1,17 @@
 // RUN: relax-opt %s --relax-to-linalg --split-input-file | filecheck %s
 
-// What only moves elements is an index map on the operand, which fuses with readers. The first part of a split has no map of its
-// own: a plain dimension would say that the operand is as long as the result.
-func.func @maps(%x: tensor<4x6xf32>) -> (tensor<6x4xf32>, tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x18xf32>, tensor<4x3xf32>, tensor<4x3xf32>) {
+// What only moves elements is an index map on the operand, which fuses with readers. The first part of a split has no
+// map of its own: a plain dimension would say that the operand is as long as the result.
+func.func @maps(%x: tensor<4x6xf32>) -> (tensor<6x4xf32>, tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x18xf32>,
+    tensor<4x3xf32>, tensor<4x3xf32>) {
   %0 = "relax.permute_dims"(%x) : (tensor<4x6xf32>) -> tensor<6x4xf32>
   %1 = "relax.flip"(%x) {axis = 1 : i64} : (tensor<4x6xf32>) -> tensor<4x6xf32>
   %2 = "relax.repeat"(%x) {axis = 0 : i64, repeats = 2 : i64} : (tensor<4x6xf32>) -> tensor<8x6xf32>
   %3 = "relax.tile"(%x) {repeats = array<i64: 1, 3>} : (tensor<4x6xf32>) -> tensor<4x18xf32>
-  %4:2 = "relax.split"(%x) {sections = 2 : i64, axis = 1 : i64} : (tensor<4x6xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>)
-  return %0, %1, %2, %3, %4#0, %4#1 : tensor<6x4xf32>, tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x18xf32>, tensor<4x3xf32>, tensor<4x3xf32>
+  %4:2 = "relax.split"(%x) {sections = 2 : i64, axis = 1 : i64} : (tensor<4x6xf32>)
+      -> (tensor<4x3xf32>, tensor<4x3xf32>)
+  return %0, %1, %2, %3, %4#0, %4#1 : tensor<6x4xf32>, tensor<4x6xf32>, tensor<8x6xf32>, tensor<4x18xf32>,
+      tensor<4x3xf32>, tensor<4x3xf32>
 }
 
 // CHECK-DAG: #[[ID:.*]] = affine_map<(d0, d1) -> (d0, d1)>
@@ -35,15 +38,18 @@ func.func @reshape(%x: tensor<?x6x4xf32, {sym = ["n"]}>) -> tensor<?x3x8xf32, {s
 
 // CHECK-LABEL: func.func @reshape(
 // CHECK: %[[MERGED:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0], [1, 2]] : tensor<?x6x4xf32> into tensor<?x24xf32>
-// CHECK: tensor.expand_shape %[[MERGED]] {{\[\[}}0], [1, 2]] output_shape [%{{.*}}, 3, 8] : tensor<?x24xf32> into tensor<?x3x8xf32>
+// CHECK: tensor.expand_shape %[[MERGED]] {{\[\[}}0], [1, 2]] output_shape [%{{.*}}, 3, 8]
+// CHECK-SAME: : tensor<?x24xf32> into tensor<?x3x8xf32>
 // CHECK-NOT: linalg
 
 // -----
 
 // A chain of concatenations has one destination.
 func.func @concat(%x: tensor<2x?xf32, {sym = ["n"]}>, %y: tensor<2x3xf32>) -> tensor<2x?xf32, {sym = ["n * 2 + 3"]}> {
-  %0 = "relax.concat"(%x, %y) {axis = 1 : i64} : (tensor<2x?xf32, {sym = ["n"]}>, tensor<2x3xf32>) -> tensor<2x?xf32, {sym = ["n + 3"]}>
-  %1 = "relax.concat"(%0, %x) {axis = 1 : i64} : (tensor<2x?xf32, {sym = ["n + 3"]}>, tensor<2x?xf32, {sym = ["n"]}>) -> tensor<2x?xf32, {sym = ["n * 2 + 3"]}>
+  %0 = "relax.concat"(%x, %y) {axis = 1 : i64} : (tensor<2x?xf32, {sym = ["n"]}>, tensor<2x3xf32>)
+      -> tensor<2x?xf32, {sym = ["n + 3"]}>
+  %1 = "relax.concat"(%0, %x) {axis = 1 : i64} : (tensor<2x?xf32, {sym = ["n + 3"]}>, tensor<2x?xf32, {sym = ["n"]}>)
+      -> tensor<2x?xf32, {sym = ["n * 2 + 3"]}>
   return %1 : tensor<2x?xf32, {sym = ["n * 2 + 3"]}>
 }
 

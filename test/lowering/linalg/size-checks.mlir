@@ -6,7 +6,8 @@ func.func @product(%x: tensor<3x?xf32>, %y: tensor<8x4xf32>) -> tensor<3x4xf32> 
   return %0 : tensor<3x4xf32>
 }
 
-// CHECK: relax.checks = ["{{.*}}'relax.matmul' op expected equal inner dimensions, got [3, ?] and [8, 4]: expected dimension 1 of lhs to be 8, got {d0_1}"]
+// CHECK: relax.checks = ["{{.*}}'relax.matmul' op expected equal inner dimensions, got [3, ?] and [8, 4]:
+// CHECK-SAME: expected dimension 1 of lhs to be 8, got {d0_1}"]
 // CHECK-LABEL: func.func @product(
 // CHECK: %[[K:.*]] = tensor.dim
 // CHECK: %[[SAME:.*]] = arith.cmpi eq, %[[K]]
@@ -16,12 +17,14 @@ func.func @product(%x: tensor<3x?xf32>, %y: tensor<8x4xf32>) -> tensor<3x4xf32> 
 // -----
 
 // A step that is a symbol is positive.
-func.func @steps(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>) -> tensor<?xi64, {sym = ["(n + m - 1) // m"]}> {
+func.func @steps(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32, {sym = ["m"]}>)
+    -> tensor<?xi64, {sym = ["(n + m - 1) // m"]}> {
   %0 = "relax.arange"() {start = [0], end = ["n"], step = ["m"]} : () -> tensor<?xi64, {sym = ["(n + m - 1) // m"]}>
   return %0 : tensor<?xi64, {sym = ["(n + m - 1) // m"]}>
 }
 
-// CHECK: relax.checks = ["{{.*}}'relax.arange' op expected a positive step, got m: expected 'm' to be at least 1, got {m}"
+// CHECK: relax.checks = ["{{.*}}'relax.arange' op expected a positive step, got m:
+// CHECK-SAME: expected 'm' to be at least 1, got {m}"
 
 // -----
 
@@ -31,7 +34,8 @@ func.func @negative(%x: tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["
   return %0 : tensor<?xf32, {sym = ["n - 3"]}>
 }
 
-// CHECK: relax.checks = ["{{.*}}'relax.full' op expected a result of sizes of 0 or more, got tensor<n - 3xf32>: expected 'n - 3' to be at least 0, got {n - 3}"]
+// CHECK: relax.checks = ["{{.*}}'relax.full' op expected a result of sizes of 0 or more, got tensor<n - 3xf32>:
+// CHECK-SAME: expected 'n - 3' to be at least 0, got {n - 3}"]
 
 // -----
 
