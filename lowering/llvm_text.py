@@ -21,21 +21,46 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..dialect.bindings import dialect_module, ir
+from ..dialect.errors import RelaxError
 
-__all__ = ["llvm_ir", "older_syntax"]
+__all__ = ["check_translatable", "llvm_ir", "older_syntax"]
 
 # llvmlite's LLVM 22 does not read the float literals of the bindings' LLVM (`f0x3F800000`, `+inf`, `-qnan`, rounded decimals).
-_LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
+_LITERAL = r"(?:f0x[0-9A-Fa-f]+|[-+]?(?:inf|qnan|nan)\b(?!\()|[-+]s?nan\(0x[0-9A-Fa-f]+\)|[-+]?\d+\.\d+(?:e[-+]\d+)?)"
 _SUSPECT_LINE = re.compile(rf"^.* {_LITERAL}(?=[,\s)\]>]|$).*$", re.M)
+_NAN = re.compile(r"([-+])(s?)nan\(0x([0-9A-Fa-f]+)\)")
 _TYPED = re.compile(rf"\b(float|double|half|bfloat) ({_LITERAL})")
 _INSTRUCTION = re.compile(r"\b(?:fadd|fsub|fmul|fdiv|frem|fcmp|fneg|phi|select)\b[^<\n]*?\b(float|double|half|bfloat)\b")
 _BARE = re.compile(rf"(?<=[ ,\[])({_LITERAL})(?=[,\s\]]|$)")
+# Bits of a type, and of its fraction.
+_LAYOUT = {"half": (16, 10), "bfloat": (16, 7), "float": (32, 23), "double": (64, 52)}
 _NEWER_ATTRIBUTES = re.compile(r"nocreateundeforpoison ?")
 
 
 def llvm_ir(module: ir.Operation) -> str:
     """The LLVM IR text of a module, or of a ``gpu.module``, in the LLVM dialect."""
     return older_syntax(dialect_module("llvm").translate_module_to_llvmir(module))
+
+
+def check_translatable(module: ir.Operation, kinds: tuple[str, ...], to: str) -> None:
+    """Raises RelaxError at an op whose name begins with none of the kinds: translating it would crash the process.
+
+    Args:
+        module: what is about to be translated.
+        kinds: dialects with a dot, or names of operations.
+        to: what cannot be made of it, for the message.
+    """
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if not op.name.startswith(kinds):
+            left.append((op.name, str(op.location)))
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    left: list[tuple[str, str]] = []
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for name, location in left:
+        raise RelaxError(f"'{name}' op cannot be lowered to {to}", location)
 
 
 def older_syntax(text: str) -> str:
@@ -53,17 +78,32 @@ def _older_literals(line: str) -> str:
 
 def _literal(type_: str, text: str) -> str:
     """A literal as LLVM 22 writes it: doubles and floats as 64 bits of a double, half as 0xH, bfloat as 0xR."""
-    bits = text[3:] if text.startswith("f0x") else None
+    nan = _NAN.fullmatch(text)
+    bits = _nan_bits(type_, nan) if nan else text[3:] if text.startswith("f0x") else None
     if type_ == "half":
         return f"0xH{bits or _bits(text, np.float16, 'H')}"
     if type_ == "bfloat":
         return f"0xR{bits or _bits(text, ml_dtypes.bfloat16, 'H')}"
-    if type_ == "float" and bits is not None:
-        value = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
-        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
     if type_ == "float":
-        return f"0x{_bits(repr(float(np.float32(_number(text)))), np.float64, 'Q')}"
+        return f"0x{_as_double(int(bits, 16)) if bits else _bits(repr(float(np.float32(_number(text)))), np.float64, 'Q')}"
     return f"0x{bits or _bits(text, np.float64, 'Q')}"
+
+
+def _nan_bits(type_: str, nan: re.Match[str]) -> str:
+    """The hexadecimal bits of a NaN whose payload, without the bit that makes it quiet, is written out."""
+    width, fraction = _LAYOUT[type_]
+    quiet = 0 if nan[2] else 1 << (fraction - 1)
+    exponent = ((1 << (width - 1 - fraction)) - 1) << fraction
+    sign = int(nan[1] == "-") << (width - 1)
+    return f"{sign | exponent | quiet | int(nan[3], 16):0{width // 4}X}"
+
+
+def _as_double(bits: int) -> str:
+    """The hexadecimal bits of the double that has the value of a float; a NaN keeps its payload, and whether it is quiet."""
+    if bits & 0x7FFFFFFF > 0x7F800000:
+        return f"{(bits >> 31) << 63 | 0x7FF << 52 | (bits & 0x7FFFFF) << 29:016X}"
+    (value,) = struct.unpack("<f", struct.pack("<I", bits))
+    return _bits(repr(value), np.float64, "Q")
 
 
 def _number(text: str) -> float:

@@ -1,0 +1,56 @@
+"""Where NVIDIA's tools and files are on this machine: in pip's packages, beside Triton, or in a toolkit's folder.
+
+pip's ``nvidia-cuda-nvcc-cu12`` (40 MB; the extra ``relaxir[cuda]``) has both the assembler and the device library; the
+``nvidia-cuda-nvcc`` and ``nvidia-nvvm`` of CUDA 13 have one each, and PyTorch's Triton brings its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["libdevice", "tool"]
+
+_LIBDEVICE = "nvvm/libdevice/libdevice.10.bc"
+# Folders under the packages' common one, `nvidia`: that of CUDA 12's packages, and of CUDA 13's.
+_PACKAGES = ("cuda_nvcc", "cuda_nvdisasm", "cu13")
+_TOOLKIT = Path("/usr/local/cuda")
+
+
+@functools.cache
+def tool(name: str) -> Path | None:
+    """A program such as ``ptxas`` or ``nvdisasm``; None where there is none. pip's comes before the machine's own."""
+    installed = next(_existing(*(root / "bin" / name for root in _roots()), _beside_triton("bin", name)), None)
+    if installed is not None:
+        return installed
+    found = shutil.which(name)
+    return Path(found) if found else next(_existing(_TOOLKIT / "bin" / name), None)
+
+
+@functools.cache
+def libdevice() -> Path | None:
+    """NVIDIA's library of functions of f32 and f64, as LLVM bitcode; None where there is none."""
+    candidates = (*(root / _LIBDEVICE for root in _roots()), _beside_triton("lib", "libdevice.10.bc"), _TOOLKIT / _LIBDEVICE)
+    return next(_existing(*candidates), None)
+
+
+def _roots() -> list[Path]:
+    return [folder / package for folder in _locations("nvidia") for package in _PACKAGES]
+
+
+def _beside_triton(kind: str, name: str) -> Path | None:
+    return next((folder / "backends" / "nvidia" / kind / name for folder in _locations("triton")), None)
+
+
+def _locations(package: str) -> list[Path]:
+    """The folders of an installed package, which is not imported."""
+    spec = importlib.util.find_spec(package)
+    return [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
+
+
+def _existing(*paths: Path | None) -> Iterator[Path]:
+    return (path for path in paths if path is not None and os.path.isfile(path))
