@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from .....dialect.errors import RelaxError
+from ....plan_text import one_of, positive, print_fields, read_fields
 
 __all__ = [
     "BLOCKS",
@@ -136,8 +136,7 @@ class ContractionPlan:
     threads: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        shown = ((f.name.replace("_", "-"), _text(getattr(self, f.name))) for f in fields(self) if self._is_shown(f.name))
-        return " ".join(f"{name}={text}" for name, text in shown)
+        return print_fields((f.name, getattr(self, f.name)) for f in fields(self) if self._is_shown(f.name))
 
     def _is_shown(self, name: str) -> bool:
         if name in _OF_SUMS:
@@ -191,69 +190,35 @@ _ALWAYS = ("tile", "sums", "accumulators", "unroll")
 _OF_SUMS = {"group_accumulators": "groups", "group_unroll": "groups", "stream_bytes": "dot", "loop_above": "integers"}
 
 
-def _text(value: object) -> str:
-    if isinstance(value, tuple):
-        return "+".join(value)
-    return "yes" if value is True else str(value)
-
-
 def parse_plan(text: str) -> ContractionPlan:
     """The plan of a line. Raises RelaxError for one that :meth:`ContractionPlan.__str__` does not give."""
-    given = dict[str, object]()
-    for item in text.split():
-        name, equals, value = item.partition("=")
-        field = name.replace("-", "_")
-        if field not in _READERS or not equals or field in given:
-            known = ", ".join(f.replace("_", "-") for f in _READERS)
-            raise RelaxError(f"expected a plan of {known}, each once and with a value, got '{item}'")
-        try:
-            given[field] = _READERS[field](value)
-        except ValueError:
-            raise RelaxError(f"expected {_EXAMPLES[field]}, got '{item}'") from None
-    missing = next((name for name in _ALWAYS if name not in given), None)
-    if missing is not None:
-        raise RelaxError(f"expected a plan with {missing}, got '{text}'")
+    given = read_fields(text, _READERS, _EXAMPLES, _ALWAYS)
     return ContractionPlan(**given)  # type: ignore[arg-type]
 
 
 def _tile(text: str) -> RegisterTile:
-    rows, vectors, lanes = map(_positive, text.split("x"))
+    rows, vectors, lanes = map(positive, text.split("x"))
     return RegisterTile(rows, vectors, lanes)
 
 
 def _fetch(text: str) -> Fetch:
-    rows, ahead = map(_positive, text.split(":"))
+    rows, ahead = map(positive, text.split(":"))
     return Fetch(rows, ahead)
 
 
 def _staging(text: str) -> Staging:
     way, above = text.split(":")
-    return Staging({"tile": True, "before": False}[way], None if above == "blocks" else _positive(above))
+    return Staging({"tile": True, "before": False}[way], None if above == "blocks" else positive(above))
 
 
 def _blocks(text: str) -> Blocks:
     sizes, above = text.split(":")
-    rows, columns, depth = map(_positive, sizes.split("x"))
-    return Blocks(rows, columns, depth, _positive(above))
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ValueError(text)
-    return int(text)
-
-
-def _one_of(*values: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in values:
-            raise ValueError(text)
-        return text
-
-    return read
+    rows, columns, depth = map(positive, sizes.split("x"))
+    return Blocks(rows, columns, depth, positive(above))
 
 
 def _yes(text: str) -> bool:
-    return _one_of("yes")(text) == "yes"
+    return one_of("yes")(text) == "yes"
 
 
 def _keyed(read: Callable[[str], object]) -> Callable[[str], object]:
@@ -270,15 +235,15 @@ def _keyed(read: Callable[[str], object]) -> Callable[[str], object]:
 
 _READERS: dict[str, Callable[[str], object]] = {
     "tile": _tile,
-    "sums": _one_of("fma", "words", "groups", "dot", "integers"),
+    "sums": one_of("fma", "words", "groups", "dot", "integers"),
     "instruction": str,
-    "accumulators": _positive,
-    "group_accumulators": _positive,
-    "unroll": _positive,
-    "group_unroll": _positive,
-    "stream_bytes": _positive,
-    "loop_above": _positive,
-    "panels": _positive,
+    "accumulators": positive,
+    "group_accumulators": positive,
+    "unroll": positive,
+    "group_unroll": positive,
+    "stream_bytes": positive,
+    "loop_above": positive,
+    "panels": positive,
     "scaled_left": _yes,
     "fetch": _fetch,
     "stage": _keyed(_staging),
