@@ -108,6 +108,10 @@ class Memory(Buffers):
             total = term if total is None else em.add(total, term)
         return em.number(0) if total is None else total
 
+    def outside(self, value: ir.Value) -> ir.Value:
+        """What a value that a body takes from outside is where code is built: itself, in a function."""
+        return value
+
     # -- buffers ---------------------------------------------------------------------------------------------------
 
     def buffer(self, value: ir.Value, shape: Sequence[Size] | None = None) -> Buffer:

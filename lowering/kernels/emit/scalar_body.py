@@ -55,7 +55,7 @@ class Body:
 
     def item(self, value: ir.Value, environment: Mapping[ir.Value, Item]) -> Item:
         """What a value of the body stands for; values from outside the body stand for themselves."""
-        return environment.get(value, value)
+        return environment[value] if value in environment else self.memory.outside(value)
 
     def value(self, item: Item, point: Point) -> ir.Value:
         """The item as a scalar or vector value."""

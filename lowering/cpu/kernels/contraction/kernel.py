@@ -35,7 +35,7 @@ from ....target import Target
 from .blocks import BlockLoops
 from .contraction_plan import COLUMNS, ROWS, ContractionPlan, batch_loop, shared_loop
 from .dot_sums import DotSums
-from .epilogue import Epilogue
+from .epilogue import FetchedEpilogue
 from .fma_sums import FmaSums
 from .group_loads import GroupLoads
 from .grouped_sums import GroupedSums
@@ -105,7 +105,7 @@ class ContractionKernel:
         self.groups = None if invariant is None else GroupLoads(self.loads, invariant)
         self.sums = self._sums(self.groups)
         self.stager = None if plan.stage is None else Stager(self.loads, self.groups)
-        self.microkernel = Microkernel(self.loads, Epilogue(contraction, epilogue, group, emitter, memory))
+        self.microkernel = Microkernel(self.loads, FetchedEpilogue(contraction, epilogue, group, emitter, memory))
 
     def build(self) -> None:
         self.memory.prepare(self.contraction.nest.sizes() | (self.epilogue.sizes() if self.epilogue else set()))

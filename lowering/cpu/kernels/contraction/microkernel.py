@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from .....dialect.bindings import ir
-from .epilogue import Epilogue
+from .epilogue import FetchedEpilogue
 from .operand_loads import OperandLoads
 from .staging import Stager
 from .tile_place import TilePlace
@@ -25,7 +25,7 @@ class Sums(Protocol):
 class Microkernel:
     """Builds tiles of one contraction."""
 
-    def __init__(self, loads: OperandLoads, epilogue: Epilogue):
+    def __init__(self, loads: OperandLoads, epilogue: FetchedEpilogue):
         self.loads, self.epilogue = loads, epilogue
 
     def tile(self, sums: Sums, place: TilePlace) -> None:
