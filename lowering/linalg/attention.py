@@ -32,16 +32,6 @@ __all__: list[str] = []
 
 #: Rows of a block: what is read of a key is used for all of them.
 _ROWS = 32
-#: Keys of a block: their scores for 32 rows in f32 are 48 KiB, beside which keys and values fit a second-level cache. A
-#: multiple of the rows of either register tile, 6 and 8.
-_KEYS = 384
-#: So many keys are one block: nothing has to be scaled again.
-_SINGLE = 512
-#: Keys of a block where a mask may show different ones to rows: what it hides is left out by whole blocks. Of 2048 of which 128
-#: rows see 128, such blocks take 1.5 ms, those of 384 keys 4.3 and all 22; where rows see all, both take as long.
-_SHOWN = 144
-#: Blocks of keys that are a part: of one row, threads share parts, the same ones whatever the number of threads.
-_BLOCKS = 4
 #: Bytes of a query and of a result that a thread works in on its stack; with the scores and a copy it takes twice that.
 _ON_STACK = 1 << 17
 
@@ -54,7 +44,7 @@ def _lower_attention(b: LinalgBuilder, source: Source) -> Tensor:
     sizes = b.broadcast_sizes([_leading(t, 3) for t in (q, k, v)], batch)
     sizes += [b.size(q, q.rank - 3), b.size(q, q.rank - 2), b.size(v, v.rank - 1)]
     exprs, keys = _mask_exprs(b, mask, source, k), b.size(k, k.rank - 2)
-    at_once, limit = (_SHOWN, _SHOWN) if mask is not None and _differs(q, exprs) else (_KEYS, _SINGLE)
+    at_once, limit = b.key_blocks.at_once(mask is not None and _differs(q, exprs))
     single = isinstance(keys, int) and 0 < keys <= limit
     attention = OnlineSoftmax(
         q.dtype,
@@ -160,7 +150,7 @@ class _Kernel:
 
     @property
     def _span(self) -> int:
-        return _BLOCKS * self.attention.keys
+        return self.b.key_blocks.parts * self.attention.keys
 
     def _is_whole(self, keys: Size) -> bool:
         """Whether keys are too few to be more than a part."""

@@ -15,6 +15,7 @@ from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, dim_text
 from .conversion import load, store
 from .dtypes import compute_type, is_unsigned, storage_dtype
+from .key_blocks import KeyBlocks
 from .scalar import Number, Scalar, constant, emit
 from .symbols import Symbols
 
@@ -95,15 +96,16 @@ class LinalgBuilder:
     Attributes:
         module: the module, which gets private functions at its end.
         tile: columns per panel of a packed matrix.
+        key_blocks: how attention cuts its keys.
         symbols: the values of symbolic dimensions.
         checks: the messages of run-time checks and their numbers.
         source: the name of the relax op that is being lowered, which the locations inside of bodies carry.
         ranges: what symbols of the function can be.
     """
 
-    def __init__(self, module: ir.Operation, tile: int):
+    def __init__(self, module: ir.Operation, tile: int, key_blocks: KeyBlocks):
         self.module = module
-        self.tile = tile
+        self.tile, self.key_blocks = tile, key_blocks
         self.symbols = Symbols(self.check)
         self.checks: dict[str, int] = {}
         self.source = ""

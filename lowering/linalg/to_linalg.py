@@ -47,6 +47,7 @@ from ..marks import CHECKS
 from .builder import LinalgBuilder, Tensor, value_type
 from .creation import constant_tensor
 from .dtypes import is_boolean, storage_type
+from .key_blocks import KeyBlocks
 from .registry import Source, lowering_of
 from .scalar import Scalar, emit
 from .size_checks import check_relations, made_size, match_results, match_size, refined_shape
@@ -65,21 +66,35 @@ class RelaxToLinalg(LoweringPass):
 
     Attributes:
         tile: columns per panel of matrices that are packed at run time; None: what the module's ``relax.weight_layouts`` say.
+        attention_keys: of a block of attention; None: what suits processors (:class:`.key_blocks.KeyBlocks`).
+        attention_parts: blocks of keys that threads share; None: the same.
     """
 
     name: ClassVar[str] = "relax-to-linalg"
     tile: int | None = None
+    attention_keys: int | None = None
+    attention_parts: int | None = None
 
     def run(self, op: ir.Operation) -> None:
-        relax_to_linalg(op, tile=WeightLayouts.of(op).columns if self.tile is None else self.tile)
+        tile = WeightLayouts.of(op).columns if self.tile is None else self.tile
+        relax_to_linalg(op, tile=tile, key_blocks=self._key_blocks())
+
+    def _key_blocks(self) -> KeyBlocks:
+        keys, parts = self.attention_keys, self.attention_parts
+        for name, value in (("attention-keys", keys), ("attention-parts", parts)):
+            if value is not None and value < 1:
+                raise RelaxError(f"expected positive {name}, got {value}")
+        usual = KeyBlocks() if keys is None else KeyBlocks(keys, keys, keys)
+        return usual if parts is None else replace(usual, parts=parts)
 
 
-def relax_to_linalg(module: ir.Operation, *, tile: int) -> None:
+def relax_to_linalg(module: ir.Operation, *, tile: int, key_blocks: KeyBlocks | None = None) -> None:
     """Converts every function of a module in place; linear in the number of ops.
 
     Args:
         module: a verified module of relax functions.
         tile: columns per panel of matrices that are packed at run time.
+        key_blocks: how attention cuts its keys; None: what suits processors.
 
     Raises:
         RelaxError: an op cannot be lowered, at its location; the module is then half converted.
@@ -89,15 +104,15 @@ def relax_to_linalg(module: ir.Operation, *, tile: int) -> None:
     with module.context as context, ir.Location.unknown():
         for dialect in ("arith", "bufferization", "func", "linalg", "math", "scf", "tensor"):
             context.get_dialect_descriptor(dialect)
-        _Converter(module, tile).run()
+        _Converter(module, tile, key_blocks or KeyBlocks()).run()
 
 
 class _Converter:
     """One conversion of one module."""
 
-    def __init__(self, module: ir.Operation, tile: int):
+    def __init__(self, module: ir.Operation, tile: int, key_blocks: KeyBlocks):
         self.module = module
-        self.builder = LinalgBuilder(module, tile)
+        self.builder = LinalgBuilder(module, tile, key_blocks)
         self.builder.check_function = self._declare_check
         self.tensors: dict[ir.Value, Tensor] = {}
         self.sizes = KnownSizes()

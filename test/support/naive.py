@@ -14,6 +14,7 @@ from relaxir.dialect.functions import find_function, functions, name_of
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.lowering.cpu.carry_in_place import carry_in_place
 from relaxir.lowering.kernels.expand.expand_narrow_floats import expand_narrow_floats
+from relaxir.lowering.linalg.key_blocks import KeyBlocks
 from relaxir.lowering.linalg.to_linalg import relax_to_linalg
 from relaxir.lowering.target import Target
 
@@ -69,12 +70,12 @@ class Outcome:
     failed: list[int]
 
 
-def lowered(text: str, tile: int = 32, fuse: bool = False) -> ir.Module:
+def lowered(text: str, tile: int = 32, fuse: bool = False, key_blocks: KeyBlocks | None = None) -> ir.Module:
     """Parses a relax module and lowers it to linalg; with ``fuse``, as MLIR's elementwise fusion leaves it."""
     with new_context():
         module = ir.Module.parse(text)
         module.operation.verify()
-        relax_to_linalg(module.operation, tile=tile)
+        relax_to_linalg(module.operation, tile=tile, key_blocks=key_blocks)
         module.operation.verify()
         if fuse:
             passmanager.PassManager.parse(_FUSED).run(module.operation)
@@ -186,12 +187,18 @@ def _array(descriptor: ctypes.Structure, dtype: np.dtype) -> Array:
 
 
 def compare(
-    text: str, *inputs: Array, tile: int = 32, fuse: bool = False, rtol: float | None = None, names: Sequence[str] = ()
-) -> list[Array]:  # fmt: skip
+    text: str,
+    *inputs: Array,
+    tile: int = 32,
+    fuse: bool = False,
+    rtol: float | None = None,
+    names: Sequence[str] = (),
+    key_blocks: KeyBlocks | None = None,
+) -> list[Array]:
     """Asserts that lowering ``@main`` keeps its meaning on these inputs; returns the reference's results."""
     with new_context():
         expected = evaluate(ir.Module.parse(text), "main", list(inputs))
-    outcome = run_linalg(lowered(text, tile, fuse), [stored(a) for a in inputs])
+    outcome = run_linalg(lowered(text, tile, fuse, key_blocks), [stored(a) for a in inputs])
     assert not outcome.failed
     assert len(outcome.results) == len(expected)
     for i, (got, want) in enumerate(zip(outcome.results, expected, strict=True)):
@@ -297,8 +304,14 @@ def random_array(shorthand: str, rng: np.random.Generator, **sizes: int) -> Arra
 
 
 def check(
-    *cases: Case, seed: int = 0, tile: int = 32, fuse: bool = False, rtol: float | None = None, **sizes: int
-) -> list[Array]:  # fmt: skip
+    *cases: Case,
+    seed: int = 0,
+    tile: int = 32,
+    fuse: bool = False,
+    rtol: float | None = None,
+    key_blocks: KeyBlocks | None = None,
+    **sizes: int,
+) -> list[Array]:
     """Compares ops, lowered in one module, with their reference on random values; symbols have ``sizes``."""
     rng = np.random.default_rng(seed)
     inputs = [
@@ -307,4 +320,4 @@ def check(
         for i, operand in enumerate(case.operands)
     ]
     names = [f"{case.name} {case.operands} {case.attributes}" for case in cases for _ in case.result_types]
-    return compare(module_of(cases), *inputs, tile=tile, fuse=fuse, rtol=rtol, names=names)
+    return compare(module_of(cases), *inputs, tile=tile, fuse=fuse, rtol=rtol, names=names, key_blocks=key_blocks)

@@ -9,8 +9,13 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.lowering.linalg import attention as lowering
+from relaxir.lowering.linalg.key_blocks import KeyBlocks
 from support.naive import Case, assert_close, check
+
+#: Blocks of few keys, so that few keys are several.
+FEW = KeyBlocks(keys=8, single=8, shown=8)
+#: The same, two of them a part.
+PARTS = KeyBlocks(keys=8, single=8, shown=8, parts=2)
 
 
 def attention(q: str, k: str, v: str, result: str, attributes: str = "", mask: str | None = None, dtype: str = "f32") -> Case:
@@ -66,14 +71,11 @@ def sized(rows: int | str, keys: int | str, attributes: str = "", mask: str | No
 
 
 @pytest.mark.parametrize("keys", [1, 7, 8, 9, 29])
-def test_edges_of_blocks(monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
-    monkeypatch.setattr(lowering, "_KEYS", 8)
-    monkeypatch.setattr(lowering, "_SINGLE", 8)
-    monkeypatch.setattr(lowering, "_SHOWN", 8)
+def test_edges_of_blocks(keys: int) -> None:
     for rows in (1, 31, 32, 33):
         given = [sized(rows, keys), sized(rows, keys, "causal = true"), sized(rows, keys, mask=f"{rows}, {keys}:f32")]
         open_ = [sized("n", "m"), sized("n", "m", "causal = true"), sized("n", "m", "causal = true", "n, m:i1")]
-        check(*given, *open_, n=rows, m=keys)
+        check(*given, *open_, n=rows, m=keys, key_blocks=FEW)
 
 
 @pytest.mark.parametrize("keys", [383, 384, 385, 511, 512, 513, 3 * 384 + 5])
@@ -82,11 +84,8 @@ def test_edges_of_blocks_as_they_are(keys: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f16", "bf16"])
-def test_dtypes_over_several_blocks(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
-    monkeypatch.setattr(lowering, "_KEYS", 8)
-    monkeypatch.setattr(lowering, "_SINGLE", 8)
-    monkeypatch.setattr(lowering, "_SHOWN", 8)
-    check(sized(5, 29, dtype=dtype), sized("n", "m", "causal = true", f"n, m:{dtype}", dtype), n=5, m=29)
+def test_dtypes_over_several_blocks(dtype: str) -> None:
+    check(sized(5, 29, dtype=dtype), sized("n", "m", "causal = true", f"n, m:{dtype}", dtype), n=5, m=29, key_blocks=FEW)
 
 
 def test_sizes_that_are_not_known() -> None:
@@ -102,36 +101,29 @@ def test_rows_too_long_for_the_stack() -> None:
 
 
 @pytest.mark.parametrize("low", [-np.inf, np.finfo(np.float32).min])
-def test_keys_that_are_seen_late(monkeypatch: pytest.MonkeyPatch, low: float) -> None:
+def test_keys_that_are_seen_late(low: float) -> None:
     """Whole blocks of keys that a row does not see, before those that it sees."""
-    monkeypatch.setattr(lowering, "_KEYS", 8)
-    monkeypatch.setattr(lowering, "_SINGLE", 8)
-    monkeypatch.setattr(lowering, "_SHOWN", 8)
     mask = np.zeros((5, 29), np.float32)
     mask[0, :20] = mask[1, 8:24] = mask[2, :28] = mask[3] = low
     case = sized(5, 29, mask="5, 29:f32")
-    (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}))
+    (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}), key_blocks=FEW)
     assert np.isfinite(result[0, 0, [0, 1, 2, 4]]).all()
 
 
-def test_a_score_that_is_nan_or_infinite_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lowering, "_KEYS", 8)
-    monkeypatch.setattr(lowering, "_SINGLE", 8)
-    monkeypatch.setattr(lowering, "_SHOWN", 8)
+def test_a_score_that_is_nan_or_infinite_stays_so() -> None:
     mask = np.zeros((5, 29), np.float32)
     mask[0, 3], mask[1, 25], mask[2, 12] = np.nan, np.nan, np.inf
     case = sized(5, 29, mask="5, 29:f32")
     with np.errstate(invalid="ignore"):
-        (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}))
+        (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}), key_blocks=FEW)
     assert np.isnan(result[0, 0, :3]).all()
     assert np.isfinite(result[0, 0, 3:]).all()
 
 
 @pytest.mark.parametrize("dtype", ["i1", "f32", "f16"])
 @pytest.mark.parametrize("rows", [1, 3, 9])
-def test_blocks_that_are_hidden_from_all_rows(monkeypatch: pytest.MonkeyPatch, rows: int, dtype: str) -> None:
+def test_blocks_that_are_hidden_from_all_rows(rows: int, dtype: str) -> None:
     """The first one, some between others, the last one, all; per row, and the same ones for all rows and heads."""
-    monkeypatch.setattr(lowering, "_SHOWN", 8)
     shown = np.zeros((rows, 40), np.bool_)
     shown[0, 9:12], shown[-1, 25:30] = True, True
     for value in (shown, shown[-1], np.zeros_like(shown)):
@@ -141,25 +133,23 @@ def test_blocks_that_are_hidden_from_all_rows(monkeypatch: pytest.MonkeyPatch, r
         symbolic = text.replace(f"{rows}, 40", "n, m").replace("40", "m")
         given = sized(rows, 40, mask=text, dtype=wide), sized("n", "m", mask=symbolic, dtype=wide)
         for case in given:
-            (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}), n=rows, m=40)
+            (result,) = check(Case(case.name, case.operands, case.results, values={3: mask}), n=rows, m=40, key_blocks=FEW)
             hidden = np.broadcast_to(~value.any(-1, keepdims=True), (rows, 1)) if value.ndim == 2 else False
             assert np.array_equal(np.isnan(result[0, 0]), np.broadcast_to(hidden, result[0, 0].shape))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
-def test_one_row_by_parts_of_the_keys(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
-    for name, value in (("_KEYS", 8), ("_SINGLE", 8), ("_SHOWN", 8), ("_BLOCKS", 2)):
-        monkeypatch.setattr(lowering, name, value)
+def test_one_row_by_parts_of_the_keys(dtype: str) -> None:
     mask = np.zeros((1, 75), numpy_dtype(dtype))
     mask[:, 5:40] = mask[:, 64:] = -np.inf
     plain = [sized(1, 75, dtype=dtype), sized(1, 32, dtype=dtype), sized(1, "m", dtype=dtype)]
     heads = attention("b, 6, 1, 4", "b, 3, m, 4", "b, 3, m, 2", "b, 6, 1, 2", dtype=dtype)
     alone = attention("2, 3, 1, 4", "2, 3, 75, 4", "2, 3, 75, 4", "2, 3, 1, 4", dtype=dtype)
-    check(*plain, heads, alone, sized(1, 75, mask=f"1, 75:{dtype}", dtype=dtype), m=75, b=2)
+    check(*plain, heads, alone, sized(1, 75, mask=f"1, 75:{dtype}", dtype=dtype), m=75, b=2, key_blocks=PARTS)
     case = sized(1, 75, mask=f"1, 75:{dtype}", dtype=dtype)
     for value in (mask, np.full_like(mask, -np.inf)):
-        check(Case(case.name, case.operands, case.results, values={3: value}))
-    check(sized(1, "m", dtype=dtype), m=3)
+        check(Case(case.name, case.operands, case.results, values={3: value}), key_blocks=PARTS)
+    check(sized(1, "m", dtype=dtype), m=3, key_blocks=PARTS)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 40])
