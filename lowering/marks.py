@@ -112,6 +112,8 @@ NUMBER_FIRST = "relax.number_first"
 #: Written by linalg/kernel, fusion/outline_kernels, cpu/add_destinations; read by cpu/add_destinations, MLIR.
 WRITABLE = "bufferization.writable"
 
-#: On a contraction on buffers, a string: the plan of its kernel, which may be edited (``contraction_plan`` says what is in it).
-#: Written by cpu/kernels/contraction/plan_contractions; read by cpu/kernels/contraction/plan_contractions.
+#: On an operation on buffers, a string: the plan of its kernel, which may be edited (``contraction_plan`` and ``nest_plan`` say
+#: what is in it).
+#: Written by cpu/kernels/contraction/plan_contractions where it is a contraction's, by cpu/kernels/nest/plan_loops else; read by
+#: these two, when kernels are built as well.
 PLAN = "relax.plan"

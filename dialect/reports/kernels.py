@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ class Kernel:
         where: the location of the first call.
         bytes_read, bytes_written: of a call, each operand once; None where sizes are not constant.
         kept: of an elementwise op or a movement, why its result is in memory; empty for other kinds.
-        plan: of a contraction, how it is computed; None where the code was not planned, or by an older version.
+        plan: how it is computed; None where the code was not planned, as by an older version or another's template.
     """
 
     name: str
@@ -57,7 +57,7 @@ class KernelSection(Section):
     def summary(self) -> list[str]:
         plans = Counter[str]()
         for kernel in self.kernels:
-            plans[kernel.plan or ""] += kernel.calls
+            plans[(kernel.plan if kernel.kind == "contraction" else None) or ""] += kernel.calls
         return [self._counts(), *(f"  {count} x {plan}" for plan, count in plans.items() if plan)]
 
     def _counts(self) -> str:
@@ -77,11 +77,20 @@ class KernelSection(Section):
             for k in self.kernels
         ]  # fmt: skip
         plans = [[f"  {k.name}", k.plan] for k in self.kernels if k.plan is not None]
-        return [self._counts(), *aligned(rows, right=[2]), *(["  plans of contractions"] if plans else []), *aligned(plans)]
+        return [self._counts(), *aligned(rows, right=[2]), *(["  plans"] if plans else []), *aligned(plans)]
 
     def with_plans(self, plans: Mapping[str, str]) -> KernelSection:
-        """The same with the plans of kernels by name."""
-        return replace(self, kernels=tuple(replace(k, plan=plans.get(k.name, k.plan)) for k in self.kernels))
+        """The same with more plans of kernels, by name."""
+        return replace(self, kernels=tuple(_with_plan(k, plans.get(k.name)) for k in self.kernels))
+
+    def without_plans(self, names: Collection[str]) -> KernelSection:
+        """The same without the plans of some kernels, by name."""
+        return replace(self, kernels=tuple(replace(k, plan=None) if k.name in names else k for k in self.kernels))
+
+
+def _with_plan(kernel: Kernel, plan: str | None) -> Kernel:
+    plans = [p for p in (kernel.plan, plan) if p is not None]
+    return replace(kernel, plan="; ".join(plans) if plans else None)
 
 
 def _size(count: int | None) -> str:

@@ -37,7 +37,7 @@ def lowering_pipeline(checked: bool = False) -> str:
     arena = f"relax-use-arena{{reserved={FAULT_BYTES}}}" if checked else "relax-use-arena"
     elements = (
         *_BOUNDARY, "relax-to-linalg", *_FUSION, *_BUFFERS, *notes,
-        "relax-plan-contractions", "relax-lower-kernels",
+        "relax-plan-contractions", "relax-plan-loops", "relax-lower-kernels",
         "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
         *_EXPANSIONS, *checks, *_TO_LLVM,
     )  # fmt: skip

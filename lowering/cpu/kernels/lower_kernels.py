@@ -23,10 +23,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....dialect.bindings import func, ir, passmanager
-from ....dialect.errors import from_mlir_error
-from ....dialect.functions import body_of, functions
+from ....dialect.bindings import func, ir
+from ....dialect.functions import body_of, functions, name_of
 from ....dialect.plugins import KERNELS, load
+from ....dialect.reports import report
+from ....dialect.reports.kernels import KernelSection
 from ...kernels.emit.emitter import Emitter
 from ...kernels.emit.memory import Memory
 from ...kernels.structure.match import find_group
@@ -36,12 +37,13 @@ from ...marks import CONTRACTION, KERNEL, ROWS
 from ...set_target import target_of
 from ...target import Target
 from .contraction.kernel import lower_group
+from .nest.as_generic import as_generic, linalg_operations
 from .nest.generic_loops import Loops
 from .nest.plain_loops import has_template, lower_to_plain_loops
+from .nest.plan_loops import checked_nest_plan
 from .nest.row_kernels import lower_rows
 from .nest.streaming import StreamedLoops
 from .nest.transposed_loops import TiledLoops
-from .nest.vector_plan import make_plan
 
 __all__ = ["LowerKernels", "Template", "lower_kernels"]
 
@@ -72,17 +74,20 @@ def lower_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], target: T
     Raises:
         RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
     """
-    for function in chosen:
-        _copies_to_generic(function.operation)
-    _generalize(module, chosen)
+    as_generic(module, chosen)
     others: tuple[Template, ...] = load(KERNELS)
+    taken = set[str]()
     for function in chosen:
-        if not any(lower(function, target) for lower in others):
+        if any(lower(function, target) for lower in others):
+            taken.add(name_of(function))
+        else:
             _lower_function(function, target)
+    if taken:
+        report.change(KernelSection, lambda section: section.without_plans(taken))
 
 
 def _lower_function(function: func.FuncOp, target: Target) -> None:
-    found = _linalg_operations(function.operation)
+    found = linalg_operations(function.operation)
     block = body_of(function)
     if not found or block is None:
         return
@@ -108,24 +113,6 @@ def _lower_contractions(found: list[ir.Operation], emitter: Emitter, target: Tar
     return [op for i, op in enumerate(found) if i not in gone]
 
 
-def _linalg_operations(function: ir.Operation) -> list[ir.Operation]:
-    """The outermost linalg operations of a function, in order."""
-    return _found(function, lambda name: name.startswith("linalg."))
-
-
-def _found(function: ir.Operation, is_wanted: Callable[[str], bool]) -> list[ir.Operation]:
-    found = list[ir.Operation]()
-
-    def visit(operation: ir.Operation) -> ir.WalkResult:
-        if is_wanted(operation.name):
-            found.append(operation)
-            return ir.WalkResult.SKIP
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
 def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) -> None:
     """Replaces a linalg.generic on buffers by loops.
 
@@ -135,48 +122,7 @@ def _lower_generic(operation: ir.Operation, emitter: Emitter, target: Target) ->
     with emitter.before(operation):
         memory = Memory(emitter)
         nest = collapse(read_nest(operation, memory))
-        plan = make_plan(nest, target)
+        plan = checked_nest_plan(nest, target)
         kind = StreamedLoops if plan.streamed else Loops if plan.tile is None else TiledLoops
         kind(nest, plan, emitter, memory).build()
     operation.erase()
-
-
-def _generalize(module: ir.Operation, chosen: Sequence[func.FuncOp]) -> None:
-    """Named linalg operations become linalg.generic."""
-    names = {op.name for f in chosen for op in _linalg_operations(f.operation)}
-    if names <= {"linalg.generic"}:
-        return
-    try:
-        with module.context:
-            passmanager.PassManager.parse("builtin.module(func.func(linalg-generalize-named-ops))").run(module)
-    except ir.MLIRError as error:
-        raise from_mlir_error(error) from error
-
-
-def _copies_to_generic(function: ir.Operation) -> None:
-    for copy in _found(function, lambda name: name == "memref.copy"):
-        source, destination = copy.operands
-        _copy_generic(copy, source, destination)
-        copy.erase()
-
-
-def _copy_generic(at: ir.Operation, source: ir.Value, destination: ir.Value) -> None:
-    rank = ir.MemRefType(source.type).rank
-    context = at.context
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
-    attributes = {
-        "indexing_maps": ir.ArrayAttr.get([identity, identity], context),
-        "iterator_types": ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>", context)] * rank, context),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], context),
-    }
-    generic = ir.Operation.create(
-        "linalg.generic",
-        operands=[source, destination],
-        attributes=attributes,
-        regions=1,
-        loc=at.location,
-        ip=ir.InsertionPoint(at),
-    )
-    kinds = [ir.MemRefType(v.type).element_type for v in (source, destination)]
-    block = generic.regions[0].blocks.append(*kinds, arg_locs=[at.location] * 2)
-    ir.Operation.create("linalg.yield", operands=[block.arguments[0]], loc=at.location, ip=ir.InsertionPoint(block))

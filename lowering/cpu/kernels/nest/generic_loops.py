@@ -23,7 +23,8 @@ from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Lanes, Memory, Point
 from ....kernels.emit.scalar_body import Body, Environment
 from ....kernels.structure.nest import Nest, Operand
-from .vector_plan import COMBINERS, NestPlan, combiners
+from .nest_plan import NestPlan
+from .vector_plan import COMBINERS, combiners
 
 __all__ = ["SHARED_AT_LEAST", "Loops"]
 

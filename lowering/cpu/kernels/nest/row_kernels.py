@@ -28,7 +28,7 @@ from ....kernels.emit.memory import Memory, Point
 from ....kernels.structure.nest import collapse, read_nest
 from ....target import Target
 from .generic_loops import SHARED_AT_LEAST, Loops
-from .vector_plan import make_plan
+from .plan_loops import checked_nest_plan
 
 __all__ = ["lower_rows"]
 
@@ -96,7 +96,7 @@ class _Rows:
             self.emitter.location = operation.location
             memory = Memory(self.emitter, buffers)
             nest = collapse(read_nest(operation, memory), range(self.rows))
-            Loops(nest, make_plan(nest, self.target, self.rows), self.emitter, memory).build_row(point)
+            Loops(nest, checked_nest_plan(nest, self.target, self.rows), self.emitter, memory).build_row(point)
 
     def _row_buffer(self, value: ir.Value) -> ir.Value:
         kind = ir.MemRefType(value.type)

@@ -22,7 +22,7 @@ from ....kernels.emit.memory import Memory, Point
 from ....kernels.emit.scalar_body import Environment
 from ....kernels.structure.nest import Nest
 from .generic_loops import Loops
-from .vector_plan import NestPlan
+from .nest_plan import NestPlan
 
 __all__ = ["StreamedLoops"]
 

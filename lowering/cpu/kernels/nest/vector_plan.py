@@ -11,8 +11,9 @@ from ....kernels.emit.linear_index import LaneForm, Linear
 from ....kernels.expand.expand_math import EXPANDED
 from ....kernels.structure.nest import Nest, Operand
 from ....target import Target
+from .nest_plan import NestPlan
 
-__all__ = ["COMBINERS", "Combiner", "NestPlan", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
+__all__ = ["COMBINERS", "Combiner", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
 
 # Cost of one access of a whole vector, in vector loads. Measured on Zen 5: a gather of 16 f32 costs about a load per lane.
 _UNIFORM, _CONTIGUOUS, _GATHER_LANE, _SCATTER_LANE = 0.1, 1.0, 1.0, 1.5
@@ -65,29 +66,6 @@ COMBINERS = {
     "arith.maxui": Combiner("maxui", None),
     "arith.minui": Combiner("minui", None),
 }
-
-
-@dataclass(frozen=True)
-class NestPlan:
-    """How a nest runs: its loops in order, outermost first.
-
-    ``vector`` is one of them or None, ``width`` its lanes, ``wide`` the lanes of the main loop.
-
-    When the vector runs over a reduction it is the innermost loop and ``horizontal`` is set: lanes are combined at the end.
-    ``tile`` is the loop just outside the vector's whose iterations are taken ``width`` at a time, to transpose operands that
-    are contiguous along it and strided along the vector; it is set for nests without reductions only. ``block`` is the last
-    parallel loop, inside of the vector's, of which that many iterations are taken together, if any. Where ``streamed``, the
-    loops over reductions are just outside of the vector's, and what they combine stays in memory.
-    """
-
-    order: tuple[int, ...]
-    vector: int | None
-    width: int
-    wide: int
-    horizontal: bool
-    tile: int | None = None
-    block: int = 1
-    streamed: bool = False
 
 
 def make_plan(nest: Nest, target: Target, rows: int = 0) -> NestPlan:

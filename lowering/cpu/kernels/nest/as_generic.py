@@ -1,0 +1,71 @@
+"""Copies and named linalg operations on buffers become linalg.generic, which kernels are built from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .....dialect.bindings import func, ir, passmanager
+from .....dialect.errors import from_mlir_error
+
+__all__ = ["as_generic", "linalg_operations"]
+
+
+def as_generic(module: ir.Operation, chosen: Sequence[func.FuncOp]) -> None:
+    """Changes functions of a module in place; a second run changes nothing."""
+    for function in chosen:
+        _copies_to_generic(function.operation)
+    names = {op.name for f in chosen for op in linalg_operations(f.operation)}
+    if names <= {"linalg.generic"}:
+        return
+    try:
+        with module.context:
+            passmanager.PassManager.parse("builtin.module(func.func(linalg-generalize-named-ops))").run(module)
+    except ir.MLIRError as error:
+        raise from_mlir_error(error) from error
+
+
+def linalg_operations(function: ir.Operation) -> list[ir.Operation]:
+    """The outermost linalg operations of a function, in order."""
+    return _found(function, lambda name: name.startswith("linalg."))
+
+
+def _found(function: ir.Operation, is_wanted: Callable[[str], bool]) -> list[ir.Operation]:
+    found = list[ir.Operation]()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if is_wanted(operation.name):
+            found.append(operation)
+            return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _copies_to_generic(function: ir.Operation) -> None:
+    for copy in _found(function, lambda name: name == "memref.copy"):
+        source, destination = copy.operands
+        _copy_generic(copy, source, destination)
+        copy.erase()
+
+
+def _copy_generic(at: ir.Operation, source: ir.Value, destination: ir.Value) -> None:
+    rank = ir.MemRefType(source.type).rank
+    context = at.context
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
+    attributes = {
+        "indexing_maps": ir.ArrayAttr.get([identity, identity], context),
+        "iterator_types": ir.ArrayAttr.get([ir.Attribute.parse("#linalg.iterator_type<parallel>", context)] * rank, context),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], context),
+    }
+    generic = ir.Operation.create(
+        "linalg.generic",
+        operands=[source, destination],
+        attributes=attributes,
+        regions=1,
+        loc=at.location,
+        ip=ir.InsertionPoint(at),
+    )
+    kinds = [ir.MemRefType(v.type).element_type for v in (source, destination)]
+    block = generic.regions[0].blocks.append(*kinds, arg_locs=[at.location] * 2)
+    ir.Operation.create("linalg.yield", operands=[block.arguments[0]], loc=at.location, ip=ir.InsertionPoint(block))

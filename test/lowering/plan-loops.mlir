@@ -1,0 +1,71 @@
+// RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-plan-loops=all=true | filecheck %s
+// RUN: relax-opt %s --relax-set-target=target=cpu:x86-64-v2 --relax-plan-loops=all=true \
+// RUN:   | filecheck %s --check-prefix=SSE
+// RUN: relax-opt %s --relax-set-target=target=cpu:znver4 --relax-plan-loops=all=true \
+// RUN:   | relax-opt --relax-plan-loops=all=true | filecheck %s
+
+#ij = affine_map<(i, j) -> (i, j)>
+#ji = affine_map<(i, j) -> (j, i)>
+#i = affine_map<(i, j) -> (i)>
+#j = affine_map<(i, j) -> (j)>
+
+// Neighbouring loops that are contiguous are one. A copy is a loop nest, too.
+// CHECK-LABEL: @elementwise(
+// CHECK: relax.plan = "order=1 vector=1 width=16 wide=16"
+// CHECK: relax.plan = "order=1 vector=1 width=16 wide=16"
+// SSE-LABEL: @elementwise(
+// SSE: relax.plan = "order=1 vector=1 width=4 wide=4"
+func.func @elementwise(%x: memref<64x100xf32>, %y: memref<64x100xf32>, %z: memref<64x100xf32>) {
+  linalg.generic {indexing_maps = [#ij, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x100xf32>) outs(%y : memref<64x100xf32>) {
+  ^bb0(%u: f32, %v: f32):
+    %0 = arith.addf %u, %u : f32
+    linalg.yield %0 : f32
+  }
+  memref.copy %y, %z : memref<64x100xf32> to memref<64x100xf32>
+  return
+}
+
+// CHECK-LABEL: @transposed(
+// CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=16 tile=0"
+func.func @transposed(%x: memref<64x100xf32>, %y: memref<100x64xf32>) {
+  linalg.generic {indexing_maps = [#ji, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x100xf32>) outs(%y : memref<100x64xf32>) {
+  ^bb0(%u: f32, %v: f32):
+    linalg.yield %u : f32
+  }
+  return
+}
+
+// Along rows, lanes are combined; down columns, rows are read one after the other.
+// CHECK-LABEL: @sums(
+// CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"
+// CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 streamed=yes"
+func.func @sums(%x: memref<64x1000xf32>, %y: memref<64xf32>, %z: memref<1000xf32>) {
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<64x1000xf32>) outs(%y : memref<64xf32>) {
+  ^bb0(%u: f32, %v: f32):
+    %0 = arith.addf %v, %u : f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #j], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<64x1000xf32>) outs(%z : memref<1000xf32>) {
+  ^bb0(%u: f32, %v: f32):
+    %0 = arith.addf %v, %u : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// The loops of rows, which the operations of a kernel share, are the first ones.
+// CHECK-LABEL: @rows(
+// CHECK: relax.plan = "order=0+1 vector=1 width=16 wide=64 horizontal=yes"
+func.func @rows(%x: memref<64x1000xf32>, %y: memref<64xf32>) attributes {relax.rows = 1 : i64} {
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<64x1000xf32>) outs(%y : memref<64xf32>) {
+  ^bb0(%u: f32, %v: f32):
+    %0 = arith.maximumf %v, %u : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
