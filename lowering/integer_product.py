@@ -62,8 +62,8 @@ class IntegerProduct:
         product._check(operation)
         return product
 
-    def attribute(self) -> ir.Attribute:
-        """This, as it is written in the IR."""
+    def mark(self) -> dict[str, ir.Attribute]:
+        """This, as an operation says it."""
         i64 = ir.IntegerType.get_signless(64)
         entries: dict[str, ir.Attribute] = {
             "every": ir.IntegerAttr.get(i64, self.every),
@@ -73,7 +73,7 @@ class IntegerProduct:
         }
         if self.zero is not None:
             entries["zero"] = ir.IntegerAttr.get(i64, self.zero)
-        return ir.DictAttr.get(entries)
+        return {INTEGER_SUMS: ir.DictAttr.get(entries)}
 
     def with_inputs(self, counts: Sequence[int]) -> IntegerProduct:
         """The same where so many inputs stand in the place of each."""

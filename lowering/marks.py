@@ -61,10 +61,10 @@ ACCESSES = "relax.accesses"
 #: Written by linalg/to_linalg; read by linalg/to_linalg, make_manifest.
 CHECKS = "relax.checks"
 
-#: On a function that is one kernel; a unit.
-#: Written by linalg/kernel, fusion/outline_kernels, cpu/share_copies; read by fusion/flatten_epilogues,
-#: fusion/report_kernels, fusion/outline_kernels, fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies,
-#: cpu/share_frames, cpu/lend_memory, cpu/carry_in_place, cpu/kernels/lower_kernels, cpu/set_linkage.
+#: On a function that is one kernel; a unit. Those who make kernels are linalg/kernel, fusion/outline_kernels, cpu/share_copies.
+#: Written by kernel_function; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
+#: fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies, cpu/share_frames, cpu/lend_memory,
+#: cpu/carry_in_place, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/set_linkage.
 KERNEL = "relax.kernel"
 
 #: On a kernel whose buffers of constant size are on the stack; a unit.
@@ -73,7 +73,7 @@ STACK = "relax.stack"
 
 #: On a kernel whose operations share their first loops: how many.
 #: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/contraction/plan_contractions,
-#: cpu/kernels/lower_kernels.
+#: cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels.
 ROWS = "relax.rows"
 
 #: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
@@ -82,8 +82,8 @@ ROWS = "relax.rows"
 SHARED = "relax.shared"
 
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
-#: Written by linalg/contraction, linalg/quantize; read by fusion/flatten_epilogues, fusion/report_kernels,
-#: fusion/outline_kernels, fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/lower_kernels,
+#: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
+#: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
 #: kernels/structure/nest.
 CONTRACTION = "relax.contraction"
 
@@ -91,8 +91,9 @@ CONTRACTION = "relax.contraction"
 #: Written by linalg/contraction; read by kernels/structure/packed_pairs.
 LAYOUT = "relax.layout"
 
-#: On a contraction of quantized integers, who its inputs are and how the weight is packed, see :mod:`.integer_product`.
-#: Written by linalg/quantize, fusion/weight_prologue; read by integer_product, kernels/structure/match.
+#: On a contraction of quantized integers, who its inputs are and how the weight is packed: linalg/quantize says so, and
+#: fusion/weight_prologue again, when several inputs take the place of one.
+#: Written by integer_product; read by integer_product, kernels/structure/match.
 INTEGER_SUMS = "relax.integer_sums"
 
 #: On the operation of a body that takes an integer out of a word: how the word is, ``u4x8``. Of a word that is read at
@@ -108,12 +109,12 @@ NOT_POSITIVE = "relax.not_positive"
 #: Written by linalg/scalar; read by kernels/expand/expand_math.
 NUMBER_FIRST = "relax.number_first"
 
-#: MLIR's own, on a tensor argument that bufferization may overwrite, or may not.
-#: Written by linalg/kernel, fusion/outline_kernels, cpu/add_destinations; read by cpu/add_destinations, MLIR.
+#: MLIR's own, on a tensor argument that bufferization may overwrite, or may not: of kernels, and of entries.
+#: Written by kernel_function; read by cpu/add_destinations, MLIR.
 WRITABLE = "bufferization.writable"
 
-#: On an operation on buffers, a string: the plan of its kernel, which may be edited (``contraction_plan`` and ``nest_plan`` say
-#: what is in it).
-#: Written by cpu/kernels/contraction/plan_contractions where it is a contraction's, by cpu/kernels/nest/plan_loops else; read by
-#: these two, when kernels are built as well.
+#: On an operation on buffers, a string: the plan of its kernel, which may be edited. Two write it, one on contractions and one
+#: on others, as lines of different fields (``contraction_plan``, ``nest_plan``).
+#: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops; read by
+#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops.
 PLAN = "relax.plan"

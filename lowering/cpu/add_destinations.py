@@ -27,6 +27,7 @@ from ...dialect.function_types import argument_attributes
 from ...dialect.functions import NUM_INPUT, body_of, terminator, update_type
 from ..entries import entries_of
 from ..fusion.tensors import empty_like
+from ..kernel_function import mark_writable
 from ..lowering_pass import LoweringPass
 from ..marks import WRITABLE
 
@@ -90,7 +91,7 @@ def add_destinations(function: func.FuncOp, state: Mapping[int, int] | None = No
                 returned.operands[i] = _materialized(source, block.arguments[kept[i]])
     update_type(function)
     flags += [True] * (len(list(block.arguments)) - len(flags))
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({WRITABLE: ir.BoolAttr.get(f)}) for f in flags])
+    mark_writable(function, flags)
     for name in ("res_attrs", NUM_INPUT):
         if name in function.attributes:
             del function.attributes[name]

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
+from ..kernel_function import mark_kernel
 from ..lowering_pass import LoweringPass
 from ..marks import KERNEL
 
@@ -66,7 +67,7 @@ def _kernel(module: ir.Operation, types: tuple[ir.Type, ir.Type], taken: set[str
     taken.add(name)
     with ir.InsertionPoint(module.regions[0].blocks[0]), ir.Location.unknown():
         function = func.FuncOp(name, (list(types), []), visibility="private")
-        function.attributes[KERNEL] = ir.UnitAttr.get()
+        mark_kernel(function)
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
             ir.Operation.create("memref.copy", [], list(block.arguments))

@@ -29,8 +29,9 @@ from ...dialect.bindings import func, ir
 from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, functions, is_private, name_of
 from ...dialect.traversal import clone_with
+from ..kernel_function import mark_kernel, mark_writable
 from ..lowering_pass import LoweringPass
-from ..marks import CONTRACTION, KERNEL, WRITABLE
+from ..marks import CONTRACTION, KERNEL
 from .linalg_queries import (
     captured,
     captures_tensors,
@@ -251,12 +252,9 @@ class _Group:
 
 def _mark(function: func.FuncOp, operands: list[ir.Value], outs: int) -> None:
     """A function as a kernel that writes to its last arguments."""
-    writable = ir.DictAttr.get({WRITABLE: ir.BoolAttr.get(True)})
-    plain = ir.DictAttr.get({WRITABLE: ir.BoolAttr.get(False)})
     inputs = operands[: len(operands) - outs]
-    kinds = [plain if isinstance(v.type, ir.RankedTensorType) else ir.DictAttr.get({}) for v in inputs]
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get([*kinds, *[writable] * outs])
-    function.attributes[KERNEL] = ir.UnitAttr.get()
+    mark_writable(function, [*(False if isinstance(v.type, ir.RankedTensorType) else None for v in inputs), *[True] * outs])
+    mark_kernel(function)
 
 
 def _epilogue_producer(op: ir.Operation, kernels: _Kernels) -> ir.Operation | None:

@@ -27,7 +27,7 @@ from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, num_input
 from ...dialect.traversal import clone_with, is_unused, nested_operations
 from ..integer_product import INTEGERS, IntegerProduct
-from ..marks import CONTRACTION, INTEGER_SUMS
+from ..marks import CONTRACTION
 from .linalg_queries import captured, index_maps, is_parallel, is_scalar_constant, owner_name
 
 __all__ = ["fuse_prologues"]
@@ -290,7 +290,7 @@ class _Kernel:
         attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([len(operands) - 1, 1])
         product = IntegerProduct.of(self.contraction)
         if product is not None:
-            attributes[INTEGER_SUMS] = product.with_inputs([len(own) for own in taken[:-1]]).attribute()
+            attributes |= product.with_inputs([len(own) for own in taken[:-1]]).mark()
         fused = ir.Operation.create(
             "linalg.generic", [self.contraction.results[0].type], operands, attributes, regions=1, loc=self.contraction.location
         )

@@ -35,6 +35,7 @@ __all__ = [
     "Matrix",
     "add_products",
     "contract",
+    "contraction_mark",
     "converted",
     "factor",
     "keeps_sums",
@@ -182,6 +183,11 @@ def products(
     return call_kernel(b, "contraction", [left.value, right.value], out, key, body)
 
 
+def contraction_mark() -> dict[str, ir.Attribute]:
+    """What says that a ``linalg.generic`` is the sum of products inside of a kernel."""
+    return {CONTRACTION: ir.UnitAttr.get()}
+
+
 def add_products(
     b: LinalgBuilder, left: FactorTensor, right: FactorTensor, kinds: str, start: ir.Value, source: ir.Type
 ) -> ir.Value:
@@ -193,7 +199,7 @@ def add_products(
     inputs = [(left.value, left.exprs), (right.value, right.exprs)]
     mark = dict[str, ir.Attribute]()
     if _can_be_tiled(inputs, kinds, start):
-        mark[CONTRACTION] = ir.UnitAttr.get()
+        mark = contraction_mark()
         if right.layout is not None:
             mark[LAYOUT] = ir.StringAttr.get(str(right.layout))
     return b.generic(kinds, inputs, start, body, range(kinds.count("p")), mark)

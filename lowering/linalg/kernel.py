@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
-from ..marks import KERNEL, SHARED, STACK, WRITABLE
+from ..kernel_function import mark_kernel, mark_writable
+from ..marks import SHARED, STACK
 from .builder import LinalgBuilder, Size, tensor_type
 from .scalar import Scalar, emit
 
@@ -63,10 +64,9 @@ def _define(
 ) -> None:
     with ir.InsertionPoint(b.module.regions[0].blocks[0]):
         function = func.FuncOp(name, (types, [types[-1]]), visibility="private")
-    plain, writable = ir.DictAttr.get({}), ir.DictAttr.get({WRITABLE: ir.BoolAttr.get(True)})
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get([plain] * inputs + [writable] * (len(types) - inputs))
+    mark_writable(function, [None] * inputs + [True] * (len(types) - inputs))
     function.attributes["no_inline"] = ir.UnitAttr.get()
-    function.attributes[KERNEL] = ir.UnitAttr.get()
+    mark_kernel(function)
     if stack:
         function.attributes[STACK] = ir.UnitAttr.get()
     block = function.add_entry_block(arg_locs=[function.location] * len(types))

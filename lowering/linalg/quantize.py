@@ -9,9 +9,9 @@ from ...dialect.inference import is_float, normalize_axis
 from ...dialect.packed_layout import NIBBLES, PackedLayout, Word
 from ...dialect.symbolic import Dim
 from ..integer_product import IntegerProduct
-from ..marks import CONTRACTION, INTEGER_SUMS, WORD
+from ..marks import WORD
 from .builder import ZERO, Exprs, Input, LinalgBuilder, Tensor, index, read, value_type
-from .contraction import converted
+from .contraction import contraction_mark, converted
 from .conversion import convert, load, store
 from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
 from .kernel import call_kernel
@@ -239,11 +239,9 @@ class _QuantizedProduct:
         b, wide, out = self.b, ir.F32Type.get(), arguments[-1]
         start = b.fill(out if dtype == wide else b.empty(b.value_sizes(out), wide), 0)
         inputs = [(value, exprs) for value, (_, exprs) in zip(arguments, self.inputs.values(), strict=False)]
-        mark: dict[str, ir.Attribute] = {}
-        if any(d != 1 for d in value_type(start).shape):
-            mark[CONTRACTION] = ir.UnitAttr.get()
+        mark = contraction_mark() if any(d != 1 for d in value_type(start).shape) else {}
         if self.is_exact:
-            mark[INTEGER_SUMS] = self.product.attribute()
+            mark |= self.product.mark()
         body = self._add_exactly if self.is_exact else self._add
         summed = b.generic("p" * self.rank + "r", inputs, start, body, range(self.rank), mark)
         return summed if dtype == wide else converted(b, summed, wide, dtype, out)

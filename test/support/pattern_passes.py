@@ -32,7 +32,7 @@ PATTERN_PASSES = {
 WHOLE_PASSES = {
     "relax-bundle-model-params": "signatures",
     "relax-compute-shape-values": "one list of sizes per function, which its ops share",
-    "relax-convert-layout": "values are in two layouts at once, and each op reads the one that it wants",
+    "relax-convert-layout": "one walk in program order: values are in two layouts at once, and readers choose",
     "relax-expand-tuple-arguments": "signatures and calls of them",
     "relax-inline": "bodies take the place of calls, innermost first",
     "relax-inline-private-functions": "the same",

@@ -21,6 +21,9 @@ and to images of three dimensions whose lines are one after another; a value tha
 or loop hands out, is put back in order once. Where only dimensions of size one change places, that is a reshape. What is
 reordered twice in a row ``relax-canonicalize`` merges. With ``gainful`` convolutions stay where this would not pay.
 
+It is one walk in program order and no set of patterns: a value may be in both orders at once, its readers choose, and which
+convolutions move is decided by what all copies of the function cost. Patterns would insert copies that others then merge.
+
 Convolutions and pools compute the same bit for bit; a sum or mean may add in another order.
 """
 
