@@ -148,11 +148,6 @@ class CudaTarget:
         return f"cuda:{self.architecture.name}{'+tf32' if self.tf32 else ''}"
 
     @property
-    def ptx_features(self) -> str:
-        """LLVM's feature text."""
-        return f"+ptx{self.architecture.ptx}"
-
-    @property
     def has_fma(self) -> bool:
         """As :class:`relaxir.lowering.kernels.expand.instructions.Instructions` asks: ``fma.rn``."""
         return True

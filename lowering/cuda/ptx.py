@@ -7,23 +7,24 @@ are instructions; sums and products are never contracted, unless a template says
 
 from __future__ import annotations
 
-from ...dialect.bindings import ir, passmanager
-from ...dialect.errors import from_mlir_error
-from ..kernels.expand.expand_math import expand_math
-from ..llvm_text import check_translatable, llvm_ir
+import re
+
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ..device.llvm_process import LlvmTarget, device_code_of
+from ..device.to_llvm import device_llvm_ir
 from .cuda_target import CudaTarget
-from .device_math import to_intrinsics
-from .device_text import device_text
-from .nvptx import ptx_of
+from .toolkit import libdevice
 
-__all__ = ["device_code", "device_llvm_ir"]
+__all__ = ["device_code", "llvm_target"]
 
-# Memory is addressed by 64 bits, and kernels take bare pointers. What MLIR's GPU pass leaves, vectors among it, follows.
-_TO_LLVM = (
-    "canonicalize", "cse", "expand-strided-metadata", "lower-affine", "convert-nvgpu-to-nvvm", "convert-scf-to-cf",
+# Memory is addressed by 64 bits, and kernels take bare pointers.
+_PASSES = (
+    "convert-nvgpu-to-nvvm",
+    "convert-scf-to-cf",
     "convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1 index-bitwidth=64}",
-    "convert-vector-to-llvm", "convert-to-llvm", "canonicalize", "cse", "reconcile-unrealized-casts",
-)  # fmt: skip
+)
+_LIBRARY_CALL = re.compile(r"\bcall .*@(__nv_\w+)\(")
 
 
 def device_code(module: ir.Operation, target: CudaTarget) -> str:
@@ -35,22 +36,17 @@ def device_code(module: ir.Operation, target: CudaTarget) -> str:
         target: the GPU.
 
     Raises:
-        RelaxError: an operation cannot be lowered, with its location; LLVM cannot compile a kernel; the device library is
+        RelaxError: an operation cannot be lowered, with its location; LLVM cannot compile a kernel; NVIDIA's device library is
             needed and not installed.
     """
-    return ptx_of(device_llvm_ir(module, target), target.architecture.name, target.ptx_features)
+    text = device_llvm_ir(module, target, _PASSES, ("nvvm.",), "PTX")
+    called = _LIBRARY_CALL.search(text)
+    library = libdevice() if called else None
+    if called and library is None:
+        raise RelaxError(f"expected NVIDIA's device library, which has '{called[1]}' (pip install relaxir[cuda]), got none")
+    return device_code_of(text, llvm_target(target), str(library) if library else None).decode()
 
 
-def device_llvm_ir(module: ir.Operation, target: CudaTarget) -> str:
-    """The LLVM IR that :func:`device_code` compiles, as llvmlite reads it."""
-    with module.context, ir.Location.unknown():
-        around = ir.Module.create()  # passes look for what is around, even of a module of its own
-        device = module.clone(ip=ir.InsertionPoint(around.body)).operation
-        expand_math(device, target)
-        to_intrinsics(device)
-        try:
-            passmanager.PassManager.parse(f"gpu.module({','.join(_TO_LLVM)})").run(device)
-        except ir.MLIRError as error:
-            raise from_mlir_error(error) from None
-        check_translatable(device, ("llvm.", "nvvm.", "gpu.module"), "PTX")
-        return device_text(llvm_ir(device))
+def llvm_target(target: CudaTarget) -> LlvmTarget:
+    """The GPU as LLVM calls it."""
+    return LlvmTarget("nvptx64-nvidia-cuda", target.architecture.name, f"+ptx{target.architecture.ptx}")

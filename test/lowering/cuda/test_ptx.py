@@ -9,10 +9,13 @@ import pytest
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
-from relaxir.lowering.cuda import nvptx
+from relaxir.lowering.cuda import ptx
 from relaxir.lowering.cuda.cuda_target import CudaTarget
 from relaxir.lowering.cuda.ptx import device_code
+from relaxir.lowering.device import llvm_process
+from relaxir.lowering.device.llvm_process import LlvmTarget, device_code_of
 
+_SM80 = LlvmTarget("nvptx64-nvidia-cuda", "sm_80", "+ptx80")
 _F32 = "memref<1xf32>"
 _SHARED = "#gpu.address_space<workgroup>"
 
@@ -70,7 +73,7 @@ def test_sums_and_products_are_not_contracted():
 
 @pytest.mark.parametrize("function", ["exp", "tanh", "erf", "log", "atan", "log1p"])
 def test_functions_of_f32_are_the_cpus_expansions(monkeypatch: pytest.MonkeyPatch, function: str):
-    monkeypatch.setattr(nvptx, "libdevice", lambda: None)
+    monkeypatch.setattr(ptx, "libdevice", lambda: None)
     assert "fma.rn.f32" in _computed(f"%y = math.{function} %x : f32")
 
 
@@ -81,8 +84,7 @@ def test_other_functions_are_of_the_device_library():
 
 
 def test_the_device_library_may_be_missing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(nvptx, "libdevice", lambda: None)
-    nvptx.ptx_of.cache_clear()
+    monkeypatch.setattr(ptx, "libdevice", lambda: None)
     message = r"^expected NVIDIA's device library, which has '__nv_powf' \(pip install relaxir\[cuda\]\), got none$"
     with pytest.raises(RelaxError, match=message):
         _computed("%y = math.powf %x, %x : f32")
@@ -139,12 +141,12 @@ def test_what_llvm_cannot_select_is_an_error_that_names_the_kernel():
 
 def test_a_text_that_llvm_cannot_read_is_an_error():
     with pytest.raises(RelaxError, match=r"^LLVM cannot compile device code for sm_80: LLVM IR parsing error"):
-        nvptx.ptx_of("define nothing", "sm_80", "+ptx80")
+        device_code_of("define nothing", _SM80)
 
 
 def test_equal_texts_are_compiled_once(monkeypatch: pytest.MonkeyPatch):
     code = _computed("%y = arith.subf %x, %x : f32")
-    monkeypatch.setattr(nvptx, "_worker", lambda: pytest.fail("compiled again"))
+    monkeypatch.setattr(llvm_process, "_worker", lambda: pytest.fail("compiled again"))
     assert _computed("%y = arith.subf %x, %x : f32") == code
 
 
@@ -152,10 +154,10 @@ def test_a_fork_starts_a_process_of_its_own():
     _computed("%y = arith.mulf %x, %x : f32")
     child = os.fork()
     if child == 0:
-        right = "add.rn.f32" in nvptx.ptx_of(_ADD, "sm_80", "+ptx80")
+        right = b"add.rn.f32" in device_code_of(_ADD, _SM80)
         os._exit(0 if right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert "add.rn.f32" in nvptx.ptx_of(_ADD, "sm_80", "+ptx80")
+    assert b"add.rn.f32" in device_code_of(_ADD, _SM80)
 
 
 _ADD = """define ptx_kernel void @k(ptr %p, float %x) {
@@ -167,7 +169,8 @@ _ADD = """define ptx_kernel void @k(ptr %p, float %x) {
 
 
 def test_the_process_ends_with_its_parent():
-    script = f"from relaxir.lowering.cuda import nvptx; nvptx.ptx_of({_ADD!r}, 'sm_80', '+ptx80'); print('done')"
+    start = "from relaxir.lowering.device.llvm_process import LlvmTarget, device_code_of"
+    script = f"{start}; device_code_of({_ADD!r}, {_SM80!r}); print('done')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "done\n"
     assert done.stderr == ""

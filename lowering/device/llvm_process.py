@@ -1,8 +1,9 @@
-"""LLVM IR text to PTX, by llvmlite in a process of its own that stays for the next text."""
+"""LLVM IR text to device code, by llvmlite in a process of its own that stays for the next text."""
 
 from __future__ import annotations
 
 import atexit
+import base64
 import contextlib
 import functools
 import json
@@ -12,44 +13,49 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from ...dialect.errors import RelaxError
-from .toolkit import libdevice
 
-__all__ = ["ptx_of"]
+__all__ = ["LlvmTarget", "device_code_of"]
 
-_WORKER = Path(__file__).with_name("nvptx_worker.py")
-_LIBRARY_CALL = re.compile(r"\bcall .*@(__nv_\w+)\(")
-_KERNEL = re.compile(r"^define ptx_kernel .*?@([\w.$-]+)\(", re.M)
+_WORKER = Path(__file__).with_name("llvm_worker.py")
+_KERNEL = re.compile(r"^define (?:ptx_kernel|amdgpu_kernel) .*?@([\w.$-]+)\(", re.M)
 _FATAL = re.compile(r"LLVM ERROR: (.*)")
 
 
+@dataclass(frozen=True)
+class LlvmTarget:
+    """What LLVM compiles for: its names of the triple, the architecture (``"sm_90a"``) and features (``"+ptx86"``)."""
+
+    triple: str
+    cpu: str
+    features: str = ""
+
+
 @functools.lru_cache(maxsize=256)
-def ptx_of(text: str, cpu: str, features: str) -> str:
-    """PTX of an LLVM IR text for a GPU; equal texts are compiled once.
+def device_code_of(text: str, target: LlvmTarget, library: str | None = None, image: bool = False) -> bytes:
+    """Device code of an LLVM IR text; equal texts are compiled once.
 
     Args:
-        text: LLVM IR as llvmlite reads it, of kernels with the calling convention ``ptx_kernel``.
-        cpu: LLVM's name of the architecture, ``"sm_90a"``.
-        features: LLVM's, ``"+ptx86"``.
+        text: LLVM IR as llvmlite reads it.
+        target: the GPU.
+        library: a file of bitcode with functions that the text calls.
+        image: whether an object file is wanted, not assembly.
 
     Raises:
-        RelaxError: LLVM cannot compile the text, with the kernel where it says which; a function is needed that NVIDIA's
-            device library has, and that is not installed. LLVM's process may end at what it cannot select: that is no more than
-        an error here.
+        RelaxError: LLVM cannot compile the text, with the kernel where it says which. Its process may end at what it cannot
+            select: that is no more than an error here.
     """
-    called = _LIBRARY_CALL.search(text)
-    library = libdevice() if called else None
-    if called and library is None:
-        raise RelaxError(f"expected NVIDIA's device library, which has '{called[1]}' (pip install relaxir[cuda]), got none")
-    request = {"text": text, "cpu": cpu, "features": features, "libdevice": None if library is None else str(library)}
+    fields = {"triple": target.triple, "cpu": target.cpu, "features": target.features}
+    request = {"text": text, **fields, "library": library, "only": None, "image": image}
     try:
         return _worker().answer(request)
     except _DeathError as error:
-        kernel, reason = _culprit(request) or ("", str(error))
-        raise RelaxError(f"LLVM cannot compile {kernel or 'a kernel'} for {cpu}: {reason}") from None
+        kernel, reason = _culprit(request) or ("device code", str(error))
+        raise RelaxError(f"LLVM cannot compile {kernel} for {target.cpu}: {reason}") from None
 
 
 def _culprit(request: dict[str, Any]) -> tuple[str, str] | None:
@@ -75,7 +81,7 @@ class _Worker:
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] | None = None
 
-    def answer(self, request: dict[str, Any]) -> str:
+    def answer(self, request: dict[str, Any]) -> bytes:
         with self._lock:
             process = self._started()
             assert process.stdin is not None
@@ -90,7 +96,7 @@ class _Worker:
         answer = json.loads(line)
         if "error" in answer:
             raise RelaxError(f"LLVM cannot compile device code for {request['cpu']}: {answer['error'].strip()}")
-        return answer["ptx"]
+        return base64.b64decode(answer["code"])
 
     def stop(self) -> None:
         """Ends the process: it reads no more."""
@@ -116,6 +122,7 @@ class _Worker:
         code = self._process.wait()
         self._errors.seek(0)
         said = self._errors.read()
+        self._errors.close()
         self._process, self._errors = None, None
         fatal = _FATAL.search(said)
         return _DeathError(fatal[1] if fatal else f"its process ended with {code}: {said.strip()[-500:]}")

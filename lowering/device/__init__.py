@@ -1,0 +1,1 @@
+"""What code for every kind of GPU has in common."""
