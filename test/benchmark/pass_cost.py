@@ -1,9 +1,10 @@
 """How the time of passes grows with the module: us per op at 1,000, 10,000 and 100,000 ops, and the ratio of the ends.
 
-    python test/benchmark/pass_cost.py [--rounds 3] [--ops 1000,10000,100000]
+    python test/benchmark/pass_cost.py [--rounds 3] [--ops 1000,10000,100000] [--lowering]
 
 The module is a stack of layers of 16 ops and 4 weights each, which are calls of a private function until they are inlined, on
-two devices. Each pass runs on the result of the ones before it. Sizes alternate within a round, and the least time counts:
+two devices. Each pass runs on the result of the ones before it. ``--lowering`` times the passes between relax and LLVM instead,
+on the same module with one device, once its weights are lifted. Sizes alternate within a round, and the least time counts:
 other work on the machine only ever adds to it. It is the processor's time. The aim is a ratio of at most 1.5.
 """
 
@@ -13,11 +14,17 @@ import argparse
 import gc
 import sys
 import time
+from collections.abc import Sequence
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
+from relaxir.dialect.passes.pipeline_text import parse_pipeline
+from relaxir.lowering.cpu.pipeline import lowering_pipeline
+from relaxir.lowering.passes import register_passes
+from relaxir.lowering.set_target import set_target
+from relaxir.lowering.target import Target
 
 PASSES = (
     "relax-inline-private-functions",
@@ -26,6 +33,8 @@ PASSES = (
     "relax-lazy-transform-params",
     "relax-schedule-lazy-io",
 )
+#: What is done before the passes between relax and LLVM.
+BEFORE_LOWERING = "relax-realize-vdevice,relax-lift-transform-params,canonicalize,cse"
 OPS_PER_LAYER = 16
 
 _X, _W, _B = 'tensor<?x8xf32, {sym = ["n"]}>', "tensor<8x8xf32>", "tensor<8xf32>"
@@ -70,16 +79,28 @@ def module_text(ops: int) -> str:
     )
 
 
-def time_passes(text: str) -> dict[str, float]:
-    """Seconds per pass, each run in place on what the ones before it made."""
-    context: ir.Context = new_context()
-    module = parse_module(text, "-", context)
-    seconds: dict[str, float] = {}
-    for name in PASSES:
+def lowering_passes() -> tuple[str, ...]:
+    """Those between relax and LLVM in order, as pipelines have them."""
+    return tuple(e.text for e in parse_pipeline(lowering_pipeline()))
+
+
+def to_be_lowered(ops: int, context: ir.Context) -> ir.Module:
+    """A module of that many ops, on one device, whose weights are lifted."""
+    register_passes()
+    module = parse_module(module_text(ops).replace(', "cuda:0"', "").replace("cuda:0", "cpu:0"), "-", context)
+    manager.run_in_place(module, f"relax-inline-private-functions,{BEFORE_LOWERING}")
+    set_target(module.operation, Target.parse("cpu:x86-64-v3"))
+    return module
+
+
+def time_passes(module: ir.Module, names: Sequence[str]) -> dict[str, float]:
+    """Seconds per pass, each run in place on what the ones before it made; of several runs of one, together."""
+    seconds = dict.fromkeys(names, 0.0)
+    for name in names:
         gc.collect()
         start = time.process_time()
         manager.run_in_place(module, name)
-        seconds[name] = time.process_time() - start
+        seconds[name] += time.process_time() - start
     return seconds
 
 
@@ -87,20 +108,23 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Time of passes per op.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ops", default="1000,10000,100000")
+    parser.add_argument("--lowering", action="store_true")
     options = parser.parse_args(argv)
+    names = lowering_passes() if options.lowering else PASSES
     sizes = [int(size) for size in options.ops.split(",")]
-    texts = {size: module_text(size) for size in sizes}
     best: dict[tuple[str, int], float] = {}
     for _ in range(options.rounds):
         for size in sizes:
             repeats = max(1, sizes[-1] // size // 10)  # short runs are noisy ones
             for _ in range(repeats):
-                for name, seconds in time_passes(texts[size]).items():
+                context = new_context()
+                module = to_be_lowered(size, context) if options.lowering else parse_module(module_text(size), "-", context)
+                for name, seconds in time_passes(module, names).items():
                     best[name, size] = min(best.get((name, size), seconds), seconds)
     print(f"{'us per op':<34}" + "".join(f"{size:>10}" for size in sizes) + f"{'ratio':>8}")
-    for name in PASSES:
+    for name in dict.fromkeys(names):
         _print(name, [best[name, size] / size for size in sizes])
-    _print("all", [sum(best[name, size] for name in PASSES) / size for size in sizes])
+    _print("all", [sum(best[name, size] for name in dict.fromkeys(names)) / size for size in sizes])
 
 
 def _print(name: str, per_op: list[float]) -> None:

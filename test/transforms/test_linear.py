@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from benchmark.pass_cost import PASSES, module_text
+from benchmark.pass_cost import PASSES, lowering_passes, module_text, to_be_lowered
 
 from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
@@ -44,3 +44,25 @@ def calls_per_op(ops: int, alone: bool) -> dict[str, float]:
 def test_four_times_the_ops_take_four_times_the_calls(alone: bool) -> None:
     small, large = calls_per_op(SMALL, alone), calls_per_op(LARGE, alone)
     assert {name: large[name] / small[name] for name in small if large[name] > 1.1 * small[name]} == {}
+
+
+def lowering_calls_per_op(ops: int) -> dict[str, float]:
+    """The same of the passes between relax and LLVM, in turn; several runs of one count together."""
+    module, found = to_be_lowered(ops, new_context()), Counter[str]()
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        found[name] += event in ("call", "c_call")
+
+    for name in lowering_passes():
+        pipeline = manager.build(name, module.context)
+        sys.setprofile(count)
+        try:
+            pipeline.run(module.operation)
+        finally:
+            sys.setprofile(None)
+    return {name: number / ops for name, number in found.items()}
+
+
+def test_so_do_the_passes_of_lowering() -> None:
+    small, large = lowering_calls_per_op(SMALL), lowering_calls_per_op(LARGE)
+    assert {name: (small[name], large[name]) for name in small if large[name] > 1.1 * small[name]} == {}
