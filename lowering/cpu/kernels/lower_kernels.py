@@ -30,6 +30,7 @@ from ....dialect.reports import report
 from ....dialect.reports.kernels import KernelSection
 from ...kernels.emit.emitter import Emitter
 from ...kernels.emit.memory import Memory
+from ...kernels.structure.as_generic import as_generic, linalg_operations
 from ...kernels.structure.match import find_group
 from ...kernels.structure.nest import collapse, read_nest
 from ...lowering_pass import LoweringPass
@@ -37,7 +38,6 @@ from ...marks import CONTRACTION, KERNEL, ROWS
 from ...set_target import target_of
 from ...target import Target
 from .contraction.kernel import lower_group
-from .nest.as_generic import as_generic, linalg_operations
 from .nest.generic_loops import Loops
 from .nest.plain_loops import has_template, lower_to_plain_loops
 from .nest.plan_loops import checked_nest_plan

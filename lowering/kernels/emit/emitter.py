@@ -69,6 +69,11 @@ class Emitter:
         """Where operations are appended now."""
         return self._point.block
 
+    @property
+    def point(self) -> ir.InsertionPoint:
+        """Where operations are built now."""
+        return self._point
+
     # -- operations ------------------------------------------------------------------------------------------------
 
     def op(
@@ -88,6 +93,17 @@ class Emitter:
     def several(self, name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> list[ir.Value]:
         """An operation with several results."""
         return list(self._create(name, operands, results, None, 0, self._point).results)
+
+    def nested(
+        self,
+        name: str,
+        operands: Sequence[ir.Value],
+        results: Sequence[ir.Type],
+        attributes: Mapping[str, ir.Attribute] | None,
+        regions: int,
+    ) -> ir.Operation:
+        """An operation with regions, whose blocks are still to be made (:meth:`inside`)."""
+        return self._create(name, operands, results, attributes, regions, self._point)
 
     def clone(self, operation: ir.Operation, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:
         """An operation of the same name and attributes on other operands."""
@@ -150,6 +166,15 @@ class Emitter:
             yield
         finally:
             self._point, self.location, self._threads, self._stack_point = saved
+
+    @contextmanager
+    def inside(self, block: ir.Block) -> Generator[None]:
+        """Builds at the end of a block."""
+        saved, self._point = self._point, ir.InsertionPoint(block)
+        try:
+            yield
+        finally:
+            self._point = saved
 
     # -- constants and types ---------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .....dialect.bindings import func, ir, passmanager
-from .....dialect.errors import from_mlir_error
+from ....dialect.bindings import func, ir, passmanager
+from ....dialect.errors import from_mlir_error
 
 __all__ = ["as_generic", "linalg_operations"]
 
