@@ -39,13 +39,14 @@ class Backend:
         """What compiles for a target, given what this machine has. Raises RelaxError for a target that it does not know."""
         return _loaded(self.compiler)(target, here)
 
-    def make_runtime(self) -> Any:
-        """What runs the code."""
-        return _loaded(self.runtime)()
+    def make_runtime(self, device: str | None = None) -> Any:
+        """What runs the code, on a device by its name. Raises RelaxError when it runs on no such device."""
+        return _loaded(self.runtime)(device)
 
 
 _BACKENDS = {
     "cpu": Backend("cpu", "relaxir.lowering.cpu.compiler:CpuCompiler", "relaxir.runtime.cpu:CpuRuntime"),
+    "cuda": Backend("cuda", "relaxir.lowering.cuda.compiler:CudaCompiler", "relaxir.runtime.cuda:CudaRuntime"),
 }
 
 

@@ -11,6 +11,11 @@ __all__ = [
     "ARENA",
     "CHECKS",
     "CONTRACTION",
+    "CUDA_TARGET",
+    "DEVICE",
+    "DEVICE_CODE",
+    "DEVICE_CONSTANTS",
+    "DEVICE_KERNELS",
     "ENTRY",
     "INTEGER_SUMS",
     "KERNEL",
@@ -64,7 +69,8 @@ CHECKS = "relax.checks"
 #: On a function that is one kernel; a unit. Those who make kernels are linalg/kernel, fusion/outline_kernels, cpu/share_copies.
 #: Written by kernel_function; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies, cpu/share_frames, cpu/lend_memory,
-#: cpu/carry_in_place, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/set_linkage.
+#: cpu/carry_in_place, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/set_linkage,
+#: cuda/kernels/lower_cuda_kernels, cuda/kernels/general.
 KERNEL = "relax.kernel"
 
 #: On a kernel whose buffers of constant size are on the stack; a unit.
@@ -78,7 +84,7 @@ ROWS = "relax.rows"
 
 #: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
 #: whose product is the work of all iterations together, in multiplications.
-#: Written by linalg/kernel; read by cpu/share_loops.
+#: Written by linalg/kernel; read by cpu/share_loops, cuda/kernels/general.
 SHARED = "relax.shared"
 
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
@@ -118,3 +124,23 @@ WRITABLE = "bufferization.writable"
 #: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops; read by
 #: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops.
 PLAN = "relax.plan"
+
+#: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.
+#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target.
+CUDA_TARGET = "relax.cuda_target"
+
+#: On a function whose buffers are in the memory of a GPU; a unit.
+#: Written by cuda/separate_devices; read by cuda/kernels/lower_cuda_kernels, cuda/launch_kernels.
+DEVICE = "relax.device"
+
+#: On a module, a string: the ``gpu.module`` of its kernels.
+#: Written by cuda/launch_kernels; read by cuda/compiler.
+DEVICE_CODE = "relax.device_code"
+
+#: On a module, a dictionary per kernel, by number: its name, how many threads a block has, bytes of dynamic shared memory.
+#: Written by cuda/launch_kernels; read by cuda/compiler.
+DEVICE_KERNELS = "relax.device_kernels"
+
+#: On a module, a dictionary per constant that kernels read, by number: its symbol and bytes.
+#: Written by cuda/launch_kernels; read by cuda/compiler.
+DEVICE_CONSTANTS = "relax.device_constants"

@@ -44,6 +44,7 @@ def compile(
     activations: str | None = None,
     checked: bool = False,
     dump: str | os.PathLike[str] | None = None,
+    device: str | None = None,
 ) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
@@ -65,10 +66,11 @@ def compile(
             that names the op and the access, and touches nothing. Calls take several times as long, and so does compiling.
         dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;
             ``RELAXIR_DUMP`` by default.
+        device: where the executable runs, as for :func:`relaxir.load`.
 
     Raises:
-        RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, a
-            pass fails, or an op cannot be lowered; with the op's location.
+        RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
+            code runs on no such device, a pass fails, or an op cannot be lowered; with the op's location.
     """
     from .lowering.backend import backend_of
     from .lowering.linalg.io import refuse_lazy_io
@@ -79,8 +81,9 @@ def compile(
     expect_text(pipeline, "a pipeline as text", optional=True)
     expect_flag(cache, "cache")
     expect_flag(checked, "checked")
+    expect_text(device, "a device as text", optional=True)
     backend = backend_of(target)
-    compiler = backend.compiler_for(target, backend.make_runtime().here())
+    compiler = backend.compiler_for(target, backend.make_runtime(device).here())
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):
         raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
@@ -96,14 +99,14 @@ def compile(
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
     with verifying_once(), verifying_at_end() if pipeline is None else nullcontext():
         if directory is None:
-            return _executable(_compiled(module, compiler, text, checked, None if folder is None else Dump(folder)))
-        return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())))
+            return _executable(_compiled(module, compiler, text, checked, None if folder is None else Dump(folder)), device)
+        return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())), device)
 
 
-def _executable(entry: CompiledModule) -> Executable:
+def _executable(entry: CompiledModule, device: str | None) -> Executable:
     from .runtime.executable import Executable
 
-    return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text)
+    return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text, device=device)
 
 
 def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, dump: Dump | None = None) -> CompiledModule:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .check_accesses import FAULT_BYTES
 
-__all__ = ["lowering_pipeline"]
+__all__ = ["BOUNDARY", "BUFFERS", "EXPANSIONS", "FUSION", "TO_LLVM", "lowering_pipeline"]
 
 # What the module is for is in it already; options say what the text would not show otherwise.
-_BOUNDARY = ("relax-check-entries", "relax-partition-transforms", "relax-describe-entries")
-_FUSION = (
+BOUNDARY = ("relax-check-entries", "relax-partition-transforms", "relax-describe-entries")
+FUSION = (
     "relax-drop-empty", "inline", "canonicalize", "cse",
     "relax-move-checks-first", "relax-drop-empty", "relax-repeat-producers",
     "func.func(linalg-fuse-elementwise-ops,resolve-shaped-type-result-dims)", "canonicalize", "cse", "symbol-dce",
@@ -16,9 +16,9 @@ _FUSION = (
     "func.func(linalg-fuse-elementwise-ops)", "canonicalize", "cse",
     "relax-restore-destinations", "relax-report-kernels",
 )  # fmt: skip
-_BUFFERS = ("relax-share-frames", "relax-carry-in-place", "relax-add-destinations", "relax-bufferize", "relax-share-loops")
-_EXPANSIONS = ("relax-expand-math", "relax-expand-fma", "relax-expand-narrow-floats")
-_TO_LLVM = (
+BUFFERS = ("relax-share-frames", "relax-carry-in-place", "relax-add-destinations", "relax-bufferize", "relax-share-loops")
+EXPANSIONS = ("relax-expand-math", "relax-expand-fma", "relax-expand-narrow-floats")
+TO_LLVM = (
     "relax-set-linkage",
     "fold-memref-alias-ops", "cse", "expand-strided-metadata", "lower-affine", "convert-scf-to-cf",
     "relax-check-allocations", "relax-lower-checks",
@@ -36,9 +36,9 @@ def lowering_pipeline(checked: bool = False) -> str:
     notes, checks = (("relax-note-ops",), ("relax-check-accesses",)) if checked else ((), ())
     arena = f"relax-use-arena{{reserved={FAULT_BYTES}}}" if checked else "relax-use-arena"
     elements = (
-        *_BOUNDARY, "relax-to-linalg", *_FUSION, *_BUFFERS, *notes,
+        *BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS, *notes,
         "relax-plan-contractions", "relax-plan-loops", "relax-lower-kernels",
         "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
-        *_EXPANSIONS, *checks, *_TO_LLVM,
+        *EXPANSIONS, *checks, *TO_LLVM,
     )  # fmt: skip
     return ",".join(elements)

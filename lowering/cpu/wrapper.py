@@ -23,8 +23,8 @@ def body_name(spec: EntrySpec) -> str:
     return spec.symbol + "_body"
 
 
-def entry_point(spec: EntrySpec, arena: Arena) -> str:
-    """The text of the entry point's definition."""
+def entry_point(spec: EntrySpec, arena: Arena, with_driver: bool = False) -> str:
+    """The text of the entry point's definition; with a driver, it takes a fifth argument, which its function gets last."""
     lines: list[str] = []
     symbols = {s.name: _load("i64", "%symbols", i, lines) for i, s in enumerate(spec.symbols)}
     need = saturating_text(arena.size, symbols, lines, "need")
@@ -35,9 +35,11 @@ def entry_point(spec: EntrySpec, arena: Arena) -> str:
         arguments += _descriptor(_load("ptr", "%tensors", i, lines), shape, symbols, lines, f"t{i}_")
     arguments += ["ptr %arena", "ptr %arena", "i64 0", "i64 %arena_bytes", "i64 1"]
     arguments += [f"i64 {value}" for value in symbols.values()]
+    arguments += ["ptr %driver"] * with_driver
     lines.append(f"  %status = call i64 @{body_name(spec)}({', '.join(arguments)})")
     lines.append("  ret i64 %status")
-    head = f"define i64 @{spec.symbol}(ptr %tensors, ptr %symbols, ptr %arena, i64 %arena_bytes) {{"
+    parameters = ["ptr %tensors", "ptr %symbols", "ptr %arena", "i64 %arena_bytes", *["ptr %driver"] * with_driver]
+    head = f"define i64 @{spec.symbol}({', '.join(parameters)}) {{"
     return "\n".join([head, *lines, "}", ""])
 
 

@@ -86,14 +86,18 @@ def write_artifact(
         sync_folder(os.path.dirname(path))
 
 
-def read_artifact(path: str) -> Artifact:
+def read_artifact(path: str, device: str | None = None) -> Artifact:
     """Reads and loads an artifact. Its code runs with the rights of this process: load only what you trust.
+
+    Args:
+        path: the directory.
+        device: where it is to run.
 
     Raises:
         RelaxError: it is no artifact, a file is missing or damaged, or its code is for another processor.
     """
     manifest = read_manifest(path)
-    runtime = runtime_of(manifest)
+    runtime = runtime_of(manifest, device)
     runtime.check(manifest, f"'{path}'")
     name, code = _checked_code(path, manifest.data, runtime.files)
     library = runtime.load(os.path.join(path, name), code, manifest)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from ..dialect.errors import RelaxError
 from ..lowering.backend import backend_named
 from ..lowering.manifest import EntrySpec, Manifest, StateSpec
 from ..weights.arrays import Array
@@ -17,12 +18,29 @@ from .state import State
 __all__ = ["Runtime", "runtime_of"]
 
 
+class CallableEntry(Protocol):
+    """An entry with its weights."""
+
+    def call(self, inputs: tuple[object, ...], named: Mapping[str, object], state: State | None, out: object) -> Any:
+        """See :meth:`.entry.BoundEntry.call`."""
+        ...
+
+
 class Runtime(ABC):
     """Loads code, and makes what calls it.
 
     The functions of a :class:`Library` take addresses of tensors in host memory, the symbols' values and an arena. A backend
     with tensors elsewhere makes its own entries and states, which copy, or hold weights and state where they are used.
     """
+
+    def __init__(self, device: str | None = None):
+        """Args: device: where code is to run, as users name it; None for where it runs when they do not.
+
+        Raises:
+            RelaxError: the backend's code runs on no such device.
+        """
+        if device not in (None, "cpu"):
+            raise RelaxError(f"expected device 'cpu' for code of a CPU, got '{device}'")
 
     def here(self) -> Mapping[str, Any]:
         """What this machine has that code may use, for the compiler."""
@@ -58,15 +76,21 @@ class Runtime(ABC):
     def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
         """Code out of an artifact: a file of one of these names, and its content, which has been checked."""
 
-    def entry(self, spec: EntrySpec, library: Library, weights: Sequence[Array], scratch: ScratchPool) -> BoundEntry:
-        """What calls an entry with its weights."""
+    def held(self, library: Library, arrays: Mapping[str, Array]) -> Mapping[str, Any]:
+        """Prepared weights as entries take them: where they are, or where they are used."""
+        del library
+        return arrays
+
+    def entry(self, spec: EntrySpec, library: Library, weights: Sequence[Any], scratch: ScratchPool) -> CallableEntry:
+        """What calls an entry with its weights, which :meth:`held` gave."""
         return BoundEntry(spec, library.function(spec.symbol), weights, scratch)
 
-    def state(self, specs: Mapping[str, StateSpec], arrays: Mapping[str, object] | None = None) -> State:
+    def state(self, library: Library, specs: Mapping[str, StateSpec], arrays: Mapping[str, object] | None = None) -> State:
         """What calls of one sequence update."""
+        del library
         return State(specs, arrays)
 
 
-def runtime_of(manifest: Manifest) -> Runtime:
-    """What runs the code of a manifest. Raises RelaxError when its backend is not installed."""
-    return backend_named(manifest.target.backend).make_runtime()
+def runtime_of(manifest: Manifest, device: str | None = None) -> Runtime:
+    """What runs the code of a manifest on a device. Raises RelaxError when its backend is not installed or has no such one."""
+    return backend_named(manifest.target.backend).make_runtime(device)

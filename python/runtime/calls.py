@@ -15,7 +15,7 @@ from ..weights.arrays import Array, ArraySpec
 from .library import EntryFunction
 from .scratch import Scratch
 
-__all__ = ["RefusedError", "as_argument", "finish", "int64_array", "invoke", "pointer_array"]
+__all__ = ["RefusedError", "as_argument", "failure", "finish", "int64_array", "invoke", "pointer_array"]
 
 #: What the number of a check has on top that compiled code makes before it does anything else.
 EARLY = 1 << 32
@@ -98,15 +98,20 @@ def finish(
         return
     if status > 0:
         raise RelaxError(f"{what}: expected an arena of {scratch.size} bytes to be enough, got a request for {status} bytes")
-    if status == _NO_MEMORY:
-        raise RelaxError(f"{what}: expected memory for a buffer of a size that depends on data, got none")
     if status == _FAULTED:
         raise RelaxError(f"{what}: {_fault_text(scratch, function.library.accesses)}")
+    raise failure(status, what, checks, values)
+
+
+def failure(status: int, what: str, checks: Sequence[str], values: Mapping[str, int]) -> RelaxError:
+    """The error that a negative status of a call stands for; the arguments are those of :func:`finish`."""
+    if status == _NO_MEMORY:
+        return RelaxError(f"{what}: expected memory for a buffer of a size that depends on data, got none")
     early, position = divmod(-status - 1, EARLY)
     text = checks[position] if position < len(checks) else f"check {position}"
     known = ", ".join(f"{name} = {value}" for name, value in values.items())
     error = RefusedError if early else RelaxError
-    raise error(f"{what}: run-time check failed: {_filled(text, values)}{f' ({known})' if known else ''}")
+    return error(f"{what}: run-time check failed: {_filled(text, values)}{f' ({known})' if known else ''}")
 
 
 def _filled(text: str, values: Mapping[str, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
@@ -52,9 +52,13 @@ class CpuRuntime(Runtime):
         return SHARED
 
     def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
+        return self.opened(path, code, manifest.symbols, manifest)
+
+    def opened(self, path: str, code: bytes, symbols: Iterable[str], manifest: Manifest) -> Library:
+        """As :meth:`load`, with the symbols that are wanted."""
         if os.path.basename(path) == SHARED:
-            return Library.open(path, manifest.symbols, manifest.target.openmp)
-        return self.link(code, manifest)
+            return Library.open(path, symbols, manifest.target.openmp)
+        return Library.from_object(code, symbols, manifest.target.openmp)
 
 
 def check_target(target: TargetSpec, what: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -17,20 +16,18 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import EntrySpec
-from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block, dtype_text, is_torch, to_numpy, to_torch
-from .calls import RefusedError, as_argument, finish, int64_array, pointer_array
+from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block, is_torch, to_torch
+from .calls import RefusedError, as_argument, finish, pointer_array
+from .entry_inputs import CallPlan, EntryInputs
 from .library import EntryFunction
 from .outputs import MemoryRanges, arranged_outputs, memory_range, output_address, writable_address
 from .scratch import ScratchPool
-from .shapes import Shape, ShapeSolver
+from .shapes import Shape
 from .state import State
 from .threads import told
 from .torch_tensors import TorchTensors, torch_tensors
 
 __all__ = ["BoundEntry"]
-
-# Shape combinations kept solved: a call with one symbol takes 46 us when it solves and 29 us when it looks up (busy 2 cores).
-_SHAPES_KEPT = 1024
 
 # Bytes of results that are taken out of one piece, and of that piece, which lives as long as any of them.
 _SMALL, _SLAB = 1 << 10, 1 << 13
@@ -38,25 +35,6 @@ _BYTES = np.dtype(np.uint8)
 
 # Looked up once: a call takes each of them for every tensor.
 _ndarray, _addressof, _from_buffer = np.ndarray, ctypes.addressof, ctypes.c_char.from_buffer
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What a set of input shapes determines.
-
-    Attributes:
-        symbols: the symbols' values, a C array.
-        pointer: its address.
-        values: the same by name.
-        outputs: dtype, shape and bytes of each output.
-        read: position and bytes of each input that has any.
-    """
-
-    symbols: Any
-    pointer: ctypes.c_void_p
-    values: Mapping[str, int]
-    outputs: tuple[tuple[np.dtype[Any], Shape, int], ...]
-    read: tuple[tuple[int, int], ...]
 
 
 @dataclass(slots=True)
@@ -91,7 +69,7 @@ class _Frame:
         return _ndarray(shape, dtype, cast(Any, self._slab), used), self._start + used
 
 
-class BoundEntry:
+class BoundEntry(EntryInputs):
     """Calls one entry. Thread-safe: calls share nothing but read-only data, pools of buffers and a state's lock."""
 
     def __init__(self, spec: EntrySpec, function: EntryFunction, weights: Sequence[Array], scratch: ScratchPool):
@@ -106,25 +84,20 @@ class BoundEntry:
         Raises:
             RelaxError: the inputs' shapes cannot determine a symbol.
         """
-        self.spec = spec
+        super().__init__(spec)
         self._function = function
         self._team = function.library.team
         self._scratch = scratch
-        self._what = f"entry '{spec.name}'"
         self._weights = [as_argument(w, f"weight '{s.name}'") for s, w in zip(spec.weights, weights, strict=True)]
         first_weight = len(spec.inputs) + len(spec.state)
         self._first_output = first_weight + len(weights)
         template = [0] * first_weight + [address(w) for w in self._weights] + [0] * len(spec.outputs)
         self._template = pointer_array(template)
         self._frames: list[_Frame] = []
-        self._names = [s.name for s in spec.inputs]
-        self._inputs = [(i, s.dtype, s.dtype.alignment) for i, s in zip(spec.input_positions, spec.inputs, strict=True)]
         self._torch: TorchTensors | None = None
         self._torch_inputs: list[tuple[int, Any, int]] = []
         self._torch_outputs: list[Any] = []
         self._plain_outputs: set[int] = set()
-        self._solver = ShapeSolver(spec)
-        self._plan = functools.lru_cache(_SHAPES_KEPT)(self._planned)
 
     def call(self, inputs: tuple[object, ...], named: Mapping[str, object], state: State | None, out: object) -> Any:
         """Runs the entry.
@@ -227,16 +200,9 @@ class BoundEntry:
             tensors[position] = address(array)
         return arrays, tuple([a.shape for a in arrays])
 
-    def _checked(self, position: int, value: object) -> Array:
-        spec = self.spec.inputs[position]
-        array = to_numpy(value, f"input '{spec.name}'")
-        if array.dtype != spec.dtype:
-            raise RelaxError(f"input '{spec.name}': expected dtype {dtype_text(spec.dtype)}, got {dtype_text(array.dtype)}")
-        return array
-
     # -- results ---------------------------------------------------------------------------------------------------
 
-    def _results(self, frame: _Frame, plan: _Plan, torch: bool) -> list[Any]:
+    def _results(self, frame: _Frame, plan: CallPlan, torch: bool) -> list[Any]:
         """New ones."""
         results: list[Any] = []
         for position, (dtype, shape, nbytes) in enumerate(plan.outputs, self._first_output):
@@ -244,7 +210,7 @@ class BoundEntry:
             results.append(array)
         return [self._as_torch(i, a) for i, a in enumerate(results, self._first_output)] if torch else results
 
-    def _results_in(self, out: object, frame: _Frame, plan: _Plan, torch: bool, state: State | None) -> list[Any]:
+    def _results_in(self, out: object, frame: _Frame, plan: CallPlan, torch: bool, state: State | None) -> list[Any]:
         """What the caller gave, after checking it, and new ones where it gave none."""
         results: list[Any] = []
         one = type(out) is _ndarray and len(plan.outputs) == 1
@@ -273,7 +239,7 @@ class BoundEntry:
             return None
         return torch.writable_address(value, self._torch_outputs[position - self._first_output], shape, dtype.alignment)
 
-    def _sharing(self, start: int, end: int, output: int, tensors: Any, plan: _Plan, state: State | None) -> str | None:
+    def _sharing(self, start: int, end: int, output: int, tensors: Any, plan: CallPlan, state: State | None) -> str | None:
         """What of what a call reads or writes before has part of a result's memory, if anything."""
         if start == end:
             return None
@@ -303,7 +269,7 @@ class BoundEntry:
 
     # -- the call --------------------------------------------------------------------------------------------------
 
-    def _invoke_with_state(self, frame: _Frame, plan: _Plan, state: State | None) -> None:
+    def _invoke_with_state(self, frame: _Frame, plan: CallPlan, state: State | None) -> None:
         if state is None:
             raise RelaxError(f"{self._what}: expected a state, got none")
         with state.lock:
@@ -320,7 +286,7 @@ class BoundEntry:
                 state.fail(str(error))
                 raise
 
-    def _invoke(self, frame: _Frame, plan: _Plan) -> None:
+    def _invoke(self, frame: _Frame, plan: CallPlan) -> None:
         if self._team.count != told.count:
             self._team.gather()
         scratch, function = self._scratch.take(), self._function
@@ -331,37 +297,3 @@ class BoundEntry:
                 finish(status, function, frame.pointer, plan.pointer, scratch, self._what, checks, values)
         finally:
             self._scratch.give(scratch)
-
-    def _planned(self, shapes: tuple[Shape, ...]) -> _Plan:
-        solved = self._solver.solve(shapes)
-        values = {s.name: v for s, v in zip(self.spec.symbols, solved.symbols, strict=True)}
-        outputs = tuple(
-            (o.dtype, s, math.prod(s) * o.dtype.itemsize) for o, s in zip(self.spec.outputs, solved.outputs, strict=True)
-        )
-        symbols = int64_array(solved.symbols)
-        sizes = ((i, math.prod(s) * d.itemsize) for (i, d, _), s in zip(self._inputs, shapes, strict=True))
-        read = tuple((i, nbytes) for i, nbytes in sizes if nbytes)
-        return _Plan(symbols, ctypes.c_void_p(ctypes.addressof(symbols)), values, outputs, read)
-
-    def _arranged(self, inputs: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
-        """Positional and named inputs in the entry's order."""
-        names = self._names
-        if len(inputs) + len(named) == len(names):
-            try:
-                return (*inputs, *[named[n] for n in names[len(inputs) :]])
-            except KeyError:
-                pass
-        expected = f"{len(names)} input{'' if len(names) == 1 else 's'} ({', '.join(names)})"
-        unknown = [n for n in named if n not in names]
-        if unknown:
-            raise RelaxError(f"{self._what}: expected {expected}, got one named '{unknown[0]}'")
-        if len(inputs) > len(names):
-            raise RelaxError(f"{self._what}: expected {expected}, got {len(inputs)}")
-        twice = [n for n in names[: len(inputs)] if n in named]
-        if twice:
-            raise RelaxError(f"{self._what}: expected input '{twice[0]}' once, got it by position and by name")
-        rest = names[len(inputs) :]
-        missing = [n for n in rest if n not in named]
-        if missing:
-            raise RelaxError(f"{self._what}: expected {expected}, got none for '{missing[0]}'")
-        return (*inputs, *(named[n] for n in rest))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
-from ..dialect.checks import expect, expect_count, expect_flag
+from ..dialect.checks import expect, expect_count, expect_flag, expect_text
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import Report
 from ..lowering.manifest import EntrySpec, Manifest, total_bytes
@@ -48,6 +48,7 @@ class Executable:
         shared_code: bytes | None = None,
         module_text: str = "",
         header: str | None = None,
+        device: str | None = None,
     ):
         """Makes an executable from compiled code.
 
@@ -58,12 +59,14 @@ class Executable:
             shared_code: content of a shared library, kept for :meth:`save` where there is no object code.
             module_text: MLIR text, for :meth:`save`.
             header: C header; made from the manifest when not given.
+            device: where it runs: ``"cpu"``; of code for GPUs ``"cuda:0"``, another number, or ``"emulated"``.
 
         Raises:
-            RelaxError: the manifest is malformed, the code lacks one of its symbols or was compiled with another manifest.
+            RelaxError: the manifest is malformed, its code runs on no such device, the code lacks one of its symbols or
+                was compiled with another manifest.
         """
         self.manifest = Manifest.of(manifest)
-        self._runtime = runtime_of(self.manifest)
+        self._runtime = runtime_of(self.manifest, device)
         if library is None:
             if object_code is None:
                 raise RelaxError("expected a library or object code for an executable, got neither")
@@ -78,7 +81,7 @@ class Executable:
         self._shared_code = shared_code
         self._scratch = ScratchPool()
         self._default_entry: str | None = None
-        self._state = self._runtime.state(self.manifest.state)
+        self._state = self._runtime.state(library, self.manifest.state)
         self._bound = {
             name: self._runtime.entry(e, library, (), self._scratch)
             for name, e in self.manifest.entries.items()
@@ -162,7 +165,7 @@ class Executable:
             RelaxError: the weights are raw, prepared for another executable, damaged, or not exactly the expected tensors.
         """
         expect_flag(verify, "verify")
-        arrays = prepared_arrays(self.manifest, weights, verify)
+        arrays = self._runtime.held(self._library, prepared_arrays(self.manifest, weights, verify))
         bound = dict(self._bound)
         for name, entry in self.manifest.entries.items():
             if entry.weights:
@@ -185,7 +188,7 @@ class Executable:
         Raises:
             RelaxError: an array has no such name, shape or dtype, or cannot be written in place.
         """
-        return self._runtime.state(self.manifest.state, arrays)
+        return self._runtime.state(self._library, self.manifest.state, arrays)
 
     def reset_state(self) -> None:
         """Gives :attr:`state` its first values again."""
@@ -257,13 +260,20 @@ class Executable:
         return RelaxError(f"entry '{name}': expected bound weights ({count}), got none: call prepare, then bind")
 
 
-def load(path: str | os.PathLike[str]) -> Executable:
+def load(path: str | os.PathLike[str], device: str | None = None) -> Executable:
     """Loads an artifact; neither MLIR nor a compiler is needed. Its code runs with your rights: load only what you trust.
 
+    Args:
+        path: the directory.
+        device: where it runs: ``"cpu"``; of code for GPUs ``"cuda:0"`` (the default), another number, or ``"emulated"``, which
+            runs the kernels on the CPU, slowly, and checks what they do.
+
     Raises:
-        RelaxError: it is no artifact, a file is missing or damaged, or its version or processor is another one.
+        RelaxError: its code runs on no such device, it is no artifact, a file is missing or damaged, or its version or
+            processor is another one.
     """
-    artifact = read_artifact(path_text(path))
+    expect_text(device, "a device as text", optional=True)
+    artifact = read_artifact(path_text(path), device)
     return Executable(
         artifact.manifest,
         artifact.library,
@@ -271,6 +281,7 @@ def load(path: str | os.PathLike[str]) -> Executable:
         shared_code=artifact.code if artifact.is_linked else None,
         module_text=artifact.module_text,
         header=artifact.header,
+        device=device,
     )
 
 

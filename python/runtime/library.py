@@ -55,6 +55,11 @@ class Library:
         self._addresses = dict(addresses)
         self._keep_alive = keep_alive
 
+    @property
+    def addresses(self) -> Mapping[str, int]:
+        """Where each symbol is."""
+        return self._addresses
+
     def function(self, symbol: str) -> EntryFunction:
         """The function of that C symbol; it releases Python's lock while it runs. Raises RelaxError when there is none."""
         function = _PROTOTYPE(self._address(symbol))

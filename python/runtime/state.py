@@ -13,7 +13,7 @@ from ..dialect.errors import RelaxError
 from ..lowering.manifest import StateSpec
 from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
 
-__all__ = ["State"]
+__all__ = ["State", "fill"]
 
 _numbers = itertools.count()
 
@@ -49,7 +49,7 @@ class State(Mapping[str, Array]):
         if given is not None:
             expect(given, Mapping, "state as a mapping from names to arrays")
         for name, value in (given or {}).items():
-            self._keep(name, self._usable(name, value))
+            self._adopt(name, value)
 
     def __getitem__(self, name: str) -> Array:
         self._spec(name)
@@ -72,7 +72,7 @@ class State(Mapping[str, Array]):
         """Gives every tensor its first value again."""
         with self.lock:
             for name, array in self._arrays.items():
-                _fill(array, self._specs[name])
+                fill(array, self._specs[name])
             self._broken = None
 
     def copy(self) -> State:
@@ -117,13 +117,17 @@ class State(Mapping[str, Array]):
         if found is None:
             spec = self._specs[name]
             found = aligned_empty(spec.array.dtype, spec.array.shape)
-            _fill(found, spec)
+            fill(found, spec)
             self._keep(name, found)
         return found
 
     def _keep(self, name: str, array: Array) -> None:
         self._arrays[name] = array
         self._addresses[name] = address(array)
+
+    def _adopt(self, name: str, value: object) -> None:
+        """Uses memory that the caller gave."""
+        self._keep(name, self._usable(name, value))
 
     def _fitting(self, name: str, value: object) -> Array:
         spec = self._spec(name)
@@ -140,6 +144,7 @@ class State(Mapping[str, Array]):
         return array
 
 
-def _fill(array: Array, spec: StateSpec) -> None:
+def fill(array: Array, spec: StateSpec) -> None:
+    """Gives an array the first value of a state."""
     first = np.frombuffer(spec.first, spec.array.dtype)
     array[...] = first.reshape(array.shape) if first.size == array.size else first[0]

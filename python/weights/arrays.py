@@ -22,6 +22,7 @@ __all__ = [
     "address",
     "aligned_block",
     "aligned_empty",
+    "array_at",
     "dtype_text",
     "is_torch",
     "to_numpy",
@@ -70,6 +71,14 @@ def aligned_block(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> 
         raise RelaxError(
             f"expected memory for {dtype_text(dtype)}{list(shape)}, got none: {nbytes} bytes cannot be had"
         ) from None
+
+
+def array_at(start: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """A contiguous array over memory at an address, which somebody else keeps alive."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if not nbytes:
+        return _empty(shape, dtype)
+    return np.ndarray(shape, dtype, cast(Any, (ctypes.c_char * nbytes).from_address(start)))
 
 
 def to_numpy(value: object, what: str) -> Array:

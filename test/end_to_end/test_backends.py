@@ -150,7 +150,7 @@ def test_code_comes_out_of_the_cache_of_its_backend(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("gpu", "expected target 'cpu' or 'reference', got 'gpu'"),
+        ("gpu", "expected target 'cpu' or 'cuda' or 'reference', got 'gpu'"),
         ("cpu:z80", "expected target 'cpu', or 'cpu:' and one of x86-64, .*, got 'cpu:z80'"),
     ],
 )
@@ -162,14 +162,16 @@ def test_targets_of_nobody(target: str, message: str) -> None:
 def test_code_of_a_backend_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rx.compile(rx.Module.parse(TAKE), "reference").save(tmp_path / "m.relax")
     monkeypatch.delitem(backends._BACKENDS, "reference")
-    with pytest.raises(rx.RelaxError, match=r"expected code of a backend that is installed \(cpu\), got code of 'reference'"):
+    with pytest.raises(rx.RelaxError, match=r"of a backend that is installed \(cpu, cuda\), got code of 'reference'"):
         rx.load(tmp_path / "m.relax")
 
 
 def test_nobody_outside_of_a_backend_names_it() -> None:
-    """But for its table entry, and the manifest's default for what version 1 wrote before there were others."""
+    """But for its table entry, the manifest's default for what version 1 wrote before there were others, and code for GPUs,
+    whose host is a CPU."""
     sources = {p: p.read_text() for folder in ("python", "tools", "lowering") for p in (ROOT / folder).rglob("*.py")}
-    own = (ROOT / "lowering" / "cpu", ROOT / "python" / "runtime" / "cpu.py")
+    own = (ROOT / "lowering" / "cpu", ROOT / "python" / "runtime" / "cpu.py", ROOT / "lowering" / "cuda")
+    own += (ROOT / "python" / "runtime" / "cuda",)
     naming = {
         str(p.relative_to(ROOT))
         for p, text in sources.items()

@@ -17,7 +17,9 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
+from relaxir.dialect.passes.pipeline_text import parse_pipeline
 from relaxir.dialect.passes.registry import registered_pass
+from relaxir.lowering.cuda.pipeline import cuda_pipeline
 from relaxir.lowering.passes import PASSES, register_passes
 from support.stage_modules import MODULES
 from support.stages import elements, lowered
@@ -57,9 +59,11 @@ def test_file_pass_and_test_have_one_name(name: str) -> None:
 
 
 def test_the_pipeline_has_every_pass() -> None:
-    """But the first one, which ``relaxir.compile`` puts in front of it."""
-    found = {pass_of(step) for checked in (False, True) for step in elements(checked)}
-    assert {step for step in found if step.startswith("relax-")} == set(PASSES) - {"relax-set-target"}
+    """That of a CPU, or that of a GPU, but for what ``relaxir.compile`` puts in front of these."""
+    cuda = [e.text for e in parse_pipeline(cuda_pipeline())]
+    found = {pass_of(step) for steps in (elements(False), elements(True), cuda) for step in steps}
+    first = {"relax-set-target", "relax-set-cuda-target"}
+    assert {step for step in found if step.startswith("relax-")} == set(PASSES) - first
 
 
 @pytest.mark.parametrize(("module", "checked"), [("dynamic", False), ("state", True)])

@@ -216,7 +216,7 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
         (("compile", "none.mlir", "-o", "m.relax"), "cannot read 'none.mlir': No such file or directory"),
         (("compile", "x.npy", "-o", "m.relax"), "x.npy: expected UTF-8 text, got the byte 0x93 at 0"),
         (("compile", "bad.mlir", "-o", "m.relax"), "bad.mlir:1:1: custom op 'garbage' is unknown .*"),
-        (("compile", "good.mlir", "-o", "m.relax", "--target", "cuda"), "expected target 'cpu', got 'cuda'"),
+        (("compile", "good.mlir", "-o", "m.relax", "--target", "tpu"), "expected target 'cpu' or 'cuda', got 'tpu'"),
         (("compile", "good.mlir", "-o", "m.relax", "--pipeline", "no-such"), ".*'no-such'.*"),
         (("import", "model.onnx", "-o", "m.mlir"), "expected a .pt2 file (torch.export.save), got 'model.onnx'"),
         (("import", "none.pt2", "-o", "m.mlir"), "cannot read 'none.pt2': No such file or directory"),

@@ -1,0 +1,90 @@
+"""The compiler's part of the ``cuda`` backend: object code of the host, with the kernels' PTX as a constant in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.weight_layouts import WeightLayouts
+from ..compiler import Compiler, Listener
+from ..cpu.codegen import object_code
+from ..cpu.compiler import CpuCompiler
+from ..cpu.translate import translate
+from ..manifest import TargetSpec
+from ..marks import DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_KERNELS
+from ..plain_attributes import from_attribute
+from .cuda_target import CudaTarget
+from .driver_calls import definitions
+from .pipeline import cuda_pipeline
+from .ptx import device_code
+
+__all__ = ["PTX", "PTX_BYTES", "CudaCompiler"]
+
+#: The C symbols of the kernels' text, which ends with a 0, and of how many bytes it has.
+PTX, PTX_BYTES = "relaxir_cuda_ptx", "relaxir_cuda_ptx_bytes"
+
+_DECLARATION = re.compile(r"^declare .*@relaxir_cuda_\w+\(.*\n", re.M)
+
+
+class CudaCompiler(Compiler):
+    """Compiles for a GPU: entries for the host that launches kernels, preparation for the host alone.
+
+    Attributes:
+        target: what the GPU can do.
+        host: compiles what runs on the CPU.
+    """
+
+    def __init__(self, target: str, here: Mapping[str, Any]):
+        self._name = target
+        self.target = CudaTarget.parse(target)
+        self.host = CpuCompiler("cpu", here)
+
+    @property
+    def key(self) -> str:
+        return f"{self.target!r} {self.host.key}"
+
+    @property
+    def spec(self) -> TargetSpec:
+        return replace(self.host.spec, backend="cuda")
+
+    @property
+    def weight_layouts(self) -> WeightLayouts:
+        return WeightLayouts()
+
+    def pipeline(self, checked: bool) -> str:
+        if checked:
+            text = "checked code for a CPU, or a run on the emulator, which checks every access (device='emulated')"
+            raise RelaxError(f"expected {text}, got checked code for '{self._name}'")
+        host = f"target=cpu openmp={str(self.host.target.openmp).lower()}"
+        return f"relax-set-target{{{host}}},relax-set-cuda-target{{target={self._name}}},{cuda_pipeline()}"
+
+    def manifest_part(self, module: ir.Operation) -> dict[str, Any]:
+        kernels, constants = (from_attribute(module.attributes[name]) for name in (DEVICE_KERNELS, DEVICE_CONSTANTS))
+        return {"target": self._name, "kernels": kernels, "constants": constants}
+
+    def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
+        ptx = self._ptx(module)
+        text = _DECLARATION.sub("", translate(module, manifest, with_driver=True)) + definitions() + _embedded(ptx)
+        if listener is not None:
+            listener("ll", text)
+            listener("ptx", ptx)
+        return object_code(text, self.host.target)
+
+    def _ptx(self, module: ir.Operation) -> str:
+        """The kernels' text; empty without any."""
+        if DEVICE_CODE not in module.attributes:
+            return ""
+        with module.context:
+            device = ir.Module.parse(ir.StringAttr(module.attributes[DEVICE_CODE]).value)
+        return device_code(device.body.operations[0].operation, self.target)
+
+
+def _embedded(ptx: str) -> str:
+    """The kernels' text as constants, in LLVM IR."""
+    content = ptx.encode() + b"\0"
+    text = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in content)
+    return f'@{PTX} = constant [{len(content)} x i8] c"{text}", align 8\n@{PTX_BYTES} = constant i64 {len(content)}\n'

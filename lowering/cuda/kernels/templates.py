@@ -1,0 +1,32 @@
+"""The templates of kernels for GPUs, in the order in which they are asked; the general path takes what none of them does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ....dialect.bindings import func
+from ..cuda_target import CudaTarget
+from .host_code import HostCode
+
+__all__ = ["TEMPLATES", "Template"]
+
+
+@dataclass(frozen=True)
+class Template:
+    """One kind of kernel.
+
+    Attributes:
+        name: what reports call it.
+        plan: given a kernel function on buffers (linalg operations are ``linalg.generic``, nothing else is changed yet), says
+            how this template would compute it, as a record of its own; None where it does not fit. Changes nothing.
+        build: puts launches in the place of all operations of the function that touch memory, as its plan says.
+    """
+
+    name: str
+    plan: Callable[[func.FuncOp, CudaTarget], Any]
+    build: Callable[[HostCode, Any, CudaTarget], None]
+
+
+TEMPLATES: tuple[Template, ...] = ()

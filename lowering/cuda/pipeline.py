@@ -1,0 +1,26 @@
+"""The passes that take relax to host code and kernels for a GPU, as one text that ``relax-opt`` runs as well.
+
+They are those of a CPU, which entries and the preparation of weights are compiled for, with three in between: what works on the
+device's memory is told apart when there are buffers (``relax-separate-devices``), its kernels are built before the CPU's
+(``relax-lower-cuda-kernels``), and then host code calls the driver (``relax-launch-kernels``).
+"""
+
+from __future__ import annotations
+
+from ..cpu.pipeline import BOUNDARY, BUFFERS, EXPANSIONS, FUSION, TO_LLVM
+
+__all__ = ["cuda_pipeline"]
+
+
+def cuda_pipeline() -> str:
+    """The passes in order, of a module that says what it is for (``relax-set-target``, ``relax-set-cuda-target``)."""
+    *buffers, share_loops = BUFFERS
+    elements = (
+        *BOUNDARY, "relax-to-linalg", *FUSION, *buffers,
+        "relax-separate-devices", "relax-lower-cuda-kernels", share_loops,
+        "relax-plan-contractions", "relax-lower-kernels",
+        "relax-lend-memory", "relax-use-arena", "relax-share-copies",
+        "relax-separate-devices", "relax-lower-cuda-kernels{all=true}", "relax-check-allocations", "relax-launch-kernels",
+        "relax-lower-kernels{all=true}", *EXPANSIONS, *TO_LLVM,
+    )  # fmt: skip
+    return ",".join(elements)

@@ -1,0 +1,80 @@
+"""Says which functions work on memory of the device: entries and what they call. What preparation calls, too, is there twice.
+
+Before::
+
+    func.func @main(...) attributes {relax.entry = {step = false, ...}} { call @kernel_0(...); call @kernel_1(...) }
+    func.func @main_transform_params.step0(...) attributes {relax.entry = {step = true, ...}} { call @kernel_1(...) }
+    func.func private @kernel_0(...) attributes {relax.kernel}
+    func.func private @kernel_1(...) attributes {relax.kernel}
+
+after::
+
+    func.func @main(...) attributes {relax.device, ...} { call @kernel_0(...); call @kernel_1_device(...) }
+    func.func @main_transform_params.step0(...) attributes {...} { call @kernel_1(...) }
+    func.func private @kernel_0(...) attributes {relax.device, relax.kernel}
+    func.func private @kernel_1(...) attributes {relax.kernel}
+    func.func private @kernel_1_device(...) attributes {relax.device, relax.kernel}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...dialect.bindings import func, ir
+from ...dialect.call_graph import callee_of, calls_in
+from ...dialect.functions import body_of, functions, name_of
+from ..entries import entries_of
+from ..lowering_pass import LoweringPass
+from ..marks import DEVICE
+
+__all__ = ["SeparateDevices", "separate_devices"]
+
+
+@dataclass(frozen=True)
+class SeparateDevices(LoweringPass):
+    """Marks what works on memory of the device."""
+
+    name: ClassVar[str] = "relax-separate-devices"
+
+    def run(self, op: ir.Operation) -> None:
+        separate_devices(op)
+
+
+def separate_devices(module: ir.Operation) -> None:
+    """Marks entries and what they call, and copies what preparation calls, too; in place."""
+    by_name = {name_of(f): f for f in functions(module) if body_of(f) is not None}
+    calls = {name: [callee_of(c) for c in calls_in(f.operation)] for name, f in by_name.items()}
+    roots = entries_of(module)
+    here = _reached([name_of(f) for f, e in roots if not e.is_step], calls)
+    prepares = _reached([name_of(f) for f, e in roots if e.is_step], calls)
+    copies: dict[str, func.FuncOp] = {name: _copy(by_name[name], by_name) for name in here if name in prepares}
+    for name in here:
+        function: func.FuncOp = copies.get(name) or by_name[name]
+        function.attributes[DEVICE] = ir.UnitAttr.get(module.context)
+        for op in calls_in(function.operation):
+            if callee_of(op) in copies:
+                op.attributes["callee"] = ir.FlatSymbolRefAttr.get(name_of(copies[callee_of(op)]), module.context)
+
+
+def _reached(roots: Iterable[str], calls: Mapping[str, list[str]]) -> dict[str, None]:
+    """The functions that some call, and these themselves, in the order in which they are met."""
+    found, pending = dict[str, None](), list(roots)[::-1]
+    while pending:
+        name = pending.pop()
+        if name in calls and name not in found:
+            found[name] = None
+            pending += calls[name][::-1]
+    return found
+
+
+def _copy(function: func.FuncOp, by_name: dict[str, func.FuncOp]) -> func.FuncOp:
+    name = f"{name_of(function)}_device"
+    while name in by_name:
+        name += "_"
+    copy = function.operation.clone(ip=ir.InsertionPoint(function.operation))
+    copy.attributes["sym_name"] = ir.StringAttr.get(name, function.context)
+    assert isinstance(copy, func.FuncOp)
+    by_name[name] = copy
+    return copy

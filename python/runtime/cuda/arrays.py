@@ -1,0 +1,133 @@
+"""Tensors on a device: those of callers (torch, DLPack, CUDA's array interface) as addresses, and ours as all of these."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from ...dialect.errors import RelaxError
+from ...weights.arrays import Array, ArraySpec, aligned_empty, is_torch
+from .device import Device, DeviceBuffer
+from .dlpack import DLPACK_CUDA, DLPACK_EMULATED, exported, imported
+
+__all__ = ["DeviceArray", "DeviceTensor", "device_tensor", "is_on_device", "to_device_torch"]
+
+
+@dataclass(frozen=True)
+class DeviceTensor:
+    """Where a tensor of a caller's lies on a device.
+
+    Attributes:
+        address: of its first element.
+        spec: dtype and shape; elements are contiguous, the last dimension fastest.
+        owner: keeps it alive.
+    """
+
+    address: int
+    spec: ArraySpec
+    owner: object
+
+
+class DeviceArray:
+    """A result on a device: NumPy by :meth:`numpy`, any other library by DLPack or CUDA's array interface, without a copy.
+
+    Attributes:
+        dtype, shape: as NumPy has them.
+        device: where it is.
+        address: of its first element.
+    """
+
+    def __init__(self, buffer: DeviceBuffer, dtype: np.dtype[Any], shape: tuple[int, ...]):
+        self._buffer, self.dtype, self.shape = buffer, dtype, shape
+        self.device, self.address = buffer.device, buffer.address
+
+    def numpy(self) -> Array:
+        """A copy in host memory."""
+        found = aligned_empty(self.dtype, self.shape)
+        self.device.use()
+        self.device.download(self.address, found)
+        self.device.wait()
+        return found
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (DLPACK_EMULATED if self.device.is_emulated else DLPACK_CUDA), self.device.number
+
+    def __dlpack__(self, *, stream: int | None = None, **_: object) -> Any:
+        """A capsule. What computed the array is done: calls wait for their results on a stream of their own."""
+        del stream
+        return exported(self.address, self.dtype, self.shape, self.__dlpack_device__(), self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.device.is_emulated:
+            raise AttributeError("an emulated device has no memory that CUDA knows")
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3, "strides": None}
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("expected a copy, for the array is on a device")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"<relaxir.DeviceArray: {ArraySpec(self.dtype, self.shape)} on {self.device.name}>"
+
+
+def is_on_device(value: object) -> bool:
+    """Whether a value is a tensor that is in no host memory."""
+    if isinstance(value, DeviceArray):
+        return True
+    if is_torch(value):
+        return cast(Any, value).device.type == "cuda"
+    if isinstance(value, (np.ndarray, np.generic)):
+        return False
+    if hasattr(value, "__cuda_array_interface__"):
+        return True
+    found = getattr(value, "__dlpack_device__", None)
+    return found is not None and int(found()[0]) in (DLPACK_CUDA, DLPACK_EMULATED)
+
+
+def device_tensor(value: object, what: str, device: Device) -> DeviceTensor:
+    """A tensor on a device, for which :func:`is_on_device` holds.
+
+    Raises:
+        RelaxError: it is on another device, or its elements are not contiguous.
+    """
+    if isinstance(value, DeviceArray):
+        _expect_device(value.device is device, value.device.name, what, device)
+        return DeviceTensor(value.address, ArraySpec(value.dtype, value.shape), value)
+    kind, number = _place(value)
+    expected = DLPACK_EMULATED if device.is_emulated else DLPACK_CUDA
+    _expect_device((kind, number) == (expected, device.number), f"DLPack device ({kind}, {number})", what, device)
+    try:
+        start, dtype, shape, owner = imported(_capsule(value, device))
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise RelaxError(f"{what}: expected a contiguous tensor, got {type(value).__name__}: {error}") from None
+    return DeviceTensor(start, ArraySpec(dtype, shape), owner)
+
+
+def to_device_torch(array: object, what: str) -> Any:
+    """A result on a device as a torch tensor of the same memory. Raises RelaxError when torch cannot have it."""
+    try:
+        return sys.modules["torch"].from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise RelaxError(f"{what}: expected a tensor that torch can have, got {array}: {error}") from None
+
+
+def _place(value: Any) -> tuple[int, int]:
+    kind, number = value.__dlpack_device__()
+    return int(kind), int(number)
+
+
+def _capsule(value: Any, device: Device) -> Any:
+    """DLPack's capsule, once the stream that calls run on waits for what made the tensor."""
+    if is_torch(value):
+        value = value.detach()
+    return value.__dlpack__(stream=None if device.is_emulated else device.stream)
+
+
+def _expect_device(same: bool, got: str, what: str, device: Device) -> None:
+    if not same:
+        raise RelaxError(f"{what}: expected a tensor on '{device.name}', got one on {got}")

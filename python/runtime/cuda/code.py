@@ -1,0 +1,182 @@
+"""Compiled code with kernels: the host's functions; on a device, the kernels' module and the table that entries are given."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, cast
+
+from ...dialect.errors import RelaxError
+from ...lowering.json_reader import Reader
+from ..library import Library
+from .device import Device, DeviceBuffer
+from .memory import BlockPool
+
+__all__ = ["CUDA_SYMBOLS", "CudaLibrary", "CudaSpec", "KernelSpec", "LoadedCode"]
+
+PTX, PTX_BYTES = "relaxir_cuda_ptx", "relaxir_cuda_ptx_bytes"
+
+#: The C symbols of the kernels' text and of its length.
+CUDA_SYMBOLS = (PTX, PTX_BYTES)
+
+# The fields of the table after stream and functions, in the order of lowering/cuda/driver_calls, and then the constants.
+_CALLS = (
+    "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize",
+    "cuMemsetD8Async", "cuMemAllocAsync", "cuMemFreeAsync", "cuTensorMapEncodeTiled",
+)  # fmt: skip
+
+# Of dynamic shared memory, a kernel has so much without asking (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES asks).
+_UNASKED, _DYNAMIC_SHARED = 48 << 10, 8
+
+_ENTRY = ctypes.CFUNCTYPE(
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+)  # fmt: skip
+
+
+class KernelSpec:
+    """A kernel of the manifest.
+
+    Attributes:
+        name: its name in the PTX.
+        threads: of a block in each direction.
+        shared_bytes: dynamic shared memory of a block.
+    """
+
+    def __init__(self, reader: Reader):
+        self.name = reader.text("name")
+        self.threads = tuple(reader.items("threads"))
+        self.shared_bytes = reader.size("shared_bytes")
+
+    @staticmethod
+    def read(reader: Reader) -> KernelSpec:
+        return KernelSpec(reader)
+
+
+class CudaSpec:
+    """The manifest's part of this backend.
+
+    Attributes:
+        target: as the user wrote it, ``cuda:sm_80``.
+        kernels: by number.
+        constants: symbol and bytes, by number.
+    """
+
+    def __init__(self, content: object, where: str = "manifest.cuda"):
+        reader = Reader(cast("dict[str, Any]", content if isinstance(content, dict) else {}), where)
+        self.target = reader.text("target")
+        self.kernels = tuple(reader.records("kernels", KernelSpec.read))
+        self.constants = tuple(reader.records("constants", lambda r: (r.identifier("symbol"), r.size("bytes"))))
+
+    @property
+    def architecture(self) -> str:
+        """``sm_90a``."""
+        return self.target.partition(":")[2].partition("+")[0]
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """The compute capability that the code is for."""
+        digits = re.sub(r"\D", "", self.architecture)
+        return int(digits[:-1]), int(digits[-1])
+
+
+class CudaLibrary(Library):
+    """The functions of an executable with kernels.
+
+    Attributes:
+        spec: the manifest's part.
+    """
+
+    def __init__(self, host: Library, spec: CudaSpec, device: Callable[[str], Device]):
+        """Takes the host's part, what the manifest says, and what gives the device for an architecture, when it is needed."""
+        super().__init__(host.addresses, host, host.name, host.team)
+        self.spec, self._device = spec, device
+
+    @functools.cached_property
+    def loaded(self) -> LoadedCode:
+        """The kernels on the device. Raises RelaxError when there is none that runs them."""
+        return LoadedCode(self, self._device(self.spec.architecture))
+
+    def entry(self, symbol: str) -> Any:
+        """An entry, which takes the table as well; it releases Python's lock while it runs."""
+        function = _ENTRY(self._address(symbol))
+        function.library = self  # type: ignore[attr-defined]
+        return function
+
+    def ptx(self) -> bytes:
+        """The kernels' text, with the 0 that ends it."""
+        size = int.from_bytes(self.constant(PTX_BYTES, 8), "little")
+        return self.constant(PTX, size)
+
+
+class LoadedCode:
+    """Kernels and constants on a device.
+
+    Attributes:
+        device: where they are.
+        spec: what they are.
+        blocks: memory that calls work in.
+    """
+
+    def __init__(self, library: CudaLibrary, device: Device):
+        """Loads the kernels. Raises RelaxError when the device is older than the code, or the driver refuses it."""
+        self.device, self.spec, self._library = device, library.spec, library
+        self._check()
+        device.use()
+        driver = device.driver
+        text = library.ptx()
+        self._functions = (ctypes.c_void_p * max(1, len(self.spec.kernels)))()
+        if self.spec.kernels:
+            self._module = driver.made("cuModuleLoadData", ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p).value)
+        for number, kernel in enumerate(self.spec.kernels):
+            self._functions[number] = self._function(kernel)
+        self._constants = (ctypes.c_uint64 * max(1, len(self.spec.constants)))()
+        self._buffers: list[DeviceBuffer] = []
+        for number, (symbol, nbytes) in enumerate(self.spec.constants):
+            self._constants[number] = self._constant(symbol, nbytes)
+        device.wait()
+        self.blocks = BlockPool(device)
+        self._calls = [driver.address(name) for name in _CALLS]
+        self._tables: dict[int, Any] = {}
+
+    def _check(self) -> None:
+        wanted, got = self.spec.capability, self.device.capability
+        only = self.spec.architecture.endswith("a")  # code for such is for that capability alone
+        if (got != wanted) if only else (got < wanted):
+            expected = f"compute capability {'.'.join(map(str, wanted))}{'' if only else ' or newer'}"
+            raise RelaxError(f"{self._library.name}: expected a GPU of {expected} for code for '{self.spec.target}', "
+                             f"got {self.device.description}")  # fmt: skip
+
+    def _function(self, kernel: KernelSpec) -> int:
+        driver = self.device.driver
+        try:
+            function = driver.made("cuModuleGetFunction", self._module, kernel.name.encode())
+            if kernel.shared_bytes > _UNASKED:
+                driver.call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, kernel.shared_bytes)
+        except RelaxError as error:
+            raise RelaxError(f"kernel '{kernel.name}': {error}") from None
+        return function
+
+    def _constant(self, symbol: str, nbytes: int) -> int:
+        buffer = self.device.allocate(nbytes)
+        self._buffers.append(buffer)
+        content = self._library.constant(symbol, nbytes)
+        place = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value
+        self.device.driver.call("cuMemcpyHtoDAsync_v2", buffer.address, place, nbytes, self.device.stream)
+        self.device.wait()  # before the bytes go
+        return buffer.address
+
+    def table(self, stream: int) -> ctypes.c_void_p:
+        """The table for calls on a stream; alive as long as this is."""
+        known = self._tables.get(stream)
+        if known is None:
+            functions, constants = ctypes.addressof(self._functions), ctypes.addressof(self._constants)
+            known = self._tables[stream] = (ctypes.c_void_p * 12)(stream, functions, *self._calls, constants)
+        return ctypes.c_void_p(ctypes.addressof(known))
+
+    def launch_error(self, number: int) -> str:
+        """What a failed call of the driver was, by the number of an entry's status (lowering/cuda/driver_calls)."""
+        kernel, result = number >> 32 & 0xFFFF, number & 0xFFFFFFFF
+        what = f"kernel '{self.spec.kernels[kernel].name}'" if kernel < len(self.spec.kernels) else "device memory"
+        return f"{what}: {self.device.driver.error_text(result)}"

@@ -1,0 +1,215 @@
+"""An entry whose tensors are on a device: inputs are copied there, or are there already, and so are results."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...dialect.array_spec import aligned
+from ...dialect.errors import RelaxError
+from ...lowering.manifest import EntrySpec
+from ...weights.arrays import Array, ArraySpec, aligned_empty, array_at, dtype_text, is_torch, to_torch
+from ..calls import RefusedError, as_argument, failure, pointer_array
+from ..entry_inputs import CallPlan, EntryInputs
+from ..library import Library
+from ..outputs import arranged_outputs, output_address
+from ..state import State
+from .arrays import DeviceArray, DeviceTensor, device_tensor, is_on_device, to_device_torch
+from .code import CudaLibrary, LoadedCode
+from .device import Device, DeviceBuffer
+from .memory import Block
+
+__all__ = ["DeviceEntry"]
+
+# What a status that tells of a failed call of the driver is at least, as a positive number, and less than twice that.
+_FAILED = 1 << 48
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """An input or a result of one call: on the device, or an array that is copied there or from there."""
+
+    there: DeviceTensor | DeviceArray | None
+    array: Array | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it needs of the call's memory on the device."""
+        return 0 if self.array is None else aligned(self.array.nbytes)
+
+
+class _Function:
+    """The entry's code on a stream, with the four arguments that code of a CPU takes."""
+
+    def __init__(self, function: Any, code: LoadedCode, library: Library):
+        self._function, self._table, self.library = function, code.table(code.device.stream), library
+
+    def __call__(self, tensors: Any, symbols: Any, arena: Any, arena_bytes: Any) -> int:
+        return self._function(tensors, symbols, arena, arena_bytes, self._table)
+
+
+class DeviceEntry(EntryInputs):
+    """Calls one entry. Thread-safe: calls follow one another on the device's stream, and have memory of their own."""
+
+    def __init__(self, spec: EntrySpec, library: CudaLibrary, weights: Sequence[DeviceBuffer]):
+        """Prepares what all calls have in common; the device is asked for by the first one.
+
+        Args:
+            spec: the entry.
+            library: its code.
+            weights: in the order of the entry's weights; kept alive.
+
+        Raises:
+            RelaxError: the inputs' shapes cannot determine a symbol.
+        """
+        super().__init__(spec)
+        self._library, self._team, self._weights = library, library.team, list(weights)
+        self._first_weight = len(spec.inputs) + len(spec.state)
+
+    @functools.cached_property
+    def _function(self) -> _Function:
+        return _Function(self._library.entry(self.spec.symbol), self._code, self._library)
+
+    @property
+    def _code(self) -> LoadedCode:
+        return self._library.loaded
+
+    @property
+    def _device(self) -> Device:
+        return self._library.loaded.device
+
+    def call(self, inputs: tuple[object, ...], named: Mapping[str, object], state: State | None, out: object) -> Any:
+        """Runs the entry; see :meth:`relaxir.runtime.entry.BoundEntry.call`.
+
+        Inputs that are on the device are read where they are; then results are left there, too, and the call may return before
+        they are computed: what reads them on another stream has to wait for the device's.
+        """
+        if named or len(inputs) != len(self._inputs):
+            inputs = self._arranged(inputs, named)
+        self._device.use()
+        read = [self._read(i, value) for i, value in enumerate(inputs)]
+        plan = self._plan(tuple([_shape(t) for t in read]))
+        read = [self._contiguous(i, t) for i, t in enumerate(read)]
+        stay = any(t.there is not None for t in read)
+        given = [None] * len(plan.outputs) if out is None else arranged_outputs(self.spec.outputs, out, self._what)
+        written = [self._written(i, value, plan, stay) for i, value in enumerate(given)]
+        self._run(read, written, plan, state)
+        torch = any(is_torch(value) for value in inputs)
+        results = [self._result(i, t, torch) if v is None else v for i, (t, v) in enumerate(zip(written, given, strict=True))]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    # -- tensors ---------------------------------------------------------------------------------------------------
+
+    def _read(self, position: int, value: object) -> _Tensor:
+        if not is_on_device(value):
+            return _Tensor(None, self._checked(position, value))
+        spec = self.spec.inputs[position]
+        there = device_tensor(value, f"input '{spec.name}'", self._device)
+        if there.spec.dtype != spec.dtype:
+            got = dtype_text(there.spec.dtype)
+            raise RelaxError(f"input '{spec.name}': expected dtype {dtype_text(spec.dtype)}, got {got}")
+        return _Tensor(there, None)
+
+    def _contiguous(self, position: int, tensor: _Tensor) -> _Tensor:
+        if tensor.array is None:
+            return tensor
+        return _Tensor(None, as_argument(tensor.array, f"input '{self.spec.inputs[position].name}'"))
+
+    def _written(self, position: int, value: object, plan: CallPlan, stay: bool) -> _Tensor:
+        """Where a result goes: what the caller gave, new memory of the device, or of the host."""
+        dtype, shape, nbytes = plan.outputs[position]
+        spec = self.spec.outputs[position]
+        if value is None and stay:
+            return _Tensor(DeviceArray(self._device.allocate(nbytes), dtype, shape), None)
+        if value is None:
+            return _Tensor(None, aligned_empty(dtype, shape))
+        expected = ArraySpec(dtype, shape)
+        if not is_on_device(value):
+            return _Tensor(None, array_at(output_address(spec, value, expected), dtype, shape))
+        there = device_tensor(value, f"output '{spec.name}'", self._device)
+        if there.spec != expected:
+            raise RelaxError(f"output '{spec.name}': expected {expected}, got {there.spec}")
+        return _Tensor(there, None)
+
+    def _result(self, position: int, tensor: _Tensor, torch: bool) -> Any:
+        what = f"output '{self.spec.outputs[position].name}'"
+        if tensor.array is not None:
+            return to_torch(tensor.array, what) if torch else tensor.array
+        return to_device_torch(tensor.there, what) if torch else tensor.there
+
+    # -- the call --------------------------------------------------------------------------------------------------
+
+    def _run(self, read: Sequence[_Tensor], written: Sequence[_Tensor], plan: CallPlan, state: State | None) -> None:
+        device, block, arena = self._device, self._code.blocks.take(), self._code.blocks.take()
+        try:
+            block.grow(sum(t.nbytes for t in (*read, *written)))
+            sources, targets = self._places(read, written, block)
+            with device.turn:
+                for tensor, place in zip(read, sources, strict=True):
+                    if tensor.array is not None:
+                        device.upload(tensor.array, place)
+                self._invoke_with_state(self._frame(sources, targets), plan, arena, state)
+                for tensor, place in zip(written, targets, strict=True):
+                    if tensor.array is not None:
+                        device.download(place, tensor.array)
+                if any(t.array is not None for t in (*read, *written)):
+                    device.wait()
+        except RelaxError:
+            device.abandon()
+            raise
+        finally:
+            self._code.blocks.give(block)
+            self._code.blocks.give(arena)
+
+    def _places(self, read: Sequence[_Tensor], written: Sequence[_Tensor], block: Block) -> tuple[list[int], list[int]]:
+        """Where inputs and results are on the device: those of the host one after another in the call's memory."""
+        found, start = list[int](), block.address
+        for tensor in (*read, *written):
+            found.append(start if tensor.there is None else tensor.there.address)
+            start += tensor.nbytes
+        return found[: len(read)], found[len(read) :]
+
+    def _frame(self, sources: Sequence[int], targets: Sequence[int]) -> Any:
+        """The addresses of all tensors, in the order of the ABI, but for the state's."""
+        first = [0] * self._first_weight
+        for (position, _, _), place in zip(self._inputs, sources, strict=True):
+            first[position] = place
+        return pointer_array([*first, *(w.address for w in self._weights), *targets])
+
+    def _invoke_with_state(self, tensors: Any, plan: CallPlan, arena: Block, state: State | None) -> None:
+        if not self.spec.state:
+            self._invoke(tensors, plan, arena)
+            return
+        if state is None:
+            raise RelaxError(f"{self._what}: expected a state, got none")
+        with state.lock:
+            state.check()
+            for spec in self.spec.state:
+                tensors[spec.argument] = state.address(spec.name)
+            try:
+                self._invoke(tensors, plan, arena)
+            except RefusedError:
+                raise
+            except RelaxError as error:
+                state.fail(str(error))
+                raise
+
+    def _invoke(self, tensors: Any, plan: CallPlan, arena: Block) -> None:
+        self._team.gather()
+        status = self._function(tensors, plan.pointer, arena.pointer, arena.extent)
+        if status > 0:
+            arena.grow(status)
+            status = self._function(tensors, plan.pointer, arena.pointer, arena.extent)
+        if _FAILED <= -status - 1 < 2 * _FAILED:
+            raise RelaxError(f"{self._what}: {self._code.launch_error(-status - 1)}")
+        if status:
+            raise failure(status, self._what, self.spec.checks, plan.values)
+
+
+def _shape(tensor: _Tensor) -> tuple[int, ...]:
+    if tensor.array is not None:
+        return tensor.array.shape
+    assert isinstance(tensor.there, DeviceTensor)
+    return tuple(tensor.there.spec.shape)

@@ -1,0 +1,86 @@
+"""The run time's part of the ``cuda`` backend: code that has kernels, weights and state on a device, calls that launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...lowering.manifest import EntrySpec, Manifest, StateSpec
+from ...weights.arrays import Array
+from ..backend import CallableEntry, Runtime
+from ..cpu import CpuRuntime
+from ..library import Library
+from ..scratch import ScratchPool
+from ..state import State
+from .code import CUDA_SYMBOLS, CudaLibrary, CudaSpec, LoadedCode
+from .device import Device, device_number, emulated_device, gpu
+from .entry import DeviceEntry
+from .memory import uploaded
+from .state import DeviceState
+
+__all__ = ["CudaRuntime"]
+
+_EMULATED = "emulated"
+
+
+class CudaRuntime(Runtime):
+    """Host code as on the CPU, and kernels on a device, which is asked for when something is to be put there.
+
+    So code compiles, prepares weights and is saved where there is no GPU.
+    """
+
+    def __init__(self, device: str | None = None):
+        self._name = "cuda:0" if device is None else device
+        if self._name != _EMULATED:
+            device_number(self._name)
+        self._host = CpuRuntime()
+
+    @property
+    def files(self) -> Mapping[str, bool]:
+        return self._host.files
+
+    def here(self) -> Mapping[str, Any]:
+        return self._host.here()
+
+    def check(self, manifest: Manifest, what: str) -> None:
+        self._host.check(manifest, what)
+
+    def link(self, code: bytes, manifest: Manifest) -> Library:
+        return self._with_kernels(Library.from_object(code, _symbols(manifest), manifest.target.openmp), manifest)
+
+    def write(self, folder: str, code: bytes, is_linked: bool) -> str:
+        return self._host.write(folder, code, is_linked)
+
+    def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
+        return self._with_kernels(self._host.opened(path, code, _symbols(manifest), manifest), manifest)
+
+    def held(self, library: Library, arrays: Mapping[str, Array]) -> Mapping[str, Any]:
+        return uploaded(_code(library).device, arrays) if arrays else {}
+
+    def entry(self, spec: EntrySpec, library: Library, weights: Sequence[Any], scratch: ScratchPool) -> CallableEntry:
+        del scratch
+        assert isinstance(library, CudaLibrary)
+        return DeviceEntry(spec, library, weights)
+
+    def state(self, library: Library, specs: Mapping[str, StateSpec], arrays: Mapping[str, object] | None = None) -> State:
+        return DeviceState(lambda: _code(library).device, specs, arrays)
+
+    def _with_kernels(self, host: Library, manifest: Manifest) -> CudaLibrary:
+        return CudaLibrary(host, _spec(manifest), self._device)
+
+    def _device(self, architecture: str) -> Device:
+        return emulated_device(architecture) if self._name == _EMULATED else gpu(device_number(self._name))
+
+
+def _code(library: Library) -> LoadedCode:
+    assert isinstance(library, CudaLibrary)
+    return library.loaded
+
+
+def _spec(manifest: Manifest) -> CudaSpec:
+    return CudaSpec(manifest.data.get("cuda"))
+
+
+def _symbols(manifest: Manifest) -> list[str]:
+    """The C symbols of entries, kernels' text and constants."""
+    return [*manifest.symbols, *CUDA_SYMBOLS, *(symbol for symbol, _ in _spec(manifest).constants)]

@@ -1,0 +1,103 @@
+"""State in the memory of a device: what calls update stays there between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ...dialect.errors import RelaxError
+from ...lowering.manifest import StateSpec
+from ...weights.arrays import Array, aligned_empty
+from ..state import State, fill
+from .arrays import DeviceTensor, device_tensor, is_on_device
+from .device import Device, DeviceBuffer
+
+__all__ = ["DeviceState"]
+
+
+class DeviceState(State):
+    """Tensors by name, made on the device with their first values when they are first needed.
+
+    ``state["keys"]`` is a copy in host memory, of what calls have left; ``state["keys"] = array`` copies to the device.
+    """
+
+    def __init__(
+        self, device: Callable[[], Device], specs: Mapping[str, StateSpec], given: Mapping[str, object] | None = None
+    ):  # fmt: skip
+        """Makes the state of an executable.
+
+        Args:
+            device: gives the device, when something is to be there.
+            specs: what there is, by name.
+            given: memory of the device to use, by name, which calls then update.
+
+        Raises:
+            RelaxError: a given array has no such name, shape or dtype, or is not on the device.
+        """
+        self._device = device
+        self._buffers: dict[str, DeviceBuffer] = {}
+        self._given: dict[str, DeviceTensor] = {}
+        super().__init__(specs, given)
+
+    def address(self, name: str) -> int:
+        known = self._addresses.get(name)
+        if known is None:
+            spec = self._specs[name]
+            buffer = self._buffers[name] = self._device().allocate(spec.array.nbytes)
+            known = self._addresses[name] = buffer.address
+            self._write(name, _first(spec))
+        return known
+
+    def reset(self) -> None:
+        with self.lock:
+            for name in self._addresses:
+                self._write(name, _first(self._specs[name]))
+            self._broken = None
+
+    def copy(self) -> State:
+        with self.lock:
+            self.check()
+            other = DeviceState(self._device, self._specs)
+            for name in self._addresses:
+                nbytes = self._specs[name].array.nbytes
+                self._device().copy(self._addresses[name], other.address(name), nbytes)
+            self._device().wait()
+            return other
+
+    def __getitem__(self, name: str) -> Array:
+        spec, device = self._spec(name), self._device()
+        device.use()
+        found = aligned_empty(spec.array.dtype, spec.array.shape)
+        device.download(self.address(name), found)
+        device.wait()
+        return found
+
+    def __setitem__(self, name: str, value: object) -> None:
+        array = np.ascontiguousarray(self._fitting(name, value))
+        self.address(name)
+        self._write(name, array)
+
+    def _write(self, name: str, array: Array) -> None:
+        device = self._device()
+        device.use()
+        device.upload(array, self._addresses[name])
+        device.wait()
+
+    def _adopt(self, name: str, value: object) -> None:
+        """Uses memory that the caller gave."""
+        spec, what = self._spec(name), f"state '{name}'"
+        if not is_on_device(value):
+            raise RelaxError(f"{what}: expected memory of '{self._device().name}', got some of the host")
+        tensor = device_tensor(value, what, self._device())
+        if tensor.spec != spec.array:
+            raise RelaxError(f"{what}: expected {spec.array}, got {tensor.spec}")
+        self._given[name] = tensor
+        self._addresses[name] = tensor.address
+
+
+def _first(spec: StateSpec) -> Array:
+    """The first value."""
+    found = aligned_empty(spec.array.dtype, spec.array.shape)
+    fill(found, spec)
+    return found

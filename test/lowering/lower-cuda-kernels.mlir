@@ -1,0 +1,87 @@
+// RUN: relax-opt %s --relax-lower-cuda-kernels | filecheck %s
+// RUN: relax-opt %s --relax-lower-cuda-kernels --relax-lower-cuda-kernels=all=true | filecheck %s --check-prefix=ALL
+
+// The general path. An operation has a thread per element of its results, which sums what it has to.
+
+// CHECK: gpu.func @rows(%{{.*}}: !llvm.ptr, %{{.*}}: index, %{{.*}}: !llvm.ptr, %{{.*}}: index) kernel
+// CHECK: scf.if
+// CHECK-NEXT: memref.load
+// CHECK-NEXT: scf.for {{.*}} iter_args
+// CHECK-NEXT: memref.load
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: scf.yield
+// CHECK: memref.store
+
+// Independent iterations are blocks; what they work in is shared memory, and threads wait for each other.
+
+// CHECK: gpu.func @blocks(
+// CHECK: gpu.dynamic_shared_memory
+// CHECK: memref.store
+// CHECK: gpu.barrier
+// CHECK: memref.store
+// CHECK: gpu.barrier
+
+// Other loops are one block.
+
+// CHECK: gpu.func @scan(
+// CHECK: scf.for
+// CHECK-NEXT: memref.load
+// CHECK-NEXT: gpu.barrier
+
+// CHECK: func.func private @rows(
+// CHECK: gpu.launch_func @device::@rows blocks in
+// CHECK: func.func private @blocks(
+// CHECK: gpu.launch_func @device::@blocks blocks in (%{{.*}}, %{{.*}}, %{{.*}}) threads in
+// CHECK-SAME: dynamic_shared_memory_size
+
+// Entries follow when there are all of their buffers.
+
+// CHECK: func.func @main(
+// CHECK: memref.store
+// ALL: func.func @main(
+// ALL: gpu.launch_func @device::@main
+// ALL-NEXT: return
+
+module attributes {relax.cuda_target = "cuda:sm_80"} {
+  func.func private @rows(%x: memref<?x4xf32>, %y: memref<?xf32>) attributes {relax.device, relax.kernel} {
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                    iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<?x4xf32>) outs(%y : memref<?xf32>) {
+    ^bb0(%a: f32, %sum: f32):
+      %0 = arith.addf %sum, %a : f32
+      linalg.yield %0 : f32
+    }
+    return
+  }
+  func.func private @blocks(%x: memref<8x4xf32>, %y: memref<8x4xf32>) attributes {relax.device, relax.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    scf.for %i = %c0 to %c8 step %c1 {
+      %row = memref.alloc() : memref<4xf32>
+      %from = memref.subview %x[%i, 0] [1, 4] [1, 1] : memref<8x4xf32> to memref<4xf32, strided<[1], offset: ?>>
+      %to = memref.subview %y[%i, 0] [1, 4] [1, 1] : memref<8x4xf32> to memref<4xf32, strided<[1], offset: ?>>
+      memref.copy %from, %row : memref<4xf32, strided<[1], offset: ?>> to memref<4xf32>
+      memref.copy %row, %to : memref<4xf32> to memref<4xf32, strided<[1], offset: ?>>
+    } {relax.shared = array<i64: 0, 0>}
+    return
+  }
+  func.func private @scan(%x: memref<4xf32>, %y: memref<4xf32>) attributes {relax.device, relax.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %zero = arith.constant 0.0 : f32
+    %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (f32) {
+      %a = memref.load %x[%i] : memref<4xf32>
+      %next = arith.addf %sum, %a : f32
+      memref.store %next, %y[%i] : memref<4xf32>
+      scf.yield %next : f32
+    }
+    return
+  }
+  func.func @main(%x: memref<i64>) attributes {relax.device} {
+    %c0 = arith.constant 0 : i64
+    memref.store %c0, %x[] : memref<i64>
+    return
+  }
+}
