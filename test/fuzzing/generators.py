@@ -66,5 +66,6 @@ GENERATORS = {
         Generator("kills", "fuzzing.killed_preparations", budget=6),
         Generator("sizes", "fuzzing.size_variants", budget=8),
         Generator("numbers", "fuzzing.elementwise_numbers", budget=2),
+        Generator("scalars", "fuzzing.device_scalars", budget=12),
     )
 }

@@ -244,7 +244,7 @@ def _fma_f64(a: Any, b: Any, c: Any, mode: str) -> Any:
     z = _odd(*_two_sum(tl, vl))
     result = vh + z if mode == "rn" else _nudged(*_two_sum(vh, z), mode)
     exponents = [np.frexp(x)[1] for x in (a, b, c, a * b)]
-    risky = ~np.isfinite(high) | (result == 0) | (np.abs(np.stack(exponents)) > 900).any(0)
+    risky = ~np.isfinite(high) | ~np.isfinite(c) | (result == 0) | (np.abs(np.stack(exponents)) > 900).any(0)
     if not risky.any():
         return result
     return np.where(risky, _fma_exactly(a, b, c, risky, mode), result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .carry import expand_carries
 from .codegen import generate
 from .core import RESERVED, Kernel
 from .emit_memory import space_of
@@ -32,6 +33,7 @@ class Program:
         if module.version > _NEWEST:
             raise PtxError(f"expected ptx version {_NEWEST / 10} or older, got {module.version / 10}")
         for function in module.functions.values():
+            expand_carries(function)
             for instruction in function.code:
                 ISA.check(instruction, function.registers, self.target, module.version)
 
