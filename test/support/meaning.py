@@ -29,8 +29,8 @@ __all__ = ["arguments_for", "entry_functions", "prepare", "raw_weights", "run_en
 
 Arrays = Mapping[str, np.ndarray]
 
-#: Sizes that symbols get; another one is 4.
-SIZES = {"n": 5, "m": 3, "k": 2}
+#: Sizes that symbols get; another one is 4. A weight has one size, also where one function calls it ``m`` and another ``s``.
+SIZES = {"n": 5, "m": 3, "s": 3, "k": 2}
 
 
 def entry_functions(module: ir.Operation) -> list[func.FuncOp]:

@@ -18,6 +18,7 @@ __all__ = ["random_module"]
 _SHAPES: tuple[Shape, ...] = ((2, 3), (3, 2), ("n", 3), (3, "n"), ("m", 2), (6,), ("n",), (2, 1, 3), (3, 3))
 _WEIGHT_SHAPES: tuple[Shape, ...] = ((2, 3), (2, 3), (3, 2), (3, 2), (6,), ("m", 2), (2, 1, 3), (3, 3), (2,))
 _DEVICES: tuple[tuple[str, ...], ...] = (("cuda:0",), ("cpu:0", "cpu:1"), ("cpu:0", "cuda:0", "cuda:1"))
+_CPUS: tuple[tuple[str, ...], ...] = (("cpu:0",), ("cpu:0", "cpu:1"))
 #: Symbols of an entry function that shares private functions with others, whose symbols are ``n`` and ``m``.
 _OTHER_SYMBOLS = {"n": "b", "m": "s"}
 
@@ -26,6 +27,7 @@ _OTHER_SYMBOLS = {"n": "b", "m": "s"}
 class _Module:
     rng: random.Random
     style: Style
+    weight_shapes: Sequence[Shape] = _WEIGHT_SHAPES
     functions: list[Function] = field(default_factory=list[Function])
     weights: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -79,7 +81,7 @@ class _Module:
         rng = self.rng
         weights: dict[str, Value] = {}
         for _ in range(rng.randrange(1, 6)):
-            shape = rng.choice(_WEIGHT_SHAPES)
+            shape = rng.choice(self.weight_shapes)
             dtype = "i8" if rng.random() < 0.1 else "f32"
             name = f"w{'_'.join(map(str, shape))}.{dtype}.{rng.randrange(3)}"
             device = rng.choice(self.style.devices) if self.style.devices and name.endswith("2") else None
@@ -109,11 +111,15 @@ class _Module:
         return "\n".join("  " + line for line in body.lines), results
 
 
-def random_module(seed: int) -> str:
-    """The text of a module; equal seeds give equal modules."""
+def random_module(seed: int, compilable: bool = False) -> str:
+    """The text of a module; equal seeds give equal modules.
+
+    What is compilable has neither weights of unknown size nor copies to devices that are no CPUs.
+    """
     rng = random.Random(seed)
-    devices = rng.choice(_DEVICES) if rng.random() < 0.4 else ()
-    return _Module(rng, Style(devices, rng.random() < 0.2)).text()
+    devices = rng.choice(_CPUS if compilable else _DEVICES) if rng.random() < 0.4 else ()
+    shapes = [s for s in _WEIGHT_SHAPES if not compilable or all(isinstance(d, int) for d in s)]
+    return _Module(rng, Style(devices, rng.random() < 0.2), shapes).text()
 
 
 def _types(values: list[Value]) -> str:
