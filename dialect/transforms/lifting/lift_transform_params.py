@@ -107,18 +107,29 @@ class LiftTransformParams(Pass):
 
     def run(self, op: ir.Operation) -> None:
         limits = Limits.of(self.max_growth, self.growth_slack, self.max_total_growth)
+        while self._lift(op, limits):
+            pass
+
+    def _lift(self, op: ir.Operation, limits: Limits) -> bool:
+        """Lifts; returns whether there may be room for more, as refused values were weighed against others that are gone now.
+
+        Each time that it is true something has left inference, so that it is false in the end.
+        """
         entries = [_Entry(*found) for found in entries_with_weights(op, self.functions)]
         transforms = transforms_by_target(op)
         check_overrides(op)
         separate_called(op, [e.function for e in entries if name_of(e.function) not in transforms])
         lifting = Lifting(CallGraph(op), SymbolUses())
         inlined: set[str] = set()
+        is_open = False
         for group in self._groups(entries, transforms):
             lift = _Lift(op, group, transforms.get(name_of(group[0].function)), lifting)
             lift.plan(limits)
             lift.run(self.shared)
             inlined |= lift.inlined
+            is_open |= lift.policy.weighed_up and any(p.lifted for p in lift.plans)
         erase_unreferenced(op, inlined)
+        return is_open
 
     def _groups(self, entries: Sequence[_Entry], transforms: Mapping[str, func.FuncOp]) -> list[list[_Entry]]:
         """The functions that have, or get, one transform function."""

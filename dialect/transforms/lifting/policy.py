@@ -160,6 +160,11 @@ class Policy:
             self._beyond_total[value] = f"adds {bytes_text(float(adds[value]))}; {detail}"
         return bool(largest)
 
+    @property
+    def weighed_up(self) -> bool:
+        """Whether something was refused, or opened, for what other values take: another choice may leave room for it."""
+        return len(self._beyond_total) > 0 or len(self.opened) > 0
+
     def _is_forced(self, value: ir.Value) -> bool:
         op = value.owner
         own = override_of(op.operation.attributes) if not isinstance(op, ir.Block) else None
