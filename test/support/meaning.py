@@ -14,7 +14,7 @@ import numpy as np
 
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.dtypes import numpy_dtype
-from relaxir.dialect.functions import body_of, functions, is_private, name_of, num_input, result_names, transform_targets
+from relaxir.dialect.functions import body_of, functions, is_private, name_of, num_input, transform_targets
 from relaxir.dialect.lazy_calls import LazyCalls
 from relaxir.dialect.reference.interpreter import evaluate
 from relaxir.dialect.reference.tuples import leaves, nested
@@ -23,7 +23,7 @@ from relaxir.dialect.symbolic import Dim, Expr
 from relaxir.dialect.symbolic import evaluate as evaluate_dim
 from relaxir.dialect.traversal import nested_operations
 from relaxir.dialect.tuples import element_types
-from relaxir.dialect.weights import weight_types
+from relaxir.dialect.weights import full_result_names, weight_types
 
 __all__ = ["arguments_for", "entry_functions", "prepare", "raw_weights", "run_entry"]
 
@@ -121,9 +121,9 @@ def _added_inputs(function: func.FuncOp, given: int) -> list[Any]:
 
 def _output_names(module: ir.Operation, function: func.FuncOp) -> list[str]:
     """Names of a function's results, or of what it hands over, by index."""
-    names = result_names(function)
+    names = full_result_names(function)
     if names:
-        return [n or f"weight{i}" for i, n in enumerate(names)]
+        return names
     lazy = LazyCalls(module)
     writes = [lazy.describe(op) for op in nested_operations(function.operation) if lazy.is_write(op)]
     by_index = {w.index: w.name or f"weight{w.index}" for w in writes}

@@ -6,7 +6,7 @@
 // Weights become one tuple that remembers their names; the functions that are called inside are as they were.
 // CHECK-LABEL: @main
 // CHECK-SAME:      (%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: tuple<tensor<4xf32>, tensor<4xf32>>
-// CHECK-SAME:      {relax.bundled = [{relax.name = "a"}, {}], relax.name = "model_params"})
+// CHECK-SAME:      {relax.bundled = [{relax.name = "a"}, {relax.name = "weight2"}], relax.name = "model_params"})
 // CHECK-SAME:      attributes {relax.num_input = 1 : i64}
 // CHECK-NEXT:    %0:2 = builtin.unrealized_conversion_cast %arg1
 // CHECK-SAME:    : tuple<tensor<4xf32>, tensor<4xf32>> to tensor<4xf32>, tensor<4xf32>
@@ -16,7 +16,7 @@
 // NAME-LABEL:  @main
 // NAME-SAME:       relax.name = "p"
 // UNDO-LABEL:  @main(%arg0: tensor<4xf32> {relax.name = "x"}, %arg1: tensor<4xf32> {relax.name = "a"},
-// UNDO-SAME:  %arg2: tensor<4xf32>)
+// UNDO-SAME:  %arg2: tensor<4xf32> {relax.name = "weight2"})
 // UNDO-SAME:       attributes {relax.num_input = 1 : i64}
 // UNDO-NEXT:     %0 = "relax.add"(%arg0, %arg1)
 // UNDO-NEXT:     %1 = call @inner(%0, %arg2)

@@ -53,7 +53,7 @@
 // BIND-LABEL: @constant_transform_params(%arg0: !relax.output_sink, %arg1: i64 {relax.name = "rank"})
 // BIND-NEXT:    %[[S:.*]] = "relax.bind_argument"(%arg0, %arg1) {name = "rank"}
 // BIND-NEXT:    %[[C:.*]] = "relax.constant"
-// BIND-NEXT:    "relax.set_output"(%[[S]], %[[C]]) {index = 0 : i64}
+// BIND-NEXT:    "relax.set_output"(%[[S]], %[[C]]) {index = 0 : i64, name = "weight0"}
 
 // Reads alone: results are returned.
 // GET-ONLY-LABEL: @main_transform_params(%arg0: !relax.param_provider)

@@ -40,10 +40,10 @@ func.func @other(%w: tensor<4xf32> {relax.name = "w"}) -> tensor<4xf32> attribut
 // CHECK-LABEL: @called_transform_params(%arg0: !relax.param_provider, %arg1: !relax.output_sink)
 // CHECK:         %[[W:.*]] = "relax.get_param"
 // CHECK-NEXT:    %[[P:.*]]:2 = call @parts(%[[W]])
-// CHECK-NEXT:    "relax.set_output"(%arg1, %[[P]]#0) {index = 0 : i64}
-// CHECK-NEXT:    "relax.set_output"(%arg1, %[[P]]#1) {index = 1 : i64}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[P]]#0) {index = 0 : i64, name = "weight0"}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[P]]#1) {index = 1 : i64, name = "weight1"}
 // CHECK-NEXT:    %[[I:.*]] = scf.if
-// CHECK:         "relax.set_output"(%arg1, %[[I]]) {index = 2 : i64}
+// CHECK:         "relax.set_output"(%arg1, %[[I]]) {index = 2 : i64, name = "weight2"}
 // CHECK:       func.func private @parts(%arg0: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
 func.func @called_transform_params(%w: tensor<4xf32> {relax.name = "w"})
     -> (tensor<2xf32>, tensor<2xf32>, tensor<4xf32>, tensor<f32>)
@@ -116,7 +116,7 @@ func.func @split(%a: tensor<2xf32> {relax.name = "a"}, %b: tensor<2xf32> {relax.
 // CHECK-NEXT:    %[[W:.*]] = "relax.get_param"(%arg0) {index = 0 : i64, name = "w"} : (!relax.param_provider)
 // CHECK-SAME:    -> tensor<?x4xf32, {sym = ["m"]}>
 // CHECK-NEXT:    %[[T:.*]] = "relax.permute_dims"(%[[W]])
-// CHECK-NEXT:    "relax.set_output"(%arg1, %[[T]]) {index = 0 : i64}
+// CHECK-NEXT:    "relax.set_output"(%arg1, %[[T]]) {index = 0 : i64, name = "weight0"}
 // CHECK-SAME:    : (!relax.output_sink, tensor<4x?xf32, {sym = ["m"]}>) -> ()
 func.func @symbolic_transform_params(%w: tensor<?x4xf32, {sym = ["m"]}> {relax.name = "w"})
     -> tensor<4x?xf32, {sym = ["m"]}>

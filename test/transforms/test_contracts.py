@@ -41,6 +41,8 @@ PIPELINES = [
     "relax-expand-tuple-arguments{public=true}",
     "relax-bundle-model-params,relax-expand-tuple-arguments{public=true},relax-compute-shape-values,cse",
     "relax-lift-transform-params,relax-bundle-model-params,relax-lift-transform-params",
+    "relax-bundle-model-params,relax-lift-transform-params,relax-lazy-transform-params",
+    "relax-lift-transform-params,relax-bundle-model-params,relax-lazy-get-input{functions=main},relax-lazy-transform-params",
     "relax-lift-transform-params{shared=true},relax-bundle-model-params,relax-lift-transform-params,relax-bundle-model-params",
     "relax-remove-unused-outputs,relax-canonicalize,relax-remove-unused-parameters,relax-bundle-model-params",
     "relax-update-vdevice{from=cuda:0 to=cpu:0}",

@@ -12,8 +12,8 @@ after::
         attributes {relax.num_input = 1 : i64} {
       %0:2 = builtin.unrealized_conversion_cast %p : tuple<...> to tensor<4xf32>, tensor<2xf32>
 
-A function without weights takes an empty tuple. Functions that read weights from a provider, and ones without
-``relax.num_input``, are left alone. ``relax-expand-tuple-arguments{public=true}`` undoes it.
+Weights without a name keep that of their position. A function without weights takes an empty tuple. Functions that read weights
+from a provider, and ones without ``relax.num_input``, are left alone. ``relax-expand-tuple-arguments{public=true}`` undoes it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import ClassVar
 from ...bindings import func, ir
 from ...call_graph import CallGraph
 from ...errors import RelaxError
-from ...function_types import argument_attributes, set_argument_attributes, tensor_name
-from ...functions import NAME, body_of, functions, is_private, name_of, num_input, update_type
+from ...function_types import argument_attributes, set_argument_attributes, tensor_name, with_name
+from ...functions import NAME, body_of, full_argument_names, functions, is_private, name_of, num_input, update_type
 from ...passes.base import Pass
 from ...relax import OutputSink, ParamProvider
 from ...tuples import BUNDLED, has_tuple, pack, unpack
@@ -78,7 +78,7 @@ def _bundle(function: func.FuncOp, inputs: int, name: str) -> ir.TupleType:
     block = body_of(function)
     assert block is not None
     weights = list(block.arguments)[inputs:]
-    attributes = argument_attributes(function)
+    attributes, names = argument_attributes(function), full_argument_names(function)
     with function.location:
         type_ = ir.TupleType.get_tuple([w.type for w in weights])
         bundle = block.add_argument(type_, ir.Location.name(name, childLoc=function.location))
@@ -87,8 +87,9 @@ def _bundle(function: func.FuncOp, inputs: int, name: str) -> ir.TupleType:
     for position in reversed(range(inputs, inputs + len(weights))):
         block.erase_argument(position)
     update_type(function)
-    names = ir.ArrayAttr.get(attributes[inputs:])
-    set_argument_attributes(function, [*attributes[:inputs], ir.DictAttr.get({NAME: ir.StringAttr.get(name), BUNDLED: names})])
+    bundled = ir.ArrayAttr.get([with_name(a, n) for a, n in zip(attributes[inputs:], names[inputs:], strict=True)])
+    own = ir.DictAttr.get({NAME: ir.StringAttr.get(name), BUNDLED: bundled})
+    set_argument_attributes(function, [*attributes[:inputs], own])
     return type_
 
 

@@ -42,14 +42,16 @@ from ...function_types import (
     set_argument_attributes,
     set_result_attributes,
     tensor_name,
+    with_name,
 )  # fmt: skip
-from ...functions import body_of, functions, name_of, num_input, set_num_input
+from ...functions import body_of, functions, name_of, num_input, set_num_input, update_type
 from ...passes.base import Pass
 from ...traversal import erase_unused, nested_operations
 from ...tuples import bundled_attributes, has_tuple, is_pack, is_unpack, leaf_paths, leaf_types, pack, unpack
+from ...weights import argument_leaf_names
 from .private_signatures import changeable_functions, rebuilt_call
 
-__all__ = ["ExpandTupleArguments"]
+__all__ = ["ExpandTupleArguments", "expand_results", "expand_weights"]
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,38 @@ class ExpandTupleArguments(Pass):
         attributes = [_expanded_attributes(f) for f in found]
         calls = CallGraph(op).calls() if found else {}
         for function, (of_arguments, of_results) in zip(found, attributes, strict=True):
-            _expand_arguments(function)
+            _expand_arguments(function, 0)
             _expand_returns(function)
             set_argument_attributes(function, of_arguments)
             set_result_attributes(function, of_results)
             for call in calls.get(name_of(function), ()):
                 _expand_call(call)
         _fold_casts(op)
+
+
+def expand_weights(function: func.FuncOp) -> None:
+    """Replaces the tuples among the weights of a function that nothing calls; all weights then say what they are called."""
+    first, attributes, names = num_input(function) or 0, argument_attributes(function), argument_leaf_names(function)
+    if not has_tuple(_type(function).inputs[first:]):
+        return
+    expanded = attributes[:first]
+    for type_, own, leaves in list(zip(_type(function).inputs, attributes, names, strict=True))[first:]:
+        is_tuple = isinstance(type_, ir.TupleType)
+        given = (bundled_attributes(type_, own) or [named(None)] * len(leaves)) if is_tuple else [own]
+        expanded += [with_name(a, n) for a, n in zip(given, leaves, strict=True)]
+    _expand_arguments(function, first)
+    update_type(function)
+    set_argument_attributes(function, expanded)
+    _fold_casts(function.operation)
+
+
+def expand_results(function: func.FuncOp) -> None:
+    """Replaces the tuples among the results of a function that nothing calls."""
+    if has_tuple(_type(function).results):
+        attributes = _expanded(_type(function).results, result_attributes(function))
+        _expand_returns(function)
+        set_result_attributes(function, attributes)
+        _fold_casts(function.operation)
 
 
 def _type(function: func.FuncOp) -> ir.FunctionType:
@@ -119,20 +146,20 @@ def _named(name: str | None, path: str, taken: set[str]) -> ir.DictAttr:
     return named(name)
 
 
-def _expand_arguments(function: func.FuncOp) -> None:
-    """Appends all arguments anew, tuples as their elements, and erases the old ones: the bindings insert at the end only."""
+def _expand_arguments(function: func.FuncOp, first: int) -> None:
+    """Appends the arguments from one on anew, tuples as their elements, and erases the old: the bindings insert at the end."""
     block = body_of(function)
     assert block is not None
     old = list(block.arguments)
     inputs = num_input(function)
     if inputs is not None:
-        set_num_input(function, sum(len(leaf_types(a.type)) for a in old[:inputs]))
+        set_num_input(function, first + sum(len(leaf_types(a.type)) for a in old[first:inputs]))
     where = ir.InsertionPoint.at_block_begin(block)
-    for argument in old:
+    for argument in old[first:]:
         leaves = [block.add_argument(t, argument.location) for t in leaf_types(argument.type)]
         if not isinstance(argument.type, ir.TupleType) or next(iter(argument.uses), None) is not None:
             argument.replace_all_uses_with(pack(argument.type, iter(leaves), where, function.location))
-    for position in reversed(range(len(old))):
+    for position in reversed(range(first, len(old))):
         block.erase_argument(position)
 
 

@@ -20,7 +20,8 @@ after::
 
 The provider comes after the run-time inputs and is one of them from then on. A weight is read once: before the first op that
 uses it or a symbol that it alone defines, in a branch if that branch alone does, and before a loop. One that nothing uses is
-never read. Functions that call a changed one call a private copy of it as it was.
+never read. What is in a tuple is read one by one, by the names that ``relax.bundled`` has for it. Functions that call a changed
+one call a private copy of it as it was.
 
 With ``callback=functions`` there is no provider, and the weights come from functions that the module declares::
 

@@ -19,7 +19,8 @@ after::
     }
 
 The sink comes after the run-time inputs and is one of them from then on. An argument that is returned is handed over at the
-start; a value returned twice is handed over once per result; the result of a branch or a loop after it. With
+start; a value returned twice is handed over once per result; the result of a branch or a loop after it; what is in a tuple one
+by one. Results of a transform function go by the names of the weights that it prepares, their own or those of its targets. With
 ``callback=functions`` there is no sink, and results go to functions that the module declares::
 
     func.func private @set_output_8x4xf32(index {relax.name = "index"}, tensor<8x4xf32> {relax.name = "value"})

@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from ...analysis.entries import separate_called
+from ...analysis.entries import separate_called, transforms_by_target
 from ...analysis.symbol_uses import SymbolUses
 from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...function_types import erase_arguments
-from ...functions import full_argument_names, num_input
+from ...functions import full_argument_names, name_of, num_input
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...traversal import free_values, operations
+from ..cleanup.expand_tuple_arguments import expand_weights
 from .emit import Declarations, WeightCalls
 from .options import CallStyle
-from .targets import LazyIO, entry_block, tensor_weights
+from .targets import LazyIO, entry_block, name_results, weights_of
 
 __all__ = ["read_weights_lazily"]
 
@@ -36,8 +37,13 @@ _READ = "relax.read_before"
 
 def read_weights_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], style: CallStyle) -> None:
     """Replaces the weights of functions by reads. What calls such a function then calls a private copy of it as it was."""
-    changing = [f for f in targets if tensor_weights(f)]
+    changing = [f for f in targets if weights_of(f)]
     separate_called(module, changing)
+    transforms = transforms_by_target(module)
+    for function in changing:
+        if name_of(function) in transforms:
+            name_results(transforms[name_of(function)])
+        expand_weights(function)
     io, rules = LazyIO(Declarations(module), style), FlowRules.of(module)
     for function in changing:
         _insert(function, io, rules)
@@ -46,7 +52,7 @@ def read_weights_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], st
 def _insert(function: func.FuncOp, io: LazyIO, rules: FlowRules) -> None:
     names = full_argument_names(function)[num_input(function) or 0 :]
     emitter = io.reader(function)
-    weights = tensor_weights(function)
+    weights = weights_of(function)
     marked = _mark(weights, _Needs(function, weights, rules))
     walk(function, _Reads(weights, names, emitter).patterns(marked))
     inputs = len(list(entry_block(function).arguments)) - len(weights)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...analysis.entries import transforms_by_target
 from ...bindings import func, ir
 from ...errors import RelaxError
-from ...function_types import argument_attributes, named, set_argument_attributes, tensor_name
+from ...function_types import (
+    argument_attributes,
+    named,
+    result_attributes,
+    set_argument_attributes,
+    set_result_attributes,
+    tensor_name,
+    with_name,
+)
 from ...functions import (
     NUM_INPUT,
     TRANSFORM_FOR,
@@ -25,10 +33,12 @@ from ...functions import (
 from ...relax import OutputSink, ParamProvider
 from ...struct_info import is_tensor
 from ...transform_rules import unmarked_transforms
+from ...tuples import leaf_types
+from ...weights import full_result_names
 from .emit import Declarations, WeightCalls, WeightOps
 from .options import CallStyle, Extra
 
-__all__ = ["LazyIO", "entry_block", "lazy_targets", "tensor_weights"]
+__all__ = ["LazyIO", "check_tensors", "entry_block", "lazy_targets", "name_results", "weights_of"]
 
 
 def lazy_targets(module: ir.Operation, wanted: Sequence[str], transforms: bool = False) -> list[func.FuncOp]:
@@ -79,14 +89,25 @@ def entry_block(function: func.FuncOp) -> ir.Block:
     return blocks[0]
 
 
-def tensor_weights(function: func.FuncOp) -> list[ir.Value]:
-    """The arguments after the inputs. Raises RelaxError when one is no tensor."""
+def weights_of(function: func.FuncOp) -> list[ir.Value]:
+    """The arguments after the inputs. Raises RelaxError when one is no tensor, nor a tuple of tensors."""
     weights = list[ir.Value](entry_block(function).arguments)[num_input(function) or 0 :]
-    other = next((w for w in weights if not is_tensor(w)), None)
-    if other is not None:
-        raise RelaxError(f"'func.func' op expected only tensors as weights of @{name_of(function)}, got {other.type}",
-                         function.location)  # fmt: skip
+    check_tensors(function, "weights", weights)
     return weights
+
+
+def check_tensors(function: func.FuncOp, what: str, values: Iterable[ir.Value]) -> None:
+    """Raises RelaxError when one of some values is no tensor, nor a tuple of tensors."""
+    other = next((t for v in values for t in leaf_types(v.type) if not is_tensor(t)), None)
+    if other is not None:
+        raise RelaxError(f"'func.func' op expected only tensors as {what} of @{name_of(function)}, got {other}",
+                         function.location)  # fmt: skip
+
+
+def name_results(transform: func.FuncOp) -> None:
+    """Says the names of prepared weights: those of the functions that take them would not show any more which they are."""
+    attributes, names = result_attributes(transform), full_result_names(transform)
+    set_result_attributes(transform, [with_name(a, n) for a, n in zip(attributes, names, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from ...analysis.entries import separate_called
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...function_types import result_attributes, set_result_attributes, tensor_name
-from ...functions import STATE, name_of, returned_values, update_type
+from ...functions import STATE, name_of, returned_values, transform_targets, update_type
 from ...passes.rewriting import Patterns, Rewriter, walk
-from ...struct_info import is_tensor
 from ...traversal import operations
+from ..cleanup.expand_tuple_arguments import expand_results
 from .emit import Declarations, WeightCalls
 from .options import CallStyle
-from .targets import LazyIO, entry_block
+from .targets import LazyIO, check_tensors, entry_block, name_results
 
 __all__ = ["write_results_lazily"]
 
@@ -33,13 +33,17 @@ def write_results_lazily(module: ir.Operation, targets: Iterable[func.FuncOp], s
 
 
 def _result_names(function: func.FuncOp, style: CallStyle) -> list[str | None]:
-    """The names of all results. Raises RelaxError for a result that is no tensor, or that nothing would tell apart."""
+    """The names of all results, tuples taken apart.
+
+    Raises:
+        RelaxError: a result is no tensor, nor a tuple of tensors, or has no name where nothing else tells it from others.
+    """
     entry_block(function)
+    check_tensors(function, "results", returned_values(function))
+    if transform_targets(function):
+        name_results(function)
+    expand_results(function)
     names = [tensor_name(a) for a in result_attributes(function)]
-    other = next((v for v in returned_values(function) if not is_tensor(v)), None)
-    if other is not None:
-        raise RelaxError(f"'func.func' op expected only tensors as results of @{name_of(function)}, got {other.type}",
-                         function.location)  # fmt: skip
     if not style.index:
         _check_names(function, names)
     return names

@@ -6,6 +6,7 @@ lifted then reads the prepared weights it returns.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...analysis.purity import Purity
@@ -31,7 +32,7 @@ from ...struct_info import TensorInfo, is_tensor
 from ...symbolic import Expr, symbol
 from ...traversal import clone_with, free_values, is_unused, nested_operations, operations
 from ...tuples import element_types, is_pack, is_unpack, leaf_types, pack
-from ...weights import full_result_names
+from ...weights import argument_leaf_names, full_result_names
 from ..cleanup.inlining import defined_symbols, unused_symbol
 from .prepared_names import distinct, result_names_of
 
@@ -53,6 +54,7 @@ class TransformFunction:
         self._block: ir.Block = function.regions[0].blocks[0]
         arguments = list(self._block.arguments)
         self._names: dict[ir.Value, str] = dict(zip(arguments[inputs:], full_argument_names(function)[inputs:], strict=True))
+        self._leaves = dict(zip(arguments[inputs:], argument_leaf_names(function)[inputs:], strict=True))
         self._taken = {*self._names.values(), *self.prepared}
         self._output_names = {value: name for name, value in reversed(self.prepared.items())}
         self._numbers: dict[tuple[object, ...], list[ir.Value]] = {}
@@ -210,9 +212,19 @@ class TransformFunction:
         if read is not None:
             self._names.update(dict.fromkeys(op.results, read))
             return
+        if is_unpack(op) and op.operands[0] in self._leaves:
+            self._enter_elements(op)
+            return
         sources = [self._names[v] for v in free_values(op) if v in self._names]
         if sources:  # what comes from constants alone lends no name
             self._names.update(zip(op.results, result_names_of(op, sources), strict=True))
+
+    def _enter_elements(self, op: ir.Operation) -> None:
+        """Names what is in a weight that is a tuple as the weight says."""
+        names = iter(self._leaves[op.operands[0]])
+        for result in op.results:
+            self._leaves[result] = list(itertools.islice(names, len(leaf_types(result.type))))
+            self._names[result] = "+".join(self._leaves[result])
 
 
 def _read_name(op: ir.Operation) -> str | None:
