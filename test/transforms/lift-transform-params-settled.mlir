@@ -1,8 +1,9 @@
 // RUN: relax-opt %s --relax-lift-transform-params='growth-slack=0 max-growth=1' | filecheck %s
-// RUN: relax-opt %s --relax-lift-transform-params='growth-slack=0 max-growth=1' --relax-lift-transform-params='growth-slack=0 max-growth=1' | filecheck %s
+// RUN: relax-opt %s --relax-lift-transform-params='growth-slack=0 max-growth=1' \
+// RUN:   --relax-lift-transform-params='growth-slack=0 max-growth=1' | filecheck %s
 
-// With all that is lifted at first the loop is too much, and is opened; when other values have stayed in inference for the same
-// reason, there is room for it. It is lifted now, and not by the next run.
+// With all that is lifted at first the loop is too much, and is opened; when other values have stayed in inference for
+// the same reason, there is room for it. It is lifted now, and not by the next run.
 // CHECK-LABEL: @main_transform_params(
 // CHECK-SAME:    -> (tensor<2x3xf32> {relax.name = "w.abs"}, tensor<2x3xf32> {relax.name = "w.for"})
 // CHECK:       @main(
@@ -12,7 +13,8 @@ func.func private @ends(%v: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %1 = "relax.stop_lift_params"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %v : tensor<2x3xf32>
 }
-func.func @main(%x: tensor<i1> {relax.name = "x"}, %w: tensor<2x3xf32> {relax.name = "w"}) -> tensor<i1> attributes {relax.num_input = 1 : i64} {
+func.func @main(%x: tensor<i1> {relax.name = "x"}, %w: tensor<2x3xf32> {relax.name = "w"})
+    -> tensor<i1> attributes {relax.num_input = 1 : i64} {
   %0 = call @ends(%w) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %i0 = arith.constant 0 : index
   %i1 = arith.constant 1 : index
