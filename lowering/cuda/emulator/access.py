@@ -49,6 +49,7 @@ class GlobalOrder:
         if is_write:
             bad |= (seen >= self.first) & (seen != own)
             writer[places] = own
+            bad |= writer[places] != own  # blocks that write there at once
         else:  # with two readers it is nobody's: whoever writes then is wrong
             reader[places] = np.where((seen >= self.first) & (seen != own), i4(2**31 - 1), own)
         return bad.any(1)
@@ -142,7 +143,7 @@ class Access:
         value = memory.views[size][index]
         shadow = memory.shadows[size][index]
         if not is_written(shadow, size):
-            self._unwritten(memory, offset, shadow, size, space, s, at_)
+            self.report_unwritten(memory, offset, shadow, size, space, s, at_)
         if memory is self.core.shared and self.clocks.is_on:
             self.clocks.read(self.core.warp_of[s], indices(s), self.clocks.granules(offset, size), at_)
         elif memory is self.core.memory and self.is_ordered and not is_ordered:
@@ -154,7 +155,7 @@ class Access:
         columns = [self.core.param(offset + width * j, RAW[width], at_) for j in range(number)]
         return columns[0] if number == 1 else np.stack(columns, 1)
 
-    def _unwritten(self, memory: Bytes, offset: Array, shadow: Array, size: int, space: str, s: Lanes, at_: int) -> None:
+    def report_unwritten(self, memory: Bytes, offset: Array, shadow: Array, size: int, space: str, s: Lanes, at_: int) -> None:
         table = np.ascontiguousarray(shadow).view(u1).reshape(len(offset), size)
         outside = (table == 0).any(1)
         if outside.any():
@@ -223,7 +224,7 @@ class Access:
         index = self.check(memory, offset, size, space, "atomic", s, at_)
         shadow = np.ascontiguousarray(memory.shadows[size][index])
         if not is_written(shadow, size):
-            self._unwritten(memory, offset, shadow, size, space, s, at_)
+            self.report_unwritten(memory, offset, shadow, size, space, s, at_)
         data, old = memory.data.view(view), np.empty(len(index), view)
         columns = [np.broadcast_to(v, index.shape) for v in values]
         function = _atomic_function(operation, kind)

@@ -72,7 +72,7 @@ def without(lanes: Lanes, drop: Any) -> Lanes | None:
 
 def at(value: Any, index: int) -> int:
     """One lane's value of what may be one for all lanes."""
-    return int(value) if np.ndim(value) == 0 or len(value) == 1 else int(value[index])
+    return int(value) if np.ndim(value) == 0 else int(value[index if len(value) > 1 else 0])
 
 
 def product(sizes: Sequence[int]) -> int:

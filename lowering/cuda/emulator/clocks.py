@@ -21,6 +21,9 @@ __all__ = ["BARRIERS", "Clocks"]
 BARRIERS = 40
 
 
+_LATE = 2**31 - 1  # a barrier that never comes
+
+
 class Clocks:
     """Clocks of a wave, and the last accesses of each granule of shared memory."""
 
@@ -43,6 +46,10 @@ class Clocks:
             self.writer, self.written_at = np.zeros(granules, np.int16), np.zeros(granules, i4)
             self.writer_lane, self.reader_lane = np.full(granules, -1, i4), np.full(granules, -1, i4)
             self.read_at = np.zeros((granules, self.readers), i4)
+            # Reads in front of a barrier of the whole block are in order for it. The number of barriers at the last
+            # read tells most
+            # of them from the others; agents and blocks of clusters do not take part in it.
+            self.barrier, self.read_mark, self.met = 1, np.zeros(granules, i4), np.zeros(len(row), i4)
 
     # ------------------------------------------------------------------------------------------------------------ clocks
     def tick(self, rows: Array) -> None:
@@ -62,6 +69,9 @@ class Clocks:
             table = clocks[first:last].reshape(-1, warps, clocks.shape[1])
             table[:] = table.max(1, keepdims=True)
         self.seen[np.arange(first, last), self.own[first:last]] += 1
+        if self.is_on:
+            self.barrier += 1
+            self.met[first:last] = self.barrier
 
     def proxy_fence(self, s: Lanes) -> None:
         """fence.proxy.async: what a warp has seen, its asynchronous operations see, too."""
@@ -94,7 +104,7 @@ class Clocks:
         self._after_write(rows, lanes, granules, at_, "read")
         own = self.own[rows]
         self.read_at[granules, own[:, None]] = self.seen[rows, own][:, None]
-        self.reader_lane[granules] = lanes[:, None]
+        self.reader_lane[granules], self.read_mark[granules] = lanes[:, None], self.barrier
 
     def write(self, rows: Array, lanes: Array, granules: Array, at_: int) -> None:
         """Threads write."""
@@ -110,23 +120,20 @@ class Clocks:
         self._after_read(rows, None, granules, at_, lanes)
         self.writer[granules], self.written_at[granules], self.writer_lane[granules] = agent, time, -1
 
-    def read_async(self, rows: Array, lanes: Array, granules: Array, at_: int, agent: int, time: int) -> None:
-        """An agent of the asynchronous proxy reads. What threads wrote has to be fenced."""
-        self._after_write(rows, None, granules, at_, "read", lanes)
+    def read_async(self, rows: slice, lanes: Array, granules: Array, at_: int, agent: int, time: int) -> None:
+        """An agent of the asynchronous proxy reads for some warps at once. What threads wrote has to be fenced."""
         writer, written = self.writer[granules], self.written_at[granules]
+        bad = written > self.seen[rows].min(0)[writer]
+        if bad.any():
+            self._report("read after write", bad, granules, writer, at_, lanes)
         generic = (writer > 0) & ((writer < self.products) | ((writer >= self.copies) & (writer < self.barriers)))
-        hidden = generic & (written > self.shown[rows[:, None], writer])
+        hidden = generic & (written > self.shown[rows].min(0)[writer])
         if hidden.any():
             place = self._place(granules[np.nonzero(hidden.any(1))[0][0]][0])
             raise self.core.finding(
                 "proxy", f"asynchronous read of {place}, which threads wrote, without fence.proxy.async", at_, lanes
             )
-        self.read_at[granules, agent] = time
-
-    def use(self, granule: int, row: int, at_: int, lanes: Array) -> None:
-        """An mbarrier is used; it has to be initialised before."""
-        if self.is_on and self.written_at[granule] > self.seen[row, self.writer[granule]]:
-            raise self.core.finding("race", "mbarrier used without an order after its initialisation", at_, lanes)
+        self.read_at[granules, agent], self.read_mark[granules] = time, _LATE
 
     def _after_write(self, rows: Array, lanes: Array | None, granules: Array, at_: int, what: str, blamed: Any = None) -> None:
         writer, written = self.writer[granules], self.written_at[granules]
@@ -139,6 +146,12 @@ class Clocks:
             self._report(f"{what} after write", bad, granules, writer, at_, lanes if blamed is None else blamed)
 
     def _after_read(self, rows: Array, lanes: Array | None, granules: Array, at_: int, blamed: Any = None) -> None:
+        recent = (self.read_mark[granules] >= self.met[rows][:, None]).any(1)
+        if self.core.cluster == 1 and not recent.all():
+            if not recent.any():
+                return
+            rows, granules = rows[recent], granules[recent]
+            lanes = None if lanes is None else lanes[recent]
         read = self.read_at[granules]
         late = read > self.seen[rows][:, None, : self.readers]
         bad: Array = np.logical_or.reduce(late, 2)

@@ -64,7 +64,7 @@ class Kernel:
     Attributes:
         function: its parsed form, calls inlined.
         code: its generated form.
-        shared: ranges of its variables in shared memory.
+        shared: where its variables begin and end in shared memory.
         static_end: where dynamic shared memory begins.
         local_bytes: local memory of a thread.
         granule: bytes of shared memory that races are told apart by.
@@ -75,7 +75,7 @@ class Kernel:
 
     function: Function
     code: Code
-    shared: list[tuple[int, int]]
+    shared: Mapping[str, tuple[int, int]]
     static_end: int
     local_bytes: int
     granule: int
@@ -110,6 +110,7 @@ class Core:
         self.parked: dict[int, Lanes] = {}
         self.has_exited = False
         self.on_exit: list[Callable[[], None]] = []
+        self.finishers: list[Callable[[], None]] = []  # what must not be left over when all have ended
         self.at_end: list[Callable[[], Iterator[tuple[str, str, int]]]] = []  # what keeps threads from ending
 
     def place(self, grid: tuple[int, int, int], block: tuple[int, int, int], blocks: range, dynamic: int, cluster: int) -> None:
@@ -130,7 +131,7 @@ class Core:
         self.stride = -(-(self.shared_end + 256) // 1024) * 1024
         self.shared = Bytes(self.stride * self.blocks)
         shadow = self.shared.shadow.reshape(self.blocks, self.stride)
-        for start, end in [*kernel.shared, (kernel.static_end, self.shared_end)]:
+        for start, end in [*kernel.shared.values(), (kernel.static_end, self.shared_end)]:
             shadow[:, start:end] = 1
         self.shared_base = self.block_of * self.stride
         self.local = Bytes(max(kernel.local_bytes, 16) * self.lanes)
@@ -231,7 +232,7 @@ class Core:
         if at_ < 0:
             return Finding(kind, message, self.kernel.name)
         instruction = self.kernel.function.code[at_]
-        return Finding(kind, message, self.kernel.name, instruction.line, instruction.text, instruction.place)
+        return Finding(kind, message, self.kernel.name, instruction.line, instruction.text[:100], instruction.place)
 
     def trap(self, s: Lanes, at_: int) -> None:
         raise self.finding("trap", "the kernel executed trap", at_, indices(s))
@@ -306,6 +307,8 @@ class Core:
 
     def _finish(self) -> None:
         if not self.alive.any():
+            for finish in self.finishers:
+                finish()
             return
         reasons = [reason for look in self.at_end for reason in look()]
         kind = "deadlock"
@@ -373,7 +376,4 @@ class Core:
 
     @property
     def _shared_names(self) -> Mapping[str, tuple[int, int]]:
-        static = {
-            v.name: (v.offset, v.offset + v.size) for v in self.kernel.function.variables if v.space == "shared" and v.size
-        }
-        return static | {"dynamic shared memory": (self.kernel.static_end, self.shared_end)}
+        return {**self.kernel.shared, "dynamic shared memory": (self.kernel.static_end, self.shared_end)}

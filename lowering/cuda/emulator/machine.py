@@ -12,13 +12,19 @@ import numpy as np
 from .access import Access, GlobalOrder
 from .arrays import Array, product, u1
 from .barriers import Barriers, Clusters
+from .bulk import Bulk
 from .clocks import Clocks
+from .copies import Copies
 from .core import RESERVED, Core, Kernel, Options, Statistics
 from .findings import Finding, PtxError
 from .forms import Target
+from .matrices import Matrices
+from .mbarrier import Mbarriers
 from .memory import DeviceMemory
 from .program import Program, program
+from .tma import Tma
 from .warp import Warp
+from .wgmma import Products
 
 __all__ = ["Loaded", "Machine"]
 
@@ -148,7 +154,12 @@ class Machine:
         """What generated code calls, in the order of :data:`codegen.UNITS`."""
         clocks = Clocks(core)
         access = Access(core, clocks, self.order)
-        return (core, clocks, access, Warp(core, clocks), Barriers(core, clocks), Clusters(core, clocks), *(None,) * 6)
+        barriers = Mbarriers(core, clocks)
+        bulk = Bulk(core, clocks, access, barriers)
+        matrices, products = Matrices(core, clocks, access), Products(core, clocks)
+        block_wide = Warp(core, clocks), Barriers(core, clocks), Clusters(core, clocks)
+        copies = Copies(core, clocks, access, barriers), bulk, Tma(core, bulk)
+        return (core, clocks, access, *block_wide, barriers, *copies, matrices, products)
 
     def check(self, kernel: Kernel, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int) -> None:
         """Raises Finding for a launch that the device or the kernel does not permit."""

@@ -81,15 +81,14 @@ def _stored(function: Function) -> set[str]:
     return {arg.base.partition("+")[0] for i in function.code for arg in i.args if isinstance(arg, Address)}
 
 
-def _place_shared(variables: list[Variable], symbols: dict[str, Symbol]) -> tuple[list[tuple[int, int]], int]:
-    ranges, end = list[tuple[int, int]](), RESERVED
+def _place_shared(variables: list[Variable], symbols: dict[str, Symbol]) -> tuple[dict[str, tuple[int, int]], int]:
+    ranges, end = dict[str, tuple[int, int]](), RESERVED
     for variable in variables:
         if variable.size:
             start = -(-(end + (_RED_ZONE if end > RESERVED else 0)) // variable.align) * variable.align
             symbols[variable.name] = Symbol("shared", start)
-            variable.offset = start
             end = start + variable.size
-            ranges.append((start, end))
+            ranges[variable.name] = (start, end)
     dynamic = [v for v in variables if not v.size]
     align = max([16, *(v.align for v in dynamic)])
     end = -(-end // align) * align
@@ -107,14 +106,22 @@ def _place_local(variables: list[Variable], symbols: dict[str, Symbol]) -> int:
 
 
 def _granule(function: Function, space: str) -> int:
-    """The narrowest store to a space, at most 4 bytes: what accesses are told apart by."""
+    """The narrowest write to a space, at most 16 bytes: what accesses are told apart by."""
 
     def widths() -> Iterator[int]:
         for i in function.code:
-            if i.name in ("st", "atom", "red") and space_of(i) in (space, "generic", "cluster" if space == "shared" else space):
-                yield WIDTH[i.types["T"]]
+            if i.name == "cp" and "bulk" not in i.modifiers and len(i.args) > 2 and space == "shared":
+                yield int(str(i.args[2]), 0)
+            elif i.name in ("st", "atom", "red") and space_of(i) in (
+                space,
+                "generic",
+                "cluster" if space == "shared" else space,
+            ):
+                yield WIDTH[i.types["T"]] * next((int(m[1:]) for m in i.modifiers if m in ("v2", "v4")), 1)
+            elif i.name == "cp" and space == "global":
+                yield 4  # tensors may end anywhere, but rows are multiples of 16 bytes apart
 
-    return min(4, *widths(), 4)
+    return min(16, *widths(), 16)
 
 
 def _orders_blocks(i: Instruction) -> bool:
