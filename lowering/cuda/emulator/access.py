@@ -30,10 +30,10 @@ class GlobalOrder:
 
     def start(self, blocks: int) -> None:
         """A launch begins."""
-        if self.next + blocks >= 1 << 31:
+        if self.next + blocks + 1 >= 1 << 31:
             self.tables.clear()
             self.next = 1
-        self.first, self.next = self.next, self.next + blocks
+        self.first, self.next = self.next, self.next + blocks + 1  # one more, for what several have read
 
     def conflicts(self, blocks: Array, offset: Array, size: int, granule: int, is_write: bool) -> Array:
         """Which accesses are of bytes that another block of this launch has accessed, one of both writing."""
@@ -51,7 +51,7 @@ class GlobalOrder:
             writer[places] = own
             bad |= writer[places] != own  # blocks that write there at once
         else:  # with two readers it is nobody's: whoever writes then is wrong
-            reader[places] = np.where((seen >= self.first) & (seen != own), i4(2**31 - 1), own)
+            reader[places] = np.where((seen >= self.first) & (seen != own), i4(self.next - 1), own)
         return bad.any(1)
 
 
