@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...dialect.errors import RelaxError
-from ...weights.arrays import Array, array_at
+from ...weights.arrays import Array, address, array_at
 from ..calls import as_argument
 from .device import Device, DeviceBuffer
 
@@ -131,7 +131,7 @@ def uploaded(device: Device, arrays: Mapping[str, Array]) -> dict[str, DeviceBuf
 
 def _uploaded(device: Device, stages: list[_Stage], array: Array) -> DeviceBuffer:
     buffer = device.allocate(array.nbytes)
-    content = np.ndarray((array.nbytes,), np.uint8, array.data) if array.nbytes else np.empty(0, np.uint8)
+    content = array_at(address(array), np.dtype(np.uint8), (array.nbytes,))
     step = stages[0].view.size
     for start in range(0, array.nbytes, step):
         stages.reverse()

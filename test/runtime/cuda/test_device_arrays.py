@@ -1,0 +1,89 @@
+"""Tensors that are on the device already: results stay there, and travel by DLPack without a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from end_to_end.test_backends import PRODUCT
+
+import relaxir as rx
+from relaxir.runtime.cuda import dlpack
+from relaxir.runtime.cuda.arrays import DeviceArray
+
+
+class Foreign:
+    """A tensor of another library: what it says of itself is DLPack."""
+
+    def __init__(self, array: DeviceArray):
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+@pytest.fixture(scope="module")
+def executable() -> rx.Executable:
+    made = rx.compile(rx.Module.parse(PRODUCT), "cuda:sm_80", device="emulated")
+    return made.bind(made.prepare({"w": np.ones((40, 24), np.float32)}))
+
+
+def on_device(executable: rx.Executable, array: np.ndarray) -> DeviceArray:
+    device = executable._library.loaded.device
+    buffer = device.allocate(array.nbytes)
+    device.upload(array, buffer.address)
+    device.wait()
+    return DeviceArray(buffer, array.dtype, array.shape)
+
+
+def test_results_are_where_inputs_are(executable: rx.Executable) -> None:
+    x = on_device(executable, np.ones((3, 24), np.float32))
+    y = executable(x)
+    assert isinstance(y, DeviceArray)
+    assert (y.shape, y.dtype) == ((3, 40), np.float32)
+    assert (y.numpy() == 24).all()
+    assert (np.asarray(executable(Foreign(x))) == 24).all()
+
+
+def test_results_in_memory_of_the_device(executable: rx.Executable) -> None:
+    x, out = on_device(executable, np.ones((3, 24), np.float32)), on_device(executable, np.zeros((3, 40), np.float32))
+    assert executable(x, out=out) is out
+    assert (out.numpy() == 24).all()
+    wrong = on_device(executable, np.zeros((2, 40), np.float32))
+    with pytest.raises(rx.RelaxError, match=r"output '.*': expected f32\[3, 40\], got f32\[2, 40\]"):
+        executable(x, out=wrong)
+
+
+def test_a_capsule_is_given_back(executable: rx.Executable) -> None:
+    array = on_device(executable, np.arange(6, dtype=np.float32).reshape(2, 3))
+    capsule = array.__dlpack__()
+    start, dtype, shape, owner = dlpack.imported(capsule)
+    assert (start, dtype, shape) == (array.address, np.float32, (2, 3))
+    assert len(dlpack._lent) == 1
+    with pytest.raises(ValueError, match="PyCapsule_GetPointer"):
+        dlpack.imported(capsule)
+    del owner
+    assert not dlpack._lent
+    array.__dlpack__()  # nobody takes it
+    assert not dlpack._lent
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, np.float16, ml_dtypes.bfloat16])
+def test_dtypes_travel(executable: rx.Executable, dtype: Any) -> None:
+    array = on_device(executable, np.zeros((4,), dtype))
+    assert dlpack.imported(array.__dlpack__())[1] == np.dtype(dtype)
+
+
+def test_tensors_of_elsewhere(executable: rx.Executable) -> None:
+    other = rx.compile(rx.Module.parse(PRODUCT), "cuda:sm_80", device="emulated")
+    with pytest.raises(rx.RelaxError, match="input 'x': expected a tensor on 'emulated', got one on emulated"):
+        executable(on_device(other, np.ones((3, 24), np.float32)))
+    with pytest.raises(rx.RelaxError, match="input 'x': expected dtype f32, got f64"):
+        executable(on_device(executable, np.ones((3, 24))))
+    with pytest.raises(rx.RelaxError, match=r"input 'x': expected shape \[n, 24\]"):
+        executable(on_device(executable, np.ones((3, 25), np.float32)))
