@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from .....dialect.errors import RelaxError
 from ....kernels.structure.nest import Nest
+from ....plan_text import Reader, one_of, positive, print_fields, read_fields
 
 __all__ = ["NestPlan", "check_plan", "parse_plan"]
 
@@ -40,53 +41,55 @@ class NestPlan:
     streamed: bool = False
 
     def __str__(self) -> str:
-        parts = [f"order={'+'.join(map(str, self.order)) or 'none'}"]
-        if self.vector is not None:
-            parts += [f"vector={self.vector}", f"width={self.width}", f"wide={self.wide}"]
-        parts += ["horizontal=yes"] * self.horizontal
-        parts += [] if self.tile is None else [f"tile={self.tile}"]
-        parts += [f"block={self.block}"] * (self.block > 1)
-        return " ".join(parts + ["streamed=yes"] * self.streamed)
-
-
-_FIELDS = ("order", "vector", "width", "wide", "horizontal", "tile", "block", "streamed")
+        shown = {"order": self.order or "none"}
+        shown |= {} if self.vector is None else {"vector": self.vector, "width": self.width, "wide": self.wide}
+        shown |= {"horizontal": True} if self.horizontal else {}
+        shown |= {} if self.tile is None else {"tile": self.tile}
+        shown |= {"block": self.block} if self.block > 1 else {}
+        return print_fields((shown | ({"streamed": True} if self.streamed else {})).items())
 
 
 def parse_plan(text: str) -> NestPlan:
     """The plan of a line. Raises RelaxError for one that :class:`NestPlan` does not print."""
-    given = dict[str, str]()
-    for item in text.split():
-        name, equals, value = item.partition("=")
-        if name not in _FIELDS or not equals or name in given:
-            raise RelaxError(f"expected a plan of {', '.join(_FIELDS)}, each once and with a value, got '{item}'")
-        given[name] = value
-    for name in ("order", *(("width", "wide") if "vector" in given else ())):
-        if name not in given:
-            raise RelaxError(f"expected a plan with {name}, got '{text}'")
-    order = "" if given["order"] == "none" else given["order"]
-    numbers = {name: _number(name, given[name]) for name in ("vector", "width", "wide", "tile", "block") if name in given}
-    return NestPlan(
-        tuple(_number("order", dim) for dim in order.split("+") if order),
-        numbers.get("vector"),
-        numbers.get("width", 0),
-        numbers.get("wide", 0),
-        _flag(given, "horizontal"),
-        numbers.get("tile"),
-        numbers.get("block", 1),
-        _flag(given, "streamed"),
-    )
+    vectors = ("width", "wide") if any(item.startswith("vector=") for item in text.split()) else ()
+    given = read_fields(text, _READERS, _EXAMPLES, ("order", *vectors))
+    return NestPlan(**{"vector": None, "width": 0, "wide": 0, "horizontal": False} | given)  # type: ignore[arg-type]
 
 
-def _number(name: str, text: str) -> int:
+def _loop(text: str) -> int:
     if not text.isdecimal():
-        raise RelaxError(f"expected a number, got '{name}={text}'")
+        raise ValueError(text)
     return int(text)
 
 
-def _flag(given: dict[str, str], name: str) -> bool:
-    if given.get(name, "yes") != "yes":
-        raise RelaxError(f"expected {name}=yes, got '{name}={given[name]}'")
-    return name in given
+def _loops(text: str) -> tuple[int, ...]:
+    return () if text == "none" else tuple(map(_loop, text.split("+")))
+
+
+def _yes(text: str) -> bool:
+    return one_of("yes")(text) == "yes"
+
+
+_READERS: dict[str, Reader] = {
+    "order": _loops,
+    "vector": _loop,
+    "width": positive,
+    "wide": positive,
+    "horizontal": _yes,
+    "tile": _loop,
+    "block": positive,
+    "streamed": _yes,
+}
+_EXAMPLES = {
+    "order": "loops, such as order=0+2+1, or order=none",
+    "vector": "a loop, such as vector=1",
+    "width": "a positive number of lanes",
+    "wide": "a positive number of lanes",
+    "horizontal": "horizontal=yes",
+    "tile": "a loop, such as tile=0",
+    "block": "a positive number of iterations",
+    "streamed": "streamed=yes",
+}
 
 
 def check_plan(plan: NestPlan, nest: Nest, combines: bool, rows: int = 0) -> None:
