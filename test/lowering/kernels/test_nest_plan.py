@@ -14,8 +14,8 @@ import pytest
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cpu.kernels.nest.nest_plan import NestPlan, check_plan, parse_plan
-from relaxir.lowering.cpu.kernels.nest.vector_plan import combiners
 from relaxir.lowering.kernels.emit.buffers import Buffers
+from relaxir.lowering.kernels.structure.combiners import combiners
 from relaxir.lowering.kernels.structure.nest import Nest, collapse, read_nest
 from support.kernel_harness import Compiled, arrays_for, function, generic, memref, read
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....kernels.emit.epilogue import Epilogue
 from ....kernels.emit.memory import Point
-from ..nest.vector_plan import element_bits
+from ....kernels.structure.combiners import element_bits
 from .tuning import LINE
 
 __all__ = ["FetchedEpilogue"]

@@ -9,12 +9,12 @@ from .....dialect.bindings import ir
 from .....dialect.packed_layout import NIBBLES
 from ....integer_product import IntegerProduct
 from ....kernels.emit.linear_index import Linear
+from ....kernels.structure.combiners import element_bits
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.group_invariant import GroupInvariant, find_group_invariant
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.packed_pairs import paired_panel
-from ..nest.vector_plan import element_bits
 
 __all__ = ["BufferShape", "ContractionShape", "GroupShape", "IntegerShape", "describe", "group_invariant_of"]
 

@@ -22,9 +22,9 @@ from ....kernels.emit.lane_math import constant_of
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Lanes, Memory, Point
 from ....kernels.emit.scalar_body import Body, Environment
+from ....kernels.structure.combiners import COMBINERS, combiners
 from ....kernels.structure.nest import Nest, Operand
 from .nest_plan import NestPlan
-from .vector_plan import COMBINERS, combiners
 
 __all__ = ["SHARED_AT_LEAST", "Loops"]
 

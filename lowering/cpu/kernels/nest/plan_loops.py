@@ -26,6 +26,7 @@ from .....dialect.reports import report
 from .....dialect.reports.kernels import KernelSection
 from ....kernels.emit.buffers import Buffers
 from ....kernels.structure.as_generic import as_generic, linalg_operations
+from ....kernels.structure.combiners import combiners
 from ....kernels.structure.match import find_group, match_contraction
 from ....kernels.structure.nest import Nest, collapse, read_nest
 from ....lowering_pass import LoweringPass
@@ -34,7 +35,7 @@ from ....set_target import target_of
 from ....target import Target
 from .nest_plan import NestPlan, check_plan, parse_plan
 from .plain_loops import has_template
-from .vector_plan import combiners, make_plan
+from .vector_plan import make_plan
 
 __all__ = ["PlanLoops", "checked_nest_plan"]
 

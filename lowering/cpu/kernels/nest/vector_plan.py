@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import LaneForm, Linear
 from ....kernels.expand.expand_math import EXPANDED
+from ....kernels.structure.combiners import combiners, element_bits
 from ....kernels.structure.nest import Nest, Operand
 from ....target import Target
 from .nest_plan import NestPlan
 
-__all__ = ["COMBINERS", "Combiner", "combiners", "element_bits", "is_transposed", "lanes_for", "make_plan"]
+__all__ = ["is_transposed", "lanes_for", "make_plan"]
 
 # Cost of one access of a whole vector, in vector loads. Measured on Zen 5: a gather of 16 f32 costs about a load per lane.
 _UNIFORM, _CONTIGUOUS, _GATHER_LANE, _SCATTER_LANE = 0.1, 1.0, 1.0, 1.5
@@ -31,41 +31,6 @@ _BLOCK, _BLOCK_VECTORS = 4, 2
 _MANY_ROWS, _FAR = 16, 512
 # A tile of a transposition is unrolled: one body per row.
 _TILE_LANES, _TILE_BODY = 16, 8
-
-
-@dataclass(frozen=True)
-class Combiner:
-    """A reduction that can be split over lanes: its neutral element and the kind of vector.reduction."""
-
-    kind: str
-    neutral: float | None
-
-    def neutral_of(self, element: ir.Type) -> float:
-        """The neutral element; None stands for the least or greatest integer of a type."""
-        if self.neutral is not None:
-            return self.neutral
-        signed, bits = self.kind[-2] == "s", element_bits(element)
-        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, -1)  # -1 is the largest unsigned one
-        return low if self.kind.startswith("max") else high
-
-
-COMBINERS = {
-    "arith.addf": Combiner("add", 0.0),
-    "arith.mulf": Combiner("mul", 1.0),
-    "arith.maximumf": Combiner("maximumf", float("-inf")),
-    "arith.minimumf": Combiner("minimumf", float("inf")),
-    "arith.maxnumf": Combiner("maxnumf", float("-inf")),
-    "arith.minnumf": Combiner("minnumf", float("inf")),
-    "arith.addi": Combiner("add", 0),
-    "arith.muli": Combiner("mul", 1),
-    "arith.andi": Combiner("and", -1),
-    "arith.ori": Combiner("or", 0),
-    "arith.xori": Combiner("xor", 0),
-    "arith.maxsi": Combiner("maxsi", None),
-    "arith.minsi": Combiner("minsi", None),
-    "arith.maxui": Combiner("maxui", None),
-    "arith.minui": Combiner("minui", None),
-}
 
 
 def make_plan(nest: Nest, target: Target, rows: int = 0) -> NestPlan:
@@ -148,16 +113,6 @@ def _at_least(nest: Nest, dim: int, width: int) -> bool:
     return static is None or static >= width
 
 
-def combiners(nest: Nest) -> list[tuple[ir.Operation, ir.Value]] | None:
-    """Per output the operation that combines its accumulator with a value, and that value; None when some output has none."""
-    if not nest.reductions:
-        return None
-    _, yielded = nest.body()
-    accumulators = [o.argument for o in nest.outputs]
-    found = [_combiner(value, accumulator) for value, accumulator in zip(yielded, accumulators, strict=True)]
-    return None if None in found else [pair for pair in found if pair is not None]
-
-
 def lanes_for(nest: Nest, target: Target) -> int:
     """Lanes by the widest element that the nest touches, at least 8 and at most 32 bits (LLVM splits wider ones)."""
     operations, _ = nest.body()
@@ -165,26 +120,6 @@ def lanes_for(nest: Nest, target: Target) -> int:
     results = [op.results[0].type for op in operations]
     widths += [element_bits(kind) for kind in results if not isinstance(kind, ir.IndexType)]
     return target.lanes(max(8, min(32, max(widths))))
-
-
-def element_bits(kind: ir.Type) -> int:
-    """The width of a number type."""
-    if isinstance(kind, ir.IndexType):
-        return 64
-    width: int = kind.width  # type: ignore[attr-defined]
-    return width
-
-
-def _combiner(value: ir.Value, accumulator: ir.Value) -> tuple[ir.Operation, ir.Value] | None:
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name not in COMBINERS:
-        return None
-    operation = owner.operation if isinstance(owner, ir.OpView) else owner
-    a, b = operation.operands
-    uses = len(list(accumulator.uses))
-    if uses != 1 or (a == accumulator) == (b == accumulator):
-        return None
-    return operation, b if a == accumulator else a
 
 
 def _cost(nest: Nest, dim: int, lanes: int) -> float:
