@@ -8,6 +8,7 @@ from typing import Any
 
 from ....dialect.bindings import func
 from ..cuda_target import CudaTarget
+from .elementwise import build_elementwise, plan_elementwise
 from .host_code import HostCode
 
 __all__ = ["TEMPLATES", "Template"]
@@ -29,4 +30,4 @@ class Template:
     build: Callable[[HostCode, Any, CudaTarget], None]
 
 
-TEMPLATES: tuple[Template, ...] = ()
+TEMPLATES: tuple[Template, ...] = (Template("elementwise", plan_elementwise, build_elementwise),)

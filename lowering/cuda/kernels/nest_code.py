@@ -1,0 +1,70 @@
+"""The body of a loop nest at one point: what it reads, its operations, and what it writes, for one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ...kernels.emit.emitter import Emitter
+from ...kernels.emit.lane_math import Item
+from ...kernels.emit.memory import Memory, Point
+from ...kernels.emit.scalar_body import Body
+from ...kernels.structure.nest import Nest, Operand, collapse, read_nest
+
+__all__ = ["NestCode", "is_plain", "read"]
+
+
+def read(operation: ir.Operation, memory: Memory, rows: int = 0) -> Nest:
+    """The nest of an operation; loops over dimensions below ``rows`` stay as they are."""
+    return collapse(read_nest(operation, memory), range(rows))
+
+
+def is_plain(operation: ir.Operation) -> bool:
+    """Whether a ``linalg.generic`` is on buffers of numbers and has a body of arithmetic, which is at most told where it is."""
+    if operation.name != "linalg.generic" or len(operation.results):
+        return False
+    body = [op.operation for op in operation.regions[0].blocks[0].operations][:-1]
+    return all(map(_is_number, operation.operands)) and all(map(_is_arithmetic, body))
+
+
+def _is_number(value: ir.Value) -> bool:
+    kind = ir.MemRefType(value.type).element_type if isinstance(value.type, ir.MemRefType) else value.type
+    is_scalar = not isinstance(value.type, ir.MemRefType)
+    return isinstance(kind, (ir.IntegerType, ir.FloatType)) and (is_scalar or kind.width >= 8)
+
+
+def _is_arithmetic(op: ir.Operation) -> bool:
+    known = op.name.startswith(("arith.", "math.")) and len(op.results) == 1 and not len(op.regions)
+    return known or op.name in ("linalg.index", "affine.apply")
+
+
+class NestCode:
+    """Builds the points of one nest."""
+
+    def __init__(self, em: Emitter, nest: Nest, memory: Memory):
+        self.em, self.nest, self.memory = em, nest, memory
+        self.operations, self.yielded = nest.body()
+        self.body = Body(em, memory, self.operations, nest.dropped)
+
+    def load(self, operand: Operand, point: Point) -> ir.Value:
+        """An operand at a point: of a vector where lanes differ."""
+        if operand.buffer is None:
+            return self.memory.outside(operand.value)
+        return self.memory.load(operand.buffer, operand.offset, point)
+
+    def store(self, value: ir.Value, operand: Operand, point: Point) -> None:
+        """Writes an output at a point."""
+        if operand.buffer is None:
+            raise RelaxError("expected a buffer to write to", self.nest.operation.location)
+        self.memory.store(value, operand.buffer, operand.offset, point)
+
+    def values(self, point: Point, known: Mapping[ir.Value, Item]) -> list[ir.Value]:
+        """What the body yields; arguments that are not known are read, if it uses them."""
+        environment = dict(known)
+        for operand in self.nest.operands:
+            if operand.used and operand.argument not in environment:
+                environment[operand.argument] = self.load(operand, point)
+        for operation in self.operations:
+            self.body.evaluate(operation, environment, point)
+        return [self.em.broadcast(self.body.value(self.body.item(v, environment), point), point.width) for v in self.yielded]
