@@ -12,7 +12,7 @@ from ...kernels.emit.memory import Memory, Point
 from ...kernels.emit.scalar_body import Body
 from ...kernels.structure.nest import Nest, Operand, collapse, read_nest
 
-__all__ = ["NestCode", "is_plain", "read"]
+__all__ = ["NestCode", "Terms", "is_plain", "read"]
 
 
 def read(operation: ir.Operation, memory: Memory, rows: int = 0) -> Nest:
@@ -68,3 +68,21 @@ class NestCode:
         for operation in self.operations:
             self.body.evaluate(operation, environment, point)
         return [self.em.broadcast(self.body.value(self.body.item(v, environment), point), point.width) for v in self.yielded]
+
+
+class Terms:
+    """What a reduction combines its result with, at a point."""
+
+    def __init__(self, code: NestCode, operation: ir.Operation, term: ir.Value):
+        self.code, self.term = code, term
+        self.operations = [op for op in code.operations if op != operation]
+
+    def build(self, point: Point, known: dict[ir.Value, Item]) -> ir.Value:
+        code, environment = self.code, dict(known)
+        for operand in code.nest.inputs:
+            if operand.used and operand.argument not in environment:
+                environment[operand.argument] = code.load(operand, point)
+        for operation in self.operations:
+            code.body.evaluate(operation, environment, point)
+        value = code.body.value(code.body.item(self.term, environment), point)
+        return code.em.broadcast(value, point.width)

@@ -10,6 +10,8 @@ from ....dialect.bindings import func
 from ..cuda_target import CudaTarget
 from .elementwise import build_elementwise, plan_elementwise
 from .host_code import HostCode
+from .outer_sums import build_outer, plan_outer
+from .rows import build_rows, plan_rows
 
 __all__ = ["TEMPLATES", "Template"]
 
@@ -30,4 +32,8 @@ class Template:
     build: Callable[[HostCode, Any, CudaTarget], None]
 
 
-TEMPLATES: tuple[Template, ...] = (Template("elementwise", plan_elementwise, build_elementwise),)
+TEMPLATES: tuple[Template, ...] = (
+    Template("rows", plan_rows, build_rows),
+    Template("outer", plan_outer, build_outer),
+    Template("elementwise", plan_elementwise, build_elementwise),
+)
