@@ -1,7 +1,7 @@
 // RUN: relax-opt %s --relax-lower-cuda-kernels | filecheck %s
 // RUN: relax-opt %s --relax-lower-cuda-kernels --relax-lower-cuda-kernels=all=true | filecheck %s --check-prefix=ALL
 
-// The general path. An operation has a thread per element of its results, which sums what it has to.
+// The general path, as no template sums f64. An operation has a thread per element of its results, which sums what it has to.
 
 // CHECK: gpu.func @rows(%{{.*}}: !llvm.ptr, %{{.*}}: index, %{{.*}}: !llvm.ptr, %{{.*}}: index) kernel
 // CHECK: scf.if
@@ -43,13 +43,13 @@
 // ALL-NEXT: return
 
 module attributes {relax.cuda_target = "cuda:sm_80"} {
-  func.func private @rows(%x: memref<?x4xf32>, %y: memref<?xf32>) attributes {relax.device, relax.kernel} {
+  func.func private @rows(%x: memref<?x4xf64>, %y: memref<?xf64>) attributes {relax.device, relax.kernel} {
     linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
                     iterator_types = ["parallel", "reduction"]}
-        ins(%x : memref<?x4xf32>) outs(%y : memref<?xf32>) {
-    ^bb0(%a: f32, %sum: f32):
-      %0 = arith.addf %sum, %a : f32
-      linalg.yield %0 : f32
+        ins(%x : memref<?x4xf64>) outs(%y : memref<?xf64>) {
+    ^bb0(%a: f64, %sum: f64):
+      %0 = arith.addf %sum, %a : f64
+      linalg.yield %0 : f64
     }
     return
   }

@@ -15,7 +15,7 @@ they lie; what is contiguous along no loop of the results is computed one elemen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ....dialect.bindings import func, ir
@@ -208,7 +208,7 @@ class _Thread:
         return found
 
 
-def _fits_32_bits(extents: Sequence[Size]) -> bool:
+def _fits_32_bits(extents: Iterable[Size]) -> bool:
     total = 1
     for extent in extents:
         if extent.static is None:

@@ -26,7 +26,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....dialect.bindings import func, ir
-from ....dialect.functions import functions
+from ....dialect.functions import functions, name_of
+from ....dialect.reports import report
+from ....dialect.reports.kernels import KernelSection
 from ....dialect.traversal import nested_operations
 from ...kernels.structure.as_generic import as_generic
 from ...lowering_pass import LoweringPass
@@ -65,9 +67,13 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
         RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
     """
     as_generic(module, chosen)
+    plans = dict[str, str]()
     for function in chosen:
-        if KERNEL not in function.attributes or not _by_template(function, module, target):
+        plan = _by_template(function, module, target) if KERNEL in function.attributes else None
+        if plan is None:
             lower_generally(function, module, target)
+        plans[name_of(function)] = plan or "general"
+    report.change(KernelSection, lambda section: section.with_plans(plans))
 
 
 def _has_work(function: func.FuncOp) -> bool:
@@ -75,10 +81,12 @@ def _has_work(function: func.FuncOp) -> bool:
     return any(op.name.startswith(_WORK) for op in nested_operations(function.operation))
 
 
-def _by_template(function: func.FuncOp, module: ir.Operation, target: CudaTarget) -> bool:
+def _by_template(function: func.FuncOp, module: ir.Operation, target: CudaTarget) -> str | None:
+    """Lowers a kernel by the first template that fits; what it plans, as the report shows it, None where none does."""
     for template in TEMPLATES:
         plan = template.plan(function, target)
         if plan is not None:
+            text = str(plan)
             template.build(HostCode(function, module), plan, target)
-            return True
-    return False
+            return text
+    return None

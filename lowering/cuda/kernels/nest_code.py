@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
+from ...kernels.emit.buffers import Buffers
 from ...kernels.emit.emitter import Emitter
 from ...kernels.emit.lane_math import Item
 from ...kernels.emit.memory import Memory, Point
@@ -15,7 +16,7 @@ from ...kernels.structure.nest import Nest, Operand, collapse, read_nest
 __all__ = ["NestCode", "Terms", "is_plain", "read"]
 
 
-def read(operation: ir.Operation, memory: Memory, rows: int = 0) -> Nest:
+def read(operation: ir.Operation, memory: Buffers, rows: int = 0) -> Nest:
     """The nest of an operation; loops over dimensions below ``rows`` stay as they are."""
     return collapse(read_nest(operation, memory), range(rows))
 

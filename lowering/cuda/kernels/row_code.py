@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
 from ...kernels.emit.lane_math import Item
-from ...kernels.emit.memory import Lanes, Point
+from ...kernels.emit.memory import Lanes, Memory, Point
 from ...kernels.structure.combiners import COMBINERS, combiners
 from ...kernels.structure.nest import Nest, Operand
+from ..cuda_target import CudaTarget
 from .device_code import DeviceCode
 from .device_memory import DeviceMemory
+from .host_code import HostCode
 from .nest_code import NestCode, Terms, read
-from .rows import RowsPlan, columns_of
+from .rows import WARP, RowsPlan, columns_of
 
-__all__ = ["RowCode"]
-
-_WARP = 32
+__all__ = ["build_rows"]
 
 
-class RowCode:
+class _RowCode:
     """Builds the kernel of one plan."""
 
     def __init__(self, device: DeviceCode, plan: RowsPlan):
@@ -216,13 +216,13 @@ class RowCode:
 
     def _across(self, value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         """The values of a row's threads combined; all of them get the result."""
-        value = self._shuffled(value, _WARP, combine)
-        warps = self.plan.threads // _WARP
+        value = self._shuffled(value, WARP, combine)
+        warps = self.plan.threads // WARP
         if warps == 1:
             return value
         em, device = self.em, self.device
         shared = device.shared(ir.MemRefType.get([warps], value.type, loc=em.location))
-        lane, warp = (self._index(name, self.thread, _WARP) for name in ("remui", "divui"))
+        lane, warp = (self._index(name, self.thread, WARP) for name in ("remui", "divui"))
         first = em.compare("eq", lane, em.number(0))
         em.only_when(first, lambda: em.effect("memref.store", [value, shared, warp]))
         device.barrier()
@@ -234,7 +234,7 @@ class RowCode:
         mode = {"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>", em.context)}
         distance = count // 2
         while distance:
-            operands = [value, em.constant(distance, em.i32), em.constant(_WARP, em.i32)]
+            operands = [value, em.constant(distance, em.i32), em.constant(WARP, em.i32)]
             (other, _) = em.nested("gpu.shuffle", operands, [value.type, em.i1], mode, 0).results
             value, distance = combine(value, other), distance // 2
         return value
@@ -286,3 +286,23 @@ class RowCode:
         found = em.when(em.compare("ult", first, size), lambda: one(first, [lane]), lambda: [lane], [scalar])[0]
         position = {"static_position": ir.DenseI64ArrayAttr.get([0], em.context)}
         return em.op("vector.insert", [em.first_lane(found), total], total.type, position)
+
+
+def build_rows(code: HostCode, plan: RowsPlan, target: CudaTarget) -> None:
+    """Puts the launch in the place of the operations."""
+    del target
+    last = plan.operations[-1]
+    with code.em.before(last):
+        em, memory = code.em, Memory(code.em)
+        nest = read(last, memory, plan.rows)
+        total = em.number(1)
+        for dim, extent in nest.extents.items():
+            total = em.mul(total, memory.size(extent)) if dim < plan.rows else total
+        count = em.op("arith.ceildivui", [total, em.number(plan.per_block)], em.index) if plan.per_block > 1 else total
+        code.launch([count], [plan.block], lambda device: _RowCode(device, plan).build())
+    for op in plan.operations:
+        op.erase()
+    for value in plan.own:
+        for use in list(value.uses):
+            use.owner.operation.erase()
+        value.owner.operation.erase()

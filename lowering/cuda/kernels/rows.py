@@ -26,17 +26,16 @@ from ....dialect.functions import body_of
 from ....dialect.struct_info import element_bytes
 from ....dialect.traversal import nested_operations
 from ...kernels.emit.buffers import Buffers
-from ...kernels.emit.memory import Memory
 from ...kernels.structure.combiners import combiners
 from ...kernels.structure.nest import Nest, Operand
 from ...marks import CONTRACTION, ROWS
 from ..cuda_target import CudaTarget
-from .host_code import HostCode
 from .nest_code import is_plain, read
 
-__all__ = ["RowsPlan", "build_rows", "columns_of", "plan_rows"]
+__all__ = ["WARP", "RowsPlan", "columns_of", "plan_rows"]
 
-_WARP = 32
+#: Threads of a warp.
+WARP = 32
 # Threads of a block whose warps have a row each.
 _SMALL_BLOCK = 128
 _MOST_THREADS = 1024
@@ -72,7 +71,7 @@ class RowsPlan:
     @property
     def block(self) -> int:
         """Threads of a block."""
-        return _SMALL_BLOCK if self.threads == _WARP else self.threads
+        return _SMALL_BLOCK if self.threads == WARP else self.threads
 
     @property
     def per_block(self) -> int:
@@ -181,8 +180,8 @@ def _sized(
         return RowsPlan(operations, rows, own, None, 1, _LONG if rows else _MOST_THREADS)
     width = gcd(width, columns)
     vectors = columns // width
-    if vectors <= _WARP * _PER_WARP_THREAD:
-        return RowsPlan(operations, rows, own, columns, width, _WARP)
+    if vectors <= WARP * _PER_WARP_THREAD:
+        return RowsPlan(operations, rows, own, columns, width, WARP)
     threads = 64
     while threads < _MOST_THREADS and vectors > threads * _ENOUGH:
         threads *= 2
@@ -197,25 +196,3 @@ def _written(operation: ir.Operation) -> ir.Value:
 
 def _is_own(value: ir.Value) -> bool:
     return not isinstance(value, ir.BlockArgument) and value.owner.name == "memref.alloc"
-
-
-def build_rows(code: HostCode, plan: RowsPlan, target: CudaTarget) -> None:
-    """Puts the launch in the place of the operations."""
-    del target
-    from .row_code import RowCode
-
-    last = plan.operations[-1]
-    with code.em.before(last):
-        em, memory = code.em, Memory(code.em)
-        nest = read(last, memory, plan.rows)
-        total = em.number(1)
-        for dim, extent in nest.extents.items():
-            total = em.mul(total, memory.size(extent)) if dim < plan.rows else total
-        count = em.op("arith.ceildivui", [total, em.number(plan.per_block)], em.index) if plan.per_block > 1 else total
-        code.launch([count], [plan.block], lambda device: RowCode(device, plan).build())
-    for op in plan.operations:
-        op.erase()
-    for value in plan.own:
-        for use in list(value.uses):
-            use.owner.operation.erase()
-        value.owner.operation.erase()

@@ -11,7 +11,8 @@ from ..cuda_target import CudaTarget
 from .elementwise import build_elementwise, plan_elementwise
 from .host_code import HostCode
 from .outer_sums import build_outer, plan_outer
-from .rows import build_rows, plan_rows
+from .row_code import build_rows
+from .rows import plan_rows
 
 __all__ = ["TEMPLATES", "Template"]
 
@@ -23,7 +24,8 @@ class Template:
     Attributes:
         name: what reports call it.
         plan: given a kernel function on buffers (linalg operations are ``linalg.generic``, nothing else is changed yet), says
-            how this template would compute it, as a record of its own; None where it does not fit. Changes nothing.
+            how this template would compute it, as a record of its own, whose text the report shows; None where it does not
+            fit. Changes nothing.
         build: puts launches in the place of all operations of the function that touch memory, as its plan says.
     """
 
