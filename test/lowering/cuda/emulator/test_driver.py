@@ -1,4 +1,4 @@
-"""The emulator as libcuda: called by address with the driver's signatures, late as CUDA permits, errors as results and texts."""
+"""The emulator as libcuda: called by address with its signatures, late as CUDA permits, errors as results and texts."""
 
 from __future__ import annotations
 
@@ -159,6 +159,7 @@ def test_graphs() -> None:
     """What is captured runs at each launch of the graph, and not before; nothing that waits may be captured."""
     call = Caller()
     stream, function, buffer, target = call.made("cuStreamCreate", 1), call.function(b"add"), call.buffer(WORDS), call.host(64)
+    call("cuStreamSynchronize", None)
     call("cuStreamBeginCapture_v2", stream, 0)
     assert call.add(function, buffer, 64, 7, stream) == 0
     call("cuMemcpyDtoHAsync_v2", target.ctypes.data, buffer, 256, stream)
