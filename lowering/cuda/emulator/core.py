@@ -25,6 +25,7 @@ __all__ = ["RANK", "RESERVED", "Core", "Kernel", "Options", "Statistics"]
 RANK = 24
 #: System's shared memory in front of the kernel's.
 RESERVED = 1024
+_POISON = 0x7FF5A5A57FF5A5A5
 
 
 @dataclass
@@ -142,8 +143,10 @@ class Core:
     # ------------------------------------------------------------------------------------------------------------
     # generated code
     def registers(self, kind: Dtype, number: int) -> Array:
-        """Arrays for registers."""
-        return np.zeros((number, self.lanes), kind)
+        """Arrays for registers, filled with what is no number and no address."""
+        if kind is b1:
+            return np.zeros((number, self.lanes), b1)
+        return np.full((number, self.lanes), _POISON & ((1 << 8 * np.dtype(kind).itemsize) - 1), kind)
 
     def __getattr__(self, name: str) -> Any:
         """Special registers with axes that few kernels read."""

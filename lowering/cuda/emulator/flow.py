@@ -191,6 +191,8 @@ class Flow:
                     partly.add(name)
                     if name not in may:
                         never.setdefault(name, instruction)
+            if is_product(instruction):  # which reads its accumulators when it adds to them
+                partly |= {n for n in writes(instruction) if n in self.function.registers and n not in must}
             may |= set(writes(instruction))
             if not instruction.guard:
                 must |= set(writes(instruction))

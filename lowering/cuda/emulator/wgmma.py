@@ -61,6 +61,7 @@ class _Group:
     committed: list[list[_Product]] = field(default_factory=list["list[_Product]"])
     number: int = 0  # of groups that were committed
     changed: set[int] = field(default_factory=set[int])  # registers written since the fence
+    known: set[tuple[int, ...]] = field(default_factory=set["tuple[int, ...]"])  # accumulators that have been written
 
     @property
     def live(self) -> Iterator[_Product]:
@@ -150,6 +151,8 @@ class Products:
             if add and group.changed & set(registers):
                 message = "an accumulator is written between wgmma.fence and wgmma.mma_async, which reads it"
                 raise self.core.finding("wgmma", message, at_, [first])
+            if add:
+                self._initialised(first, group, registers, at_)
             product = _Product(shape, registers, arrays, left, right, add, at_)
             if not isinstance(left, list):
                 self._read(first, group, self._places(first, left, 64, shape.types[1], shape, shape.is_a_transposed, at_), at_)
@@ -166,6 +169,18 @@ class Products:
             if set(other.registers) & set(registers) and other.registers != registers:
                 message = "accumulators are shared with another product under way, of another shape"
                 raise self.core.finding("wgmma", message, at_, [first])
+
+    def _initialised(self, first: int, group: _Group, registers: tuple[int, ...], at_: int) -> None:
+        """Accumulators that are added to have been written, by a product or otherwise."""
+        if registers in group.known or not self.core.options.initialised:
+            return
+        for register in registers:
+            written = self.core.written.get(register)
+            if written is not None and not written[first : first + 128].all():
+                raise self.core.finding(
+                    "uninitialised", "a product adds to an accumulator that was never written", at_, [first]
+                )
+        group.known.add(registers)
 
     def _uniform(self, value: Any, part: slice, first: int, at_: int) -> int:
         if np.ndim(value) == 0 or len(value) == 1:

@@ -104,6 +104,7 @@ HOPPER: dict[str, Edit] = {
     "descriptor: swizzle of 64 bytes": put(str(DESCRIPTOR), str((DESCRIPTOR & ~(3 << 62)) | 2 << 62), None),
     "descriptor: stride": put(str(DESCRIPTOR + 2), str((DESCRIPTOR + 2) ^ (32 << 32)), None),
     "descriptor: next step of K": put(str(DESCRIPTOR + 2), str(DESCRIPTOR + 4), None),
+    "accumulator not initialised": drop(r"mov\.b32 %r204, ", None),
     "stmatrix swizzle": put(r"xor\.b32", "or.b32", 1),
     "stmatrix registers swapped": put(r"(stmatrix[^{]*\{ ?)(%r\d+), (%r\d+)", r"\1\3, \2"),
     "fence.proxy.async dropped": drop(r"fence\.proxy\.async", 1),

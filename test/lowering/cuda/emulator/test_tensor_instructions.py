@@ -474,6 +474,8 @@ def test_wgmma_accumulators_that_are_touched() -> None:
         run("wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned; mov.b32 %a1, 0;")
     with pytest.raises(Finding, match=r"a register of a product under way is read without wgmma\.wait_group"):
         run("wgmma.wait_group.sync.aligned 0;", "")
+    with pytest.raises(Finding, match="adds to an accumulator that was never written"):
+        run("{zero}", "")
     with pytest.raises(Finding, match="products that nothing waits for"):
         run("wgmma.wait_group.sync.aligned 0;", "ret;")
     with pytest.raises(Finding, match=r"asynchronous read of dynamic shared memory\+0, which threads wrote"):
