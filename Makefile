@@ -10,7 +10,7 @@ JOBS ?= 2
 # The interpreter that has the benchmark's peers: test/benchmark/README.md.
 PEERS ?= $(BIN)/python
 
-.PHONY: bench clean demo fuzz lint lit pytest test types
+.PHONY: bench clean demo fuzz gpu-check kernel-table lint lit pytest test types
 
 demo: $(VENV)/.stamp
 	$(BIN)/python -m relaxir.tools.demo
@@ -45,6 +45,14 @@ MINUTES ?= 5
 fuzz: $(VENV)/.stamp-test
 	PYTHONPATH=test $(BIN)/python -m fuzzing --minutes $(MINUTES) --jobs $(JOBS) \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(FROM),--from $(FROM))
+
+# Needs a GPU, its driver, and torch with CUDA: make gpu-check TORCH=torch
+gpu-check: $(VENV)/.stamp-test
+	$(BIN)/python test/benchmark/gpu_check.py
+
+# What ptxas makes of GPU kernels, again: registers, instructions. A test holds kernels to the table.
+kernel-table: $(VENV)/.stamp-test
+	PYTHONPATH=test $(BIN)/python -m support.kernel_table
 
 clean:
 	rm -rf $(VENV) build *.egg-info

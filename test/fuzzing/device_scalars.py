@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 
+import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 
-from relaxir.dialect.bindings import ir
+from relaxir.dialect.bindings import ir, passmanager
 from relaxir.lowering.cuda.cuda_target import CudaTarget
 from relaxir.lowering.cuda.emulator import Machine, Options
 from relaxir.lowering.cuda.ptx import device_code
+from relaxir.lowering.kernels.expand.expand_fma import expand_fma
+from relaxir.lowering.kernels.expand.expand_math import expand_math
+from relaxir.lowering.kernels.expand.expand_narrow_floats import expand_narrow_floats
+from relaxir.lowering.llvm_text import llvm_ir
 from relaxir.lowering.target import Target
-from support.kernel_harness import NUMPY, Compiled
+from support.kernel_harness import NUMPY, TO_LLVM
 from support.scalar_functions import ScalarFunction
 
 __all__ = ["check", "device_text", "host_text"]
@@ -22,6 +28,7 @@ _THREADS = 64
 _UNITS = 8
 # Where conversions of bf16 are expanded, which an instruction of newer processors takes subnormal numbers as zero in.
 _HOST = "cpu:x86-64-v3"
+_TO_LLVM = TO_LLVM.replace("convert-func-to-llvm", "convert-func-to-llvm{use-bare-ptr-memref-call-conv=1}")
 # For the same reason such numbers are in memory as their bits: LLVM would convert them to f32 and back.
 _MEMORY = {"f16": "i16", "bf16": "i16"}
 
@@ -33,8 +40,7 @@ def check(seed: int) -> None:
     results = _results(function)
     host = {name: np.zeros(_THREADS, NUMPY[kind]) for name, kind in results}
     with np.errstate(all="ignore"):
-        arrays = [_in_memory(array) for array in (*data.values(), *host.values())]
-        Compiled(host_text(function), Target.parse(_HOST), level=0)(*arrays)
+        _on_host(host_text(function), [*data.values(), *host.values()])
         for arch in random.Random(seed).sample(("sm_80", "sm_90a"), 1):
             device = _on_device(device_text(function), arch, data, host)
             found = [line for name, kind in results for line in _differences(name, kind, host[name], device[name])]
@@ -110,10 +116,6 @@ def _store(value: str, kind: str, name: str) -> list[str]:
     return [bits, f"memref.store %{name}_bits, %{name}[%i] : memref<{_THREADS}x{_MEMORY[kind]}>"]
 
 
-def _in_memory(array: np.ndarray) -> np.ndarray:
-    return array.view(np.int16) if array.dtype.itemsize == 2 else array
-
-
 def _data(seed: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     return {kind: _numbers(rng, np.dtype(NUMPY[kind])) for kind in ScalarFunction.types()}
@@ -130,6 +132,24 @@ def _numbers(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
     tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
     values[:8] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, tiny, -1.0]
     return rng.permutation(values.astype(dtype))
+
+
+def _on_host(text: str, arrays: list[np.ndarray]) -> None:
+    """By the compiler's own LLVM: that of the bindings takes ``uitofp(fptosi x)`` for ``x`` without its fraction."""
+    target = Target.parse(_HOST)
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        for expand in (expand_math, expand_fma, expand_narrow_floats):
+            expand(module.operation, target)
+        passmanager.PassManager.parse(_TO_LLVM).run(module.operation)
+        code = llvm.parse_assembly(llvm_ir(module.operation))
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(cpu=target.cpu, features=target.features, opt=1)
+    engine = llvm.create_mcjit_compiler(code, machine)
+    engine.finalize_object()
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(engine.get_function_address("f"))(*pointers)
 
 
 def _on_device(text: str, arch: str, data: dict[str, np.ndarray], like: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

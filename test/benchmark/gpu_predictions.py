@@ -1,0 +1,89 @@
+"""Times of kernels that were not measured: by the cost model, without a GPU.
+
+``python test/benchmark/gpu_predictions.py [--targets sm_80 sm_90a]`` prints, for the best tiles that the model knows of, how
+long products of large models' shapes take on the part that each target names, and their share of the limit: what the tensor
+cores' peak or the memory's bandwidth would allow; and the same of operations on rows, whose arithmetic is counted by hand. What
+is assumed is in ``lowering/cuda/cost``; every figure is predicted, none measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from relaxir.dialect.errors import RelaxError
+from relaxir.lowering.cuda.cost.kernel_time import KernelWork, LaunchShape, Prediction, kernel_time
+from relaxir.lowering.cuda.cost.product_time import ProductTiling, product_time
+from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, Architecture
+
+# Rows, columns, steps of k; bytes of an element of the weight.
+_PRODUCTS = {
+    "product 4096": ((4096, 4096, 4096), 2.0),
+    "product 8192": ((8192, 8192, 8192), 2.0),
+    "prompt of 512, 4096 x 11008": ((512, 11008, 4096), 2.0),
+    "prompt of 2048, 4096 x 11008": ((2048, 11008, 4096), 2.0),
+    "16 rows, 4096 x 11008": ((16, 11008, 4096), 2.0),
+    "16 rows, 4096 x 11008, int4": ((16, 11008, 4096), 0.5625),
+}
+# Bytes of memory for a row of 8192 elements, and f32 operations for one element, about; rows.
+_ROWS = {
+    "softmax of 8192 x 8192, f32": (8 * 8192, 20, 8192),
+    "rms-norm of 8192 x 8192, bf16": (4 * 8192, 6, 8192),
+    "silu(gate) * up of 8192 x 8192, bf16": (6 * 8192, 30, 8192),
+    "one row times 4096 x 11008, bf16": (2 * 8192, 2, 5504),
+    "one row times 4096 x 11008, int4": (0.5625 * 8192, 4, 5504),
+}
+
+
+def tilings(architecture: Architecture) -> Iterator[ProductTiling]:
+    """Tiles that kernels have, as far as they fit."""
+    for rows, columns, warps in ((16, 64, (1, 4)), (64, 64, (2, 2)), (64, 128, (2, 2)), (128, 128, (2, 2)), (128, 256, (2, 4))):
+        for depth in (32, 64):
+            for stages in (3, 4, 5):
+                for split in (1, 2, 4, 8):
+                    yield ProductTiling((rows, columns, depth), warps, stages, split)
+    if architecture.wgmma:
+        for columns in (64, 128, 256):
+            for cluster in (1, 2):
+                yield ProductTiling((128, columns, 64), (8, 1), 4, wgmma=True, cluster=cluster)
+
+
+def best(architecture: Architecture, shape: tuple[int, int, int], right: float) -> tuple[Prediction, ProductTiling]:
+    """The shortest time of all tiles."""
+    found = list[tuple[Prediction, ProductTiling]]()
+    for tiling in tilings(architecture):
+        try:
+            found.append((product_time(architecture, shape, tiling, right_bytes=right), tiling))
+        except RelaxError:  # it does not fit a multiprocessor
+            continue
+    return min(found, key=lambda pair: pair[0].seconds)
+
+
+def lines(architecture: Architecture) -> Iterator[str]:
+    """A line for each case."""
+    part = architecture.part
+    yield f"{architecture.name}, {part.name}: {part.sm_count} multiprocessors at {part.clock / 1e9:.2f} GHz, PREDICTED"
+    for name, (shape, right) in _PRODUCTS.items():
+        found, tiling = best(architecture, shape, right)
+        tile = "x".join(map(str, tiling.tile)) + (" wgmma" if tiling.wgmma else " mma") + f" split {tiling.split}"
+        yield f"  {name:38s} {_figures(found)}  {tile}"
+    for name, (bytes_, operations, rows) in _ROWS.items():
+        work = KernelWork(rows * bytes_, instructions=rows * 8192 * operations / 32, f32_operations=rows * 8192 * operations)
+        found = kernel_time(architecture, work, LaunchShape(rows, 256, registers=40, bytes_in_flight=64))
+        yield f"  {name:38s} {_figures(found)}"
+
+
+def _figures(found: Prediction) -> str:
+    return f"{found.seconds * 1e6:9.1f} us  {found.share:4.0%} of the limit, by {found.bound:13s}"
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--targets", nargs="+", default=["sm_80", "sm_90a"], choices=list(ARCHITECTURES))
+    for name in parser.parse_args().targets:
+        print("\n".join(lines(ARCHITECTURES[name])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Modules of the sizes that large models have, one kind of kernel each: tables of device kernels are of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import relaxir as rx
+from relaxir.building.builder import Builder
+from relaxir.dialect.bindings import ir
+from relaxir.lowering.compile import compile_module
+from relaxir.lowering.cuda.compiler import CudaCompiler
+
+__all__ = ["CASES", "TARGETS", "Case", "attention", "gate", "product", "ptx_of", "rms_norm", "softmax"]
+
+#: What kernels are looked at for: the last kind of GPU without, and the first with, a tensor memory accelerator.
+TARGETS = ("cuda:sm_80", "cuda:sm_90a")
+
+_HIDDEN, _INNER, _HEADS = 4096, 11008, 32
+
+Build = Callable[[Builder], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A module.
+
+    Attributes:
+        build: makes it.
+        weights: as for ``relaxir.compile``.
+    """
+
+    build: Build
+    weights: str | None = None
+
+    def module(self) -> rx.Module:
+        builder = rx.Builder()
+        with builder.function("main"):
+            self.build(builder)
+        return builder.build()
+
+
+def product(rows: int | str, depth: int, width: int, epilogue: bool = False) -> Build:
+    """``x @ w.T`` in bf16; with an epilogue ``gelu(x @ w.T + b)``."""
+
+    def build(b: Builder) -> None:
+        x, w = b.input("x", (rows, depth), "bf16"), b.weight("w", (width, depth), "bf16")
+        y = b.matmul(x, b.permute_dims(w, axes=[1, 0]))
+        b.output(b.gelu(b.add(y, b.weight("b", (width,), "bf16"))) if epilogue else y)
+
+    return build
+
+
+def softmax(width: int) -> Build:
+    """Over rows, in f32."""
+    return lambda b: b.output(b.softmax(b.input("x", ("n", width))))
+
+
+def rms_norm(width: int) -> Build:
+    """Over rows, in bf16."""
+    return lambda b: b.output(b.rms_norm(b.input("x", ("n", width), "bf16"), b.weight("w", (width,), "bf16"), axes=[-1]))
+
+
+def gate(width: int) -> Build:
+    """``silu(gate) * up`` in bf16."""
+
+    def build(b: Builder) -> None:
+        gate, up = (b.input(name, ("n", width), "bf16") for name in ("gate", "up"))
+        b.output(b.multiply(b.silu(gate), up))
+
+    return build
+
+
+def attention(heads: int, width: int) -> Build:
+    """Causal, in bf16, of one sequence."""
+
+    def build(b: Builder) -> None:
+        b.output(b.attention(*(b.input(name, (1, heads, "n", width), "bf16") for name in ("q", "k", "v")), causal=True))
+
+    return build
+
+
+def _embedding(b: Builder) -> None:
+    tokens = b.input("tokens", ("n",), "i64")
+    b.output(b.take(b.weight("w", (32000, _HIDDEN), "bf16"), tokens, axis=0))
+
+
+#: By name.
+CASES = {
+    "product": Case(product("n", _HIDDEN, _HIDDEN)),
+    "product-bias-gelu": Case(product("n", _HIDDEN, _HIDDEN, epilogue=True)),
+    "row": Case(product(1, _HIDDEN, _INNER)),
+    "row-int4": Case(product(1, _HIDDEN, _INNER), weights="int4"),
+    "softmax": Case(softmax(_HIDDEN)),
+    "rms-norm": Case(rms_norm(_HIDDEN)),
+    "gate": Case(gate(_INNER)),
+    "attention": Case(attention(_HEADS, _HIDDEN // _HEADS)),
+    "embedding": Case(_embedding),
+}
+
+
+def ptx_of(case: Case, target: str) -> str:
+    """The PTX of a case's kernels."""
+    texts: dict[str, str] = {}
+    compiler = CudaCompiler(target, {})
+    module = case.module().with_weight_layouts(compiler.weight_layouts)
+    lowered: ir.Operation = module.run(compiler.relax_pipeline(case.weights, None)).ir.operation
+    compile_module(lowered, compiler, listener=texts.__setitem__)
+    return texts["ptx"]
