@@ -1,0 +1,50 @@
+"""The table of device kernels: registers, shared memory, instructions of each, which a change of code generation has to show.
+
+``make kernel-table`` writes it again; what changed is then to be seen in the commit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.device_cases import CASES, TARGETS, ptx_of
+from support.device_kernels import DeviceKernel, device_kernels
+
+__all__ = ["PATH", "lines_of", "recorded"]
+
+PATH = Path(__file__).parents[1] / "lowering" / "cuda" / "kernels.txt"
+
+_HEAD = "case target kernel registers shared spilled instructions tensor"
+# Opcodes of tensor cores, and of asynchronous copies.
+_TENSOR = ("HMMA", "IMMA", "HGMMA", "IGMMA", "QGMMA", "LDGSTS", "UTMALDG")
+
+
+def lines_of(name: str, target: str) -> list[str]:
+    """The lines of a case's kernels."""
+    kernels = device_kernels(ptx_of(CASES[name], target), target)
+    return [f"{name} {target} {_line(kernel)}" for kernel in kernels.values()]
+
+
+def _line(kernel: DeviceKernel) -> str:
+    r, counts = kernel.resources, {n: sum(i.name == n for i in kernel.instructions) for n in _TENSOR}
+    used = ",".join(f"{name}:{count}" for name, count in counts.items() if count) or "-"
+    return f"{kernel.name} {r.registers} {r.shared} {r.spill_stores + r.spill_loads} {len(kernel.instructions)} {used}"
+
+
+def recorded() -> dict[tuple[str, str], list[str]]:
+    """The lines of the table by case and target."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in PATH.read_text().splitlines()[1:]:
+        name, target, *_ = line.split()
+        found.setdefault((name, target), []).append(line)
+    return found
+
+
+def main() -> None:
+    """Writes the table."""
+    lines = [line for name in CASES for target in TARGETS for line in lines_of(name, target)]
+    PATH.write_text("\n".join((_HEAD, *lines)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
