@@ -156,7 +156,7 @@ def _on_device(text: str, arch: str, data: dict[str, np.ndarray], like: dict[str
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         code = device_code(module.body.operations[0].operation, CudaTarget.parse(f"cuda:{arch}"))
-    machine = Machine(arch, Options())
+    machine = Machine(arch, Options(), memory=1 << 22)
     inputs = [machine.upload(array.view(np.uint8)) for array in data.values()]
     outputs = {name: machine.upload(np.zeros(array.nbytes, np.uint8)) for name, array in like.items()}
     machine.run(machine.load(code), "f", [1], [_THREADS], [*inputs, *outputs.values()])
