@@ -27,6 +27,8 @@ class WeightLayouts:
         bf16_rows: rows of a bf16 weight that are neighbours in a panel; 1: no row has one.
         int8_rows: the same of a weight of integers whose activations are integers, too; 1: such products are not made.
         int8_unsigned: whether 8-bit integers of such a weight are unsigned.
+        panels: whether factors of matrix products are packed in panels and widened first, at run time as well; else products
+            read them as they are. Written where they are not.
     """
 
     ATTRIBUTE: ClassVar[str] = "relax.weight_layouts"
@@ -34,6 +36,7 @@ class WeightLayouts:
     bf16_rows: int = 1
     int8_rows: int = 4
     int8_unsigned: bool = True
+    panels: bool = True
 
     @staticmethod
     def of(module: ir.Operation) -> WeightLayouts:
@@ -44,18 +47,20 @@ class WeightLayouts:
         attribute = module.attributes[name]
         found = {a.name: a.attr for a in attribute} if isinstance(attribute, ir.DictAttr) else {}
         expected = {f.name: ir.BoolAttr if isinstance(f.default, bool) else ir.IntegerAttr for f in fields(WeightLayouts)}
-        if found.keys() != expected.keys() or not all(isinstance(found[key], kind) for key, kind in expected.items()):
-            raise RelaxError(f"expected {name} with {', '.join(sorted(expected))}, got {attribute}", module.location)
+        required = expected.keys() - {"panels"}
+        if not required <= found.keys() <= expected.keys() or not all(isinstance(a, expected[key]) for key, a in found.items()):
+            raise RelaxError(f"expected {name} with {', '.join(sorted(required))}, got {attribute}", module.location)
         numbers = {key: ir.IntegerAttr(found[key]).value for key, kind in expected.items() if kind is ir.IntegerAttr}
         if min(numbers.values()) < 1:
             raise RelaxError(f"expected positive numbers in {name}, got {attribute}", module.location)
-        return WeightLayouts(**numbers, int8_unsigned=ir.BoolAttr(found["int8_unsigned"]).value)
+        panels = "panels" not in found or ir.BoolAttr(found["panels"]).value
+        return WeightLayouts(**numbers, int8_unsigned=ir.BoolAttr(found["int8_unsigned"]).value, panels=panels)
 
     def write(self, module: ir.Operation) -> None:
         """Writes the attribute, in place."""
         with module.context:
             i64 = ir.IntegerType.get_signless(64)
-            values = asdict(self).items()
+            values = [(k, v) for k, v in asdict(self).items() if k != "panels" or not v]
             module.attributes[self.ATTRIBUTE] = ir.DictAttr.get(
                 {k: ir.BoolAttr.get(v) if isinstance(v, bool) else ir.IntegerAttr.get(i64, v) for k, v in values}
             )

@@ -96,6 +96,7 @@ class LinalgBuilder:
     Attributes:
         module: the module, which gets private functions at its end.
         tile: columns per panel of a packed matrix.
+        panels: whether factors of matrix products are packed and widened first.
         key_blocks: how attention cuts its keys.
         symbols: the values of symbolic dimensions.
         checks: the messages of run-time checks and their numbers.
@@ -103,8 +104,8 @@ class LinalgBuilder:
         ranges: what symbols of the function can be.
     """
 
-    def __init__(self, module: ir.Operation, tile: int, key_blocks: KeyBlocks):
-        self.module = module
+    def __init__(self, module: ir.Operation, tile: int, key_blocks: KeyBlocks, *, panels: bool = True):
+        self.module, self.panels = module, panels
         self.tile, self.key_blocks = tile, key_blocks
         self.symbols = Symbols(self.check)
         self.checks: dict[str, int] = {}

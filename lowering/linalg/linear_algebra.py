@@ -41,16 +41,17 @@ def _lower_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     lhs, rhs = source.operands
     if rhs.rank == 1:
         return _matrix_vector(b, lhs, rhs, source.result)
-    row, wide = lhs.rank == 1, _widened(b, lhs)
+    row, wide = lhs.rank == 1, _widened(b, lhs) if b.panels else lhs.value
     left = restore_axes(b, wide, [0]) if row else wide
     batch = source.result.with_(shape=source.result.shape[: source.result.rank - (1 if row else 2)])
     left_batch, right_batch = _batch(lhs, 1 if row else 2), _batch(rhs, 2)
     sizes = b.broadcast_sizes([left_batch, right_batch], batch)
     sizes += [1 if row else b.size(lhs, lhs.rank - 2), b.size(rhs, rhs.rank - 1)]
-    packed = pack(b, rhs, b.tile, widen=True)
+    right = pack(b, rhs, b.tile, widen=True) if b.panels else rhs.value
+    layout = PackedLayout(b.tile) if b.panels else None
     matrices = (
         Matrix(left, lhs.dtype, b.broadcast_exprs(left_batch, batch)),
-        Matrix(packed, rhs.dtype, b.broadcast_exprs(right_batch, batch), PackedLayout(b.tile)),
+        Matrix(right, rhs.dtype, b.broadcast_exprs(right_batch, batch), layout),
     )
     result = contract(b, *matrices, sizes, source.result.dtype)
     return drop_axes(b, result, [len(sizes) - 2]) if row else result

@@ -77,7 +77,7 @@ class RelaxToLinalg(LoweringPass):
 
     def run(self, op: ir.Operation) -> None:
         tile = WeightLayouts.of(op).columns if self.tile is None else self.tile
-        relax_to_linalg(op, tile=tile, key_blocks=self._key_blocks())
+        relax_to_linalg(op, tile=tile, key_blocks=self._key_blocks(), panels=WeightLayouts.of(op).panels)
 
     def _key_blocks(self) -> KeyBlocks:
         keys, parts = self.attention_keys, self.attention_parts
@@ -88,12 +88,13 @@ class RelaxToLinalg(LoweringPass):
         return usual if parts is None else replace(usual, parts=parts)
 
 
-def relax_to_linalg(module: ir.Operation, *, tile: int, key_blocks: KeyBlocks | None = None) -> None:
+def relax_to_linalg(module: ir.Operation, *, tile: int, key_blocks: KeyBlocks | None = None, panels: bool = True) -> None:
     """Converts every function of a module in place; linear in the number of ops.
 
     Args:
         module: a verified module of relax functions.
         tile: columns per panel of matrices that are packed at run time.
+        panels: whether matrix products pack and widen factors first; else they read them as they are.
         key_blocks: how attention cuts its keys; None: what suits processors.
 
     Raises:
@@ -104,15 +105,14 @@ def relax_to_linalg(module: ir.Operation, *, tile: int, key_blocks: KeyBlocks | 
     with module.context as context, ir.Location.unknown():
         for dialect in ("arith", "bufferization", "func", "linalg", "math", "scf", "tensor"):
             context.get_dialect_descriptor(dialect)
-        _Converter(module, tile, key_blocks or KeyBlocks()).run()
+        _Converter(module, LinalgBuilder(module, tile, key_blocks or KeyBlocks(), panels=panels)).run()
 
 
 class _Converter:
     """One conversion of one module."""
 
-    def __init__(self, module: ir.Operation, tile: int, key_blocks: KeyBlocks):
-        self.module = module
-        self.builder = LinalgBuilder(module, tile, key_blocks)
+    def __init__(self, module: ir.Operation, builder: LinalgBuilder):
+        self.module, self.builder = module, builder
         self.builder.check_function = self._declare_check
         self.tensors: dict[ir.Value, Tensor] = {}
         self.sizes = KnownSizes()

@@ -57,10 +57,10 @@ class PackWeights(Pass):
 
     def run(self, op: ir.Operation) -> None:
         tile = WeightLayouts.of(op).columns if self.tile is None else self.tile
-        layout, rules = PackedLayout(tile), FlowRules.of(op)
+        layout, rules, panels = PackedLayout(tile), FlowRules.of(op), WeightLayouts.of(op).panels
         for function in functions(op):
             if num_input(function) is not None:
-                walk(function, _Packing(layout, rules.flow(function)).patterns())
+                walk(function, _Packing(layout, rules.flow(function)).patterns(matrices=panels))
 
 
 class _Packing:
@@ -70,8 +70,9 @@ class _Packing:
         self._layout, self._flow = layout, flow
         self._packed: dict[tuple[ir.Value, str], ir.Value] = {}
 
-    def patterns(self) -> Patterns:
-        return [(MatMul, self._read_packed), (Conv2D, self._read_packed)]
+    def patterns(self, *, matrices: bool) -> Patterns:
+        filters: Patterns = [(Conv2D, self._read_packed)]
+        return [(MatMul, self._read_packed), *filters] if matrices else filters
 
     def _read_packed(self, op: MatMul | Conv2D, rewriter: Rewriter) -> bool:
         weight = op.operands[1]
