@@ -109,6 +109,8 @@ class Core:
         self.steps, self.lane_steps = 0, 0
         self.runnable: dict[int, Lanes] = {}
         self.parked: dict[int, Lanes] = {}
+        # What of a set of lanes goes on, when its block has let some wait.
+        self.going: Lanes | None = None
         self.has_exited = False
         self.on_exit: list[Callable[[], None]] = []
         self.finishers: list[Callable[[], None]] = []  # what must not be left over when all have ended
@@ -291,8 +293,10 @@ class Core:
             if self.steps > limit:
                 raise self.finding("timeout", f"more than {limit} instructions", self.kernel.code.starts[block], indices(s))
             after = blocks[block](s)
+            going, self.going = self.going, None
             if after is None:
                 return
+            s = s if going is None else going
             if type(after) is tuple:
                 condition, then, otherwise = after
                 if condition.all():
@@ -329,7 +333,13 @@ class Core:
         others = subset(s, ~np.asarray(condition))
         if others is not None:
             self.push(after, others)
-        return subset(s, condition)
+        chosen = subset(s, condition)
+        return chosen if others is None or chosen is None else self.only(chosen)
+
+    def only(self, s: Lanes) -> Lanes:
+        """The lanes of the set that runs that go on in its block; the others wait, or are elsewhere."""
+        self.going = s
+        return s
 
     def warps_ready(self, s: Lanes, mask: Any, block: int, at_: int) -> Lanes | None:
         """The lanes whose whole warp (its living lanes that the mask names) is here; the others are parked."""
@@ -346,7 +356,7 @@ class Core:
         complete = (wanted & living[lanes >> 5] & ~here[lanes >> 5]) == 0
         if not complete.all():
             self.park(block, tidy(lanes[~complete]))
-        return tidy(lanes[complete]) if complete.any() else None
+        return self.only(tidy(lanes[complete])) if complete.any() else None
 
     def warp_masks(self, lanes: Array) -> Array:
         """A bit for each of the lanes, by warp."""
@@ -364,7 +374,7 @@ class Core:
         complete = np.bincount(lanes // 128, minlength=self.lanes // 128)[lanes // 128] == 128
         if not complete.all():
             self.park(block, tidy(lanes[~complete]))
-        return tidy(lanes[complete]) if complete.any() else None
+        return self.only(tidy(lanes[complete])) if complete.any() else None
 
     def rows(self, s: Lanes) -> Array:
         """Warps of a set of lanes, numbered over the wave."""

@@ -213,7 +213,8 @@ class Mbarriers:
                 stays[mine] = self._sleep(barrier, lanes[mine], block, at_)
         if not stays.any():
             return None, None
-        return tidy(lanes[stays]), done[stays]
+        going = tidy(lanes[stays])
+        return going if stays.all() else self.core.only(going), done[stays]
 
     def _groups(self, lanes: Array, address: Any, value: Any, at_: int) -> Iterator[tuple[Any, Mbarrier, int]]:
         """Lanes by what they wait for."""
