@@ -79,7 +79,8 @@ STACK = "relax.stack"
 
 #: On a kernel whose operations share their first loops: how many.
 #: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/contraction/plan_contractions,
-#: cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels.
+#: cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cuda/kernels/rows,
+#: cuda/kernels/elementwise, cuda/kernels/outer_sums.
 ROWS = "relax.rows"
 
 #: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
@@ -90,7 +91,7 @@ SHARED = "relax.shared"
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
-#: kernels/structure/nest.
+#: kernels/structure/nest, cuda/kernels/products/template, cuda/kernels/rows, cuda/kernels/elementwise, cuda/kernels/outer_sums.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
@@ -120,9 +121,9 @@ NUMBER_FIRST = "relax.number_first"
 WRITABLE = "bufferization.writable"
 
 #: On an operation on buffers, a string: the plan of its kernel, which may be edited. Two write it, one on contractions and one
-#: on others, as lines of different fields (``contraction_plan``, ``nest_plan``).
+#: on others, as lines of different fields (``contraction_plan``, ``nest_plan``; for GPUs ``cuda/kernels/products/plan``).
 #: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops; read by
-#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops.
+#: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/products/template.
 PLAN = "relax.plan"
 
 #: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.

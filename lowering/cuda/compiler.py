@@ -53,7 +53,7 @@ class CudaCompiler(Compiler):
 
     @property
     def weight_layouts(self) -> WeightLayouts:
-        return WeightLayouts()
+        return self.target.weight_layouts
 
     def pipeline(self, checked: bool) -> str:
         if checked:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...dialect.errors import RelaxError
+from ...dialect.weight_layouts import WeightLayouts
 
 __all__ = ["ARCHITECTURES", "Architecture", "CudaTarget", "Part"]
 
@@ -171,6 +172,11 @@ class CudaTarget:
     def has_bf16(self) -> bool:
         """``cvt.rn.bf16.f32``, and back by a shift or ``cvt``, whatever LLVM finds."""
         return True
+
+    @property
+    def weight_layouts(self) -> WeightLayouts:
+        """How kernels want weights in memory: matrices stay as they are, and tiles change on their way."""
+        return WeightLayouts(panels=False)
 
     def lanes(self, bits: int = 32) -> int:
         """One: a thread computes with scalars, whatever their width."""

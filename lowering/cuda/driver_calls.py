@@ -11,14 +11,16 @@ from __future__ import annotations
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
 from ..cpu.lower_checks import CHECK
+from .tensor_map_call import DIMENSIONS, NUMBERS
 
-__all__ = ["ALLOCATE", "CONSTANT", "FIELDS", "FREE", "LAUNCH", "READ", "declare", "definitions"]
+__all__ = ["ALLOCATE", "CONSTANT", "FIELDS", "FREE", "LAUNCH", "READ", "TENSOR_MAP", "declare", "definitions"]
 
 LAUNCH = "relaxir_cuda_launch"
 READ = "relaxir_cuda_read"
 ALLOCATE = "relaxir_cuda_allocate"
 FREE = "relaxir_cuda_free"
 CONSTANT = "relaxir_cuda_constant"
+TENSOR_MAP = "relaxir_cuda_tensor_map"
 
 #: The fields of the table, in order. The functions have the driver's own signatures.
 FIELDS = (
@@ -33,11 +35,15 @@ _SIGNATURES = {
     ALLOCATE: ([_PTR, _PTR, _I64], _I64),
     FREE: ([_PTR, _PTR], _I64),
     CONSTANT: ([_PTR, _I64], _PTR),
+    TENSOR_MAP: ([_PTR, _PTR, _PTR, *[_I64] * NUMBERS], _I64),
 }
 
 # A number of a status that is beyond those of checks and of sizes (lowering/cpu/lower_checks, python/runtime/calls).
 _FAILED = 1 << 48
 _NO_KERNEL = 0xFFFF
+
+# CUtensorMapInterleave, Swizzle, L2promotion and FloatOOBfill.
+_NO_INTERLEAVE, _SWIZZLE_128, _PROMOTE_256, _ZEROS = 0, 3, 3, 0
 
 # The largest grid in its first direction; in the others it is the driver that refuses.
 _MOST_BLOCKS = (1 << 31) - 1
@@ -118,8 +124,40 @@ define internal ptr @{CONSTANT}(ptr %driver, i64 %number) {{
   %start = inttoptr i64 %address to ptr
   ret ptr %start
 }}
+{_tensor_map()}
 declare i64 @llvm.umax.i64(i64, i64)
 """
+
+
+def _tensor_map() -> str:
+    """The function that has a map encoded: lines of 128 bytes twisted, zeros where a box is outside of the tensor."""
+    arrays = {"size": ("i64", DIMENSIONS), "stride": ("i64", DIMENSIONS - 1), "box": ("i32", DIMENSIONS)}
+    numbers = [f"%{name}{i}" for name, (_, count) in arrays.items() for i in range(count)]
+    lines = [f"  %{name} = alloca {kind}, i64 {count}" for name, (kind, count) in arrays.items()]
+    lines += [f"  %step = alloca i32, i64 {DIMENSIONS}"]
+    for name, (kind, count) in arrays.items():
+        for i in range(count):
+            value = f"%{name}{i}"
+            if kind == "i32":
+                lines.append(f"  {value}.n = trunc i64 {value} to i32")
+                value += ".n"
+            lines += _stored(f"%{name}", kind, i, value)
+    for i in range(DIMENSIONS):
+        lines += _stored("%step", "i32", i, "1")
+    taken = ", ".join(f"i64 {n}" for n in ("%kind", "%rank", *numbers))
+    return "\n".join([
+        f"define internal i64 @{TENSOR_MAP}(ptr %driver, ptr %map, ptr %tensor, {taken}) {{",
+        *lines, _field("cuTensorMapEncodeTiled", "encode"), _narrowed("kind", "rank"),
+        "  %result = call i32 %encode(ptr %map, i32 %kind.n, i32 %rank.n, ptr %tensor, ptr %size, ptr %stride, ptr %box,",
+        f"      ptr %step, i32 {_NO_INTERLEAVE}, i32 {_SWIZZLE_128}, i32 {_PROMOTE_256}, i32 {_ZEROS})",
+        _status(str(_NO_KERNEL), "%result"), "}",
+    ])  # fmt: skip
+
+
+def _stored(array: str, kind: str, number: int, value: str) -> list[str]:
+    place = f"{array}{number}.place" if number else array
+    moved = [f"  {place} = getelementptr {kind}, ptr {array}, i64 {number}"] if number else []
+    return [*moved, f"  store {kind} {value}, ptr {place}"]
 
 
 def _field(name: str, value: str) -> str:

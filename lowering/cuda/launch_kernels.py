@@ -31,6 +31,7 @@ from ...dialect.functions import body_of, functions, name_of, update_type
 from ...dialect.struct_info import element_bytes
 from ...dialect.traversal import nested_operations, operations
 from ..cpu.lower_checks import CHECK
+from ..device.descriptors import is_descriptor
 from ..entries import entry_of
 from ..kernels.emit.emitter import Emitter
 from ..lowering_pass import LoweringPass
@@ -38,6 +39,7 @@ from ..marks import DEVICE, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_KERNELS
 from ..plain_attributes import to_attribute
 from . import driver_calls
 from .kernels.memory import address_of, buffer_at, linear_address
+from .tensor_map_call import TENSOR_MAP
 
 __all__ = ["LaunchKernels", "launch_kernels"]
 
@@ -62,9 +64,17 @@ def launch_kernels(module: ir.Operation) -> None:
         driver_calls.declare(module)
         for function in chosen:
             _HostFunction(function, kernels, constants, called).rewrite()
+        _drop_declaration(module)
         module.attributes[DEVICE_KERNELS] = to_attribute(kernels.described())
         module.attributes[DEVICE_CONSTANTS] = to_attribute(constants.described())
         kernels.take_out()
+
+
+def _drop_declaration(module: ir.Operation) -> None:
+    """Nothing calls what has become a call of the driver."""
+    for function in functions(module):
+        if name_of(function) == TENSOR_MAP:
+            function.operation.erase()
 
 
 class _Kernels:
@@ -95,7 +105,7 @@ class _Kernels:
         count = len(function.regions[0].blocks[0].arguments)
         if "arg_attrs" not in function.attributes:
             return [False] * count
-        return ["llvm.byval" in ir.DictAttr(a) for a in ir.ArrayAttr(function.attributes["arg_attrs"])]
+        return [is_descriptor(a) for a in ir.ArrayAttr(function.attributes["arg_attrs"])]
 
     def described(self) -> list[dict[str, Any]]:
         """What the run time has to know of each."""
@@ -177,6 +187,10 @@ class _HostFunction:
         return self.em.op("arith.index_cast", [value], self.i64)
 
     def call(self, op: ir.Operation) -> None:
+        if callee_of(op) == TENSOR_MAP:
+            self._call(driver_calls.TENSOR_MAP, list(op.operands))
+            op.erase()
+            return
         if callee_of(op) not in self.called:
             return
         em = self.em

@@ -6,7 +6,7 @@ With ``target=cuda:sm_80``. Before::
 
 after::
 
-    module attributes {relax.cuda_target = "cuda:sm_80"} {
+    module attributes {relax.cuda_target = "cuda:sm_80", relax.weight_layouts = {..., panels = false}} {
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class SetCudaTarget(Pass):
     target: str = "cuda:sm_80"
 
     def run(self, op: ir.Operation) -> None:
-        CudaTarget.parse(self.target)
+        target = CudaTarget.parse(self.target)
         op.attributes[CUDA_TARGET] = ir.StringAttr.get(self.target, op.context)
+        target.weight_layouts.write(op)
 
 
 def cuda_target_of(module: ir.Operation) -> CudaTarget:

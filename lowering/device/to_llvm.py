@@ -9,6 +9,7 @@ from ...dialect.errors import from_mlir_error
 from ..kernels.expand.expand_math import expand_math
 from ..kernels.expand.instructions import Instructions
 from ..llvm_text import check_translatable, llvm_ir
+from .descriptors import find_descriptors, keep_descriptors
 from .device_math import to_intrinsics
 from .device_text import device_text
 
@@ -37,11 +38,13 @@ def device_llvm_ir(
     with module.context, ir.Location.unknown():
         around = ir.Module.create()  # passes look for what is around, even of a module of its own
         device = module.clone(ip=ir.InsertionPoint(around.body)).operation
+        descriptors = find_descriptors(device)
         expand_math(device, instructions)
         to_intrinsics(device)
         try:
             passmanager.PassManager.parse(f"gpu.module({','.join((*_BEFORE, *passes, *_AFTER))})").run(device)
         except ir.MLIRError as error:
             raise from_mlir_error(error) from None
+        keep_descriptors(device, descriptors)
         check_translatable(device, ("llvm.", "gpu.module", *dialects), to)
         return device_text(llvm_ir(device))

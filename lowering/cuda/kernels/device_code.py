@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ....dialect.array_spec import aligned
 from ....dialect.bindings import ir
+from ...device.descriptors import DESCRIPTOR
 from ...kernels.emit.emitter import Emitter
 from .memory import buffer_at, bytes_of, first_element, strides_of
 
@@ -42,6 +43,7 @@ class DeviceCode:
             self._thread = self._id("gpu.thread_id", 0)
         self._ids: dict[tuple[str, int], ir.Value] = {("gpu.thread_id", 0): self._thread}
         self.operands: list[ir.Value] = []
+        self._attributes = dict[int, ir.Attribute]()
         self.known: dict[ir.Value, ir.Value] = {}
         self.shared_bytes = 0
         self._memory: ir.Value | None = None
@@ -93,6 +95,12 @@ class DeviceCode:
         self.operands.append(value)
         return self.function.regions[0].blocks[0].add_argument(value.type, self.function.location)
 
+    def descriptor(self, value: ir.Value) -> ir.Value:
+        """A parameter of 128 bytes that a pointer of the host points to: a tensor map, of which the kernel gets the address."""
+        made = self.parameter(value)
+        self._attributes[len(self.operands) - 1] = ir.Attribute.parse(DESCRIPTOR, self.em.context)
+        return made
+
     def _view(self, value: ir.Value) -> ir.Value:
         """The buffer, of the same type: its offset, where the type does not say it, is in the pointer."""
         kind, host = ir.MemRefType(value.type), self._host
@@ -107,17 +115,36 @@ class DeviceCode:
     def shared(self, kind: ir.MemRefType) -> ir.Value:
         """A buffer of constant size in the shared memory of the block, of a type without memory space."""
         em = self.em
-        start = -(-self.shared_bytes // 16) * 16
-        self.shared_bytes = start + bytes_of(kind)
+        start = self._shared_bytes(bytes_of(kind), 16)
         space = ir.Attribute.parse("#gpu.address_space<workgroup>", em.context)
         there = ir.MemRefType.get(kind.shape, kind.element_type, memory_space=space, loc=em.location)
         with em.before(self._thread.owner):
-            if self._memory is None:
-                dynamic = [ir.ShapedType.get_dynamic_size()]
-                bytes_ = ir.MemRefType.get(dynamic, em.integer(8), memory_space=space, loc=em.location)
-                self._memory = em.op("gpu.dynamic_shared_memory", [], bytes_)
-            view = em.op("memref.view", [self._memory, em.number(start)], there)
+            view = em.op("memref.view", [self._shared_memory(), em.number(start)], there)
             return em.op("memref.memory_space_cast", [view], kind)
+
+    def shared_pointer(self, size: int, alignment: int = 16) -> ir.Value:
+        """A pointer (``!llvm.ptr<3>``) to so many bytes of shared memory, at a multiple of an alignment up to 1024."""
+        em = self.em
+        start = self._shared_bytes(size, alignment)
+        with em.before(self._thread.owner):
+            address = em.op("memref.extract_aligned_pointer_as_index", [self._shared_memory()], em.index)
+            number = em.op("arith.index_cast", [em.add(address, em.number(start))], em.integer(64))
+            return em.op("llvm.inttoptr", [number], ir.Type.parse("!llvm.ptr<3>", em.context))
+
+    def _shared_bytes(self, size: int, alignment: int) -> int:
+        """Where so many bytes more of shared memory begin."""
+        start = -(-self.shared_bytes // alignment) * alignment
+        self.shared_bytes = start + size
+        return start
+
+    def _shared_memory(self) -> ir.Value:
+        em = self.em
+        if self._memory is None:
+            space = ir.Attribute.parse("#gpu.address_space<workgroup>", em.context)
+            dynamic = [ir.ShapedType.get_dynamic_size()]
+            bytes_ = ir.MemRefType.get(dynamic, em.integer(8), memory_space=space, loc=em.location)
+            self._memory = em.op("gpu.dynamic_shared_memory", [], bytes_)
+        return self._memory
 
     def local(self, kind: ir.MemRefType, limit: int) -> ir.Value:
         """A buffer of constant size for the block: in shared memory while that has ``limit`` bytes, else in global memory."""
@@ -149,6 +176,10 @@ class DeviceCode:
         types = [a.type for a in self.function.regions[0].blocks[0].arguments]
         kind = ir.FunctionType.get(types, [], self.em.context)
         self.function.attributes["function_type"] = ir.TypeAttr.get(kind)
+        if self._attributes:
+            none = ir.DictAttr.get({}, self.em.context)
+            attributes = [self._attributes.get(i, none) for i in range(len(types))]
+            self.function.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, self.em.context)
 
     @property
     def end(self) -> ir.Operation:

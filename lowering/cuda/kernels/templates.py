@@ -11,6 +11,7 @@ from ..cuda_target import CudaTarget
 from .elementwise import build_elementwise, plan_elementwise
 from .host_code import HostCode
 from .outer_sums import build_outer, plan_outer
+from .products.template import build_product, plan_of_product
 from .row_code import build_rows
 from .rows import plan_rows
 
@@ -35,6 +36,7 @@ class Template:
 
 
 TEMPLATES: tuple[Template, ...] = (
+    Template("product", plan_of_product, build_product),
     Template("rows", plan_rows, build_rows),
     Template("outer", plan_outer, build_outer),
     Template("elementwise", plan_elementwise, build_elementwise),

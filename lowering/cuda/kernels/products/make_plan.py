@@ -1,0 +1,94 @@
+"""The plan of a product on tensor cores: the tile of a table that takes the least time, by what it multiplies and reads."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from ...cuda_target import Architecture
+from .instructions import INSTRUCTIONS
+from .plan import CopyBytes, ProductPlan, ProductTile, WarpGrid
+from .shape import ProductShape
+from .warpgroup_plan import LINE, ROWS, WarpgroupPlan
+
+__all__ = ["plan_product", "plan_warpgroups"]
+
+# Rows, columns, and warps along these. 64 x 64 sums of a warp are 128 registers of a thread, and read the least from shared
+# memory for each product; rows of few warps are for few rows. Not measured: what public kernels for Ampere use.
+_TILES = ((128, 256, 2, 4), (128, 128, 2, 2), (128, 64, 2, 2), (64, 128, 2, 2), (64, 64, 2, 2), (32, 64, 1, 4), (16, 64, 1, 4))
+# Of few rows, which read each weight once: blocks for all multiprocessors, whose warps share the steps of k of a stage.
+_FEW_TILES = ((16, 64), (16, 32), (16, 16))
+_SHARES, _FEW_STAGES = 4, 8
+# Bytes of a row of k in a stage, and stages: what hides some 600 cycles of memory behind products.
+_LINE, _STAGES = 64, 4
+# Warpgroups and columns.
+_WARPGROUP_TILES = ((2, 256), (2, 128), (1, 256), (1, 128), (1, 64))
+# More of them hide nothing more.
+_MOST_STAGES = 8
+# Rows up to which a warpgroup multiplies more rows that do not exist than others, and warps do it by tiles of 16.
+_FEW_ROWS = 32
+# Rows of tiles that are computed together: their left factor and some columns of the right one are in the cache.
+_RASTER = 8
+# Of rows or columns whose number is known at run time only.
+_USUAL = 4096
+# Bytes that a multiprocessor gets of the second-level cache in a cycle: a quarter of a line of 256 bytes.
+_CACHE_BYTES = 64
+
+
+def plan_product(shape: ProductShape, architecture: Architecture) -> ProductPlan:
+    """The plan of warps, for every architecture."""
+    limit = architecture.shared_per_block
+    if shape.rows is not None and shape.rows <= _FEW_TILES[0][0]:
+        return _plan_of_few_rows(shape, architecture)
+    plans = [_plan(shape, tile) for tile in _TILES]
+    fitting = [p for p in plans if p.shared_bytes(limit) <= limit]
+    return min(fitting, key=lambda p: _time(p.tile, shape, architecture))
+
+
+def _plan_of_few_rows(shape: ProductShape, architecture: Architecture) -> ProductPlan:
+    """The widest tile of which there is one for each multiprocessor, else the narrowest one."""
+    columns = (shape.columns or _USUAL) * (shape.batch or 1)
+    chosen = next((t for t in _FEW_TILES if columns >= t[1] * architecture.part.sm_count), _FEW_TILES[-1])
+    tile = ProductTile(*chosen, LINE // INSTRUCTIONS[shape.by].bytes)
+    copies = CopyBytes(shape.left.copy, shape.right.copy)
+    return ProductPlan(tile, WarpGrid(1, 1, _SHARES), _FEW_STAGES, shape.by, copies, _RASTER, shape.store)
+
+
+def _plan(shape: ProductShape, tile: tuple[int, int, int, int]) -> ProductPlan:
+    rows, columns, warp_rows, warp_columns = tile
+    depth = _LINE // INSTRUCTIONS[shape.by].bytes
+    copies = CopyBytes(shape.left.copy, shape.right.copy)
+    warps = WarpGrid(warp_rows, warp_columns)
+    return ProductPlan(ProductTile(rows, columns, depth), warps, _STAGES, shape.by, copies, _RASTER, shape.store)
+
+
+def plan_warpgroups(shape: ProductShape, architecture: Architecture) -> WarpgroupPlan | None:
+    """The plan of warpgroups, for architectures that have them; None for few rows, and for factors that tiles cannot be of."""
+    wide = INSTRUCTIONS[shape.by].bits == 16
+    if not architecture.wgmma or (shape.rows is not None and shape.rows <= _FEW_ROWS):
+        return None
+    if not shape.is_mapped or not shape.left.along_k or not (shape.right.along_k or wide):
+        return None
+    plans = [_warpgroup_plan(shape, tile, architecture) for tile in _WARPGROUP_TILES]
+    return min(plans, key=lambda p: _time(p.tile, shape, architecture))
+
+
+def _warpgroup_plan(shape: ProductShape, tile: tuple[int, int], architecture: Architecture) -> WarpgroupPlan:
+    warpgroups, columns = tile
+    sizes = ProductTile(ROWS * warpgroups, columns, LINE // INSTRUCTIONS[shape.by].bytes)
+
+    def plan(stages: int) -> WarpgroupPlan:
+        return WarpgroupPlan(warpgroups, sizes, stages, shape.by, _RASTER, shape.store, architecture.part.sm_count)
+
+    counts = range(_MOST_STAGES, 1, -1)
+    return next(plan(n) for n in counts if plan(n).shared_bytes <= architecture.shared_per_block)
+
+
+def _time(tile: ProductTile, shape: ProductShape, architecture: Architecture) -> float:
+    """Cycles for a step of 128 bytes of k of all tiles: waves of blocks, each bound by tensor cores, or by the cache."""
+    instruction = INSTRUCTIONS[shape.by]
+    peak = architecture.tensor["i8" if instruction.sums == "i32" else instruction.name]
+    rows, columns = shape.rows or _USUAL, shape.columns or _USUAL
+    tiles = ceil(rows / tile.rows) * ceil(columns / tile.columns) * (shape.batch or 1)
+    products = 2 * tile.rows * tile.columns * (LINE // instruction.bytes) / peak
+    reads = (tile.rows + tile.columns) * LINE / _CACHE_BYTES
+    return ceil(tiles / architecture.part.sm_count) * max(products, reads)

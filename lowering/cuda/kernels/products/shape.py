@@ -1,0 +1,171 @@
+"""What a plan is made from: sizes, element types and places of a product's factors as plain data, without IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import gcd
+
+from .....dialect.bindings import ir
+from ....kernels.structure.factor import Factor
+from ....kernels.structure.match import Contraction
+from ....kernels.structure.nest import Operand
+from .instructions import INSTRUCTIONS
+from .kernel_memory import element_bytes_of, multiple_of
+from .tensor_maps import dims_of_rows, map_factors
+
+__all__ = ["FactorShape", "ProductShape", "contiguous_columns", "describe"]
+
+# The widest copy, and the widest vector of results.
+_WIDEST = 16
+
+
+@dataclass(frozen=True)
+class FactorShape:
+    """How a factor is in memory.
+
+    Attributes:
+        along_k: whether steps of k are neighbours; else rows of it are (columns, of the right factor).
+        copy: bytes that can be copied at once as they are, 0 where its values are computed, or too narrow to be copied.
+    """
+
+    along_k: bool
+    copy: int
+
+
+@dataclass(frozen=True)
+class ProductShape:
+    """Sizes are None where they are known at run time only.
+
+    Attributes:
+        rows: of the result, of all dimensions that only the left factor has.
+        columns: of the result.
+        depth: steps of the innermost sum.
+        batch: how many products there are.
+        by: the name of the instruction that multiplies elements of these types.
+        left, right: the factors.
+        store: neighbouring columns of the result that are written at once.
+        is_mapped: whether both factors are tensors that descriptors can say (:mod:`.tensor_maps`).
+    """
+
+    rows: int | None
+    columns: int | None
+    depth: int | None
+    batch: int | None
+    by: str
+    left: FactorShape
+    right: FactorShape
+    store: int
+    is_mapped: bool = False
+
+
+def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
+    """The shape of a product that tensor cores compute, None for others.
+
+    Args:
+        contraction: on buffers.
+        tf32: whether factors of f32 may be rounded to tf32.
+    """
+    nest = contraction.nest
+    by = _instruction(contraction, tf32)
+    sides = [_factor(f, dims, contraction) for f, dims in _sides(contraction)]
+    if by is None or None in sides:
+        return None
+    left, right = sides
+    assert left is not None
+    assert right is not None
+    extents = {d: size.static for d, size in nest.extents.items()}
+    return ProductShape(
+        _product(extents[d] for d in dims_of_rows(contraction)),
+        extents[contraction.n],
+        extents[contraction.k],
+        _product(extents[d] for d in contraction.batch),
+        by,
+        left,
+        right,
+        contiguous_columns(nest.outputs[0], contraction.n, extents[contraction.n]),
+        left.copy == right.copy == _WIDEST and map_factors(contraction) is not None,
+    )
+
+
+def contiguous_columns(output: Operand, n: int, columns: int | None) -> int:
+    """How many neighbouring columns of a result are always there, and in a row in memory: at most 8, and 16 bytes."""
+    assert output.buffer is not None
+    width = 8 if columns is None else gcd(columns, 8)
+    if columns is None:
+        return 1
+    while width > 1 and not output.offset.lanes(n, width, {n: width}).contiguous:
+        width //= 2
+    return width
+
+
+def _product(sizes: Iterable[int | None]) -> int | None:
+    total = 1
+    for size in sizes:
+        if size is None:
+            return None
+        total *= size
+    return total
+
+
+def _sides(contraction: Contraction) -> list[tuple[Factor, tuple[int, ...]]]:
+    return [(contraction.left, dims_of_rows(contraction)), (contraction.right, (contraction.n,))]
+
+
+def _instruction(contraction: Contraction, tf32: bool) -> str | None:
+    """The instruction that sums products of what the factors have in memory, exactly or as f32 do."""
+    sums = str(contraction.nest.outputs[0].argument.type)
+    kinds = [_element(f) for f in (contraction.left, contraction.right)]
+    names = [i.name for i in INSTRUCTIONS.values() if kinds == [i.element, i.element] and i.sums == sums]
+    if "u8" in names:
+        signs = {_is_unsigned(f) for f in (contraction.left, contraction.right)}
+        names = [] if len(signs) > 1 else ["u8" if signs == {True} else "s8"]
+    return next((n for n in names if n != "tf32" or tf32), None)
+
+
+def _element(factor: Factor) -> str | None:
+    """The type of elements that a factor widens, or is as it is; None for one that is computed."""
+    operand = _only_operand(factor)
+    if operand is None or operand.buffer is None:
+        return None
+    if (
+        any(op.name not in ("arith.extf", "arith.extsi", "arith.extui") for op in factor.operations)
+        or len(factor.operations) > 1
+    ):
+        return None
+    return str(operand.buffer.element)
+
+
+def _is_unsigned(factor: Factor) -> bool:
+    return any(op.name == "arith.extui" for op in factor.operations)
+
+
+def _only_operand(factor: Factor) -> Operand | None:
+    return factor.operands[0] if len(factor.operands) == 1 else None
+
+
+def _factor(factor: Factor, rows: tuple[int, ...], contraction: Contraction) -> FactorShape | None:
+    """How a factor is in memory; None where its place is no sum of a part of its rows and a multiple of k."""
+    operand, k = _only_operand(factor), contraction.k
+    if operand is None or operand.buffer is None or not isinstance(operand.value.type, ir.MemRefType):
+        return None
+    summed = {k, *contraction.outer}
+    if any(floor.inner.dims() & summed for floor in operand.offset.floors()):
+        return None
+    size = element_bytes_of(operand.buffer.element)
+    along_k = operand.offset.factor(k).static == 1
+    line = k if along_k or not rows else rows[-1]
+    if not along_k and size != 2:
+        return FactorShape(False, 0)
+    copy = _WIDEST
+    while copy >= 4 and not _is_copied(operand, line, copy // size, contraction, rows):
+        copy //= 2
+    return FactorShape(along_k, copy if copy >= 4 else 0)
+
+
+def _is_copied(operand: Operand, line: int, count: int, contraction: Contraction, rows: tuple[int, ...]) -> bool:
+    """Whether each so many neighbours along a line are neighbours in memory, at a multiple of their number."""
+    multiples = {line: count}
+    if not operand.offset.lanes(line, count, multiples).contiguous or multiple_of(operand.offset, multiples) % count:
+        return False
+    return line == contraction.k or len(rows) == 1

@@ -1,0 +1,143 @@
+"""The template of products: recognises them, plans and launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .....dialect.bindings import func, ir
+from .....dialect.errors import RelaxError
+from .....dialect.functions import body_of
+from .....dialect.traversal import nested_operations
+from ....kernels.emit.buffers import Buffers
+from ....kernels.emit.memory import Memory
+from ....kernels.structure.match import Contraction, MatchedGroup, find_group, match_contraction
+from ....marks import CONTRACTION, PLAN
+from ...cuda_target import CudaTarget
+from ..device_code import DeviceCode
+from ..host_code import HostCode
+from .encode_maps import encoded
+from .kernel import ProductKernel
+from .make_plan import plan_product, plan_warpgroups
+from .plan import ProductPlan, check_plan, parse_plan
+from .shape import ProductShape, describe
+from .tensor_maps import MappedFactor, map_factors
+from .tile_order import count_of_tiles
+from .warpgroup_kernel import WarpgroupKernel
+from .warpgroup_plan import LINE, WarpgroupPlan, check_warpgroup_plan, parse_warpgroup_plan
+
+__all__ = ["PlannedProduct", "build_product", "plan_of_product"]
+
+
+@dataclass(frozen=True)
+class PlannedProduct:
+    """A kernel function that is a product on tensor cores.
+
+    Attributes:
+        group: its operations.
+        shape: of the product.
+        plan: how it is computed.
+    """
+
+    group: MatchedGroup
+    shape: ProductShape
+    plan: ProductPlan | WarpgroupPlan
+
+    def __str__(self) -> str:
+        return str(self.plan)
+
+
+def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct | None:
+    """The plan of a kernel function that is one product and what is fused with it, None for others.
+
+    Raises:
+        RelaxError: the plan that stands on the product does not fit, at its location.
+    """
+    group = _group(function)
+    contraction = None if group is None else match_contraction(group.contraction, Buffers(group.contraction.location))
+    shape = None if contraction is None else describe(contraction, target.tf32)
+    if group is None or shape is None:
+        return None
+    return PlannedProduct(group, shape, _plan(group.contraction, shape, target))
+
+
+def _plan(operation: ir.Operation, shape: ProductShape, target: CudaTarget) -> ProductPlan | WarpgroupPlan:
+    if PLAN not in operation.attributes:
+        return plan_warpgroups(shape, target.architecture) or plan_product(shape, target.architecture)
+    try:
+        return _edited(ir.StringAttr(operation.attributes[PLAN]).value, shape, target)
+    except RelaxError as error:
+        raise RelaxError(f"'{operation.name}' op {error}", operation.location) from None
+
+
+def _edited(text: str, shape: ProductShape, target: CudaTarget) -> ProductPlan | WarpgroupPlan:
+    """The plan of a line. Raises RelaxError where it is none, or does not fit."""
+    limit = target.architecture.shared_per_block
+    if not text.startswith("warpgroups="):
+        plan = parse_plan(text)
+        check_plan(plan, shape, limit)
+        return plan
+    if plan_warpgroups(shape, target.architecture) is None:
+        raise RelaxError(f"expected a plan of warps for this product and {target.architecture.name}, got '{text}'")
+    grouped = parse_warpgroup_plan(text)
+    check_warpgroup_plan(grouped, shape, limit)
+    return grouped
+
+
+def _group(function: func.FuncOp) -> MatchedGroup | None:
+    """The only product of a function whose other linalg operations are fused with it."""
+    block = body_of(function)
+    found = [] if block is None else [op.operation for op in block.operations]
+    every = [op for op in nested_operations(function.operation) if op.name == "linalg.generic"]
+    products = [op for op in every if CONTRACTION in op.attributes]
+    if len(products) != 1 or any(op not in found for op in every):
+        return None
+    group = find_group(products[0], found)
+    members = [op for op in (group.fill, group.contraction, group.epilogue) if op is not None]
+    return group if len(members) == len(every) else None
+
+
+def build_product(code: HostCode, planned: PlannedProduct, target: CudaTarget) -> None:
+    """Puts the launch in the place of a product's operations."""
+    group, plan = planned.group, planned.plan
+    with code.em.before(group.epilogue or group.contraction):
+        memory = Memory(code.em)
+        contraction = match_contraction(group.contraction, memory)
+        assert contraction is not None
+        tiles = count_of_tiles(memory, contraction, plan.tile)
+        if isinstance(plan, WarpgroupPlan):
+            _launch_warpgroups(code, group, plan, contraction, memory, tiles)
+        else:
+            _launch_warps(code, planned, plan, tiles, target.architecture.shared_per_block)
+    for op in (group.epilogue, group.contraction, group.fill):
+        if op is not None:
+            op.erase()
+
+
+def _launch_warps(code: HostCode, planned: PlannedProduct, plan: ProductPlan, tiles: ir.Value, limit: int) -> None:
+    def build(device: DeviceCode) -> None:
+        ProductKernel(device, planned.group, planned.shape, plan, limit).build()
+
+    code.launch([tiles], [plan.threads], build)
+
+
+def _launch_warpgroups(
+    code: HostCode, group: MatchedGroup, plan: WarpgroupPlan, contraction: Contraction, memory: Memory, tiles: ir.Value
+) -> None:
+    em = code.em
+    factors = map_factors(contraction)
+    assert factors is not None
+    pointers = [encoded(memory, f, _box(f, plan, n)) for f, n in zip(factors, (plan.tile.rows, plan.tile.columns), strict=True)]
+    blocks = em.op("arith.minui", [tiles, em.number(plan.blocks)], em.index)
+
+    def build(device: DeviceCode) -> None:
+        maps = [(f, device.descriptor(p)) for f, p in zip(factors, pointers, strict=True)]
+        WarpgroupKernel(device, group, plan, maps).build()
+
+    code.launch([blocks], [plan.threads], build)
+
+
+def _box(factor: MappedFactor, plan: WarpgroupPlan, rows: int) -> Sequence[int]:
+    """What is copied at once: 128 bytes along the innermost dimension, a tile's rows or steps of k along the next."""
+    line = LINE // plan.instruction.bytes
+    return line, rows if factor.along_k else plan.tile.depth, *[1] * len(factor.batch)

@@ -1,0 +1,222 @@
+"""A product on tensor cores, for Hopper: one thread asks for tiles of the factors, warpgroups multiply what has arrived.
+
+::
+
+    one thread:                                   each warpgroup:
+        for each tile of the block, each stage:       for each tile of the block:
+            wait until the stage's place is free          for each stage:
+            ask for the stage                                 wait until it is there; products
+                                                              its predecessor's products are done: its place is free
+                                                          sums through the group's scalar body to global memory
+
+Blocks stay: while warpgroups store one tile, the next one's stages arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .....dialect.bindings import ir
+from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
+from ..device_code import DeviceCode
+from .instructions import STEP_BYTES
+from .kernel_memory import KernelMemory
+from .results import Exchange, Results
+from .tensor_maps import MappedFactor
+from .tile_order import RowsOfTile, TileOrder
+from .warpgroup_code import WarpgroupCode
+from .warpgroup_plan import LINE, ROWS, WarpgroupPlan
+
+__all__ = ["WarpgroupKernel"]
+
+# Registers of a thread: 65536 are shared by 128 threads that ask and 128 or 256 that multiply, in multiples of 8.
+_ASKING, _MULTIPLYING = 40, 232
+# Eight lines of a factor, which one part of a matrix has.
+_EIGHT_LINES = 8 * LINE
+
+
+class WarpgroupKernel:
+    """Builds one kernel."""
+
+    def __init__(
+        self, device: DeviceCode, group: MatchedGroup, plan: WarpgroupPlan, maps: Sequence[tuple[MappedFactor, ir.Value]]
+    ):
+        """Reads the operation for the kernel.
+
+        Args:
+            device: where to build.
+            group: what is computed.
+            plan: how.
+            maps: the factors, left and right, each with its descriptor, a parameter of the kernel.
+        """
+        self.device, self.group, self.plan, self.em, self.maps = device, group, plan, device.em, maps
+        self.memory = KernelMemory(device, () if group.temporary is None else (group.temporary,))
+        contraction = match_contraction(group.contraction, self.memory)
+        assert contraction is not None
+        self.contraction: Contraction = contraction
+        self.code = WarpgroupCode(device.em, device.shared_pointer(plan.shared_bytes, 1024))
+        self.thread = self.code.narrow(device.thread())
+        self.order = TileOrder(self.code, self.memory, contraction, plan.tile, plan.raster)
+        self.results = Results(self.code, self.memory, contraction, group, plan.store)
+        depth = contraction.nest.extents[contraction.k].static
+        assert depth is not None
+        self.steps = -(-depth // plan.tile.depth)
+
+    def build(self) -> None:
+        """Builds the kernel's code."""
+        em, code, plan = self.em, self.code, self.plan
+        warpgroup = code.same_in_warp(code.divide(self.thread, 128)[0])
+
+        def make() -> None:
+            for stage in range(plan.stages):
+                code.init_barrier(self._full(code.number(stage)), 1)
+                code.init_barrier(self._free(code.number(stage)), plan.warpgroups)
+            code.barriers_are_made()
+            for _, tensor_map in self.maps:
+                code.prefetch_map(tensor_map)
+
+        is_first = em.compare("eq", self.thread, code.number(0))
+        em.only_when(is_first, make)
+        code.barrier()
+
+        def ask() -> None:
+            code.set_registers(_ASKING, more=False)
+            em.only_when(is_first, self._ask)
+
+        def multiply() -> None:
+            code.set_registers(_MULTIPLYING, more=True)
+            self._multiply(em.op("arith.subi", [warpgroup, code.number(1)], em.i32))
+
+        em.only_when(em.compare("eq", warpgroup, code.number(0)), ask)
+        em.only_when(em.compare("ne", warpgroup, code.number(0)), multiply)
+
+    # -- stages in turn --------------------------------------------------------------------------------------------
+
+    def _full(self, stage: ir.Value) -> ir.Value:
+        """The barrier at which a stage's bytes arrive."""
+        return self.code.add(self.code.mul(stage, 8), self.plan.barriers_start)
+
+    def _free(self, stage: ir.Value) -> ir.Value:
+        """The barrier at which warpgroups that have read a stage arrive."""
+        return self.code.add(self._full(stage), 8 * self.plan.stages)
+
+    def _next(self, stage: ir.Value, parity: ir.Value) -> list[ir.Value]:
+        """The stage behind one, and the parity of its phase, which changes with every turn."""
+        em, code = self.em, self.code
+        following = code.add(stage, 1)
+        is_over = em.compare("eq", following, code.number(self.plan.stages))
+        turned = code.xor(parity, 1)
+        return [
+            em.op("arith.select", [is_over, code.number(0), following], em.i32),
+            em.op("arith.select", [is_over, turned, parity], em.i32),
+        ]
+
+    def _tiles(self, body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]], parity: int) -> None:
+        """A loop over the block's tiles, in which stages go on from tile to tile."""
+        em, code = self.em, self.code
+        start = [code.number(0), code.number(parity)]
+        count = code.index(self.order.count)
+        em.loop(self.device.block(), count, self.plan.blocks, lambda tile, at: body(code.narrow(tile), at), start)
+
+    # -- the thread that asks --------------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        em, code, plan = self.em, self.code, self.plan
+
+        def tile(number: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
+            rows, columns = self.order.place(number)
+
+            def stage(step: ir.Value, at: list[ir.Value]) -> Sequence[ir.Value]:
+                stage, parity = at
+                code.wait_for(self._free(stage), parity)
+                full, start = self._full(stage), code.mul(stage, plan.stage_bytes)
+                code.arrive_expecting(full, plan.stage_bytes)
+                k = code.mul(code.narrow(step), plan.tile.depth)
+                self._ask_for(0, start, k, rows, plan.tile.rows, full)
+                self._ask_for(1, code.add(start, plan.left_bytes), k, columns, plan.tile.columns, full)
+                return self._next(stage, parity)
+
+            return em.loop(em.number(0), em.number(self.steps), 1, stage, carried)
+
+        self._tiles(tile, 1)  # a wait for what was before the first phase does not wait
+
+    def _ask_for(self, side: int, start: ir.Value, k: ir.Value, rows: RowsOfTile, count: int, full: ir.Value) -> None:
+        """Asks for a factor's part of a stage: lines of 128 bytes, of as many rows as there are, or of all steps of k."""
+        code, (factor, tensor_map) = self.code, self.maps[side]
+        first = code.narrow(rows.first)
+        in_line = LINE // self.plan.instruction.bytes
+        for i in [0] if factor.along_k else range(0, count, in_line):
+            at = factor.coordinates(k, code.add(first, i), lambda d: code.narrow(rows.fixed[d]))
+            code.load_tile(code.add(start, i * self.plan.tile.depth * self.plan.instruction.bytes), tensor_map, at, full)
+
+    # -- warpgroups that multiply ----------------------------------------------------------------------------------
+
+    def _multiply(self, warpgroup: ir.Value) -> None:
+        em, code, plan = self.em, self.code, self.plan
+        in_group = code.bits(self.thread, 0, 7)
+        is_first = em.compare("eq", in_group, code.number(0))
+
+        def release(stage: ir.Value) -> None:
+            em.only_when(is_first, lambda: code.arrive(self._free(stage)))
+
+        def products(at: list[ir.Value], sums: ir.Value, *, starts: bool) -> ir.Value:
+            stage, parity = at
+            code.wait_for(self._full(stage), parity)
+            return self._stage_products(code.mul(stage, plan.stage_bytes), warpgroup, sums, starts=starts)
+
+        def tile(number: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
+            rows, columns = self.order.place(number)
+            sums = products(carried, code.no_sums(plan.instruction, plan.tile.columns), starts=True)
+
+            def stage(_: ir.Value, at: list[ir.Value]) -> Sequence[ir.Value]:
+                *here, before, sums = at
+                sums = products(here, sums, starts=False)
+                code.wait_products(1)
+                release(before)
+                return [*self._next(here[0], here[1]), here[0], sums]
+
+            started = [*self._next(carried[0], carried[1]), carried[0], sums]
+            stage_, parity, last, sums = em.loop(em.number(1), em.number(self.steps), 1, stage, started)
+            code.wait_products(0)
+            release(last)
+            element = ir.Type.parse(plan.instruction.sums, em.context)
+            values = [code.field(sums, i, element) for i in range(plan.tile.columns // 2)]
+            self._store(values, warpgroup, in_group, rows, columns)
+            return [stage_, parity]
+
+        self._tiles(tile, 0)
+
+    def _stage_products(self, start: ir.Value, warpgroup: ir.Value, sums: ir.Value, *, starts: bool) -> ir.Value:
+        """Starts all products of a stage."""
+        code, plan = self.code, self.plan
+        across = not self.maps[1][0].along_k
+        left = code.descriptor(code.add(start, code.mul(warpgroup, ROWS * LINE)), LINE // 8, _EIGHT_LINES)
+        # Of steps of k along columns, 64 columns are a block of lines; lines of the next ones are so many bytes further on.
+        block = plan.tile.depth * LINE
+        right = code.descriptor(code.add(start, plan.left_bytes), block if across else LINE // 8, _EIGHT_LINES)
+        further = plan.instruction.depth * LINE if across else STEP_BYTES
+        code.begin_products()
+        for step in range(LINE // STEP_BYTES):
+            sums = code.multiply_group(
+                plan.instruction, plan.tile.columns, code.moved(left, step * STEP_BYTES), code.moved(right, step * further),
+                sums, starts=starts and step == 0, across=across,
+            )  # fmt: skip
+        code.commit_products()
+        return sums
+
+    def _store(
+        self, sums: Sequence[ir.Value], warpgroup: ir.Value, in_group: ir.Value, rows: RowsOfTile, columns: RowsOfTile
+    ) -> None:
+        """Sums to memory, some columns at a time; each warp has its own 16 rows."""
+        code, plan = self.code, self.plan
+        warp, lane = code.divide(in_group, 32)
+        number = code.add(code.mul(warpgroup, 4), warp)
+        start = code.add(code.mul(number, plan.exchange_bytes), plan.exchange_start)
+        first_row = code.mul(number, 16)
+        for column in range(0, plan.tile.columns, plan.part):
+            code.meet_in_warp()
+            exchange = Exchange(
+                start, 16, plan.part, lane, 32, code.meet_in_warp, lambda line: code.add(first_row, line), code.number(column)
+            )
+            part = sums[column // 2 :][: plan.part // 2]
+            self.results.build(part, plan.part // 8, exchange, (code.number(0), code.number(0), lane), rows, columns)
