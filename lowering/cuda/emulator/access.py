@@ -24,15 +24,15 @@ class GlobalOrder:
     Numbers of blocks go on from launch to launch, so that nothing has to be cleared.
     """
 
-    def __init__(self, size: int):
-        self.size, self.first, self.next = size, 1, 1
+    def __init__(self) -> None:
+        self.size, self.first, self.next = 0, 1, 1
         self.tables: dict[int, tuple[Array, Array]] = {}
 
-    def start(self, blocks: int) -> None:
-        """A launch begins."""
-        if self.next + blocks + 1 >= 1 << 31:
+    def start(self, blocks: int, used: int) -> None:
+        """A launch begins, on so many bytes of memory."""
+        if self.next + blocks + 1 >= 1 << 31 or used > self.size:
             self.tables.clear()
-            self.next = 1
+            self.next, self.size = 1, max(2 * used, self.size)
         self.first, self.next = self.next, self.next + blocks + 1  # one more, for what several have read
 
     def conflicts(self, blocks: Array, offset: Array, size: int, granule: int, is_write: bool) -> Array:
@@ -51,7 +51,11 @@ class GlobalOrder:
             writer[places] = own
             bad |= writer[places] != own  # blocks that write there at once
         else:  # with two readers it is nobody's: whoever writes then is wrong
-            reader[places] = np.where((seen >= self.first) & (seen != own), i4(self.next - 1), own)
+            several = (seen >= self.first) & (seen != own)
+            reader[places] = own
+            several |= reader[places] != own  # blocks that read there at once
+            if several.any():
+                reader[places[several]] = self.next - 1
         return bad.any(1)
 
 

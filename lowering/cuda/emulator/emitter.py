@@ -72,8 +72,7 @@ class Emitter:
         self.views: dict[tuple[str, str], str] = {}
         self.dirty: dict[str, None] = {}
         self.lanes, self.live_out = "s", block.live_out
-        code = self.flow.function.code[block.start : block.end]
-        self.written = {n for instruction in code for n in writes(instruction)} | self.flow.pinned
+        self.written = {n for names in self.flow.writes[block.start : block.end] for n in names} | self.flow.pinned
 
     def start_block(self, number: int) -> None:
         """Begins a block: nothing is known of any register."""

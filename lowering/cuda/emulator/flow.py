@@ -78,12 +78,15 @@ class Flow:
 
     Attributes:
         blocks: in the order of the text.
+        reads, writes: registers of each instruction.
         pinned: registers that asynchronous products write.
         partly: registers that some path reads without having written them.
     """
 
     def __init__(self, function: Function):
         self.function = function
+        self.reads = [[n for n in reads(i) if n in function.registers] for i in function.code]
+        self.writes = [[n for n in writes(i) if n in function.registers] for i in function.code]
         self.pinned = {
             n for i in function.code if is_product(i) for n in (*writes(i), *_fragments(i)) if n in function.registers
         }
@@ -145,11 +148,13 @@ class Flow:
     def _uses(self, block: Block) -> tuple[set[str], set[str]]:
         """What a block reads before it writes it, and what it writes for all of its lanes."""
         used, written = set[str](), set[str]()
-        for instruction in self.function.code[block.start : block.end]:
-            found = reads(instruction) + (writes(instruction) if instruction.guard else [])
-            used |= {n for n in found if n in self.function.registers and n not in written}
-            if not instruction.guard:
-                written |= {n for n in writes(instruction) if n in self.function.registers}
+        for index in range(block.start, block.end):
+            guard = self.function.code[index].guard
+            used.update(n for n in self.reads[index] if n not in written)
+            if guard:
+                used.update(n for n in self.writes[index] if n not in written)
+            else:
+                written.update(self.writes[index])
         return used, written
 
     def _find_unwritten(self) -> tuple[set[str], dict[str, Instruction]]:
@@ -178,24 +183,25 @@ class Flow:
 
     def _assigned(self, block: Block, may: set[str], must: set[str]) -> tuple[set[str], set[str]]:
         may, must = set(may), set(must)
-        for instruction in self.function.code[block.start : block.end]:
-            may |= set(writes(instruction))
-            if not instruction.guard:
-                must |= set(writes(instruction))
+        for index in range(block.start, block.end):
+            may.update(self.writes[index])
+            if not self.function.code[index].guard:
+                must.update(self.writes[index])
         return may, must
 
     def _check(self, block: Block, may: set[str], must: set[str], partly: set[str], never: dict[str, Instruction]) -> None:
-        for instruction in self.function.code[block.start : block.end]:
-            for name in reads(instruction):
-                if name in self.function.registers and name not in must:
+        for index in range(block.start, block.end):
+            instruction, written = self.function.code[index], self.writes[index]
+            for name in self.reads[index]:
+                if name not in must:
                     partly.add(name)
                     if name not in may:
                         never.setdefault(name, instruction)
             if is_product(instruction):  # which reads its accumulators when it adds to them
-                partly |= {n for n in writes(instruction) if n in self.function.registers and n not in must}
-            may |= set(writes(instruction))
+                partly.update(n for n in written if n not in must)
+            may.update(written)
             if not instruction.guard:
-                must |= set(writes(instruction))
+                must.update(written)
 
 
 def partial(instruction: Instruction) -> bool:

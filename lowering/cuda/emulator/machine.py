@@ -53,7 +53,7 @@ class Machine:
     def __init__(self, arch: str = "sm_90a", options: Options | None = None, memory: int = 2 << 30):
         self.target = Target.named(arch)
         self.options = options or Options(races=False, global_races=False, initialised=False)
-        self.memory, self.order = DeviceMemory(memory), GlobalOrder(memory)
+        self.memory, self.order = DeviceMemory(memory), GlobalOrder()
         self.statistics = Statistics()
 
     @property
@@ -140,7 +140,7 @@ class Machine:
         bytes_ = max(kernel.static_end - RESERVED + shared, 1)
         number = max(1, min(self.options.lanes // per_block, self.options.shared_bytes // bytes_))
         number = max(cluster, number // cluster * cluster)
-        self.order.start(blocks)
+        self.order.start(blocks, self.memory.top)
         with np.errstate(all="ignore"):
             for first in range(0, blocks, number):
                 core = Core(kernel, self.memory, self.options, params, loaded.symbols)

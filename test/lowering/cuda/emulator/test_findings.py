@@ -229,6 +229,8 @@ def test_races_of_blocks() -> None:
         run_blocks("st.global.b32 [%d1], 7;")
     with pytest.raises(Finding, match="two blocks access"):
         run_blocks("ld.global.b32 %r2, [%d3+4]; st.global.b32 [%d3], %r1;")
+    with pytest.raises(Finding, match="two blocks access"):
+        run_blocks("ld.global.b32 %r2, [%d1+16]; setp.eq.u32 %p1, %r1, 3; @%p1 st.global.b32 [%d1+16], 7;")
     run_blocks("membar.gl; st.global.b32 [%d1], 7;")
 
 
