@@ -49,6 +49,7 @@ module attributes {gpu.container_module} {
   // CHECK: memref.load %{{.*}} : memref<f32>
   // CHECK: call @relaxir_cuda_allocate(%[[DRIVER]],
   // CHECK: call @relaxir_cuda_free(%[[DRIVER]],
+  // CHECK: memref.reinterpret_cast {{.*}} sizes: [%[[N:.*]], 3, %{{.*}}], strides: [%{{.*}}, %{{.*}}, 1]
   func.func @main(%x: memref<?xf32>) -> i64 attributes {relax.device, relax.entry = {checks = [], inputs = [],
       memory = [], name = "main", outputs = [], safe = 0 : i64, sizes = [], state = [], step = false,
       symbol = "relaxir_main", symbols = [], updates = [], weights = []}} {
@@ -63,6 +64,8 @@ module attributes {gpu.container_module} {
     %more = memref.alloc(%size) : memref<?xf32>
     call @kernel(%more) : (memref<?xf32>) -> ()
     memref.dealloc %more : memref<?xf32>
+    %table = memref.alloc(%size, %size) : memref<?x3x?xf32>
+    memref.dealloc %table : memref<?x3x?xf32>
     return %done : i64
   }
 }

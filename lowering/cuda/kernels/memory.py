@@ -63,8 +63,12 @@ def strides_of(em: Emitter, value: ir.Value) -> list[ir.Value]:
 def buffer_at(
     em: Emitter, pointer: ir.Value, kind: ir.MemRefType, sizes: Sequence[ir.Value], strides: Sequence[ir.Value] = ()
 ) -> ir.Value:  # fmt: skip
-    """The buffer that :func:`first_element` gives the pointer of, with those sizes and strides that its type does not say."""
+    """The buffer that :func:`first_element` gives the pointer of, with those sizes and strides that its type does not say.
+
+    Without any, strides that a type leaves open are those of a contiguous buffer.
+    """
     steps, start = kind.get_strides_and_offset()
+    strides = strides or _contiguous(em, kind, steps, sizes)
     offset = [em.number(0)] if is_moved(kind) else []
     attributes: dict[str, ir.Attribute] = {
         "static_offsets": ir.DenseI64ArrayAttr.get([start], em.context),
@@ -74,6 +78,16 @@ def buffer_at(
     }
     element = _element(em, pointer, kind.element_type)
     return em.op("memref.reinterpret_cast", [element, *offset, *sizes, *strides], kind, attributes)
+
+
+def _contiguous(em: Emitter, kind: ir.MemRefType, steps: Sequence[int], sizes: Sequence[ir.Value]) -> list[ir.Value]:
+    """The strides that a type does not say, where the last dimension is the fastest."""
+    open_, found, step = iter(reversed(sizes)), list[ir.Value](), em.number(1)
+    for axis in reversed(range(kind.rank)):
+        if steps[axis] == _UNKNOWN:
+            found.append(step)
+        step = em.mul(step, next(open_) if kind.is_dynamic_dim(axis) else em.number(kind.shape[axis]))
+    return found[::-1]
 
 
 def _element(em: Emitter, pointer: ir.Value, element: ir.Type) -> ir.Value:
