@@ -1,0 +1,22 @@
+"""Modules of every shape for a GPU, on the emulator: the same numbers as the reference, and no access that is wrong."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import relaxir as rx
+from fuzzing.random_shapes import check_text, text
+
+#: One takes 0.7 s of a core.
+SEEDS = int(os.environ.get("RELAXIR_GPU_SHAPES", "8"))
+
+
+def compiled(module: rx.Module) -> object:
+    return rx.compile(module, cache=False, target="cuda:sm_80", device="emulated")
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_random_shapes(seed: int) -> None:
+    check_text(text(seed), compiled)
