@@ -1,4 +1,8 @@
-"""The compiler's part of the ``cuda`` backend: object code of the host, with the kernels' PTX as a constant in it."""
+"""The compiler's part of the ``cuda`` backend: object code of the host, with the kernels as constants in it.
+
+They are there as PTX, which any newer driver translates, and where an assembler is installed also as a cubin, which the very
+GPU that code is for loads as it is.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +21,18 @@ from ..cpu.translate import translate
 from ..manifest import TargetSpec
 from ..marks import DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_KERNELS
 from ..plain_attributes import from_attribute
+from .assemble import assemble, assembler
 from .cuda_target import CudaTarget
 from .driver_calls import definitions
 from .pipeline import cuda_pipeline
 from .ptx import device_code
 
-__all__ = ["PTX", "PTX_BYTES", "CudaCompiler"]
+__all__ = ["CUBIN", "CUBIN_BYTES", "PTX", "PTX_BYTES", "CudaCompiler"]
 
 #: The C symbols of the kernels' text, which ends with a 0, and of how many bytes it has.
 PTX, PTX_BYTES = "relaxir_cuda_ptx", "relaxir_cuda_ptx_bytes"
+#: Those of their machine code, of which there may be none.
+CUBIN, CUBIN_BYTES = "relaxir_cuda_cubin", "relaxir_cuda_cubin_bytes"
 
 _DECLARATION = re.compile(r"^declare .*@relaxir_cuda_\w+\(.*\n", re.M)
 
@@ -42,10 +49,11 @@ class CudaCompiler(Compiler):
         self._name = target
         self.target = CudaTarget.parse(target)
         self.host = CpuCompiler("cpu", here)
+        self._assembler = assembler() if here.get("cubin", True) else None
 
     @property
     def key(self) -> str:
-        return f"{self.target!r} {self.host.key}"
+        return f"{self.target!r} {self._assembler or 'no assembler'} {self.host.key}"
 
     @property
     def spec(self) -> TargetSpec:
@@ -68,7 +76,8 @@ class CudaCompiler(Compiler):
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
         ptx = self._ptx(module)
-        text = _DECLARATION.sub("", translate(module, manifest, with_driver=True)) + definitions() + _embedded(ptx)
+        text = _DECLARATION.sub("", translate(module, manifest, with_driver=True)) + definitions()
+        text += _embedded(PTX, PTX_BYTES, ptx.encode() + b"\0") + _embedded(CUBIN, CUBIN_BYTES, self._cubin(ptx))
         if listener is not None:
             listener("ll", text)
             listener("ptx", ptx)
@@ -82,9 +91,12 @@ class CudaCompiler(Compiler):
             device = ir.Module.parse(ir.StringAttr(module.attributes[DEVICE_CODE]).value)
         return device_code(device.body.operations[0].operation, self.target)
 
+    def _cubin(self, ptx: str) -> bytes:
+        """The kernels' machine code; empty without kernels, or without an assembler."""
+        return assemble(ptx, self.target).cubin if ptx and self._assembler else b""
 
-def _embedded(ptx: str) -> str:
-    """The kernels' text as constants, in LLVM IR."""
-    content = ptx.encode() + b"\0"
+
+def _embedded(symbol: str, size: str, content: bytes) -> str:
+    """Bytes and how many they are as constants, in LLVM IR."""
     text = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in content)
-    return f'@{PTX} = constant [{len(content)} x i8] c"{text}", align 8\n@{PTX_BYTES} = constant i64 {len(content)}\n'
+    return f'@{symbol} = constant [{len(content)} x i8] c"{text}", align 16\n@{size} = constant i64 {len(content)}\n'

@@ -101,9 +101,8 @@ class _Worker:
     def stop(self) -> None:
         """Ends the process: it reads no more."""
         if self._process is not None and self.process_id == os.getpid():
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-            self._process.wait()
+            self._process.communicate()
+            self._close()
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
@@ -122,10 +121,17 @@ class _Worker:
         code = self._process.wait()
         self._errors.seek(0)
         said = self._errors.read()
-        self._errors.close()
-        self._process, self._errors = None, None
+        self._close()
         fatal = _FATAL.search(said)
         return _DeathError(fatal[1] if fatal else f"its process ended with {code}: {said.strip()[-500:]}")
+
+    def _close(self) -> None:
+        assert self._process is not None
+        for file in (self._process.stdin, self._process.stdout, self._errors):
+            if file is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    file.close()
+        self._process, self._errors = None, None
 
 
 _current: _Worker | None = None

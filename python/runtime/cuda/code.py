@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import re
@@ -18,8 +19,10 @@ __all__ = ["CUDA_SYMBOLS", "CudaLibrary", "CudaSpec", "KernelSpec", "LoadedCode"
 
 PTX, PTX_BYTES = "relaxir_cuda_ptx", "relaxir_cuda_ptx_bytes"
 
-#: The C symbols of the kernels' text and of its length.
-CUDA_SYMBOLS = (PTX, PTX_BYTES)
+CUBIN, CUBIN_BYTES = "relaxir_cuda_cubin", "relaxir_cuda_cubin_bytes"
+
+#: The C symbols of the kernels' text and machine code, and of their lengths.
+CUDA_SYMBOLS = (PTX, PTX_BYTES, CUBIN, CUBIN_BYTES)
 
 # The fields of the table after stream and functions, in the order of lowering/cuda/driver_calls, and then the constants.
 _CALLS = (
@@ -106,8 +109,14 @@ class CudaLibrary(Library):
 
     def ptx(self) -> bytes:
         """The kernels' text, with the 0 that ends it."""
-        size = int.from_bytes(self.constant(PTX_BYTES, 8), "little")
-        return self.constant(PTX, size)
+        return self._sized(PTX, PTX_BYTES)
+
+    def cubin(self) -> bytes:
+        """The kernels' machine code; empty when there was no assembler."""
+        return self._sized(CUBIN, CUBIN_BYTES)
+
+    def _sized(self, symbol: str, size: str) -> bytes:
+        return self.constant(symbol, int.from_bytes(self.constant(size, 8), "little"))
 
 
 class LoadedCode:
@@ -125,10 +134,9 @@ class LoadedCode:
         self._check()
         device.use()
         driver = device.driver
-        text = library.ptx()
         self._functions = (ctypes.c_void_p * max(1, len(self.spec.kernels)))()
         if self.spec.kernels:
-            self._module = driver.made("cuModuleLoadData", ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p).value)
+            self._module = self._module_of(library)
         for number, kernel in enumerate(self.spec.kernels):
             self._functions[number] = self._function(kernel)
         self._constants = (ctypes.c_uint64 * max(1, len(self.spec.constants)))()
@@ -147,6 +155,21 @@ class LoadedCode:
             expected = f"compute capability {'.'.join(map(str, wanted))}{'' if only else ' or newer'}"
             raise RelaxError(f"{self._library.name}: expected a GPU of {expected} for code for '{self.spec.target}', "
                              f"got {self.device.description}")  # fmt: skip
+
+    def _module_of(self, library: CudaLibrary) -> int:
+        """The kernels' machine code, where it is for this very kind of GPU, else their text, which the driver translates.
+
+        A driver that is older than the assembler may refuse the one and take the other.
+        """
+        is_for_this = not self.device.is_emulated and self.device.capability == self.spec.capability
+        cubin = library.cubin() if is_for_this else b""
+        if cubin:
+            with contextlib.suppress(RelaxError):
+                return self._loaded(cubin)
+        return self._loaded(library.ptx())
+
+    def _loaded(self, image: bytes) -> int:
+        return self.device.driver.made("cuModuleLoadData", ctypes.cast(ctypes.c_char_p(image), ctypes.c_void_p).value)
 
     def _function(self, kernel: KernelSpec) -> int:
         driver = self.device.driver

@@ -40,7 +40,8 @@ class CudaRuntime(Runtime):
         return self._host.files
 
     def here(self) -> Mapping[str, Any]:
-        return self._host.here()
+        """As on the CPU; the emulator runs the kernels' text, and has no use for machine code."""
+        return {**self._host.here(), "cubin": self._name != _EMULATED}
 
     def check(self, manifest: Manifest, what: str) -> None:
         self._host.check(manifest, what)
