@@ -15,6 +15,7 @@ __all__ = [
     "DEVICE",
     "DEVICE_CODE",
     "DEVICE_CONSTANTS",
+    "DEVICE_GRAPHS",
     "DEVICE_KERNELS",
     "ENTRY",
     "INTEGER_SUMS",
@@ -141,6 +142,10 @@ DEVICE_CODE = "relax.device_code"
 #: On a module, a dictionary per kernel, by number: its name, how many threads a block has, bytes of dynamic shared memory.
 #: Written by cuda/launch_kernels; read by cuda/compiler.
 DEVICE_KERNELS = "relax.device_kernels"
+
+#: On a module, strings: the symbols of entries that do nothing but launch kernels, so that a launch of all can be recorded.
+#: Written by cuda/launch_kernels; read by cuda/compiler.
+DEVICE_GRAPHS = "relax.device_graphs"
 
 #: On a module, a dictionary per constant that kernels read, by number: its symbol and bytes.
 #: Written by cuda/launch_kernels; read by cuda/compiler.

@@ -103,6 +103,7 @@ def _add_run(commands: Any) -> None:
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
     command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
+    command.add_argument("--device", help="where it runs: cpu; code for GPUs: cuda:0, another number, emulated")
     command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
     _add_output(command, "FILE.npz")
     command.set_defaults(command=_run)
@@ -196,7 +197,7 @@ def _run(arguments: argparse.Namespace) -> None:
     from .cli_run import call_entry
 
     _check_folder(arguments.output)
-    executable = load(arguments.artifact)
+    executable = load(arguments.artifact, arguments.device)
     outputs = call_entry(executable, arguments)
     write_npz(arguments.output, outputs)
     for name, array in outputs.items():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest import EntrySpec, Manifest, total_bytes
+from ..runtime.backend import runtime_of
 from .summary import lifted_groups, symbol_text
 
 __all__ = ["info_lines"]
@@ -31,6 +32,7 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     yield f"preparation: {steps}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
     if manifest.accesses is not None:
         yield f"checked: {plural(len(manifest.accesses), 'place')} of accesses"
+    yield from runtime_of(manifest).described(manifest)
     yield f"target: {manifest.target.triple} {manifest.target.cpu}"
     yield f"fingerprint: {manifest.fingerprint}"
 

@@ -19,7 +19,7 @@ from ..cpu.codegen import object_code
 from ..cpu.compiler import CpuCompiler
 from ..cpu.translate import translate
 from ..manifest import TargetSpec
-from ..marks import DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_KERNELS
+from ..marks import DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_KERNELS
 from ..plain_attributes import from_attribute
 from .assemble import assemble, assembler
 from .cuda_target import CudaTarget
@@ -71,8 +71,8 @@ class CudaCompiler(Compiler):
         return f"relax-set-target{{{host}}},relax-set-cuda-target{{target={self._name}}},{cuda_pipeline()}"
 
     def manifest_part(self, module: ir.Operation) -> dict[str, Any]:
-        kernels, constants = (from_attribute(module.attributes[name]) for name in (DEVICE_KERNELS, DEVICE_CONSTANTS))
-        return {"target": self._name, "kernels": kernels, "constants": constants}
+        marks = {"kernels": DEVICE_KERNELS, "constants": DEVICE_CONSTANTS, "graphs": DEVICE_GRAPHS}
+        return {"target": self._name} | {name: from_attribute(module.attributes[mark]) for name, mark in marks.items()}
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
         ptx = self._ptx(module)

@@ -26,16 +26,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...dialect.bindings import func, ir
-from ...dialect.call_graph import callee_of
+from ...dialect.call_graph import callee_of, calls_in
 from ...dialect.functions import body_of, functions, name_of, update_type
 from ...dialect.struct_info import element_bytes
 from ...dialect.traversal import nested_operations, operations
 from ..cpu.lower_checks import CHECK
 from ..device.descriptors import is_descriptor
-from ..entries import entry_of
+from ..entries import entries_of, entry_of
 from ..kernels.emit.emitter import Emitter
 from ..lowering_pass import LoweringPass
-from ..marks import DEVICE, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_KERNELS
+from ..marks import DEVICE, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_KERNELS
 from ..plain_attributes import to_attribute
 from . import driver_calls
 from .kernels.memory import address_of, buffer_at, linear_address
@@ -65,6 +65,7 @@ def launch_kernels(module: ir.Operation) -> None:
         for function in chosen:
             _HostFunction(function, kernels, constants, called).rewrite()
         _drop_declaration(module)
+        module.attributes[DEVICE_GRAPHS] = to_attribute(_only_launching(module))
         module.attributes[DEVICE_KERNELS] = to_attribute(kernels.described())
         module.attributes[DEVICE_CONSTANTS] = to_attribute(constants.described())
         kernels.take_out()
@@ -75,6 +76,15 @@ def _drop_declaration(module: ir.Operation) -> None:
     for function in functions(module):
         if name_of(function) == TENSOR_MAP:
             function.operation.erase()
+
+
+def _only_launching(module: ir.Operation) -> list[str]:
+    """The entries, by symbol, that do nothing but launch: these can be recorded, and replayed."""
+    found = {name_of(f): {callee_of(c) for c in calls_in(f.operation)} for f in functions(module)}
+    waits = {driver_calls.READ, driver_calls.ALLOCATE, driver_calls.FREE}
+    waiting = {name for name, callees in found.items() if callees & waits}
+    entries = [(name_of(f), e.spec.symbol) for f, e in entries_of(module) if not e.is_step]
+    return [symbol for name, symbol in entries if name not in waiting and not found[name] & waiting]
 
 
 class _Kernels:

@@ -81,6 +81,11 @@ class Runtime(ABC):
         del library
         return arrays
 
+    def described(self, manifest: Manifest) -> list[str]:
+        """Lines for readers about the backend's part of a manifest."""
+        del manifest
+        return []
+
     def entry(self, spec: EntrySpec, library: Library, weights: Sequence[Any], scratch: ScratchPool) -> CallableEntry:
         """What calls an entry with its weights, which :meth:`held` gave."""
         return BoundEntry(spec, library.function(spec.symbol), weights, scratch)

@@ -106,6 +106,18 @@ class Executable:
         self._library.team.count = None if count is None else expect_count(count, "a number of threads from 1 on")
 
     @property
+    def stream(self) -> int | None:
+        """Of code for GPUs: the CUDA stream that calls run on, as a number; None for torch's current one, or one of its own.
+
+        Calls whose inputs and results are on the device only begin there, behind what the stream has to do already.
+        """
+        return self._library.stream
+
+    @stream.setter
+    def stream(self, stream: int | None) -> None:
+        self._library.stream = stream
+
+    @property
     def fingerprint(self) -> str:
         """Ties prepared weights to this executable."""
         return self.manifest.fingerprint

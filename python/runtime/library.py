@@ -56,6 +56,16 @@ class Library:
         self._keep_alive = keep_alive
 
     @property
+    def stream(self) -> int | None:
+        """The stream that calls run on, of code that has such."""
+        return None
+
+    @stream.setter
+    def stream(self, stream: int | None) -> None:
+        if stream is not None:
+            raise RelaxError(f"expected no stream for code of a CPU, got {stream!r}")
+
+    @property
     def addresses(self) -> Mapping[str, int]:
         """Where each symbol is."""
         return self._addresses

@@ -13,6 +13,8 @@ from end_to_end.test_quantized import model, weights
 from end_to_end.test_state import STEP, at, rows
 
 import relaxir as rx
+from relaxir.tools import cli
+from relaxir.weights import write_safetensors
 from support.stage_modules import LOOP
 
 TARGET = "cuda:sm_80"
@@ -128,3 +130,19 @@ def test_devices_of_nobody(target: str, device: str | None, message: str) -> Non
 def test_checked_code_is_for_a_cpu() -> None:
     with pytest.raises(rx.RelaxError, match=r"expected checked code for a CPU, or .*, got checked code for 'cuda:sm_80'"):
         compiled(TAKE, checked=True)
+
+
+def test_the_command_line_runs_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compiled(PRODUCT).save(tmp_path / "m.relax")
+    assert cli.run(["info", str(tmp_path / "m.relax")]) == 0
+    shown = capsys.readouterr().out
+    assert "kernels for 'cuda:sm_80': " in shown
+    assert "blocks of 128x1x1 threads" in shown
+    write_safetensors(tmp_path / "raw.safetensors", ONES)
+    names = {n: str(tmp_path / n) for n in ("m.relax", "raw.safetensors", "p.safetensors", "out.npz")}
+    assert cli.run(["prepare", names["m.relax"], names["raw.safetensors"], "-o", names["p.safetensors"]]) == 0
+    run = ["run", names["m.relax"], "--weights", names["p.safetensors"], "--random", "--dim", "n=3", "-o", names["out.npz"]]
+    assert cli.run([*run, "--device", "emulated"]) == 0
+    assert np.load(names["out.npz"])["output0"].shape == (3, 40)
+    assert cli.run([*run, "--device", "cpu"]) == 1
+    assert "expected device 'cuda:0', another number or 'emulated', got 'cpu'" in capsys.readouterr().err

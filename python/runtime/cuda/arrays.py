@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from ...weights.arrays import Array, ArraySpec, aligned_empty, is_torch
 from .device import Device, DeviceBuffer
 from .dlpack import DLPACK_CUDA, DLPACK_EMULATED, exported, imported
 
-__all__ = ["DeviceArray", "DeviceTensor", "device_tensor", "is_on_device", "to_device_torch"]
+__all__ = ["DeviceArray", "DeviceTensor", "device_tensor", "is_on_device", "to_device_torch", "torch_stream"]
 
 
 @dataclass(frozen=True)
@@ -38,26 +39,33 @@ class DeviceArray:
         dtype, shape: as NumPy has them.
         device: where it is.
         address: of its first element.
+        stream: what computes it.
     """
 
-    def __init__(self, buffer: DeviceBuffer, dtype: np.dtype[Any], shape: tuple[int, ...]):
+    def __init__(self, buffer: DeviceBuffer, dtype: np.dtype[Any], shape: tuple[int, ...], stream: int | None = None):
+        """Args: buffer, dtype, shape: what it is; stream: what computes it, by default the device's."""
         self._buffer, self.dtype, self.shape = buffer, dtype, shape
         self.device, self.address = buffer.device, buffer.address
+        self.stream = self.device.stream if stream is None else stream
 
     def numpy(self) -> Array:
         """A copy in host memory."""
         found = aligned_empty(self.dtype, self.shape)
         self.device.use()
-        self.device.download(self.address, found)
-        self.device.wait()
+        self.device.download(self.address, found, self.stream)
+        self.device.wait(self.stream)
         return found
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (DLPACK_EMULATED if self.device.is_emulated else DLPACK_CUDA), self.device.number
 
     def __dlpack__(self, *, stream: int | None = None, **_: object) -> Any:
-        """A capsule. What computed the array is done: calls wait for their results on a stream of their own."""
-        del stream
+        """A capsule, for work on a stream of the consumer's; -1 is one that needs no order, None one that is not known."""
+        self.device.use()
+        if stream is None:
+            self.device.wait(self.stream)
+        elif stream != -1:
+            self.device.order(self.stream, stream)
         return exported(self.address, self.dtype, self.shape, self.__dlpack_device__(), self)
 
     @property
@@ -89,20 +97,34 @@ def is_on_device(value: object) -> bool:
     return found is not None and int(found()[0]) in (DLPACK_CUDA, DLPACK_EMULATED)
 
 
-def device_tensor(value: object, what: str, device: Device) -> DeviceTensor:
+def torch_stream(values: Sequence[object], device: Device) -> int:
+    """Torch's current stream where one of some values is a tensor of torch's on a device, else the device's own."""
+    if any(is_torch(v) and is_on_device(v) for v in values):
+        return int(sys.modules["torch"].cuda.current_stream(device.number).cuda_stream)
+    return device.stream
+
+
+def device_tensor(value: object, what: str, device: Device, stream: int) -> DeviceTensor:
     """A tensor on a device, for which :func:`is_on_device` holds.
+
+    Args:
+        value: the tensor.
+        what: how errors name it.
+        device: where it has to be.
+        stream: waits for what makes it.
 
     Raises:
         RelaxError: it is on another device, or its elements are not contiguous.
     """
     if isinstance(value, DeviceArray):
         _expect_device(value.device is device, value.device.name, what, device)
+        device.order(value.stream, stream)
         return DeviceTensor(value.address, ArraySpec(value.dtype, value.shape), value)
     kind, number = _place(value)
     expected = DLPACK_EMULATED if device.is_emulated else DLPACK_CUDA
     _expect_device((kind, number) == (expected, device.number), f"DLPack device ({kind}, {number})", what, device)
     try:
-        start, dtype, shape, owner = imported(_capsule(value, device))
+        start, dtype, shape, owner = imported(_capsule(value, device, stream))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RelaxError(f"{what}: expected a contiguous tensor, got {type(value).__name__}: {error}") from None
     return DeviceTensor(start, ArraySpec(dtype, shape), owner)
@@ -121,11 +143,11 @@ def _place(value: Any) -> tuple[int, int]:
     return int(kind), int(number)
 
 
-def _capsule(value: Any, device: Device) -> Any:
-    """DLPack's capsule, once the stream that calls run on waits for what made the tensor."""
+def _capsule(value: Any, device: Device, stream: int) -> Any:
+    """DLPack's capsule, once the stream waits for what makes the tensor; of the default stream, 1 is the name."""
     if is_torch(value):
         value = value.detach()
-    return value.__dlpack__(stream=None if device.is_emulated else device.stream)
+    return value.__dlpack__(stream=None if device.is_emulated else stream or 1)
 
 
 def _expect_device(same: bool, got: str, what: str, device: Device) -> None:

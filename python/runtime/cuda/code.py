@@ -52,6 +52,11 @@ class KernelSpec:
         self.threads = tuple(reader.items("threads"))
         self.shared_bytes = reader.size("shared_bytes")
 
+    @property
+    def memory_text(self) -> str:
+        """What it takes of shared memory, for readers."""
+        return f", {self.shared_bytes} bytes of shared memory" if self.shared_bytes else ""
+
     @staticmethod
     def read(reader: Reader) -> KernelSpec:
         return KernelSpec(reader)
@@ -64,12 +69,14 @@ class CudaSpec:
         target: as the user wrote it, ``cuda:sm_80``.
         kernels: by number.
         constants: symbol and bytes, by number.
+        graphs: the symbols of entries that only launch, so that their launches can be recorded.
     """
 
     def __init__(self, content: object, where: str = "manifest.cuda"):
         reader = Reader(cast("dict[str, Any]", content if isinstance(content, dict) else {}), where)
         self.target = reader.text("target")
         self.kernels = tuple(reader.records("kernels", KernelSpec.read))
+        self.graphs = frozenset(reader.texts("graphs"))
         self.constants = tuple(reader.records("constants", lambda r: (r.identifier("symbol"), r.size("bytes"))))
 
     @property
@@ -95,6 +102,17 @@ class CudaLibrary(Library):
         """Takes the host's part, what the manifest says, and what gives the device for an architecture, when it is needed."""
         super().__init__(host.addresses, host, host.name, host.team)
         self.spec, self._device = spec, device
+        self._stream: int | None = None
+
+    @property
+    def stream(self) -> int | None:
+        return self._stream
+
+    @stream.setter
+    def stream(self, stream: int | None) -> None:
+        if stream is not None and (type(stream) is not int or stream < 0):
+            raise RelaxError(f"expected a CUDA stream's number or None, got {stream!r}")
+        self._stream = stream
 
     @functools.cached_property
     def loaded(self) -> LoadedCode:

@@ -9,6 +9,7 @@ import importlib
 import re
 import threading
 import weakref
+from collections import deque
 from typing import Any
 
 from ...dialect.errors import RelaxError
@@ -18,6 +19,8 @@ from .driver import Driver, system_driver
 __all__ = ["Device", "DeviceBuffer", "device_number", "emulated_device", "gpu"]
 
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no waiting for what others do on the default stream
+
+_DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 
 _NAME = re.compile(r"cuda(?::(\d+))?")
 
@@ -38,12 +41,26 @@ class Device:
         self._device = driver.made("cuDeviceGet", number, kind=ctypes.c_int)
         self._context = driver.made("cuDevicePrimaryCtxRetain", self._device)
         self.turn = threading.RLock()
+        self._later: deque[tuple[str, int]] = deque()
         self.use()
         self.stream = driver.made("cuStreamCreate", _NON_BLOCKING)
 
     def use(self) -> None:
         """Makes the calling thread's calls of the driver go to this device."""
         self.driver.call("cuCtxSetCurrent", self._context)
+        while self._later:
+            with contextlib.suppress(RelaxError, IndexError):  # of a device that is lost, everything is gone already
+                self.driver.call(*self._later.popleft())
+
+    def give_back(self, name: str, handle: int) -> None:
+        """Calls a function that frees or destroys what nobody refers to any more; later, when the driver works at something.
+
+        Python collects garbage at any time, within a recording for example, and on any thread.
+        """
+        self._later.append((name, handle))
+        if not self.driver.is_inside:
+            with contextlib.suppress(RelaxError):
+                self.use()
 
     @functools.cached_property
     def capability(self) -> tuple[int, int]:
@@ -78,10 +95,21 @@ class Device:
         """Waits until all that was begun is done."""
         self.driver.call("cuStreamSynchronize", self._on(stream))
 
-    def abandon(self) -> None:
+    def abandon(self, stream: int | None = None) -> None:
         """Waits for what was begun before something failed, whatever becomes of it: memory that it uses is given back then."""
         with contextlib.suppress(RelaxError):
-            self.wait()
+            self.wait(stream)
+
+    def order(self, first: int, then: int) -> None:
+        """Makes a stream wait for what another one has to do by now."""
+        if first == then:
+            return
+        event = self.driver.made("cuEventCreate", _DISABLE_TIMING)
+        try:
+            self.driver.call("cuEventRecord", event, first)
+            self.driver.call("cuStreamWaitEvent", then, event, 0)
+        finally:
+            self.driver.call("cuEventDestroy_v2", event)
 
     @property
     def is_emulated(self) -> bool:
@@ -108,16 +136,7 @@ class DeviceBuffer:
             self.address = device.driver.made("cuMemAlloc_v2", max(1, nbytes), kind=ctypes.c_uint64)
         except RelaxError as error:
             raise RelaxError(f"expected {nbytes} bytes of memory on '{device.name}', got none ({error})") from None
-        weakref.finalize(self, _free, device, self.address)
-
-
-def _free(device: Device, address: int) -> None:
-    """Gives memory back; the driver waits for what still uses it."""
-    try:
-        device.use()
-        device.driver.call("cuMemFree_v2", address)
-    except RelaxError:  # the device is lost, and its memory with it
-        pass
+        weakref.finalize(self, device.give_back, "cuMemFree_v2", self.address)
 
 
 @functools.cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...dialect.errors import RelaxError
@@ -68,6 +69,7 @@ class Driver:
 
     def __init__(self, library: Any):
         self.library = library
+        self._inside = 0
         self._functions = {name: self._typed(name, taken) for name, taken in _SIGNATURES.items()}
         self.call("cuInit", 0)
 
@@ -83,14 +85,35 @@ class Driver:
 
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a function. Raises RelaxError with its name and the driver's own text when it does not succeed."""
-        result = self._functions[name](*arguments)
+        with self.inside():
+            result = self._functions[name](*arguments)
         if result != _SUCCESS:
             raise RelaxError(f"the CUDA driver refused {name}: {self.error_text(result)}")
+
+    @contextmanager
+    def inside(self) -> Generator[None]:
+        """While this lasts nothing is given back: Python collects garbage at any time, within a recording for example."""
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether some call is being made."""
+        return self._inside > 0
 
     def made(self, name: str, *arguments: Any, kind: Any = _pointer) -> int:
         """What a function puts where its first argument points to."""
         place = kind()
         self.call(name, ctypes.addressof(place), *arguments)
+        return place.value or 0
+
+    def captured(self, stream: int) -> int:
+        """Ends the recording of a stream; the graph."""
+        place = ctypes.c_void_p()
+        self.call("cuStreamEndCapture", stream, ctypes.addressof(place))
         return place.value or 0
 
     def error_text(self, result: int) -> str:

@@ -13,12 +13,12 @@ from ...lowering.manifest import EntrySpec
 from ...weights.arrays import Array, ArraySpec, aligned_empty, array_at, dtype_text, is_torch, to_torch
 from ..calls import RefusedError, as_argument, failure, pointer_array
 from ..entry_inputs import CallPlan, EntryInputs
-from ..library import Library
 from ..outputs import arranged_outputs, output_address
 from ..state import State
-from .arrays import DeviceArray, DeviceTensor, device_tensor, is_on_device, to_device_torch
+from .arrays import DeviceArray, DeviceTensor, device_tensor, is_on_device, to_device_torch, torch_stream
 from .code import CudaLibrary, LoadedCode
 from .device import Device, DeviceBuffer
+from .graphs import Graphs
 from .memory import Block
 
 __all__ = ["DeviceEntry"]
@@ -40,16 +40,6 @@ class _Tensor:
         return 0 if self.array is None else aligned(self.array.nbytes)
 
 
-class _Function:
-    """The entry's code on a stream, with the four arguments that code of a CPU takes."""
-
-    def __init__(self, function: Any, code: LoadedCode, library: Library):
-        self._function, self._table, self.library = function, code.table(code.device.stream), library
-
-    def __call__(self, tensors: Any, symbols: Any, arena: Any, arena_bytes: Any) -> int:
-        return self._function(tensors, symbols, arena, arena_bytes, self._table)
-
-
 class DeviceEntry(EntryInputs):
     """Calls one entry. Thread-safe: calls follow one another on the device's stream, and have memory of their own."""
 
@@ -69,8 +59,13 @@ class DeviceEntry(EntryInputs):
         self._first_weight = len(spec.inputs) + len(spec.state)
 
     @functools.cached_property
-    def _function(self) -> _Function:
-        return _Function(self._library.entry(self.spec.symbol), self._code, self._library)
+    def _function(self) -> Any:
+        return self._library.entry(self.spec.symbol)
+
+    @functools.cached_property
+    def _graphs(self) -> Graphs | None:
+        """None for an entry that does more than launch."""
+        return Graphs(self._device) if self.spec.symbol in self._library.spec.graphs else None
 
     @property
     def _code(self) -> LoadedCode:
@@ -89,24 +84,31 @@ class DeviceEntry(EntryInputs):
         if named or len(inputs) != len(self._inputs):
             inputs = self._arranged(inputs, named)
         self._device.use()
-        read = [self._read(i, value) for i, value in enumerate(inputs)]
+        stream = self._stream(inputs)
+        read = [self._read(i, value, stream) for i, value in enumerate(inputs)]
         plan = self._plan(tuple([_shape(t) for t in read]))
         read = [self._contiguous(i, t) for i, t in enumerate(read)]
         stay = any(t.there is not None for t in read)
         given = [None] * len(plan.outputs) if out is None else arranged_outputs(self.spec.outputs, out, self._what)
-        written = [self._written(i, value, plan, stay) for i, value in enumerate(given)]
-        self._run(read, written, plan, state)
+        written = [self._written(i, value, plan, stay, stream) for i, value in enumerate(given)]
+        self._run(read, written, plan, state, stream)
         torch = any(is_torch(value) for value in inputs)
         results = [self._result(i, t, torch) if v is None else v for i, (t, v) in enumerate(zip(written, given, strict=True))]
         return results[0] if len(results) == 1 else tuple(results)
 
     # -- tensors ---------------------------------------------------------------------------------------------------
 
-    def _read(self, position: int, value: object) -> _Tensor:
+    def _stream(self, inputs: Sequence[object]) -> int:
+        """The caller's, by :attr:`Executable.stream`; torch's current one where an input is a tensor of torch's there."""
+        if self._library.stream is not None:
+            return self._library.stream
+        return torch_stream(inputs, self._device)
+
+    def _read(self, position: int, value: object, stream: int) -> _Tensor:
         if not is_on_device(value):
             return _Tensor(None, self._checked(position, value))
         spec = self.spec.inputs[position]
-        there = device_tensor(value, f"input '{spec.name}'", self._device)
+        there = device_tensor(value, f"input '{spec.name}'", self._device, stream)
         if there.spec.dtype != spec.dtype:
             got = dtype_text(there.spec.dtype)
             raise RelaxError(f"input '{spec.name}': expected dtype {dtype_text(spec.dtype)}, got {got}")
@@ -117,18 +119,18 @@ class DeviceEntry(EntryInputs):
             return tensor
         return _Tensor(None, as_argument(tensor.array, f"input '{self.spec.inputs[position].name}'"))
 
-    def _written(self, position: int, value: object, plan: CallPlan, stay: bool) -> _Tensor:
+    def _written(self, position: int, value: object, plan: CallPlan, stay: bool, stream: int) -> _Tensor:
         """Where a result goes: what the caller gave, new memory of the device, or of the host."""
         dtype, shape, nbytes = plan.outputs[position]
         spec = self.spec.outputs[position]
         if value is None and stay:
-            return _Tensor(DeviceArray(self._device.allocate(nbytes), dtype, shape), None)
+            return _Tensor(DeviceArray(self._device.allocate(nbytes), dtype, shape, stream), None)
         if value is None:
             return _Tensor(None, aligned_empty(dtype, shape))
         expected = ArraySpec(dtype, shape)
         if not is_on_device(value):
             return _Tensor(None, array_at(output_address(spec, value, expected), dtype, shape))
-        there = device_tensor(value, f"output '{spec.name}'", self._device)
+        there = device_tensor(value, f"output '{spec.name}'", self._device, stream)
         if there.spec != expected:
             raise RelaxError(f"output '{spec.name}': expected {expected}, got {there.spec}")
         return _Tensor(there, None)
@@ -141,27 +143,31 @@ class DeviceEntry(EntryInputs):
 
     # -- the call --------------------------------------------------------------------------------------------------
 
-    def _run(self, read: Sequence[_Tensor], written: Sequence[_Tensor], plan: CallPlan, state: State | None) -> None:
+    def _run(
+        self, read: Sequence[_Tensor], written: Sequence[_Tensor], plan: CallPlan, state: State | None, stream: int
+    ) -> None:  # fmt: skip
         device, block, arena = self._device, self._code.blocks.take(), self._code.blocks.take()
         try:
+            for memory in (block, arena):
+                memory.claim(stream)
             block.grow(sum(t.nbytes for t in (*read, *written)))
             sources, targets = self._places(read, written, block)
             with device.turn:
                 for tensor, place in zip(read, sources, strict=True):
                     if tensor.array is not None:
-                        device.upload(tensor.array, place)
-                self._invoke_with_state(self._frame(sources, targets), plan, arena, state)
+                        device.upload(tensor.array, place, stream)
+                self._invoke_with_state(self._frame(sources, targets), plan, arena, state, stream)
                 for tensor, place in zip(written, targets, strict=True):
                     if tensor.array is not None:
-                        device.download(place, tensor.array)
+                        device.download(place, tensor.array, stream)
                 if any(t.array is not None for t in (*read, *written)):
-                    device.wait()
+                    device.wait(stream)
         except RelaxError:
-            device.abandon()
+            device.abandon(stream)
             raise
         finally:
+            self._code.blocks.give(arena)  # the next call gets both for what they were: graphs know addresses
             self._code.blocks.give(block)
-            self._code.blocks.give(arena)
 
     def _places(self, read: Sequence[_Tensor], written: Sequence[_Tensor], block: Block) -> tuple[list[int], list[int]]:
         """Where inputs and results are on the device: those of the host one after another in the call's memory."""
@@ -178,9 +184,9 @@ class DeviceEntry(EntryInputs):
             first[position] = place
         return pointer_array([*first, *(w.address for w in self._weights), *targets])
 
-    def _invoke_with_state(self, tensors: Any, plan: CallPlan, arena: Block, state: State | None) -> None:
+    def _invoke_with_state(self, tensors: Any, plan: CallPlan, arena: Block, state: State | None, stream: int) -> None:
         if not self.spec.state:
-            self._invoke(tensors, plan, arena)
+            self._invoke(tensors, plan, arena, stream)
             return
         if state is None:
             raise RelaxError(f"{self._what}: expected a state, got none")
@@ -189,19 +195,29 @@ class DeviceEntry(EntryInputs):
             for spec in self.spec.state:
                 tensors[spec.argument] = state.address(spec.name)
             try:
-                self._invoke(tensors, plan, arena)
+                self._invoke(tensors, plan, arena, stream)
             except RefusedError:
                 raise
             except RelaxError as error:
                 state.fail(str(error))
                 raise
 
-    def _invoke(self, tensors: Any, plan: CallPlan, arena: Block) -> None:
+    def _invoke(self, tensors: Any, plan: CallPlan, arena: Block, stream: int) -> None:
         self._team.gather()
-        status = self._function(tensors, plan.pointer, arena.pointer, arena.extent)
+        table = self._code.table(stream)
+
+        def launch() -> int:
+            with self._device.driver.inside():
+                return self._function(tensors, plan.pointer, arena.pointer, arena.extent, table)
+
+        if self._graphs is None or not stream:
+            status = launch()
+        else:
+            key = (bytes(tensors), bytes(plan.symbols), arena.address, arena.size, stream)
+            status = self._graphs.run(key, stream, launch)
         if status > 0:
             arena.grow(status)
-            status = self._function(tensors, plan.pointer, arena.pointer, arena.extent)
+            status = launch()
         if _FAILED <= -status - 1 < 2 * _FAILED:
             raise RelaxError(f"{self._what}: {self._code.launch_error(-status - 1)}")
         if status:

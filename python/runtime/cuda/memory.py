@@ -33,6 +33,7 @@ class Block:
     def __init__(self, device: Device):
         self._device = device
         self._buffer: DeviceBuffer | None = None
+        self._stream: int | None = None
         self._set(0)
 
     @property
@@ -40,12 +41,18 @@ class Block:
         """Of its first byte; 0 while it is empty."""
         return self._buffer.address if self._buffer is not None else 0
 
+    def claim(self, stream: int) -> None:
+        """Waits for what was begun in it on another stream."""
+        if self._stream not in (None, stream):
+            self._device.wait(self._stream)
+        self._stream = stream
+
     def grow(self, size: int) -> None:
         """Makes it at least this large, and at least by half; its content is lost. Raises RelaxError when memory is short."""
         if size <= self.size:
             return
         size = max(size, self.size + self.size // 2)
-        self._device.wait()  # what was begun before still works in it
+        self._device.wait(self._stream)  # what was begun before still works in it
         self._buffer = None
         self._set(0)
         self._buffer = self._device.allocate(size)
@@ -71,7 +78,7 @@ class BlockPool:
             return Block(self._device)
 
     def give(self, block: Block) -> None:
-        """Ends the use of a block; what was begun on the device's stream may still work in it."""
+        """Ends the use of a block; what was begun on a stream may still work in it."""
         self._free.append(block)
 
 

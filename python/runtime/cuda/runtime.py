@@ -55,6 +55,12 @@ class CudaRuntime(Runtime):
     def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
         return self._with_kernels(self._host.opened(path, code, _symbols(manifest), manifest), manifest)
 
+    def described(self, manifest: Manifest) -> list[str]:
+        spec = _spec(manifest)
+        lines = [f"kernels for '{spec.target}': {len(spec.kernels)}"]
+        lines += (f"  {k.name}: blocks of {'x'.join(map(str, k.threads))} threads{k.memory_text}" for k in spec.kernels)
+        return lines
+
     def held(self, library: Library, arrays: Mapping[str, Array]) -> Mapping[str, Any]:
         return uploaded(_code(library).device, arrays) if arrays else {}
 

@@ -89,7 +89,7 @@ class DeviceState(State):
         spec, what = self._spec(name), f"state '{name}'"
         if not is_on_device(value):
             raise RelaxError(f"{what}: expected memory of '{self._device().name}', got some of the host")
-        tensor = device_tensor(value, what, self._device())
+        tensor = device_tensor(value, what, self._device(), self._device().stream)
         if tensor.spec != spec.array:
             raise RelaxError(f"{what}: expected {spec.array}, got {tensor.spec}")
         self._given[name] = tensor

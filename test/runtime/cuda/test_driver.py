@@ -104,3 +104,21 @@ def test_memory_of_a_call_grows_and_is_given_back(device: Device) -> None:
     block.grow(first + 1)
     assert block.size >= first + first // 2
     assert block.address % 256 == 0
+
+
+def test_nothing_is_given_back_while_the_driver_works(device: Device) -> None:
+    """Python collects garbage at any time: a free that waits must not come between what a call begins."""
+    driver, freed = device.driver, list[int]()
+    buffer = device.allocate(64)
+    address = buffer.address
+    call = driver.call
+    driver.call = lambda name, *given: (freed.extend(given) if name == "cuMemFree_v2" else None, call(name, *given))[1]
+    with driver.inside():
+        del buffer
+        assert not freed
+    device.use()
+    assert freed == [address]
+    another = device.allocate(64)
+    address = another.address
+    del another
+    assert freed[1:] == [address]
