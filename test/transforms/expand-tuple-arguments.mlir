@@ -115,3 +115,14 @@ func.func private @declared(tuple<tensor<4xf32>>)
 func.func private @named(%p: tuple<tensor<4xf32>>) {
   return
 }
+
+// -----
+
+// A weight without a name goes by its position, which a tuple in front of it moves: it gets the name that it had.
+// PUBLIC-LABEL: @behind(
+// PUBLIC-SAME:    %arg0: tensor<4xf32> {relax.name = "p.0"}, %arg1: tensor<2xf32> {relax.name = "p.1"}
+// PUBLIC-SAME:    %arg2: tensor<3xf32> {relax.name = "weight1"})
+func.func @behind(%p: tuple<tensor<4xf32>, tensor<2xf32>> {relax.name = "p"}, %c: tensor<3xf32>) -> tensor<3xf32>
+    attributes {relax.num_input = 0 : i64} {
+  return %c : tensor<3xf32>
+}

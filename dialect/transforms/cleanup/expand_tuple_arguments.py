@@ -83,18 +83,25 @@ class ExpandTupleArguments(Pass):
 
 def expand_weights(function: func.FuncOp) -> None:
     """Replaces the tuples among the weights of a function that nothing calls; all weights then say what they are called."""
-    first, attributes, names = num_input(function) or 0, argument_attributes(function), argument_leaf_names(function)
+    first = num_input(function) or 0
     if not has_tuple(_type(function).inputs[first:]):
         return
-    expanded = attributes[:first]
-    for type_, own, leaves in list(zip(_type(function).inputs, attributes, names, strict=True))[first:]:
-        is_tuple = isinstance(type_, ir.TupleType)
-        given = (bundled_attributes(type_, own) or [named(None)] * len(leaves)) if is_tuple else [own]
-        expanded += [with_name(a, n) for a, n in zip(given, leaves, strict=True)]
+    expanded = argument_attributes(function)[:first] + _weight_attributes(function, first)
     _expand_arguments(function, first)
     update_type(function)
     set_argument_attributes(function, expanded)
     _fold_casts(function.operation)
+
+
+def _weight_attributes(function: func.FuncOp, first: int) -> list[ir.DictAttr]:
+    """Of the weights' elements, each with its name: what has none goes by its position, which a tuple in front of it moves."""
+    found: list[ir.DictAttr] = []
+    arguments = zip(_type(function).inputs, argument_attributes(function), argument_leaf_names(function), strict=True)
+    for type_, own, leaves in list(arguments)[first:]:
+        is_tuple = isinstance(type_, ir.TupleType)
+        given = (bundled_attributes(type_, own) or [named(None)] * len(leaves)) if is_tuple else [own]
+        found += [with_name(a, n) for a, n in zip(given, leaves, strict=True)]
+    return found
 
 
 def expand_results(function: func.FuncOp) -> None:
@@ -116,12 +123,18 @@ def _has_tuples(function: func.FuncOp) -> bool:
 
 def _expanded_attributes(function: func.FuncOp) -> tuple[list[ir.DictAttr], list[ir.DictAttr]]:
     """What the expanded arguments and results have for attributes. Raises RelaxError when a tuple has bad ones for elements."""
-    given = argument_attributes(function), result_attributes(function)
     try:
-        arguments = _expanded(_type(function).inputs, given[0])
-        return arguments, _expanded(_type(function).results, given[1])
+        arguments = _expanded_arguments(function)
+        return arguments, _expanded(_type(function).results, result_attributes(function))
     except RelaxError as error:
         raise RelaxError(f"'func.func' op {error.args[0]}", function.location) from None
+
+
+def _expanded_arguments(function: func.FuncOp) -> list[ir.DictAttr]:
+    types, given, first = list(_type(function).inputs), argument_attributes(function), num_input(function)
+    if first is None or not has_tuple(types[first:]):
+        return _expanded(types, given)
+    return _expanded(types[:first], given[:first]) + _weight_attributes(function, first)
 
 
 def _expanded(types: Sequence[ir.Type], attributes: Sequence[ir.DictAttr]) -> list[ir.DictAttr]:
