@@ -1,7 +1,8 @@
 // RUN: relax-opt %s --relax-lower-cuda-kernels | filecheck %s
 // RUN: relax-opt %s --relax-lower-cuda-kernels --relax-lower-cuda-kernels=all=true | filecheck %s --check-prefix=ALL
 
-// The general path, as no template sums f64. An operation has a thread per element of its results, which sums what it has to.
+// The general path, as no template sums f64. An operation has a thread per element of its results, which sums what it
+// has to.
 
 // CHECK: gpu.func @rows(%{{.*}}: !llvm.ptr, %{{.*}}: index, %{{.*}}: !llvm.ptr, %{{.*}}: index) kernel
 // CHECK: scf.if

@@ -3,7 +3,8 @@
 
 #ij = affine_map<(i, j) -> (i, j)>
 
-// The plan that stands on an operation is the one that its loops are built by: the first loop is the vector, of 2 lanes.
+// The plan that stands on an operation is the one that its loops are built by: the first loop is the vector,
+// of 2 lanes.
 // CHECK-LABEL: @edited(
 // CHECK: scf.for %{{.*}} to %c100 step %c1
 // CHECK: scf.for %{{.*}} to %c64 step %c2
