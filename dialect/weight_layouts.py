@@ -28,7 +28,7 @@ class WeightLayouts:
         int8_rows: the same of a weight of integers whose activations are integers, too; 1: such products are not made.
         int8_unsigned: whether 8-bit integers of such a weight are unsigned.
         panels: whether factors of matrix products are packed in panels and widened first, at run time as well; else products
-            read them as they are. Written where they are not.
+            read them as they are, but for quantized weights. Written where they are not.
     """
 
     ATTRIBUTE: ClassVar[str] = "relax.weight_layouts"

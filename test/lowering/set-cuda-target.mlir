@@ -5,7 +5,8 @@
 // WRONG: expected target 'cuda:' and one of {{.*}}, got 'cuda:sm_10'
 // NONE: expected a module with relax.cuda_target, which relax-set-cuda-target writes, got none
 
-// CHECK: module attributes {relax.cuda_target = "cuda:sm_90a"}
+// CHECK: module attributes {relax.cuda_target = "cuda:sm_90a",
+// CHECK-SAME: relax.weight_layouts = {{.*}}panels = false}
 func.func @main() {
   return
 }

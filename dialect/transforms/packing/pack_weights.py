@@ -32,7 +32,7 @@ from ...functions import functions, num_input
 from ...inference import is_float
 from ...layouts import permutation, reordered
 from ...op import attrs_of
-from ...ops import Conv2D, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
+from ...ops import AsType, Conv2D, Dequantize, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
 from ...packed_layout import PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
@@ -42,6 +42,9 @@ from ...weight_layouts import WeightLayouts
 from .block_movement import reshaped
 
 __all__ = ["PackWeights"]
+
+# What stands between the integers of a weight and the product that reads it.
+_MOVES = PermuteDims, AsType
 
 
 @dataclass(frozen=True)
@@ -60,19 +63,18 @@ class PackWeights(Pass):
         layout, rules, panels = PackedLayout(tile), FlowRules.of(op), WeightLayouts.of(op).panels
         for function in functions(op):
             if num_input(function) is not None:
-                walk(function, _Packing(layout, rules.flow(function)).patterns(matrices=panels))
+                walk(function, _Packing(layout, rules.flow(function), panels).patterns())
 
 
 class _Packing:
     """What is packed in one function: a weight that several products read once, before the first, and outside of loops."""
 
-    def __init__(self, layout: PackedLayout, flow: WeightFlow):
-        self._layout, self._flow = layout, flow
+    def __init__(self, layout: PackedLayout, flow: WeightFlow, panels: bool):
+        self._layout, self._flow, self._panels = layout, flow, panels
         self._packed: dict[tuple[ir.Value, str], ir.Value] = {}
 
-    def patterns(self, *, matrices: bool) -> Patterns:
-        filters: Patterns = [(Conv2D, self._read_packed)]
-        return [(MatMul, self._read_packed), *filters] if matrices else filters
+    def patterns(self) -> Patterns:
+        return [(MatMul, self._read_packed), (Conv2D, self._read_packed)]
 
     def _read_packed(self, op: MatMul | Conv2D, rewriter: Rewriter) -> bool:
         weight = op.operands[1]
@@ -90,10 +92,18 @@ class _Packing:
         if not all(isinstance(d, int) and d > 0 for d in weight.shape) or not is_float(weight.dtype):
             return False
         if isinstance(op, MatMul):
-            return weight.rank == 2
+            return weight.rank == 2 and (self._panels or _is_quantized(op.operands[1]))
         outputs = weight.shape[op.kernel_layout.index("O")]
         assert isinstance(outputs, int)
         return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self._layout.tile == 0)
+
+
+def _is_quantized(weight: ir.Value) -> bool:
+    """Whether a weight is made of integers, which passes on quantized products look for in panels."""
+    owner = weight.owner
+    while isinstance(owner, _MOVES):
+        owner = owner.operands[0].owner
+    return isinstance(owner, Dequantize)
 
 
 def _matrix(weight: ir.Value, layout: str) -> ir.Value:

@@ -109,8 +109,7 @@ def test_plans(plan: str, k: int) -> None:
 
 BODY = """%h = arith.extf %g1 : bf16 to f32
             %b0 = arith.addf %p, %g0 : f32
-            %c = arith.constant 0.0 : f32
-            %q0 = arith.maximumf %b0, %c : f32
+            %q0 = arith.maximumf %b0, %zero : f32
             %s = arith.addf %q0, %h : f32
             %r = arith.truncf %s : f32 to bf16"""
 

@@ -26,6 +26,9 @@ class KernelMemory(Memory):
         super().__init__(device.em)
         self.device, self._kept = device, kept
 
+    def outside(self, value: ir.Value) -> ir.Value:
+        return self.device.value(value)
+
     def _run_time_extent(self, value: ir.Value, kind: ir.MemRefType, position: int) -> ir.Value:
         owner = value.owner
         if not isinstance(owner, ir.Block) and owner.name in ("memref.alloc", "memref.alloca"):
