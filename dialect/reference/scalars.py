@@ -1,6 +1,7 @@
 """Scalars around control flow: the arith, index and tensor ops on them, as functions of NumPy scalars.
 
-Integers are kept in the NumPy type of their width, index in int64. Arithmetic wraps; a division by zero is an error.
+Integers are kept in the NumPy type of their width, index in int64. Arithmetic wraps; what MLIR leaves undefined is an error: a
+division by zero, and a quotient, shift, index or converted number beyond what there is.
 """
 
 from __future__ import annotations
@@ -61,13 +62,21 @@ def _float(function: Callable[[Any, Any], Any]) -> _Handler:
     return lambda op, a, b: scalar(function(a, b), op.results[0].type)
 
 
-def _quotient(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
-    def divide(a: int, b: int) -> int:
-        if b == 0:
+def _quotient(function: Callable[[int, int], int], read: Callable[[Any], int] = _signed) -> _Handler:
+    def divide(op: _Op, a: Any, b: Any) -> Any:
+        type_, left, right = op.results[0].type, read(a), read(b)
+        if right == 0:
             raise RelaxError("expected a divisor other than 0")
-        return function(a, b)
+        if read is _signed and right == -1 and left == _least(type_):
+            raise RelaxError(f"expected a quotient within {type_}, got {left} / -1")
+        return scalar(function(left, right), type_)
 
     return divide
+
+
+def _least(type_: ir.Type) -> int:
+    """The least number of a signed type."""
+    return -1 if str(type_) == "i1" else -(1 << (scalar_dtype(type_).itemsize * 8 - 1))
 
 
 def _truncated(a: int, b: int) -> int:
@@ -127,10 +136,14 @@ def _cast(read: Callable[[Any], Any]) -> _Handler:
     return lambda op, a: scalar(read(a), op.results[0].type)
 
 
-def _to_integer(value: Any) -> int:
-    if not np.isfinite(value):
-        raise RelaxError(f"expected a finite number, got {value}")
-    return math.trunc(float(value))
+def _to_integer(op: _Op, a: Any) -> Any:
+    """Without the fraction. Raises RelaxError for what the type cannot hold."""
+    type_, is_unsigned = op.results[0].type, op.operation.name == "arith.fptoui"
+    bits = 1 if str(type_) == "i1" else scalar_dtype(type_).itemsize * 8
+    low, high = (0, 1 << bits) if is_unsigned else (-(1 << (bits - 1)), 1 << (bits - 1))
+    if not np.isfinite(a) or not low <= math.trunc(float(a)) < high:
+        raise RelaxError(f"expected a number within {type_}, got {a}")
+    return scalar(math.trunc(float(a)), type_)
 
 
 def _select(op: _Op, condition: Any, a: Any, b: Any) -> Any:
@@ -188,12 +201,12 @@ SCALAR_OPS: dict[str, _Handler] = {
     "arith.addi": _integer(operator.add),
     "arith.subi": _integer(operator.sub),
     "arith.muli": _integer(operator.mul),
-    "arith.divsi": _integer(_quotient(_truncated)),
-    "arith.divui": _integer(_quotient(operator.floordiv), unsigned),
-    "arith.floordivsi": _integer(_quotient(operator.floordiv)),
-    "arith.ceildivsi": _integer(_quotient(lambda a, b: -(-a // b))),
-    "arith.remsi": _integer(_quotient(_remainder)),
-    "arith.remui": _integer(_quotient(operator.mod), unsigned),
+    "arith.divsi": _quotient(_truncated),
+    "arith.divui": _quotient(operator.floordiv, unsigned),
+    "arith.floordivsi": _quotient(operator.floordiv),
+    "arith.ceildivsi": _quotient(lambda a, b: -(-a // b)),
+    "arith.remsi": _quotient(_remainder),
+    "arith.remui": _quotient(operator.mod, unsigned),
     "arith.andi": _integer(operator.and_),
     "arith.ori": _integer(operator.or_),
     "arith.xori": _integer(operator.xor),
@@ -219,18 +232,18 @@ SCALAR_OPS: dict[str, _Handler] = {
     "arith.trunci": _cast(_signed),
     "arith.sitofp": _cast(lambda a: float(_signed(a))),
     "arith.uitofp": _cast(lambda a: float(unsigned(a))),
-    "arith.fptosi": _cast(_to_integer),
-    "arith.fptoui": _cast(_to_integer),
+    "arith.fptosi": _to_integer,
+    "arith.fptoui": _to_integer,
     "arith.extf": _cast(float),
     "arith.truncf": _cast(float),
     "index.constant": _constant,
     "index.add": _integer(operator.add),
     "index.sub": _integer(operator.sub),
     "index.mul": _integer(operator.mul),
-    "index.divs": _integer(_quotient(_truncated)),
-    "index.divu": _integer(_quotient(operator.floordiv), unsigned),
-    "index.rems": _integer(_quotient(_remainder)),
-    "index.remu": _integer(_quotient(operator.mod), unsigned),
+    "index.divs": _quotient(_truncated),
+    "index.divu": _quotient(operator.floordiv, unsigned),
+    "index.rems": _quotient(_remainder),
+    "index.remu": _quotient(operator.mod, unsigned),
     "index.maxs": _integer(max),
     "index.mins": _integer(min),
     "index.cmp": _compare_index,

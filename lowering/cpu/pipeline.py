@@ -7,7 +7,7 @@ from .check_accesses import FAULT_BYTES
 __all__ = ["BOUNDARY", "BUFFERS", "EXPANSIONS", "FUSION", "TO_LLVM", "lowering_pipeline"]
 
 # What the module is for is in it already; options say what the text would not show otherwise.
-BOUNDARY = ("relax-check-entries", "relax-partition-transforms", "relax-describe-entries")
+BOUNDARY = ("relax-check-entries", "relax-partition-transforms", "relax-describe-entries", "relax-check-scalars")
 FUSION = (
     "relax-drop-empty", "inline", "canonicalize", "cse",
     "relax-move-checks-first", "relax-drop-empty", "relax-repeat-producers",

@@ -73,6 +73,8 @@ UNSIGNED: dict[str, Callable[[int, int], int]] = {"divui": operator.floordiv, "r
 @pytest.mark.parametrize("name", SIGNED)
 def test_signed_arithmetic(name: str, bits: int) -> None:
     for a, b in VALUES:
+        if (a, b, bits) == (-128, -1, 8) and name in ("divsi", "remsi", "floordivsi", "ceildivsi"):
+            continue  # refused: test_quotients_of_what_the_type_cannot_hold
         got = run(f"arith.{name}", [(f"i{bits}", a), (f"i{bits}", b)], f"i{bits}")
         assert got == wrap(SIGNED[name](a, b), bits)
 
@@ -221,8 +223,22 @@ def test_casts(name: str, source: str, value: Any, target: str, expected: Any) -
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_integers_of_no_number(value: float) -> None:
-    with pytest.raises(RelaxError, match=r"'arith.fptosi' op expected a finite number, got (nan|inf)"):
+    with pytest.raises(RelaxError, match=r"'arith.fptosi' op expected a number within i32, got (nan|inf)"):
         run("arith.fptosi", [("f32", value)], "i32")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("fptosi", 2.0**31), ("fptosi", -(2.0**31) - 256), ("fptoui", -1.0), ("fptoui", 2.0**32)]
+)
+def test_integers_of_what_the_type_cannot_hold(name: str, value: float) -> None:
+    with pytest.raises(RelaxError, match=f"'arith.{name}' op expected a number within i32, got "):
+        run(f"arith.{name}", [("f32", value)], "i32")
+
+
+@pytest.mark.parametrize("name", ["divsi", "remsi", "floordivsi", "ceildivsi"])
+def test_quotients_of_what_the_type_cannot_hold(name: str) -> None:
+    with pytest.raises(RelaxError, match=f"'arith.{name}' op expected a quotient within i8, got -128 / -1"):
+        run(f"arith.{name}", [("i8", -128), ("i8", -1)], "i8")
 
 
 @pytest.mark.parametrize(

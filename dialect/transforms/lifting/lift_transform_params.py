@@ -317,7 +317,7 @@ class _Moves:
 
     def _read_prepared(self, op: ir.OpView, rewriter: Rewriter) -> bool:
         """Arguments take the place of lifted results; a cast that defines symbols for inference stays for that."""
-        if op.results[0] not in self._movable:
+        if not len(op.results) or op.results[0] not in self._movable:
             return False
         for result in op.results:
             if result in self._arguments:

@@ -1,0 +1,92 @@
+// RUN: relax-opt %s --relax-check-scalars | filecheck %s
+// RUN: relax-opt %s --relax-check-scalars --relax-check-scalars | filecheck %s
+
+// An index that types do not prove to be inside is checked, inside of control flow, too; a second run adds nothing.
+// CHECK-LABEL: @elements(
+// CHECK-NEXT:    %[[Z:.*]] = arith.constant 0 : index
+// CHECK-NEXT:    %[[C4:.*]] = arith.constant 4 : index
+// CHECK-NEXT:    %[[A:.*]] = arith.cmpi ult, %arg1, %[[C4]] : index
+// CHECK-NEXT:    cf.assert %[[A]], "'tensor.extract' op expected an index in [0, 4)"
+// CHECK-NEXT:    tensor.extract %arg0[%[[Z]], %arg1]
+// CHECK-NEXT:    scf.if
+// CHECK:           %[[N:.*]] = tensor.dim %arg2
+// CHECK-NEXT:      %[[B:.*]] = arith.cmpi ult, %arg1, %[[N]] : index
+// CHECK:           cf.assert %[[B]], "'tensor.insert' op expected an index in [0, size)"
+// CHECK-NEXT:      cf.assert %{{.*}}, "'tensor.insert' op expected an index in [0, 4)"
+// CHECK-NEXT:      tensor.insert
+func.func @elements(%row: tensor<1x4xf32>, %i: index, %x: tensor<?x4xf32>, %flag: i1) -> tensor<?x4xf32> {
+  %z = arith.constant 0 : index
+  %e = tensor.extract %row[%z, %i] : tensor<1x4xf32>
+  %r = scf.if %flag -> tensor<?x4xf32> {
+    %n = tensor.insert %e into %x[%i, %i] : tensor<?x4xf32>
+    scf.yield %n : tensor<?x4xf32>
+  } else {
+    scf.yield %x : tensor<?x4xf32>
+  }
+  return %r : tensor<?x4xf32>
+}
+
+// The part of a tensor that begins, or ends, at a number that is not known, or is of a size that is not.
+// CHECK-LABEL: @parts(
+// CHECK:         cf.assert %{{.*}}, "'tensor.extract_slice' op expected a part inside of dimension 0"
+// CHECK-NEXT:    tensor.extract_slice
+// CHECK-NOT:     dimension 1
+// CHECK:         cf.assert %{{.*}}, "'tensor.insert_slice' op expected a part inside of dimension 0"
+// CHECK-NEXT:    tensor.insert_slice
+func.func @parts(%x: tensor<16x4xf32>, %at: index, %step: index, %n: index) -> tensor<16x4xf32> {
+  %a = tensor.extract_slice %x[%at, 0] [%n, 4] [%step, 1] : tensor<16x4xf32> to tensor<?x4xf32>
+  %b = tensor.insert_slice %a into %x[2, 0] [%n, 4] [1, 1] : tensor<?x4xf32> into tensor<16x4xf32>
+  return %b : tensor<16x4xf32>
+}
+
+// What constants and types say is not checked: divisors, shifts, steps, dimensions.
+// CHECK-LABEL: @known(
+// CHECK-NOT:     cf.assert
+func.func @known(%x: tensor<4xf32>, %s: tensor<i64>, %n: index) -> (i64, index) {
+  %c3 = arith.constant 3 : index
+  %c5 = arith.constant 5 : i64
+  %d = tensor.extract %s[] : tensor<i64>
+  %e = tensor.extract %x[%c3] : tensor<4xf32>
+  %q = arith.divsi %d, %c5 : i64
+  %h = arith.shli %q, %c5 : i64
+  %z = arith.constant 0 : index
+  %size = tensor.dim %x, %z : tensor<4xf32>
+  %r = scf.for %i = %z to %n step %c3 iter_args(%a = %size) -> index {
+    scf.yield %a : index
+  }
+  return %h, %r : i64, index
+}
+
+// CHECK-LABEL: @numbers(
+// CHECK:         %[[SOME:.*]] = arith.cmpi ne, %arg1
+// CHECK:         cf.assert %[[SOME]], "'arith.divsi' op expected a divisor other than 0"
+// CHECK-NEXT:    cf.assert %{{.*}}, "'arith.divsi' op expected a quotient within i64"
+// CHECK-NEXT:    arith.divsi
+// CHECK:         cf.assert %{{.*}}, "'arith.remui' op expected a divisor other than 0"
+// CHECK-NEXT:    arith.remui
+// CHECK:         cf.assert %{{.*}}, "'arith.shrsi' op expected a shift below 64"
+// CHECK:         cf.assert %{{.*}}, "'arith.fptosi' op expected a number within i32"
+// CHECK:         cf.assert %{{.*}}, "'scf.for' op expected a positive step"
+// CHECK:         cf.assert %{{.*}}, "'tensor.dim' op expected an index in [0, 1)"
+func.func @numbers(%a: i64, %b: i64, %f: f32, %i: index, %x: tensor<?xf32>) -> (i64, i64, i64, i32, index) {
+  %q = arith.divsi %a, %b : i64
+  %r = arith.remui %a, %b : i64
+  %h = arith.shrsi %a, %b : i64
+  %n = arith.fptosi %f : f32 to i32
+  %z = arith.constant 0 : index
+  %l = scf.for %k = %z to %i step %i iter_args(%c = %i) -> index {
+    scf.yield %c : index
+  }
+  %d = tensor.dim %x, %i : tensor<?xf32>
+  %m = arith.addi %l, %d : index
+  return %q, %r, %h, %n, %m : i64, i64, i64, i32, index
+}
+
+// Inside of a linalg operation nothing can stop.
+// CHECK-LABEL: @body(
+// CHECK-NOT:     cf.assert
+func.func @body(%x: tensor<4xi32>) -> tensor<4xi32> {
+  %e = tensor.empty() : tensor<4xi32>
+  %y = linalg.map { arith.divsi } ins(%x, %x : tensor<4xi32>, tensor<4xi32>) outs(%e : tensor<4xi32>)
+  return %y : tensor<4xi32>
+}
