@@ -75,8 +75,9 @@ def add_destinations(function: func.FuncOp, state: Mapping[int, int] | None = No
             if i in kept:
                 continue
             out = block.add_argument(value.type, function.location)
-            if value not in written:
-                _write_directly(value, out)
+            if value not in written and _write_directly(value, out) and _is_yielded(value):
+                written[value] = _materialized_at_once(value, out)
+                continue
             # A value returned twice is copied from the output that has it: its own buffer is that output.
             current: ir.Value = returned.operands[i]
             source = written.get(value, current)
@@ -123,6 +124,17 @@ def _materialized(source: ir.Value, into: ir.Value) -> ir.Value:
     return ir.Operation.create("bufferization.materialize_in_destination", [source.type], [source, into]).result
 
 
+def _materialized_at_once(value: ir.Value, out: ir.Value) -> ir.Value:
+    """A result that is made in the caller's buffer, for all its users: behind control flow that may hand it on, what says so
+    would count as another write to that buffer."""
+    users = [(u.owner.operation, u.operand_number) for u in value.uses]
+    with ir.InsertionPoint.after(value.owner), value.owner.location:
+        made = _materialized(value, out)
+    for user, position in users:
+        user.operands[position] = made
+    return made
+
+
 def _apart(source: ir.Value, state: ir.Value) -> ir.Value:
     """The new value of a state: as it is where it is made in that state's memory or in new memory, else a copy of it."""
     root = source
@@ -139,14 +151,21 @@ def _apart(source: ir.Value, state: ir.Value) -> ir.Value:
     return _materialized(source, empty_like(source))
 
 
-def _write_directly(value: ir.Value, out: ir.Value) -> None:
-    """Lets the kernel that makes a result write to the caller's buffer, where nothing else uses its destination."""
+def _is_yielded(value: ir.Value) -> bool:
+    """Whether a branch or loop may hand a value on."""
+    return any(u.owner.operation.name.startswith("scf.") for u in value.uses)
+
+
+def _write_directly(value: ir.Value, out: ir.Value) -> bool:
+    """Whether the kernel that makes a result now writes to the caller's buffer: where nothing else uses its destination."""
     call = None if isinstance(value, ir.BlockArgument) else value.owner.operation
     if call is None or call.name != "func.call" or not len(call.operands):
-        return
+        return False
     last = len(call.operands) - 1
     destination = call.operands[last]
     if isinstance(destination, ir.BlockArgument) or destination.owner.name != "tensor.empty" or destination.type != out.type:
-        return
-    if call.block == out.owner and value == call.results[len(call.results) - 1]:
-        call.operands[last] = out
+        return False
+    if call.block != out.owner or value != call.results[len(call.results) - 1]:
+        return False
+    call.operands[last] = out
+    return True

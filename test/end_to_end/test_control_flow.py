@@ -148,6 +148,40 @@ def test_control_flow_means_what_the_reference_says(text: str) -> None:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
+HANDED_ON = {
+    "branch": "%r = scf.if %p -> ({T}) {{ scf.yield %s : {T} }} else {{ scf.yield %m : {T} }}",
+    "loop": "%r = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %y) -> ({T}) {{ scf.yield %m : {T} }}",
+    "loop from it": """%r = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %m) -> ({T}) {{
+    %n = "relax.multiply"(%v, %y) : ({T}, {T}) -> {T}
+    scf.yield %n : {T}
+  }}""",
+}
+
+
+@pytest.mark.parametrize("flow", HANDED_ON)
+@pytest.mark.parametrize("returned", ["%m, %r", "%r, %m"])
+def test_what_is_returned_may_be_handed_on_as_well(flow: str, returned: str) -> None:
+    """A result is made in the caller's memory, which a branch or loop then reads."""
+    module = rx.Module.parse(f"""
+func.func @main(%x: {T}, %y: {T}) -> ({T}, {T}) attributes {{relax.num_input = 2 : i64}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %zero = arith.constant 0.0 : f32
+  %m = "relax.exp"(%x) : ({T}) -> {T}
+  %s = "relax.negative"(%y) : ({T}) -> {T}
+  %e = tensor.extract %x[%c0, %c0] : {T}
+  %p = arith.cmpf ogt, %e, %zero : f32
+  {HANDED_ON[flow].format(T=T)}
+  return {returned} : {T}, {T}
+}}""")
+    executable = rx.compile(module)
+    for sign in (1, -1):
+        x, y = np.full((3, 8), sign, "f4"), np.arange(24, dtype="f4").reshape(3, 8)
+        for want, got in zip(rx.evaluate(module, "main", x, y), executable(x, y), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 U = "tensor<?x4xf32>"
 GROW = """
   %{name} = "relax.concat"({value}, %x) {{axis = 0 : i64}}
