@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialect.bindings import ir
+from ..dialect.bindings import func, ir
 from ..dialect.errors import DiagnosticError, RelaxError
+from ..dialect.function_types import argument_attributes
+from ..dialect.functions import functions
 from ..dialect.passes import manager
 from .compiler import Compiler, Listener
 from .make_manifest import make_manifest
+from .marks import LOWERED
 from .passes import register_passes
 
 __all__ = ["Compiled", "compile_module", "lower", "manifest_of"]
@@ -37,9 +40,24 @@ def compile_module(
     Raises:
         RelaxError: a function cannot be compiled, with the location of the op that is to blame.
     """
+    _refuse_lowered(module)
     lower(module, compiler.pipeline(checked))
     manifest = manifest_of(module, compiler)
     return Compiled(compiler.code(module, manifest, listener), manifest)
+
+
+def _refuse_lowered(module: ir.Operation) -> None:
+    """Raises RelaxError for what only lowering writes: shapes of an entry, for one, would be taken as they are said."""
+    for op in (module, *(f.operation for f in functions(module))):
+        given = [*op.attributes.keys(), *(item.name for own in _argument_attributes(op) for item in own)]
+        name = next((n for n in given if n in LOWERED), None)
+        if name is not None:
+            message = f"'{op.name}' op expected no {name}, which lowering itself writes: relax-opt goes on with lowered modules"
+            raise RelaxError(message, op.location)
+
+
+def _argument_attributes(op: ir.Operation) -> list[ir.DictAttr]:
+    return argument_attributes(op.opview) if isinstance(op.opview, func.FuncOp) else []
 
 
 def lower(module: ir.Operation, pipeline: str) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "KERNEL",
     "LAYOUT",
     "LOOPS_ALLOCATE",
+    "LOWERED",
     "NOT_POSITIVE",
     "NUMBER_FIRST",
     "OPS",
@@ -150,3 +151,9 @@ DEVICE_GRAPHS = "relax.device_graphs"
 #: On a module, a dictionary per constant that kernels read, by number: its symbol and bytes.
 #: Written by cuda/launch_kernels; read by cuda/compiler.
 DEVICE_CONSTANTS = "relax.device_constants"
+
+#: Those on functions, their arguments and modules by which code is made without another look: a module that is compiled from
+#: the beginning has none.
+LOWERED = frozenset(
+    (ACCESSES, ARENA, CHECKS, DEVICE, ENTRY, KERNEL, LOOPS_ALLOCATE, OPS, PREPARATION, ROWS, STACK, WRITABLE)
+)  # fmt: skip

@@ -105,3 +105,18 @@ def test_unknown_targets_and_modules_are_refused() -> None:
         rx.compile("func.func @main()")  # pyright: ignore[reportArgumentType]
     with pytest.raises(rx.RelaxError, match="expected a public function to compile, got none"):
         rx.compile(rx.Module.parse("func.func private @f()"))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "argument", "name"),
+    [
+        ('attributes {relax.entry = {name = "main"}}', "", "relax.entry"),
+        ("attributes {relax.kernel}", "", "relax.kernel"),
+        ("", "{bufferization.writable = true}", "bufferization.writable"),
+    ],
+)
+def test_what_only_lowering_says_of_functions_is_refused(attributes: str, argument: str, name: str) -> None:
+    """Code would read and write as much as the attribute says, or to what is the caller's."""
+    text = f"func.func @main(%x: tensor<4xf32> {argument}) -> tensor<4xf32> {attributes} {{\n return %x : tensor<4xf32>\n}}"
+    with pytest.raises(rx.RelaxError, match=f"'func.func' op expected no {name}, which lowering itself writes"):
+        rx.compile(rx.Module.parse(text))
