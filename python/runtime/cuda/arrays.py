@@ -16,6 +16,9 @@ from .dlpack import DLPACK_CUDA, DLPACK_EMULATED, exported, imported
 
 __all__ = ["DeviceArray", "DeviceTensor", "device_tensor", "is_on_device", "to_device_torch", "torch_stream"]
 
+#: Kernels read vectors of so many bytes; what drivers and frameworks allocate begins at multiples of 256.
+_ALIGNED = 16
+
 
 @dataclass(frozen=True)
 class DeviceTensor:
@@ -114,7 +117,7 @@ def device_tensor(value: object, what: str, device: Device, stream: int) -> Devi
         stream: waits for what makes it.
 
     Raises:
-        RelaxError: it is on another device, or its elements are not contiguous.
+        RelaxError: it is on another device, its elements are not contiguous, or it begins where no vector may be read.
     """
     if isinstance(value, DeviceArray):
         _expect_device(value.device is device, value.device.name, what, device)
@@ -127,6 +130,10 @@ def device_tensor(value: object, what: str, device: Device, stream: int) -> Devi
         start, dtype, shape, owner = imported(_capsule(value, device, stream))
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RelaxError(f"{what}: expected a contiguous tensor, got {type(value).__name__}: {error}") from None
+    if start % _ALIGNED and 0 not in shape:
+        raise RelaxError(
+            f"{what}: expected a tensor at a multiple of {_ALIGNED} bytes, got one at {start:#x}: pass a copy of it"
+        )
     return DeviceTensor(start, ArraySpec(dtype, shape), owner)
 
 

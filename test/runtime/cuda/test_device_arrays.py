@@ -87,3 +87,25 @@ def test_tensors_of_elsewhere(executable: rx.Executable) -> None:
         executable(on_device(executable, np.ones((3, 24))))
     with pytest.raises(rx.RelaxError, match=r"input 'x': expected shape \[n, 24\]"):
         executable(on_device(executable, np.ones((3, 25), np.float32)))
+
+
+def test_what_begins_in_the_middle_of_a_vector_is_refused(executable: rx.Executable) -> None:
+    array = on_device(executable, np.ones((6, 24), np.float32))
+
+    class Rows(Foreign):
+        """Three rows, from one of the elements on."""
+
+        first = 0
+
+        def __dlpack__(self, **options: Any) -> Any:
+            start = array.address + 4 * self.first
+            return dlpack.exported(start, array.dtype, (3, 24), self.__dlpack_device__(), self)
+
+    part = Rows(array)
+    for part.first in (0, 4, 24):
+        assert (np.asarray(executable(part)) == 24).all()
+    part.first = 1
+    with pytest.raises(
+        rx.RelaxError, match=r"input 'x': expected a tensor at a multiple of 16 bytes, got one at 0x.*: pass a copy"
+    ):
+        executable(part)
