@@ -29,8 +29,8 @@ from ....dialect.bindings import func, ir
 from ....dialect.functions import functions, name_of
 from ....dialect.reports import report
 from ....dialect.reports.kernels import KernelSection
-from ....dialect.traversal import nested_operations
-from ...kernels.structure.as_generic import as_generic
+from ....dialect.traversal import nested_operations, substitute
+from ...kernels.structure.as_generic import as_generic, linalg_operations
 from ...lowering_pass import LoweringPass
 from ...marks import DEVICE, KERNEL
 from ..cuda_target import CudaTarget
@@ -67,6 +67,8 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
         RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
     """
     as_generic(module, chosen)
+    for function in chosen:
+        _constants_inside(function)
     plans = dict[str, str]()
     for function in chosen:
         plan = _by_template(function, module, target) if KERNEL in function.attributes else None
@@ -74,6 +76,28 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
             lower_generally(function, module, target)
         plans[name_of(function)] = plan or "general"
     report.change(KernelSection, lambda section: section.with_plans(plans))
+
+
+def _constants_inside(function: func.FuncOp) -> None:
+    """Gives bodies constants of their own: what is outside of a body is on the host, where no kernel can read it."""
+    for op in linalg_operations(function.operation):
+        if op.name != "linalg.generic":
+            continue
+        body = op.regions[0].blocks[0]
+        inside = list(nested_operations(op))
+        for value in dict.fromkeys(v for o in inside for v in o.operands if _is_constant_outside(v, op)):
+            own = value.owner.operation.clone(ip=ir.InsertionPoint.at_block_begin(body)).results[0]
+            for user in inside:
+                substitute(user, {value: own})
+
+
+def _is_constant_outside(value: ir.Value, op: ir.Operation) -> bool:
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return False
+    around = value.owner.operation.parent
+    while around is not None and around.operation != op:
+        around = around.operation.parent
+    return around is None
 
 
 def _has_work(function: func.FuncOp) -> bool:
