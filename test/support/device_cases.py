@@ -90,7 +90,6 @@ CASES = {
     "product": Case(product("n", _HIDDEN, _HIDDEN)),
     "product-bias-gelu": Case(product("n", _HIDDEN, _HIDDEN, epilogue=True)),
     "row": Case(product(1, _HIDDEN, _INNER)),
-    "row-int4": Case(product(1, _HIDDEN, _INNER), weights="int4"),
     "softmax": Case(softmax(_HIDDEN)),
     "rms-norm": Case(rms_norm(_HIDDEN)),
     "gate": Case(gate(_INNER)),
