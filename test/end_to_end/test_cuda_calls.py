@@ -110,9 +110,7 @@ def test_quantized_weights_and_sums_of_integers(weights_: str, activations: str 
             ((TARGET, "emulated"), ("cpu", "cpu"))]  # fmt: skip
     ids = np.random.default_rng(3).integers(0, 50, 7)
     got, want = (e.bind(e.prepare(raw))(ids) for e in made)
-    # Where one target alone has products of quantized activations, these are off by 1/254 of the largest, in sums of 96.
-    bound = 1e-5 if activations is None else 2e-2
-    np.testing.assert_allclose(got, want, rtol=0, atol=bound * np.abs(want).max())
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
 
 
 @pytest.mark.parametrize(

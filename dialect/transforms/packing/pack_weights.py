@@ -32,7 +32,7 @@ from ...functions import functions, num_input
 from ...inference import is_float
 from ...layouts import permutation, reordered
 from ...op import attrs_of
-from ...ops import AsType, Conv2D, Dequantize, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
+from ...ops import AsType, Conv2D, Dequantize, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims, Reshape
 from ...packed_layout import PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
@@ -44,7 +44,7 @@ from .block_movement import reshaped
 __all__ = ["PackWeights"]
 
 # What stands between the integers of a weight and the product that reads it.
-_MOVES = PermuteDims, AsType
+_MOVES = PermuteDims, AsType, Reshape
 
 
 @dataclass(frozen=True)
