@@ -106,7 +106,8 @@ there:
 define internal i64 @{ALLOCATE}(ptr %driver, ptr %place, i64 %bytes) {{
 {stream}
 {_field("cuMemAllocAsync", "allocate")}
-  %some = call i64 @llvm.umax.i64(i64 %bytes, i64 1)
+  %none = icmp eq i64 %bytes, 0
+  %some = select i1 %none, i64 1, i64 %bytes
   %result = call i32 %allocate(ptr %place, i64 %some, ptr %stream)
 {status(str(_NO_KERNEL), "%result")}
 }}
@@ -125,7 +126,6 @@ define internal ptr @{CONSTANT}(ptr %driver, i64 %number) {{
   ret ptr %start
 }}
 {_tensor_map()}
-declare i64 @llvm.umax.i64(i64, i64)
 """
 
 
