@@ -165,10 +165,10 @@ def _minimum(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
 
 
 def _extreme(f: FloatMath, operands: Sequence[ir.Value], predicate: str) -> ir.Value | None:
-    """One vmaxps, which keeps a NaN in its second operand, and unless the first is known to be none, what makes one of it.
+    """One vmaxps, which gives its second operand where one is NaN. Where the first is NaN, a choice behind it gives NaN.
 
-    It is another NaN: LLVM would make one choice of two that may both choose the operand, of two comparisons and no vmaxps.
-    The second operand is what a reduction found so far, which then waits for no comparison.
+    That NaN is a constant. If both choices could give the operand, LLVM would merge them into two comparisons without vmaxps.
+    The second operand is what a reduction has found so far, so that it waits for no comparison.
     """
     if f.target.has_extremes:
         return None

@@ -29,7 +29,7 @@ _LOG = (
 
 
 def _exp_argument(f: FloatMath, x: ir.Value) -> ir.Value:
-    """x, where exp is neither 0 nor infinite for certain."""
+    """x, clamped: exp is 0 below the lower bound and infinite above 89."""
     if NOT_POSITIVE not in f.operation.attributes:
         return f.clamp(x, _EXP_LOW, 89.0)
     low = f.number(_EXP_LOW)
@@ -61,7 +61,7 @@ def exp(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
 
 
 def half_exp(f: FloatMath, x: ir.Value) -> ir.Value:
-    """``exp(x) / 2`` of what is not negative, infinite where that is."""
+    """``exp(x) / 2`` for x >= 0: it overflows only where the half does."""
     limit = f.number(90.0)
     x = f.select(f.compare("olt", limit, x), limit, x)
     n, bits = f.biased(x, _LOG2_E, 253)
@@ -123,13 +123,13 @@ def log(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
 
 
 def log2(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
-    """Exact for powers of two."""
+    """``e + log(1 + r) * log2(e)``: exact for powers of two."""
     e, r, y = _log_parts(f, operands[0])
     return _log_edges(f, operands[0], f.fma(f.add(r, y), f.number(_LOG2_E), e))
 
 
 def log10(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
-    """A product."""
+    """``log(x) * log10(e)``."""
     return f.mul(log(f, operands), f.number(0.434294481903251828))
 
 
