@@ -71,7 +71,8 @@ def test_products_of_few_rows(rows: int, steps: int, columns: int, dtype: str, w
     assert_close(
         np.asarray(executable(*inputs)), bound(module, weight, "cpu", weights)(*inputs), 1e-2 if dtype == "bf16" else 1e-4
     )
-    assert any(plan.startswith("outer ") for plan in plans(executable))
+    taken = "outer " if dtype == "f32" or weights else "tile="  # tensor cores have what they can multiply
+    assert any(plan.startswith(taken) for plan in plans(executable)), plans(executable)
 
 
 def test_many_rows_are_not_its() -> None:
@@ -79,7 +80,7 @@ def test_many_rows_are_not_its() -> None:
 
 
 def test_machine_code(tmp_path: Path) -> None:
-    found = kernels(product(1, 512, 256, "bf16"), tmp_path).values()
+    found = kernels(product(1, 512, 256, "f32"), tmp_path).values()
     (kernel,) = (k for k in found if k.has("SHFL.BFLY"))
     kernel.check(has=["LDG.E.128"])
     for one in kernels(reduced((256, 64), "sum"), tmp_path / "sum").values():
