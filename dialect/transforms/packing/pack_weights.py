@@ -32,19 +32,16 @@ from ...functions import functions, num_input
 from ...inference import is_float
 from ...layouts import permutation, reordered
 from ...op import attrs_of
-from ...ops import AsType, Conv2D, Dequantize, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims, Reshape
+from ...ops import AsType, Conv2D, Dequantize, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
 from ...packed_layout import PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
 from ...traversal import outermost
 from ...weight_layouts import WeightLayouts
-from .block_movement import reshaped
+from .block_movement import MOVES, reshaped
 
 __all__ = ["PackWeights"]
-
-# What stands between the integers of a weight and the product that reads it.
-_MOVES = PermuteDims, AsType, Reshape
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ class _Packing:
 def _is_quantized(weight: ir.Value) -> bool:
     """Whether a weight is made of integers, which passes on quantized products look for in panels."""
     owner = weight.owner
-    while isinstance(owner, _MOVES):
+    while type(owner) in MOVES or isinstance(owner, AsType):
         owner = owner.operands[0].owner
     return isinstance(owner, Dequantize)
 
