@@ -10,7 +10,7 @@ from .....dialect.bindings import ir
 from ....kernels.emit.memory import Lanes, Point
 from ....kernels.emit.scalar_body import Body, Environment
 from ....kernels.structure.factor import Factor
-from .kernel_memory import KernelMemory
+from ..device_memory import DeviceMemory
 from .plan import ProductPlan
 from .shared_tile import PIECE, SharedTile
 from .tile_order import RowsOfTile
@@ -71,7 +71,7 @@ class AsyncCopies:
     """Elements as they are, by ``cp.async``: what is outside of the factor becomes zeros."""
 
     def __init__(
-        self, code: WarpCode, memory: KernelMemory, factor: Factor, tile: SharedTile, plan: ProductPlan, bytes_: int,
+        self, code: WarpCode, memory: DeviceMemory, factor: Factor, tile: SharedTile, plan: ProductPlan, bytes_: int,
         place: RowsOfTile, depth: Depth, thread: ir.Value,
     ):  # fmt: skip
         self.code, self.memory, self.tile, self.bytes, self.depth = code, memory, tile, bytes_, depth
@@ -160,7 +160,7 @@ class ValueCopies:
     """
 
     def __init__(
-        self, code: WarpCode, memory: KernelMemory, factor: Factor, tile: SharedTile, plan: ProductPlan,
+        self, code: WarpCode, memory: DeviceMemory, factor: Factor, tile: SharedTile, plan: ProductPlan,
         place: RowsOfTile, depth: Depth, thread: ir.Value, neighbours_along_k: bool,
     ):  # fmt: skip
         self.code, self.memory, self.factor, self.tile, self.plan, self.depth = code, memory, factor, tile, plan, depth

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from .....dialect.bindings import ir
 from ....kernels.emit.memory import Memory
 from ...tensor_map_call import DIMENSIONS, MAP_BYTES, call_tensor_map
+from ..device_memory import element_bytes_of
 from ..memory import first_element
-from .kernel_memory import element_bytes_of
 from .tensor_maps import MappedFactor
 
 __all__ = ["encoded"]

@@ -19,9 +19,9 @@ from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
 from ..device_code import DeviceCode
+from ..device_memory import DeviceMemory
 from .copies import AsyncCopies, Copier, Depth, ValueCopies
 from .fragments import Fragments, WarpPlace, products
-from .kernel_memory import KernelMemory
 from .plan import ProductPlan
 from .results import Exchange, Results
 from .shape import FactorShape, ProductShape
@@ -55,7 +55,7 @@ class ProductKernel:
             limit: bytes of shared memory that a block may have.
         """
         self.group, self.shape, self.plan, self.em = group, shape, plan, device.em
-        self.memory = KernelMemory(device, () if group.temporary is None else (group.temporary,))
+        self.memory = DeviceMemory(device, () if group.temporary is None else (group.temporary,))
         contraction = match_contraction(group.contraction, self.memory)
         assert contraction is not None
         self.contraction: Contraction = contraction

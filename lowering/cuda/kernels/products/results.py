@@ -10,7 +10,7 @@ from ....kernels.emit.epilogue import Epilogue
 from ....kernels.emit.memory import Lanes, Point
 from ....kernels.structure.match import Contraction, MatchedGroup
 from ....kernels.structure.nest import read_nest
-from .kernel_memory import KernelMemory
+from ..device_memory import DeviceMemory
 from .plan import sums_pitch
 from .tile_order import RowsOfTile
 from .warp_code import WarpCode
@@ -52,7 +52,7 @@ class Results:
         width: neighbouring columns that a thread computes.
     """
 
-    def __init__(self, code: WarpCode, memory: KernelMemory, contraction: Contraction, group: MatchedGroup, width: int):
+    def __init__(self, code: WarpCode, memory: DeviceMemory, contraction: Contraction, group: MatchedGroup, width: int):
         self.code, self.memory, self.contraction, self.group, self.width = code, memory, contraction, group, width
         epilogue = None if group.epilogue is None else read_nest(group.epilogue, memory)
         self.epilogue = Epilogue(contraction, epilogue, group, code.em, memory)

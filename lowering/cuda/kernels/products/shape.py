@@ -10,8 +10,8 @@ from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
+from ..device_memory import element_bytes_of, multiple_of
 from .instructions import INSTRUCTIONS
-from .kernel_memory import element_bytes_of, multiple_of
 from .tensor_maps import dims_of_rows, map_factors
 
 __all__ = ["FactorShape", "ProductShape", "contiguous_columns", "describe"]

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from .....dialect.bindings import ir
 from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
 from ..device_code import DeviceCode
+from ..device_memory import DeviceMemory
 from .instructions import STEP_BYTES
-from .kernel_memory import KernelMemory
 from .results import Exchange, Results
 from .tensor_maps import MappedFactor
 from .tile_order import RowsOfTile, TileOrder
@@ -50,7 +50,7 @@ class WarpgroupKernel:
             maps: the factors, left and right, each with its descriptor, a parameter of the kernel.
         """
         self.device, self.group, self.plan, self.em, self.maps = device, group, plan, device.em, maps
-        self.memory = KernelMemory(device, () if group.temporary is None else (group.temporary,))
+        self.memory = DeviceMemory(device, () if group.temporary is None else (group.temporary,))
         contraction = match_contraction(group.contraction, self.memory)
         assert contraction is not None
         self.contraction: Contraction = contraction
