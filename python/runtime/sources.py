@@ -12,10 +12,12 @@ from ..dialect.errors import RelaxError
 from ..lowering.manifest import WeightSpec
 from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import CHECKSUMS, SAMPLES, separated
+from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
+from ..weights.source import TensorSource
 
 __all__ = [
-    "AGAIN", "FINGERPRINT", "CheckpointSource", "MappingSource", "PreparedWeights", "WeightSource", "open_source",
+    "AGAIN", "FINGERPRINT", "MappingSource", "PreparedWeights", "StoredSource", "WeightSource", "open_source",
     "problems_text", "spec_problem", "weight_problems",
 ]  # fmt: skip
 
@@ -38,8 +40,8 @@ class PreparedWeights(dict[str, Any]):
         self.fingerprint = fingerprint
 
 
-class CheckpointSource:
-    """Tensors of a checkpoint.
+class StoredSource:
+    """Tensors of a file or folder.
 
     Attributes:
         description: how errors name it.
@@ -50,31 +52,31 @@ class CheckpointSource:
 
     is_lazy = False
 
-    def __init__(self, checkpoint: Checkpoint):
-        self._checkpoint = checkpoint
-        self.description = f"'{checkpoint.path}'"
-        self.fingerprint = checkpoint.metadata.get(FINGERPRINT)
-        self.files = checkpoint.files
+    def __init__(self, tensors: TensorSource):
+        self._tensors = tensors
+        self.description = f"'{tensors.path}'"
+        self.fingerprint = tensors.metadata.get(FINGERPRINT)
+        self.files = tensors.files
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._checkpoint)
+        return iter(self._tensors)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._checkpoint
+        return name in self._tensors
 
     def spec(self, name: str) -> ArraySpec:
-        return self._checkpoint.spec(name)
+        return self._tensors.spec(name)
 
     def get(self, name: str) -> Array:
-        return self._checkpoint.get(name)
+        return self._tensors.get(name)
 
     @property
     def identity(self) -> str | None:
         """Changes when the content does; None when that cannot be told."""
-        return self._checkpoint.identity
+        return self._tensors.identity
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:
-        self._checkpoint.check_unchanged(names)
+        self._tensors.check_unchanged(names)
 
     def damaged(self, names: Sequence[str], whole: bool) -> list[str]:
         """The tensors whose bytes are not what was prepared: all read whole, or the ends of some.
@@ -82,23 +84,24 @@ class CheckpointSource:
         Raises:
             RelaxError: the file has no checksums, or not as many as tensors, or is not what was opened any more.
         """
-        self._checkpoint.check_unchanged()  # what was cut off since it was opened must not be touched
-        text = self._checkpoint.metadata.get(CHECKSUMS)
-        if text is None:
+        checkpoint = self._tensors
+        checkpoint.check_unchanged()  # what was cut off since it was opened must not be touched
+        text = checkpoint.metadata.get(CHECKSUMS)
+        if text is None or not isinstance(checkpoint, Checkpoint):
             raise RelaxError(f"{self.description}: expected checksums of {len(names)} tensors, got none: {AGAIN}")
         known = separated(text, names, self.description)
         chosen = names if whole else names[:: -(-len(names) // SAMPLES) or 1]
-        return self._checkpoint.damaged({name: known[name] for name in chosen}, whole)
+        return checkpoint.damaged({name: known[name] for name in chosen}, whole)
 
     def prefetch(self, name: str) -> None:
-        self._checkpoint.prefetch(name)
+        self._tensors.prefetch(name)
 
     def release(self, name: str) -> None:
-        self._checkpoint.release(name)
+        self._tensors.release(name)
 
 
 class MappingSource:
-    """A mapping from names to arrays of any library; the attributes are those of :class:`CheckpointSource`.
+    """A mapping from names to arrays of any library; the attributes are those of :class:`StoredSource`.
 
     A mapping may make its tensors when they are asked for: each is asked for once, and kept until it is released.
     """
@@ -150,17 +153,19 @@ class MappingSource:
         self._kept.pop(name, None)
 
 
-WeightSource = CheckpointSource | MappingSource
+WeightSource = StoredSource | MappingSource
 
 
 def open_source(source: object) -> WeightSource:
     """A path, a :class:`Checkpoint` or a mapping as a source. Raises RelaxError for anything else, or as Checkpoint does."""
-    if isinstance(source, Checkpoint):
-        return CheckpointSource(source)
     if isinstance(source, (str, os.PathLike)):
-        return CheckpointSource(Checkpoint(cast("str", source)))
+        return StoredSource(decoded(open_tensors(cast("str", source))))
     if isinstance(source, Mapping):
         return MappingSource(cast("Mapping[str, object]", source))
+    if isinstance(source, Checkpoint):
+        return StoredSource(decoded(source))
+    if callable(getattr(type(source), "spec", None)) and callable(getattr(type(source), "get", None)):
+        return StoredSource(cast("TensorSource", source))  # of a format's own, decoded as its maker wants
     raise RelaxError(f"expected weights as a path, a Checkpoint or a mapping from names to arrays, got {type(source).__name__}")
 
 

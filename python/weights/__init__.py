@@ -2,5 +2,6 @@
 
 from .arrays import ArraySpec
 from .safetensors import Checkpoint, LazyTensor, StreamWriter, write_safetensors
+from .source import TensorSource
 
-__all__ = ["ArraySpec", "Checkpoint", "LazyTensor", "StreamWriter", "write_safetensors"]
+__all__ = ["ArraySpec", "Checkpoint", "LazyTensor", "StreamWriter", "TensorSource", "write_safetensors"]

@@ -23,13 +23,15 @@ from .header import Header, TensorEntry, parse_header, read_prefix
 from .json_text import parse_json
 from .writer import StreamWriter
 
-__all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "write_safetensors"]
+__all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "read_config", "write_safetensors"]
 
 _SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
+_CONFIG = "config.json"
 
 # An index of 100,000 tensors has 10 MB; reading a larger file as JSON is refused before it takes memory.
 _MAX_INDEX_BYTES = 100_000_000
+_MAX_CONFIG_BYTES = 10_000_000
 
 
 class _File:
@@ -117,6 +119,17 @@ class Checkpoint:
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The ``config.json`` of a folder, of an index or of a folder's single file; empty where there is none.
+
+        Raises:
+            RelaxError: it cannot be read, or is no JSON object.
+        """
+        folder, name = (self.path, _SINGLE) if os.path.isdir(self.path) else os.path.split(self.path)
+        has_one = name in (_SINGLE, _INDEX) and os.path.lexists(os.path.join(folder, _CONFIG))
+        return read_config(folder or ".") if has_one else {}
 
     @property
     def identity(self) -> str:
@@ -235,14 +248,27 @@ def _open_shard(index: str, folder: str, name: str) -> _File:
     return _File(path)
 
 
+def read_config(folder: str) -> dict[str, Any]:
+    """The ``config.json`` of a folder. Raises RelaxError when it cannot be read, or is no JSON object."""
+    path = os.path.join(folder, _CONFIG)
+    found = _read_json(path, _MAX_CONFIG_BYTES, "a configuration")
+    if not isinstance(found, dict):
+        raise RelaxError(f"'{path}': expected a configuration as a JSON object, got {type(found).__name__}")
+    return cast("dict[str, Any]", found)
+
+
+def _read_json(path: str, limit: int, what: str) -> object:
+    """What is in a file of JSON, which does not lie outside of its folder."""
+    text = read_bytes(inside(os.path.dirname(path) or ".", os.path.basename(path), f"'{path}'"), limit, what)
+    try:
+        return parse_json(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise RelaxError(f"'{path}': expected {what} in JSON, got {type(error).__name__}: {error}") from None
+
+
 def _read_index(path: str) -> dict[str, str]:
     """The ``weight_map`` of an index: tensor name to shard name."""
-    checked = inside(os.path.dirname(path) or ".", os.path.basename(path), f"'{path}'")
-    text = read_bytes(checked, _MAX_INDEX_BYTES, "an index")
-    try:
-        table = parse_json(text, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        raise RelaxError(f"'{path}': expected an index in JSON, got {type(error).__name__}: {error}") from None
+    table = _read_json(path, _MAX_INDEX_BYTES, "an index")
     found = cast("dict[str, Any]", table).get("weight_map") if isinstance(table, dict) else None
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in cast("dict[str, object]", found).values()):
         raise RelaxError(f"'{path}': expected a weight_map from tensor names to file names, got none")

@@ -20,6 +20,7 @@ from safetensors.torch import save_file as save_torch
 
 from relaxir import RelaxError
 from relaxir.weights import ArraySpec, Checkpoint, write_safetensors
+from relaxir.weights.opening import decoded, open_tensors
 
 F32 = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 EMPTY = b'{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
@@ -321,3 +322,37 @@ def test_truncated_shard_names_the_shard(tmp_path: Path) -> None:
     os.truncate(shard, shard.stat().st_size - 1)
     with pytest.raises(RelaxError, match=r"model-2.safetensors': tensor 'c': .*\(truncated\)|model-2.*tensor 'b'"):
         Checkpoint(tmp_path)
+
+
+def test_config_beside_a_checkpoint(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "model.safetensors", {"w": np.zeros(2)})
+    write_safetensors(tmp_path / "other.safetensors", {"w": np.zeros(2)})
+    assert Checkpoint(tmp_path).config == {}
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    for path in (tmp_path, tmp_path / "model.safetensors"):
+        assert Checkpoint(path).config == {"model_type": "llama"}
+    assert Checkpoint(tmp_path / "other.safetensors").config == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "config.json': expected a configuration as a JSON object, got list"),
+        ("{", "config.json': expected a configuration in JSON, got JSONDecodeError: .*"),
+        ('{"a": 1, "a": 2}', "config.json': expected a configuration in JSON, got ValueError: a name twice"),
+    ],
+)
+def test_malformed_config(tmp_path: Path, text: str, message: str) -> None:
+    write_safetensors(tmp_path / "model.safetensors", {"w": np.zeros(2)})
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(RelaxError, match=message):
+        _ = Checkpoint(tmp_path).config
+
+
+def test_an_unknown_encoding_is_refused_by_name(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "model.safetensors", {"w": np.zeros(2)})
+    (tmp_path / "config.json").write_text('{"quantization_config": {"quant_method": "guesswork"}}')
+    source = open_tensors(tmp_path)
+    assert source.config["quantization_config"] == {"quant_method": "guesswork"}
+    with pytest.raises(RelaxError, match=r"quantization_config.quant_method: expected one out of .*, got 'guesswork'$"):
+        decoded(source)

@@ -1,0 +1,60 @@
+"""What people name as weights, a file or a folder, as a :class:`~.source.TensorSource`: the tables of formats are here.
+
+``relaxir.weights`` imports none of the formats before a file asks for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ..dialect.errors import RelaxError
+from .files import path_text
+from .safetensors import Checkpoint
+from .source import TensorSource
+
+__all__ = ["decoded", "open_tensors"]
+
+#: Containers: the end of a file's name, and ``module:function`` below ``relaxir.weights`` that takes such a path.
+_CONTAINERS: dict[str, str] = {}
+
+#: Encodings: ``quantization_config.quant_method``, and ``module:function`` that takes a source and gives the decoded one.
+_ENCODINGS: dict[str, str] = {}
+
+
+def open_tensors(path: str | os.PathLike[str]) -> TensorSource:
+    """The tensors of a file or folder, as they are stored.
+
+    Args:
+        path: a safetensors file, a Hugging Face folder or its index, or a file of another container.
+
+    Raises:
+        RelaxError: it cannot be read or is malformed.
+    """
+    text = path_text(path)
+    home = next((h for end, h in _CONTAINERS.items() if text.endswith(end)), None)
+    return Checkpoint(text) if home is None or os.path.isdir(text) else _function(home)(text)
+
+
+def decoded(source: TensorSource) -> TensorSource:
+    """The tensors under the model's own names where ``config.json`` says that they are encoded, else the source itself.
+
+    Raises:
+        RelaxError: there is no decoder for what it says.
+    """
+    found: object = source.config.get("quantization_config")
+    if not isinstance(found, Mapping):
+        return source
+    method = cast("Mapping[str, Any]", found).get("quant_method")
+    home = _ENCODINGS.get(method) if isinstance(method, str) else None
+    if home is None:
+        known = ", ".join(_ENCODINGS) or "nothing"
+        raise RelaxError(f"'{source.path}': quantization_config.quant_method: expected one out of {known}, got {method!r}")
+    return _function(home)(source)
+
+
+def _function(home: str) -> Any:
+    module, _, name = home.partition(":")
+    return getattr(importlib.import_module(f".{module}", __package__), name)

@@ -1,0 +1,82 @@
+"""``TensorSource``: named tensors that are stored somewhere, whatever the format; what reads weights takes one.
+
+A format plugs in at one of two places (:mod:`.opening` has both tables):
+
+- a *container* (safetensors, ``.npz``, GGUF, ...) is opened by path and gives a source with the tensors as they are stored;
+- an *encoding* (GPTQ, AWQ, FP8 blocks, ...) takes a source, whose ``config["quantization_config"]`` says how its tensors are to
+  be read, and gives another one under the model's own names, which decodes a tensor when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from .arrays import Array, ArraySpec
+
+__all__ = ["TensorSource"]
+
+
+class TensorSource(Protocol):
+    """Named tensors; nothing is read from them before :meth:`get`.
+
+    Thread-safe. What it says of itself must be cheap: :meth:`spec` reads no tensor's bytes, and a source that computes its
+    tensors keeps none of them.
+    """
+
+    @property
+    def path(self) -> str:
+        """What was opened, as errors name it."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Texts that the file keeps beside its tensors."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The model's ``config.json``, with ``quantization_config`` where it has one; empty where there is none.
+
+        Raises:
+            RelaxError: it cannot be read, or is no JSON object.
+        """
+        ...
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of all files that are read: what is written must be none of them."""
+        ...
+
+    @property
+    def identity(self) -> str | None:
+        """A text that changes when the content does, or how it is read: preparation goes on only where it is equal. None
+        when that cannot be told.
+        """
+        ...
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        ...
+
+    def __contains__(self, name: object, /) -> bool: ...
+
+    def spec(self, name: str) -> ArraySpec:
+        """Dtype and shape of a tensor. Raises RelaxError when there is none, or NumPy lacks its dtype."""
+        ...
+
+    def get(self, name: str) -> Array:
+        """A tensor, read-only where it is mapped; of this spec. Raises as :meth:`spec`, and when it cannot be read."""
+        ...
+
+    def prefetch(self, name: str) -> None:
+        """Starts reading what :meth:`get` will need, without waiting and without memory of the process."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Gives pages that :meth:`get` touched back to the system; arrays that it gave stay valid."""
+        ...
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        """Raises RelaxError when a file (of these tensors) is not what was opened any more."""
+        ...
