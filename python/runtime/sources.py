@@ -11,7 +11,7 @@ from typing import Any, cast
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import WeightSpec
 from ..weights.arrays import Array, ArraySpec, to_numpy
-from ..weights.checksums import CHECKSUMS, SAMPLES, separated
+from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
 from ..weights.source import TensorSource
@@ -86,10 +86,9 @@ class StoredSource:
         """
         checkpoint = self._tensors
         checkpoint.check_unchanged()  # what was cut off since it was opened must not be touched
-        text = checkpoint.metadata.get(CHECKSUMS)
-        if text is None or not isinstance(checkpoint, Checkpoint):
+        known = checkpoint.checksums() if isinstance(checkpoint, Checkpoint) else None
+        if known is None or not isinstance(checkpoint, Checkpoint):
             raise RelaxError(f"{self.description}: expected checksums of {len(names)} tensors, got none: {AGAIN}")
-        known = separated(text, names, self.description)
         chosen = names if whole else names[:: -(-len(names) // SAMPLES) or 1]
         return checkpoint.damaged({name: known[name] for name in chosen}, whole)
 

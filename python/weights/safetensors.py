@@ -17,10 +17,11 @@ import numpy as np
 from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, to_numpy
-from .checksums import PAGE, SAMPLES, Checksum, sample
+from .checksums import CHECKSUMS, PAGE, SAMPLES, Checksum, sample, separated
 from .files import inside, open_regular, os_errors, path_text, read_bytes
 from .header import Header, TensorEntry, parse_header, read_prefix
 from .json_text import parse_json
+from .shard_names import index_path, missing_shards
 from .writer import StreamWriter
 
 __all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "read_config", "write_safetensors"]
@@ -174,6 +175,16 @@ class Checkpoint:
         file, entry = self._find(name)
         file.advise(mmap.MADV_DONTNEED, -(-entry.begin // mmap.PAGESIZE) * mmap.PAGESIZE, entry.end)
 
+    def checksums(self) -> dict[str, Checksum] | None:
+        """Those of all tensors; None where a file has none. Raises RelaxError when a file has another number of them."""
+        found: dict[str, Checksum] = {}
+        for file in self._files:
+            text = file.header.metadata.get(CHECKSUMS)
+            if text is None:
+                return None
+            found |= separated(text, file.header.tensors, f"'{file.path}'")
+        return found
+
     def damaged(self, checksums: Mapping[str, Checksum], whole: bool) -> list[str]:
         """The tensors among these whose bytes do not have their checksum: by their ends, or by everything."""
         if not whole:
@@ -211,10 +222,24 @@ class Checkpoint:
     def _index_path(self) -> str | None:
         """The index to follow; as transformers does, a directory's single file goes first."""
         if not os.path.isdir(self.path):
-            return self.path if self.path.endswith(".json") else None
+            return self._index_of_file()
         has_single = os.path.lexists(os.path.join(self.path, _SINGLE))
         has_index = os.path.lexists(os.path.join(self.path, _INDEX))
         return os.path.join(self.path, _INDEX) if has_index and not has_single else None
+
+    def _index_of_file(self) -> str | None:
+        """The index that a name stands for, which may be that of the file that it is the index of."""
+        is_index, index = self.path.endswith(".json"), index_path(self.path)
+        if os.path.lexists(self.path):
+            return self.path if is_index else None
+        if os.path.lexists(index):
+            return index
+        missing = missing_shards(self.path)
+        if missing is not None:
+            numbers, count = missing
+            got = f"files without number {', '.join(map(str, numbers))}" if numbers else "none"
+            raise RelaxError(f"'{index}': expected {count} files and their index, got {got}: prepare again what is missing")
+        return self.path if is_index else None
 
     def _single_path(self) -> str:
         path = self.path

@@ -1,0 +1,205 @@
+"""Prepared weights in several files, written by one process or by several that know nothing of each other."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relaxir import RelaxError
+from relaxir.lowering.manifest import Manifest
+from relaxir.runtime.ranks import environment_rank
+from relaxir.runtime.shards import plan_shards, read_bytes_of, written_bytes_of
+from relaxir.weights import Checkpoint
+from relaxir.weights.arrays import ArraySpec
+from relaxir.weights.sharded import SOURCE, ShardedWriter, content_digest
+from support.hand_compiled import manifest, tensor
+
+F32 = np.dtype(np.float32)
+SHARDS = [{"a": ArraySpec(F32, (4,)), "b": ArraySpec(F32, (2,))}, {"c": ArraySpec(F32, (8,))}, {"d": ArraySpec(F32, (1,))}]
+
+
+def copying(sizes: list[int], shared: bool = False) -> Manifest:
+    """Copies of weights of so many elements, by two and two where they are shared."""
+    raw = {f"r{i // (1 + shared)}": sizes[i // (1 + shared) * (1 + shared)] for i in range(len(sizes))}
+    steps = [
+        {"symbol": "double", "gets": [f"r{i // (1 + shared)}"], "sets": [f"p{i}"], "arena_bytes": 0} for i in range(len(sizes))
+    ]
+    return Manifest.of(
+        manifest(
+            raw_weights=[tensor(n, [s]) for n, s in raw.items()],
+            prepared_weights=[tensor(f"p{i}", [s], sources=[steps[i]["gets"][0]]) for i, s in enumerate(sizes)],
+            steps=steps,
+        )
+    )
+
+
+def least_possible(costs: list[int], count: int) -> int:
+    """By trying all ways to cut."""
+    cuts = itertools.combinations_with_replacement(range(len(costs) + 1), count - 1)
+    return min(max(sum(costs[a:b]) for a, b in zip((0, *c), (*c, len(costs)), strict=True)) for c in cuts)
+
+
+def test_ranks_own_all_steps_once_and_the_busiest_has_as_little_as_possible() -> None:
+    rng = random.Random(3)
+    for _ in range(100):
+        sizes = [rng.choice([0, 1, 2, 5, 50, 1000]) for _ in range(rng.randrange(7))]
+        world = rng.randrange(1, 6)
+        m = copying(sizes)
+        shards = plan_shards(m, world)
+        assert [s for shard in shards for s in shard.steps] == list(m.steps)
+        assert [s.rank for s in shards] == sorted({s.rank for s in shards})
+        assert all(shard.rank < world and shard.steps for shard in shards)
+        assert [n for s in shards for n in s.specs] == list(m.prepared_weights)
+        costs = [read_bytes_of(m, s.steps) + written_bytes_of(m, s.steps) for s in shards]
+        assert max(costs, default=0) == least_possible([8 * s for s in sizes], world)
+
+
+def test_files_hold_no_more_than_their_size_but_a_step_stays_whole() -> None:
+    shards = plan_shards(copying([4, 4, 4, 100, 1]), shard_size=32)
+    assert [list(s.specs) for s in shards] == [["p0", "p1"], ["p2"], ["p3"], ["p4"]]
+    assert plan_shards(copying([]), 3) == ()
+
+
+def test_a_weight_that_two_steps_read_counts_once() -> None:
+    m = copying([8, 8, 2, 2], shared=True)
+    assert read_bytes_of(m, m.steps) == 40
+    assert written_bytes_of(m, m.steps) == 80
+
+
+def write(path: Path, mine: range | list[int], *, source: str | None = "s", fail_after: int | None = None) -> ShardedWriter:
+    with ShardedWriter(path, SHARDS, mine, {"k": "v"}, source=source, resume_key=source) as writer:
+        todo = [(i, n) for i in mine for n in SHARDS[i] if n not in writer.done]
+        for count, (i, name) in enumerate(todo):
+            if count == fail_after:
+                raise KeyboardInterrupt
+            writer.put(name, np.full(SHARDS[i][name].shape, ord(name), np.float32))
+    return writer
+
+
+def values(path: Path) -> dict[str, float]:
+    found = Checkpoint(path)
+    return {name: float(found.get(name)[0]) for name in found}
+
+
+ALL = {n: float(ord(n)) for n in "abcd"}
+
+
+def test_writers_in_any_order_make_one_checkpoint(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    assert write(path, [2]).missing == (0, 1)
+    assert write(path, [0]).missing == (1,)
+    assert not (tmp_path / "x.safetensors.index.json").exists()
+    last = write(path, [1])
+    assert last.missing == ()
+    assert last.path == str(tmp_path / "x.safetensors.index.json")
+    assert values(path) == values(Path(last.path)) == ALL
+    assert Checkpoint(path).metadata == {"k": "v", SOURCE: "s"}
+    assert sorted(os.listdir(tmp_path)) == [
+        "x-00001-of-00003.safetensors", "x-00002-of-00003.safetensors", "x-00003-of-00003.safetensors",
+        "x.safetensors.index.json",
+    ]  # fmt: skip
+    assert json.loads(Path(last.path).read_text())["metadata"] == {"total_size": 60}
+
+
+def test_what_others_have_not_written_is_named_when_the_checkpoint_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write(path, [2])
+    with pytest.raises(RelaxError, match=r"expected 3 files and their index, got files without number 1, 2: prepare again"):
+        Checkpoint(path)
+
+
+def test_complete_files_of_the_same_are_kept_and_others_are_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write(path, range(3))
+    before = {p.name: p.stat().st_ino for p in tmp_path.glob("*.safetensors")}
+    assert write(path, range(3)).done == set("abcd")
+    assert {p.name: p.stat().st_ino for p in tmp_path.glob("*.safetensors")} == before
+    assert write(path, [1], source="other").missing == (0, 2)
+    assert not (tmp_path / "x.safetensors.index.json").exists()
+    assert {p.name for p in tmp_path.glob("*.safetensors") if p.stat().st_ino == before[p.name]} == {
+        "x-00001-of-00003.safetensors", "x-00003-of-00003.safetensors",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("fail_after", range(4))
+def test_an_interrupted_writer_is_continued(tmp_path: Path, fail_after: int) -> None:
+    path = tmp_path / "x.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        write(path, range(3), fail_after=fail_after)
+    again = write(path, range(3))
+    assert len(again.done) >= fail_after
+    assert values(path) == ALL
+
+
+def test_without_a_source_that_can_be_told_everything_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write(path, range(3), source=None)
+    assert write(path, range(3), source=None).done == set()
+    assert values(path) == ALL
+
+
+def test_a_file_that_is_damaged_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write(path, range(3))
+    (tmp_path / "x-00002-of-00003.safetensors").write_bytes(b"nothing")
+    assert write(path, range(3)).done == set("abd")
+    assert values(path) == ALL
+
+
+def test_a_tensor_of_others_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RelaxError, match="expected a tensor that is to be written here, got 'c'"),
+        ShardedWriter(tmp_path / "x", SHARDS, [0], {}, source=None, resume_key=None) as writer,
+    ):
+        writer.put("c", np.zeros(8, np.float32))
+    assert not os.listdir(tmp_path)
+
+
+def test_damage_in_any_file_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write(path, range(3))
+    found = Checkpoint(path)
+    known = found.checksums()
+    assert known is not None
+    assert found.damaged(known, whole=True) == []
+    shard = tmp_path / "x-00002-of-00003.safetensors"
+    content = bytearray(shard.read_bytes())
+    content[-1] ^= 1
+    shard.write_bytes(content)
+    assert Checkpoint(path).damaged(known, whole=False) == ["c"]
+
+
+def test_the_digest_of_files_is_the_same_in_another_folder_and_not_for_other_content(tmp_path: Path) -> None:
+    for folder, last in (("one", 1), ("two", 1), ("three", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "w").write_bytes(bytes(100_000) + bytes([last]))
+    one, two, three = (content_digest([str(tmp_path / f / "w")]) for f in ("one", "two", "three"))
+    assert one == two != three
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, (0, 1)),
+        ({"RANK": "1", "WORLD_SIZE": "4"}, (1, 4)),
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}, (2, 3)),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, (0, 2)),
+        ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8"}, (5, 8)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "RANK": "3", "WORLD_SIZE": "4"}, (3, 4)),
+        ({"RANK": "3"}, (0, 1)),
+    ],
+)
+def test_launchers_tell_the_rank(environment: dict[str, str], expected: tuple[int, int]) -> None:
+    assert environment_rank(environment) == expected
+
+
+@pytest.mark.parametrize("rank", ["4", "-1", "x", ""])
+def test_a_rank_that_is_none_of_the_world_is_refused(rank: str) -> None:
+    with pytest.raises(RelaxError, match=f"expected RANK as a rank below WORLD_SIZE, got '{rank}' and '4'"):
+        environment_rank({"RANK": rank, "WORLD_SIZE": "4"})
