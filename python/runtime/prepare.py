@@ -131,7 +131,7 @@ def _checked_source(manifest: Manifest, src: object, jobs: int, progress: object
     expect_count(jobs, "1 job or more")
     if progress is not None and not callable(progress):
         raise RelaxError(f"expected progress as a function, got {type(progress).__name__}")
-    source = open_source(src)
+    source = open_source(src, {name: weight.array for name, weight in manifest.raw_weights.items()})
     what = source.description
     found = source.fingerprint
     if found is not None:

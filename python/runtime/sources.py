@@ -14,7 +14,7 @@ from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
-from ..weights.source import TensorSource
+from ..weights.source import DecodingSource, TensorSource
 
 __all__ = [
     "AGAIN", "FINGERPRINT", "MappingSource", "PreparedWeights", "StoredSource", "WeightSource", "open_source",
@@ -155,17 +155,31 @@ class MappingSource:
 WeightSource = StoredSource | MappingSource
 
 
-def open_source(source: object) -> WeightSource:
-    """A path, a :class:`Checkpoint` or a mapping as a source. Raises RelaxError for anything else, or as Checkpoint does."""
+def open_source(source: object, wanted: Mapping[str, ArraySpec] | None = None) -> WeightSource:
+    """A path, a :class:`Checkpoint` or a mapping as a source.
+
+    Args:
+        source: what a user names as weights.
+        wanted: what will be asked for, and how it is to look: encoded weights are decoded to that.
+
+    Raises:
+        RelaxError: it is anything else, or as Checkpoint does.
+    """
     if isinstance(source, (str, os.PathLike)):
-        return StoredSource(decoded(open_tensors(cast("str", source))))
+        return _stored(decoded(open_tensors(cast("str", source))), wanted)
     if isinstance(source, Mapping):
         return MappingSource(cast("Mapping[str, object]", source))
     if isinstance(source, Checkpoint):
-        return StoredSource(decoded(source))
+        return _stored(decoded(source), wanted)
     if callable(getattr(type(source), "spec", None)) and callable(getattr(type(source), "get", None)):
         return StoredSource(cast("TensorSource", source))  # of a format's own, decoded as its maker wants
     raise RelaxError(f"expected weights as a path, a Checkpoint or a mapping from names to arrays, got {type(source).__name__}")
+
+
+def _stored(tensors: TensorSource, wanted: Mapping[str, ArraySpec] | None) -> StoredSource:
+    if wanted is not None and isinstance(tensors, DecodingSource):
+        tensors = tensors.serving(wanted)
+    return StoredSource(tensors)
 
 
 def weight_problems(expected: Mapping[str, WeightSpec], source: WeightSource, names_only: bool = False) -> list[str]:

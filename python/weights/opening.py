@@ -21,7 +21,17 @@ __all__ = ["decoded", "open_tensors"]
 _CONTAINERS: dict[str, str] = {}
 
 #: Encodings: ``quantization_config.quant_method``, and ``module:function`` that takes a source and gives the decoded one.
-_ENCODINGS: dict[str, str] = {}
+_ENCODINGS: dict[str, str] = {
+    "awq": "formats.awq:decoded",
+    "bitsandbytes": "formats.nf4:decoded",
+    "compressed-tensors": "formats.compressed_tensors:decoded",
+    "fbgemm_fp8": "formats.fp8:decoded",
+    "fp8": "formats.fp8:decoded",
+    "gptq": "formats.gptq:decoded",
+    "auto-round": "formats.gptq:decoded",
+    "intel/auto-round": "formats.gptq:decoded",
+    "mxfp4": "formats.mxfp4:decoded",
+}
 
 
 def open_tensors(path: str | os.PathLike[str]) -> TensorSource:

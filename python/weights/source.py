@@ -10,11 +10,11 @@ A format plugs in at one of two places (:mod:`.opening` has both tables):
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from .arrays import Array, ArraySpec
 
-__all__ = ["TensorSource"]
+__all__ = ["DecodingSource", "TensorSource"]
 
 
 class TensorSource(Protocol):
@@ -79,4 +79,13 @@ class TensorSource(Protocol):
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:
         """Raises RelaxError when a file (of these tensors) is not what was opened any more."""
+        ...
+
+
+@runtime_checkable
+class DecodingSource(TensorSource, Protocol):
+    """A source that decodes, to dtypes that are asked for."""
+
+    def serving(self, wanted: Mapping[str, ArraySpec]) -> TensorSource:
+        """The source for weights that will be asked for so: in these dtypes, or as the file's own tensors."""
         ...

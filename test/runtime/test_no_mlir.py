@@ -41,7 +41,9 @@ def test_an_artifact_runs_without_mlir(tmp_path: Path) -> None:
 def test_every_module_of_weights_and_runtime_imports_without_mlir() -> None:
     folder = Path(__file__).parents[2] / "python"
     names = [
-        f"relaxir.{p.parent.name}.{p.stem}" for part in ("weights", "runtime") for p in sorted((folder / part).glob("*.py"))
+        ".".join(["relaxir", *p.relative_to(folder).with_suffix("").parts])
+        for part in ("weights", "runtime", "weights/formats")
+        for p in sorted((folder / part).glob("*.py"))
     ]
     assert len(names) > 15
     code = (

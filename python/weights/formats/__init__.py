@@ -1,0 +1,1 @@
+"""How encoded checkpoints are read: per format which tensors make a weight, and by what relax ops; imports no MLIR."""

@@ -1,0 +1,137 @@
+"""compressed-tensors: ``pack-quantized`` weights of four and eight bits, plain ones of eight bits, and eight-bit floats.
+
+``weight_packed`` i32 ``[N, ceil(b K / 32)]`` of fields ``q + 2 ** (b - 1)`` along K, ``weight_scale`` ``[N, G]``,
+``weight_shape`` i64 ``[2]``; asymmetric: ``weight_zero_point`` i32 ``[ceil(N b / 32), G]``, fields along N with the same
+offset (i8 ``[N, G]`` in old files, without); act-order: ``weight_g_idx`` i32 ``[K]``. Bits are those that the shapes say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..source import TensorSource
+from .config import Layer, layers, quantization
+from .encoded import EncodedSource, EncodedWeight, RowPlace
+from .fp8 import float8_weights
+from .grouped import FLOATS, check_groups, fields, grouped, is_regular, offset, words
+from .weight_math import MathValue, constant
+
+__all__ = ["decoded"]
+
+
+def decoded(source: TensorSource) -> EncodedSource:
+    """The layers of a compressed-tensors checkpoint.
+
+    Raises:
+        RelaxError: with file and tensor, where one is not as the format has it.
+    """
+    sizes = _group_sizes(source)
+    weights = {layer.name(".weight"): _packed(layer, sizes) for layer in layers(source, ".weight_packed")}
+    weights |= {layer.name(".weight"): _plain(layer) for layer in layers(source, ".weight_scale") if _is_bytes(layer)}
+    return EncodedSource(source, weights | float8_weights(source, (128, 128)), "compressed-tensors")
+
+
+def _group_sizes(source: TensorSource) -> set[int]:
+    """The sizes of groups that the configuration names: shapes do not say them where the last group is not whole."""
+    tables: Any = quantization(source).get("config_groups")
+    found = [t.get("weights") for t in tables.values() if isinstance(t, Mapping)] if isinstance(tables, Mapping) else []
+    sizes = {w.get("group_size") for w in found if isinstance(w, Mapping)}
+    return {s for s in sizes if type(s) is int and s > 0}
+
+
+def _is_bytes(layer: Layer) -> bool:
+    return layer.has(".weight") and layer.source.spec(layer.name(".weight")).dtype == np.int8
+
+
+def _shape(layer: Layer) -> tuple[int, int]:
+    layer.expect_shape(".weight_shape", layer.spec(".weight_shape", ("int64", "int32"), 1), (2,))
+    n, k = (int(d) for d in layer.source.get(layer.name(".weight_shape")))
+    if n < 1 or k < 1:
+        raise layer.error(".weight_shape", f"expected two sizes, got {[n, k]}")
+    return n, k
+
+
+def _packed(layer: Layer, sizes: set[int]) -> EncodedWeight:
+    packed = layer.spec(".weight_packed", ("int32",), 2)
+    n, k = _shape(layer)
+    bits = next((b for b in (4, 8) if packed.shape == (n, -(-k * b // 32))), None)
+    if bits is None:
+        wanted = [[n, -(-k * b // 32)] for b in (4, 8)]
+        raise layer.error(".weight_packed", f"expected {wanted[0]} (4 bits) or {wanted[1]} (8 bits), got {list(packed.shape)}")
+    groups = _groups(layer, n, k)
+    group = _group(layer, k, groups, sizes)
+    stored = {"q": layer.name(".weight_packed"), "s": layer.name(".weight_scale")}
+    rows = {"q": RowPlace(0), "s": RowPlace(0)}
+    if layer.has(".weight_zero_point"):
+        zero = layer.spec(".weight_zero_point", ("int32", "int8"), 2)
+        is_packed = zero.dtype == np.int32
+        layer.expect_shape(".weight_zero_point", zero, (-(-n * bits // 32) if is_packed else n, groups))
+        stored["z"] = layer.name(".weight_zero_point")
+        rows["z"] = RowPlace(0, 32 // bits if is_packed else 1)
+    index = _index(layer, groups, k, group)
+    stored |= {"g": layer.name(".weight_g_idx")} if index else {}
+    kept = f"{bits} bits, a scale{' and zero point' if 'z' in stored else ''} per {group}"
+    beside = layer.names(".weight_shape", ".weight_g_idx")
+    narrow, reason = kept, ""
+    if index or k % groups:
+        narrow, reason = None, "its groups are no blocks of inputs: act-order" if index else f"{k} inputs in groups of {group}"
+    return EncodedWeight(
+        (n, k), stored, partial(_math, bits=bits, k=k, group=group), rows, narrow=narrow, reason=reason, beside=beside
+    )
+
+
+def _groups(layer: Layer, n: int, k: int) -> int:
+    scale = layer.spec(".weight_scale", FLOATS, 2)
+    groups = scale.shape[1]
+    layer.expect_shape(".weight_scale", scale, (n, min(groups, k)))
+    return groups
+
+
+def _group(layer: Layer, k: int, groups: int, sizes: set[int]) -> int:
+    """How many inputs a group has."""
+    if k % groups == 0:
+        return k // groups
+    size = next((s for s in sorted(sizes) if -(-k // s) == groups), None)
+    if size is None:
+        said = f"of a size in the configuration, {sorted(sizes) or 'none'}"
+        raise layer.error(".weight_scale", f"expected groups that divide {k} inputs, or {said}, got {groups}")
+    return size
+
+
+def _index(layer: Layer, groups: int, k: int, group: int) -> bool:
+    if not layer.has(".weight_g_idx"):
+        return False
+    layer.expect_shape(".weight_g_idx", layer.spec(".weight_g_idx", ("int32",), 1), (k,))
+    index = layer.source.get(layer.name(".weight_g_idx"))
+    if bool((index == -1).all()) or is_regular(index, group):
+        return False
+    check_groups(layer, ".weight_g_idx", index, groups)
+    return True
+
+
+def _plain(layer: Layer) -> EncodedWeight:
+    n, k = layer.spec(".weight", ("int8",), 2).shape
+    groups = _groups(layer, n, k)
+    if k % groups:
+        raise layer.error(".weight_scale", f"expected groups that divide {k} inputs, got {groups}")
+    stored = {"w": layer.name(".weight"), "s": layer.name(".weight_scale")}
+    return EncodedWeight(
+        (n, k), stored, _bytes, {"w": RowPlace(0), "s": RowPlace(0)}, narrow=f"8 bits, a scale per {k // groups}"
+    )
+
+
+def _bytes(t: Mapping[str, MathValue]) -> MathValue:
+    return t["w"].dequantize(t["s"].astype("f32"), constant(np.array(0, np.int8)))
+
+
+def _math(t: Mapping[str, MathValue], bits: int, k: int, group: int) -> MathValue:
+    n = t["s"].shape[0]
+    zero = offset(bits)
+    if "z" in t:
+        stored = t["z"]
+        zero = fields(words(stored), bits, 0, n) if stored.dtype == np.int32 else stored.astype("i16") + (1 << bits - 1)
+    return grouped(fields(words(t["q"]), bits, 1, k), t["s"], zero, 1, group, t.get("g"))

@@ -1,0 +1,198 @@
+"""A source of encoded tensors as one of the model's own: each weight is decoded when it is asked for, in parts of its rows.
+
+A format gives a table of :class:`EncodedWeight`, by the model's names. What the table does not have stays as it is stored, so
+a name that is asked for in the dtype and shape that the file has is the file's own tensor; that is how a module reads one
+that was rewritten to the file's tensors.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor, lcm, prod
+from typing import Any
+
+import numpy as np
+
+from ...dialect.dtypes import dtype_name, numpy_dtype
+from ...dialect.errors import RelaxError
+from ..arrays import Array, ArraySpec, aligned_empty
+from ..source import TensorSource
+from .weight_math import MathValue, argument, evaluate
+
+__all__ = ["EncodedSource", "EncodedWeight", "Math", "RowPlace"]
+
+Math = Callable[[Mapping[str, MathValue]], MathValue]
+"""From a file's tensors, by what the format calls them, to the weight in the dtype it is computed in."""
+
+#: How many elements are decoded at once: NumPy's integers take up to 24 bytes for each meanwhile, so 100 MB.
+_PART = 1 << 22
+
+_FLOATS = ("f64", "f32", "bf16", "f16")
+
+
+@dataclass(frozen=True)
+class RowPlace:
+    """Where the rows of a weight are in one of its tensors: along ``axis``, and so many rows for each index of it."""
+
+    axis: int
+    each: int | Fraction = 1
+
+
+@dataclass(frozen=True)
+class EncodedWeight:
+    """A weight as a file has it.
+
+    Attributes:
+        shape: of the weight.
+        stored: the file's names of its tensors, by what the format calls them.
+        math: how they make the weight.
+        rows: by the format's name, of tensors that hold the weight's rows in order; the others belong to all rows. Empty when
+            the weight can be decoded as a whole only.
+        unit: the rows that cannot be decoded but together, as many.
+        narrow: how it is kept when a module is compiled for this file, as ``4 bits, a scale per 128``; None when it is decoded.
+        reason: why it is decoded then.
+        beside: names of tensors of the file that say something of it and are not read any more.
+        dtype: what the format rounds the result to, None for the dtype that is asked for.
+    """
+
+    shape: tuple[int, ...]
+    stored: Mapping[str, str]
+    math: Math
+    rows: Mapping[str, RowPlace] = field(default_factory=dict[str, RowPlace])
+    unit: int = 1
+    narrow: str | None = None
+    reason: str = ""
+    beside: tuple[str, ...] = ()
+    dtype: str | None = None
+
+    def value(self, specs: Mapping[str, ArraySpec]) -> MathValue:
+        """The weight, of tensors that look like this."""
+        found = self.math({role: argument(role, spec) for role, spec in specs.items()})
+        return found if self.dtype is None else found.astype(self.dtype)
+
+
+class EncodedSource:
+    """Tensors under the model's own names, of a source in which some are encoded; see :class:`~..source.TensorSource`."""
+
+    def __init__(self, stored: TensorSource, weights: Mapping[str, EncodedWeight], format_name: str):
+        """Takes the table of a format, whose tensors are checked when they are asked for.
+
+        Args:
+            stored: the tensors as the file has them.
+            weights: what is encoded, by the model's names.
+            format_name: of the encoding, in errors and in what resuming a preparation compares.
+        """
+        self._stored, self.weights, self.format = stored, weights, format_name
+        self.path, self.metadata, self.config, self.files = stored.path, stored.metadata, stored.config, stored.files
+        parts = {name for weight in weights.values() for name in (*weight.stored.values(), *weight.beside)}
+        self._names = {**dict.fromkeys(n for n in stored if n not in parts), **dict.fromkeys(weights)}
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+        self._raw: set[str] = set()
+
+    def serving(self, wanted: Mapping[str, ArraySpec]) -> EncodedSource:
+        """The same source for weights that will be asked for in these dtypes, or as the file's own tensors."""
+        found = EncodedSource(self._stored, self.weights, self.format)
+        for name, spec in wanted.items():
+            if name in self._stored and (name not in self.weights or self.stored_spec(name) == spec):
+                found._raw.add(name)
+            elif name in self.weights and dtype_name(spec.dtype) in _FLOATS:
+                found._dtypes[name] = spec.dtype
+        if found._raw - set(self._names) or found._raw & set(self.weights):
+            parts = {p for n in found._dtypes for p in self.weights[n].stored.values()}
+            read = found._raw | set(found._dtypes)
+            found._names = {n: None for n in (*self._stored, *found._dtypes) if n in read or n not in parts}
+        return found
+
+    @property
+    def identity(self) -> str | None:
+        """Changes when the file does, or when its weights are decoded to others."""
+        own = self._stored.identity
+        dtypes = " ".join(f"{n}:{d}" for n, d in sorted(self._dtypes.items(), key=lambda item: item[0]))
+        return None if own is None else f"{own}\ndecoded from {self.format} to {dtypes}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or name in self._raw
+
+    def stored_spec(self, name: str) -> ArraySpec:
+        """Of one of the file's own tensors; exponents alone (E8M0) are bytes."""
+        spec = self._stored.spec(name)
+        return ArraySpec(np.dtype(np.uint8), spec.shape) if spec.dtype.name == "float8_e8m0fnu" else spec
+
+    def spec(self, name: str) -> ArraySpec:
+        if name in self._raw or (name not in self.weights and name in self._stored):
+            return self.stored_spec(name)
+        return ArraySpec(self._dtype(name), self._weight(name).shape)
+
+    def get(self, name: str) -> Array:
+        if name in self._raw or (name not in self.weights and name in self._stored):
+            return self._tensor(name)
+        weight = self._weight(name)
+        try:
+            return _decoded(weight, {r: self._tensor(n) for r, n in weight.stored.items()}, self._dtype(name))
+        except RelaxError as error:
+            raise RelaxError(f"'{self.path}': tensor {name!r}: {error.args[0]}") from None
+
+    def prefetch(self, name: str) -> None:
+        for part in self._parts(name):
+            self._stored.prefetch(part)
+
+    def release(self, name: str) -> None:
+        for part in self._parts(name):
+            self._stored.release(part)
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        self._stored.check_unchanged(None if names is None else [p for name in names for p in self._parts(name)])
+
+    def stored_specs(self, name: str) -> dict[str, ArraySpec]:
+        """Of the tensors that make a weight, by what the format calls them."""
+        return {role: self.stored_spec(n) for role, n in self.weights[name].stored.items()}
+
+    def _tensor(self, name: str) -> Array:
+        array = self._stored.get(name)
+        return array.view(np.uint8) if array.dtype.name == "float8_e8m0fnu" else array
+
+    def _dtype(self, name: str) -> np.dtype[Any]:
+        return self._dtypes.get(name, numpy_dtype(self._weight(name).dtype or "f32"))
+
+    def _weight(self, name: str) -> EncodedWeight:
+        if name not in self.weights:
+            near = difflib.get_close_matches(str(name), self._names, 1)
+            hint = f", did you mean {near[0]!r}" if near else ""
+            raise RelaxError(f"'{self.path}': expected a tensor of this checkpoint, got {name!r}{hint}")
+        return self.weights[name]
+
+    def _parts(self, name: str) -> Iterable[str]:
+        return self.weights[name].stored.values() if name in self.weights and name not in self._raw else [name]
+
+
+def _decoded(weight: EncodedWeight, tensors: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
+    """The weight in a dtype, a number of its rows at a time: temporary arrays take no more than those need."""
+    out = aligned_empty(dtype, weight.shape)
+    for begin, end in _row_ranges(weight):
+        given = {role: _cut(array, weight.rows.get(role), begin, end) for role, array in tensors.items()}
+        value = weight.value({role: ArraySpec.of(array) for role, array in given.items()}).astype(dtype_name(dtype))
+        out[begin:end] = evaluate(value, given)
+    return out
+
+
+def _row_ranges(weight: EncodedWeight) -> list[tuple[int, int]]:
+    count = weight.shape[0] if weight.shape else 1
+    if not weight.rows or not weight.shape:
+        return [(0, count)]
+    unit = lcm(weight.unit, *(Fraction(r.each).numerator for r in weight.rows.values()))
+    step = max(1, _PART // max(1, prod(weight.shape[1:]) * unit)) * unit
+    return [(begin, min(begin + step, count)) for begin in range(0, count, step)]
+
+
+def _cut(array: Array, rows: RowPlace | None, begin: int, end: int) -> Array:
+    if rows is None:
+        return array
+    index = [slice(None)] * array.ndim
+    index[rows.axis] = slice(floor(Fraction(begin) / rows.each), ceil(Fraction(end) / rows.each))
+    return array[tuple(index)]

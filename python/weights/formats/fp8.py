@@ -1,0 +1,81 @@
+"""Eight-bit floats with scales: per block (DeepSeek), per tensor or per output (compressed-tensors, FBGEMM). Scales multiply.
+
+``weight`` f8E4M3FN ``[N, K]``; ``weight_scale_inv`` ``[ceil(N / 128), ceil(K / 128)]``, or ``weight_scale``: a scalar,
+``[1]``, ``[N, 1]``. Bytes as scales are exponents (E8M0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import RelaxError
+from ..source import TensorSource
+from .config import Layer, layers, quantization
+from .encoded import EncodedSource, EncodedWeight, RowPlace
+from .grouped import FLOATS
+from .weight_math import MathValue, constant
+
+__all__ = ["decoded", "exponents", "float8_weights"]
+
+_SCALES = (*FLOATS, "float8_e8m0fnu", "uint8")
+
+
+def decoded(source: TensorSource) -> EncodedSource:
+    """The layers of an FP8 checkpoint. Raises RelaxError, with file and tensor, where one is not as the format has it."""
+    return EncodedSource(source, float8_weights(source, _block(source)), "fp8")
+
+
+def float8_weights(source: TensorSource, block: tuple[int, int]) -> dict[str, EncodedWeight]:
+    """The weights of eight-bit floats that have scales, by name."""
+    ends = (".weight_scale_inv", ".weight_scale")
+    pairs = [(layer, end) for end in ends for layer in layers(source, end) if _is_float8(layer)]
+    return {layer.name(".weight"): _weight(layer, end, block) for layer, end in pairs}
+
+
+def _is_float8(layer: Layer) -> bool:
+    return layer.has(".weight") and layer.source.spec(layer.name(".weight")).dtype.name.startswith("float8_e")
+
+
+def _block(source: TensorSource) -> tuple[int, int]:
+    sizes: Any = quantization(source).get("weight_block_size") or [128, 128]
+    if not isinstance(sizes, list) or len(sizes) != 2 or not all(type(s) is int and s > 0 for s in sizes):
+        text = f"expected two sizes, got {sizes!r}"
+        raise RelaxError(f"'{source.path}': quantization_config.weight_block_size: {text}")
+    return sizes[0], sizes[1]
+
+
+def _weight(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
+    n, k = layer.spec(".weight", ("float8_e4m3fn", "float8_e5m2"), 2).shape
+    scale = layer.spec(end, _SCALES)
+    blocks = (-(-n // block[0]), -(-k // block[1]))
+    layer.expect_shape(end, scale, blocks, (), (1,), *([(n, 1), (1, 1)] if end == ".weight_scale" else []))
+    stored = {"w": layer.name(".weight"), "s": layer.name(end)}
+    of_blocks = scale.shape == blocks and blocks != (1, 1) and scale.shape != (n, 1)
+    rows = {"w": RowPlace(0)} | (
+        {"s": RowPlace(0, block[0])} if of_blocks else {"s": RowPlace(0)} if scale.shape == (n, 1) else {}
+    )
+    math = partial(_math, block=block if of_blocks else None)
+    beside = layer.names(".input_scale", ".activation_scale")
+    return EncodedWeight(
+        (n, k), stored, math, rows, beside=beside, reason="products do not read eight-bit floats with scales yet"
+    )
+
+
+def exponents(x: MathValue) -> MathValue:
+    """The powers of two that bytes stand for, ``2 ** (byte - 127)``; 255 is NaN."""
+    table = np.append(np.ldexp(np.float32(1), np.arange(255) - 127), np.float32(np.nan)).astype(np.float32)
+    return constant(table).take(x.astype("i32"), 0)
+
+
+def _math(t: Mapping[str, MathValue], block: tuple[int, int] | None) -> MathValue:
+    (n, k), scale = t["w"].shape, t["s"]
+    wide = exponents(scale) if scale.dtype == np.uint8 else scale.astype("f32")
+    if block is not None:
+        wide = wide.repeat(block[0], 0).part(0, 0, n).repeat(block[1], 1).part(1, 0, k)
+    elif len(wide.shape) < 2:
+        wide = wide.reshape()
+    return t["w"].astype("f32") * wide

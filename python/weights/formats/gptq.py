@@ -1,0 +1,98 @@
+"""GPTQ, as AutoGPTQ, GPTQModel and auto-round write it: 4 and 8 bits, groups, act-order, both conventions of zero points.
+
+``qweight`` i32 ``[K / per, N]``, ``qzeros`` i32 ``[K / g, N / per]``, ``scales`` ``[K / g, N]``, ``g_idx`` i32 ``[K]``
+(perhaps), with ``per`` fields in a word; ``w = (q - z) * s``. Version 1 stores ``z - 1``, version 2 ``z``. What metadata says
+of the version is often wrong, but symmetric files show it: all zero points are in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...dialect.errors import RelaxError
+from ..source import TensorSource
+from .config import Layer, layers, quantization, whole_number
+from .encoded import EncodedSource, EncodedWeight, RowPlace
+from .grouped import FLOATS, check_groups, fields, grouped, is_regular, words
+from .weight_math import MathValue
+
+__all__ = ["decoded"]
+
+
+def decoded(source: TensorSource) -> EncodedSource:
+    """The layers of a GPTQ checkpoint. Raises RelaxError, with file and tensor, where one is not as the format has it."""
+    config = quantization(source)
+    bits = whole_number(source, config, ("bits",), 4)
+    if bits not in (4, 8):
+        raise RelaxError(f"'{source.path}': quantization_config.bits: expected 4 or 8, got {bits}")
+    group = whole_number(source, config, ("group_size",), -1)
+    found = list(layers(source, ".qweight"))
+    plus_one = 0 if _is_version_2(found, bits, config) else bits
+    weights = {layer.name(".weight"): _weight(layer, bits, group, plus_one) for layer in found}
+    return EncodedSource(source, weights, f"gptq v{1 if plus_one else 2}")
+
+
+def _is_version_2(found: list[Layer], bits: int, config: Mapping[str, Any]) -> bool:
+    """By evidence; where no layer is symmetric, by what the metadata says."""
+    middle = sum(1 << bits - 1 << at for at in range(0, 32, bits))
+    one = sum(1 << at for at in range(0, 32, bits))
+    for layer in found:
+        layer.spec(".qzeros", ("int32",), 2)
+        stored = layer.source.get(layer.name(".qzeros")).view(np.uint32)
+        for value, is_second in ((middle - one, False), (middle, True)):
+            if (stored == value).all():
+                return is_second
+    return _declared_version_2(config)
+
+
+def _declared_version_2(config: Mapping[str, Any]) -> bool:
+    method, packing = str(config.get("quant_method")), str(config.get("packing_format") or "")
+    if "auto-round" in method:  # "auto_round:auto_gptq" is version 1, the others are 2
+        return "gptq" not in packing.replace("gptqmodel", "")
+    return (config.get("checkpoint_format") or config.get("format")) == "gptq_v2"
+
+
+def _weight(layer: Layer, bits: int, group: int, plus_one: int) -> EncodedWeight:
+    per = 32 // bits
+    rows, n = layer.spec(".qweight", ("int32",), 2).shape
+    scales, zeros = layer.spec(".scales", FLOATS, 2), layer.spec(".qzeros", ("int32",), 2)
+    k = rows * per
+    size = k if group in (-1, 0) else group
+    groups = -(-k // size)
+    stored = {"q": layer.name(".qweight"), "z": layer.name(".qzeros"), "s": layer.name(".scales")}
+    index = _index(layer, k, size, scales.shape[0])
+    layer.expect_shape(".scales", scales, (scales.shape[0] if index else groups, n))
+    layer.expect_shape(".qzeros", zeros, (scales.shape[0], -(-n // per)))
+    stored |= {"g": layer.name(".g_idx")} if index else {}
+    math = partial(_math, bits=bits, group=size, plus_one=plus_one)
+    parts = {"q": RowPlace(1), "z": RowPlace(1, per), "s": RowPlace(1)}
+    narrow, reason = f"{bits} bits, a scale and zero point per {size}", ""
+    if index or k % size:
+        narrow, reason = None, "its groups are no blocks of inputs: act-order" if index else f"{k} inputs in groups of {size}"
+    return EncodedWeight((n, k), stored, math, parts, narrow=narrow, reason=reason, beside=layer.names(".g_idx"))
+
+
+def _index(layer: Layer, k: int, group: int, groups: int) -> bool:
+    """Whether there is an index of groups that says something. Raises RelaxError where it is wrong."""
+    if not layer.has(".g_idx"):
+        return False
+    spec = layer.source.spec(layer.name(".g_idx"))
+    if spec.shape == (0,):
+        return False
+    layer.expect_shape(".g_idx", layer.spec(".g_idx", ("int32",), 1), (k,))
+    index = layer.source.get(layer.name(".g_idx"))
+    if is_regular(index, group):
+        return False
+    check_groups(layer, ".g_idx", index, groups)
+    return True
+
+
+def _math(t: Mapping[str, MathValue], bits: int, group: int, plus_one: int) -> MathValue:
+    n, per = t["s"].shape[1], 32 // bits
+    q = fields(words(t["q"]), bits, 0, t["q"].shape[0] * per)
+    zero = fields(words(t["z"], plus_one), bits, 1, n)
+    return grouped(q, t["s"], zero, 0, group, t.get("g")).permute(1, 0)

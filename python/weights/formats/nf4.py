@@ -1,0 +1,113 @@
+"""bitsandbytes, four bits (NF4 and FP4): a table of 16 values, and a scale per block of elements in row-major order.
+
+``weight`` u8 ``[ceil(N K / 2), 1]``, the high nibble first; ``weight.quant_map`` f32 ``[16]``; ``weight.absmax`` f32 per
+block, or u8 through ``weight.nested_quant_map`` and ``weight.nested_absmax`` plus an offset; the rest is JSON in
+``weight.quant_state.bitsandbytes__nf4``. The product is rounded to the dtype that this names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ..source import TensorSource
+from .config import Layer, layers
+from .encoded import EncodedSource, EncodedWeight, RowPlace
+from .weight_math import MathValue, constant
+
+__all__ = ["decoded"]
+
+_DTYPES = {"float32": "f32", "bfloat16": "bf16", "float16": "f16"}
+
+
+class _State(NamedTuple):
+    """What the JSON says."""
+
+    shape: tuple[int, int]
+    dtype: str
+    block: int
+    nested_block: int
+    offset: float
+
+
+def decoded(source: TensorSource) -> EncodedSource:
+    """The layers of a checkpoint of bitsandbytes in four bits.
+
+    Raises:
+        RelaxError: with file and tensor, where one is not as the format has it.
+    """
+    pairs = [(layer, kind) for kind in ("nf4", "fp4") for layer in layers(source, f".weight.quant_state.bitsandbytes__{kind}")]
+    weights = {layer.name(".weight"): _weight(layer, f".weight.quant_state.bitsandbytes__{kind}") for layer, kind in pairs}
+    return EncodedSource(source, weights, "bitsandbytes")
+
+
+def _state(layer: Layer, end: str) -> _State:
+    layer.spec(end, ("uint8",), 1)
+    text = layer.source.get(layer.name(end)).tobytes()
+    try:
+        found: Any = json.loads(text)
+        n, k = found["shape"]
+        numbers = (n, k, found["blocksize"], found.get("nested_blocksize", 1))
+        if not all(type(v) is int and v > 0 for v in numbers):
+            raise ValueError(f"sizes {numbers}")
+        return _State((n, k), _DTYPES[found["dtype"]], numbers[2], numbers[3], float(found.get("nested_offset", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise layer.error(
+            end, f"expected the state of a quantized matrix in JSON, got {type(error).__name__}: {error}"
+        ) from None
+
+
+def _weight(layer: Layer, end: str) -> EncodedWeight:
+    state = _state(layer, end)
+    count = state.shape[0] * state.shape[1]
+    blocks = -(-count // state.block)
+    layer.expect_shape(".weight", layer.spec(".weight", ("uint8",), 2), (-(-count // 2), 1), (1, -(-count // 2)))
+    layer.expect_shape(".weight.quant_map", layer.spec(".weight.quant_map", ("float32",), 1), (16,))
+    absmax = layer.spec(".weight.absmax", ("float32", "uint8"), 1)
+    layer.expect_shape(".weight.absmax", absmax, (blocks,))
+    names = ["weight", "weight.absmax", "weight.quant_map"]
+    elements = {"weight": 2, "weight.absmax": state.block}
+    if absmax.dtype == np.uint8:
+        nested = layer.spec(".weight.nested_absmax", ("float32",), 1)
+        layer.expect_shape(".weight.nested_absmax", nested, (-(-blocks // state.nested_block),))
+        layer.expect_shape(".weight.nested_quant_map", layer.spec(".weight.nested_quant_map", ("float32",), 1), (256,))
+        names += ["weight.nested_absmax", "weight.nested_quant_map"]
+        elements["weight.nested_absmax"] = state.block * state.nested_block
+    k = state.shape[1]
+    rows = {name: RowPlace(0, Fraction(each, k)) for name, each in elements.items()}
+    is_column = layer.source.spec(layer.name(".weight")).shape[1] == 1
+    stored = {name: layer.name(f".{name}") for name in names}
+    reason = "products do not read four-bit tables yet"
+    return EncodedWeight(
+        state.shape,
+        stored,
+        partial(_math, state=state),
+        rows if is_column else {},
+        reason=reason,
+        beside=layer.names(end),
+        dtype=state.dtype,
+    )
+
+
+def _math(t: Mapping[str, MathValue], state: _State) -> MathValue:
+    count, k = max(t["weight"].shape), state.shape[1]
+    nibbles = t["weight"].reshape(count, 1).unpack_nibbles(1, 2).take(constant(np.array([1, 0], np.int32)), 1)
+    size = 2 * count // k * k
+    codes = nibbles.reshape(2 * count).part(0, 0, size).astype("i32")
+    scales = _scales(t, state).repeat(state.block, 0).part(0, 0, size)
+    return (t["weight.quant_map"].take(codes, 0) * scales).reshape(size // k, k)
+
+
+def _scales(t: Mapping[str, MathValue], state: _State) -> MathValue:
+    absmax = t["weight.absmax"]
+    if absmax.dtype == np.float32:
+        return absmax
+    blocks = absmax.shape[0]
+    nested = t["weight.nested_absmax"].repeat(state.nested_block, 0).part(0, 0, blocks)
+    wide = t["weight.nested_quant_map"].take(absmax.astype("i32"), 0) * nested
+    return wide + constant(np.array(cast("Any", np.float32(state.offset))))
