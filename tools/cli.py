@@ -48,6 +48,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from .cli_plan import add_plan
+
     parser = _Parser(prog="relaxir", description="Compile a model once, prepare its weights once, run on prepared weights.")
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -55,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compile(commands)
     _add_info(commands)
     _add_prepare(commands)
+    add_plan(commands)
     _add_run(commands)
     return parser
 
