@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import dialect, lowering
+from .checkpoint import reading
 from .dialect.bindings import DISTRIBUTION
 from .dialect.checks import expect_flag, expect_text
 from .dialect.errors import RelaxError, RelaxWarning
@@ -45,6 +46,7 @@ def compile(
     checked: bool = False,
     dump: str | os.PathLike[str] | None = None,
     device: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
@@ -67,6 +69,9 @@ def compile(
         dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;
             ``RELAXIR_DUMP`` by default.
         device: where the executable runs, as for :func:`relaxir.load`.
+        checkpoint: a quantized checkpoint that the weights will be prepared from: products read its integers as the file has
+            them, as narrow, where there is a kernel for that; the report says which, and why not the others, which ``prepare``
+            decodes. Without it ``prepare`` decodes all.
 
     Raises:
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
@@ -85,6 +90,8 @@ def compile(
     backend = backend_of(target)
     compiler = backend.compiler_for(target, backend.make_runtime(device).here())
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
+    if checkpoint is not None:
+        module = reading(module, checkpoint)
     if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):
         raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
     if weights is not None and pipeline is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -141,6 +141,13 @@ class Module:
         expect_text(pipeline, "a pipeline as text")
         with self._active(), collecting() as told:
             return Module(_as_module(manager.run(self._module.operation, pipeline)), self.report.extended(told))
+
+    def rewritten(self, rewrite: Callable[[ir.Operation], None]) -> Module:
+        """A copy that a function changed in place; what it told is added to the report."""
+        with self._active(), collecting() as told:
+            copy = self._module.operation.clone(ip=False).operation
+            rewrite(copy)
+            return Module(_as_module(copy), self.report.extended(told))
 
     def with_weight_layouts(self, layouts: WeightLayouts) -> Module:
         """A copy that says how a target's kernels want weights in memory, to the passes that rearrange them."""

@@ -78,6 +78,9 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
     command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
+    command.add_argument(
+        "--checkpoint", metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
+    )
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
     command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
@@ -171,6 +174,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         activations=arguments.activations,
         checked=arguments.checked,
         dump=arguments.dump,
+        checkpoint=arguments.checkpoint,
     )
     executable.save(output)
     print(f"compiled {arguments.model} to {output} in {time.perf_counter() - started:.2f} s")

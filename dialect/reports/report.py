@@ -32,6 +32,7 @@ _KINDS: dict[str, type[Section]] = {}
 #: Modules of this package that define sections without importing MLIR, by kind; they are imported when one is read.
 _MODULES = {
     "cache": "cache",
+    "checkpoint-weights": "checkpoint",
     "kernels": "kernels",
     "lift": "lifting",
     "quantize-activations": "activations",

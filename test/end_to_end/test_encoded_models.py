@@ -14,11 +14,12 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import relaxir as rx
-from relaxir.weights import write_safetensors
+from relaxir.dialect.reports.checkpoint import CheckpointWeights
+from relaxir.weights import Checkpoint, write_safetensors
 from support import encoded_weights as write
 
 CONFIG = LlamaConfig(
-    vocab_size=96, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2
+    vocab_size=96, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2
 )
 TOKENS = torch.tensor([[3, 14, 15, 92, 65]])
 
@@ -40,6 +41,12 @@ class Logits(torch.nn.Module):
 def imported(dtype: torch.dtype = torch.float32) -> tuple[Logits, rx.Module]:
     model = Logits(dtype)
     return model, rx.from_torch(torch.export.export(model, (TOKENS,)))
+
+
+@cache
+def compiled() -> rx.Executable:
+    """The model for weights of f32."""
+    return rx.compile(imported()[1])
 
 
 def plain_weights() -> dict[str, np.ndarray]:
@@ -93,7 +100,7 @@ def dequantized(weights: Mapping[str, np.ndarray], dtype: torch.dtype = torch.fl
 def test_prepared_from_the_file_as_it_is(tmp_path: Path, name: str) -> None:
     config, encode = CASES[name]
     weights = checkpoint(tmp_path, config, encode)
-    exe = rx.compile(imported()[1])
+    exe = compiled()
     report = exe.prepare(tmp_path, tmp_path / "prepared.safetensors")
     assert report.extra_weights == ()
     expected = dequantized(weights)
@@ -102,3 +109,35 @@ def test_prepared_from_the_file_as_it_is(tmp_path: Path, name: str) -> None:
     plain = exe.prepare(weights)
     for key, value in exe.prepare(tmp_path).items():
         np.testing.assert_array_equal(value, plain[key])
+
+
+#: Cases whose matrices no kernel reads as the file has them.
+DECODED = {"gptq-act-order", "fp8", "nf4"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_for_the_file(tmp_path: Path, name: str) -> None:
+    config, encode = CASES[name]
+    weights = checkpoint(tmp_path, config, encode)
+    exe = rx.compile(imported()[1], checkpoint=tmp_path)
+    report = exe.prepare(tmp_path, tmp_path / "prepared.safetensors")
+    assert report.extra_weights == ()
+    expected = dequantized(weights)
+    # Sums of up to 128 products in another order, in f32.
+    np.testing.assert_allclose(exe.bind(report)(TOKENS).numpy(), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert (len(section.kept), len(section.decoded)) == ((0, 7) if name in DECODED else (7, 0))
+    assert name in DECODED or prepared_bytes(exe) <= stored_bytes(tmp_path)
+
+
+def prepared_bytes(exe: rx.Executable) -> int:
+    """Bytes of what products of layers read."""
+    return sum(w.array.nbytes for n, w in exe.manifest.prepared_weights.items() if "_proj" in n)
+
+
+def stored_bytes(path: Path) -> int:
+    """Bytes of the layers in the file, where scales have four bytes and each zero point has one."""
+    stored = Checkpoint(path)
+    wider = {"scales": 2, "weight_scale": 2, "qzeros": 2, "qweight": 1, "weight_packed": 1}
+    names = [n for n in stored if "_proj" in n]
+    return sum(stored.spec(n).nbytes * wider.get(n.rsplit(".", 1)[1], 0) for n in names)

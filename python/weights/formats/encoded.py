@@ -100,10 +100,9 @@ class EncodedSource:
                 found._raw.add(name)
             elif name in self.weights and dtype_name(spec.dtype) in _FLOATS:
                 found._dtypes[name] = spec.dtype
-        if found._raw - set(self._names) or found._raw & set(self.weights):
-            parts = {p for n in found._dtypes for p in self.weights[n].stored.values()}
-            read = found._raw | set(found._dtypes)
-            found._names = {n: None for n in (*self._stored, *found._dtypes) if n in read or n not in parts}
+        raw = found._raw
+        as_stored = {n for n, w in self.weights.items() if n not in found._dtypes and not raw.isdisjoint(w.stored.values())}
+        found._names = dict.fromkeys([*(n for n in self._names if n not in as_stored), *raw])
         return found
 
     @property

@@ -40,7 +40,8 @@ def grouped(q: MathValue, scale: MathValue, zero: MathValue, axis: int, group: i
             return parameter
         return parameter.repeat(group, axis).part(axis, 0, size)  # the last group is not whole
 
-    return q.dequantize(spread(wide), spread(zero))
+    # Bytes: four-bit integers have a byte each anyway, and no file has them so.
+    return q.dequantize(spread(wide), spread(zero if zero.dtype.itemsize > 1 else zero.astype("ui8")))
 
 
 def is_regular(index: Array, group: int) -> bool:
