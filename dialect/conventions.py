@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .bindings import func, ir
+from .constants import constant_arrays
 from .errors import DiagnosticError, RelaxError
 from .function_types import argument_attributes
 from .functions import (
@@ -32,7 +33,7 @@ SYMBOL_RANGES = "relax.symbol_ranges"
 
 
 def check_module(module: ir.Module | ir.Operation) -> None:
-    """Checks our conventions on every function (:mod:`relaxir.dialect.functions`).
+    """Checks our conventions on the module and every function (:mod:`relaxir.dialect.functions`, :mod:`.constants`).
 
     Raises:
         DiagnosticError: with every breach found, each at its function.
@@ -42,8 +43,16 @@ def check_module(module: ir.Module | ir.Operation) -> None:
         told = [(f, text) for f in found for text in _problems(f)]
     told += transform_problems({name_of(f): f for f in found})
     problems = [("error", str(RelaxError("", f.location).location or ""), f"'func.func' op {text}") for f, text in told]
+    problems += _constant_problems(module.operation)
     if problems:
         raise DiagnosticError(problems)
+
+
+def _constant_problems(module: ir.Operation) -> Iterator[tuple[str, str, str]]:
+    try:
+        constant_arrays(module)
+    except RelaxError as error:
+        yield "error", str(error.location or ""), str(error.args[0])
 
 
 def _problems(function: func.FuncOp) -> Iterator[str]:

@@ -20,7 +20,7 @@ from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import functions
 from .json_reader import Reader
-from .manifest import EntrySpec, PreparedSpec, StepSpec, WeightSpec
+from .manifest import EntrySpec, PreparedSpec, RawSpec, StepSpec
 from .marks import ENTRY, PREPARATION
 from .plain_attributes import from_attribute, to_attribute
 
@@ -66,7 +66,7 @@ class Preparation:
     """
 
     fingerprint: str
-    raw_weights: tuple[WeightSpec, ...]
+    raw_weights: tuple[RawSpec, ...]
     prepared_weights: tuple[PreparedSpec, ...]
     steps: tuple[StepSpec, ...]
 
@@ -139,7 +139,7 @@ def _read_preparation(content: Any) -> Preparation:
     reader = Reader(content | {"steps": steps}, PREPARATION)
     return Preparation(
         reader.text("fingerprint"),
-        tuple(reader.records("raw_weights", WeightSpec.read)),
+        tuple(reader.records("raw_weights", RawSpec.read)),
         tuple(reader.records("prepared_weights", PreparedSpec.read)),
         tuple(reader.records("steps", StepSpec.read)),
     )

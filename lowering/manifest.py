@@ -29,6 +29,7 @@ __all__ = [
     "EntrySpec",
     "Manifest",
     "PreparedSpec",
+    "RawSpec",
     "StateSpec",
     "StepSpec",
     "SymbolSpec",
@@ -80,6 +81,26 @@ class WeightSpec:
 
 
 @dataclass(frozen=True)
+class RawSpec(WeightSpec):
+    """A raw weight.
+
+    Attributes:
+        value: bytes of its value, or of the one element that is everywhere, where the module knows what no checkpoint holds.
+    """
+
+    value: bytes | None = None
+
+    def as_json(self) -> Json:
+        known = {} if self.value is None else {"value": b64encode(self.value).decode()}
+        return super().as_json() | known
+
+    @staticmethod
+    def read(reader: Reader) -> RawSpec:
+        array = _static(reader)
+        return RawSpec(reader.text("name"), array, _bytes_of(reader, "value", array) if "value" in reader.data else None)
+
+
+@dataclass(frozen=True)
 class PreparedSpec(WeightSpec):
     """A prepared weight.
 
@@ -126,13 +147,7 @@ class StateSpec:
     @staticmethod
     def read(reader: Reader) -> StateSpec:
         name, array = reader.text("name"), _static(reader)
-        try:
-            first = b64decode(reader.text("first"), validate=True)
-        except ValueError:
-            raise RelaxError(f"{reader.where}.first: expected base64, got {reader.text('first')!r}") from None
-        if len(first) not in (array.dtype.itemsize, array.nbytes):
-            raise RelaxError(f"{reader.where}.first: expected {array.nbytes} bytes or one element, got {len(first)} bytes")
-        return StateSpec(name, array, reader.size("argument"), first)
+        return StateSpec(name, array, reader.size("argument"), _bytes_of(reader, "first", array))
 
 
 @dataclass(frozen=True)
@@ -300,7 +315,7 @@ class Manifest:
     fingerprint: str
     target: TargetSpec
     entries: Mapping[str, EntrySpec]
-    raw_weights: Mapping[str, WeightSpec]
+    raw_weights: Mapping[str, RawSpec]
     prepared_weights: Mapping[str, PreparedSpec]
     steps: tuple[StepSpec, ...]
     peak_bytes: int
@@ -340,7 +355,7 @@ class Manifest:
             fingerprint=reader.text("fingerprint"),
             target=TargetSpec.read(reader.child("target")),
             entries=_by_name(reader.records("entries", EntrySpec.read), f"{where}.entries"),
-            raw_weights=_by_name(reader.records("raw_weights", WeightSpec.read), f"{where}.raw_weights"),
+            raw_weights=_by_name(reader.records("raw_weights", RawSpec.read), f"{where}.raw_weights"),
             prepared_weights=_by_name(reader.records("prepared_weights", PreparedSpec.read), f"{where}.prepared_weights"),
             steps=tuple(reader.records("steps", StepSpec.read)),
             peak_bytes=reader.size("peak_bytes"),
@@ -394,6 +409,17 @@ def _static(reader: Reader) -> ArraySpec:
     if len(static) != len(shape):
         raise RelaxError(f"{reader.where}.shape: expected static dimensions for a weight, got [{', '.join(map(str, shape))}]")
     return ArraySpec(_dtype(reader), static)
+
+
+def _bytes_of(reader: Reader, key: str, array: ArraySpec) -> bytes:
+    """A tensor's bytes, or those of the one element that is everywhere."""
+    try:
+        found = b64decode(reader.text(key), validate=True)
+    except ValueError:
+        raise RelaxError(f"{reader.where}.{key}: expected base64, got {reader.text(key)!r}") from None
+    if len(found) not in (array.dtype.itemsize, array.nbytes):
+        raise RelaxError(f"{reader.where}.{key}: expected {array.nbytes} bytes or one element, got {len(found)} bytes")
+    return found
 
 
 def _inner_json(size: InnerSize) -> Json:

@@ -24,11 +24,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ..dialect.analysis.packed_weights import packed_weights
 from ..dialect.array_spec import ArraySpec
 from ..dialect.bindings import func, ir
+from ..dialect.constants import CONSTANTS, constant_arrays
 from ..dialect.dtypes import dtype_name
 from ..dialect.errors import RelaxError
 from ..dialect.functions import (
@@ -45,11 +48,13 @@ from .boundary import Boundary, static_array, symbol_name
 from .check_entries import entry_functions, public_functions
 from .entries import Entry, Preparation, write_entry, write_preparation
 from .lowering_pass import LoweringPass
-from .manifest import PreparedSpec, StepSpec, TensorSpec, WeightSpec
+from .manifest import PreparedSpec, RawSpec, StepSpec, TensorSpec, WeightSpec
 from .marks import PREPARATION
 from .partition import partition_transform
 
 __all__ = ["PartitionTransforms", "partition_transforms"]
+
+Array = np.ndarray[Any, Any]
 
 _ARGUMENTS = ("arg_attrs", "res_attrs")
 
@@ -74,7 +79,7 @@ def partition_transforms(module: ir.Operation) -> None:
         return
     entries = entry_functions(module)
     transforms = {name: f for f in public_functions(module) for name in transform_targets(f)}
-    steps = _Steps()
+    steps = _Steps(constant_arrays(module))
     prepared_by: dict[str, list[func.FuncOp]] = {}
     for entry in entries:
         transform = transforms.get(name_of(entry))
@@ -95,13 +100,15 @@ class _Steps:
     """The preparation in the making.
 
     Attributes:
+        constants: the values of weights that the module knows.
         raw, prepared: weights by name, in the order of the manifest.
         steps: what to run.
         computations: the function of each distinct computation, by its text.
         done: the computed steps there are, as (text, gets, sets).
     """
 
-    raw: dict[str, WeightSpec] = field(default_factory=dict[str, WeightSpec])
+    constants: Mapping[str, Array]
+    raw: dict[str, RawSpec] = field(default_factory=dict[str, RawSpec])
     prepared: dict[str, PreparedSpec] = field(default_factory=dict[str, PreparedSpec])
     steps: list[StepSpec] = field(default_factory=list[StepSpec])
     computations: dict[str, func.FuncOp] = field(default_factory=dict[str, func.FuncOp])
@@ -133,11 +140,18 @@ class _Steps:
     def _add_raw(self, spec: TensorSpec) -> ArraySpec:
         """Enters a raw weight. Raises RelaxError when its shape is symbolic, or not the same in all functions."""
         array = static_array(spec)
-        known = self.raw.setdefault(spec.name, WeightSpec(spec.name, array)).array
+        known = self.raw.setdefault(spec.name, RawSpec(spec.name, array, self._value(spec.name, array))).array
         if known != array:
             got = " and ".join(f"{a.shape} {dtype_name(a.dtype)}" for a in (known, array))
             raise RelaxError(f"expected one type for weight '{spec.name}' in all functions, got {got}")
         return array
+
+    def _value(self, name: str, array: ArraySpec) -> bytes | None:
+        """The bytes of a weight that the module knows. Raises RelaxError when what it knows has another type."""
+        value = self.constants.get(name)
+        if value is not None and ArraySpec.of(value) != array:
+            raise RelaxError(f"expected a value of {array} in {CONSTANTS} for weight '{name}', got {ArraySpec.of(value)}")
+        return None if value is None else value.tobytes()
 
     def _add_step(self, entries: list[func.FuncOp], step: func.FuncOp) -> None:
         """Equal computations are compiled once; equal computations of the same weights are also run once."""

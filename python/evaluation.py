@@ -29,7 +29,7 @@ def evaluate(
         module: the module; it is not changed.
         function: name of the function, without ``@``.
         inputs: the run-time inputs, in order.
-        weights: every other argument by name.
+        weights: every other argument by name; those that the module knows (``relax.constants``) may be left out.
         provider: what a function with lazy IO reads weights from: called with index and name, returns an array.
         sink: what it hands results to: called with index, name and array, which it must not write to.
 
@@ -40,6 +40,7 @@ def evaluate(
         RelaxError: there is no such function, an input or weight is missing, unknown, or of the wrong shape or dtype, or a
             run-time check of the function fails.
     """
+    from .dialect.constants import constant_arrays
     from .dialect.reference import interpreter
 
     if not isinstance(module, Module):
@@ -47,4 +48,7 @@ def evaluate(
     expect_text(function, "the name of a function")
     if weights is not None:
         expect(weights, Mapping, "weights as a mapping from names to arrays")
-    return interpreter.evaluate(module.ir.operation, function, inputs, weights, provider, sink)
+    signature = module.functions.get(function)
+    names = [] if signature is None else [w.name for w in signature.weights]
+    known = {name: array for name, array in constant_arrays(module.ir.operation).items() if name in names}
+    return interpreter.evaluate(module.ir.operation, function, inputs, known | dict(weights or {}) or None, provider, sink)

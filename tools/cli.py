@@ -99,6 +99,10 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument("weights", metavar="WEIGHTS", help="safetensors file, or Hugging Face directory or index")
     _add_output(command, "FILE.safetensors")
     command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads; memory grows with each")
+    command.add_argument(
+        "--rename", action="append", default=[], metavar="REGEX=TEXT", help="what the model calls what WEIGHTS calls otherwise"
+    )
+    command.add_argument("--cast", action="store_true", help="round weights to the model's dtypes")
     command.set_defaults(command=_prepare)
 
 
@@ -194,7 +198,9 @@ def _prepare(arguments: argparse.Namespace) -> None:
 
     executable = load(arguments.artifact)
     with progress_hook() as hook:
-        report = executable.prepare(arguments.weights, arguments.output, jobs=arguments.jobs, progress=hook)
+        report = executable.prepare(
+            arguments.weights, arguments.output, arguments.jobs, hook, rename=arguments.rename, cast=arguments.cast
+        )
     print(report)
 
 

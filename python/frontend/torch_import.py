@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from ..dialect.bindings import ir
+from ..dialect.constants import set_constants
 from ..dialect.context import new_context
 from ..dialect.errors import RelaxError
 from ..module import Module
@@ -37,8 +39,11 @@ def from_torch(exported_program: ExportedProgram | Mapping[str, ExportedProgram]
     where that is known to agree with torch. Such a module compiles; :func:`relaxir.evaluate` refuses it, as it knows relax ops
     only.
 
-    Nothing is read from the weights: a program exported on the ``meta`` device or under ``FakeTensorMode`` works as well, with
-    weights tied where they are one tensor. State there starts from zero.
+    Of non-persistent buffers and constants, which no checkpoint holds, the module has the values (``relax.constants``): those
+    of up to 1 MiB that are not on the ``meta`` device. Larger ones are weights like others, which :func:`save_weights` writes.
+
+    Nothing else is read from the weights: a program exported on the ``meta`` device or under ``FakeTensorMode`` works as well,
+    with weights tied where they are one tensor. State there starts from zero.
 
     Raises:
         RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have
@@ -50,13 +55,17 @@ def from_torch(exported_program: ExportedProgram | Mapping[str, ExportedProgram]
     from . import torch_graph
     from .torch_stored import stored_together
     from .torch_to_relax import convert_modules
+    from .torch_weights import known_values
 
     stored_together(programs)  # what cannot be imported is said before the seconds that decomposing takes
     prepared = {n: p if torch_graph.is_plain(p) else torch_graph.decomposed(p) for n, p in programs.items()}
     stored = stored_together(programs, prepared)
     context = new_context()
     found = [_imported(program, prepared[name], name, stored, context) for name, program in programs.items()]
-    return Module(found[0][1] if len(found) == 1 else convert_modules([graph for graph, _ in found]))
+    module = found[0][1] if len(found) == 1 else convert_modules([graph for graph, _ in found])
+    with context, ir.Location.unknown():
+        set_constants(module.operation, known_values(module.operation, stored.unsaved))
+    return Module(module)
 
 
 def _imported(

@@ -26,11 +26,13 @@ class Stored:
             reads; of tied ones only the first; none that a program changes.
         state: what any of the programs changes, by name, with its first value.
         names: for each program what its parameters, buffers and constants are called among these.
+        unsaved: those of the weights that no state dict has.
     """
 
     tensors: dict[str, torch.Tensor]
     state: dict[str, torch.Tensor]
     names: dict[str, dict[str, str]]
+    unsaved: dict[str, torch.Tensor]
 
 
 def stored_together(programs: Mapping[str, ExportedProgram], decomposed: Mapping[str, ExportedProgram] | None = None) -> Stored:
@@ -55,7 +57,8 @@ def stored_together(programs: Mapping[str, ExportedProgram], decomposed: Mapping
     kept = {names[entry][target]: None for entry, program in programs.items() for target in _kept(program)}
     _check_apart(changed, {name: known.tensors[name] for name in kept})
     weights = {name: known.tensors[name] for name in kept if name not in changed}
-    return Stored(weights, changed, names)
+    saved = {names[entry][t] for entry, program in programs.items() for t in program.state_dict if t in names[entry]}
+    return Stored(weights, changed, names, {name: tensor for name, tensor in weights.items() if name not in saved})
 
 
 @dataclass(frozen=True)

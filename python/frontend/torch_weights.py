@@ -14,11 +14,15 @@ from ..dialect.bindings import ir
 from ..dialect.dtypes import dtype_name
 from ..dialect.elements import from_numpy
 from ..dialect.errors import RelaxError
+from ..dialect.functions import argument_names, functions
 from ..weights import ArraySpec, StreamWriter
 from ..weights.arrays import to_numpy
 from .torch_stored import has_contents
 
-__all__ = ["first_value", "write_tensors"]
+__all__ = ["first_value", "known_values", "write_tensors"]
+
+# Frequencies and tables of positions have less; a mask of 4096 by 4096 positions is better read from a file.
+_CONSTANT_BYTES = 1 << 20
 
 
 def write_tensors(tensors: Mapping[str, torch.Tensor], path: str | os.PathLike[str]) -> None:
@@ -39,6 +43,16 @@ def _spec(name: str, tensor: torch.Tensor) -> ArraySpec:
         raise RelaxError(f"expected weights with contents, got '{name}' on the meta device")
     example = to_numpy(torch.empty(0, dtype=tensor.dtype), f"weight '{name}'")
     return ArraySpec(example.dtype, tuple(tensor.shape))
+
+
+def known_values(module: ir.Operation, tensors: Mapping[str, torch.Tensor]) -> dict[str, ir.DenseElementsAttr]:
+    """The values of those among these tensors that a function of the module reads, that have contents and are not too large."""
+    read = {name for function in functions(module) for name in argument_names(function) if name is not None}
+    return {
+        name: first_value(tensor)
+        for name, tensor in tensors.items()
+        if name in read and has_contents(tensor) and tensor.nbytes <= _CONSTANT_BYTES
+    }
 
 
 def first_value(tensor: torch.Tensor) -> ir.DenseElementsAttr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
 from ..weights.arrays import Array
+from .raw_weights import known_value
 from .sources import AGAIN, WeightSource, open_source, problems_text, weight_problems
 
 __all__ = ["prepared_arrays"]
@@ -28,14 +29,15 @@ def prepared_arrays(manifest: Manifest, weights: object, verify: bool = False) -
             f"{source.description}: expected weights prepared for this executable (fingerprint {manifest.fingerprint[:12]}), "
             f"got weights prepared for another one (fingerprint {source.fingerprint[:12]}): {AGAIN}"
         )
-    problems = weight_problems(manifest.prepared_weights, source)
+    known = {} if source.fingerprint is not None else {n: w for n, w in manifest.raw_weights.items() if w.value is not None}
+    problems = weight_problems({n: w for n, w in manifest.prepared_weights.items() if n not in known}, source)
     if source.fingerprint is not None:
         problems += [f"weight '{n}': expected none of this name, got one" for n in source if n not in manifest.prepared_weights]
     if problems:
         raise RelaxError(problems_text(source.description, problems, len(manifest.prepared_weights)))
     if source.fingerprint is not None or verify:
         _check_bytes(source, list(manifest.prepared_weights), verify)
-    return {name: source.get(name) for name in manifest.prepared_weights}
+    return {name: known_value(known[name]) if name in known else source.get(name) for name in manifest.prepared_weights}
 
 
 def _check_bytes(source: WeightSource, names: list[str], whole: bool) -> None:

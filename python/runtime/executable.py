@@ -17,7 +17,8 @@ from .backend import runtime_of
 from .binding import prepared_arrays
 from .c_header import c_header
 from .library import Library
-from .prepare import PrepareReport, ProgressHook, prepare_in_memory, prepare_to_file
+from .names import Rename
+from .prepare import PrepareOptions, PrepareReport, ProgressHook, prepare_in_memory, prepare_to_file
 from .scratch import ScratchPool
 from .sources import PreparedWeights
 from .state import State
@@ -129,14 +130,35 @@ class Executable:
 
     @overload
     def prepare(
-        self, src: object, dst: None = None, jobs: int = 1, progress: ProgressHook | None = None
+        self,
+        src: object,
+        dst: None = None,
+        jobs: int = 1,
+        progress: ProgressHook | None = None,
+        *,
+        rename: Rename = None,
+        cast: bool = False,
     ) -> PreparedWeights: ...
     @overload
     def prepare(
-        self, src: object, dst: str | os.PathLike[str], jobs: int = 1, progress: ProgressHook | None = None
+        self,
+        src: object,
+        dst: str | os.PathLike[str],
+        jobs: int = 1,
+        progress: ProgressHook | None = None,
+        *,
+        rename: Rename = None,
+        cast: bool = False,
     ) -> PrepareReport: ...
     def prepare(
-        self, src: object, dst: str | os.PathLike[str] | None = None, jobs: int = 1, progress: ProgressHook | None = None
+        self,
+        src: object,
+        dst: str | os.PathLike[str] | None = None,
+        jobs: int = 1,
+        progress: ProgressHook | None = None,
+        *,
+        rename: Rename = None,
+        cast: bool = False,
     ) -> PrepareReport | PreparedWeights:
         """Makes prepared weights from raw ones, as a stream.
 
@@ -149,17 +171,24 @@ class Executable:
             dst: the safetensors file to write; None keeps the result in memory, for small models.
             jobs: threads; compiled code and file access run in parallel, memory grows with each.
             progress: called after each step with a :class:`PrepareProgress`, from any of the threads, one at a time.
+            rename: how the model calls what ``src`` calls otherwise: ``{"^": "model."}``, regular expressions and what takes
+                their place, in order; or texts ``"regex=replacement"``.
+            cast: whether floats may be rounded to the model's dtype, and integers narrowed where all of them fit. Without it
+                they are converted only where that changes no number, such as bf16 to f32.
 
         Returns:
             What was done, with the names of extra weights that ``src`` has; or the weights themselves when ``dst`` is None.
+            Weights that the module knows (:func:`relaxir.from_torch`) are not looked for in ``src``; of tied ones, which
+            ``config.json`` tells, one is enough.
 
         Raises:
             RelaxError: raw weights are missing or have another shape or dtype (all are listed), the file is malformed or
-                already prepared, ``dst`` cannot be written.
+                already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity.
         """
+        options = PrepareOptions(jobs, progress, rename, cast)
         if dst is None:
-            return prepare_in_memory(self.manifest, self._library.function, src, jobs, progress)
-        return prepare_to_file(self.manifest, self._library.function, src, dst, jobs, progress)
+            return prepare_in_memory(self.manifest, self._library.function, src, options)
+        return prepare_to_file(self.manifest, self._library.function, src, dst, options)
 
     def bind(self, weights: object, verify: bool = False) -> Executable:
         """Gives the entries their prepared weights.

@@ -24,11 +24,13 @@ from ..weights.files import os_errors, path_text
 from ..weights.writer import StreamWriter, working_files
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
+from .names import Rename
+from .raw_weights import RawWeights
 from .scratch import Scratch
-from .sources import FINGERPRINT, PreparedWeights, WeightSource, open_source, problems_text, spec_problem, weight_problems
+from .sources import FINGERPRINT, PreparedWeights, open_source
 from .threads import work_alone
 
-__all__ = ["PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
+__all__ = ["PrepareOptions", "PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
 
 # Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 %.
 _AHEAD_BYTES = 64 << 20
@@ -58,6 +60,8 @@ class PrepareReport:
         predicted_peak_bytes: memory for weights at once, by the manifest: largest step times jobs.
         peak_bytes: what it was: raw weights of running steps, and results and scratch memory as far as they were used.
         extra_weights: names in the source that the model does not use.
+        notes: what was done beyond that, one line each: weights that were widened or rounded, tied ones, those with a NaN or an
+            infinity.
     """
 
     path: str
@@ -69,6 +73,7 @@ class PrepareReport:
     predicted_peak_bytes: int
     peak_bytes: int
     extra_weights: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def __fspath__(self) -> str:
         """A report stands for the file: ``exe.bind(exe.prepare(src, dst))``."""
@@ -77,72 +82,100 @@ class PrepareReport:
     def __str__(self) -> str:
         skipped = f", {self.steps_skipped} done before" if self.steps_skipped else ""
         extra = f", {len(self.extra_weights)} weights not used" if self.extra_weights else ""
-        return (
+        first = (
             f"prepared {self.path}: {self.raw_bytes} bytes to {self.prepared_bytes} bytes in {self.seconds:.2f} s, "
             f"{self.steps_run} steps{skipped}{extra}, predicted peak {self.predicted_peak_bytes} bytes"
         )
+        return "\n  ".join((first, *self.notes))
 
 
 Functions = Callable[[str], EntryFunction]
 ProgressHook = Callable[[PrepareProgress], None]
 
 
+@dataclass(frozen=True)
+class PrepareOptions:
+    """How to prepare; see :meth:`Executable.prepare`."""
+
+    jobs: int = 1
+    progress: ProgressHook | None = None
+    rename: Rename = None
+    cast: bool = False
+
+
 def prepare_to_file(
-    manifest: Manifest, functions: Functions, src: object, dst: str | os.PathLike[str], jobs: int = 1,
-    progress: ProgressHook | None = None,
-) -> PrepareReport:  # fmt: skip
+    manifest: Manifest, functions: Functions, src: object, dst: str | os.PathLike[str], options: PrepareOptions
+) -> PrepareReport:
     """Prepares weights into a safetensors file; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
-    source = _checked_source(manifest, src, jobs, progress)
+    source = _checked_source(manifest, src, options)
     path = path_text(dst, "write")
     _check_not_source(source, path)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     metadata = {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": _version()}
     with StreamWriter(path, specs, metadata, resume_key=source.identity, checksums=True) as writer:
         todo = [s for s in manifest.steps if not writer.done.issuperset(s.sets)]
-        stream = _Stream(manifest, functions, source, _FileSink(writer), todo, progress)
-        stream.run(jobs)
+        stream = _Stream(manifest, functions, source, _FileSink(writer), todo, options.progress)
+        stream.run(options.jobs)
         source.check_unchanged()
+    return _report(manifest, source, path, started, stream, options.jobs)
+
+
+def prepare_in_memory(manifest: Manifest, functions: Functions, src: object, options: PrepareOptions) -> PreparedWeights:
+    """Prepares weights into a mapping; see :meth:`Executable.prepare`."""
+    started = time.perf_counter()
+    source = _checked_source(manifest, src, options)
+    sink = _MemorySink()
+    stream = _Stream(manifest, functions, source, sink, list(manifest.steps), options.progress)
+    stream.run(options.jobs)
+    source.check_unchanged()
+    arrays = {name: sink.arrays[name] for name in manifest.prepared_weights}
+    return PreparedWeights(arrays, manifest.fingerprint, _report(manifest, source, "in memory", started, stream, options.jobs))
+
+
+def _report(
+    manifest: Manifest, source: RawWeights, path: str, started: float, stream: _Stream, jobs: int
+) -> PrepareReport:  # fmt: skip
     return PrepareReport(
         path,
         total_bytes(manifest.raw_weights),
         total_bytes(manifest.prepared_weights),
         time.perf_counter() - started,
-        len(todo),
-        len(manifest.steps) - len(todo),
-        manifest.peak_bytes * jobs,
+        stream.step_count,
+        len(manifest.steps) - stream.step_count,
+        _predicted_peak(manifest, source) * jobs,
         stream.peak_bytes,
-        tuple(n for n in source if n not in manifest.raw_weights),
+        source.extra,
+        source.notes,
     )
 
 
-def prepare_in_memory(
-    manifest: Manifest, functions: Functions, src: object, jobs: int = 1, progress: ProgressHook | None = None
-) -> PreparedWeights:
-    """Prepares weights into a mapping; see :meth:`Executable.prepare`."""
-    source = _checked_source(manifest, src, jobs, progress)
-    sink = _MemorySink()
-    _Stream(manifest, functions, source, sink, list(manifest.steps), progress).run(jobs)
-    source.check_unchanged()
-    return PreparedWeights({name: sink.arrays[name] for name in manifest.prepared_weights}, manifest.fingerprint)
+def _predicted_peak(manifest: Manifest, source: RawWeights) -> int:
+    """Memory of the largest step, with both forms of weights that are converted."""
+    if not source.converts:
+        return manifest.peak_bytes
+    return max((_step_bytes(manifest, source, step) for step in manifest.steps), default=0)
 
 
-def _checked_source(manifest: Manifest, src: object, jobs: int, progress: object) -> WeightSource:
-    expect_count(jobs, "1 job or more")
-    if progress is not None and not callable(progress):
-        raise RelaxError(f"expected progress as a function, got {type(progress).__name__}")
-    source = open_source(src, {name: weight.array for name, weight in manifest.raw_weights.items()})
+def _step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
+    """Memory that a step takes: its weights, its scratch memory and its results."""
+    extra = source.nbytes(step.gets) - sum(manifest.raw_weights[n].array.nbytes for n in set(step.gets))
+    return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
+
+
+def _checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> RawWeights:
+    expect_count(options.jobs, "1 job or more")
+    if options.progress is not None and not callable(options.progress):
+        raise RelaxError(f"expected progress as a function, got {type(options.progress).__name__}")
+    source = open_source(src)
     what = source.description
     found = source.fingerprint
     if found is not None:
         raise RelaxError(f"{what}: expected raw weights, got weights that are already prepared (fingerprint {found[:12]})")
-    problems = weight_problems(manifest.raw_weights, source, names_only=source.is_lazy)
-    if problems:
-        raise RelaxError(problems_text(what, problems, len(manifest.raw_weights)))
-    return source
+    return RawWeights(manifest, source, options.rename, options.cast)
 
 
-def _check_not_source(source: WeightSource, path: str) -> None:
+def _check_not_source(source: RawWeights, path: str) -> None:
     """What is written meanwhile counts as well; a file may have several names."""
     with os_errors("write", path):
         raw = {(s.st_dev, s.st_ino) for s in map(os.stat, source.files)}
@@ -240,11 +273,12 @@ class _Stream:
     """Runs steps in order on a number of threads.
 
     Attributes:
+        step_count: how many steps it runs.
         peak_bytes: the most bytes of raw weights, results and scratch memory that all threads held so far.
     """
 
     def __init__(
-        self, manifest: Manifest, functions: Functions, source: WeightSource, sink: _Sink, steps: Sequence[StepSpec],
+        self, manifest: Manifest, functions: Functions, source: RawWeights, sink: _Sink, steps: Sequence[StepSpec],
         progress: ProgressHook | None,
     ):  # fmt: skip
         self._manifest = manifest
@@ -260,6 +294,7 @@ class _Stream:
         self._done = PrepareProgress(0, len(steps), 0, sum(self._bytes(manifest.prepared_weights, s.sets) for s in steps))
         self._reading = Counter[str]()
         self._held: dict[int, int] = {}
+        self.step_count = len(steps)
         self.peak_bytes = 0
         self._stopped = False
 
@@ -278,7 +313,7 @@ class _Stream:
                 raise
 
     def _work(self) -> None:
-        buffers = _Buffers(self._manifest.peak_bytes)
+        buffers = _Buffers(_predicted_peak(self._manifest, self._source))
         try:
             self._run_steps(buffers)
         finally:
@@ -315,7 +350,7 @@ class _Stream:
 
     def _run_step(self, step: StepSpec, buffers: _Buffers) -> None:
         specs = [self._manifest.prepared_weights[n].array for n in step.sets if step.symbol is not None]
-        weights, results = self._bytes(self._manifest.raw_weights, step.gets), self._sink.buffer_bytes(specs)
+        weights, results = self._source.nbytes(step.gets), self._sink.buffer_bytes(specs)
         self._hold(weights + buffers.make_room(weights, step.arena_bytes, results))
         self._source.check_unchanged(step.gets)
         inputs = [self._input(name) for name in step.gets]
@@ -330,12 +365,8 @@ class _Stream:
             self._sink.put(name, array)
 
     def _input(self, name: str) -> Array:
-        """A raw weight as compiled code takes it; what a mapping gives may differ from what it gave before."""
-        array = self._source.get(name)
-        problem = spec_problem(name, self._manifest.raw_weights[name], ArraySpec.of(array))
-        if problem is not None:
-            raise RelaxError(problems_text(self._source.description, [problem], 1))
-        return as_argument(array, f"weight '{name}'")
+        """A raw weight as compiled code takes it."""
+        return as_argument(self._source.get(name), f"weight '{name}'")
 
     def _hold(self, count: int) -> None:
         """Enters what this thread holds while its next step runs."""

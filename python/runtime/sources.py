@@ -6,6 +6,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
@@ -33,11 +34,13 @@ class PreparedWeights(dict[str, Any]):
 
     Attributes:
         fingerprint: of the executable they were prepared for.
+        report: what the preparation did (:class:`.prepare.PrepareReport`).
     """
 
-    def __init__(self, arrays: Mapping[str, Array], fingerprint: str):
+    def __init__(self, arrays: Mapping[str, Array], fingerprint: str, report: object = None):
         super().__init__(arrays)
         self.fingerprint = fingerprint
+        self.report = report
 
 
 class StoredSource:
@@ -58,6 +61,13 @@ class StoredSource:
         self.fingerprint = tensors.metadata.get(FINGERPRINT)
         self.files = tensors.files
 
+    def serving(self, wanted: Mapping[str, ArraySpec]) -> StoredSource:
+        """The same, where encoded weights of these names are decoded to these dtypes."""
+        tensors = self._tensors
+        if not hasattr(type(tensors), "serving"):  # isinstance would ask for all properties, such as the identity
+            return self
+        return StoredSource(cast("DecodingSource", tensors).serving(wanted))
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 
@@ -74,6 +84,11 @@ class StoredSource:
     def identity(self) -> str | None:
         """Changes when the content does; None when that cannot be told."""
         return self._tensors.identity
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The model's configuration; empty where there is none."""
+        return self._tensors.config
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:
         self._tensors.check_unchanged(names)
@@ -106,8 +121,10 @@ class MappingSource:
     """
 
     identity: str | None = None
+    config: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, mapping: Mapping[str, object]):
+        """Takes the mapping; nothing is asked for yet."""
         self._mapping = mapping
         self._names = dict.fromkeys(mapping)
         self._kept: dict[str, Array] = {}
@@ -116,6 +133,11 @@ class MappingSource:
         self.description = "weights"
         self.fingerprint: str | None = getattr(mapping, "fingerprint", None)
         self.files: list[str] = []
+
+    def serving(self, wanted: Mapping[str, ArraySpec]) -> MappingSource:
+        """The same: nothing is encoded."""
+        del wanted
+        return self
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -155,31 +177,17 @@ class MappingSource:
 WeightSource = StoredSource | MappingSource
 
 
-def open_source(source: object, wanted: Mapping[str, ArraySpec] | None = None) -> WeightSource:
-    """A path, a :class:`Checkpoint` or a mapping as a source.
-
-    Args:
-        source: what a user names as weights.
-        wanted: what will be asked for, and how it is to look: encoded weights are decoded to that.
-
-    Raises:
-        RelaxError: it is anything else, or as Checkpoint does.
-    """
+def open_source(source: object) -> WeightSource:
+    """A path, a :class:`Checkpoint` or a mapping as a source. Raises RelaxError for anything else, or as Checkpoint does."""
     if isinstance(source, (str, os.PathLike)):
-        return _stored(decoded(open_tensors(cast("str", source))), wanted)
+        return StoredSource(decoded(open_tensors(cast("str", source))))
     if isinstance(source, Mapping):
         return MappingSource(cast("Mapping[str, object]", source))
     if isinstance(source, Checkpoint):
-        return _stored(decoded(source), wanted)
+        return StoredSource(decoded(source))
     if callable(getattr(type(source), "spec", None)) and callable(getattr(type(source), "get", None)):
         return StoredSource(cast("TensorSource", source))  # of a format's own, decoded as its maker wants
     raise RelaxError(f"expected weights as a path, a Checkpoint or a mapping from names to arrays, got {type(source).__name__}")
-
-
-def _stored(tensors: TensorSource, wanted: Mapping[str, ArraySpec] | None) -> StoredSource:
-    if wanted is not None and isinstance(tensors, DecodingSource):
-        tensors = tensors.serving(wanted)
-    return StoredSource(tensors)
 
 
 def weight_problems(expected: Mapping[str, WeightSpec], source: WeightSource, names_only: bool = False) -> list[str]:

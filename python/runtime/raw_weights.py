@@ -1,0 +1,230 @@
+"""The raw weights of an executable, each found in a source, in the dtype that compiled code takes; what was done is told.
+
+Under a weight's name is a tensor of the source (renamed, or one that it is tied to), or a value that the module brings along. A
+tensor in a narrower dtype is widened, which changes no number; in a wider one it is rounded only when that is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..dialect.array_spec import dtype_text
+from ..dialect.checks import expect_flag
+from ..dialect.errors import RelaxError
+from ..lowering.manifest import Manifest, RawSpec
+from ..weights.arrays import Array, ArraySpec
+from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
+from ..weights.model_buffers import computed_buffer
+from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
+from .sources import WeightSource, problems_text, spec_problem
+
+__all__ = ["RawWeights", "known_value"]
+
+# Missing weights that get a hint of near names each.
+_HINTS = 5
+
+
+class RawWeights:
+    """Raw weights by the names of the manifest; thread-safe.
+
+    Attributes:
+        description: how errors name the source.
+        not_finite: weights that have a NaN or an infinity, as far as they were read.
+    """
+
+    def __init__(self, manifest: Manifest, source: WeightSource, rename: Rename = None, cast: bool = False):
+        """Finds every raw weight of the manifest.
+
+        Raises:
+            RelaxError: weights are missing or look different (all are listed, with hints); or as :func:`~.names.rename_rules`.
+        """
+        expect_flag(cast, "cast")
+        self.description = source.description
+        self.not_finite: set[str] = set()
+        self._specs, self._source, self._cast = manifest.raw_weights, source, cast
+        self._quantized = {n for w in manifest.prepared_weights.values() if "quantize" in w.ops for n in w.sources}
+        self._others: dict[str, str] = {}
+        self._computed: dict[str, Array] = {}
+        self._changed: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {}
+        self._lock = threading.Lock()
+        rules = rename_rules(rename)
+        names = renamed(source, rules, source.description)
+        self._source = source = source.serving({names.get(n, n): spec.array for n, spec in self._specs.items()})
+        self._found = self._matched(renamed(source, rules, source.description))
+        self.extra = tuple(n for n in source if n not in self._used and n not in self._specs)
+        self._rules = [[pattern.pattern, text] for pattern, text in rules]
+        self._check_specs()
+
+    @property
+    def files(self) -> list[str]:
+        """Paths that must not be written to."""
+        return self._source.files
+
+    @property
+    def identity(self) -> str | None:
+        """Changes when what is prepared does; None when that cannot be told."""
+        known = self._source.identity
+        return (
+            known if known is None or not (self._rules or self._cast) else f"{known}\n{json.dumps([self._rules, self._cast])}"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done beyond reading, one line each."""
+        casts = Counter(self._changed.values())
+        how = (("widened", True), ("rounded", False))
+        lines = [
+            f"{count} weights {word} from {dtype_text(a)} to {dtype_text(b)}"
+            for word, exact in how
+            for (a, b), count in casts.items()
+            if is_exact(a, b) is exact
+        ]
+        lines += [f"'{name}' read from '{other}'" for name, other in self._others.items()]
+        lines += [f"computed from config.json: {', '.join(self._computed)}"] if self._computed else []
+        lines += [f"not finite: {', '.join(sorted(self.not_finite))}"] if self.not_finite else []
+        return tuple(lines)
+
+    @property
+    def converts(self) -> bool:
+        """Whether any weight is in another dtype than the source has."""
+        return bool(self._changed)
+
+    def nbytes(self, names: Iterable[str]) -> int:
+        """Memory that these take while they are in use: as they are stored, and converted where they are."""
+        return sum(self._nbytes(name) for name in set(names))
+
+    def _nbytes(self, name: str) -> int:
+        wanted = self._specs[name].array
+        change = self._changed.get(name)
+        stored = 0 if change is None else wanted.nbytes // wanted.dtype.itemsize * change[0].itemsize
+        return wanted.nbytes + stored
+
+    def get(self, name: str) -> Array:
+        """A weight as its spec says.
+
+        Raises:
+            RelaxError: it looks different from what the source said, is rounded beyond its dtype, or is to be quantized and not
+                finite.
+        """
+        spec, found = self._specs[name], self._found[name]
+        if found is None:
+            return known_value(spec) if spec.value is not None else self._computed[name]
+        array = self._source.get(found)
+        self._check_finite(name, array)
+        if array.dtype != spec.array.dtype and array.shape == spec.array.shape and self._may_convert(name, array.dtype):
+            result = converted(array, spec.array.dtype)
+            if result is None:
+                raise RelaxError(
+                    f"{self.description}: weight '{name}': expected numbers that {dtype_text(spec.array.dtype)} holds, "
+                    f"got greater ones in {dtype_text(array.dtype)}"
+                )
+            return result
+        self._refuse([line for line in [spec_problem(name, spec, ArraySpec.of(array))] if line])
+        return array
+
+    def prefetch(self, name: str) -> None:
+        """Starts reading a weight."""
+        found = self._found[name]
+        if found is not None:
+            self._source.prefetch(found)
+
+    def release(self, name: str) -> None:
+        """Lets go of a weight that no running step reads."""
+        found = self._found[name]
+        if found is not None:
+            self._source.release(found)
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        """Raises RelaxError when a file (of these weights) is not what was opened any more."""
+        self._source.check_unchanged(
+            None if names is None else [n for n in map(self._found.__getitem__, names) if n is not None]
+        )
+
+    def _matched(self, names: dict[str, str]) -> dict[str, str | None]:
+        """Of each weight the tensor of the source; None where the module has the value."""
+        found: dict[str, str | None] = {}
+        missing: list[str] = []
+        for name, spec in self._specs.items():
+            if spec.value is not None:
+                found[name] = None
+            elif name in names:
+                found[name] = names[name]
+            elif (other := other_name(name, names, self._source.config)) is not None:
+                found[name] = names[other]
+                self._others[name] = other
+            elif (value := computed_buffer(name, spec.array, self._source.config)) is not None:
+                found[name] = None
+                self._computed[name] = value
+            else:
+                missing.append(name)
+        self._refuse_missing(missing, names)
+        self._used = set(found.values())
+        return found
+
+    def _refuse_missing(self, missing: list[str], names: dict[str, str]) -> None:
+        if not missing:
+            return
+        hint = prefix_hint(missing, names)
+        free = [n for n in names if n not in self._specs]
+        problems = [
+            f"weight '{name}': expected {self._specs[name].array}, got none"
+            + (near_names(name, free) if hint is None and i < _HINTS else "")
+            for i, name in enumerate(missing)
+        ]
+        others = {n: names[n] for n, spec in self._specs.items() if n in names and spec.value is None}
+        self._refuse(problems + self._problems(others), hint)
+
+    def _check_specs(self) -> None:
+        """Compares what the source says of its tensors; one that makes them is asked when they are read."""
+        self._refuse(self._problems({name: found for name, found in self._found.items() if found is not None}))
+
+    def _problems(self, found: dict[str, str]) -> list[str]:
+        if self._source.is_lazy:
+            return []
+        return [line for name, at in found.items() if (line := self._problem(name, at))]
+
+    def _problem(self, name: str, found: str) -> str | None:
+        spec = self._specs[name]
+        try:
+            got = self._source.spec(found)
+        except RelaxError as error:  # a dtype that NumPy lacks: one line among the others
+            return str(error)
+        if got.shape == spec.array.shape and got.dtype != spec.array.dtype and self._may_convert(name, got.dtype):
+            return None
+        line = spec_problem(name, spec, got)
+        can = got.shape == spec.array.shape and is_same_kind(got.dtype, spec.array.dtype)
+        return f"{line}: cast=True rounds" if line is not None and can else line
+
+    def _may_convert(self, name: str, dtype: np.dtype[Any]) -> bool:
+        """Whether a tensor of this dtype becomes the weight, which is noted."""
+        wanted = self._specs[name].array.dtype
+        if not is_exact(dtype, wanted) and not (self._cast and is_same_kind(dtype, wanted)):
+            return False
+        self._changed[name] = (dtype, wanted)
+        return True
+
+    def _check_finite(self, name: str, array: Array) -> None:
+        if not has_nonfinite(array):
+            return
+        if name in self._quantized:
+            raise RelaxError(f"{self.description}: weight '{name}': expected finite numbers to quantize, got NaN or infinity")
+        with self._lock:
+            self.not_finite.add(name)
+
+    def _refuse(self, problems: list[str], hint: str | None = None) -> None:
+        if problems:
+            text = problems_text(self.description, problems, len(self._specs))
+            raise RelaxError(text if hint is None else f"{text}\n  {hint}")
+
+
+def known_value(spec: RawSpec) -> Array:
+    """The array of a weight that the module knows."""
+    assert spec.value is not None
+    values = np.frombuffer(spec.value, spec.array.dtype)
+    return np.full(spec.array.shape, values[0]) if values.size == 1 else values.reshape(spec.array.shape)
