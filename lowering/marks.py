@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "ACCESSES",
     "ARENA",
+    "ATTENTION",
     "CHECKS",
     "CONTRACTION",
     "CUDA_TARGET",
@@ -90,6 +91,10 @@ ROWS = "relax.rows"
 #: Written by linalg/kernel; read by cpu/share_loops, cuda/kernels/general.
 SHARED = "relax.shared"
 
+#: On a kernel of attention, a dictionary: where the elements of its operands are, and how scores are made.
+#: Written by attention_mark; read by attention_mark.
+ATTENTION = "relax.attention_kernel"
+
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
@@ -155,5 +160,5 @@ DEVICE_CONSTANTS = "relax.device_constants"
 #: Those on functions, their arguments and modules by which code is made without another look: a module that is compiled from
 #: the beginning has none.
 LOWERED = frozenset(
-    (ACCESSES, ARENA, CHECKS, DEVICE, ENTRY, KERNEL, LOOPS_ALLOCATE, OPS, PREPARATION, ROWS, STACK, WRITABLE)
+    (ACCESSES, ARENA, ATTENTION, CHECKS, DEVICE, ENTRY, KERNEL, LOOPS_ALLOCATE, OPS, PREPARATION, ROWS, STACK, WRITABLE)
 )  # fmt: skip

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from ...dialect.bindings import ir
 from ...dialect.op import attrs_of
+from ..attention_mark import AttentionMark
 from .builder import ZERO, LinalgBuilder, Size, Tensor, value_type
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel, choose, flat_loop
@@ -64,7 +65,9 @@ def _lower_attention(b: LinalgBuilder, source: Source) -> Tensor:
     kernel = _Kernel(b, attention, where, tuple(view for _, view in seen), order, _rows_at_once(sizes[-2]))
     inputs = [*(value for value, _ in seen), *(t.value for t in source.operands[3:])]
     scratch = kernel.scratch(b.size(q, q.rank - 1), sizes[-1]) or kernel.partials(sizes, b.size(k, k.rank - 3), keys)
-    made = call_kernel(b, "attention", inputs, out, kernel.key, lambda a: kernel.build(a, len(inputs)), scratch, stack=True)
+    marks = kernel.marks([value for value, _ in seen])
+    build = lambda a: kernel.build(a, len(inputs))  # noqa: E731
+    made = call_kernel(b, "attention", inputs, out, kernel.key, build, scratch, stack=True, marks=marks)
     return Tensor(made, source.result, order=() if order == tuple(range(q.rank)) else order)
 
 
@@ -125,6 +128,20 @@ class _Kernel:
     @property
     def key(self) -> tuple[str, ...]:
         return (*self.attention.key, *map(str, (self.where, self.views, self.order, self.rows)))
+
+    def marks(self, operands: Sequence[ir.Value]) -> dict[str, ir.Attribute]:
+        """What the function says that it computes; nothing where only its body knows what scores are multiplied by."""
+        scale, rank = self.attention.scale, len(self.order)
+        if scale is None:
+            return {}
+        places = [view.map(rank, [*where, *range(rank - 3, rank)]) for view, where in zip(self.views, self.where, strict=True)]
+        mask = [] if self.attention.mask is None else [self.b.map(rank, self.attention.mask_exprs)]
+        maps = [ir.AffineMapAttr(m).value for m in (*places, *mask, self.b.map(rank, self.order))]
+        sizes = ((2, -3), (1, -2), (0, -1))
+        known = tuple(self.views[operand].size(self.b, operands[operand], axis) for operand, axis in sizes)
+        return AttentionMark(
+            tuple(maps), tuple(s if isinstance(s, int) else None for s in known), scale, self.attention.causal
+        ).mark()
 
     def scratch(self, depth: Size, width: Size) -> list[ir.Value]:
         """What is too large for the stack, or may be: one tensor for all iterations, which threads cannot share then.

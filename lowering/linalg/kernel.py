@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ...dialect.bindings import func, ir
 from ...dialect.functions import functions, name_of
@@ -32,6 +32,7 @@ def call_kernel(
     body: Callable[[Sequence[ir.Value]], ir.Value],
     scratch: Sequence[ir.Value] = (),
     stack: bool = False,
+    marks: Mapping[str, ir.Attribute] | None = None,
 ) -> ir.Value:
     """Calls the function ``stem_N`` of inputs, scratch and destination; defines it when there is none with this key.
 
@@ -44,13 +45,16 @@ def call_kernel(
         body: given the function's arguments, emits its body and returns its result.
         scratch: tensors that it works in; a kernel allocates nothing.
         stack: whether the body has tensors that are :func:`local`.
+        marks: attributes of the function, which follow from the key.
     """
     types = [v.type for v in (*inputs, *scratch, out)]
     full_key = (stem, *map(str, types), *key)
     name = b.private_functions.get(full_key)
     if name is None:
         name = b.private_functions[full_key] = _unused_name(b, stem)
-        _define(b, name, types, len(inputs), body, stack)
+        function = _define(b, name, types, len(inputs), body, stack)
+        for mark, value in (marks or {}).items():
+            function.attributes[mark] = value
     return func.CallOp([out.type], ir.FlatSymbolRefAttr.get(name), [*inputs, *scratch, out]).results[0]
 
 
@@ -61,7 +65,7 @@ def _define(
     inputs: int,
     body: Callable[[Sequence[ir.Value]], ir.Value],
     stack: bool,
-) -> None:
+) -> func.FuncOp:
     with ir.InsertionPoint(b.module.regions[0].blocks[0]):
         function = func.FuncOp(name, (types, [types[-1]]), visibility="private")
     mark_writable(function, [None] * inputs + [True] * (len(types) - inputs))
@@ -72,6 +76,7 @@ def _define(
     block = function.add_entry_block(arg_locs=[function.location] * len(types))
     with ir.InsertionPoint(block), b.symbols.function():
         func.ReturnOp([body(list(block.arguments))])
+    return function
 
 
 def _unused_name(b: LinalgBuilder, stem: str) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...dialect.bindings import ir
-from .builder import DYNAMIC, LinalgBuilder, Size, value_type
+from .builder import DYNAMIC, ZERO, LinalgBuilder, Size, value_type
 from .slicing import extract_slice
 
 __all__ = ["View", "plain_view", "view_of"]
@@ -85,6 +85,11 @@ class View:
         axes = [self.axis(axis) for axis in kept]
         return extract_slice(source, [_index(b, p, offsets) for p in self.places], extents, axes)
 
+    def map(self, loops: int, exprs: Sequence[int]) -> ir.Attribute:
+        """The index map to the source from loops, of which ``exprs`` are the tensor's own indices; ZERO is the constant 0."""
+        results = [_expr(place, exprs) for place in self.places]
+        return ir.AffineMapAttr.get(ir.AffineMap.get(loops, 0, results))
+
     def has_parts(self, kept: Iterable[int]) -> bool:
         """Whether parts that are these dimensions, in this order, are slices with neighbours along the last one."""
         kept = [axis % self.rank for axis in kept]
@@ -118,6 +123,14 @@ def _index(b: LinalgBuilder, place: LinearPlace, offsets: Sequence[Size]) -> Siz
     total: Size = place.constant
     for axis, factor in place.terms:
         total = b.arith("addi", total, b.arith("muli", offsets[axis], factor))
+    return total
+
+
+def _expr(place: LinearPlace, exprs: Sequence[int]) -> ir.AffineExpr:
+    total = ir.AffineExpr.get_constant(place.constant)
+    for axis, factor in place.terms:
+        if exprs[axis] != ZERO:
+            total = total + ir.AffineExpr.get_dim(exprs[axis]) * factor
     return total
 
 

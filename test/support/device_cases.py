@@ -11,7 +11,19 @@ from relaxir.dialect.bindings import ir
 from relaxir.lowering.compile import compile_module
 from relaxir.lowering.cuda.compiler import CudaCompiler
 
-__all__ = ["CASES", "TARGETS", "Case", "attention", "gate", "product", "ptx_of", "rms_norm", "softmax"]
+__all__ = [
+    "CASES",
+    "TARGETS",
+    "Case",
+    "attention",
+    "decode_attention",
+    "gate",
+    "masked_attention",
+    "product",
+    "ptx_of",
+    "rms_norm",
+    "softmax",
+]
 
 #: What kernels are looked at for: the last kind of GPU without, and the first with, a tensor memory accelerator.
 TARGETS = ("cuda:sm_80", "cuda:sm_90a")
@@ -80,6 +92,26 @@ def attention(heads: int, width: int) -> Build:
     return build
 
 
+def masked_attention(heads: int, width: int) -> Build:
+    """In f32, of sequences that are padded."""
+
+    def build(b: Builder) -> None:
+        inputs = [b.input(name, ("b", heads, "n", width)) for name in ("q", "k", "v")]
+        b.output(b.attention(*inputs, b.input("mask", ("b", 1, 1, "n"), "i1")))
+
+    return build
+
+
+def decode_attention(heads: int, groups: int, width: int) -> Build:
+    """A row of each head over a cache, in bf16; heads share keys."""
+
+    def build(b: Builder) -> None:
+        caches = [b.input(name, (1, groups, "n", width), "bf16") for name in ("k", "v")]
+        b.output(b.attention(b.input("q", (1, heads, 1, width), "bf16"), *caches, b.input("mask", ("n",), "i1")))
+
+    return build
+
+
 def _embedding(b: Builder) -> None:
     tokens = b.input("tokens", ("n",), "i64")
     b.output(b.take(b.weight("w", (32000, _HIDDEN), "bf16"), tokens, axis=0))
@@ -94,6 +126,8 @@ CASES = {
     "rms-norm": Case(rms_norm(_HIDDEN)),
     "gate": Case(gate(_INNER)),
     "attention": Case(attention(_HEADS, _HIDDEN // _HEADS)),
+    "attention-padded": Case(masked_attention(12, 64)),
+    "attention-decode": Case(decode_attention(_HEADS, _HEADS // 4, _HIDDEN // _HEADS)),
     "embedding": Case(_embedding),
 }
 

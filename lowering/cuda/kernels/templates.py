@@ -8,6 +8,7 @@ from typing import Any
 
 from ....dialect.bindings import func
 from ..cuda_target import CudaTarget
+from .attention.template import build_attention, plan_of_attention
 from .elementwise import build_elementwise, plan_elementwise
 from .host_code import HostCode
 from .outer_sums import build_outer, plan_outer
@@ -36,6 +37,7 @@ class Template:
 
 
 TEMPLATES: tuple[Template, ...] = (
+    Template("attention", plan_of_attention, build_attention),
     Template("product", plan_of_product, build_product),
     Template("rows", plan_rows, build_rows),
     Template("outer", plan_outer, build_outer),

@@ -1,0 +1,95 @@
+"""The plan of attention: the tile of a table that takes the least time, by what it multiplies, reads, and exponentiates.
+
+What is assumed of all GPUs: a multiprocessor reads 128 bytes of shared memory in a cycle and computes 16 exponentials; what is
+done for a tile is as long as its longest part, unless one block is alone, which waits for one part after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from ...cuda_target import Architecture, CudaTarget
+from .plan import STRIP, THIRDS, AttentionPlan, AttentionTile, AttentionWarps
+from .shape import AttentionShape
+
+__all__ = ["FEW_ROWS", "plan_few", "plan_many"]
+
+#: Rows, of all heads that share keys, up to which blocks share keys: an instruction's.
+FEW_ROWS = STRIP
+# Rows, keys, and warps, which are along rows. Not measured: what public kernels for Ampere use, and smaller ones.
+_TILES = ((128, 64, 4), (128, 32, 4), (64, 64, 4), (64, 32, 4), (64, 16, 4), (32, 32, 2), (32, 16, 2), (16, 16, 1))
+_STAGES = 2
+# Of few rows: keys of a tile, the warps that share them, and stages, which a block asks for before it needs them.
+_FEW_TILES = ((64, 4, 3), (64, 4, 2), (32, 2, 3), (32, 2, 2), (16, 1, 2))
+# Registers of a thread but for what is counted: addresses and what the compiler wants.
+_OTHER_REGISTERS, _MOST_REGISTERS = 48, 240
+# Of those, the parts of factors that are sums of two tf32, for each strip.
+_THIRDS_REGISTERS = 16
+_SHARED_BYTES, _EXPONENTIALS, _CACHE_BYTES = 128, 16, 64
+# Blocks that multiprocessors have at once where rows are few.
+_RESIDENT = 2
+# Of sizes that are known at run time only.
+_USUAL_ROWS, _USUAL_PAIRS = 4096, 32
+
+
+def plan_many(shape: AttentionShape, target: CudaTarget) -> AttentionPlan | None:
+    """The plan of many rows; None where none fits."""
+    plans = [_plan(shape, tile, target) for tile in _TILES]
+    limit = target.architecture.shared_per_block
+    fitting = [p for p in plans if p.shared_bytes(shape.depth, shape.width) <= limit]
+    fitting = [p for p in fitting if _registers(p, shape) <= _MOST_REGISTERS]
+    return min(fitting, key=lambda p: _time(p, shape, target.architecture), default=None)
+
+
+def plan_few(shape: AttentionShape, target: CudaTarget) -> AttentionPlan | None:
+    """The plan of at most :data:`FEW_ROWS` rows; None where none fits."""
+    blocks, by = _RESIDENT * target.architecture.part.sm_count, _instruction(shape, target)
+    limit = target.architecture.shared_per_block
+    plans = [AttentionPlan(AttentionTile(STRIP, k), AttentionWarps(1, w), n, by, "shared", blocks) for k, w, n in _FEW_TILES]
+    needed = {p: p.shared_bytes(shape.depth, shape.width) for p in plans}
+    together = (p for p in plans if needed[p] <= limit // _RESIDENT)
+    return next(together, next((p for p in plans if needed[p] <= limit), None))
+
+
+def _instruction(shape: AttentionShape, target: CudaTarget) -> str:
+    if shape.element != "f32":
+        return shape.element
+    return "tf32" if target.tf32 else THIRDS
+
+
+def _plan(shape: AttentionShape, sizes: tuple[int, int, int], target: CudaTarget) -> AttentionPlan:
+    rows, keys, warps = sizes
+    made = AttentionPlan(AttentionTile(rows, keys), AttentionWarps(warps, 1), _STAGES, _instruction(shape, target), "registers")
+    fits = _registers(made, shape) <= _MOST_REGISTERS
+    return made if fits else replace(made, queries="shared")
+
+
+def _registers(plan: AttentionPlan, shape: AttentionShape) -> int:
+    """Of a thread: sums, scores, what the mask adds to them, and queries."""
+    scores = plan.warp_keys // 2
+    masks = scores if shape.mask is not None else 0
+    queries = shape.depth * plan.bytes // 8 if plan.queries == "registers" else 4
+    thirds = _THIRDS_REGISTERS if plan.by == THIRDS else 0
+    return plan.strips * (shape.width // 2 + scores + masks + queries + thirds) + _OTHER_REGISTERS
+
+
+def _time(plan: AttentionPlan, shape: AttentionShape, architecture: Architecture) -> float:
+    """Cycles for a key of all rows."""
+    tile, times = plan.tile, 3 if plan.by == THIRDS else 1
+    products = 2 * tile.rows * (shape.depth + shape.width) * times / architecture.tensor[plan.instruction.name]
+    keys = (shape.depth + shape.width) * plan.bytes
+    queries = shape.depth * plan.bytes * tile.rows / tile.keys if plan.queries == "shared" else 0
+    shared = (plan.warps.rows * keys + keys + queries) / _SHARED_BYTES
+    parts = products, shared, tile.rows / _EXPONENTIALS, keys / _CACHE_BYTES
+    together = (_USUAL_ROWS if shape.rows is None else shape.rows) * (shape.shared or 1)
+    blocks = ceil(together / tile.rows) * (shape.pairs or _USUAL_PAIRS)
+    resident = min(_resident(plan, shape, architecture), max(1, blocks // architecture.part.sm_count))
+    for_one = max(parts) if resident > 1 else sum(parts)
+    return ceil(blocks / architecture.part.sm_count) * for_one
+
+
+def _resident(plan: AttentionPlan, shape: AttentionShape, architecture: Architecture) -> int:
+    """Blocks of a multiprocessor."""
+    registers = architecture.registers_per_sm // (plan.threads * (_registers(plan, shape) + 8))
+    return min(registers, architecture.shared_per_sm // (plan.shared_bytes(shape.depth, shape.width) + 1024))

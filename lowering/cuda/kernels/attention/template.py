@@ -1,0 +1,206 @@
+"""The template of attention: recognises it, plans and launches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from .....dialect.bindings import func, ir
+from .....dialect.functions import body_of
+from .....dialect.traversal import operations
+from ....kernels.emit.buffers import Buffers
+from ....kernels.emit.memory import Memory
+from ....kernels.structure.attention import Attention, read_attention
+from ...cuda_target import CudaTarget
+from ..device_code import DeviceCode
+from ..device_memory import DeviceMemory
+from ..host_code import HostCode
+from ..memory import first_element
+from .kernel import AttentionKernel
+from .make_plan import FEW_ROWS, plan_few, plan_many
+from .merge import build_merge, merge_threads
+from .places import SharedHeads
+from .plan import AttentionPlan
+from .results import PartialResults, WholeResults
+from .shape import AttentionShape, describe
+
+__all__ = ["PlannedAttention", "build_attention", "plan_of_attention"]
+
+
+@dataclass(frozen=True)
+class PlannedAttention:
+    """A kernel function that is attention on tensor cores.
+
+    Attributes:
+        shape: of what it computes.
+        many: how, for many rows; None where rows are known to be few.
+        few: how, for few rows; None where they are known to be many.
+    """
+
+    shape: AttentionShape
+    many: AttentionPlan | None
+    few: AttentionPlan | None
+
+    def __str__(self) -> str:
+        return "attention " + " else ".join(str(p) for p in (self.many, self.few) if p is not None)
+
+
+def plan_of_attention(function: func.FuncOp, target: CudaTarget) -> PlannedAttention | None:
+    """The plan of a kernel function that is attention, None for others, and for types and sizes that tensor cores have not.
+
+    Raises:
+        RelaxError: the mark of the function does not fit it.
+    """
+    attention = read_attention(function, Buffers(function.location))
+    shape = None if attention is None else describe(attention)
+    if shape is None:
+        return None
+    together = shape.together
+    many = plan_many(shape, target) if together is None or together > FEW_ROWS else None
+    few = plan_few(shape, target) if together is None or together <= FEW_ROWS else None
+    missing = many is None if together is None or together > FEW_ROWS else few is None
+    return None if missing or (together is None and few is None) else PlannedAttention(shape, many, few)
+
+
+def build_attention(code: HostCode, planned: PlannedAttention, target: CudaTarget) -> None:
+    """Puts launches in the place of a function's operations."""
+    del target
+    block = body_of(code.function)
+    assert block is not None
+    *old, end = operations(block)
+    with code.em.before(end):
+        _Launches(code, planned).build()
+    for op in old[::-1]:
+        if op.name != "arith.constant":  # the first one is where others are put
+            op.erase()
+
+
+class _Launches:
+    """Builds the host code of one function."""
+
+    def __init__(self, code: HostCode, planned: PlannedAttention):
+        self.code, self.em, self.planned = code, code.em, planned
+        memory = Memory(code.em)
+        attention = read_attention(code.function, memory)
+        assert attention is not None
+        self.attention, self.memory = attention, memory
+        em, dims = code.em, attention.dims
+        _, self.together = SharedHeads(attention, memory.size).build(lambda n, v: em.op(n, v, em.index), em.number)
+        self.pairs = memory.size(attention.extents[dims.group])
+        for dim in range(dims.batch):
+            self.pairs = em.mul(self.pairs, memory.size(attention.extents[dim]))
+        self.keys = memory.size(attention.extents[dims.key])
+
+    def build(self) -> None:
+        many, few = self.planned.many, self.planned.few
+        if many is not None and few is not None:
+            self._by_rows(many, few)
+        elif many is not None:
+            self._launch_many(many, self._ceil(self.together, many.tile.rows))
+        elif few is not None:
+            self._launch_few(few, self.em.number(1))
+
+    def _by_rows(self, many: AttentionPlan, few: AttentionPlan) -> None:
+        """Both, one of which has no blocks: what is between launches is allocated by sizes of the function's arguments."""
+        em = self.em
+        is_few = em.compare("ule", self.together, em.number(FEW_ROWS))
+        tiles = self._ceil(self.together, many.tile.rows)
+        self._launch_many(many, em.op("arith.select", [is_few, em.number(0), tiles], em.index))
+        self._launch_few(few, em.op("arith.select", [is_few, em.number(1), em.number(0)], em.index))
+
+    def _ceil(self, a: ir.Value, by: ir.Value | int) -> ir.Value:
+        """A quotient of positive numbers, rounded up."""
+        em = self.em
+        by = em.number(by) if isinstance(by, int) else by
+        return em.op("arith.divui", [em.sub(em.add(a, by), em.number(1)), by], em.index)
+
+    def _launch_many(self, plan: AttentionPlan, tiles: ir.Value) -> None:
+        """A block for some rows; of causal attention those that see most begin."""
+
+        def build(device: DeviceCode) -> None:
+            em, memory = device.em, DeviceMemory(device)
+            attention = self._read(memory)
+            parts = self._tiles_of(device, memory, attention, plan)
+            kernel = AttentionKernel(device, memory, attention, plan, parts)
+            part = kernel.places.part
+            if attention.causal:
+                part = em.sub(em.sub(parts, em.number(1)), part)
+            keys = em.number(0), kernel.places.keys
+            kernel.build(em.mul(part, em.number(plan.tile.rows)), keys, WholeResults(attention.result))
+
+        self.code.launch([self.em.mul(tiles, self.pairs)], [plan.threads], build)
+
+    def _read(self, memory: DeviceMemory) -> Attention:
+        found = read_attention(self.code.function, memory)
+        assert found is not None
+        return found
+
+    def _tiles_of(self, device: DeviceCode, memory: DeviceMemory, attention: Attention, plan: AttentionPlan) -> ir.Value:
+        em = device.em
+        _, together = SharedHeads(attention, memory.size).build(lambda n, v: em.op(n, v, em.index), em.number)
+        rows = em.add(together, em.number(plan.tile.rows - 1))
+        return em.op("arith.divui", [rows, em.number(plan.tile.rows)], em.index)
+
+    def _launch_few(self, plan: AttentionPlan, factor: ir.Value) -> None:
+        """Blocks for parts of the keys, then one for each row; ``factor``: 1, or 0 for no blocks at all."""
+        em = self.em
+        tiles = em.op("arith.maxui", [self._ceil(self.keys, plan.tile.keys), em.number(1)], em.index)
+        pairs = em.op("arith.maxui", [self.pairs, em.number(1)], em.index)
+        wanted = self._ceil(em.number(plan.blocks), pairs)
+        blocks = em.op("arith.minui", [tiles, wanted], em.index)
+        of_block = self._ceil(tiles, blocks)
+        span = em.mul(of_block, em.number(plan.tile.keys))
+        blocks = self._ceil(tiles, of_block)
+        launched, warps, width = em.mul(em.mul(self.pairs, factor), blocks), plan.warps.keys, self.planned.shape.width
+        most_rows = self.planned.shape.together or FEW_ROWS
+        found = self._allocated(self._most_parts(plan), warps * most_rows, width + 2)
+        pointer = first_element(em, found)
+
+        def build(device: DeviceCode) -> None:
+            self._part(device, plan, device.value(blocks), device.value(span), device.value(pointer))
+
+        def merge(device: DeviceCode) -> None:
+            memory = DeviceMemory(device)
+            attention, parts = self._read(memory), device.em.mul(device.value(blocks), device.em.number(warps))
+            address = _address(device, device.value(pointer))
+            build_merge(device, memory, attention, self._scale(attention), address, parts, device.value(self.together))
+
+        self.code.launch([launched], [plan.threads], build)
+        count = em.mul(em.mul(self.pairs, factor), self.together)
+        self.code.launch([count], [merge_threads(width)], merge)
+
+    def _scale(self, attention: Attention) -> float:
+        return 1.0 if attention.mask is not None or attention.scale <= 0 else attention.scale
+
+    def _part(self, device: DeviceCode, plan: AttentionPlan, blocks: ir.Value, span: ir.Value, pointer: ir.Value) -> None:
+        """A block for some keys of heads."""
+        em, memory = device.em, DeviceMemory(device)
+        kernel = AttentionKernel(device, memory, self._read(memory), plan, blocks)
+        places = kernel.places
+        number = em.add(em.mul(places.pair, blocks), places.part)
+        number = em.add(em.mul(number, em.number(plan.warps.keys)), kernel.code.index(kernel.warp_key))
+        begin = em.mul(places.part, span)
+        end = em.op("arith.minui", [em.add(begin, span), places.keys], em.index)
+        kernel.build(em.number(0), (begin, end), PartialResults(_address(device, pointer), number, places.together))
+
+    def _most_parts(self, plan: AttentionPlan) -> ir.Value:
+        """No more blocks have parts of the keys: a sum of sizes, as what belongs to the arena must be."""
+        shape, em = self.planned.shape, self.em
+        if shape.pairs is None or shape.keys is None:
+            return em.add(em.number(plan.blocks), self.pairs)
+        of_head = min(max(1, ceil(shape.keys / plan.tile.keys)), ceil(plan.blocks / max(1, shape.pairs)))
+        return em.number(of_head * shape.pairs)
+
+    def _allocated(self, *sizes: ir.Value | int) -> ir.Value:
+        """A buffer of f32; sizes that are no constants come first."""
+        em = self.em
+        dynamic = [s for s in sizes if not isinstance(s, int)]
+        with em.context, em.location:
+            shape = [ir.ShapedType.get_dynamic_size()] * len(dynamic) + [s for s in sizes if isinstance(s, int)]
+            segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dynamic), 0])}
+            return em.op("memref.alloc", dynamic, ir.MemRefType.get(shape, em.f32), segments)
+
+
+def _address(device: DeviceCode, pointer: ir.Value) -> ir.Value:
+    em = device.em
+    return em.op("arith.index_cast", [em.op("llvm.ptrtoint", [pointer], em.integer(64))], em.index)
