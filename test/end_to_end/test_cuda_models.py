@@ -12,6 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, ViTConfig, ViTModel
 
 import relaxir as rx
 from support import models
+from support.emulated_cuda import plans
 from support.models import Model, quiet, weights_of
 
 #: f32 sums in another order, over at most 128 terms and a few layers; what is seen is below 1e-6.
@@ -51,6 +52,8 @@ def test_models(model, target: str, tmp_path: Path) -> None:
     executable = on_gpu(module, target, tmp_path)
     executable.prepare(weights_of(program, module), tmp_path / "prepared.safetensors")
     executable.bind(tmp_path / "prepared.safetensors")
+    if model is not models.resnet18:
+        assert any(plan.startswith("attention ") for plan in plans(executable))
     inputs = tiny.inputs(3, 7 if tiny.dynamic and "input_ids" in tiny.inputs() else None) if tiny.dynamic else tiny.inputs()
     agree(tiny.eager(inputs), executable(**{k: v.numpy() for k, v in inputs.items()}))
 
@@ -80,6 +83,7 @@ def test_prompt_and_tokens_with_a_cache_on_the_device(weights: str | None, targe
         executable.bind(executable.prepare(raw))
     # bf16: the CPU's sums of products round elsewhere than the GPU's where activations are rounded to bf16 again.
     bound = 2e-2 if weights == "bf16" else 1e-4
+    assert {plan.split()[0] for plan in plans(device) if "general" not in plan} >= {"attention"}
     mine, tokens = device.new_state(), [np.array([[t]]) for t in (35, 89, 79)]
     agree([host(prompt.numpy(), entry="prefill")], device(prompt.numpy(), entry="prefill", state=mine), bound)
     for token in tokens:

@@ -4,7 +4,10 @@
 // RUN: not relax-opt %s --relax-to-linalg="tile=16 attention-parts=0" 2>&1 | filecheck %s --check-prefix=PARTS
 
 // Forty keys are one block, or five of eight, one after the other.
+// The function says what it computes, for those who build another kernel of it.
 // CHECK-LABEL: func.func private @attention
+// CHECK-SAME: relax.attention_kernel = {causal = false, maps = [#map, #map, #map, #map],
+// CHECK-SAME: scale = 5.000000e-01 : f64, sizes = [2, 40, 4]}
 // CHECK: scf.for
 // CHECK-NOT: scf.for
 // BLOCKS-LABEL: func.func private @attention
