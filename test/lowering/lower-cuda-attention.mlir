@@ -1,7 +1,8 @@
 // RUN: relax-opt %s --relax-lower-cuda-kernels | filecheck %s
 
-// Who has a mark gets the kernel that it says, whatever loops compute the same: queries and the first tile are asked for,
-// then each tile is waited for, and the next one is asked for before it is multiplied. Tiles that all rows see come first.
+// Who has a mark gets the kernel that it says, whatever loops compute the same: queries and the first tile are asked
+// for, then each tile is waited for, and the next one is asked for before it is multiplied. Tiles that all rows see
+// come first.
 
 // CHECK: gpu.func @many({{.*}}known_block_size = array<i32: {{[0-9]+}}, 1, 1>
 // CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache =  cg
