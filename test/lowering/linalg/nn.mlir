@@ -43,7 +43,8 @@ func.func @attention(%q: tensor<2x6x1000x8xf32>, %k: tensor<2x2x1000x8xf32>, %v:
 // CHECK-DAG: #[[RIGHT:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
 // CHECK-LABEL: func.func @attention(
 // CHECK: call @attention_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : {{.*}} -> tensor<2x6x1000x8xf32>
-// CHECK: func.func private @attention_0({{.*}} attributes {no_inline, relax.attention_kernel = {{{.*}}}, relax.kernel, relax.stack}
+// CHECK: func.func private @attention_0({{.*}} attributes {no_inline,
+// CHECK-SAME: relax.attention_kernel = {{{.*}}}, relax.kernel, relax.stack}
 // CHECK: %[[ALL:.*]] = arith.constant 384 : index
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[ALL]]
 // CHECK: %[[HEAD:.*]] = arith.addi %{{.*}}, %{{.*}}
