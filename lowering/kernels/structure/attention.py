@@ -9,7 +9,7 @@ from ...attention_mark import AttentionMark
 from ..emit.buffers import Buffer, Buffers
 from ..emit.linear_index import Linear, Size, from_affine
 
-__all__ = ["Attention", "AttentionDims", "AttentionOperand", "read_attention"]
+__all__ = ["AttentionDims", "AttentionOperand", "MatchedAttention", "read_attention"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class AttentionOperand:
 
 
 @dataclass(frozen=True)
-class Attention:
+class MatchedAttention:
     """What a kernel of attention computes.
 
     Attributes:
@@ -86,7 +86,7 @@ class Attention:
     causal: bool
 
 
-def read_attention(function: func.FuncOp, memory: Buffers) -> Attention | None:
+def read_attention(function: func.FuncOp, memory: Buffers) -> MatchedAttention | None:
     """What a function is marked to compute on buffers, None for others.
 
     Raises:
@@ -111,7 +111,7 @@ class _Reader:
             for m, names in zip(mark.maps, renamed, strict=True)
         ]
 
-    def read(self) -> Attention:
+    def read(self) -> MatchedAttention:
         dims, mark = self.dims, self.mark
         groups, keys, depth = (None if s is None else Size.of(s) for s in mark.sizes)
         last = len(self.values) - 1
@@ -121,8 +121,10 @@ class _Reader:
         depth, width = depth or self._extent(0, dims.element), self._extent(last, dims.element)
         elements = [depth, depth, width, *[None] * mark.has_mask, width]
         query, key, value, *mask, result = (self._operand(i, extents, e) for i, e in enumerate(elements))
-        found = mask[0] if mask else None
-        return Attention(dims, query, key, value, found, result, extents, depth.static, width.static, mark.scale, mark.causal)
+        sizes = depth.static, width.static
+        return MatchedAttention(
+            dims, query, key, value, mask[0] if mask else None, result, extents, *sizes, mark.scale, mark.causal
+        )
 
     def _extent(self, operand: int, dim: int) -> Size:
         position = self.indices[operand].index(Linear.dim(dim))

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
-from ....kernels.structure.attention import Attention
+from ....kernels.structure.attention import MatchedAttention
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..products.warp_code import WarpCode
@@ -44,7 +44,7 @@ class AttentionKernel:
     """
 
     def __init__(
-        self, device: DeviceCode, memory: DeviceMemory, attention: Attention, plan: AttentionPlan, parts: ir.Value
+        self, device: DeviceCode, memory: DeviceMemory, attention: MatchedAttention, plan: AttentionPlan, parts: ir.Value
     ):  # fmt: skip
         """Reads the operation.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .....dialect.bindings import ir
-from ....kernels.structure.attention import Attention
+from ....kernels.structure.attention import MatchedAttention
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..products.warp_code import WarpCode
@@ -30,7 +30,7 @@ def merge_threads(width: int) -> int:
 def build_merge(
     device: DeviceCode,
     memory: DeviceMemory,
-    attention: Attention,
+    attention: MatchedAttention,
     scale: float,
     found: ir.Value,
     parts: ir.Value,

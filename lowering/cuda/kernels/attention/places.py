@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Point
-from ....kernels.structure.attention import Attention, AttentionOperand
+from ....kernels.structure.attention import AttentionOperand, MatchedAttention
 from ..device_memory import DeviceMemory, element_bytes_of
 
 __all__ = ["AttentionPlaces", "SharedHeads"]
@@ -21,7 +21,7 @@ class SharedHeads:
         together: their rows; row ``p`` is row ``p div shared`` of the head ``p mod shared`` of them.
     """
 
-    def __init__(self, attention: Attention, size: Callable[[Size], ir.Value]):
+    def __init__(self, attention: MatchedAttention, size: Callable[[Size], ir.Value]):
         dims, extents = attention.dims, attention.extents
         heads, groups = (extents[d] for d in (dims.head, dims.group))
         self.attention, self.rows = attention, size(extents[dims.row])
@@ -50,7 +50,7 @@ class AttentionPlaces:
         part: the number of the block among those of these heads.
     """
 
-    def __init__(self, memory: DeviceMemory, attention: Attention, block: ir.Value, parts: ir.Value):
+    def __init__(self, memory: DeviceMemory, attention: MatchedAttention, block: ir.Value, parts: ir.Value):
         """Reads which block it is: of all that compute heads that share keys, ``parts``, the last index is the part."""
         self.memory, self.attention, self.em = memory, attention, memory.emitter
         em, dims = self.em, attention.dims

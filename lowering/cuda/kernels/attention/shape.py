@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ....kernels.emit.linear_index import Size
-from ....kernels.structure.attention import Attention, AttentionOperand
+from ....kernels.structure.attention import AttentionOperand, MatchedAttention
 from ..device_memory import element_bytes_of, multiple_of
 
 __all__ = ["BOOLEAN", "PIECE", "AttentionShape", "describe"]
@@ -55,7 +55,7 @@ class AttentionShape:
         return None if self.rows is None or self.shared is None else self.rows * self.shared
 
 
-def describe(attention: Attention) -> AttentionShape | None:
+def describe(attention: MatchedAttention) -> AttentionShape | None:
     """The shape of attention that tensor cores compute, None for other types, sizes, and places in memory."""
     a, dims = attention, attention.dims
     element, mask = str(a.query.element), None if a.mask is None else str(a.mask.element)

@@ -10,7 +10,7 @@ from .....dialect.functions import body_of
 from .....dialect.traversal import operations
 from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
-from ....kernels.structure.attention import Attention, read_attention
+from ....kernels.structure.attention import MatchedAttention, read_attention
 from ...cuda_target import CudaTarget
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
@@ -130,12 +130,12 @@ class _Launches:
 
         self.code.launch([self.em.mul(tiles, self.pairs)], [plan.threads], build)
 
-    def _read(self, memory: DeviceMemory) -> Attention:
+    def _read(self, memory: DeviceMemory) -> MatchedAttention:
         found = read_attention(self.code.function, memory)
         assert found is not None
         return found
 
-    def _tiles_of(self, device: DeviceCode, memory: DeviceMemory, attention: Attention, plan: AttentionPlan) -> ir.Value:
+    def _tiles_of(self, device: DeviceCode, memory: DeviceMemory, attention: MatchedAttention, plan: AttentionPlan) -> ir.Value:
         em = device.em
         _, together = SharedHeads(attention, memory.size).build(lambda n, v: em.op(n, v, em.index), em.number)
         rows = em.add(together, em.number(plan.tile.rows - 1))
@@ -169,7 +169,7 @@ class _Launches:
         count = em.mul(em.mul(self.pairs, factor), self.together)
         self.code.launch([count], [merge_threads(width)], merge)
 
-    def _scale(self, attention: Attention) -> float:
+    def _scale(self, attention: MatchedAttention) -> float:
         return 1.0 if attention.mask is not None or attention.scale <= 0 else attention.scale
 
     def _part(self, device: DeviceCode, plan: AttentionPlan, blocks: ir.Value, span: ir.Value, pointer: ir.Value) -> None:
