@@ -57,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compile(commands)
     _add_info(commands)
     _add_prepare(commands)
+    _add_verify(commands)
     add_plan(commands)
     _add_run(commands)
     return parser
@@ -103,7 +104,19 @@ def _add_prepare(commands: Any) -> None:
         "--rename", action="append", default=[], metavar="REGEX=TEXT", help="what the model calls what WEIGHTS calls otherwise"
     )
     command.add_argument("--cast", action="store_true", help="round weights to the model's dtypes")
+    command.add_argument("--only", nargs="+", metavar="NAME", help="prepare again what depends on these weights, in FILE")
     command.set_defaults(command=_prepare)
+
+
+def _add_verify(commands: Any) -> None:
+    command = commands.add_parser("verify", help="prepared weights against their checksums, and against raw weights")
+    command.add_argument("artifact", metavar="MODEL.relax")
+    command.add_argument("prepared", metavar="FILE.safetensors", help="what prepare wrote")
+    command.add_argument("--against", metavar="WEIGHTS", help="raw weights to prepare again and compare with")
+    command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads; memory grows with each")
+    command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare")
+    command.add_argument("--cast", action="store_true", help="as for prepare")
+    command.set_defaults(command=_verify)
 
 
 def _add_run(commands: Any) -> None:
@@ -199,9 +212,27 @@ def _prepare(arguments: argparse.Namespace) -> None:
     executable = load(arguments.artifact)
     with progress_hook() as hook:
         report = executable.prepare(
-            arguments.weights, arguments.output, arguments.jobs, hook, rename=arguments.rename, cast=arguments.cast
+            arguments.weights,
+            arguments.output,
+            arguments.jobs,
+            hook,
+            rename=arguments.rename,
+            cast=arguments.cast,
+            only=arguments.only,
         )
     print(report)
+
+
+def _verify(arguments: argparse.Namespace) -> None:
+    from .. import load
+    from .cli_progress import progress_hook
+
+    executable, against = load(arguments.artifact), arguments.against
+    with progress_hook() as hook:
+        count = executable.verify(
+            arguments.prepared, against, arguments.jobs, hook, rename=arguments.rename, cast=arguments.cast
+        )
+    print(f"verified {count} weights of {arguments.prepared}" + ("" if against is None else f" against {against}"))
 
 
 def _run(arguments: argparse.Namespace) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest
+from ..lowering.manifest import Manifest, RawSpec
 from ..weights.arrays import Array
 from .raw_weights import known_value
 from .sources import AGAIN, WeightSource, open_source, problems_text, weight_problems
 
-__all__ = ["prepared_arrays"]
+__all__ = ["check_bytes", "checked_prepared", "prepared_arrays"]
 
 
 def prepared_arrays(manifest: Manifest, weights: object, verify: bool = False) -> dict[str, Array]:
@@ -21,6 +21,16 @@ def prepared_arrays(manifest: Manifest, weights: object, verify: bool = False) -
         RelaxError: the weights are raw, prepared for another executable, damaged, or not exactly the expected tensors (all
             are listed).
     """
+    source = checked_prepared(manifest, weights)
+    names = list(manifest.prepared_weights)
+    if source.fingerprint is not None or verify:
+        check_bytes(source, names, verify)
+    known = _known(manifest, source)
+    return {name: known_value(known[name]) if name in known else source.get(name) for name in names}
+
+
+def checked_prepared(manifest: Manifest, weights: object) -> WeightSource:
+    """Prepared weights that look right, by all but their bytes. Raises as :func:`prepared_arrays`."""
     source = open_source(weights)
     if source.fingerprint is None and not manifest.is_identity:
         raise RelaxError(_raw_text(manifest, source))
@@ -29,18 +39,22 @@ def prepared_arrays(manifest: Manifest, weights: object, verify: bool = False) -
             f"{source.description}: expected weights prepared for this executable (fingerprint {manifest.fingerprint[:12]}), "
             f"got weights prepared for another one (fingerprint {source.fingerprint[:12]}): {AGAIN}"
         )
-    known = {} if source.fingerprint is not None else {n: w for n, w in manifest.raw_weights.items() if w.value is not None}
+    known = _known(manifest, source)
     problems = weight_problems({n: w for n, w in manifest.prepared_weights.items() if n not in known}, source)
     if source.fingerprint is not None:
         problems += [f"weight '{n}': expected none of this name, got one" for n in source if n not in manifest.prepared_weights]
     if problems:
         raise RelaxError(problems_text(source.description, problems, len(manifest.prepared_weights)))
-    if source.fingerprint is not None or verify:
-        _check_bytes(source, list(manifest.prepared_weights), verify)
-    return {name: known_value(known[name]) if name in known else source.get(name) for name in manifest.prepared_weights}
+    return source
 
 
-def _check_bytes(source: WeightSource, names: list[str], whole: bool) -> None:
+def _known(manifest: Manifest, source: WeightSource) -> dict[str, RawSpec]:
+    """Raw weights that the module knows, where raw weights are bound as they are."""
+    return {} if source.fingerprint is not None else {n: w for n, w in manifest.raw_weights.items() if w.value is not None}
+
+
+def check_bytes(source: WeightSource, names: list[str], whole: bool) -> None:
+    """Compares weights with their checksums: all bytes, or the ends of some. Raises RelaxError with all that differ."""
     damaged = source.damaged(names, whole)
     if damaged:
         lines = [f"weight '{name}': expected the bytes that prepare wrote, got others: {AGAIN}" for name in damaged]

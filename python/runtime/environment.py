@@ -2,8 +2,9 @@
 
 ========================  =====================================================================================
 ``RELAXIR_NUM_THREADS``   how many threads a call uses, see :mod:`.threads`
-``RELAXIR_CACHE_DIR``     where compiled code is kept instead of ``$XDG_CACHE_HOME/relaxir``; empty or ``off``: nowhere
-``RELAXIR_CACHE_BYTES``   how much is kept there; 1 GiB when not set
+``RELAXIR_CACHE_DIR``     where compiled code, and weights of ``load_weights``, are kept instead of
+                          ``$XDG_CACHE_HOME/relaxir``; empty or ``off``: nowhere
+``RELAXIR_CACHE_BYTES``   how much code is kept there; 1 GiB when not set
 ``RELAXIR_DUMP``          where each compilation writes its stages (:mod:`relaxir.dump`); the last one's are there
 ========================  =====================================================================================
 """

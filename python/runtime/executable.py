@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -18,10 +19,13 @@ from .binding import prepared_arrays
 from .c_header import c_header
 from .library import Library
 from .names import Rename
-from .prepare import PrepareOptions, PrepareReport, ProgressHook, prepare_in_memory, prepare_to_file
+from .part import prepare_again, updated_arrays
+from .prepare import PrepareOptions, PrepareReport, ProgressHook, checked_source, prepare_in_memory, prepare_to_file
 from .scratch import ScratchPool
 from .sources import PreparedWeights
 from .state import State
+from .verify import verify_prepared
+from .weight_cache import cached_weights, weights_folder
 
 __all__ = ["Executable", "PreparedWeights", "State", "load"]
 
@@ -83,6 +87,8 @@ class Executable:
         self._scratch = ScratchPool()
         self._default_entry: str | None = None
         self._state = self._runtime.state(library, self.manifest.state)
+        self._held: Mapping[str, Any] = {}
+        self._binding = threading.Lock()
         self._bound = {
             name: self._runtime.entry(e, library, (), self._scratch)
             for name, e in self.manifest.entries.items()
@@ -149,6 +155,7 @@ class Executable:
         *,
         rename: Rename = None,
         cast: bool = False,
+        only: Collection[str] | None = None,
     ) -> PrepareReport: ...
     def prepare(
         self,
@@ -159,6 +166,7 @@ class Executable:
         *,
         rename: Rename = None,
         cast: bool = False,
+        only: Collection[str] | None = None,
     ) -> PrepareReport | PreparedWeights:
         """Makes prepared weights from raw ones, as a stream.
 
@@ -175,6 +183,8 @@ class Executable:
                 their place, in order; or texts ``"regex=replacement"``.
             cast: whether floats may be rounded to the model's dtype, and integers narrowed where all of them fit. Without it
                 they are converted only where that changes no number, such as bf16 to f32.
+            only: names of raw weights that have changed since ``dst`` was written: what depends on them is prepared again, and
+                the new file takes the place of the old one at once. ``src`` needs to have only what these steps read.
 
         Returns:
             What was done, with the names of extra weights that ``src`` has; or the weights themselves when ``dst`` is None.
@@ -186,6 +196,10 @@ class Executable:
                 already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity.
         """
         options = PrepareOptions(jobs, progress, rename, cast)
+        if only is not None:
+            if dst is None:
+                raise RelaxError("expected a prepared file as dst with only=, got none: update() is for bound weights")
+            return prepare_again(self.manifest, self._library.function, src, dst, only, options)
         if dst is None:
             return prepare_in_memory(self.manifest, self._library.function, src, options)
         return prepare_to_file(self.manifest, self._library.function, src, dst, options)
@@ -206,14 +220,103 @@ class Executable:
             RelaxError: the weights are raw, prepared for another executable, damaged, or not exactly the expected tensors.
         """
         expect_flag(verify, "verify")
-        arrays = self._runtime.held(self._library, prepared_arrays(self.manifest, weights, verify))
+        arrays = prepared_arrays(self.manifest, weights, verify)
+        with self._binding:
+            self._hold(self._runtime.held(self._library, arrays))
+        return self
+
+    def _hold(self, arrays: Mapping[str, Any]) -> None:
+        """Makes entries of these weights, and then puts all in place at once; needs the lock."""
         bound = dict(self._bound)
         for name, entry in self.manifest.entries.items():
             if entry.weights:
                 mine = [arrays[w.name] for w in entry.weights]
                 bound[name] = self._runtime.entry(entry, self._library, mine, self._scratch)
-        self._bound = bound
+        self._held, self._bound = arrays, bound
+
+    def load_weights(
+        self,
+        src: object,
+        jobs: int = 1,
+        progress: ProgressHook | None = None,
+        *,
+        rename: Rename = None,
+        cast: bool = False,
+    ) -> Executable:
+        """Prepares raw weights, unless that was done before, and binds them.
+
+        Prepared weights of files are kept in the cache (``~/.cache/relaxir/weights``, :mod:`.environment`), by the fingerprint
+        and what the files are (path, inode, size, times, header, ends of tensors). Where the files have changed, the new
+        weights take the place of the old ones. With no cache, and of a mapping, they are prepared in memory.
+
+        Args:
+            src, jobs, progress, rename, cast: as for :meth:`prepare`.
+
+        Raises:
+            RelaxError: as :meth:`prepare`.
+        """
+        options = PrepareOptions(jobs, progress, rename, cast)
+        folder, raw = weights_folder(), checked_source(self.manifest, src, options)
+        identity = raw.identity
+        if folder is None or identity is None:
+            return self.bind(prepare_in_memory(self.manifest, self._library.function, src, options))
+        with cached_weights(folder, self.fingerprint, "\n".join(sorted(raw.files)), identity) as path:
+            if path.exists():
+                try:
+                    return self.bind(path)
+                except RelaxError:  # damaged: it is made again
+                    path.unlink()
+            return self.bind(prepare_to_file(self.manifest, self._library.function, src, path, options))
+
+    def update(self, weights: Mapping[str, object]) -> Executable:
+        """Replaces some raw weights: only what depends on them is prepared again.
+
+        Calls that run finish with the weights that they began with; the next ones have the new weights, all of them at once.
+
+        Args:
+            weights: raw weights by name, those with which they are prepared together among them (queries, keys and values may
+                become one matrix); the shapes and dtypes are as for :meth:`prepare`.
+
+        Returns:
+            The executable itself.
+
+        Raises:
+            RelaxError: there is no such raw weight, it lacks one that is prepared together with it, it looks different, or no
+                weights are bound yet.
+        """
+        expect(weights, Mapping, "weights as a mapping from names to arrays")
+        arrays = updated_arrays(self.manifest, self._library.function, weights)
+        with self._binding:
+            if not self.is_bound:
+                raise RelaxError("expected bound weights to update, got none: call prepare, then bind")
+            self._hold({**self._held, **self._runtime.held(self._library, arrays)})
         return self
+
+    def verify(
+        self,
+        prepared: object,
+        against: object | None = None,
+        jobs: int = 1,
+        progress: ProgressHook | None = None,
+        *,
+        rename: Rename = None,
+        cast: bool = False,
+    ) -> int:
+        """Compares a file of prepared weights with its checksums, every byte, and with what raw weights give.
+
+        Args:
+            prepared: the file that :meth:`prepare` wrote.
+            against: raw weights to prepare again, in the memory that :meth:`prepare` takes; None compares checksums alone.
+            jobs, progress, rename, cast: as for :meth:`prepare`.
+
+        Returns:
+            How many weights were compared.
+
+        Raises:
+            RelaxError: they are not of this executable, or differ (all are listed); or as :meth:`prepare`.
+        """
+        options = PrepareOptions(jobs, progress, rename, cast)
+        return verify_prepared(self.manifest, self._library.function, prepared, against, options)
 
     @property
     def state(self) -> State:

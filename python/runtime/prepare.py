@@ -30,7 +30,10 @@ from .scratch import Scratch
 from .sources import FINGERPRINT, PreparedWeights, open_source
 from .threads import work_alone
 
-__all__ = ["PrepareOptions", "PrepareProgress", "PrepareReport", "prepare_in_memory", "prepare_to_file"]
+__all__ = [
+    "FileSink", "PrepareOptions", "PrepareProgress", "PrepareReport", "Sink", "StepStream", "buffer_arrays", "buffer_bytes",
+    "check_not_source", "checked_source", "prepare_in_memory", "prepare_to_file", "prepared_metadata", "report_of",
+]  # fmt: skip
 
 # Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 %.
 _AHEAD_BYTES = 64 << 20
@@ -108,34 +111,36 @@ def prepare_to_file(
 ) -> PrepareReport:
     """Prepares weights into a safetensors file; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
-    source = _checked_source(manifest, src, options)
+    source = checked_source(manifest, src, options)
     path = path_text(dst, "write")
-    _check_not_source(source, path)
+    check_not_source(source, path)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
-    metadata = {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": _version()}
-    with StreamWriter(path, specs, metadata, resume_key=source.identity, checksums=True) as writer:
+    with StreamWriter(path, specs, prepared_metadata(manifest), resume_key=source.identity, checksums=True) as writer:
         todo = [s for s in manifest.steps if not writer.done.issuperset(s.sets)]
-        stream = _Stream(manifest, functions, source, _FileSink(writer), todo, options.progress)
+        stream = StepStream(manifest, functions, source, FileSink(writer), todo, options.progress)
         stream.run(options.jobs)
         source.check_unchanged()
-    return _report(manifest, source, path, started, stream, options.jobs)
+    return report_of(manifest, source, path, started, stream, options.jobs)
 
 
 def prepare_in_memory(manifest: Manifest, functions: Functions, src: object, options: PrepareOptions) -> PreparedWeights:
     """Prepares weights into a mapping; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
-    source = _checked_source(manifest, src, options)
+    source = checked_source(manifest, src, options)
     sink = _MemorySink()
-    stream = _Stream(manifest, functions, source, sink, list(manifest.steps), options.progress)
+    stream = StepStream(manifest, functions, source, sink, list(manifest.steps), options.progress)
     stream.run(options.jobs)
     source.check_unchanged()
     arrays = {name: sink.arrays[name] for name in manifest.prepared_weights}
-    return PreparedWeights(arrays, manifest.fingerprint, _report(manifest, source, "in memory", started, stream, options.jobs))
+    return PreparedWeights(
+        arrays, manifest.fingerprint, report_of(manifest, source, "in memory", started, stream, options.jobs)
+    )
 
 
-def _report(
-    manifest: Manifest, source: RawWeights, path: str, started: float, stream: _Stream, jobs: int
+def report_of(
+    manifest: Manifest, source: RawWeights, path: str, started: float, stream: StepStream, jobs: int
 ) -> PrepareReport:  # fmt: skip
+    """What was done, where it began at this time of :func:`time.perf_counter`."""
     return PrepareReport(
         path,
         total_bytes(manifest.raw_weights),
@@ -163,7 +168,8 @@ def _step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
     return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
 
 
-def _checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> RawWeights:
+def checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> RawWeights:
+    """The raw weights of a manifest. Raises RelaxError when a source lacks them, is prepared already, or for an option."""
     expect_count(options.jobs, "1 job or more")
     if options.progress is not None and not callable(options.progress):
         raise RelaxError(f"expected progress as a function, got {type(options.progress).__name__}")
@@ -175,7 +181,7 @@ def _checked_source(manifest: Manifest, src: object, options: PrepareOptions) ->
     return RawWeights(manifest, source, options.rename, options.cast)
 
 
-def _check_not_source(source: RawWeights, path: str) -> None:
+def check_not_source(source: RawWeights, path: str) -> None:
     """What is written meanwhile counts as well; a file may have several names."""
     with os_errors("write", path):
         raw = {(s.st_dev, s.st_ino) for s in map(os.stat, source.files)}
@@ -184,13 +190,14 @@ def _check_not_source(source: RawWeights, path: str) -> None:
                 raise RelaxError(f"cannot write '{path}': expected another file than the raw weights, got one of theirs")
 
 
-def _version() -> str:
+def prepared_metadata(manifest: Manifest) -> dict[str, str]:
+    """What the file of prepared weights says of itself."""
     from .. import __version__
 
-    return __version__
+    return {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": __version__}
 
 
-class _Sink(Protocol):
+class Sink(Protocol):
     """Where results go: memory for a step's outputs, a way to keep one, and a way to keep a raw weight as it is."""
 
     def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int: ...
@@ -199,19 +206,29 @@ class _Sink(Protocol):
     def copy(self, name: str, array: Array) -> None: ...
 
 
-class _FileSink:
+class FileSink:
     """Results go through a shared buffer to the file: measured faster than computing into its mapped pages."""
 
     def __init__(self, writer: StreamWriter):
         self.put = self.copy = writer.put
 
     def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
-        return _offsets(specs)[-1]
+        return buffer_bytes(specs)
 
     def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
-        offsets = _offsets(specs)
-        buffer.grow(max(offsets[-1], 1))
-        return [buffer.view(offset, s.dtype, s.shape) for offset, s in zip(offsets, specs, strict=False)]
+        return buffer_arrays(specs, buffer)
+
+
+def buffer_bytes(specs: Sequence[ArraySpec]) -> int:
+    """What these arrays take in one buffer."""
+    return _offsets(specs)[-1]
+
+
+def buffer_arrays(specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
+    """Arrays in a buffer, which grows as they need."""
+    offsets = _offsets(specs)
+    buffer.grow(max(offsets[-1], 1))
+    return [buffer.view(offset, s.dtype, s.shape) for offset, s in zip(offsets, specs, strict=False)]
 
 
 def _offsets(specs: Sequence[ArraySpec]) -> list[int]:
@@ -269,7 +286,7 @@ class _Buffers:
         return sum(used)
 
 
-class _Stream:
+class StepStream:
     """Runs steps in order on a number of threads.
 
     Attributes:
@@ -278,7 +295,7 @@ class _Stream:
     """
 
     def __init__(
-        self, manifest: Manifest, functions: Functions, source: RawWeights, sink: _Sink, steps: Sequence[StepSpec],
+        self, manifest: Manifest, functions: Functions, source: RawWeights, sink: Sink, steps: Sequence[StepSpec],
         progress: ProgressHook | None,
     ):  # fmt: skip
         self._manifest = manifest

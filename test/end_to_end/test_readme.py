@@ -56,11 +56,11 @@ def test_first_example_and_commands():
     assert {"model.mlir", "model.safetensors", "model.prepared.safetensors"} <= set(os.listdir())
     (session,) = blocks("console")
     commands = [line.removeprefix("$ ") for line in session.splitlines()]
-    assert [c.split()[1] for c in commands[:4]] == ["compile", "info", "prepare", "run"]
+    assert [c.split()[1] for c in commands[:5]] == ["compile", "info", "prepare", "verify", "run"]
     outputs = [type_in(command) for command in commands]
     assert "symbols: n >= 0" in outputs[1]
-    assert outputs[3] == "y: [16, 256] float32\nwrote out.npz\n"
-    assert "@main_transform_params" in outputs[4]
+    assert outputs[4] == "y: [16, 256] float32\nwrote out.npz\n"
+    assert "@main_transform_params" in outputs[5]
     (command, *shown) = blocks("text")[0].splitlines()
     name, *arguments = shlex.split(command.removeprefix("$ "))
     told = subprocess.run([Path(sys.executable).parent / name, *arguments], capture_output=True, text=True, check=True).stderr

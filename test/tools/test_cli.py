@@ -314,7 +314,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
             cli.run([flag])
         assert stop.value.code == 0
     out = capsys.readouterr().out
-    assert re.findall(r"^    (\w+)", out, re.MULTILINE) == ["import", "compile", "info", "prepare", "plan", "run"]
+    assert re.findall(r"^    (\w+)", out, re.MULTILINE) == ["import", "compile", "info", "prepare", "verify", "plan", "run"]
     assert out.endswith("relaxir 0.1.0\n")
 
 

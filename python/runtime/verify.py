@@ -1,0 +1,69 @@
+"""Whether prepared weights are right: every byte against its checksum, and against what the raw weights give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..dialect.errors import RelaxError
+from ..lowering.manifest import Manifest
+from ..weights.arrays import Array, ArraySpec
+from .binding import check_bytes, checked_prepared
+from .prepare import Functions, PrepareOptions, StepStream, buffer_arrays, buffer_bytes, checked_source
+from .scratch import Scratch
+from .sources import AGAIN, WeightSource, problems_text
+
+__all__ = ["verify_prepared"]
+
+
+def verify_prepared(
+    manifest: Manifest, functions: Functions, prepared: object, against: object | None, options: PrepareOptions
+) -> int:
+    """Compares prepared weights with their checksums and, if there are raw ones, with what these give.
+
+    Returns:
+        How many weights were compared.
+
+    Raises:
+        RelaxError: they are not of this executable, or differ (all are listed); or as :meth:`Executable.prepare`.
+    """
+    source = checked_prepared(manifest, prepared)
+    names = list(manifest.prepared_weights)
+    check_bytes(source, names, whole=True)
+    if against is not None:
+        raw = checked_source(manifest, against, options)
+        sink = _Comparison(source)
+        StepStream(manifest, functions, raw, sink, list(manifest.steps), options.progress).run(options.jobs)
+        raw.check_unchanged()
+        lines = [
+            f"weight '{n}': expected what {raw.description} gives, got other bytes: {AGAIN}" for n in sorted(sink.different)
+        ]
+        if lines:
+            raise RelaxError(problems_text(source.description, lines, len(names)))
+    return len(names)
+
+
+class _Comparison:
+    """Takes results as a file would, and compares them with what is in one.
+
+    Attributes:
+        different: names of weights with other bytes.
+    """
+
+    def __init__(self, prepared: WeightSource):
+        self.different: set[str] = set()
+        self._prepared = prepared
+        self.copy = self.put
+
+    def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
+        return buffer_bytes(specs)
+
+    def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
+        return buffer_arrays(specs, buffer)
+
+    def put(self, name: str, array: Array) -> None:
+        one, other = (a.reshape(-1).view(np.uint8) for a in (array, np.ascontiguousarray(self._prepared.get(name))))
+        if not np.array_equal(one, other):
+            self.different.add(name)
+        self._prepared.release(name)

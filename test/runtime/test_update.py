@@ -1,0 +1,241 @@
+"""Raw weights that change: bound ones and files, by the steps that read them, at once; what is verified, and what is cached."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir import RelaxError
+from relaxir.tools import cli
+from relaxir.weights import Checkpoint, write_safetensors
+from support.hand_compiled import doubling, executable_of
+
+SIDE = 16
+X = np.eye(2, SIDE, dtype=np.float32)
+
+
+def weight(value: float) -> np.ndarray[Any, Any]:
+    return np.full((SIDE, SIDE), value, np.float32)
+
+
+RAW = {"a": weight(1), "b": weight(2), "c": weight(3)}
+
+
+def products() -> rx.Executable:
+    """``x a + x b`` by products that become one, times ``c``: a and b are prepared together, c alone."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", SIDE))
+        a, other, c = (b.weight(name, (SIDE, SIDE), "f32") for name in RAW)
+        joint = b.matmul(x, b.concat([a, other], axis=1))
+        b.output(b.add(joint, b.concat([b.matmul(x, c)] * 2, axis=1)))
+    return rx.compile(b.build())
+
+
+@pytest.fixture(scope="module")
+def compiled() -> rx.Executable:
+    return products()
+
+
+def result(a: float, b: float, c: float) -> np.ndarray[Any, Any]:
+    return np.concatenate([np.full((2, SIDE), a + c), np.full((2, SIDE), b + c)], axis=1).astype(np.float32)
+
+
+def test_update_runs_only_what_reads_the_weight(compiled: rx.Executable) -> None:
+    exe = compiled.bind(compiled.prepare(RAW))
+    assert np.array_equal(exe(X), result(1, 2, 3))
+    before = dict(exe._held)
+    assert exe.update({"c": weight(5)}) is exe
+    assert np.array_equal(exe(X), result(1, 2, 5))
+    assert sum(exe._held[n] is not before[n] for n in before) == 1
+    exe.update({"a": weight(7), "b": weight(2)})
+    assert np.array_equal(exe(X), result(7, 2, 5))
+
+
+def test_refused_updates(compiled: rx.Executable) -> None:
+    exe = compiled.bind(compiled.prepare(RAW))
+    with pytest.raises(RelaxError, match="expected all raw weights that are prepared together, got 'a' without 'b'"):
+        exe.update({"a": weight(1)})
+    with pytest.raises(RelaxError, match="expected names of raw weights, got 'aa'"):
+        exe.update({"aa": weight(1)})
+    with pytest.raises(RelaxError, match="expected the name of a raw weight, got none"):
+        exe.update({})
+    with pytest.raises(RelaxError, match=r"weight 'c': expected f32\[16, 16\], got f32\[3\]"):
+        exe.update({"c": np.zeros(3, np.float32)})
+    with pytest.raises(RelaxError, match="expected weights as a mapping from names to arrays, got list"):
+        exe.update([1])
+    assert np.array_equal(exe(X), result(1, 2, 3))
+    with pytest.raises(RelaxError, match="expected bound weights to update, got none: call prepare, then bind"):
+        products().update({"c": weight(1)})
+
+
+def test_calls_see_all_of_an_update_or_nothing(compiled: rx.Executable) -> None:
+    """a and b change together, from one thread, while another one calls; binding swaps as well."""
+    exe = compiled.bind(compiled.prepare(RAW))
+    other = compiled.prepare({"a": weight(10), "b": weight(11), "c": weight(0)})
+    wrong: list[Any] = []
+    stop = threading.Event()
+
+    def call() -> None:
+        while not stop.is_set():
+            y = exe(X)
+            if y[0, -1] - y[0, 0] != 1 or not (y == np.repeat(y[:, [0, -1]], SIDE, axis=1)).all():
+                wrong.append(y)
+
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for i in range(40):
+        exe.update({"a": weight(i), "b": weight(i + 1)})
+        if i % 10 == 9:
+            exe.bind(other)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert np.array_equal(exe(X), result(10, 11, 0))
+
+
+def raw_file(folder: Path, count: int = 4, value: float = 0) -> Path:
+    path = folder / "raw.safetensors"
+    write_safetensors(path, {f"w{i}": np.full(8, i + value, np.float32) for i in range(count)})
+    return path
+
+
+def test_only_some_weights_of_a_file_are_prepared_again(tmp_path: Path) -> None:
+    exe, out = doubling(4, 8), tmp_path / "out.safetensors"
+    exe.prepare(raw_file(tmp_path), out)
+    mapped = Checkpoint(out)
+    write_safetensors(tmp_path / "part", {"w2": np.full(8, 50, np.float32)})
+    report = exe.prepare(tmp_path / "part", out, only=["w2"])
+    assert (report.steps_run, report.steps_skipped) == (1, 3)
+    assert [Checkpoint(out).get(f"p{i}")[0] for i in range(4)] == [0, 2, 100, 6]
+    assert mapped.get("p2")[0] == 4  # who has mapped the old file keeps it
+    assert exe.verify(out) == 4
+    assert sorted(os.listdir(tmp_path)) == ["out.safetensors", "part", "raw.safetensors"]
+
+
+def test_refused_parts(tmp_path: Path) -> None:
+    exe, out = doubling(4, 8), tmp_path / "out.safetensors"
+    raw = raw_file(tmp_path)
+    with pytest.raises(RelaxError, match="expected a prepared file as dst with only=, got none"):
+        exe.prepare(raw, only=["w2"])
+    with pytest.raises(RelaxError, match=r"cannot read '.*out\.safetensors': No such file"):
+        exe.prepare(raw, out, only=["w2"])
+    exe.prepare(raw, out)
+    with pytest.raises(RelaxError, match=r"expected names of raw weights, got 'w22' \(near: w2"):
+        exe.prepare(raw, out, only=["w22"])
+    content = bytearray(out.read_bytes())
+    content[4096 + 3] ^= 1
+    out.write_bytes(content)
+    with pytest.raises(RelaxError, match="weight 'p0': expected the bytes that prepare wrote, got others"):
+        exe.prepare(raw, out, only=["w2"])
+    exe.prepare(raw, out, only=["w0"])  # what is damaged is made again
+    assert exe.verify(out, raw) == 4
+
+
+def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exe, out = doubling(4, 8), tmp_path / "out.safetensors"
+    raw = raw_file(tmp_path)
+    exe.prepare(raw, out)
+    assert exe.verify(out) == exe.verify(out, raw) == exe.verify(out, raw, jobs=2) == 4
+    other = raw_file(tmp_path, value=1)
+    text = r"got 4 problems\n  weight 'p0': expected what '.*raw.safetensors' gives, got other bytes: prepare the raw"
+    with pytest.raises(RelaxError, match=text):
+        exe.verify(out, other)
+    products().save(tmp_path / "m.relax")
+    write_safetensors(tmp_path / "abc", {f"x.{n}": w for n, w in RAW.items()})
+    paths = [str(tmp_path / name) for name in ("m.relax", "abc", "p")]
+    assert cli.run(["prepare", paths[0], paths[1], "-o", paths[2], "--rename", "^x\\.="]) == 0
+    assert cli.run(["verify", paths[0], paths[2], "--against", paths[1], "--rename", "^x\\.="]) == 0
+    assert f"weights of {paths[2]} against {paths[1]}\n" in capsys.readouterr().out
+    write_safetensors(tmp_path / "abc", {"x.c": weight(9)})
+    assert cli.run(["prepare", paths[0], paths[1], "-o", paths[2], "--rename", "^x\\.=", "--only", "c"]) == 0
+    assert cli.run(["verify", paths[0], paths[2]]) == 0
+    with open(paths[2], "r+b") as file:
+        file.seek(5000)
+        file.write(b"\xff")
+    assert cli.run(["verify", paths[0], paths[2]]) == 1
+    assert "expected the bytes that prepare wrote" in capsys.readouterr().err
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "cache").mkdir(mode=0o700)
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("relaxir.runtime.weight_cache.untrusted_folder", lambda path, own: None)
+    return tmp_path / "cache" / "weights"
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.suffix == ".safetensors")
+
+
+def test_loaded_weights_are_prepared_once(tmp_path: Path, cache: Path) -> None:
+    write_safetensors(tmp_path / "raw", RAW)
+    steps: list[object] = []
+    exe = products().load_weights(tmp_path / "raw", progress=steps.append)
+    assert np.array_equal(exe(X), result(1, 2, 3))
+    (first,) = files(cache)
+    count = len(steps)
+    assert np.array_equal(products().load_weights(tmp_path / "raw", progress=steps.append)(X), result(1, 2, 3))
+    assert len(steps) == count > 0
+    write_safetensors(tmp_path / "raw", RAW | {"c": weight(4)})
+    assert np.array_equal(products().load_weights(tmp_path / "raw")(X), result(1, 2, 4))
+    assert files(cache) != [first]
+    assert len(files(cache)) == 1
+    assert np.array_equal(exe(X), result(1, 2, 3))  # mapped
+
+
+def test_a_damaged_file_in_the_cache_is_made_again(tmp_path: Path, cache: Path) -> None:
+    write_safetensors(tmp_path / "raw", RAW)
+    products().load_weights(tmp_path / "raw")
+    (path,) = files(cache)
+    content = path.read_bytes()
+    path.write_bytes(content[:5000])
+    assert np.array_equal(products().load_weights(tmp_path / "raw")(X), result(1, 2, 3))
+    assert path.read_bytes() == content
+
+
+def test_several_threads_prepare_once(tmp_path: Path, cache: Path) -> None:
+    write_safetensors(tmp_path / "raw", RAW)
+    products().save(tmp_path / "m.relax")
+    found: list[bool] = []
+    steps: list[object] = []
+
+    def load() -> None:
+        exe = rx.load(tmp_path / "m.relax").load_weights(tmp_path / "raw", progress=steps.append)
+        found.append(np.array_equal(exe(X), result(1, 2, 3)))
+
+    threads = [threading.Thread(target=load) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 4
+    assert len(steps) == 2
+    assert len(files(cache)) == 1
+
+
+def test_without_a_cache_weights_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_safetensors(tmp_path / "raw", RAW)
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", "off")
+    assert np.array_equal(products().load_weights(tmp_path / "raw")(X), result(1, 2, 3))
+    assert np.array_equal(products().load_weights(RAW)(X), result(1, 2, 3))
+    with pytest.raises(RelaxError, match="weight 'c': expected"):
+        products().load_weights({"a": RAW["a"], "b": RAW["b"]})
+
+
+def test_an_update_of_what_the_module_knows() -> None:
+    data = doubling(1, 4).manifest.data
+    known = {**data["raw_weights"][0], "value": "AACAPw=="}
+    exe = executable_of({**data, "raw_weights": [known]})
+    assert exe.prepare({})["p0"].tolist() == [2] * 4
+    exe.bind(exe.prepare({})).update({"w0": np.full(4, 3, np.float32)})
+    assert exe._held["p0"].tolist() == [6] * 4
