@@ -46,9 +46,6 @@ __all__ = ["reading"]
 #: Ops that only move data: a weight that is narrow before them is narrow behind them.
 _MOVES = ("permute_dims", "reshape")
 
-#: What kernels read scales and zero points in. They are few, so they may grow to that when they are prepared.
-_PARAMETERS = ("f32", "ui8")
-
 
 def reading(module: Module, checkpoint: str | os.PathLike[str]) -> Module:
     """The module with the file's own tensors as weights, where products can read these; a new one, which the report tells of.
@@ -168,8 +165,9 @@ def _op(value: MathValue, operands: Sequence[ir.Value]) -> ir.Value:
     made = kind.create(*operands, result_types=types, **attrs)
     if kind is Dequantize:  # of a small weight, lifting would think the wide one worth the memory
         made.attributes[LIFT] = ir.StringAttr.get(NEVER)
-    if kind is AsType and dtype_name(value.dtype) in _PARAMETERS:
-        made.attributes[LIFT] = ir.StringAttr.get(ALWAYS)
+        for parameter in made.operands[1:]:  # few, so that they may grow to what kernels read when they are prepared
+            if not isinstance(parameter.owner, ir.Block):
+                parameter.owner.attributes[LIFT] = ir.StringAttr.get(ALWAYS)
     return made.result
 
 

@@ -18,7 +18,7 @@ from .source import TensorSource
 __all__ = ["decoded", "open_tensors"]
 
 #: Containers: the end of a file's name, and ``module:function`` below ``relaxir.weights`` that takes such a path.
-_CONTAINERS: dict[str, str] = {}
+_CONTAINERS: dict[str, str] = {".gguf": "formats.gguf_file:GgufFile"}
 
 #: Encodings: ``quantization_config.quant_method``, and ``module:function`` that takes a source and gives the decoded one.
 _ENCODINGS: dict[str, str] = {
@@ -27,6 +27,7 @@ _ENCODINGS: dict[str, str] = {
     "compressed-tensors": "formats.compressed_tensors:decoded",
     "fbgemm_fp8": "formats.fp8:decoded",
     "fp8": "formats.fp8:decoded",
+    "gguf": "formats.gguf:decoded",
     "gptq": "formats.gptq:decoded",
     "auto-round": "formats.gptq:decoded",
     "intel/auto-round": "formats.gptq:decoded",

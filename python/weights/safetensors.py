@@ -21,6 +21,7 @@ from .checksums import CHECKSUMS, PAGE, SAMPLES, Checksum, sample, separated
 from .files import inside, open_regular, os_errors, path_text, read_bytes
 from .header import Header, TensorEntry, parse_header, read_prefix
 from .json_text import parse_json
+from .mapped_file import MappedFile
 from .shard_names import index_path, missing_shards
 from .writer import StreamWriter
 
@@ -35,23 +36,20 @@ _MAX_INDEX_BYTES = 100_000_000
 _MAX_CONFIG_BYTES = 10_000_000
 
 
-class _File:
+class _File(MappedFile):
     """One mapped safetensors file."""
 
     def __init__(self, path: str):
-        self.path = path
         with open_regular(path) as file, os_errors("read", path):
-            status = os.fstat(file.fileno())
-            self.size = status.st_size
+            super().__init__(path, file)
             length = read_prefix(file.read(8), self.size, path)
             self.header: Header = parse_header(file.read(length), self.size, path)
-            self.map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
-        self._status = status
+            self.map_content(file)
 
     @functools.cached_property
     def identity(self) -> str:
         """What tells this file from another, or from what it was before: times and numbers of the system, header, samples."""
-        status = self._status
+        status = self.status
         known = (self.size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, self.header.digest, self._sampled())
         return " ".join(map(str, (os.path.realpath(self.path), *known)))
 
@@ -66,23 +64,6 @@ class _File:
                 digest.update(content[max(entry.begin, entry.end - PAGE) : entry.end])
         self.advise(mmap.MADV_DONTNEED, 0, self.size)
         return digest.hexdigest()
-
-    def check_unchanged(self) -> None:
-        """Raises RelaxError when the mapped file is not what was opened any more; one that took its place is another matter."""
-        try:
-            now = os.stat(self.path)
-        except OSError:  # gone: what is mapped is still there
-            return
-        was = self._status
-        same_file = (now.st_dev, now.st_ino) == (was.st_dev, was.st_ino)
-        if same_file and (now.st_size, now.st_mtime_ns) != (was.st_size, was.st_mtime_ns):
-            got = f"{now.st_size} bytes instead of {was.st_size}" if now.st_size != was.st_size else "one that was written to"
-            raise RelaxError(f"'{self.path}': expected a file that stays as it is while it is read, got {got}")
-
-    def advise(self, option: int, begin: int, end: int) -> None:
-        """Tells the kernel about whole pages of a byte range; the range may be empty."""
-        if end > begin:
-            self.map.madvise(option, begin, end - begin)
 
 
 class Checkpoint:

@@ -8,15 +8,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import relaxir as rx
+from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.reports.checkpoint import CheckpointWeights
 from relaxir.weights import Checkpoint, write_safetensors
+from relaxir.weights.formats.gguf_file import BLOCKS
 from support import encoded_weights as write
+from support import gguf_files
 
 CONFIG = LlamaConfig(
     vocab_size=96, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2
@@ -141,3 +145,85 @@ def stored_bytes(path: Path) -> int:
     wider = {"scales": 2, "weight_scale": 2, "qzeros": 2, "qweight": 1, "weight_packed": 1}
     names = [n for n in stored if "_proj" in n]
     return sum(stored.spec(n).nbytes * wider.get(n.rsplit(".", 1)[1], 0) for n in names)
+
+
+GGUF_NAMES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+    "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}  # fmt: skip
+
+
+def gguf_model(path: Path) -> dict[str, np.ndarray]:
+    """The model as llama.cpp's converter writes it, in Q8_0 and Q4_0, and what its weights mean under their own names."""
+    kinds = gguf.GGMLQuantizationType
+    tensors: dict[str, Any] = {}
+    meaning: dict[str, np.ndarray] = {}
+    for name, value in plain_weights().items():
+        if "inv_freq" in name:
+            meaning[name] = value
+            continue
+        own = name.removesuffix(".weight").removeprefix("model.layers.0.")
+        kind = kinds.F32 if value.ndim == 1 else kinds.Q4_0 if "mlp" in name else kinds.Q8_0 if "_proj" in name else kinds.F16
+        heads = {"attn_q": 4, "attn_k": 2}.get(GGUF_NAMES[own], 1)
+        meaning[name] = gguf.dequantize(gguf.quantize(value, kind), kind)
+        stored = gguf_files.permuted(value, heads) if heads > 1 else value
+        prefix = "blk.0." if "layers" in name else ""
+        tensors[f"{prefix}{GGUF_NAMES[own]}.weight"] = (gguf.quantize(stored, kind), kind)
+    gguf_files.write(path, tensors, "llama")
+    return meaning
+
+
+@pytest.mark.parametrize("is_compiled_for_it", [False, True], ids=["prepared", "compiled for it"])
+def test_gguf_of_a_whole_model(tmp_path: Path, is_compiled_for_it: bool) -> None:
+    path = tmp_path / "m.gguf"
+    weights = gguf_model(path)
+    exe = rx.compile(imported()[1], checkpoint=path) if is_compiled_for_it else compiled()
+    exe.bind(exe.prepare(path))
+    expected = dequantized(weights)
+    # Sums of up to 128 products in another order, in f32.
+    np.testing.assert_allclose(exe(TOKENS).numpy(), expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("is_compiled_for_it", [False, True], ids=["prepared", "compiled for it"])
+def test_products_with_blocks(tmp_path: Path, kind: str, is_compiled_for_it: bool) -> None:
+    number = gguf.GGMLQuantizationType[kind]
+    raw = gguf_files.blocks(np.random.default_rng(3), kind, 64, 512 // BLOCKS[kind].elements, usual=True)
+    path = gguf_files.write(tmp_path / "m.gguf", {"t": (raw, number)})
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("n", 512)), b.permute_dims(b.weight("t", (64, 512)))))
+    exe = rx.compile(b.build(), checkpoint=path if is_compiled_for_it else None)
+    exe.bind(exe.prepare(path))
+    weight, x = gguf.dequantize(raw, number), np.random.default_rng(1).standard_normal((7, 512), np.float32)
+    # Sums of 512 products in another order, in f32.
+    bound = 512 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(weight).T)
+    assert (np.abs(exe(x) - x @ weight.T) <= bound).all()
+    if is_compiled_for_it:
+        (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+        assert (len(section.kept), len(section.decoded)) == ((0, 1) if kind in ("Q4_K", "Q5_K") else (1, 0))
+        prepared = sum(w.array.nbytes for w in exe.manifest.prepared_weights.values())
+        assert prepared <= {"Q4_0": 5, "Q8_0": 9, "Q6_K": 10}.get(kind, 32) / 8 * weight.size
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("scales", [np.float16, write.BF16], ids=["f16 scales", "bf16 scales"])
+def test_modules_of_narrow_floats(tmp_path: Path, dtype: str, scales: Any) -> None:
+    """Scales of the module's dtype round a weight to that; with others, products read what the file means in f32."""
+    tensors, weight = write.compressed(np.random.default_rng(2), 64, 64, dtype=scales)
+    write_safetensors(tmp_path / "model.safetensors", {f"t{e}": t for e, t in tensors.items()})
+    (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "compressed-tensors"}}))
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", 64), dtype)
+        b.output(b.matmul(x, b.permute_dims(b.weight("t.weight", (64, 64), dtype)), out_dtype="f32"))
+    narrow = numpy_dtype(dtype)
+    exe = rx.compile(b.build(), checkpoint=tmp_path)
+    exe.bind(exe.prepare(tmp_path))
+    rounded = weight.astype(narrow).astype(np.float32) if np.dtype(scales) == narrow else weight
+    x = np.random.default_rng(1).standard_normal((7, 64)).astype(narrow)
+    wide = x.astype(np.float32)
+    bound = 64 * np.finfo(np.float32).eps * (np.abs(wide) @ np.abs(rounded).T)
+    assert (np.abs(exe(x) - wide @ rounded.T) <= bound).all()
+    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) <= 64 * 64 * 0.75

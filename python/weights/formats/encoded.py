@@ -88,7 +88,10 @@ class EncodedSource:
         self._stored, self.weights, self.format = stored, weights, format_name
         self.path, self.metadata, self.config, self.files = stored.path, stored.metadata, stored.config, stored.files
         parts = {name for weight in weights.values() for name in (*weight.stored.values(), *weight.beside)}
-        self._names = {**dict.fromkeys(n for n in stored if n not in parts), **dict.fromkeys(weights)}
+        self._names = {
+            **dict.fromkeys(n for n in stored if n not in parts),
+            **dict.fromkeys(weights),
+        }
         self._dtypes: dict[str, np.dtype[Any]] = {}
         self._raw: set[str] = set()
 

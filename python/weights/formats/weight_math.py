@@ -18,7 +18,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.reference.registry import reference_of
 from ..arrays import Array, ArraySpec
 
-__all__ = ["MathValue", "argument", "constant", "evaluate"]
+__all__ = ["MathValue", "argument", "concat", "constant", "evaluate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,12 @@ def _replaced(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
 def argument(name: str, spec: ArraySpec) -> MathValue:
     """A tensor of the file."""
     return MathValue("", (), spec, name=name)
+
+
+def concat(left: MathValue, right: MathValue, axis: int) -> MathValue:
+    """One after the other along an axis."""
+    shape = _replaced(left.shape, axis, left.shape[axis] + right.shape[axis])
+    return MathValue("concat", (left, right), ArraySpec(left.dtype, shape), {"axis": axis})
 
 
 def constant(array: Array) -> MathValue:

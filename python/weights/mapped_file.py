@@ -1,0 +1,50 @@
+"""A file that is mapped to be read: what it was when it was opened, and advice to the kernel about its pages."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import BinaryIO
+
+from ..dialect.errors import RelaxError
+
+__all__ = ["MappedFile"]
+
+
+class MappedFile:
+    """One mapped file, which must stay as it is while it is read.
+
+    Attributes:
+        path: its name.
+        size: its bytes.
+        status: what the system says of it.
+        map: its content; empty files cannot be mapped.
+    """
+
+    map: mmap.mmap
+
+    def __init__(self, path: str, file: BinaryIO):
+        """Takes an open file; :meth:`map_content` maps it."""
+        self.path, self.status = path, os.fstat(file.fileno())
+        self.size = self.status.st_size
+
+    def map_content(self, file: BinaryIO) -> None:
+        """Maps the whole file."""
+        self.map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
+
+    def check_unchanged(self) -> None:
+        """Raises RelaxError when the mapped file is not what was opened any more; one that took its place is another matter."""
+        try:
+            now = os.stat(self.path)
+        except OSError:  # gone: what is mapped is still there
+            return
+        was = self.status
+        same_file = (now.st_dev, now.st_ino) == (was.st_dev, was.st_ino)
+        if same_file and (now.st_size, now.st_mtime_ns) != (was.st_size, was.st_mtime_ns):
+            got = f"{now.st_size} bytes instead of {was.st_size}" if now.st_size != was.st_size else "one that was written to"
+            raise RelaxError(f"'{self.path}': expected a file that stays as it is while it is read, got {got}")
+
+    def advise(self, option: int, begin: int, end: int) -> None:
+        """Tells the kernel about whole pages of a byte range; the range may be empty."""
+        if end > begin:
+            self.map.madvise(option, begin, end - begin)

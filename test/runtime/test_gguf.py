@@ -1,0 +1,139 @@
+"""GGUF files as named tensors: values are those of the ``gguf`` package, names those of transformers; refusals."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from relaxir import RelaxError
+from relaxir.weights import ArraySpec
+from relaxir.weights.formats import encoded
+from relaxir.weights.formats.encoded import EncodedSource
+from relaxir.weights.formats.gguf_file import BLOCKS
+from relaxir.weights.opening import decoded, open_tensors
+from support.gguf_files import blocks, permuted, write
+
+Kind = gguf.GGMLQuantizationType
+
+
+def opened(path: Path) -> EncodedSource:
+    source = decoded(open_tensors(path))
+    assert isinstance(source, EncodedSource)
+    return source
+
+
+def equal_bits(got: np.ndarray, want: np.ndarray) -> None:
+    """Equal, NaN where there is NaN: which one is the processor's choice."""
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_array_equal(np.nan_to_num(got).view(np.uint32), np.nan_to_num(want).view(np.uint32))
+
+
+@pytest.mark.parametrize("part", [1, 1 << 22], ids=["in parts", "whole"])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_are_what_gguf_says(tmp_path: Path, name: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoded, "_PART", part)
+    raw = blocks(np.random.default_rng(3), name, 24 if part == 1 else 400, 3)
+    source = opened(write(tmp_path / "m.gguf", {"t": (raw, Kind[name])}))
+    assert list(source) == ["t"]
+    with np.errstate(all="ignore"):
+        equal_bits(source.get("t"), gguf.dequantize(raw, Kind[name]))
+
+
+@pytest.mark.parametrize("kind", ["F32", "F16", "BF16"])
+def test_floats(tmp_path: Path, kind: str) -> None:
+    array = np.random.default_rng(1).standard_normal((5, 6)).astype(np.float32)
+    raw = gguf.quantize(array, Kind[kind])
+    source = opened(write(tmp_path / "m.gguf", {"t": (raw, Kind[kind]), "v": (array[0], None)}))
+    equal_bits(source.get("t"), gguf.dequantize(raw, Kind[kind]))
+    equal_bits(source.get("v"), array[0])
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+@pytest.mark.parametrize("part", [1, 1 << 22], ids=["in parts", "whole"])
+def test_names_and_rows_of_architectures(tmp_path: Path, architecture: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoded, "_PART", part)
+    rng = np.random.default_rng(2)
+    q, k, v = (rng.standard_normal((n, 32)).astype(np.float32) for n in (32, 16, 16))
+    stored = {n: gguf.quantize(permuted(w, h) if architecture == "llama" and h else w, Kind.Q8_0)
+              for n, w, h in (("q", q, 4), ("k", k, 2), ("v", v, 0))}  # fmt: skip
+    tensors = {f"blk.1.attn_{n}.weight": (raw, Kind.Q8_0) for n, raw in stored.items()}
+    tensors |= {"token_embd.weight": (q, None), "output_norm.weight": (q[0], None), "rope_freqs.weight": (q[1], None)}
+    source = opened(write(tmp_path / "m.gguf", tensors, architecture))
+    layer = "model.layers.1.self_attn."
+    assert set(source) == {
+        f"{layer}q_proj.weight", f"{layer}k_proj.weight", f"{layer}v_proj.weight", "model.embed_tokens.weight",
+        "model.norm.weight", "rope_freqs.weight",
+    }  # fmt: skip
+    for name, w in (("q", q), ("k", k), ("v", v)):
+        want = gguf.dequantize(gguf.quantize(w, Kind.Q8_0), Kind.Q8_0)
+        equal_bits(source.get(f"{layer}{name}_proj.weight"), want)
+    assert source.config["tie_word_embeddings"]
+
+
+def test_fields_are_served_where_they_are_asked_for(tmp_path: Path) -> None:
+    raw = blocks(np.random.default_rng(3), "Q4_0", 4, 2)
+    source = opened(write(tmp_path / "m.gguf", {"t": (raw, Kind.Q4_0)}))
+    served = source.serving({"t.d": ArraySpec(np.dtype(np.float16), (4, 2)), "t.qs": ArraySpec(np.dtype(np.uint8), (4, 2, 16))})
+    assert set(served) == {"t.d", "t.qs"}
+    np.testing.assert_array_equal(served.get("t.qs"), raw.reshape(4, 2, 18)[:, :, 2:])
+
+
+def sample(path: Path) -> Path:
+    return write(path, {"t": (blocks(np.random.default_rng(3), "Q4_0", 4, 2), Kind.Q4_0), "v": (np.ones(3, np.float32), None)})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda b: b"GGML" + b[4:], "expected GGUF of version 2 or 3, got b'GGML' of version 3"),
+        (lambda b: b[:4] + b"\x09" + b[5:], "got b'GGUF' of version 9"),
+        (lambda b: b[:20], "expected a GGUF file, got 20 bytes"),
+        (lambda b: b[:40], "more bytes of header, got"),
+        (lambda b: b[:-40], "(truncated?)"),
+        (lambda b: b[:8] + b"\xff" * 8 + b[16:], "expected "),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, change: object, message: str) -> None:
+    path = sample(tmp_path / "m.gguf")
+    path.write_bytes(change(path.read_bytes()))  # type: ignore[operator]
+    with pytest.raises(RelaxError) as caught:
+        opened(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_type_without_decoder_is_named(tmp_path: Path) -> None:
+    raw = np.zeros((2, 20), np.uint8)
+    path = write(tmp_path / "m.gguf", {"t": (raw, Kind.Q4_1)})
+    with pytest.raises(RelaxError, match=r"tensor 't': expected one of the types float32, .*Q6_K, got type 3$"):
+        opened(path)
+
+
+def test_mutated_headers_are_refused_or_read(tmp_path: Path) -> None:
+    path = sample(tmp_path / "m.gguf")
+    whole, rng = path.read_bytes(), random.Random(1)
+    header = whole.index(b"v") + 64
+    refused = 0
+    for _ in range(600):
+        raw = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            raw[rng.randrange(header)] = rng.choice([0, 1, 127, 128, 255, rng.randrange(256)])
+        path.write_bytes(bytes(raw[: rng.randrange(len(raw))] if rng.random() < 0.2 else raw))
+        said = _refusal(path)
+        refused += said is not None
+        assert said is None or str(path) in said
+    assert refused > 100
+
+
+def _refusal(path: Path) -> str | None:
+    try:
+        source = opened(path)
+        for name in source:
+            source.get(name)
+    except RelaxError as error:
+        return str(error)
+    return None
