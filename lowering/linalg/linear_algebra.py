@@ -27,8 +27,9 @@ def _lower_pack_weight(b: LinalgBuilder, source: Source) -> ir.Value:
 @lowering("relax.packed_matmul")
 def _lower_packed_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     (x, weight), layout = source.operands, source.attrs["layout"]
+    x = x if b.panels else _narrow(x)
     # Instructions that sum groups of rows read a factor as it is.
-    row, wide = x.rank == 1, x.value if layout.has_neighbours else _widened(b, x)
+    row, wide = x.rank == 1, _widened(b, x) if b.panels and not layout.has_neighbours else x.value
     left = restore_axes(b, wide, [0]) if row else wide
     sizes: list[Size] = [*([1] if row else b.sizes(x)[:-1]), source.attrs["n"]]
     matrices = Matrix(left, x.dtype, range(len(sizes) - 2)), Matrix(weight.value, weight.dtype, (), layout)
@@ -69,6 +70,18 @@ def _widened(b: LinalgBuilder, x: Tensor) -> ir.Value:
     loops = range(x.rank)
     out = b.empty(b.sizes(x), wide)
     return b.generic("p" * x.rank, [(x.value, loops)], out, lambda e, _: load(e, x.dtype).value)
+
+
+def _narrow(x: Tensor) -> Tensor:
+    """A factor of f32 that was only widened as it was, for kernels that read it so."""
+    made = x.value.owner
+    if isinstance(made, ir.Block) or made.name != "linalg.generic" or len(made.operands) != 2:
+        return x
+    widening, *others = (op.operation for op in made.regions[0].blocks[0].operations)
+    same = len(set(ir.ArrayAttr(made.attributes["indexing_maps"]))) == 1
+    if widening.name != "arith.extf" or len(others) != 1 or not same:
+        return x
+    return Tensor(made.operands[0], x.info.with_(dtype=widening.operands[0].type))
 
 
 def _batch(x: Tensor, matrix: int) -> Tensor:

@@ -121,6 +121,8 @@ def _embedding(b: Builder) -> None:
 CASES = {
     "product": Case(product("n", _HIDDEN, _HIDDEN)),
     "product-bias-gelu": Case(product("n", _HIDDEN, _HIDDEN, epilogue=True)),
+    "product-int8": Case(product("n", _HIDDEN, _HIDDEN), "int8"),
+    "product-int4": Case(product("n", _HIDDEN, _HIDDEN), "int4"),
     "row": Case(product(1, _HIDDEN, _INNER)),
     "softmax": Case(softmax(_HIDDEN)),
     "rms-norm": Case(rms_norm(_HIDDEN)),

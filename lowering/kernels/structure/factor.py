@@ -22,3 +22,12 @@ class Factor:
         """The loop dimensions its value depends on."""
         indexed = {ir.IntegerAttr(op.attributes["dim"]).value for op in self.operations if op.name == "linalg.index"}
         return indexed.union(*(o.offset.dims() for o in self.operands))
+
+    def part(self, value: ir.Value) -> Factor:
+        """What computes one of its values."""
+        needed, found = {value}, list[ir.Operation]()
+        for op in reversed(self.operations):
+            if op.results[0] in needed:
+                found.append(op)
+                needed.update(op.operands)
+        return Factor(value, tuple(o for o in self.operands if o.argument in needed), tuple(reversed(found)))

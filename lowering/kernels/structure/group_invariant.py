@@ -80,18 +80,19 @@ def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
     value, scale = _without_scale(factor.value, known)
     value, conversion, zero_point = _without_zero(value, known) if scale is not None else (value, None, None)
     word = None if conversion is None or group_size % NIBBLES.count else word_of(value, varying, k)
-    needed = _needed(others, value)
+    whole = Factor(factor.value, varying, others)
+    step_value = whole.part(value)
     return GroupInvariant(
         group_size,
         operands,
         operations,
-        varying=Factor(factor.value, varying, others),
-        step_value=Factor(value, varying, needed),
+        varying=whole,
+        step_value=step_value,
         scale=scale,
         conversion=conversion,
         zero_point=zero_point,
-        reads_invariant=any(v in known for op in needed for v in op.operands),
-        packed_word=None if word is None else Factor(word, varying, _needed(others, word)),
+        reads_invariant=any(v in known for op in step_value.operations for v in op.operands),
+        packed_word=None if word is None else whole.part(word),
     )
 
 
@@ -148,16 +149,6 @@ def _constant(value: ir.Value, name: str) -> int:
     op = _made_by(value, name)
     constant = None if op is None else _made_by(op.operands[1], "arith.constant")
     return -1 if constant is None else ir.IntegerAttr(constant.attributes["value"]).value
-
-
-def _needed(operations: Sequence[ir.Operation], value: ir.Value) -> tuple[ir.Operation, ...]:
-    """Those that a value is computed by."""
-    wanted, found = {value}, list[ir.Operation]()
-    for op in reversed(operations):
-        if op.results[0] in wanted:
-            found.append(op)
-            wanted.update(op.operands)
-    return tuple(reversed(found))
 
 
 def _made_by(value: ir.Value, name: str) -> ir.Operation | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....dialect.bindings import ir
@@ -115,17 +115,8 @@ def _factors(nest: Nest) -> tuple[Factor, Factor] | None:
     multiply = _defining(b if a == accumulator else a, ("arith.mulf", "arith.muli"))
     if multiply is None:
         return None
-    x, y = multiply.operands
-    return _factor(nest, operations, x), _factor(nest, operations, y)
-
-
-def _factor(nest: Nest, operations: Iterable[ir.Operation], value: ir.Value) -> Factor:
-    needed, wanted = {value}, list[ir.Operation]()
-    for operation in reversed(list(operations)):
-        if any(result in needed for result in operation.results):
-            wanted.append(operation)
-            needed |= set(operation.operands)
-    return Factor(value, tuple(o for o in nest.inputs if o.argument in needed), tuple(reversed(wanted)))
+    x, y = (Factor(v, tuple(nest.inputs), tuple(operations)).part(v) for v in multiply.operands)
+    return x, y
 
 
 def _fill_before(previous: Sequence[ir.Operation], result: ir.Value) -> ir.Operation | None:

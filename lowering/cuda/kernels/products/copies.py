@@ -161,7 +161,7 @@ class ValueCopies:
 
     def __init__(
         self, code: WarpCode, memory: DeviceMemory, factor: Factor, tile: SharedTile, plan: ProductPlan,
-        place: RowsOfTile, depth: Depth, thread: ir.Value, neighbours_along_k: bool,
+        place: RowsOfTile, depth: Depth, thread: ir.Value, neighbours_along_k: bool, *, in_vectors: bool = False,
     ):  # fmt: skip
         self.code, self.memory, self.factor, self.tile, self.plan, self.depth = code, memory, factor, tile, plan, depth
         em = code.em
@@ -178,12 +178,12 @@ class ValueCopies:
                 row = em.op("arith.minui", [row, em.sub(place.count, em.number(1))], em.index)
             self.rows.append((place.variables(em, row), exists))
             self.steps.append(code.index(code.divide(byte, tile.bytes)[0]))
-        self.width = self._width(neighbours_along_k)
+        self.width = self._width(neighbours_along_k or in_vectors)
 
-    def _width(self, neighbours_along_k: bool) -> int:
+    def _width(self, in_vectors: bool) -> int:
         """How many steps of k are read as a vector."""
         most, static = PIECE // self.tile.bytes, self.depth.static
-        return most if neighbours_along_k and static is not None and static % most == 0 else 1
+        return most if in_vectors and static is not None and static % most == 0 else 1
 
     def start(self, step: Mapping[int, ir.Value], stage: ir.Value) -> list[tuple[ir.Value, ir.Value]]:
         found = list[tuple[ir.Value, ir.Value]]()
@@ -233,7 +233,13 @@ class ValueCopies:
         for operation in self._narrow_operations():
             self.body.evaluate(operation, known, point)
         value = self.body.value(self.body.item(self._source(), known), point)
-        return em.broadcast(value, point.width)
+        return self._rounded(em.broadcast(value, point.width))
+
+    def _rounded(self, value: ir.Value) -> ir.Value:
+        """A float in the instruction's type, which has it."""
+        em, width = self.code.em, self.width
+        kind = em.vector(width, self.element) if width > 1 else self.element
+        return value if value.type == kind else em.op("arith.truncf", [value], kind)
 
     def _narrow_operations(self) -> Sequence[ir.Operation]:
         """What computes the value before it is widened to be summed."""

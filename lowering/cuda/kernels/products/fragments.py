@@ -60,18 +60,20 @@ class Fragments:
         self._line = code.add(code.mul(line, tile.line_bytes), tile.start)
 
     def at_step(self, stage: ir.Value, step: int) -> list[list[ir.Value]]:
-        """Registers of each 16 rows for one instruction's steps of k; ``stage`` is where the stage begins."""
+        """Registers for one instruction's steps of k, of each 16 rows, or 8 columns; ``stage`` is where the stage begins."""
+        return [registers for i in range(self.count) for registers in self.of(stage, step, i)]
+
+    def of(self, stage: ir.Value, step: int, i: int) -> list[list[ir.Value]]:
+        """Those of the i-th 16 rows, or twice 8 columns."""
         code, tile = self.code, self.tile
-        found = list[list[ir.Value]]()
-        for i in range(self.count):
-            if tile.along_k:
-                moved, lines = 2 * step, i * _ROWS
-            else:
-                moved, lines = i * _ROWS * tile.bytes // PIECE, step * STEP_BYTES // tile.bytes
-            place = code.mul(code.xor(self._piece, moved), PIECE)
-            address = code.add(code.add(code.add(stage, self._line), lines * tile.line_bytes), place)
-            found.append(code.matrices(address, transposed=not tile.along_k))
-        return found if self.is_left else [pair for four in found for pair in (four[:2], four[2:])]
+        if tile.along_k:
+            moved, lines = 2 * step, i * _ROWS
+        else:
+            moved, lines = i * _ROWS * tile.bytes // PIECE, step * STEP_BYTES // tile.bytes
+        place = code.mul(code.xor(self._piece, moved), PIECE)
+        address = code.add(code.add(code.add(stage, self._line), lines * tile.line_bytes), place)
+        four = code.matrices(address, transposed=not tile.along_k)
+        return [four] if self.is_left else [four[:2], four[2:]]
 
 
 def products(

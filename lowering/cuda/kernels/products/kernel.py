@@ -22,8 +22,10 @@ from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .copies import AsyncCopies, Copier, Depth, ValueCopies
 from .fragments import Fragments, WarpPlace, products
+from .narrow import narrow_factor
 from .plan import ProductPlan
 from .results import Exchange, Results
+from .scaled_products import ScaledProducts
 from .shape import FactorShape, ProductShape
 from .shared_tile import SharedTile
 from .tile_order import RowsOfTile, TileOrder, delinearized
@@ -59,6 +61,9 @@ class ProductKernel:
         contraction = match_contraction(group.contraction, self.memory)
         assert contraction is not None
         self.contraction: Contraction = contraction
+        self.narrow = None if shape.group is None else narrow_factor(contraction)
+        self._right = contraction.right if self.narrow is None else self.narrow.integers
+        self.scaled: ScaledProducts | None = None
         self.code = WarpCode(device.em, device.shared_pointer(plan.shared_bytes(limit)))
         self.thread = self.code.narrow(device.thread())
         self.block = self.code.narrow(device.block())
@@ -81,9 +86,12 @@ class ProductKernel:
         )
         copies = [
             self._copier(self.contraction.left, self.shape.left, plan.copies.left, tiles[0], rows, depth),
-            self._copier(self.contraction.right, self.shape.right, plan.copies.right, tiles[1], columns, depth),
+            self._copier(self._right, self.shape.right, plan.copies.right, tiles[1], columns, depth),
         ]
         left, right = (Fragments(code, tile, plan, place, tile is tiles[0]) for tile in tiles)
+        if self.narrow is not None:
+            n = self.contraction.n
+            self.scaled = ScaledProducts(code, self.memory, self.narrow, plan, columns, n, place, depth)
         sums = self._stages(copies, left, right, depth)
         self._store(sums, place, rows, columns)
 
@@ -95,7 +103,8 @@ class ProductKernel:
     ) -> Copier:
         if bytes_:
             return AsyncCopies(self.code, self.memory, factor, tile, self.plan, bytes_, rows, depth, self.thread)
-        return ValueCopies(self.code, self.memory, factor, tile, self.plan, rows, depth, self.thread, shape.along_k)
+        given = self.code, self.memory, factor, tile, self.plan, rows, depth, self.thread, shape.along_k
+        return ValueCopies(*given, in_vectors=self.narrow is not None and factor is self.narrow.integers)
 
     def _store(self, sums: Sequence[ir.Value], place: WarpPlace, rows: RowsOfTile, columns: RowsOfTile) -> None:
         """Sums to memory, some rows of each warp at a time; all threads share them."""
@@ -155,13 +164,14 @@ class ProductKernel:
 
         def body(stage: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
             here, free, *sums = carried
+            scales = self._scales(step(stage)[depth.dim])
             code.wait(plan.stages - 2)
             code.barrier()
             next_ = em.add(stage, em.number(plan.stages - 1))
             exists = em.compare("ult", next_, total)
             started = self._start(copies, step, next_, exists, total, free)
             code.commit()
-            sums = products(code, plan, left, right, here, sums)
+            sums = self._products(left, right, here, sums, scales)
             for c, values in zip(copies, started, strict=True):
                 if isinstance(c, ValueCopies):
                     em.only_when(exists, lambda c=c, values=values: c.finish(values))
@@ -170,7 +180,18 @@ class ProductKernel:
         _, _, *sums = em.loop(em.number(0), total, 1, body, [code.number(0), last, *zeros])
         code.wait(0)
         code.barrier()
-        return sums
+        return self.scaled.finish(sums) if self.scaled is not None and self.scaled.is_at_end else sums
+
+    def _scales(self, k: ir.Value) -> list[list[ir.Value]]:
+        """What sums of the stage at a step of k are scaled with before they are added up; none where nothing is."""
+        return [] if self.scaled is None or self.scaled.is_at_end else self.scaled.scales(k)
+
+    def _products(
+        self, left: Fragments, right: Fragments, stage: ir.Value, sums: Sequence[ir.Value], scales: Sequence[Sequence[ir.Value]]
+    ) -> list[ir.Value]:
+        if self.scaled is None or not scales:
+            return products(self.code, self.plan, left, right, stage, sums)
+        return self.scaled.add(left, right, stage, sums, scales)
 
     def _start(
         self, copies: Sequence[Copier], step: Step, stage: ir.Value, exists: ir.Value, total: ir.Value, free: ir.Value

@@ -15,6 +15,9 @@ __all__ = ["plan_product", "plan_warpgroups"]
 # Rows, columns, and warps along these. 64 x 64 sums of a warp are 128 registers of a thread, and read the least from shared
 # memory for each product; rows of few warps are for few rows. Not measured: what public kernels for Ampere use.
 _TILES = ((128, 256, 2, 4), (128, 128, 2, 2), (128, 64, 2, 2), (64, 128, 2, 2), (64, 64, 2, 2), (32, 64, 1, 4), (16, 64, 1, 4))
+# Of a right factor that is computed on its way, and its scales: 64 x 64 sums leave too few registers (spills of 576 bytes, int4
+# at 4096 on sm_90a; with 64 x 32 none).
+_NARROW_TILES = ((128, 128, 2, 4), (128, 64, 2, 2), (64, 128, 1, 4), (64, 64, 2, 2), (32, 64, 1, 4), (16, 64, 1, 4))
 # Of few rows, which read each weight once: blocks for all multiprocessors, whose warps share the steps of k of a stage.
 _FEW_TILES = ((16, 64), (16, 32), (16, 16))
 _SHARES, _FEW_STAGES = 4, 8
@@ -39,7 +42,7 @@ def plan_product(shape: ProductShape, architecture: Architecture) -> ProductPlan
     limit = architecture.shared_per_block
     if shape.rows is not None and shape.rows <= _FEW_TILES[0][0]:
         return _plan_of_few_rows(shape, architecture)
-    plans = [_plan(shape, tile) for tile in _TILES]
+    plans = [_plan(shape, tile) for tile in (_TILES if shape.group is None else _NARROW_TILES)]
     fitting = [p for p in plans if p.shared_bytes(limit) <= limit]
     return min(fitting, key=lambda p: _time(p.tile, shape, architecture))
 

@@ -105,6 +105,11 @@ class ProductPlan:
         return self.line_bytes // STEP_BYTES // self.warps.depth
 
     @property
+    def run(self) -> int:
+        """Steps of k that a warp has in a stage."""
+        return self.warp_steps * self.instruction.depth
+
+    @property
     def line_bytes(self) -> int:
         """Of a row of k in a stage."""
         return self.tile.depth * self.instruction.bytes
@@ -211,6 +216,9 @@ def check_plan(plan: ProductPlan, shape: ProductShape, limit: int) -> None:
     for name, asked, most in (("left", plan.copies.left, shape.left.copy), ("right", plan.copies.right, shape.right.copy)):
         if asked > most:
             raise RelaxError(f"expected copies of at most {most} bytes of the {name} factor, got {asked}")
+    if shape.group and shape.group % plan.run and plan.run % shape.group:
+        expected = f"a part or a multiple of the {shape.group} steps of k that have one scale"
+        raise RelaxError(f"expected stages that give a warp {expected}, got {plan.run}")
     if shape.store % plan.store:
         raise RelaxError(f"expected store to divide {shape.store}, got {plan.store}")
     if plan.stages < 2:

@@ -12,12 +12,15 @@ from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ..device_memory import element_bytes_of, multiple_of
 from .instructions import INSTRUCTIONS
+from .narrow import narrow_factor
 from .tensor_maps import dims_of_rows, map_factors
 
 __all__ = ["FactorShape", "ProductShape", "contiguous_columns", "describe"]
 
 # The widest copy, and the widest vector of results.
 _WIDEST = 16
+# Steps of k, in floats of 16 bits.
+_STAGE = 32
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class ProductShape:
         left, right: the factors.
         store: neighbouring columns of the result that are written at once.
         is_mapped: whether both factors are tensors that descriptors can say (:mod:`.tensor_maps`).
+        group: steps of k whose products are multiplied with one scale of their column, 0 for all (:mod:`.narrow`); None: none
+            are.
     """
 
     rows: int | None
@@ -57,6 +62,7 @@ class ProductShape:
     right: FactorShape
     store: int
     is_mapped: bool = False
+    group: int | None = None
 
 
 def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
@@ -67,13 +73,13 @@ def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
         tf32: whether factors of f32 may be rounded to tf32.
     """
     nest = contraction.nest
-    by = _instruction(contraction, tf32)
-    sides = [_factor(f, dims, contraction) for f, dims in _sides(contraction)]
-    if by is None or None in sides:
+    narrow = narrow_factor(contraction)
+    by = _instruction(contraction, tf32) if narrow is None else _instruction_of_left(contraction)
+    left, right = (_factor(f, dims, contraction) for f, dims in _sides(contraction))
+    if narrow is not None:
+        right = FactorShape(False, 0) if _has_stages(narrow.group, nest.extents[contraction.k].static) else None
+    if by is None or left is None or right is None:
         return None
-    left, right = sides
-    assert left is not None
-    assert right is not None
     extents = {d: size.static for d, size in nest.extents.items()}
     return ProductShape(
         _product(extents[d] for d in dims_of_rows(contraction)),
@@ -85,6 +91,7 @@ def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
         right,
         contiguous_columns(nest.outputs[0], contraction.n, extents[contraction.n]),
         left.copy == right.copy == _WIDEST and map_factors(contraction) is not None,
+        None if narrow is None else narrow.group,
     )
 
 
@@ -121,6 +128,18 @@ def _instruction(contraction: Contraction, tf32: bool) -> str | None:
         signs = {_is_unsigned(f) for f in (contraction.left, contraction.right)}
         names = [] if len(signs) > 1 else ["u8" if signs == {True} else "s8"]
     return next((n for n in names if n != "tf32" or tf32), None)
+
+
+def _instruction_of_left(contraction: Contraction) -> str | None:
+    """The instruction for small integers, which are floats as the left factor's are."""
+    sums = str(contraction.nest.outputs[0].argument.type)
+    element = _element(contraction.left)
+    return next((i.name for i in INSTRUCTIONS.values() if i.bits == 16 and i.element == element and i.sums == sums), None)
+
+
+def _has_stages(group: int, depth: int | None) -> bool:
+    """Whether stages of 32 steps of k are whole groups, or each is in one."""
+    return depth is not None and depth % 8 == 0 and (group % _STAGE == 0 or _STAGE % group == 0)
 
 
 def _element(factor: Factor) -> str | None:

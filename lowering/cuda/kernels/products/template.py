@@ -16,6 +16,7 @@ from ....marks import CONTRACTION, PLAN
 from ...cuda_target import CudaTarget
 from ..device_code import DeviceCode
 from ..host_code import HostCode
+from ..outer_sums import plan_outer
 from .encode_maps import encoded
 from .kernel import ProductKernel
 from .make_plan import plan_product, plan_warpgroups
@@ -56,8 +57,8 @@ def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct
     group = _group(function)
     contraction = None if group is None else match_contraction(group.contraction, Buffers(group.contraction.location))
     shape = None if contraction is None else describe(contraction, target.tf32)
-    if group is None or shape is None:
-        return None
+    if group is None or shape is None or (shape.group is not None and plan_outer(function, target) is not None):
+        return None  # the right factor of few rows is read once, with no use for shared memory
     return PlannedProduct(group, shape, _plan(group.contraction, shape, target))
 
 
