@@ -115,7 +115,7 @@ class RawWeights:
         spec, found = self._specs[name], self._found[name]
         if found is None:
             return known_value(spec) if spec.value is not None else self._computed[name]
-        array = self._source.get(found)
+        array = self._source.read(found)
         self._check_finite(name, array)
         if array.dtype != spec.array.dtype and array.shape == spec.array.shape and self._may_convert(name, array.dtype):
             result = converted(array, spec.array.dtype)

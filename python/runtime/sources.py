@@ -80,6 +80,11 @@ class StoredSource:
     def get(self, name: str) -> Array:
         return self._tensors.get(name)
 
+    def read(self, name: str) -> Array:
+        """A tensor for one use; of a file that is cut off meanwhile an error, where a view would end the process."""
+        tensors = self._tensors
+        return tensors.read(name) if isinstance(tensors, Checkpoint) else tensors.get(name)
+
     @property
     def identity(self) -> str | None:
         """Changes when the content does; None when that cannot be told."""
@@ -154,6 +159,10 @@ class MappingSource:
             if found is None:
                 found = self._kept[name] = self._made(name)
             return found
+
+    def read(self, name: str) -> Array:
+        """A tensor for one use."""
+        return self.get(name)
 
     def _made(self, name: str) -> Array:
         return to_numpy(self._mapping[name], f"weight '{name}'")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
+import weakref
 from typing import BinaryIO
 
 from ..dialect.errors import RelaxError
+from .files import os_errors
 
 __all__ = ["MappedFile"]
 
@@ -29,8 +31,21 @@ class MappedFile:
         self.size = self.status.st_size
 
     def map_content(self, file: BinaryIO) -> None:
-        """Maps the whole file."""
+        """Maps the whole file, and keeps it open to be read."""
         self.map = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ)
+        self._descriptor = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def read(self, begin: int, view: memoryview) -> None:
+        """Fills memory with the bytes from there on. Raises RelaxError when they cannot be read, or are not there any more."""
+        while len(view):
+            with os_errors("read", self.path):
+                count = os.preadv(self._descriptor, [view], begin)
+            if not count:
+                self.check_unchanged()
+                text = "expected a file that stays as it is while it is read, got one that was cut off"
+                raise RelaxError(f"'{self.path}': {text}")
+            view, begin = view[count:], begin + count
 
     def check_unchanged(self) -> None:
         """Raises RelaxError when the mapped file is not what was opened any more; one that took its place is another matter."""

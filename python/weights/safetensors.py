@@ -16,7 +16,7 @@ import numpy as np
 
 from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
-from .arrays import Array, ArraySpec, to_numpy
+from .arrays import Array, ArraySpec, aligned_empty, to_numpy
 from .checksums import CHECKSUMS, PAGE, SAMPLES, Checksum, sample, separated
 from .files import inside, open_regular, os_errors, path_text, read_bytes
 from .header import Header, TensorEntry, parse_header, read_prefix
@@ -145,6 +145,17 @@ class Checkpoint:
         spec = self.spec(name)
         file, entry = self._find(name)
         return np.ndarray(spec.shape, spec.dtype, file.map, entry.begin)
+
+    def read(self, name: str) -> Array:
+        """A tensor in memory of its own: touching a view ends the process where the file was cut off meanwhile, reading is
+        refused. Raises as :meth:`spec`, and when it cannot be read.
+        """
+        spec = self.spec(name)
+        file, entry = self._find(name)
+        array = aligned_empty(spec.dtype, spec.shape)
+        if spec.nbytes:
+            file.read(entry.begin, array.reshape(-1).view(np.uint8).data)
+        return array
 
     def prefetch(self, name: str) -> None:
         """Starts reading a tensor into the page cache; takes no memory of the process."""

@@ -356,3 +356,21 @@ def test_an_unknown_encoding_is_refused_by_name(tmp_path: Path) -> None:
     assert source.config["quantization_config"] == {"quant_method": "guesswork"}
     with pytest.raises(RelaxError, match=r"quantization_config.quant_method: expected one out of .*, got 'guesswork'$"):
         decoded(source)
+
+
+def test_reading_what_was_cut_off_is_an_error(tmp_path: Path) -> None:
+    """A view would end the process there (SIGBUS)."""
+    write_safetensors(tmp_path / "a", {"w": np.arange(4096, dtype=np.float32), "empty": np.zeros((0, 3))})
+    checkpoint = Checkpoint(tmp_path / "a")
+    array = checkpoint.read("w")
+    assert np.array_equal(array, checkpoint.get("w"))
+    assert array.flags.writeable
+    assert checkpoint.read("empty").shape == (0, 3)
+    times = (tmp_path / "a").stat()
+    os.truncate(tmp_path / "a", 8192)
+    with pytest.raises(RelaxError, match="a': expected a file that stays as it is while it is read, got 8192 bytes instead of"):
+        checkpoint.read("w")
+    os.utime(tmp_path / "a", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (tmp_path / "a").rename(tmp_path / "b")  # where nothing is left to compare with
+    with pytest.raises(RelaxError, match="a': expected a file that stays as it is while it is read, got one that was cut off"):
+        checkpoint.read("w")
