@@ -175,7 +175,8 @@ class Executable:
         again with the same files; after another change of the source or of the model it starts afresh.
 
         Args:
-            src: raw weights: a safetensors file, Hugging Face directory or index, a Checkpoint, or a mapping to arrays.
+            src: raw weights: a safetensors file, Hugging Face directory or index, a Checkpoint, a mapping to arrays, or a file
+                of another kind (``.npz``; ``.bin``, ``.pt``, ``.pth``, of which torch reads tensors alone; GGUF).
             dst: the safetensors file to write; None keeps the result in memory, for small models.
             jobs: threads; compiled code and file access run in parallel, memory grows with each.
             progress: called after each step with a :class:`PrepareProgress`, from any of the threads, one at a time.

@@ -12,13 +12,23 @@ from typing import Any, cast
 
 from ..dialect.errors import RelaxError
 from .files import path_text
-from .safetensors import Checkpoint
+from .safetensors import INDEX, SINGLE, Checkpoint
 from .source import TensorSource
 
 __all__ = ["decoded", "open_tensors"]
 
 #: Containers: the end of a file's name, and ``module:function`` below ``relaxir.weights`` that takes such a path.
-_CONTAINERS: dict[str, str] = {".gguf": "formats.gguf_file:GgufFile"}
+_CONTAINERS: dict[str, str] = {
+    ".gguf": "formats.gguf_file:GgufFile",
+    ".npz": "npz_file:NpzFile",
+    ".bin": "torch_file:TorchCheckpoint",
+    ".bin.index.json": "torch_file:TorchCheckpoint",
+    ".pt": "torch_file:TorchCheckpoint",
+    ".pth": "torch_file:TorchCheckpoint",
+}
+
+#: What a folder without safetensors may have instead.
+_TORCH_NAMES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 #: Encodings: ``quantization_config.quant_method``, and ``module:function`` that takes a source and gives the decoded one.
 _ENCODINGS: dict[str, str] = {
@@ -39,14 +49,23 @@ def open_tensors(path: str | os.PathLike[str]) -> TensorSource:
     """The tensors of a file or folder, as they are stored.
 
     Args:
-        path: a safetensors file, a Hugging Face folder or its index, or a file of another container.
+        path: a safetensors file, a Hugging Face folder or its index, or a file of another container. Of a folder that has
+            both, safetensors go before files of PyTorch.
 
     Raises:
         RelaxError: it cannot be read or is malformed.
     """
     text = path_text(path)
-    home = next((h for end, h in _CONTAINERS.items() if text.endswith(end)), None)
-    return Checkpoint(text) if home is None or os.path.isdir(text) else _function(home)(text)
+    name = _torch_name(text) if os.path.isdir(text) else text
+    home = next((h for end, h in _CONTAINERS.items() if name.endswith(end)), None)
+    return Checkpoint(text) if home is None else _function(home)(text)
+
+
+def _torch_name(folder: str) -> str:
+    """What a folder without safetensors has of PyTorch; empty for nothing."""
+    has_safetensors = any(os.path.lexists(os.path.join(folder, n)) for n in (SINGLE, INDEX))
+    found = [n for n in _TORCH_NAMES if os.path.lexists(os.path.join(folder, n))]
+    return found[0] if found and not has_safetensors else ""
 
 
 def decoded(source: TensorSource) -> TensorSource:

@@ -25,10 +25,10 @@ from .mapped_file import MappedFile
 from .shard_names import index_path, missing_shards
 from .writer import StreamWriter
 
-__all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "read_config", "write_safetensors"]
+__all__ = ["INDEX", "SINGLE", "Checkpoint", "LazyTensor", "StreamWriter", "read_config", "read_index", "write_safetensors"]
 
-_SINGLE = "model.safetensors"
-_INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 _CONFIG = "config.json"
 
 # An index of 100,000 tensors has 10 MB; reading a larger file as JSON is refused before it takes memory.
@@ -109,8 +109,8 @@ class Checkpoint:
         Raises:
             RelaxError: it cannot be read, or is no JSON object.
         """
-        folder, name = (self.path, _SINGLE) if os.path.isdir(self.path) else os.path.split(self.path)
-        has_one = name in (_SINGLE, _INDEX) and os.path.lexists(os.path.join(folder, _CONFIG))
+        folder, name = (self.path, SINGLE) if os.path.isdir(self.path) else os.path.split(self.path)
+        has_one = name in (SINGLE, INDEX) and os.path.lexists(os.path.join(folder, _CONFIG))
         return read_config(folder or ".") if has_one else {}
 
     @property
@@ -215,9 +215,9 @@ class Checkpoint:
         """The index to follow; as transformers does, a directory's single file goes first."""
         if not os.path.isdir(self.path):
             return self._index_of_file()
-        has_single = os.path.lexists(os.path.join(self.path, _SINGLE))
-        has_index = os.path.lexists(os.path.join(self.path, _INDEX))
-        return os.path.join(self.path, _INDEX) if has_index and not has_single else None
+        has_single = os.path.lexists(os.path.join(self.path, SINGLE))
+        has_index = os.path.lexists(os.path.join(self.path, INDEX))
+        return os.path.join(self.path, INDEX) if has_index and not has_single else None
 
     def _index_of_file(self) -> str | None:
         """The index that a name stands for, which may be that of the file that it is the index of."""
@@ -237,15 +237,15 @@ class Checkpoint:
         path = self.path
         if not os.path.isdir(path):
             return path
-        if not os.path.lexists(os.path.join(path, _SINGLE)):
-            raise RelaxError(f"'{path}': expected {_SINGLE} or {_INDEX} in the folder, got {_listing(path)}")
-        return inside(path, _SINGLE, f"'{path}'")
+        if not os.path.lexists(os.path.join(path, SINGLE)):
+            raise RelaxError(f"'{path}': expected {SINGLE} or {INDEX} in the folder, got {_listing(path)}")
+        return inside(path, SINGLE, f"'{path}'")
 
 
 def _open_shards(index: str) -> dict[str, _File]:
     """The file of each tensor."""
     folder = os.path.dirname(index)
-    weight_map = _read_index(index)
+    weight_map = read_index(index)
     files = {name: _open_shard(index, folder, name) for name in dict.fromkeys(weight_map.values())}
     for tensor, shard in weight_map.items():
         if tensor not in files[shard].header.tensors:
@@ -283,8 +283,8 @@ def _read_json(path: str, limit: int, what: str) -> object:
         raise RelaxError(f"'{path}': expected {what} in JSON, got {type(error).__name__}: {error}") from None
 
 
-def _read_index(path: str) -> dict[str, str]:
-    """The ``weight_map`` of an index: tensor name to shard name."""
+def read_index(path: str) -> dict[str, str]:
+    """The ``weight_map`` of an index: tensor name to shard name. Raises RelaxError when it cannot be read, or is none."""
     table = _read_json(path, _MAX_INDEX_BYTES, "an index")
     found = cast("dict[str, Any]", table).get("weight_map") if isinstance(table, dict) else None
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in cast("dict[str, object]", found).values()):

@@ -1,0 +1,131 @@
+"""PyTorch checkpoints (``.bin``, ``.pt``, ``.pth``): a path in, the tensors of a state dict by name out.
+
+They are pickles, and those run code. So ``torch.load`` reads them with ``weights_only=True``, which takes tensors and plain
+containers alone, and maps the file: tensors are read when they are used. Files that cannot be mapped, as of PyTorch before 1.6,
+are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from ..dialect.errors import RelaxError
+from .arrays import Array, ArraySpec, is_torch, to_numpy
+from .files import inside, open_regular
+from .safetensors import read_config, read_index
+
+__all__ = ["TorchCheckpoint"]
+
+_CONTAINERS = ("state_dict", "model_state_dict", "model")
+
+
+_SINGLE = "pytorch_model.bin"
+_INDEX = "pytorch_model.bin.index.json"
+
+
+class TorchCheckpoint:
+    """The tensors of a file, of a Hugging Face folder or of its index; see :class:`.source.TensorSource`."""
+
+    metadata: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, path: str):
+        """Reads all but the tensors' bytes.
+
+        Raises:
+            RelaxError: torch is not installed, a file cannot be read, or holds something else than named tensors.
+        """
+        self.path = path
+        folder = path if os.path.isdir(path) else os.path.dirname(path)
+        has_single = os.path.isdir(path) and os.path.lexists(os.path.join(path, _SINGLE))
+        is_sharded = path.endswith(".json") or (os.path.isdir(path) and not has_single)
+        self._folder = folder if is_sharded or has_single else None
+        index = os.path.join(folder, _INDEX) if os.path.isdir(path) else path
+        shards = read_index(index) if is_sharded else {}
+        names = list(dict.fromkeys(shards.values())) if is_sharded else [_SINGLE if has_single else os.path.basename(path)]
+        is_own = is_sharded or has_single  # else the user named the file itself
+        self._where = {name: inside(folder or ".", name, f"'{path}'") if is_own else path for name in names}
+        self._status = {p: _status(p) for p in self._where.values()}
+        tables = {name: _named_tensors(_loaded(p), p) for name, p in self._where.items()}
+        lost = next((t for t, shard in shards.items() if t not in tables[shard]), None)
+        if lost is not None:
+            raise RelaxError(f"'{index}': tensor {lost!r}: expected it in '{shards[lost]}', got a file without it")
+        self._tensors = {t: tables[shard][t] for t, shard in shards.items()} if is_sharded else tables[names[0]]
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The folder's ``config.json``; empty where there is none. Raises RelaxError when it is no JSON object."""
+        has_one = self._folder is not None and os.path.lexists(os.path.join(self._folder, "config.json"))
+        return read_config(self._folder or ".") if has_one else {}
+
+    @property
+    def files(self) -> list[str]:
+        """All that are read."""
+        return list(self._where.values())
+
+    @property
+    def identity(self) -> str:
+        """Paths, inodes, sizes and times."""
+        known = ((os.path.realpath(p), s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for p, s in self._status.items())
+        return "\n".join(" ".join(map(str, one)) for one in known)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __contains__(self, name: object, /) -> bool:
+        return name in self._tensors
+
+    def spec(self, name: str) -> ArraySpec:
+        return ArraySpec.of(self.get(name))
+
+    def get(self, name: str) -> Array:
+        if name not in self._tensors:
+            raise RelaxError(f"'{self.path}': expected a tensor of this checkpoint, got {name!r}")
+        return to_numpy(self._tensors[name], f"'{self.path}': tensor {name!r}")
+
+    def prefetch(self, name: str) -> None:
+        """Nothing: torch does not say where a tensor lies."""
+
+    def release(self, name: str) -> None:
+        """Nothing: mapped pages go when memory is short."""
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        """Raises RelaxError when a file was written to since it was opened; one that is gone is still mapped."""
+        for path, was in self._status.items():
+            with contextlib.suppress(OSError):
+                now = os.stat(path)
+                if now.st_ino == was.st_ino and (now.st_size, now.st_mtime_ns) != (was.st_size, was.st_mtime_ns):
+                    text = "expected a file that stays as it is while it is read, got one that was written to"
+                    raise RelaxError(f"'{path}': {text}")
+
+
+def _status(path: str) -> os.stat_result:
+    with open_regular(path) as file:
+        return os.fstat(file.fileno())
+
+
+def _loaded(path: str) -> object:
+    try:
+        import torch
+    except ImportError:
+        raise RelaxError(f"'{path}': expected torch to be installed to read it; pip install relaxir[torch]") from None
+    try:
+        return cast("object", torch.load(path, map_location="cpu", weights_only=True, mmap=True))
+    except Exception as error:  # torch's reader fails in as many ways as there are damaged files
+        reason = re.split(r"[.\n]", str(error), maxsplit=1)[0]  # advice on how to run the pickle follows
+        raise RelaxError(f"'{path}': expected tensors that torch.save wrote, got {type(error).__name__}: {reason}") from None
+
+
+def _named_tensors(loaded: object, path: str) -> dict[str, Any]:
+    """The tensors of a state dict, which may be inside of what trainers write."""
+    table = cast("Mapping[object, object]", loaded) if isinstance(loaded, Mapping) else {}
+    inner = next((table[key] for key in _CONTAINERS if isinstance(table.get(key), Mapping)), None)
+    table = cast("Mapping[object, object]", inner) if inner is not None else table
+    found = {name: value for name, value in table.items() if isinstance(name, str) and is_torch(value)}
+    if not found:
+        raise RelaxError(f"'{path}': expected a state dict, got {type(loaded).__name__} without named tensors")
+    return found

@@ -1,0 +1,129 @@
+"""State dicts that torch.save wrote, and .npz files, as raw weights: never unpickled; folders of the former."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from relaxir import RelaxError
+from relaxir.weights import Checkpoint
+from relaxir.weights.opening import open_tensors
+from support.hand_compiled import doubling
+
+RAW = {f"w{i}": torch.full((8,), float(i)) for i in range(4)}
+
+
+@contextmanager
+def refused(text: str) -> Iterator[None]:
+    with pytest.raises(RelaxError) as error:
+        yield
+    assert text in str(error.value)
+
+
+@pytest.mark.parametrize("content", [RAW, {"state_dict": RAW, "epoch": 3}, {k: v.bfloat16() for k, v in RAW.items()}])
+@pytest.mark.parametrize("name", ["model.bin", "model.pt", "model.pth"])
+def test_state_dicts(tmp_path: Path, content: dict[str, object], name: str) -> None:
+    torch.save(content, tmp_path / name)
+    doubling(4, 8).prepare(tmp_path / name, tmp_path / "out")
+    out = Checkpoint(tmp_path / "out")
+    assert [out.get(f"p{i}").tolist() for i in range(4)] == [[2.0 * i] * 8 for i in range(4)]
+
+
+def test_folders_of_several_files(tmp_path: Path) -> None:
+    torch.save({n: RAW[n] for n in ("w0", "w1")}, tmp_path / "pytorch_model-00001-of-00002.bin")
+    torch.save({n: RAW[n] for n in ("w2", "w3")}, tmp_path / "pytorch_model-00002-of-00002.bin")
+    where = {n: f"pytorch_model-0000{1 + (n > 'w1')}-of-00002.bin" for n in RAW}
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": where}))
+    (tmp_path / "config.json").write_text('{"model_type": "none"}')
+    for path in (tmp_path, index):
+        source = open_tensors(path)
+        assert source.config == {"model_type": "none"}
+        assert sorted(source) == sorted(RAW)
+        assert len(source.files) == 2
+        assert doubling(4, 8).prepare(path)["p3"].tolist() == [6.0] * 8
+    index.write_text(json.dumps({"weight_map": where | {"w4": "../pytorch_model.bin"}}))
+    with refused(", got '../pytorch_model.bin'"):
+        open_tensors(tmp_path)
+    index.write_text(json.dumps({"weight_map": where | {"w4": where["w3"]}}))
+    with refused("tensor 'w4': expected it in 'pytorch_model-00002-of-00002.bin', got a file without it"):
+        open_tensors(tmp_path)
+
+
+def test_a_folder_with_one_file(tmp_path: Path) -> None:
+    torch.save(RAW, tmp_path / "pytorch_model.bin")
+    assert doubling(4, 8).prepare(tmp_path)["p3"].tolist() == [6.0] * 8
+
+
+class Runs:
+    """What a pickle could do."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("touch hacked",)
+
+
+def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"w0": Runs()}, "a.pt")
+    Path("b.bin").write_bytes(pickle.dumps({"w0": Runs()}))
+    for name in ("a.pt", "b.bin"):
+        with refused(f"'{name}': expected tensors that torch.save wrote, got "):
+            open_tensors(name)
+    assert not Path("hacked").exists()
+
+
+def test_other_content(tmp_path: Path) -> None:
+    torch.save([1, 2], tmp_path / "list.pt")
+    with refused("list.pt': expected a state dict, got list without named tensors"):
+        open_tensors(tmp_path / "list.pt")
+    torch.save({"w": 1}, tmp_path / "numbers.pt")
+    with refused("numbers.pt': expected a state dict, got dict without named tensors"):
+        open_tensors(tmp_path / "numbers.pt")
+
+
+def test_npz(tmp_path: Path) -> None:
+    arrays = {n: t.numpy() for n, t in RAW.items()}
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "raw.npz", **arrays)
+        report = doubling(4, 8).prepare(tmp_path / "raw.npz", tmp_path / "out")
+        assert report.extra_weights == ()
+        assert Checkpoint(tmp_path / "out").get("p3").tolist() == [6.0] * 8
+        assert open_tensors(tmp_path / "raw.npz").identity
+
+
+def test_refused_npz(tmp_path: Path) -> None:
+    path = tmp_path / "raw.npz"
+    np.savez(path, w0=np.array([Runs()]))
+    with refused("raw.npz': array 'w0': expected numbers in .npy form, got an array of Python objects"):
+        open_tensors(path)
+    np.savez(path, w0=np.arange(1000))
+    content = bytearray(path.read_bytes())
+    content[700] ^= 1
+    path.write_bytes(content)
+    with refused("raw.npz': array 'w0': expected numbers in .npy form, got Bad CRC-32"):
+        open_tensors(path).get("w0")
+    path.write_bytes(content[:500])
+    with refused("raw.npz': expected an .npz file, got File is not a zip file"):
+        open_tensors(path)
+
+
+def test_a_file_that_was_written_to(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w0=np.zeros(3))
+    torch.save(RAW, tmp_path / "a.pt")
+    for name in ("a.npz", "a.pt"):
+        source = open_tensors(tmp_path / name)
+        source.check_unchanged()
+        with open(tmp_path / name, "ab") as file:
+            file.write(b"x")
+        with refused(f"{name}': expected a file that stays as it is while it is read, got one that was written"):
+            source.check_unchanged()
+        with refused(", got 'other'"):
+            source.get("other")
