@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 
 from relaxir.dialect.errors import RelaxError
-from relaxir.lowering.cuda.cost.kernel_time import KernelWork, LaunchShape, Prediction, kernel_time
+from relaxir.lowering.cuda.cost.kernel_time import START, KernelWork, LaunchShape, Prediction, kernel_time
 from relaxir.lowering.cuda.cost.product_time import ProductTiling, product_time
-from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, Architecture
+from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, Architecture, CudaTarget
+from relaxir.lowering.cuda.kernels.attention.make_plan import key_cycles, plan_few, plan_many
+from relaxir.lowering.cuda.kernels.attention.shape import AttentionShape
 
 # Rows, columns, steps of k; bytes of an element of the weight.
 _PRODUCTS = {
@@ -32,6 +35,16 @@ _ROWS = {
     "silu(gate) * up of 8192 x 8192, bf16": (6 * 8192, 30, 8192),
     "one row times 4096 x 11008, bf16": (2 * 8192, 2, 5504),
     "one row times 4096 x 11008, int4": (0.5625 * 8192, 4, 5504),
+}
+# Rows, keys, and heads of keys that as many of queries share, of 128 elements in bf16.
+_ATTENTION = {
+    "attention of 4096, 32 heads, causal": AttentionShape("bf16", 128, 128, 4096, 1, 32, 4096, True, None),
+    "attention of 4096, 32 heads": AttentionShape("bf16", 128, 128, 4096, 1, 32, 4096, False, None),
+    "attention of 512, 12 heads, 64 elements": AttentionShape("bf16", 64, 64, 512, 1, 12, 512, False, None),
+}
+_DECODE = {
+    "row over 8192 keys, 32 heads of 8": AttentionShape("bf16", 128, 128, 1, 4, 8, 8192, False, None),
+    "row over 32768 keys, 32 heads": AttentionShape("bf16", 128, 128, 1, 1, 32, 32768, False, None),
 }
 
 
@@ -71,6 +84,34 @@ def lines(architecture: Architecture) -> Iterator[str]:
         work = KernelWork(rows * bytes_, instructions=rows * 8192 * operations / 32, f32_operations=rows * 8192 * operations)
         found = kernel_time(architecture, work, LaunchShape(rows, 256, registers=40, bytes_in_flight=64))
         yield f"  {name:38s} {_figures(found)}"
+    for name, shape in _ATTENTION.items():
+        found, plan = attention(architecture, shape)
+        yield f"  {name:38s} {_figures(found)}  {plan}"
+    for name, shape in _DECODE.items():
+        found, plan = decode(architecture, shape)
+        yield f"  {name:38s} {_figures(found)}  {plan}"
+
+
+def attention(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:
+    """Of many rows; causal attention sees half of the keys."""
+    plan = plan_many(shape, CudaTarget(architecture))
+    assert plan is not None
+    part, seen = architecture.part, 0.5 if shape.causal else 1.0
+    keys, rows = (shape.keys or 0) * seen, (shape.rows or 0) * (shape.pairs or 0)
+    operations = 2 * rows * keys * (shape.depth + shape.width)
+    limit = operations / (architecture.tensor["bf16"] * part.sm_count * part.clock)
+    return Prediction(key_cycles(plan, shape, architecture) * keys / part.clock + START, limit, "tensor"), str(plan)
+
+
+def decode(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:
+    """Of few rows: bytes of keys and values, and a second kernel."""
+    plan = plan_few(shape, CudaTarget(architecture))
+    assert plan is not None
+    bytes_ = 2 * (shape.keys or 0) * (shape.pairs or 0) * (shape.depth + shape.width)
+    shared = plan.shared_bytes(shape.depth, shape.width)
+    launch = LaunchShape(plan.blocks, plan.threads, registers=128, shared=shared, bytes_in_flight=shared // plan.threads // 2)
+    found = kernel_time(architecture, KernelWork(bytes_), launch)
+    return replace(found, seconds=found.seconds + START), str(plan)
 
 
 def _figures(found: Prediction) -> str:

@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: N812
 import relaxir as rx
 from relaxir.weights.arrays import to_numpy
 from support import models
-from support.device_cases import attention, gate, product, rms_norm, softmax
+from support.device_cases import attention, decode_attention, gate, product, rms_norm, softmax
 
 from .decoding import decoding
 from .place import Place
@@ -143,6 +143,23 @@ def _attention(place: Place) -> list[Line]:
     return [Line(f"attention of {length}", f"{rates[0]:.0f} TFLOP/s, torch {rates[1]:.0f}", theirs / ours, 0.9)]
 
 
+def _attention_of_a_row(place: Place) -> list[Line]:
+    """A token over a cache, whose heads share keys: its share of the time in which keys and values are copied."""
+    heads, groups, length, width = place.size(32, 4), place.size(8, 2), place.size(32768, 96), place.size(128, 64)
+    q = place.random(1, heads, 1, width)
+    k, v = (place.random(1, groups, length, width, seed=i) for i in (1, 2))
+    mask = torch.ones(length, dtype=torch.bool, device=place.torch_device)
+    executable = place.compiled(decode_attention(heads, groups, width), {})
+    peer = functools.partial(F.scaled_dot_product_attention, q, k, v, attn_mask=mask.view(1, 1, 1, -1), enable_gqa=True)
+    _close(executable(q, k, v, mask), peer(), "attention of a row")
+    moved = k.nbytes + v.nbytes
+    source = torch.empty(moved // 2, dtype=torch.uint8, device=place.torch_device)
+    target = torch.empty_like(source)
+    ours, theirs, copy = place.times(lambda: executable(q, k, v, mask), peer, lambda: target.copy_(source))
+    found = f"{ours * 1e6:.1f} us, copy {copy * 1e6:.1f}, torch {theirs * 1e6:.1f}"
+    return [Line(f"attention of a row over {length}", found, copy / ours, 0.85)]
+
+
 def _decode(place: Place, precision: str | None) -> list[Line]:
     ours, theirs, note = decoding(place, precision)
     what = f"Llama decode step, {precision or 'bf16'}"
@@ -159,6 +176,7 @@ CHECKS: dict[str, Callable[[Place], list[Line]]] = {
     "row-bf16": functools.partial(_row_of_product, precision=None),
     "row-int4": functools.partial(_row_of_product, precision="int4"),
     "attention": _attention,
+    "attention-decode": _attention_of_a_row,
     "decode-bf16": functools.partial(_decode, precision=None),
     "decode-int4": functools.partial(_decode, precision="int4"),
 }

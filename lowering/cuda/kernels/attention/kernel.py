@@ -17,7 +17,7 @@ hides from all of a warp's rows nothing is computed, whatever is in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .....dialect.bindings import ir
 from ....kernels.structure.attention import MatchedAttention
@@ -25,7 +25,7 @@ from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..products.warp_code import WarpCode
 from .factors import AttentionFactors
-from .mask import MaskCode, Visible
+from .mask import MaskCode, Visible, is_same_for_rows
 from .places import AttentionPlaces
 from .plan import STRIP, WARP, AttentionPlan
 from .results import AttentionResults
@@ -198,7 +198,19 @@ class AttentionKernel:
         left = self.code.narrow(em.sub(em.sub(self.end, self.begin), moved))
         for copies, (start, step) in zip(self.copies, self.sources, strict=True):
             there = em.add(start, em.mul(moved, step))
-            copies.start(stage, lambda row, there=there, step=step: em.add(there, em.mul(em.number(row), step)), left)
+            source = lambda row, there=there, step=step: em.add(there, em.mul(em.number(row), step))  # noqa: E731
+            copies.start(stage, source, left, self._wanted(copies, em.add(self.begin, moved)))
+
+    def _wanted(self, copies: RowCopies, first: ir.Value) -> Callable[[int], ir.Value] | None:
+        """Whether rows see the keys from the first one of a tile on: of a cache, most may be still to come.
+
+        Where there are few rows, which do not take as long as keys take to come, and these see the same keys.
+        """
+        em, mask = self.em, self.mask
+        if mask is None or not self.plan.blocks or not is_same_for_rows(self.places):
+            return None
+        own, last = em.add(first, self.code.index(copies.row)), em.sub(self.end, em.number(1))
+        return lambda row: mask.shows(self._least(em.add(own, em.number(row)), last))
 
     # -- one tile --------------------------------------------------------------------------------------------------
 

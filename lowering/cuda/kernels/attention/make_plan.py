@@ -1,7 +1,8 @@
 """The plan of attention: the tile of a table that takes the least time, by what it multiplies, reads, and exponentiates.
 
-What is assumed of all GPUs: a multiprocessor reads 128 bytes of shared memory in a cycle and computes 16 exponentials; what is
-done for a tile is as long as its longest part, unless one block is alone, which waits for one part after the other.
+What is assumed of all GPUs: a multiprocessor reads 128 bytes of shared memory in a cycle and computes 16 exponentials. A block
+does one part of a tile after the other, and others meanwhile what they can; none is faster than its next tile comes. Tensor
+cores sustain as much of their peak as :mod:`relaxir.lowering.cuda.cost.product_time` says of ``mma.sync``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ...cuda_target import Architecture, CudaTarget
 from .plan import STRIP, THIRDS, AttentionPlan, AttentionTile, AttentionWarps
 from .shape import AttentionShape
 
-__all__ = ["FEW_ROWS", "plan_few", "plan_many"]
+__all__ = ["FEW_ROWS", "key_cycles", "plan_few", "plan_many"]
 
 #: Rows, of all heads that share keys, up to which blocks share keys: an instruction's.
 FEW_ROWS = STRIP
@@ -27,6 +28,9 @@ _OTHER_REGISTERS, _MOST_REGISTERS = 48, 240
 # Of those, the parts of factors that are sums of two tf32, for each strip.
 _THIRDS_REGISTERS = 16
 _SHARED_BYTES, _EXPONENTIALS, _CACHE_BYTES = 128, 16, 64
+# Cycles from asking the second-level cache for a tile to having it.
+_LATENCY = 400
+_SHARE_BESIDE_WGMMA, _SHARE = 0.63, 0.9
 # Blocks that multiprocessors have at once where rows are few.
 _RESIDENT = 2
 # Of sizes that are known at run time only.
@@ -39,7 +43,7 @@ def plan_many(shape: AttentionShape, target: CudaTarget) -> AttentionPlan | None
     limit = target.architecture.shared_per_block
     fitting = [p for p in plans if p.shared_bytes(shape.depth, shape.width) <= limit]
     fitting = [p for p in fitting if _registers(p, shape) <= _MOST_REGISTERS]
-    return min(fitting, key=lambda p: _time(p, shape, target.architecture), default=None)
+    return min(fitting, key=lambda p: key_cycles(p, shape, target.architecture), default=None)
 
 
 def plan_few(shape: AttentionShape, target: CudaTarget) -> AttentionPlan | None:
@@ -69,24 +73,25 @@ def _registers(plan: AttentionPlan, shape: AttentionShape) -> int:
     """Of a thread: sums, scores, what the mask adds to them, and queries."""
     scores = plan.warp_keys // 2
     masks = scores if shape.mask is not None else 0
-    queries = shape.depth * plan.bytes // 8 if plan.queries == "registers" else 4
-    thirds = _THIRDS_REGISTERS if plan.by == THIRDS else 0
+    thirds, of_factor = (_THIRDS_REGISTERS, 2) if plan.by == THIRDS else (0, 1)
+    queries = of_factor * shape.depth * plan.bytes // 8 if plan.queries == "registers" else 4
     return plan.strips * (shape.width // 2 + scores + masks + queries + thirds) + _OTHER_REGISTERS
 
 
-def _time(plan: AttentionPlan, shape: AttentionShape, architecture: Architecture) -> float:
-    """Cycles for a key of all rows."""
+def key_cycles(plan: AttentionPlan, shape: AttentionShape, architecture: Architecture) -> float:
+    """Cycles for a key of all rows, on all multiprocessors; rows and heads that are not known are many."""
     tile, times = plan.tile, 3 if plan.by == THIRDS else 1
-    products = 2 * tile.rows * (shape.depth + shape.width) * times / architecture.tensor[plan.instruction.name]
+    peak = architecture.tensor[plan.instruction.name] * (_SHARE_BESIDE_WGMMA if architecture.wgmma else _SHARE)
+    products = 2 * tile.rows * (shape.depth + shape.width) * times / peak
     keys = (shape.depth + shape.width) * plan.bytes
     queries = shape.depth * plan.bytes * tile.rows / tile.keys if plan.queries == "shared" else 0
     shared = (plan.warps.rows * keys + keys + queries) / _SHARED_BYTES
     parts = products, shared, tile.rows / _EXPONENTIALS, keys / _CACHE_BYTES
     together = (_USUAL_ROWS if shape.rows is None else shape.rows) * (shape.shared or 1)
     blocks = ceil(together / tile.rows) * (shape.pairs or _USUAL_PAIRS)
-    resident = min(_resident(plan, shape, architecture), max(1, blocks // architecture.part.sm_count))
-    for_one = max(parts) if resident > 1 else sum(parts)
-    return ceil(blocks / architecture.part.sm_count) * for_one
+    resident = min(_resident(plan, shape, architecture), ceil(blocks / architecture.part.sm_count))
+    of_tile = max(resident * max(parts), sum(parts), _LATENCY / tile.keys / (plan.stages - 1))
+    return ceil(blocks / architecture.part.sm_count / max(1, resident)) * of_tile
 
 
 def _resident(plan: AttentionPlan, shape: AttentionShape, architecture: Architecture) -> int:

@@ -14,7 +14,7 @@ from .places import AttentionPlaces
 from .shape import BOOLEAN
 from .softmax import HALVES
 
-__all__ = ["MaskCode", "Visible"]
+__all__ = ["MaskCode", "Visible", "is_same_for_rows"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,14 @@ class Visible:
         return found
 
 
+def is_same_for_rows(places: AttentionPlaces) -> bool:
+    """Whether all rows of heads that share keys have one mask."""
+    attention, dims = places.attention, places.attention.dims
+    assert attention.mask is not None
+    along = attention.mask.offset.dims() & {dims.head, dims.row}
+    return all(attention.extents[dim].static == 1 for dim in along)
+
+
 class MaskCode:
     """Reads a mask for the rows of a warp."""
 
@@ -47,8 +55,12 @@ class MaskCode:
         self.is_boolean = str(mask.element) == BOOLEAN
         self._step = places.step(mask, dims.key)
         self._by_key = mask.offset.factor(dims.key).static != 0
-        by_row = bool(mask.offset.dims() & {dims.head, dims.row})
-        self._rows = [places.address(mask, places.row(r)) for r in (rows if by_row else rows[:1])]
+        self._rows = [places.address(mask, places.row(r)) for r in (rows[:1] if is_same_for_rows(places) else rows)]
+
+    def shows(self, key: ir.Value) -> ir.Value:
+        """Whether rows see a key, of which all of them see the same ones (:func:`is_same_for_rows`)."""
+        value = self._value(self.em.add(self._rows[0], self.em.mul(key, self._step)))
+        return value if self.is_boolean else self._is_number(value)
 
     def read(self, first: ir.Value, count: int, last: ir.Value | None) -> list[list[ir.Value]]:
         """The mask of each 16 rows for ``count`` keys, four values for each eight; no key behind the last one is read.

@@ -97,13 +97,16 @@ class RowCopies:
         self._target = code.add(code.add(code.mul(self.row, tile.pitch), self.byte), tile.start)
         self._is_used = None if used == threads else code.em.compare("ult", thread, code.number(used))
 
-    def start(self, stage: ir.Value, source: Callable[[int], ir.Value], rows: ir.Value) -> None:
+    def start(
+        self, stage: ir.Value, source: Callable[[int], ir.Value], rows: ir.Value, wants: Callable[[int], ir.Value] | None = None
+    ) -> None:
         """Begins to copy.
 
         Args:
             stage: where the tile's stage begins.
             source: the address of the thread's piece of the row that is so many behind its first one, as an index.
             rows: how many rows there are, in 32 bits.
+            wants: whether anybody wants that row: others become zeros, too.
         """
         code, em = self.code, self.code.em
         target, left = code.add(stage, self._target), em.op("arith.subi", [rows, self.row], em.i32)
@@ -111,6 +114,8 @@ class RowCopies:
 
             def copy(first: int = first) -> None:
                 exists = em.compare("sgt", left, code.number(first))
+                if wants is not None:
+                    exists = em.op("arith.andi", [exists, wants(first)], em.i1)
                 valid = em.op("arith.select", [exists, code.number(PIECE), code.number(0)], em.i32)
                 address = source(first)
                 for byte in range(0, self.tile.pieces * PIECE, self._across * PIECE):

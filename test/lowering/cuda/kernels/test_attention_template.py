@@ -122,7 +122,7 @@ def test_what_the_mask_hides_from_all_rows_is_not_computed() -> None:
         q = random((1, 2, rows, 16), "bf16")
         want = rx.evaluate(attention(q.shape, k.shape, mask=(256,)), "main", q, k, k, mask)[0]
         empty = k.copy()
-        empty[:, :, 64:] = np.nan
+        empty[:, :, 60 if rows == 1 else 64 :] = np.nan  # of few rows, what is hidden is not even read
         executable = rx.compile(attention(q.shape, k.shape, mask=(256,)), target=TARGETS[0], device="emulated")
         got = np.asarray(executable(q, empty, empty, mask)).astype(np.float32)
         assert np.abs(got - np.asarray(want).astype(np.float32)).max() < BOUNDS["bf16"]
