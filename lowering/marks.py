@@ -13,7 +13,9 @@ __all__ = [
     "CHECKS",
     "CONTRACTION",
     "CUDA_TARGET",
+    "DEFERRABLE",
     "DEVICE",
+    "DEVICE_CHECKS",
     "DEVICE_CODE",
     "DEVICE_CONSTANTS",
     "DEVICE_GRAPHS",
@@ -68,6 +70,11 @@ ACCESSES = "relax.accesses"
 #: On a module, strings: what its run-time checks say when they fail, by number.
 #: Written by linalg/to_linalg; read by linalg/to_linalg, make_manifest.
 CHECKS = "relax.checks"
+
+#: On a call of ``relax_check`` after which no access leaves its buffer, whatever the values: it may be found to have failed
+#: later; a unit.
+#: Written by linalg/builder; read by cuda/defer_checks.
+DEFERRABLE = "relax.deferrable"
 
 #: On a function that is one kernel; a unit. Those who make kernels are linalg/kernel, fusion/outline_kernels, cpu/share_copies.
 #: Written by kernel_function; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
@@ -152,6 +159,10 @@ DEVICE_KERNELS = "relax.device_kernels"
 #: On a module, strings: the symbols of entries that do nothing but launch kernels, so that a launch of all can be recorded.
 #: Written by cuda/launch_kernels; read by cuda/compiler.
 DEVICE_GRAPHS = "relax.device_graphs"
+
+#: On a module, strings: the symbols of entries with checks that kernels make, whose calls end with a look at what was found.
+#: Written by cuda/launch_kernels; read by cuda/compiler.
+DEVICE_CHECKS = "relax.device_checks"
 
 #: On a module, a dictionary per constant that kernels read, by number: its symbol and bytes.
 #: Written by cuda/launch_kernels; read by cuda/compiler.

@@ -32,6 +32,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-check-allocations": _ours(".cpu.check_allocations", "CheckAllocations"),
     "relax-check-entries": _ours(".check_entries", "CheckEntries"),
     "relax-check-scalars": _ours(".check_scalars", "CheckScalars"),
+    "relax-defer-checks": _ours(".cuda.defer_checks", "DeferChecks"),
     "relax-describe-entries": _ours(".describe_entries", "DescribeEntries"),
     "relax-drop-empty": _ours(".drop_empty", "DropEmpty"),
     "relax-expand-fma": _ours(".kernels.expand.expand_fma", "ExpandFma"),

@@ -4,6 +4,7 @@ The table's fields are pointers; ``functions`` and ``constants`` are arrays, by 
 ``cuda.kernels`` and ``cuda.constants``. Each function gives 0, or what failed, as a number for ``relax_check``::
 
     2**48 + kernel * 2**32 + CUresult          kernel 65535: no launch failed, but a copy or an allocation
+    2**49 + check                              a check that a kernel made (:mod:`.status_call`)
 """
 
 from __future__ import annotations
@@ -13,19 +14,24 @@ from ...dialect.functions import functions, name_of
 from ..cpu.lower_checks import CHECK
 from .tensor_map_call import DIMENSIONS, NUMBERS
 
-__all__ = ["ALLOCATE", "CONSTANT", "FIELDS", "FREE", "LAUNCH", "READ", "TENSOR_MAP", "declare", "definitions"]
+__all__ = [
+    "ALLOCATE", "CONSTANT", "FIELDS", "FOUND", "FREE", "LAUNCH", "READ", "STATUS", "TENSOR_MAP", "declare", "definitions",
+]  # fmt: skip
 
 LAUNCH = "relaxir_cuda_launch"
 READ = "relaxir_cuda_read"
 ALLOCATE = "relaxir_cuda_allocate"
 FREE = "relaxir_cuda_free"
 CONSTANT = "relaxir_cuda_constant"
+STATUS = "relaxir_cuda_status"
+FOUND = "relaxir_cuda_found"
 TENSOR_MAP = "relaxir_cuda_tensor_map"
 
 #: The fields of the table, in order. The functions have the driver's own signatures.
 FIELDS = (
     "stream", "functions", "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2",
     "cuStreamSynchronize", "cuMemsetD8Async", "cuMemAllocAsync", "cuMemFreeAsync", "cuTensorMapEncodeTiled", "constants",
+    "status",
 )  # fmt: skip
 
 _I64, _PTR = "i64", "!llvm.ptr"
@@ -35,11 +41,14 @@ _SIGNATURES = {
     ALLOCATE: ([_PTR, _PTR, _I64], _I64),
     FREE: ([_PTR, _PTR], _I64),
     CONSTANT: ([_PTR, _I64], _PTR),
+    STATUS: ([_PTR], _PTR),
+    FOUND: ([_PTR], _I64),
     TENSOR_MAP: ([_PTR, _PTR, _PTR, *[_I64] * NUMBERS], _I64),
 }
 
 # A number of a status that is beyond those of checks and of sizes (lowering/cpu/lower_checks, python/runtime/calls).
 _FAILED = 1 << 48
+_FOUND = 1 << 49
 _NO_KERNEL = 0xFFFF
 
 # CUtensorMapInterleave, Swizzle, L2promotion and FloatOOBfill.
@@ -124,6 +133,26 @@ define internal ptr @{CONSTANT}(ptr %driver, i64 %number) {{
   %address = load i64, ptr %place
   %start = inttoptr i64 %address to ptr
   ret ptr %start
+}}
+define internal ptr @{STATUS}(ptr %driver) {{
+{_field("status", "word")}
+  ret ptr %word
+}}
+define internal i64 @{FOUND}(ptr %driver) {{
+  %place = alloca i64
+{_field("status", "word")}
+  %failed = call i64 @{READ}(ptr %driver, ptr %word, ptr %place, i64 8)
+  %good = icmp eq i64 %failed, 0
+  br i1 %good, label %there, label %left
+left:
+  ret i64 %failed
+there:
+  %number = load i64, ptr %place
+  %none = icmp eq i64 %number, 0
+  %check = sub i64 %number, 1
+  %found = or i64 %check, {_FOUND}
+  %given = select i1 %none, i64 0, i64 %found
+  ret i64 %given
 }}
 {_tensor_map()}
 """

@@ -35,10 +35,11 @@ from ..device.descriptors import is_descriptor
 from ..entries import entries_of, entry_of
 from ..kernels.emit.emitter import Emitter
 from ..lowering_pass import LoweringPass
-from ..marks import DEVICE, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_KERNELS
+from ..marks import DEVICE, DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_KERNELS
 from ..plain_attributes import to_attribute
 from . import driver_calls
 from .kernels.memory import address_of, buffer_at, linear_address
+from .status_call import STATUS
 from .tensor_map_call import TENSOR_MAP
 
 __all__ = ["LaunchKernels", "launch_kernels"]
@@ -62,29 +63,43 @@ def launch_kernels(module: ir.Operation) -> None:
     called = {name_of(f) for f in chosen}
     with module.context, ir.Location.unknown():
         driver_calls.declare(module)
+        defers = any(name_of(f) == STATUS for f in functions(module))
         for function in chosen:
-            _HostFunction(function, kernels, constants, called).rewrite()
-        _drop_declaration(module)
+            _HostFunction(function, kernels, constants, called, defers).rewrite()
+        _drop_declarations(module)
         module.attributes[DEVICE_GRAPHS] = to_attribute(_only_launching(module))
+        module.attributes[DEVICE_CHECKS] = to_attribute(_checking(module))
         module.attributes[DEVICE_KERNELS] = to_attribute(kernels.described())
         module.attributes[DEVICE_CONSTANTS] = to_attribute(constants.described())
         kernels.take_out()
 
 
-def _drop_declaration(module: ir.Operation) -> None:
+def _drop_declarations(module: ir.Operation) -> None:
     """Nothing calls what has become a call of the driver."""
     for function in functions(module):
-        if name_of(function) == TENSOR_MAP:
+        if name_of(function) in (STATUS, TENSOR_MAP):
             function.operation.erase()
 
 
 def _only_launching(module: ir.Operation) -> list[str]:
     """The entries, by symbol, that do nothing but launch: these can be recorded, and replayed."""
+    waiting = _calling(module, {driver_calls.READ, driver_calls.ALLOCATE, driver_calls.FREE})
+    return [e.spec.symbol for f, e in entries_of(module) if not e.is_step and name_of(f) not in waiting]
+
+
+def _checking(module: ir.Operation) -> list[str]:
+    """The entries, by symbol, some of whose kernels check values."""
+    checking = _calling(module, {driver_calls.STATUS})
+    return [e.spec.symbol for f, e in entries_of(module) if not e.is_step and name_of(f) in checking]
+
+
+def _calling(module: ir.Operation, wanted: set[str]) -> set[str]:
+    """The functions that call some, or call others that do."""
     found = {name_of(f): {callee_of(c) for c in calls_in(f.operation)} for f in functions(module)}
-    waits = {driver_calls.READ, driver_calls.ALLOCATE, driver_calls.FREE}
-    waiting = {name for name, callees in found.items() if callees & waits}
-    entries = [(name_of(f), e.spec.symbol) for f, e in entries_of(module) if not e.is_step]
-    return [symbol for name, symbol in entries if name not in waiting and not found[name] & waiting]
+    calling = {name for name, callees in found.items() if callees & wanted}
+    while more := {name for name, callees in found.items() if callees & calling} - calling:
+        calling |= more
+    return calling
 
 
 class _Kernels:
@@ -163,11 +178,14 @@ class _Constants:
 class _HostFunction:
     """Rewrites one function."""
 
-    def __init__(self, function: func.FuncOp, kernels: _Kernels, constants: _Constants, called: set[str]):
+    def __init__(
+        self, function: func.FuncOp, kernels: _Kernels, constants: _Constants, called: set[str], defers: bool
+    ):  # fmt: skip
+        """Args: called: the functions whose calls get the driver, too; defers: whether kernels of the module check values."""
         block = body_of(function)
         assert block is not None
         self.function, self.block, self.called = function, block, called
-        self.kernels, self.constants = kernels, constants
+        self.kernels, self.constants, self.defers = kernels, constants, defers
         self.em = Emitter(block)
         self.pointer = ir.Type.parse("!llvm.ptr")
         self.i64 = self.em.integer(64)
@@ -199,6 +217,11 @@ class _HostFunction:
     def call(self, op: ir.Operation) -> None:
         if callee_of(op) == TENSOR_MAP:
             self._call(driver_calls.TENSOR_MAP, list(op.operands))
+            op.erase()
+            return
+        if callee_of(op) == STATUS:
+            attributes = {"callee": ir.FlatSymbolRefAttr.get(driver_calls.STATUS)}
+            op.results[0].replace_all_uses_with(self.em.op("func.call", [self.driver], self.pointer, attributes))
             op.erase()
             return
         if callee_of(op) not in self.called:
@@ -260,6 +283,8 @@ class _HostFunction:
         size = em.constant(element_bytes(element), self.i64)
         source, target = linear_address(em, buffer, indices), self._pointer(address_of(em, copy))
         self._call(driver_calls.READ, [source, target, size])
+        if self.defers:  # what is read may be of what failed, and decide how long a loop runs
+            self._call(driver_calls.FOUND, [])
         op.results[0].replace_all_uses_with(em.op("memref.load", [copy], element))
         op.erase()
 

@@ -18,7 +18,7 @@ after::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,7 +29,7 @@ from ..entries import entries_of
 from ..lowering_pass import LoweringPass
 from ..marks import DEVICE
 
-__all__ = ["SeparateDevices", "separate_devices"]
+__all__ = ["SeparateDevices", "copied", "separate_devices"]
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,17 @@ def _reached(roots: Iterable[str], calls: Mapping[str, list[str]]) -> dict[str, 
 
 
 def _copy(function: func.FuncOp, by_name: dict[str, func.FuncOp]) -> func.FuncOp:
-    name = f"{name_of(function)}_device"
-    while name in by_name:
+    copy = copied(function, by_name, "device")
+    by_name[name_of(copy)] = copy
+    return copy
+
+
+def copied(function: func.FuncOp, taken: Container[str], suffix: str) -> func.FuncOp:
+    """A copy of a function in front of it, with a name of its own that ends as is said."""
+    name = f"{name_of(function)}_{suffix}"
+    while name in taken:
         name += "_"
     copy = function.operation.clone(ip=ir.InsertionPoint(function.operation))
     copy.attributes["sym_name"] = ir.StringAttr.get(name, function.context)
     assert isinstance(copy, func.FuncOp)
-    by_name[name] = copy
     return copy

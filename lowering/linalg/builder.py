@@ -13,6 +13,7 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, dim_text
+from ..marks import DEFERRABLE
 from .conversion import load, store
 from .dtypes import compute_type, is_unsigned, storage_dtype
 from .key_blocks import KeyBlocks
@@ -347,16 +348,22 @@ class LinalgBuilder:
 
     # -- checks ----------------------------------------------------------------------------------------------------
 
-    def check(self, condition: ir.Value, message: str) -> None:
-        """Emits a run-time check: when the ``i1`` is false, the compiled entry reports the message and stops."""
+    def check(self, condition: ir.Value, message: str, deferrable: bool = False) -> None:
+        """Emits a run-time check: when the ``i1`` is false, the compiled entry reports the message and stops.
+
+        Where the check is ``deferrable``, nothing that follows touches memory outside of its buffers even so, and code for a
+        device may go on.
+        """
         location = ir.Location.current
         text = str(RelaxError(message, location))
         position = self.checks.setdefault(text, len(self.checks))
         self.check_function()
         i64 = ir.IntegerType.get_signless(64)
         number = emit("arith.constant", i64, value=ir.IntegerAttr.get(i64, position))
-        callee = {"callee": ir.FlatSymbolRefAttr.get("relax_check")}
-        ir.Operation.create("func.call", [], [condition, number], callee)
+        attributes: dict[str, ir.Attribute] = {"callee": ir.FlatSymbolRefAttr.get("relax_check")}
+        if deferrable:
+            attributes[DEFERRABLE] = ir.UnitAttr.get()
+        ir.Operation.create("func.call", [], [condition, number], attributes)
 
     def check_equal(self, left: Size, right: Size, message: str) -> None:
         """Checks that two sizes are equal.

@@ -151,7 +151,8 @@ def _check_range(b: LinalgBuilder, indices: Tensor, size: Size, column: int | No
 
     exprs = [*range(rank)] if column is None else [*range(rank), ir.AffineExpr.get_constant(column)]
     fine = b.generic("r" * rank, [(indices.value, exprs)], b.filled([], i8, 1), body, [])
-    b.check(Scalar(read(fine, [])).compare("ne", 0).value, message)
+    is_limited = isinstance(size, int) and size > 0  # of a dimension of none, there is no place to limit an index to
+    b.check(Scalar(read(fine, [])).compare("ne", 0).value, message, deferrable=is_limited)
 
 
 def _text(size: Size) -> str:

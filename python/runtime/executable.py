@@ -124,6 +124,14 @@ class Executable:
     def stream(self, stream: int | None) -> None:
         self._library.stream = stream
 
+    def wait(self) -> None:
+        """Waits for calls that only began on a device; of code for a CPU, calls are done when they return.
+
+        Raises:
+            RelaxError: a check of values failed in one of them; once for each.
+        """
+        self._library.wait()
+
     @property
     def fingerprint(self) -> str:
         """Ties prepared weights to this executable."""

@@ -65,6 +65,9 @@ class Library:
         if stream is not None:
             raise RelaxError(f"expected no stream for code of a CPU, got {stream!r}")
 
+    def wait(self) -> None:
+        """Waits for calls that only began, of code that has such."""
+
     @property
     def addresses(self) -> Mapping[str, int]:
         """Where each symbol is."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...dialect.errors import RelaxError
 from ...weights.arrays import Array, ArraySpec, aligned_empty, is_torch
+from .deferred import CheckedCall
 from .device import Device, DeviceBuffer
 from .dlpack import DLPACK_CUDA, DLPACK_EMULATED, exported, imported
 
@@ -50,13 +51,23 @@ class DeviceArray:
         self._buffer, self.dtype, self.shape = buffer, dtype, shape
         self.device, self.address = buffer.device, buffer.address
         self.stream = self.device.stream if stream is None else stream
+        self._call: CheckedCall | None = None
+
+    def computed(self, stream: int, call: CheckedCall | None) -> None:
+        """Notes what computes the elements: a stream, and a call whose checks may still fail."""
+        self.stream, self._call = stream, call
+
+    def _wait(self) -> None:
+        self.device.wait(self.stream)
+        if self._call is not None:
+            self._call.expect_success()
 
     def numpy(self) -> Array:
-        """A copy in host memory."""
+        """A copy in host memory. Raises RelaxError when a check of values failed in the call that computed it."""
         found = aligned_empty(self.dtype, self.shape)
         self.device.use()
         self.device.download(self.address, found, self.stream)
-        self.device.wait(self.stream)
+        self._wait()
         return found
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -66,7 +77,7 @@ class DeviceArray:
         """A capsule, for work on a stream of the consumer's; -1 is one that needs no order, None one that is not known."""
         self.device.use()
         if stream is None:
-            self.device.wait(self.stream)
+            self._wait()
         elif stream != -1:
             self.device.order(self.stream, stream)
         return exported(self.address, self.dtype, self.shape, self.__dlpack_device__(), self)

@@ -12,6 +12,7 @@ from typing import Any, cast
 from ...dialect.errors import RelaxError
 from ...lowering.json_reader import Reader
 from ..library import Library
+from .deferred import DeferredChecks
 from .device import Device, DeviceBuffer
 from .memory import BlockPool
 
@@ -24,7 +25,7 @@ CUBIN, CUBIN_BYTES = "relaxir_cuda_cubin", "relaxir_cuda_cubin_bytes"
 #: The C symbols of the kernels' text and machine code, and of their lengths.
 CUDA_SYMBOLS = (PTX, PTX_BYTES, CUBIN, CUBIN_BYTES)
 
-# The fields of the table after stream and functions, in the order of lowering/cuda/driver_calls, and then the constants.
+# The fields of the table after stream and functions, in the order of lowering/cuda/driver_calls, then constants and status.
 _CALLS = (
     "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize",
     "cuMemsetD8Async", "cuMemAllocAsync", "cuMemFreeAsync", "cuTensorMapEncodeTiled",
@@ -70,13 +71,14 @@ class CudaSpec:
         kernels: by number.
         constants: symbol and bytes, by number.
         graphs: the symbols of entries that only launch, so that their launches can be recorded.
+        checks: those of entries some of whose kernels check values.
     """
 
     def __init__(self, content: object, where: str = "manifest.cuda"):
         reader = Reader(cast("dict[str, Any]", content if isinstance(content, dict) else {}), where)
         self.target = reader.text("target")
         self.kernels = tuple(reader.records("kernels", KernelSpec.read))
-        self.graphs = frozenset(reader.texts("graphs"))
+        self.graphs, self.checks = frozenset(reader.texts("graphs")), frozenset(reader.texts("checks"))
         self.constants = tuple(reader.records("constants", lambda r: (r.identifier("symbol"), r.size("bytes"))))
 
     @property
@@ -114,6 +116,11 @@ class CudaLibrary(Library):
             raise RelaxError(f"expected a CUDA stream's number or None, got {stream!r}")
         self._stream = stream
 
+    def wait(self) -> None:
+        """Waits for calls that only began. Raises RelaxError when a check of values failed in one."""
+        if "loaded" in vars(self):
+            self.loaded.wait()
+
     @functools.cached_property
     def loaded(self) -> LoadedCode:
         """The kernels on the device. Raises RelaxError when there is none that runs them."""
@@ -144,6 +151,7 @@ class LoadedCode:
         device: where they are.
         spec: what they are.
         blocks: memory that calls work in.
+        checks: what kernels have found that check values.
     """
 
     def __init__(self, library: CudaLibrary, device: Device):
@@ -162,7 +170,7 @@ class LoadedCode:
         for number, (symbol, nbytes) in enumerate(self.spec.constants):
             self._constants[number] = self._constant(symbol, nbytes)
         device.wait()
-        self.blocks = BlockPool(device)
+        self.blocks, self.checks = BlockPool(device), DeferredChecks(device)
         self._calls = [driver.address(name) for name in _CALLS]
         self._tables: dict[int, Any] = {}
 
@@ -213,8 +221,17 @@ class LoadedCode:
         known = self._tables.get(stream)
         if known is None:
             functions, constants = ctypes.addressof(self._functions), ctypes.addressof(self._constants)
-            known = self._tables[stream] = (ctypes.c_void_p * 12)(stream, functions, *self._calls, constants)
+            fields = (stream, functions, *self._calls, constants, self.checks.word(stream))
+            known = self._tables[stream] = (ctypes.c_void_p * len(fields))(*fields)
         return ctypes.c_void_p(ctypes.addressof(known))
+
+    def wait(self) -> None:
+        """Waits for all calls. Raises RelaxError when a check of values failed in one that only began."""
+        self.device.use()
+        with self.device.turn:
+            for stream in self._tables:
+                self.device.wait(stream)
+            self.checks.expect_success()
 
     def launch_error(self, number: int) -> str:
         """What a failed call of the driver was, by the number of an entry's status (lowering/cuda/driver_calls)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +17,18 @@ from ..outputs import arranged_outputs, output_address
 from ..state import State
 from .arrays import DeviceArray, DeviceTensor, device_tensor, is_on_device, to_device_torch, torch_stream
 from .code import CudaLibrary, LoadedCode
+from .deferred import CheckedCall
 from .device import Device, DeviceBuffer
 from .graphs import Graphs
 from .memory import Block
+from .state import DeviceState
 
 __all__ = ["DeviceEntry"]
 
 # What a status that tells of a failed call of the driver is at least, as a positive number, and less than twice that.
 _FAILED = 1 << 48
+# What one is at least, and less than twice that, that tells of a check that a kernel made.
+_FOUND = 1 << 49
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ class DeviceEntry(EntryInputs):
         """Runs the entry; see :meth:`relaxir.runtime.entry.BoundEntry.call`.
 
         Inputs that are on the device are read where they are; then results are left there, too, and the call may return before
-        they are computed: what reads them on another stream has to wait for the device's.
+        they are computed: what reads them on another stream has to wait for the device's. Then, a check of values that fails
+        is raised by what waits for the call: a copy of a result or of its state to the host, and :meth:`Executable.wait`; and
+        by the next call of the executable that finds it done.
         """
         if named or len(inputs) != len(self._inputs):
             inputs = self._arranged(inputs, named)
@@ -91,7 +97,11 @@ class DeviceEntry(EntryInputs):
         stay = any(t.there is not None for t in read)
         given = [None] * len(plan.outputs) if out is None else arranged_outputs(self.spec.outputs, out, self._what)
         written = [self._written(i, value, plan, stay, stream) for i, value in enumerate(given)]
-        self._run(read, written, plan, state, stream)
+        call = self._run(read, written, plan, state, stream)
+        for tensor, value in zip(written, given, strict=True):
+            for array in (tensor.there, value):
+                if isinstance(array, DeviceArray):
+                    array.computed(stream, call)
         torch = any(is_torch(value) for value in inputs)
         results = [self._result(i, t, torch) if v is None else v for i, (t, v) in enumerate(zip(written, given, strict=True))]
         return results[0] if len(results) == 1 else tuple(results)
@@ -145,7 +155,7 @@ class DeviceEntry(EntryInputs):
 
     def _run(
         self, read: Sequence[_Tensor], written: Sequence[_Tensor], plan: CallPlan, state: State | None, stream: int
-    ) -> None:  # fmt: skip
+    ) -> CheckedCall | None:  # fmt: skip
         device, block, arena = self._device, self._code.blocks.take(), self._code.blocks.take()
         try:
             for memory in (block, arena):
@@ -153,15 +163,18 @@ class DeviceEntry(EntryInputs):
             block.grow(sum(t.nbytes for t in (*read, *written)))
             sources, targets = self._places(read, written, block)
             with device.turn:
+                self._code.checks.expect_success()
                 for tensor, place in zip(read, sources, strict=True):
                     if tensor.array is not None:
                         device.upload(tensor.array, place, stream)
-                self._invoke_with_state(self._frame(sources, targets), plan, arena, state, stream)
+                call = self._invoke_with_state(self._frame(sources, targets), plan, arena, state, stream)
                 for tensor, place in zip(written, targets, strict=True):
                     if tensor.array is not None:
                         device.download(place, tensor.array, stream)
                 if any(t.array is not None for t in (*read, *written)):
                     device.wait(stream)
+                    self._expect_success(call)
+            return call
         except RelaxError:
             device.abandon(stream)
             raise
@@ -184,10 +197,17 @@ class DeviceEntry(EntryInputs):
             first[position] = place
         return pointer_array([*first, *(w.address for w in self._weights), *targets])
 
-    def _invoke_with_state(self, tensors: Any, plan: CallPlan, arena: Block, state: State | None, stream: int) -> None:
+    def _expect_success(self, call: CheckedCall | None) -> None:
+        """Raises what has failed of a call that has been waited for, or else of calls before."""
+        if call is not None:
+            call.expect_success()
+        self._code.checks.expect_success()
+
+    def _invoke_with_state(
+        self, tensors: Any, plan: CallPlan, arena: Block, state: State | None, stream: int
+    ) -> CheckedCall | None:  # fmt: skip
         if not self.spec.state:
-            self._invoke(tensors, plan, arena, stream)
-            return
+            return self._invoke(tensors, plan, arena, stream, None)
         if state is None:
             raise RelaxError(f"{self._what}: expected a state, got none")
         with state.lock:
@@ -195,14 +215,16 @@ class DeviceEntry(EntryInputs):
             for spec in self.spec.state:
                 tensors[spec.argument] = state.address(spec.name)
             try:
-                self._invoke(tensors, plan, arena, stream)
+                return self._invoke(tensors, plan, arena, stream, state)
             except RefusedError:
                 raise
             except RelaxError as error:
                 state.fail(str(error))
                 raise
 
-    def _invoke(self, tensors: Any, plan: CallPlan, arena: Block, stream: int) -> None:
+    def _invoke(
+        self, tensors: Any, plan: CallPlan, arena: Block, stream: int, state: State | None
+    ) -> CheckedCall | None:  # fmt: skip
         self._team.gather()
         table = self._code.table(stream)
 
@@ -210,18 +232,43 @@ class DeviceEntry(EntryInputs):
             with self._device.driver.inside():
                 return self._function(tensors, plan.pointer, arena.pointer, arena.extent, table)
 
-        if self._graphs is None or not stream:
-            status = launch()
-        else:
-            key = (bytes(tensors), bytes(plan.symbols), arena.address, arena.size, stream)
-            status = self._graphs.run(key, stream, launch)
+        status = self._launched(launch, tensors, plan, arena, stream)
         if status > 0:
             arena.grow(status)
-            status = launch()
+            status = self._launched(launch, tensors, plan, arena, stream)
         if _FAILED <= -status - 1 < 2 * _FAILED:
             raise RelaxError(f"{self._what}: {self._code.launch_error(-status - 1)}")
         if status:
+            self._code.checks.clear(stream)  # what it has found is no other call's
+        if _FOUND <= -status - 1 < 2 * _FOUND:
+            status += _FOUND
+        if status:
             raise failure(status, self._what, self.spec.checks, plan.values)
+        if self.spec.symbol not in self._library.spec.checks:
+            return None
+        return self._began(plan, stream, state)
+
+    def _launched(self, launch: Callable[[], int], tensors: Any, plan: CallPlan, arena: Block, stream: int) -> int:
+        """The status of launching all kernels, one by one or as a graph."""
+        if self._graphs is None or not stream:
+            return launch()
+        key = (bytes(tensors), bytes(plan.symbols), arena.address, arena.size, stream)
+        return self._graphs.run(key, stream, launch)
+
+    def _began(self, plan: CallPlan, stream: int, state: State | None) -> CheckedCall:
+        """The call, as one whose checks may still fail; then its state is broken."""
+        what, checks, values = self._what, self.spec.checks, plan.values
+
+        def error(number: int) -> RelaxError:
+            found = failure(-number - 1, what, checks, values)
+            if state is not None:
+                state.fail(str(found))
+            return found
+
+        call = self._code.checks.begun(stream, error)
+        if isinstance(state, DeviceState):
+            state.updated(call)
+        return call
 
 
 def _shape(tensor: _Tensor) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from ...lowering.manifest import StateSpec
 from ...weights.arrays import Array, aligned_empty
 from ..state import State, fill
 from .arrays import DeviceTensor, device_tensor, is_on_device
+from .deferred import CheckedCall
 from .device import Device, DeviceBuffer
 
 __all__ = ["DeviceState"]
@@ -20,6 +21,9 @@ class DeviceState(State):
     """Tensors by name, made on the device with their first values when they are first needed.
 
     ``state["keys"]`` is a copy in host memory, of what calls have left; ``state["keys"] = array`` copies to the device.
+
+    When a check of values fails in a call that only began on the device, the state is broken from that call on, as it is where
+    the call itself raises: what later calls did with it does not count. Whatever reads the state says so.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class DeviceState(State):
         self._device = device
         self._buffers: dict[str, DeviceBuffer] = {}
         self._given: dict[str, DeviceTensor] = {}
+        self._calls: list[CheckedCall] = []
         super().__init__(specs, given)
 
     def address(self, name: str) -> int:
@@ -49,14 +54,35 @@ class DeviceState(State):
             self._write(name, _first(spec))
         return known
 
+    def updated(self, call: CheckedCall) -> None:
+        """Notes a call that updates the state, whose checks may still fail."""
+        self._calls = [*(c for c in self._calls if not c.is_known), call]
+
+    def _wait(self) -> None:
+        """Waits for the calls that update the state, so that it is known what has failed."""
+        for stream in {call.stream for call in self._calls}:
+            self._device().wait(stream)
+        for call in self._calls:
+            call.look()
+
+    def _expect_success(self) -> None:
+        """Raises what has failed, unless that was raised before: then the state can be read as it is."""
+        self._wait()
+        for call in self._calls:
+            if not call.is_told:
+                call.expect_success()
+
     def reset(self) -> None:
         with self.lock:
+            self._wait()
+            self._calls = []
             for name in self._addresses:
                 self._write(name, _first(self._specs[name]))
             self._broken = None
 
     def copy(self) -> State:
         with self.lock:
+            self._expect_success()
             self.check()
             other = DeviceState(self._device, self._specs)
             for name in self._addresses:
@@ -68,6 +94,7 @@ class DeviceState(State):
     def __getitem__(self, name: str) -> Array:
         spec, device = self._spec(name), self._device()
         device.use()
+        self._expect_success()
         found = aligned_empty(spec.array.dtype, spec.array.shape)
         device.download(self.address(name), found)
         device.wait()

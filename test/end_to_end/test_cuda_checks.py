@@ -1,0 +1,181 @@
+"""Checks of values that kernels make: what they say, when it is raised, what the state is then, and that calls are graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from end_to_end.test_cuda_models import generator
+from end_to_end.test_state import STEP, at, rows
+
+import relaxir as rx
+from relaxir.runtime.cuda import deferred
+from relaxir.runtime.cuda.arrays import DeviceArray
+from relaxir.runtime.cuda.driver import Driver
+from support.models import quiet
+
+TWO = """
+func.func @main(%x: tensor<4xf32>, %i: tensor<?xi64, {sym = ["m"]}>, %j: tensor<2xi64>)
+    -> (tensor<?xf32, {sym = ["m"]}>, tensor<2xf32>) {
+  %y = "relax.take"(%x, %i) {axis = 0 : i64} : (tensor<4xf32>, tensor<?xi64, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}>
+  %z = "relax.take"(%x, %j) {axis = 0 : i64} : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return %y, %z : tensor<?xf32, {sym = ["m"]}>, tensor<2xf32>
+}
+"""
+#: Goes on while a number that is chosen out of a table is not 0: with a bad index it would for ever.
+CHAIN = """
+func.func @main(%next: tensor<4xi64>, %start: tensor<1xi64>) -> tensor<1xi64> {
+  %zero = arith.constant 0 : i64
+  %c0 = arith.constant 0 : index
+  %end = scf.while (%at = %start) : (tensor<1xi64>) -> tensor<1xi64> {
+    %v = tensor.extract %at[%c0] : tensor<1xi64>
+    %go = arith.cmpi ne, %v, %zero : i64
+    scf.condition(%go) %at : tensor<1xi64>
+  } do {
+  ^bb0(%at: tensor<1xi64>):
+    %then = "relax.take"(%next, %at) {axis = 0 : i64} : (tensor<4xi64>, tensor<1xi64>) -> tensor<1xi64>
+    scf.yield %then : tensor<1xi64>
+  }
+  return %end : tensor<1xi64>
+}
+"""
+X = np.arange(4, dtype=np.float32)
+MESSAGE = r"entry 'main': run-time check failed: .*expected indices in \[-4, 4\)"
+
+
+def compiled(text: str, **options: Any) -> rx.Executable:
+    return rx.compile(rx.Module.parse(text), "cuda:sm_80", device="emulated", **options)
+
+
+def on_device(executable: rx.Executable, array: np.ndarray) -> DeviceArray:
+    device = executable._library.loaded.device
+    buffer = device.allocate(array.nbytes)
+    device.upload(array, buffer.address)
+    device.wait()
+    return DeviceArray(buffer, array.dtype, array.shape)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The driver's functions that are called from Python."""
+    seen: list[str] = []
+    call = Driver.call
+
+    def noted(self: Driver, name: str, *arguments: object) -> None:
+        seen.append(name)
+        call(self, name, *arguments)
+
+    monkeypatch.setattr(Driver, "call", noted)
+    return seen
+
+
+def test_the_first_check_that_fails_says_what_it_does_on_a_cpu() -> None:
+    device, host = compiled(TWO), rx.compile(rx.Module.parse(TWO))
+    assert device.manifest.data["cuda"]["graphs"] == ["relaxir_main"]
+    many = np.arange(300) % 8 - 4
+    for i, j in ((many, [4, 0]), ([1], [0, -5]), ([7], [9, 9]), (np.where(many == 3, 4, many), [0, 0])):
+        texts = list[str]()
+        for executable in (device, host):
+            with pytest.raises(rx.RelaxError) as error:
+                executable(X, np.array(i), np.array(j))
+            texts.append(str(error.value))
+        assert texts[0] == texts[1]
+        for got, want in zip(device(X, many, np.array([3, -4])), host(X, many, np.array([3, -4])), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert device(X, np.array([], np.int64), np.array([1, 2]))[0].size == 0
+
+
+def test_what_waits_for_a_call_raises_what_failed_in_it() -> None:
+    executable = compiled(TWO)
+    x, j = on_device(executable, X), on_device(executable, np.array([0, 1]))
+    good, bad = (on_device(executable, np.array([n])) for n in (3, 4))
+    wrong, _ = executable(x, bad, j)
+    right, _ = executable(x, good, j)
+    assert right.numpy() == [3], "each call has a status of its own"
+    for _ in range(2):
+        with pytest.raises(rx.RelaxError, match=f"^{MESSAGE}"):
+            wrong.numpy()
+    executable(x, bad, j)
+    with pytest.raises(rx.RelaxError, match=f"a call before this one failed, whose results are on the device: {MESSAGE}"):
+        executable.wait()
+    executable.wait()
+    out = on_device(executable, np.zeros(1, np.float32)), on_device(executable, np.zeros(2, np.float32))
+    executable(x, bad, j, out=out)
+    with pytest.raises(rx.RelaxError, match=f"^{MESSAGE}"):
+        out[0].__dlpack__()
+    with pytest.raises(rx.RelaxError, match=f"^{MESSAGE}"):
+        torch.from_dlpack(wrong)
+
+
+def test_the_next_call_raises_what_failed_in_one_that_only_began() -> None:
+    executable = compiled(TWO)
+    x, j, bad = (on_device(executable, a) for a in (X, np.array([0, 1]), np.array([4])))
+    executable(x, bad, j)
+    with pytest.raises(rx.RelaxError, match=f"a call before this one failed.*{MESSAGE}"):
+        executable(X, np.array([1]), np.array([0, 1]))
+    assert executable(X, np.array([1]), np.array([0, 1]))[0] == [1]
+
+
+def test_more_calls_than_places_wait_for_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred, "_PLACES", 2)
+    executable = compiled(TWO)
+    x, j = on_device(executable, X), on_device(executable, np.array([0, 1]))
+    results = [executable(x, on_device(executable, np.array([n])), j)[0] for n in (1, 2, 3, 0, 1)]
+    assert [float(r.numpy()[0]) for r in results] == [1, 2, 3, 0, 1]
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_state_is_broken_from_the_call_on_that_failed(stays: bool) -> None:
+    executable = compiled(STEP.format(name="main", first=1))
+    assert executable(rows(1), at(0)).tolist() == [1] * 4
+    if stays:
+        executable(on_device(executable, rows(5)), on_device(executable, at(8)))
+        with pytest.raises(rx.RelaxError, match=r"expected indices in \[-8, 8\)"):
+            executable.state["k"]
+    else:
+        with pytest.raises(rx.RelaxError, match=r"^entry 'main': .*expected indices in \[-8, 8\)"):
+            executable(rows(5), at(8))
+    for use in (executable.state.copy, lambda: executable(rows(1), at(0))):
+        with pytest.raises(rx.RelaxError, match="a failed call"):
+            use()
+    executable.reset_state()
+    executable.wait()
+    assert executable(rows(2), at(0)).tolist() == [2] * 4
+    assert executable.state["n"] == 2
+
+
+def test_control_flow_by_data_ends_when_a_check_has_failed() -> None:
+    executable = compiled(CHAIN)
+    assert executable.manifest.data["cuda"]["graphs"] == []
+    table = np.array([0, 0, 1, 2])
+    assert executable(table, np.array([3])).tolist() == [0]
+    with pytest.raises(rx.RelaxError, match=MESSAGE):
+        executable(np.array([4, 3, 1, 9]), np.array([2]))
+    assert executable(table, np.array([2])).tolist() == [0], "the next call is as if none had failed"
+
+
+def test_a_decode_step_with_a_cache_is_one_graph(calls: list[str]) -> None:
+    """From the second call on: inputs, one launch, what checks have found, results, and one wait for all of it."""
+    model = generator()
+    with quiet(), torch.no_grad():
+        program = torch.export.export(model, (torch.tensor([[1]]),))
+    model.reset()
+    executable = compiled_program(program)
+    executable.bind(executable.prepare(dict(model.state_dict()) | dict(model.named_buffers())))
+    host = rx.compile(rx.from_torch(program))
+    host.bind(host.prepare(dict(model.state_dict()) | dict(model.named_buffers())))
+    for number, token in enumerate((35, 89, 79, 3)):
+        del calls[:]
+        got, want = (e(np.array([[token]])) for e in (executable, host))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)  # f32 sums in another order
+        assert calls.count("cuGraphLaunch") == (number > 0)
+    assert calls == ["cuCtxSetCurrent", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async",
+                     "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"]  # fmt: skip
+    with pytest.raises(rx.RelaxError, match=r"expected indices in \[-128, 128\)"):
+        executable(np.array([[128]]))
+
+
+def compiled_program(program: Any) -> rx.Executable:
+    return rx.compile(rx.from_torch(program), "cuda:sm_80", device="emulated")
