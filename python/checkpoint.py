@@ -38,7 +38,7 @@ from .dialect.struct_info import TensorInfo, is_tensor
 from .module import Module
 from .weights.arrays import ArraySpec
 from .weights.formats.encoded import EncodedSource, EncodedWeight
-from .weights.formats.weight_math import MathValue
+from .weights.formats.weight_math import MathValue, operations_of
 from .weights.opening import decoded, open_tensors
 
 __all__ = ["reading"]
@@ -119,8 +119,9 @@ class _FunctionWeights:
         """Makes what reads a weight read the file's tensors; else says why not."""
         wide, dtype = weight.value(specs), numpy_dtype(TensorInfo.of(argument).dtype)
         value = wide if wide.dtype == dtype else _in_dtype(wide, dtype)
-        if value is None and not _is_for_products(argument):
-            return f"not only products read it, and its scales are no {dtype_name(dtype)}"
+        if not _is_for_products(argument) and (value is None or "unpack_nibbles" in operations_of(wide)):
+            scales = "" if value is not None else f", and its scales are no {dtype_name(dtype)}"
+            return f"not only products of matrices read it{scales}"
         with ir.InsertionPoint.at_block_begin(self._block), self._function.location:
             made = self._emit(wide if value is None else value, weight.stored, specs, {})
         if value is None:
@@ -184,11 +185,15 @@ def _in_dtype(value: MathValue, dtype: np.dtype[Any]) -> MathValue | None:
 
 
 def _is_for_products(weight: ir.Value) -> bool:
-    """Whether only products read a weight, transposed as it may be, as their right-hand sides."""
+    """Whether only products read a matrix, transposed as it may be, as their right-hand sides: those take words apart."""
     owners = [(use.owner, use.operand_number) for use in weight.uses]
-    return bool(owners) and all(
-        (isinstance(op, MatMul) and number == 1) or (isinstance(op, PermuteDims) and _is_for_products(op.result))
-        for op, number in owners
+    return (
+        bool(owners)
+        and TensorInfo.of(weight).rank == 2
+        and all(
+            (isinstance(op, MatMul) and number == 1) or (isinstance(op, PermuteDims) and _is_for_products(op.result))
+            for op, number in owners
+        )
     )
 
 

@@ -71,7 +71,7 @@ def compile(
         device: where the executable runs, as for :func:`relaxir.load`.
         checkpoint: a quantized checkpoint that the weights will be prepared from: products read its integers as the file has
             them, as narrow, where there is a kernel for that; the report says which, and why not the others, which ``prepare``
-            decodes. Without it ``prepare`` decodes all.
+            decodes. Without it ``prepare`` decodes all. ``weights`` says what becomes of matrices that are not quantized there.
 
     Raises:
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
@@ -90,6 +90,8 @@ def compile(
     backend = backend_of(target)
     compiler = backend.compiler_for(target, backend.make_runtime(device).here())
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
+    if checkpoint is not None and weights == "bf16":
+        raise RelaxError("expected weights as int8, int4 or None for what a quantized checkpoint has wide, got 'bf16'")
     if checkpoint is not None:
         module = reading(module, checkpoint)
     if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):

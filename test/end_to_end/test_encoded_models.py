@@ -227,3 +227,57 @@ def test_modules_of_narrow_floats(tmp_path: Path, dtype: str, scales: Any) -> No
     bound = 64 * np.finfo(np.float32).eps * (np.abs(wide) @ np.abs(rounded).T)
     assert (np.abs(exe(x) - wide @ rounded.T) <= bound).all()
     assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) <= 64 * 64 * 0.75
+
+
+def embedding(rows: int) -> rx.Module:
+    """A look-up, and the product with the same matrix."""
+    b = rx.Builder()
+    with b.function("main"):
+        ids, weight = b.input("ids", ("n",), "i64"), b.weight("model.embed_tokens.weight", (rows, 64))
+        b.output(b.matmul(b.take(weight, ids, axis=0), b.permute_dims(weight)))
+    return b.build()
+
+
+@pytest.mark.parametrize("kind", ["Q4_0", "Q8_0"])
+def test_tied_embeddings(tmp_path: Path, kind: str) -> None:
+    number = gguf.GGMLQuantizationType[kind]
+    raw = gguf_files.blocks(np.random.default_rng(3), kind, 96, 2, usual=True)
+    path = gguf_files.write(tmp_path / "m.gguf", {"token_embd.weight": (raw, number)}, "llama")
+    weight, ids = gguf.dequantize(raw, number), np.array([3, 95, 0])
+    exe = rx.compile(embedding(96), checkpoint=path)
+    exe.bind(exe.prepare(path, tmp_path / "prepared.safetensors"))
+    # Sums of 64 products in another order, in f32.
+    bound = 64 * np.finfo(np.float32).eps * (np.abs(weight[ids]) @ np.abs(weight).T)
+    assert (np.abs(exe(ids) - weight[ids] @ weight.T) <= bound).all()
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    reasons = [w.reason for w in section.decoded]
+    assert reasons == (["not only products of matrices read it"] if kind == "Q4_0" else [])
+
+
+def test_two_entries_prepare_a_weight_once(tmp_path: Path) -> None:
+    tensors, weight = write.gptq(np.random.default_rng(0), 64, 64, symmetric=False)
+    write_safetensors(tmp_path / "model.safetensors", {f"t{e}": t for e, t in tensors.items()})
+    config = {"quant_method": "gptq", "bits": 4, "group_size": 32}
+    (tmp_path / "config.json").write_text(json.dumps({"quantization_config": config}))
+    b = rx.Builder()
+    for name, rows in (("prefill", "n"), ("decode", 1)):
+        with b.function(name):
+            b.output(b.matmul(b.input("x", (rows, 64)), b.permute_dims(b.weight("t.weight", (64, 64)))))
+    exe = rx.compile(b.build(), checkpoint=tmp_path)
+    exe.bind(exe.prepare(tmp_path))
+    assert len(exe.manifest.prepared_weights) == 3
+    x = np.random.default_rng(1).standard_normal((5, 64), np.float32)
+    np.testing.assert_allclose(exe(x, entry="prefill"), x @ weight.T, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(exe(x[:1], entry="decode"), x[:1] @ weight.T, rtol=0, atol=1e-5)
+
+
+def test_wrong_checkpoints_are_refused(tmp_path: Path) -> None:
+    raw = gguf_files.blocks(np.random.default_rng(3), "Q8_0", 96, 2, usual=True)
+    tensors = {"token_embd.weight": (raw, gguf.GGMLQuantizationType.Q8_0)}
+    path = gguf_files.write(tmp_path / "m.gguf", tensors, "llama")
+    with pytest.raises(
+        rx.RelaxError, match=r"m.gguf': weight 'model.embed_tokens.weight': expected shape \[95, 64\], got \[96, 64\]"
+    ):
+        rx.compile(embedding(95), checkpoint=path)
+    with pytest.raises(rx.RelaxError, match=r"expected weights as int8, int4 or None for what .* has wide, got 'bf16'"):
+        rx.compile(embedding(96), checkpoint=path, weights="bf16")

@@ -18,7 +18,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.reference.registry import reference_of
 from ..arrays import Array, ArraySpec
 
-__all__ = ["MathValue", "argument", "concat", "constant", "evaluate"]
+__all__ = ["MathValue", "argument", "concat", "constant", "evaluate", "operations_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +138,11 @@ def concat(left: MathValue, right: MathValue, axis: int) -> MathValue:
 def constant(array: Array) -> MathValue:
     """A small table."""
     return MathValue("constant", (), ArraySpec.of(array), {"value": array})
+
+
+def operations_of(value: MathValue) -> set[str]:
+    """The names of all ops that a value is computed by."""
+    return {value.op}.union(*map(operations_of, value.operands))
 
 
 def evaluate(value: MathValue, tensors: Mapping[str, Array]) -> Array:
