@@ -26,7 +26,7 @@ _FEW_TILES = ((64, 4, 3), (64, 4, 2), (32, 2, 3), (32, 2, 2), (16, 1, 2))
 # Registers of a thread but for what is counted: addresses and what the compiler wants.
 _OTHER_REGISTERS, _MOST_REGISTERS = 48, 240
 # Of those, the parts of factors that are sums of two tf32, for each strip.
-_THIRDS_REGISTERS = 16
+_THIRDS_REGISTERS = 24
 _SHARED_BYTES, _EXPONENTIALS, _CACHE_BYTES = 128, 16, 64
 # Cycles from asking the second-level cache for a tile to having it.
 _LATENCY = 400

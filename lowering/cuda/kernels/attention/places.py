@@ -70,10 +70,16 @@ class AttentionPlaces:
         self.first_head = em.mul(self.at[dims.group], self.shared)
 
     def _split(self, value: ir.Value, by: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Quotient and remainder of numbers of blocks or rows, in 32 bits: a division of 64 is a call, around which registers
+        are spilled.
+        """
         em = self.em
         if by == em.number(1):
             return value, em.number(0)
-        return em.op("arith.divui", [value, by], em.index), em.op("arith.remui", [value, by], em.index)
+        narrow = [em.op("arith.index_cast", [v], em.i32) for v in (value, by)]
+        found = (em.op(name, narrow, em.i32) for name in ("arith.divui", "arith.remui"))
+        quotient, remainder = (em.op("arith.index_castui", [v], em.index) for v in found)
+        return quotient, remainder
 
     def row(self, number: ir.Value) -> dict[int, ir.Value]:
         """The indices of a row of the heads that share keys."""
