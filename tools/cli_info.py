@@ -32,8 +32,9 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     yield f"preparation: {steps}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
     if manifest.accesses is not None:
         yield f"checked: {plural(len(manifest.accesses), 'place')} of accesses"
-    yield from runtime_of(manifest).described(manifest)
-    yield f"target: {manifest.target.triple} {manifest.target.cpu}"
+    runtime = runtime_of(manifest)
+    yield from runtime.described(manifest)
+    yield f"target: {runtime.target_text(manifest)}"
     yield f"fingerprint: {manifest.fingerprint}"
 
 

@@ -81,6 +81,10 @@ class Runtime(ABC):
         del library
         return arrays
 
+    def target_text(self, manifest: Manifest) -> str:
+        """What code is for, for readers."""
+        return f"{manifest.target.triple} {manifest.target.cpu}"
+
     def described(self, manifest: Manifest) -> list[str]:
         """Lines for readers about the backend's part of a manifest."""
         del manifest

@@ -458,6 +458,6 @@ def _manifest_lines(manifest: Manifest) -> list[str]:
         f"raw weights: {len(manifest.raw_weights)}, {raw} bytes",
         f"prepared weights: {len(manifest.prepared_weights)}, {prepared} bytes",
         f"preparation: {len(manifest.steps)} steps, {computed} computed, peak {manifest.peak_bytes} bytes",
-        f"target: {manifest.target.triple} {manifest.target.cpu}, "
+        f"target: {runtime_of(manifest).target_text(manifest)}, "
         + ("threads by OpenMP" if manifest.target.openmp else "sequential: no OpenMP runtime when it was compiled"),
     ]

@@ -133,10 +133,13 @@ def test_checked_code_is_for_a_cpu() -> None:
 
 
 def test_the_command_line_runs_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    compiled(PRODUCT).save(tmp_path / "m.relax")
+    executable = compiled(PRODUCT)
+    executable.save(tmp_path / "m.relax")
+    assert "\ntarget: cuda:sm_80 with a host of x86_64-" in str(executable.report)
     assert cli.run(["info", str(tmp_path / "m.relax")]) == 0
     shown = capsys.readouterr().out
     assert "kernels for 'cuda:sm_80': " in shown
+    assert "\ntarget: cuda:sm_80 with a host of x86_64-" in shown
     assert "blocks of 128x1x1 threads" in shown
     write_safetensors(tmp_path / "raw.safetensors", ONES)
     names = {n: str(tmp_path / n) for n in ("m.relax", "raw.safetensors", "p.safetensors", "out.npz")}

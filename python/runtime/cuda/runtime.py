@@ -55,6 +55,9 @@ class CudaRuntime(Runtime):
     def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
         return self._with_kernels(self._host.opened(path, code, _symbols(manifest), manifest), manifest)
 
+    def target_text(self, manifest: Manifest) -> str:
+        return f"{_spec(manifest).target} with a host of {super().target_text(manifest)}"
+
     def described(self, manifest: Manifest) -> list[str]:
         spec = _spec(manifest)
         lines = [f"kernels for '{spec.target}': {len(spec.kernels)}"]
