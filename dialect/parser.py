@@ -22,8 +22,16 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _HIGH_ESCAPE, _ESCAPE = re.compile(r"\\[89A-Fa-f][0-9A-Fa-f]"), re.compile(rb"\\(?:\\|([0-9A-Fa-f]{2}))")
 # Strings, comments and operators, in which brackets do not nest. Takes a tenth of the parser's own time.
 _NOT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=')
+_Places = np.ndarray[tuple[int], np.dtype[np.int64]]
+_Levels = np.ndarray[tuple[int], np.dtype[np.int32]]
+_STEPS = np.zeros(256, np.int8)
+_STEPS[list(b"([{<")], _STEPS[list(b")]}>")] = 1, -1
 # A result by its number, as ``%0#1``: MLIR's parser makes room for as many results before it looks whether they exist.
 _RESULT_NUMBER = re.compile(rb"%[\w$.-]+#(\d{4,})")
+# Where a statement's op begins, and which may have several blocks; so may one in its generic form, whose region is in
+# parentheses.
+_OP = re.compile(r"(?:^|[\n={}])\s*([a-z_]\w*(?:\.[\w$]+)+)")
+_OF_BLOCKS = ("func.func", "scf.execute_region")
 
 
 def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context | None = None) -> ir.Module:
@@ -78,6 +86,58 @@ def _check_code(text: str, source_name: str) -> None:
     for found in _RESULT_NUMBER.finditer(code):
         if len(found[1]) > 9 or int(found[1]) >= len(raw):  # each result of an op has a type in the text
             raise RelaxError(f"expected a result that an op has, got {found[0].decode()}", source_name)
+    _check_blocks(code, source_name)
+
+
+def _check_blocks(code: bytes, source_name: str) -> None:
+    """Refuses a second block in the region of an op that has one: MLIR's parser, when it fails there, frees values in use.
+
+    What it frees stands for a name that another function uses and nobody defines (torch-mlir 20261001).
+    """
+    places = [m.start() for m in re.finditer(rb"\^", code)]
+    if len(places) < 2:
+        return
+    at, levels = _brackets(code)
+    index = np.searchsorted(at, places) - 1
+    lowest = np.minimum.reduceat(levels, index)
+    blocks, checked = list[int](), list[bool]()  # of regions that are open: how deep they are, whether one may have several
+    for i, k in enumerate(index):
+        level = int(levels[k])
+        while blocks and blocks[-1] > min(lowest[i - 1], level):
+            blocks.pop()
+            checked.pop()
+        if not blocks or blocks[-1] != level:
+            blocks.append(level)
+            checked.append(False)
+        elif not checked[-1]:
+            checked[-1] = True
+            owner = _owner(code, at, levels, int(k))
+            if owner is not None and owner not in _OF_BLOCKS:
+                raise RelaxError(f"'{owner}' op expected one block in its region, got another one", source_name)
+
+
+def _owner(code: bytes, at: _Places, levels: _Levels, k: int) -> str | None:
+    """The op in whose region the bracket of this number is; None for one in its generic form, or none at all."""
+    region = _opened(levels, k, levels[k])
+    outside = _opened(levels, region - 1, levels[region] - 1)
+    begin, end = int(at[outside]), int(at[region])
+    if region == 0 or code[begin : begin + 1] == b"(":
+        return None
+    step = 1000
+    while True:  # from the end on: what comes before may be long
+        first = max(begin + 1, end - step)
+        inside = levels[np.searchsorted(at, np.arange(first, end), "right") - 1] >= levels[region]
+        names = _OP.findall(np.frombuffer(code, np.uint8)[first:end][~inside].tobytes().decode(errors="replace"))
+        if names or first == begin + 1:
+            return names[-1] if names else None
+        step *= 4
+
+
+def _opened(levels: _Levels, k: int, level: int) -> int:
+    """The number of the bracket that opened this level, which is open behind the bracket ``k``; 0 where none is."""
+    while k > 0 and levels[k - 1] >= level:
+        k -= 1
+    return max(k, 0)
 
 
 def _check_escapes(text: str, source_name: str) -> None:
@@ -92,13 +152,17 @@ def _check_escapes(text: str, source_name: str) -> None:
             raise RelaxError(f"expected strings in UTF-8, got {string[:80]}", source_name) from None
 
 
-def _depth(raw: bytes) -> int:
+def _brackets(code: bytes) -> tuple[_Places, _Levels]:
+    """Where brackets are, and how many are open behind each; before them one that is none, at -1."""
+    steps = _STEPS[np.frombuffer(code, np.uint8)]
+    at = np.flatnonzero(steps)
+    return np.concatenate(([-1], at)), np.concatenate(([0], np.cumsum(steps[at], dtype=np.int32)))
+
+
+def _depth(code: bytes) -> int:
     """The deepest nesting of brackets; surplus closing ones do not hide what is opened after them."""
-    steps = np.zeros(256, np.int8)
-    steps[list(b"([{<")], steps[list(b")]}>")] = 1, -1
-    path = steps[np.frombuffer(raw, np.uint8)]
-    levels = np.cumsum(path[path != 0], dtype=np.int32)
-    return 0 if not levels.size else int(np.max(levels - np.minimum(np.minimum.accumulate(levels), 0)))
+    _, levels = _brackets(code)
+    return int(np.max(levels - np.minimum(np.minimum.accumulate(levels), 0)))
 
 
 def _renamed(error: DiagnosticError, source_name: str) -> DiagnosticError:
