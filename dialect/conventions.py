@@ -41,7 +41,8 @@ def check_module(module: ir.Module | ir.Operation) -> None:
     found = functions(module)
     with module.context, ir.Location.unknown():
         told = [(f, text) for f in found for text in _problems(f)]
-    told += transform_problems({name_of(f): f for f in found})
+    if all(_has_readable_names(f) for f in found):
+        told += transform_problems({name_of(f): f for f in found})
     problems = [("error", str(RelaxError("", f.location).location or ""), f"'func.func' op {text}") for f, text in told]
     problems += _constant_problems(module.operation)
     if problems:
@@ -62,19 +63,30 @@ def _problems(function: func.FuncOp) -> Iterator[str]:
             check_type(type_)
         except RelaxError as error:
             yield str(error)
-    yield from _name_problems(function)
-    yield from _state_problems(function)
     yield from _range_problems(function)
     yield from _reference_problems(function)
+    if not _has_readable_names(function):
+        yield f"expected a string for every {NAME}"
+        return
+    yield from _name_problems(function)
+    yield from _state_problems(function)
     yield from callback_problems(function)
 
 
-def _name_problems(function: func.FuncOp) -> Iterator[str]:
+def _has_readable_names(function: func.FuncOp) -> bool:
     try:
-        results, arguments = result_names(function), argument_names(function)
+        argument_names(function), result_names(function)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _name_problems(function: func.FuncOp) -> Iterator[str]:
+    results, arguments = result_names(function), argument_names(function)
+    try:
         num_input(function)
         bundles = [own for own in argument_leaf_names(function) if len(own) > 1] if _has_bundle(function) else []
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # of what a tuple holds
         yield f"expected a string for every {NAME}"
         return
     except RelaxError as error:
@@ -102,8 +114,6 @@ def _state_problems(function: func.FuncOp) -> Iterator[str]:
     except RelaxError as error:
         if STATE in function.attributes and STATE in error.args[0]:
             yield error.args[0].removeprefix("'func.func' op ")
-        return
-    except (TypeError, ValueError):  # told by _name_problems
         return
     if found and is_private(function):
         yield f"expected {STATE} of public functions only"

@@ -197,6 +197,24 @@ def test_broken_convention(function: str, message: str):
     assert str(error.value) == f"f.mlir:1:1: 'func.func' op {message}"
 
 
+@pytest.mark.parametrize("name", ["3", "[5]", "unit", "@f"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        "@f(%a: f32 {relax.name = NAME}) { return }",
+        "@f(%a: f32) -> (f32 {relax.name = NAME}) { return %a : f32 }",
+        'private @f(index {relax.name = NAME}) -> tensor<4xf32> attributes {relax.callback = "get_param"}',
+        "@f(%a: tensor<4xf32> {relax.name = NAME}) attributes {relax.state = {c = dense<0.0> : tensor<4xf32>}} { return }",
+        "@f(%a: f32 {relax.name = NAME}) attributes {relax.transform_for = @g} { return }\n"
+        "func.func @g(%a: f32) attributes {relax.num_input = 0} { return }",
+        "@f(%a: tuple<f32, f32> {relax.bundled = [{relax.name = NAME}, {}]}) { return }",
+    ],
+)
+def test_a_name_that_is_no_string_is_refused_wherever_it_is(function: str, name: str):
+    with pytest.raises(rx.DiagnosticError, match=r"expected a string for every relax\.name"):
+        rx.Module.parse(f"func.func {function.replace('NAME', name)}")
+
+
 def test_state_of_a_type_with_an_encoding_is_compared():
     plain, placed = "tensor<4xf32>", 'tensor<4xf32, {vdevice = "cpu:0"}>'
     with pytest.raises(rx.RelaxError, match="expected one type for the argument, the result and the first value of state 'c'"):
