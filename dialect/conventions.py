@@ -75,7 +75,8 @@ def _problems(function: func.FuncOp) -> Iterator[str]:
 
 def _has_readable_names(function: func.FuncOp) -> bool:
     try:
-        argument_names(function), result_names(function)
+        argument_names(function)
+        result_names(function)
     except (TypeError, ValueError):
         return False
     return True
