@@ -55,6 +55,11 @@ CASES: dict[str, tuple[str, dict[str, Any], Writer]] = {
     "ct-last-group": (
         "compressed-tensors", {"config_groups": {"a": {"weights": {"group_size": 32}}}}, partial(write.compressed, n=21, k=76),
     ),
+    "ct-last-group-of-half": (
+        "compressed-tensors",
+        {"config_groups": {"a": {"weights": {"group_size": 32}}}},
+        partial(write.compressed, n=21, k=48),
+    ),
     "ct-8": ("compressed-tensors", {}, partial(write.compressed, n=21, k=66, bits=8, group=33, symmetric=False, dtype=F32)),
     "ct-act-order": ("compressed-tensors", {}, partial(write.compressed, n=21, k=64, act_order=True, symmetric=False)),
     "ct-fp8": ("compressed-tensors", {}, partial(write.fp8, n=21, k=45, scheme="channel", dtype=write.BF16)),

@@ -92,10 +92,9 @@ def _groups(layer: Layer, n: int, k: int) -> int:
 
 
 def _group(layer: Layer, k: int, groups: int, sizes: set[int]) -> int:
-    """How many inputs a group has."""
-    if k % groups == 0:
-        return k // groups
-    size = next((s for s in sorted(sizes) if -(-k // s) == groups), None)
+    """How many inputs a group has: as the configuration says, where the last one may not be whole, else as the shape does."""
+    fitting = sorted((s for s in sizes if -(-k // s) == groups), key=lambda s: (k % s != 0, s))
+    size = k if groups == 1 else next(iter(fitting), k // groups if k % groups == 0 else None)
     if size is None:
         said = f"of a size in the configuration, {sorted(sizes) or 'none'}"
         raise layer.error(".weight_scale", f"expected groups that divide {k} inputs, or {said}, got {groups}")
