@@ -80,7 +80,7 @@ DEFERRABLE = "relax.deferrable"
 #: Written by kernel_function; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies, cpu/share_frames, cpu/lend_memory,
 #: cpu/carry_in_place, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/set_linkage,
-#: cuda/kernels/lower_cuda_kernels, cuda/kernels/general.
+#: cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels, cuda/kernels/general.
 KERNEL = "relax.kernel"
 
 #: On a kernel whose buffers of constant size are on the stack; a unit.
@@ -105,7 +105,8 @@ ATTENTION = "relax.attention_kernel"
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
-#: kernels/structure/nest, cuda/kernels/products/template, cuda/kernels/rows, cuda/kernels/elementwise, cuda/kernels/outer_sums.
+#: kernels/structure/nest, cuda/kernels/plan_cuda_kernels, cuda/kernels/products/template, cuda/kernels/rows,
+#: cuda/kernels/elementwise, cuda/kernels/outer_sums.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.
@@ -134,9 +135,10 @@ NUMBER_FIRST = "relax.number_first"
 #: Written by kernel_function; read by cpu/add_destinations, MLIR.
 WRITABLE = "bufferization.writable"
 
-#: On an operation on buffers, a string: the plan of its kernel, which may be edited. Two write it, one on contractions and one
-#: on others, as lines of different fields (``contraction_plan``, ``nest_plan``; for GPUs ``cuda/kernels/products/plan``).
-#: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops; read by
+#: On an operation on buffers, a string: the plan of its kernel, which may be edited. For CPUs two write it, one on contractions
+#: and one on others, as lines of different fields (``contraction_plan``, ``nest_plan``), for GPUs one on products
+#: (``cuda/kernels/products/plan``, ``cuda/kernels/products/warpgroup_plan``).
+#: Written by cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/plan_cuda_kernels; read by
 #: cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cuda/kernels/products/template.
 PLAN = "relax.plan"
 
@@ -145,7 +147,8 @@ PLAN = "relax.plan"
 CUDA_TARGET = "relax.cuda_target"
 
 #: On a function whose buffers are in the memory of a GPU; a unit.
-#: Written by cuda/separate_devices; read by cuda/kernels/lower_cuda_kernels, cuda/launch_kernels.
+#: Written by cuda/separate_devices; read by cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels,
+#: cuda/launch_kernels.
 DEVICE = "relax.device"
 
 #: On a module, a string: the ``gpu.module`` of its kernels.

@@ -49,6 +49,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-outline-kernels": _ours(".fusion.outline_kernels", "OutlineKernels"),
     "relax-partition-transforms": _ours(".partition_transforms", "PartitionTransforms"),
     "relax-plan-contractions": _ours(".cpu.kernels.contraction.plan_contractions", "PlanContractions"),
+    "relax-plan-cuda-kernels": _ours(".cuda.kernels.plan_cuda_kernels", "PlanCudaKernels"),
     "relax-plan-loops": _ours(".cpu.kernels.nest.plan_loops", "PlanLoops"),
     "relax-repeat-producers": _ours(".fusion.repeat_producers", "RepeatProducers"),
     "relax-report-kernels": _ours(".fusion.report_kernels", "ReportKernels"),

@@ -1,8 +1,9 @@
 """The passes that take relax to host code and kernels for a GPU, as one text that ``relax-opt`` runs as well.
 
-They are those of a CPU, which entries and the preparation of weights are compiled for, with four in between: what works on the
+They are those of a CPU, which entries and the preparation of weights are compiled for, with five in between: what works on the
 device's memory is told apart when there are buffers (``relax-separate-devices``), checks of values become kernels' work
-(``relax-defer-checks``), kernels are built before the CPU's (``relax-lower-cuda-kernels``), and then host code calls the driver
+(``relax-defer-checks``), kernels are planned and built before the CPU's (``relax-plan-cuda-kernels``,
+``relax-lower-cuda-kernels``), and then host code calls the driver
 (``relax-launch-kernels``).
 """
 
@@ -18,7 +19,7 @@ def cuda_pipeline() -> str:
     *buffers, share_loops = BUFFERS
     elements = (
         *BOUNDARY, "relax-to-linalg", *FUSION, *buffers,
-        "relax-separate-devices", "relax-defer-checks", "relax-lower-cuda-kernels", share_loops,
+        "relax-separate-devices", "relax-defer-checks", "relax-plan-cuda-kernels", "relax-lower-cuda-kernels", share_loops,
         "relax-plan-contractions", "relax-lower-kernels",
         "relax-lend-memory", "relax-use-arena", "relax-share-copies",
         "relax-separate-devices", "relax-lower-cuda-kernels{all=true}", "relax-check-allocations", "relax-launch-kernels",

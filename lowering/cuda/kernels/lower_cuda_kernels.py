@@ -29,15 +29,15 @@ from ....dialect.bindings import func, ir
 from ....dialect.functions import functions, name_of
 from ....dialect.reports import report
 from ....dialect.reports.kernels import KernelSection
-from ....dialect.traversal import nested_operations, substitute
-from ...kernels.structure.as_generic import as_generic, linalg_operations
+from ....dialect.traversal import nested_operations
 from ...lowering_pass import LoweringPass
 from ...marks import DEVICE, KERNEL
 from ..cuda_target import CudaTarget
 from ..set_cuda_target import cuda_target_of
 from .general import lower_generally
 from .host_code import HostCode
-from .templates import TEMPLATES
+from .plan_cuda_kernels import fitting_template
+from .prepare_functions import prepare_functions
 
 __all__ = ["LowerCudaKernels", "lower_cuda_kernels"]
 
@@ -66,9 +66,7 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
     Raises:
         RelaxError: an operation is none on buffers, or of no structure, at its location; the module is then half lowered.
     """
-    as_generic(module, chosen)
-    for function in chosen:
-        _constants_inside(function)
+    prepare_functions(module, chosen)
     plans = dict[str, str]()
     for function in chosen:
         plan = _by_template(function, module, target) if KERNEL in function.attributes else None
@@ -78,28 +76,6 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
     report.change(KernelSection, lambda section: section.with_plans(plans))
 
 
-def _constants_inside(function: func.FuncOp) -> None:
-    """Gives bodies constants of their own: what is outside of a body is on the host, where no kernel can read it."""
-    for op in linalg_operations(function.operation):
-        if op.name != "linalg.generic":
-            continue
-        body = op.regions[0].blocks[0]
-        inside = list(nested_operations(op))
-        for value in dict.fromkeys(v for o in inside for v in o.operands if _is_constant_outside(v, op)):
-            own = value.owner.operation.clone(ip=ir.InsertionPoint.at_block_begin(body)).results[0]
-            for user in inside:
-                substitute(user, {value: own})
-
-
-def _is_constant_outside(value: ir.Value, op: ir.Operation) -> bool:
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return False
-    around = value.owner.operation.parent
-    while around is not None and around.operation != op:
-        around = around.operation.parent
-    return around is None
-
-
 def _has_work(function: func.FuncOp) -> bool:
     """Whether anything in a function is still to become a kernel: what it reads alone, the host can read as well."""
     return any(op.name.startswith(_WORK) for op in nested_operations(function.operation))
@@ -107,10 +83,10 @@ def _has_work(function: func.FuncOp) -> bool:
 
 def _by_template(function: func.FuncOp, module: ir.Operation, target: CudaTarget) -> str | None:
     """Lowers a kernel by the first template that fits; what it plans, as the report shows it, None where none does."""
-    for template in TEMPLATES:
-        plan = template.plan(function, target)
-        if plan is not None:
-            text = str(plan)
-            template.build(HostCode(function, module), plan, target)
-            return text
-    return None
+    fitting = fitting_template(function, target)
+    if fitting is None:
+        return None
+    template, plan = fitting
+    text = str(plan)
+    template.build(HostCode(function, module), plan, target)
+    return text
