@@ -148,7 +148,7 @@ CUDA_TARGET = "relax.cuda_target"
 
 #: On a function whose buffers are in the memory of a GPU; a unit.
 #: Written by cuda/separate_devices; read by cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels,
-#: cuda/launch_kernels.
+#: cuda/defer_checks, cuda/launch_kernels.
 DEVICE = "relax.device"
 
 #: On a module, a string: the ``gpu.module`` of its kernels.
