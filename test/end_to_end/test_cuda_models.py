@@ -83,7 +83,7 @@ def test_prompt_and_tokens_with_a_cache_on_the_device(weights: str | None, targe
         executable.bind(executable.prepare(raw))
     # bf16: the CPU's sums of products round elsewhere than the GPU's where activations are rounded to bf16 again.
     bound = 2e-2 if weights == "bf16" else 1e-4
-    assert {plan.split()[0] for plan in plans(device) if "general" not in plan} >= {"attention"}
+    assert any(plan.startswith("attention ") for plan in plans(device))
     mine, tokens = device.new_state(), [np.array([[t]]) for t in (35, 89, 79)]
     agree([host(prompt.numpy(), entry="prefill")], device(prompt.numpy(), entry="prefill", state=mine), bound)
     for token in tokens:
