@@ -34,7 +34,7 @@ from .device_memory import DeviceMemory
 from .host_code import HostCode
 from .nest_code import NestCode, is_plain, read
 
-__all__ = ["ElementwisePlan", "build_elementwise", "only_operation", "plan_elementwise"]
+__all__ = ["ElementwisePlan", "build_elementwise", "only_operation", "plan_elementwise", "vector_loop"]
 
 # Threads of a block. Eight blocks fill a multiprocessor of 2048 threads; with 16 bytes of each operand per thread, these have
 # 32 KiB of reads in flight.
@@ -74,7 +74,7 @@ def plan_elementwise(function: func.FuncOp, target: CudaTarget) -> ElementwisePl
     nest = read(op, Buffers(op.location))
     if nest.reductions or not nest.extents:
         return None
-    vector = _vector_loop(nest)
+    vector = vector_loop(nest)
     return ElementwisePlan(op, vector, 1 if vector is None else _width(nest, vector))
 
 
@@ -86,8 +86,8 @@ def only_operation(function: func.FuncOp) -> ir.Operation | None:
     return inside[0] if len(inside) == 1 and inside[0] in top else None
 
 
-def _vector_loop(nest: Nest) -> int | None:
-    """The loop along which all results are contiguous."""
+def vector_loop(nest: Nest) -> int | None:
+    """The loop along which all results are contiguous, None where there is none."""
     for dim in reversed(list(nest.extents)):
         along = [o.offset for o in nest.outputs]
         inside = any(dim in f.inner.dims() for offset in along for f in offset.floors())

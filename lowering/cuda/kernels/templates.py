@@ -11,10 +11,13 @@ from ..cuda_target import CudaTarget
 from .attention.template import build_attention, plan_of_attention
 from .elementwise import build_elementwise, plan_elementwise
 from .host_code import HostCode
+from .index_copy import build_index_copy, plan_index_copy
 from .outer_sums import build_outer, plan_outer
 from .products.template import build_product, plan_of_product
 from .row_code import build_rows
 from .rows import plan_rows
+from .scan import build_scan, plan_scan
+from .transpose import build_transpose, plan_transpose
 
 __all__ = ["TEMPLATES", "Template"]
 
@@ -41,5 +44,8 @@ TEMPLATES: tuple[Template, ...] = (
     Template("product", plan_of_product, build_product),
     Template("rows", plan_rows, build_rows),
     Template("outer", plan_outer, build_outer),
+    Template("scan", plan_scan, build_scan),
+    Template("index-copy", plan_index_copy, build_index_copy),
+    Template("transpose", plan_transpose, build_transpose),
     Template("elementwise", plan_elementwise, build_elementwise),
 )
