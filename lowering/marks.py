@@ -90,7 +90,7 @@ STACK = "relax.stack"
 #: On a kernel whose operations share their first loops: how many.
 #: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/contraction/plan_contractions,
 #: cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cuda/kernels/rows,
-#: cuda/kernels/elementwise, cuda/kernels/outer_sums.
+#: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 ROWS = "relax.rows"
 
 #: On a loop of a kernel with independent iterations, which threads may share: pairs of an argument and one of its dimensions,
@@ -106,7 +106,7 @@ ATTENTION = "relax.attention_kernel"
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
 #: kernels/structure/nest, cuda/kernels/plan_cuda_kernels, cuda/kernels/products/template, cuda/kernels/rows,
-#: cuda/kernels/elementwise, cuda/kernels/outer_sums.
+#: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 CONTRACTION = "relax.contraction"
 
 #: On a contraction whose right-hand side is packed: how, ``tile 32, rows 2``.

@@ -87,6 +87,9 @@ def test_a_failing_kernel_is_named() -> None:
 
 def test_weights_larger_than_the_pinned_buffers(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relaxir.runtime.cuda.memory._STAGE", 1 << 10)
+    pinned, made = list[int](), device.driver.made
+    monkeypatch.setattr(device.driver, "made", lambda name, *given, **kind: (
+        pinned.extend(given if name == "cuMemAllocHost_v2" else ()), made(name, *given, **kind))[1])  # fmt: skip
     rng = np.random.default_rng(0)
     arrays = {f"w{i}": rng.integers(0, 255, n).astype(np.uint8) for i, n in enumerate((5000, 1, 1024, 0, 2049))}
     for name, buffer in uploaded(device, arrays).items():
@@ -94,6 +97,7 @@ def test_weights_larger_than_the_pinned_buffers(device: Device, monkeypatch: pyt
         device.download(buffer.address, found)
         device.wait()
         np.testing.assert_array_equal(found, arrays[name])
+    assert pinned == [1 << 10] * 2, "all that the host holds of them at once, however large they are"
 
 
 def test_memory_of_a_call_grows_and_is_given_back(device: Device) -> None:
