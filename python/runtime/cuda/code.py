@@ -12,6 +12,7 @@ from typing import Any, cast
 from ...dialect.errors import RelaxError
 from ...lowering.json_reader import Reader
 from ..library import Library
+from .allocations import Allocations
 from .deferred import DeferredChecks
 from .device import Device, DeviceBuffer
 from .memory import BlockPool
@@ -152,6 +153,7 @@ class LoadedCode:
         spec: what they are.
         blocks: memory that calls work in.
         checks: what kernels have found that check values.
+        allocations: memory that host code has allocated and not freed.
     """
 
     def __init__(self, library: CudaLibrary, device: Device):
@@ -171,7 +173,8 @@ class LoadedCode:
             self._constants[number] = self._constant(symbol, nbytes)
         device.wait()
         self.blocks, self.checks = BlockPool(device), DeferredChecks(device)
-        self._calls = [driver.address(name) for name in _CALLS]
+        self.allocations = Allocations(device)
+        self._calls = [self.allocations.functions.get(name) or driver.address(name) for name in _CALLS]
         self._tables: dict[int, Any] = {}
 
     def _check(self) -> None:

@@ -236,6 +236,8 @@ class DeviceEntry(EntryInputs):
         if status > 0:
             arena.grow(status)
             status = self._launched(launch, tensors, plan, arena, stream)
+        if status:
+            self._code.allocations.give_back()
         if _FAILED <= -status - 1 < 2 * _FAILED:
             raise RelaxError(f"{self._what}: {self._code.launch_error(-status - 1)}")
         if status:
