@@ -63,6 +63,15 @@ def product(rows: int | str, depth: int, width: int, epilogue: bool = False) -> 
     return build
 
 
+def product_of_f32(depth: int, width: int) -> Build:
+    """``x @ w.T``."""
+
+    def build(b: Builder) -> None:
+        b.output(b.matmul(b.input("x", ("n", depth)), b.permute_dims(b.weight("w", (width, depth), "f32"), axes=[1, 0])))
+
+    return build
+
+
 def softmax(width: int) -> Build:
     """Over rows, in f32."""
     return lambda b: b.output(b.softmax(b.input("x", ("n", width))))
@@ -123,6 +132,8 @@ CASES = {
     "product-bias-gelu": Case(product("n", _HIDDEN, _HIDDEN, epilogue=True)),
     "product-int8": Case(product("n", _HIDDEN, _HIDDEN), "int8"),
     "product-int4": Case(product("n", _HIDDEN, _HIDDEN), "int4"),
+    "product-f32": Case(product_of_f32(_HIDDEN, _HIDDEN)),
+    "product-f32-int4": Case(product_of_f32(_HIDDEN, _HIDDEN), "int4"),
     "row": Case(product(1, _HIDDEN, _INNER)),
     "softmax": Case(softmax(_HIDDEN)),
     "rms-norm": Case(rms_norm(_HIDDEN)),

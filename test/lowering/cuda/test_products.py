@@ -68,9 +68,13 @@ def test_other_elements(element: str, right_along_k: bool) -> None:
     assert f" by={ {'i8': 's8', 'f32': 'tf32'}.get(element, element) } " in str(check(product, target).plan)
 
 
-def test_f32_is_not_rounded_without_leave() -> None:
-    with pytest.raises(StopIteration):  # no template takes it
-        Launched(ProductFunction(50, 48, 80, "f32").text(), AMPERE)
+@pytest.mark.parametrize("target", [AMPERE, HOPPER])
+@pytest.mark.parametrize("right_along_k", [True, False])
+@pytest.mark.parametrize("sizes", [(50, 48, 80), (7, 35, 37), (130, 70, 16)], ids=lambda s: "x".join(map(str, s)))
+def test_f32_is_not_rounded_without_leave(sizes: tuple[int, int, int], right_along_k: bool, target: str) -> None:
+    result, exact, most, launched = run(ProductFunction(*sizes, "f32", right_along_k=right_along_k), target)
+    assert " by=fma " in str(launched.plan)
+    assert (abs(result - exact) <= sizes[2] * 2.0**-24 * most).all()
 
 
 @pytest.mark.parametrize(

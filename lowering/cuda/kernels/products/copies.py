@@ -246,7 +246,9 @@ class ValueCopies:
         return self.factor.operations[:-1] if self._is_widened() else self.factor.operations
 
     def _is_widened(self) -> bool:
-        return bool(self.factor.operations) and self.factor.operations[-1].name in ("arith.extf", "arith.extsi", "arith.extui")
+        if not self.factor.operations or self.factor.operations[-1].name not in ("arith.extf", "arith.extsi", "arith.extui"):
+            return False
+        return self.factor.operations[-1].operands[0].type == self.element
 
     def _source(self) -> ir.Value:
         return self.factor.operations[-1].operands[0] if self._is_widened() else self.factor.value

@@ -41,7 +41,7 @@ class Fragments:
     bits of it, or add a constant to it.
     """
 
-    def __init__(self, code: WarpCode, tile: SharedTile, plan: ProductPlan, place: WarpPlace, is_left: bool):
+    def __init__(self, code: WarpCode, tile: SharedTile, plan: ProductPlan, place: WarpPlace, *, is_left: bool):
         self.code, self.tile, self.is_left = code, tile, is_left
         self.count = (plan.warp_rows if is_left else plan.warp_columns) // _ROWS
         first = place.rows if is_left else place.columns

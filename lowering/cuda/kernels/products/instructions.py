@@ -23,7 +23,7 @@ class TensorInstruction:
         element: MLIR's name of the type of a factor in memory.
         bits: of a factor.
         sums: MLIR's name of the type of a sum.
-        intrinsic: LLVM's name.
+        intrinsic: LLVM's name; nothing, for what is no instruction of tensor cores.
         fragment: MLIR's type of a register of a factor.
         architecture: the first compute capability that has it, as in ``sm_80``.
     """
@@ -42,18 +42,25 @@ class TensorInstruction:
         return self.bits // 8
 
     @property
+    def is_fused(self) -> bool:
+        """Whether products are fused multiply-adds, of whatever factors are as f32."""
+        return not self.intrinsic
+
+    @property
     def depth(self) -> int:
         """Products that are summed into each sum."""
         return STEP_BYTES // self.bytes
 
 
-#: By name. A row of ``tf32`` reads f32 and ignores the 13 last bits of what it reads.
+#: By name. A row of ``tf32`` reads f32 and ignores the 13 last bits of what it reads; ``fma`` is none of tensor cores, but
+#: as many fused multiply-adds, which round nothing but sums.
 INSTRUCTIONS = {
     i.name: i
     for i in (
         TensorInstruction("bf16", "bf16", 16, "f32", "llvm.nvvm.mma.m16n8k16.row.col.bf16"),
         TensorInstruction("f16", "f16", 16, "f32", "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", "vector<2xf16>"),
         TensorInstruction("tf32", "f32", 32, "f32", "llvm.nvvm.mma.m16n8k8.row.col.tf32"),
+        TensorInstruction("fma", "f32", 32, "f32", ""),
         TensorInstruction("s8", "i8", 8, "i32", "llvm.nvvm.mma.m16n8k32.row.col.s8"),
         TensorInstruction("u8", "i8", 8, "i32", "llvm.nvvm.mma.m16n8k32.row.col.u8"),
     )

@@ -22,6 +22,7 @@ from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .copies import AsyncCopies, Copier, Depth, ValueCopies
 from .fragments import Fragments, WarpPlace, products
+from .fused_products import FusedProducts
 from .narrow import narrow_factor
 from .plan import ProductPlan
 from .results import Exchange, Results
@@ -64,6 +65,7 @@ class ProductKernel:
         self.narrow = None if shape.group is None else narrow_factor(contraction)
         self._right = contraction.right if self.narrow is None else self.narrow.integers
         self.scaled: ScaledProducts | None = None
+        self.fused: FusedProducts | None = None
         self.code = WarpCode(device.em, device.shared_pointer(plan.shared_bytes(limit)))
         self.thread = self.code.narrow(device.thread())
         self.block = self.code.narrow(device.block())
@@ -88,7 +90,9 @@ class ProductKernel:
             self._copier(self.contraction.left, self.shape.left, plan.copies.left, tiles[0], rows, depth),
             self._copier(self._right, self.shape.right, plan.copies.right, tiles[1], columns, depth),
         ]
-        left, right = (Fragments(code, tile, plan, place, tile is tiles[0]) for tile in tiles)
+        left, right = (Fragments(code, tile, plan, place, is_left=tile is tiles[0]) for tile in tiles)
+        if plan.instruction.is_fused:
+            self.fused = FusedProducts(code, *tiles, plan, place)
         if self.narrow is not None:
             n = self.contraction.n
             self.scaled = ScaledProducts(code, self.memory, self.narrow, plan, columns, n, place, depth)
@@ -104,7 +108,7 @@ class ProductKernel:
         if bytes_:
             return AsyncCopies(self.code, self.memory, factor, tile, self.plan, bytes_, rows, depth, self.thread)
         given = self.code, self.memory, factor, tile, self.plan, rows, depth, self.thread, shape.along_k
-        return ValueCopies(*given, in_vectors=self.narrow is not None and factor is self.narrow.integers)
+        return ValueCopies(*given, in_vectors=shape.is_computed)
 
     def _store(self, sums: Sequence[ir.Value], place: WarpPlace, rows: RowsOfTile, columns: RowsOfTile) -> None:
         """Sums to memory, some rows of each warp at a time; all threads share them."""
@@ -189,6 +193,8 @@ class ProductKernel:
     def _products(
         self, left: Fragments, right: Fragments, stage: ir.Value, sums: Sequence[ir.Value], scales: Sequence[Sequence[ir.Value]]
     ) -> list[ir.Value]:
+        if self.fused is not None:
+            return self.fused.add(stage, sums)
         if self.scaled is None or not scales:
             return products(self.code, self.plan, left, right, stage, sums)
         return self.scaled.add(left, right, stage, sums, scales)

@@ -16,7 +16,7 @@ __all__ = ["plan_product", "plan_warpgroups"]
 # memory for each product; rows of few warps are for few rows. Not measured: what public kernels for Ampere use.
 _TILES = ((128, 256, 2, 4), (128, 128, 2, 2), (128, 64, 2, 2), (64, 128, 2, 2), (64, 64, 2, 2), (32, 64, 1, 4), (16, 64, 1, 4))
 # Of a right factor that is computed on its way, and its scales: 64 x 64 sums leave too few registers (spills of 576 bytes, int4
-# at 4096 on sm_90a; with 64 x 32 none).
+# at 4096 on sm_90a; with 64 x 32 none). Of fused multiply-adds, whose threads have 8 x 8 sums then.
 _NARROW_TILES = ((128, 128, 2, 4), (128, 64, 2, 2), (64, 128, 1, 4), (64, 64, 2, 2), (32, 64, 1, 4), (16, 64, 1, 4))
 # Of few rows, which read each weight once: blocks for all multiprocessors, whose warps share the steps of k of a stage.
 _FEW_TILES = ((16, 64), (16, 32), (16, 16))
@@ -35,6 +35,8 @@ _RASTER = 8
 _USUAL = 4096
 # Bytes that a multiprocessor gets of the second-level cache in a cycle: a quarter of a line of 256 bytes.
 _CACHE_BYTES = 64
+# Bytes that shared memory gives in a cycle.
+_SHARED_BYTES = 128
 
 
 def plan_product(shape: ProductShape, architecture: Architecture) -> ProductPlan:
@@ -42,9 +44,20 @@ def plan_product(shape: ProductShape, architecture: Architecture) -> ProductPlan
     limit = architecture.shared_per_block
     if shape.rows is not None and shape.rows <= _FEW_TILES[0][0]:
         return _plan_of_few_rows(shape, architecture)
-    plans = [_plan(shape, tile) for tile in (_TILES if shape.group is None else _NARROW_TILES)]
+    plans = [_plan(shape, tile) for tile in _tiles(shape)]
     fitting = [p for p in plans if p.shared_bytes(limit) <= limit]
-    return min(fitting, key=lambda p: _time(p.tile, shape, architecture))
+    return min(fitting, key=lambda p: _time(p.tile, shape, architecture, _thread_reads(p)))
+
+
+def _thread_reads(plan: ProductPlan) -> float:
+    """Cycles for what threads read of shared memory in 128 bytes of k, each for itself, to add products up one by one."""
+    lines = plan.warp_rows // 8 + plan.warp_columns // 4
+    return plan.threads * lines * LINE / _SHARED_BYTES if plan.instruction.is_fused else 0
+
+
+def _tiles(shape: ProductShape) -> tuple[tuple[int, int, int, int], ...]:
+    is_plain = shape.group is None and not INSTRUCTIONS[shape.by].is_fused
+    return _TILES if is_plain else _NARROW_TILES
 
 
 def _plan_of_few_rows(shape: ProductShape, architecture: Architecture) -> ProductPlan:
@@ -67,7 +80,7 @@ def _plan(shape: ProductShape, tile: tuple[int, int, int, int]) -> ProductPlan:
 def plan_warpgroups(shape: ProductShape, architecture: Architecture) -> WarpgroupPlan | None:
     """The plan of warpgroups, for architectures that have them; None for few rows, and for factors that tiles cannot be of."""
     wide = INSTRUCTIONS[shape.by].bits == 16
-    if not architecture.wgmma or (shape.rows is not None and shape.rows <= _FEW_ROWS):
+    if INSTRUCTIONS[shape.by].is_fused or not architecture.wgmma or (shape.rows is not None and shape.rows <= _FEW_ROWS):
         return None
     if not shape.is_mapped or not shape.left.along_k or not (shape.right.along_k or wide):
         return None
@@ -86,12 +99,14 @@ def _warpgroup_plan(shape: ProductShape, tile: tuple[int, int], architecture: Ar
     return next(plan(n) for n in counts if plan(n).shared_bytes <= architecture.shared_per_block)
 
 
-def _time(tile: ProductTile, shape: ProductShape, architecture: Architecture) -> float:
-    """Cycles for a step of 128 bytes of k of all tiles: waves of blocks, each bound by tensor cores, or by the cache."""
+def _time(tile: ProductTile, shape: ProductShape, architecture: Architecture, shared: float = 0) -> float:
+    """Cycles for a step of 128 bytes of k of all tiles: waves of blocks, each bound by products, the cache or shared memory."""
     instruction = INSTRUCTIONS[shape.by]
-    peak = architecture.tensor["i8" if instruction.sums == "i32" else instruction.name]
+    peak = 2 * architecture.f32_lanes
+    if not instruction.is_fused:
+        peak = architecture.tensor["i8" if instruction.sums == "i32" else instruction.name]
     rows, columns = shape.rows or _USUAL, shape.columns or _USUAL
     tiles = ceil(rows / tile.rows) * ceil(columns / tile.columns) * (shape.batch or 1)
     products = 2 * tile.rows * tile.columns * (LINE // instruction.bytes) / peak
     reads = (tile.rows + tile.columns) * LINE / _CACHE_BYTES
-    return ceil(tiles / architecture.part.sm_count) * max(products, reads)
+    return ceil(tiles / architecture.part.sm_count) * max(products, reads, shared)

@@ -30,10 +30,12 @@ class FactorShape:
     Attributes:
         along_k: whether steps of k are neighbours; else rows of it are (columns, of the right factor).
         copy: bytes that can be copied at once as they are, 0 where its values are computed, or too narrow to be copied.
+        is_computed: whether operations stand between memory and what is multiplied.
     """
 
     along_k: bool
     copy: int
+    is_computed: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,13 @@ def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
     by = _instruction(contraction, tf32) if narrow is None else _instruction_of_left(contraction)
     left, right = (_factor(f, dims, contraction) for f, dims in _sides(contraction))
     if narrow is not None:
-        right = FactorShape(False, 0) if _has_stages(narrow.group, nest.extents[contraction.k].static) else None
+        right = (
+            FactorShape(False, 0, is_computed=True) if _has_stages(narrow.group, nest.extents[contraction.k].static) else None
+        )
     if by is None or left is None or right is None:
+        sides = [_as_f32(f, contraction.k, s) for f, s in ((contraction.left, left), (contraction.right, right))]
+        by, narrow, (left, right) = "fma", None, sides
+    if left is None or right is None or (by == "fma" and str(nest.outputs[0].argument.type) != "f32"):
         return None
     extents = {d: size.static for d, size in nest.extents.items()}
     return ProductShape(
@@ -135,6 +142,23 @@ def _instruction_of_left(contraction: Contraction) -> str | None:
     sums = str(contraction.nest.outputs[0].argument.type)
     element = _element(contraction.left)
     return next((i.name for i in INSTRUCTIONS.values() if i.bits == 16 and i.element == element and i.sums == sums), None)
+
+
+def _as_f32(factor: Factor, k: int, shape: FactorShape | None) -> FactorShape | None:
+    """How a factor is in memory that fused multiply-adds take; None of one that threads cannot compute element by element."""
+    if shape is not None and _element(factor) == "f32":
+        return shape
+    if not all(_is_arithmetic(op, k) for op in factor.operations) or str(factor.value.type) != "f32":
+        return None
+    along_k = any(o.buffer is not None and o.offset.factor(k).static == 1 for o in factor.operands)
+    return FactorShape(along_k, 0, is_computed=True)
+
+
+def _is_arithmetic(op: ir.Operation, k: int) -> bool:
+    """Whether an operation computes a value of others, or is the step of k."""
+    if op.name == "linalg.index":
+        return ir.IntegerAttr(op.attributes["dim"]).value == k
+    return op.name.startswith(("arith.", "math.")) and len(op.results) == 1
 
 
 def _has_stages(group: int, depth: int | None) -> bool:

@@ -18,6 +18,7 @@ from ..device_code import DeviceCode
 from ..host_code import HostCode
 from ..outer_sums import plan_outer
 from .encode_maps import encoded
+from .instructions import INSTRUCTIONS
 from .kernel import ProductKernel
 from .make_plan import plan_product, plan_warpgroups
 from .plan import ProductPlan, check_plan, parse_plan
@@ -57,9 +58,14 @@ def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct
     group = _group(function)
     contraction = None if group is None else match_contraction(group.contraction, Buffers(group.contraction.location))
     shape = None if contraction is None else describe(contraction, target.tf32)
-    if group is None or shape is None or (shape.group is not None and plan_outer(function, target) is not None):
+    if group is None or shape is None or (_is_computed(shape) and plan_outer(function, target) is not None):
         return None  # the right factor of few rows is read once, with no use for shared memory
     return PlannedProduct(group, shape, _plan(group.contraction, shape, target))
+
+
+def _is_computed(shape: ProductShape) -> bool:
+    """Whether few rows have other templates than tensor cores."""
+    return shape.group is not None or INSTRUCTIONS[shape.by].is_fused
 
 
 def _plan(operation: ir.Operation, shape: ProductShape, target: CudaTarget) -> ProductPlan | WarpgroupPlan:
