@@ -1,7 +1,8 @@
 """Sums of products from tiles in shared memory: matrix products and convolutions, with what is fused with them.
 
 ``template`` recognises one (:mod:`relaxir.lowering.kernels.structure.match`) and launches it. ``shape`` says what a plan is
-made from, without IR; ``plan`` and ``warpgroup_plan`` are every choice as data and as a line of text, ``make_plan`` makes one.
+made from, without IR; ``plan`` and ``warpgroup_plan`` are every choice as data and as a line of text, ``tile_plan`` what they
+share, ``make_plan`` makes one.
 ``tile_order`` says which block computes which tile.
 
 ``kernel`` builds it for Ampere and later: ``copies`` bring tiles to shared memory, laid out as ``shared_tile`` says, and

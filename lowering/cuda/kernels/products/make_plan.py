@@ -6,8 +6,9 @@ from math import ceil
 
 from ...cuda_target import Architecture
 from .instructions import INSTRUCTIONS
-from .plan import CopyBytes, ProductPlan, ProductTile, WarpGrid
+from .plan import CopyBytes, ProductPlan, WarpGrid
 from .shape import ProductShape
+from .tile_plan import ProductTile
 from .warpgroup_plan import LINE, ROWS, WarpgroupPlan
 
 __all__ = ["plan_product", "plan_warpgroups"]
@@ -65,16 +66,18 @@ def _plan_of_few_rows(shape: ProductShape, architecture: Architecture) -> Produc
     columns = (shape.columns or _USUAL) * (shape.batch or 1)
     chosen = next((t for t in _FEW_TILES if columns >= t[1] * architecture.part.sm_count), _FEW_TILES[-1])
     tile = ProductTile(*chosen, LINE // INSTRUCTIONS[shape.by].bytes)
-    copies = CopyBytes(shape.left.copy, shape.right.copy)
-    return ProductPlan(tile, WarpGrid(1, 1, _SHARES), _FEW_STAGES, shape.by, copies, _RASTER, shape.store)
+    return _plan_of_warps(shape, tile, WarpGrid(1, 1, _SHARES), _FEW_STAGES)
 
 
 def _plan(shape: ProductShape, tile: tuple[int, int, int, int]) -> ProductPlan:
     rows, columns, warp_rows, warp_columns = tile
     depth = _LINE // INSTRUCTIONS[shape.by].bytes
+    return _plan_of_warps(shape, ProductTile(rows, columns, depth), WarpGrid(warp_rows, warp_columns), _STAGES)
+
+
+def _plan_of_warps(shape: ProductShape, tile: ProductTile, warps: WarpGrid, stages: int) -> ProductPlan:
     copies = CopyBytes(shape.left.copy, shape.right.copy)
-    warps = WarpGrid(warp_rows, warp_columns)
-    return ProductPlan(ProductTile(rows, columns, depth), warps, _STAGES, shape.by, copies, _RASTER, shape.store)
+    return ProductPlan(tile=tile, warps=warps, stages=stages, by=shape.by, copies=copies, raster=_RASTER, store=shape.store)
 
 
 def plan_warpgroups(shape: ProductShape, architecture: Architecture) -> WarpgroupPlan | None:
@@ -93,7 +96,10 @@ def _warpgroup_plan(shape: ProductShape, tile: tuple[int, int], architecture: Ar
     sizes = ProductTile(ROWS * warpgroups, columns, LINE // INSTRUCTIONS[shape.by].bytes)
 
     def plan(stages: int) -> WarpgroupPlan:
-        return WarpgroupPlan(warpgroups, sizes, stages, shape.by, _RASTER, shape.store, architecture.part.sm_count)
+        return WarpgroupPlan(
+            warpgroups=warpgroups, tile=sizes, stages=stages, by=shape.by, raster=_RASTER, store=shape.store,
+            blocks=architecture.part.sm_count,
+        )  # fmt: skip
 
     counts = range(_MOST_STAGES, 1, -1)
     return next(plan(n) for n in counts if plan(n).shared_bytes <= architecture.shared_per_block)

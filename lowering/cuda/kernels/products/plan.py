@@ -5,29 +5,19 @@ A plan reads ``tile=128x128x32 warps=2x2 stages=4 by=bf16 copies=16:16 raster=8 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .....dialect.errors import RelaxError
-from ....plan_text import Reader, one_of, positive, positives, print_fields, read_fields
-from .instructions import INSTRUCTIONS, STEP_BYTES, TensorInstruction
+from ....plan_text import Reader, one_of, positives
+from .instructions import STEP_BYTES
 from .shape import ProductShape
+from .tile_plan import TilePlan, check_tile_plan, fields_of_plan
 
-__all__ = ["WARP", "CopyBytes", "ProductPlan", "ProductTile", "WarpGrid", "check_plan", "parse_plan", "sums_pitch"]
+__all__ = ["WARP", "CopyBytes", "ProductPlan", "WarpGrid", "check_plan", "parse_plan", "sums_pitch"]
 
 #: Threads of a warp.
 WARP = 32
-
-
-@dataclass(frozen=True)
-class ProductTile:
-    """Rows and columns of the result that a block computes, and steps of k in a stage."""
-
-    rows: int
-    columns: int
-    depth: int
-
-    def __str__(self) -> str:
-        return f"{self.rows}x{self.columns}x{self.depth}"
 
 
 @dataclass(frozen=True)
@@ -57,34 +47,18 @@ class CopyBytes:
         return f"{self.left}:{self.right}"
 
 
-@dataclass(frozen=True)
-class ProductPlan:
-    """How one sum of products is computed.
+@dataclass(frozen=True, kw_only=True)
+class ProductPlan(TilePlan):
+    """How one sum of products is computed by warps; of its stages all but one are being filled.
 
     Attributes:
-        tile: what a block computes, in how long stages.
-        warps: how it is shared; each has at least 16 rows and 16 columns.
-        stages: of shared memory, all but one of which are being filled.
-        by: the instruction's name in :data:`.instructions.INSTRUCTIONS`.
+        warps: how a tile is shared; each has at least 16 rows and 16 columns.
         copies: how factors come to shared memory.
-        raster: rows of tiles that are computed together, column by column, so that what they read stays in the cache.
-        store: neighbouring columns that a thread computes the result of.
     """
 
-    tile: ProductTile
+    ORDER: ClassVar = ("tile", "warps", "stages", "by", "copies", "raster", "store")
     warps: WarpGrid
-    stages: int
-    by: str
     copies: CopyBytes
-    raster: int = 8
-    store: int = 8
-
-    def __str__(self) -> str:
-        return print_fields((f.name, getattr(self, f.name)) for f in fields(self))
-
-    @property
-    def instruction(self) -> TensorInstruction:
-        return INSTRUCTIONS[self.by]
 
     @property
     def threads(self) -> int:
@@ -108,24 +82,6 @@ class ProductPlan:
     def run(self) -> int:
         """Steps of k that a warp has in a stage."""
         return self.warp_steps * self.instruction.depth
-
-    @property
-    def line_bytes(self) -> int:
-        """Of a row of k in a stage."""
-        return self.tile.depth * self.instruction.bytes
-
-    @property
-    def left_bytes(self) -> int:
-        """Of the left factor in a stage."""
-        return self.tile.rows * self.line_bytes
-
-    @property
-    def right_bytes(self) -> int:
-        return self.tile.columns * self.line_bytes
-
-    @property
-    def stage_bytes(self) -> int:
-        return self.left_bytes + self.right_bytes
 
     def result_rows(self, limit: int) -> int:
         """Rows of each warp whose sums are in shared memory at once: all, if so many bytes hold them."""
@@ -151,12 +107,7 @@ def sums_pitch(columns: int) -> int:
 
 def parse_plan(text: str) -> ProductPlan:
     """The plan of a line. Raises RelaxError for one that :meth:`ProductPlan.__str__` does not give."""
-    return ProductPlan(**read_fields(text, _READERS, _EXAMPLES, list(_READERS)))  # type: ignore[arg-type]
-
-
-def _tile(text: str) -> ProductTile:
-    rows, columns, depth = positives(text)
-    return ProductTile(rows, columns, depth)
+    return ProductPlan(**fields_of_plan(text, ProductPlan, _READERS, _EXAMPLES))  # type: ignore[arg-type]
 
 
 def _warps(text: str) -> WarpGrid:
@@ -181,23 +132,10 @@ def _keyed(read: Reader) -> Reader:
     return reading
 
 
-_READERS: dict[str, Reader] = {
-    "tile": _tile,
-    "warps": _keyed(_warps),
-    "stages": positive,
-    "by": one_of(*INSTRUCTIONS),
-    "copies": _copies,
-    "raster": positive,
-    "store": positive,
-}
+_READERS: dict[str, Reader] = {"warps": _keyed(_warps), "copies": _copies}
 _EXAMPLES = {
-    "tile": "rows x columns x depth, such as tile=128x128x32",
     "warps": "warps along rows, columns and perhaps depth, such as warps=2x2",
-    "stages": "a positive number of stages",
-    "by": f"one of {', '.join(INSTRUCTIONS)}",
     "copies": "bytes of the left and the right factor, 16, 8, 4 or 0, such as copies=16:16",
-    "raster": "a positive number of tiles",
-    "store": "a positive number of columns",
 }
 
 
@@ -211,18 +149,10 @@ def check_plan(plan: ProductPlan, shape: ProductShape, limit: int) -> None:
         raise RelaxError(f"expected 16 rows and columns for each warp, got {plan.warp_rows} and {plan.warp_columns}")
     if not STEP_BYTES * warps.depth <= tile.depth * bytes_ <= 128:
         raise RelaxError(f"expected stages of {STEP_BYTES * warps.depth} to 128 bytes of k, got {tile.depth * bytes_}")
-    if plan.by != shape.by:
-        raise RelaxError(f"expected by={shape.by}, got by={plan.by}")
     for name, asked, most in (("left", plan.copies.left, shape.left.copy), ("right", plan.copies.right, shape.right.copy)):
         if asked > most:
             raise RelaxError(f"expected copies of at most {most} bytes of the {name} factor, got {asked}")
     if shape.group and shape.group % plan.run and plan.run % shape.group:
         expected = f"a part or a multiple of the {shape.group} steps of k that have one scale"
         raise RelaxError(f"expected stages that give a warp {expected}, got {plan.run}")
-    if shape.store % plan.store:
-        raise RelaxError(f"expected store to divide {shape.store}, got {plan.store}")
-    if plan.stages < 2:
-        raise RelaxError(f"expected 2 stages or more, got {plan.stages}")
-    needed = plan.shared_bytes(limit)
-    if needed > limit:
-        raise RelaxError(f"expected at most {limit} bytes of shared memory, got {needed}")
+    check_tile_plan(plan, shape, plan.shared_bytes(limit), limit)

@@ -10,8 +10,8 @@ from ....kernels.emit.emitter import Emitter
 from ....kernels.emit.linear_index import Size
 from ....kernels.emit.memory import Memory
 from ....kernels.structure.match import Contraction
-from .plan import ProductTile
 from .tensor_maps import dims_of_rows
+from .tile_plan import ProductTile
 from .warp_code import WarpCode
 
 __all__ = ["RowsOfTile", "TileOrder", "count_of_tiles", "delinearized"]

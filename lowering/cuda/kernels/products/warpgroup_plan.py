@@ -5,13 +5,14 @@ A plan reads ``warpgroups=2 tile=128x256x64 stages=4 by=bf16 raster=8 store=8 bl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import ClassVar
 
 from .....dialect.errors import RelaxError
-from ....plan_text import Reader, one_of, positive, positives, print_fields, read_fields
-from .instructions import INSTRUCTIONS, TensorInstruction
-from .plan import ProductTile, sums_pitch
+from ....plan_text import Reader, positive
+from .plan import sums_pitch
 from .shape import ProductShape
+from .tile_plan import TilePlan, check_tile_plan, fields_of_plan
 
 __all__ = ["LINE", "ROWS", "WarpgroupPlan", "check_warpgroup_plan", "parse_warpgroup_plan"]
 
@@ -25,52 +26,23 @@ _PART = 32
 _BARRIERS, _ALIGNMENT = 16, 1024
 
 
-@dataclass(frozen=True)
-class WarpgroupPlan:
-    """How one sum of products is computed by warpgroups, fed by one thread.
+@dataclass(frozen=True, kw_only=True)
+class WarpgroupPlan(TilePlan):
+    """How one sum of products is computed by warpgroups, fed by one thread; a stage has 128 bytes of k.
 
     Attributes:
         warpgroups: that multiply, 64 rows each; one more asks for what they do.
-        tile: what they compute at a time; a stage has 128 bytes of k.
-        stages: of shared memory.
-        by: the factors' name in :data:`.instructions.INSTRUCTIONS`.
-        raster: rows of tiles that are computed together, column by column.
-        store: neighbouring columns that a thread computes the result of.
         blocks: how many run; each computes several tiles.
     """
 
+    ORDER: ClassVar = ("warpgroups", "tile", "stages", "by", "raster", "store", "blocks")
     warpgroups: int
-    tile: ProductTile
-    stages: int
-    by: str
-    raster: int
-    store: int
     blocks: int
-
-    def __str__(self) -> str:
-        return print_fields((f.name, getattr(self, f.name)) for f in fields(self))
-
-    @property
-    def instruction(self) -> TensorInstruction:
-        return INSTRUCTIONS[self.by]
 
     @property
     def threads(self) -> int:
         """Of a block."""
         return 128 * (self.warpgroups + 1)
-
-    @property
-    def left_bytes(self) -> int:
-        """Of the left factor in a stage."""
-        return self.tile.rows * LINE
-
-    @property
-    def right_bytes(self) -> int:
-        return self.tile.columns * LINE
-
-    @property
-    def stage_bytes(self) -> int:
-        return self.left_bytes + self.right_bytes
 
     @property
     def part(self) -> int:
@@ -97,32 +69,11 @@ class WarpgroupPlan:
 
 def parse_warpgroup_plan(text: str) -> WarpgroupPlan:
     """The plan of a line. Raises RelaxError for one that :meth:`WarpgroupPlan.__str__` does not give."""
-    return WarpgroupPlan(**read_fields(text, _READERS, _EXAMPLES, list(_READERS)))  # type: ignore[arg-type]
+    return WarpgroupPlan(**fields_of_plan(text, WarpgroupPlan, _READERS, _EXAMPLES))  # type: ignore[arg-type]
 
 
-def _tile(text: str) -> ProductTile:
-    rows, columns, depth = positives(text)
-    return ProductTile(rows, columns, depth)
-
-
-_READERS: dict[str, Reader] = {
-    "warpgroups": positive,
-    "tile": _tile,
-    "stages": positive,
-    "by": one_of(*INSTRUCTIONS),
-    "raster": positive,
-    "store": positive,
-    "blocks": positive,
-}
-_EXAMPLES = {
-    "warpgroups": "a positive number of warpgroups",
-    "tile": "rows x columns x depth, such as tile=128x256x64",
-    "stages": "a positive number of stages",
-    "by": f"one of {', '.join(INSTRUCTIONS)}",
-    "raster": "a positive number of tiles",
-    "store": "a positive number of columns",
-    "blocks": "a positive number of blocks",
-}
+_READERS: dict[str, Reader] = {"warpgroups": positive, "blocks": positive}
+_EXAMPLES = {"warpgroups": "a positive number of warpgroups", "blocks": "a positive number of blocks"}
 
 
 def check_warpgroup_plan(plan: WarpgroupPlan, shape: ProductShape, limit: int) -> None:
@@ -135,11 +86,4 @@ def check_warpgroup_plan(plan: WarpgroupPlan, shape: ProductShape, limit: int) -
         raise RelaxError(f"expected a tile of {expected}, got {tile.rows} and {tile.columns}")
     if tile.depth * plan.instruction.bytes != LINE:
         raise RelaxError(f"expected stages of {LINE} bytes of k, got {tile.depth * plan.instruction.bytes}")
-    if plan.by != shape.by:
-        raise RelaxError(f"expected by={shape.by}, got by={plan.by}")
-    if shape.store % plan.store:
-        raise RelaxError(f"expected store to divide {shape.store}, got {plan.store}")
-    if plan.stages < 2:
-        raise RelaxError(f"expected 2 stages or more, got {plan.stages}")
-    if plan.shared_bytes > limit:
-        raise RelaxError(f"expected at most {limit} bytes of shared memory, got {plan.shared_bytes}")
+    check_tile_plan(plan, shape, plan.shared_bytes, limit)
