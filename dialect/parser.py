@@ -31,7 +31,7 @@ _RESULT_NUMBER = re.compile(rb"%[\w$.-]+#(\d{4,})")
 # Where a statement's op begins, and which may have several blocks; so may one in its generic form, whose region is in
 # parentheses.
 _OP = re.compile(r"(?:^|[\n={}])\s*([a-z_]\w*(?:\.[\w$]+)+)")
-_OF_BLOCKS = ("func.func", "gpu.func", "llvm.func", "scf.execute_region")
+_OF_BLOCKS = ("func.func", "gpu.func", "llvm.func", "omp.loop_nest", "omp.parallel", "scf.execute_region")
 
 
 def parse_module(text: str | bytes, source_name: str = "-", context: ir.Context | None = None) -> ir.Module:
