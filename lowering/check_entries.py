@@ -20,6 +20,7 @@ from ..dialect.call_graph import CallGraph
 from ..dialect.errors import RelaxError, warn
 from ..dialect.functions import TRANSFORM_FOR, body_of, functions, is_private, name_of, transform_targets
 from ..dialect.transform_rules import unmarked_transforms
+from ..dialect.traversal import nested_operations
 from .entries import entry_of
 from .linalg.io import refuse_lazy_io
 from .lowering_pass import LoweringPass
@@ -37,13 +38,33 @@ class CheckEntries(LoweringPass):
         check_entries(op)
 
 
+#: Of which all operations are compiled.
+_DIALECTS = frozenset({"arith", "cf", "index", "linalg", "math", "relax", "scf"})
+#: Those of others that are: none reads or writes memory at places that nothing checks.
+_OPERATIONS = frozenset(
+    {"affine.apply", "affine.max", "affine.min", "builtin.module", "func.call", "func.func", "func.return"}
+    | {f"tensor.{n}" for n in ("cast", "collapse_shape", "dim", "empty", "expand_shape", "extract", "extract_slice",
+                               "from_elements", "generate", "insert", "insert_slice", "rank", "splat", "yield")}
+)  # fmt: skip
+
+
 def check_entries(module: ir.Operation) -> None:
     """Raises RelaxError for what cannot be compiled, with the location of the op that is to blame."""
+    _refuse_foreign(module)
     refuse_lazy_io(module)
     _warn_of_unmarked(module)
     _refuse_recursion(module)
     if not entry_functions(module):
         raise RelaxError("expected a public function to compile, got none")
+
+
+def _refuse_foreign(module: ir.Operation) -> None:
+    """Refuses operations of dialects that say where in memory they read and write: nobody checks whether they may."""
+    for op in nested_operations(module):
+        if op.name not in _OPERATIONS and op.name.partition(".")[0] not in _DIALECTS:
+            raise RelaxError(
+                f"'{op.name}' op expected an operation that relaxir compiles, got one of another dialect", op.location
+            )
 
 
 def public_functions(module: ir.Operation) -> list[func.FuncOp]:

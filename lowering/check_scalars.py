@@ -16,12 +16,13 @@ after::
     cf.assert %fits, "'arith.divsi' op expected a quotient within i64"
     %q = arith.divsi %a, %b : i64
 
-The reference semantics refuses the same (``dialect/reference/scalars.py``). What constants and types prove is not checked, nor
-what is inside of linalg operations.
+The reference semantics refuses the same (``dialect/reference/scalars.py``). What constants and types prove is not checked. Of
+linalg operations the sizes are (:mod:`.linalg_checks`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,6 +31,7 @@ from ..dialect.bindings import ir
 from ..dialect.functions import body_of, functions
 from ..dialect.traversal import blocks_of, operations
 from .linalg.scalar import Scalar, constant, emit
+from .linalg_checks import check_body, size_checks
 from .lowering_pass import LoweringPass
 
 __all__ = ["CheckScalars"]
@@ -48,6 +50,8 @@ class CheckScalars(LoweringPass):
                 _check_blocks(function.regions[0].blocks)
 
 
+#: How checks begin that name the operator which a linalg operation comes from (:mod:`relaxir.frontend.outline_checks`).
+_OF_OPERATOR = "expected sizes that "
 #: A condition and what to say where it does not hold.
 _Check = tuple[ir.Value, str]
 #: A number that is known, or a value.
@@ -59,17 +63,21 @@ def _check_blocks(blocks: Iterable[ir.Block]) -> None:
     while pending:
         block, before = pending.pop(), ""
         for op in operations(block):
-            if not op.name.startswith("linalg."):
-                pending += blocks_of(op)
+            if op.name.startswith("linalg."):
+                check_body(op)
+                _check(op, size_checks, before if before.startswith(_OF_OPERATOR) else "")
+                continue
+            pending += blocks_of(op)
             if op.name in _CHECKS and not before.startswith(_subject(op)):
-                _check(op)
+                _check(op, _CHECKS[op.name])
             before = ir.StringAttr(op.attributes["msg"]).value if op.name == "cf.assert" else ""
 
 
-def _check(op: ir.Operation) -> None:
+def _check(op: ir.Operation, checks: Callable[[ir.Operation], Iterator[_Check]], instead: str = "") -> None:
+    """Puts checks in front of an operation, with another message where there is one."""
     with op.location, ir.InsertionPoint(op):
-        for condition, message in list(_CHECKS[op.name](op)):
-            text = ir.StringAttr.get(f"{_subject(op)}{message}")
+        for condition, message in list(checks(op)):
+            text = ir.StringAttr.get(instead or f"{_subject(op)}{message}")
             ir.Operation.create("cf.assert", [], [condition], {"msg": text})
 
 
@@ -138,6 +146,32 @@ def _dim(op: ir.Operation) -> Iterator[_Check]:
     tensor, index = op.operands
     if isinstance(tensor.type, ir.RankedTensorType):
         yield from _within(index, tensor.type.rank)
+
+
+def _cast(op: ir.Operation) -> Iterator[_Check]:
+    """To a type that says more: each size is what it says."""
+    value, result = op.operands[0], op.results[0]
+    if not isinstance(value.type, ir.RankedTensorType) or not isinstance(result.type, ir.RankedTensorType):
+        return
+    for axis, size in enumerate(ir.RankedTensorType(result.type).shape):
+        of = _size(value, axis) if size != ir.ShapedType.get_dynamic_size() else size
+        if isinstance(of, ir.Value):
+            yield Scalar(of).compare("eq", size).value, f"expected {size} as the size of dimension {axis}"
+
+
+def _expand(op: ir.Operation) -> Iterator[_Check]:
+    """A dimension that is taken apart has as many elements as its parts."""
+    source, *values = op.operands
+    rest = iter(values)
+    sizes = _mixed(op, "static_output_shape", rest)
+    for axis, group in enumerate(ir.ArrayAttr(op.attributes["reassociation"])):
+        parts = [sizes[ir.IntegerAttr(i).value] for i in ir.ArrayAttr(group)]
+        of = _size(source, axis)
+        if all(isinstance(n, int) for n in (*parts, of)):
+            continue  # MLIR's verifier has looked
+        product = functools.reduce(Scalar.__mul__, map(_as_scalar, parts))
+        positive = functools.reduce(Scalar.__and__, (_as_scalar(p).compare("ge", 0) for p in parts))
+        yield (product.compare("eq", _as_scalar(of)) & positive).value, f"expected parts of dimension {axis}"
 
 
 def _slice(op: ir.Operation) -> Iterator[_Check]:
@@ -228,6 +262,8 @@ _CHECKS: dict[str, Callable[[ir.Operation], Iterator[_Check]]] = {
     "tensor.extract": _extract,
     "tensor.insert": _insert,
     "tensor.dim": _dim,
+    "tensor.cast": _cast,
+    "tensor.expand_shape": _expand,
     "tensor.extract_slice": _slice,
     "tensor.insert_slice": _slice,
     "scf.for": _step,

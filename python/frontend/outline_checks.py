@@ -20,7 +20,7 @@ import functools
 from ..dialect.bindings import ir, passmanager
 from ..dialect.errors import RelaxError
 from ..dialect.traversal import nested_operations, operations
-from .outline_intervals import index_interval
+from ..lowering.index_intervals import index_interval
 
 __all__ = ["make_safe"]
 

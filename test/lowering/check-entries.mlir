@@ -29,3 +29,11 @@ func.func @main(%p: !relax.param_provider) -> tensor<4xf32> {
   %0 = "relax.get_param"(%p) {index = 0 : i64, name = "w"} : (!relax.param_provider) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+// expected-error@+1 {{'memref.alloc' op expected an operation that relaxir compiles, got one of another dialect}}
+  %m = memref.alloc() : memref<4xf32>
+  return %x : tensor<4xf32>
+}

@@ -82,11 +82,43 @@ func.func @numbers(%a: i64, %b: i64, %f: f32, %i: index, %x: tensor<?xf32>) -> (
   return %q, %r, %h, %n, %m : i64, i64, i64, i32, index
 }
 
-// Inside of a linalg operation nothing can stop.
+// CHECK-LABEL: @more_than_there_is(
+// CHECK:         cf.assert %{{.*}}, "'tensor.cast' op expected 4 as the size of dimension 0"
+// CHECK-NEXT:    tensor.cast %{{.*}} : tensor<?xf32> to tensor<4xf32>
+// CHECK:         cf.assert %{{.*}}, "'tensor.expand_shape' op expected parts of dimension 0"
+// CHECK-NEXT:    tensor.expand_shape
+func.func @more_than_there_is(%x: tensor<?xf32>, %n: index) -> (tensor<4xf32>, tensor<2x?xf32>) {
+  %y = tensor.cast %x : tensor<?xf32> to tensor<4xf32>
+  %z = tensor.expand_shape %x [[0, 1]] output_shape [2, %n] : tensor<?xf32> into tensor<2x?xf32>
+  return %y, %z : tensor<4xf32>, tensor<2x?xf32>
+}
+
+// CHECK-LABEL: @sizes_of_loops(
+// CHECK-SAME:    %[[X:.*]]: tensor<?xf32>, %[[Y:.*]]: tensor<?xf32>
+// CHECK-DAG:     %[[N:.*]] = tensor.dim %[[X]]
+// CHECK-DAG:     %[[M:.*]] = tensor.dim %[[Y]]
+// CHECK:         cf.assert %{{.*}}, "'linalg.generic' op expected sizes that agree"
+// CHECK:         linalg.generic
+func.func @sizes_of_loops(%x: tensor<?xf32>, %y: tensor<?xf32>, %z: tensor<f32>) -> tensor<f32> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a + 2)>, affine_map<(a) -> ()>],
+                       iterator_types = ["reduction"]}
+      ins(%x, %y : tensor<?xf32>, tensor<?xf32>) outs(%z : tensor<f32>) {
+  ^bb0(%j: f32, %k: f32, %o: f32):
+    %v = arith.addf %j, %k : f32
+    linalg.yield %v : f32
+  } -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// What constants prove is not checked.
 // CHECK-LABEL: @body(
 // CHECK-NOT:     cf.assert
-func.func @body(%x: tensor<4xi32>) -> tensor<4xi32> {
+func.func @body(%x: tensor<4xi32>, %t: tensor<4xi32>) -> tensor<4xi32> {
   %e = tensor.empty() : tensor<4xi32>
-  %y = linalg.map { arith.divsi } ins(%x, %x : tensor<4xi32>, tensor<4xi32>) outs(%e : tensor<4xi32>)
+  %y = linalg.map ins(%x : tensor<4xi32>) outs(%e : tensor<4xi32>) (%i: i32, %o: i32) {
+    %c = arith.constant 3 : i32
+    %d = arith.divsi %i, %c : i32
+    linalg.yield %d : i32
+  }
   return %y : tensor<4xi32>
 }

@@ -113,6 +113,8 @@ _AFFINE: tuple[tuple[type, Callable[[Interval, Interval], Interval | None]], ...
 
 def _loop_interval(loop: ir.Operation, dimension: int) -> Interval | None:
     """From an operand that the loop walks along: its size is the loop's length."""
+    if "indexing_maps" not in loop.attributes:
+        return None
     maps = [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(loop.attributes["indexing_maps"])]
     for operand, map_ in zip(loop.operands, maps, strict=True):
         for axis, expr in enumerate(map_.results):

@@ -1,0 +1,114 @@
+"""What a linalg operation that somebody wrote asks of its operands' sizes: checks for each call; its body is proven or refused.
+
+    linalg.generic {(i) -> (i), (i) -> (i)} ins(%x : tensor<?xf32>) outs(%y : tensor<4xf32>) { ... }
+
+reads as many elements of ``%x`` as ``%y`` has. That they agree MLIR verifies where all sizes are static, and nobody elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..dialect.bindings import dialect_module, ir
+from ..dialect.errors import RelaxError
+from ..dialect.traversal import nested_operations
+from .index_intervals import index_interval
+from .linalg.scalar import Scalar, constant, emit
+
+__all__ = ["check_body", "size_checks"]
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+
+_DISAGREE = "expected sizes that agree"
+
+#: Divides by what may be zero, which ends the process.
+_DIVISIONS = frozenset(
+    f"arith.{n}" for n in ("ceildivsi", "ceildivui", "divsi", "divui", "floordivsi", "remsi", "remui")
+) | frozenset(f"index.{n}" for n in ("divs", "divu", "floordivs", "ceildivs", "ceildivu", "rems", "remu"))  # fmt: skip
+#: Reads or writes memory at places that are computed.
+_PARTS = frozenset(f"tensor.{n}" for n in ("insert", "extract_slice", "insert_slice", "generate"))
+
+
+def check_body(op: ir.Operation) -> None:
+    """Raises RelaxError for what an operation's body may do that nothing checks: nobody looks at each element."""
+    for inner in nested_operations(op):
+        if inner.name == "tensor.extract" and not _is_inside(inner, op):
+            text = f"expected a place that is inside of its tensor in every turn of {op.name}, got one that is not known to be"
+            raise RelaxError(f"'tensor.extract' op {text}", inner.location)
+        if inner.name in _DIVISIONS and not _is_positive(inner.operands[1]):
+            raise RelaxError(f"'{inner.name}' op expected a positive constant to divide by in {op.name}", inner.location)
+        if inner.name in _PARTS or inner.name.startswith("scf."):
+            raise RelaxError(f"'{inner.name}' op expected outside of {op.name}", inner.location)
+
+
+def size_checks(op: ir.Operation) -> Iterator[tuple[ir.Value, str]]:
+    """Conditions under which every turn of the loops is inside of all operands, and what to say else.
+
+    Raises:
+        RelaxError: that cannot be told for an index map.
+    """
+    get_indexing_maps = dialect_module("linalg").get_indexing_maps
+    maps = get_indexing_maps(op)
+    if maps is None:
+        raise RelaxError(f"'{op.name}' op expected an operation with index maps, got none", op.location)
+    pairs = zip(op.operands, (ir.AffineMapAttr(m).value for m in maps), strict=True)
+    walked = [(v, m) for v, m in pairs if isinstance(v.type, ir.RankedTensorType)]
+    if all(d != _DYNAMIC for v, _ in walked for d in ir.RankedTensorType(v.type).shape):
+        return  # MLIR's verifier has looked
+    loops: dict[int, tuple[ir.Value, int]] = {}  # whose size is how long a loop is
+    for value, map_ in walked:
+        for axis, expr in enumerate(map_.results):
+            if isinstance(expr, ir.AffineDimExpr):
+                loops.setdefault(expr.position, (value, axis))
+    for value, map_ in walked:
+        for axis, expr in enumerate(map_.results):
+            if not isinstance(expr, ir.AffineDimExpr):
+                last = _last(expr, loops)
+                if last is None:
+                    raise RelaxError(f"'{op.name}' op expected index maps of sums, got {expr}", op.location)
+                yield last.compare("lt", _size(value, axis)).value, _DISAGREE
+            elif not _is_same(loops[expr.position], (value, axis)):
+                yield _size(value, axis).compare("eq", _size(*loops[expr.position])).value, _DISAGREE
+
+
+def _is_same(a: tuple[ir.Value, int], b: tuple[ir.Value, int]) -> bool:
+    """Whether two sizes are one, or known to be equal."""
+    x, y = (ir.RankedTensorType(value.type).shape[axis] for value, axis in (a, b))
+    return a == b or x == y != _DYNAMIC
+
+
+def _size(value: ir.Value, axis: int) -> Scalar:
+    index = ir.IndexType.get()
+    size = ir.RankedTensorType(value.type).shape[axis]
+    if size != _DYNAMIC:
+        return constant(index, size)
+    return Scalar(emit("tensor.dim", index, value, constant(index, axis).value))
+
+
+def _last(expr: ir.AffineExpr, loops: dict[int, tuple[ir.Value, int]]) -> Scalar | None:
+    """The largest index that a sum of multiples of loops takes; None for another expression, or one that may be negative."""
+    if isinstance(expr, ir.AffineConstantExpr):
+        return constant(ir.IndexType.get(), expr.value) if expr.value >= 0 else None
+    if isinstance(expr, ir.AffineDimExpr):
+        return _size(*loops[expr.position]) - 1 if expr.position in loops else None
+    if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
+        return None
+    left, right = _last(expr.lhs, loops), _last(expr.rhs, loops)
+    if left is None or right is None:
+        return None
+    return left + right if isinstance(expr, ir.AffineAddExpr) else left * right
+
+
+def _is_inside(op: ir.Operation, loop: ir.Operation) -> bool:
+    tensor, *indices = op.operands
+    shape = ir.RankedTensorType(tensor.type).shape
+    return all(_fits(index_interval(i, loop), size) for size, i in zip(shape, indices, strict=True))
+
+
+def _fits(interval: Sequence[int] | None, size: int) -> bool:
+    return interval is not None and size != _DYNAMIC and 0 <= interval[0] <= interval[1] < size
+
+
+def _is_positive(value: ir.Value) -> bool:
+    owner = None if isinstance(value, ir.BlockArgument) else value.owner
+    return owner is not None and owner.name == "arith.constant" and ir.IntegerAttr(owner.attributes["value"]).value > 0

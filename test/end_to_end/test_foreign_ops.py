@@ -1,0 +1,170 @@
+"""Operations of other dialects that somebody wrote by hand: compiled code stays inside of its tensors, or is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from support.guard_pages import guarded_copy
+
+FAR = [-1, 4, 10**9, 2**62, -(2**62)]
+
+
+def compiled(body: str) -> rx.Executable:
+    return rx.compile(rx.Module.parse(body, "f.mlir"))
+
+
+GATHER = """func.func @main(%x: tensor<4xf32>, %i: tensor<3xi64>) -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<3xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+      ins(%i : tensor<3xi64>) outs(%e : tensor<3xf32>) {
+  ^bb0(%j: i64, %o: f32):
+    PLACE
+    %v = tensor.extract %x[%k] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "%k = arith.index_cast %j : i64 to index",
+        "%a = linalg.index 0 : index %c = arith.constant 2 : index %k = arith.muli %a, %c : index",
+        "%a = linalg.index 0 : index %c = arith.constant 1 : index %k = arith.subi %a, %c : index",
+    ],
+)
+def test_an_element_at_a_place_that_may_be_outside_is_refused(place: str) -> None:
+    with pytest.raises(rx.RelaxError, match=r"f\.mlir:7:10: 'tensor\.extract' op expected a place that is inside"):
+        compiled(GATHER.replace("PLACE", place))
+
+
+def test_an_element_at_a_place_that_is_inside_is_read() -> None:
+    place = "%a = linalg.index 0 : index %c = arith.constant 1 : index %k = arith.addi %a, %c : index"
+    got = compiled(GATHER.replace("PLACE", place))(np.arange(4, dtype=np.float32), np.zeros(3, np.int64))
+    assert got.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("op", ["arith.divsi", "arith.divui", "arith.remsi", "arith.ceildivsi"])
+def test_division_of_elements_by_what_may_be_zero_is_refused(op: str) -> None:
+    text = f"""func.func @main(%x: tensor<3xi64>, %y: tensor<3xi64>) -> tensor<3xi64> {{
+  %0 = linalg.map {{ {op} }} ins(%x, %y : tensor<3xi64>, tensor<3xi64>) outs(%x : tensor<3xi64>)
+  return %0 : tensor<3xi64>
+}}"""
+    with pytest.raises(rx.RelaxError, match=f"'{op}' op expected a positive constant to divide by in linalg.map"):
+        compiled(text)
+
+
+SUM = """func.func @main(%xx: tensor<?xf32, {sym = ["n"]}>, %yy: tensor<?xf32, {sym = ["m"]}>) -> tensor<f32> {
+  %x = tensor.cast %xx : tensor<?xf32, {sym = ["n"]}> to tensor<?xf32>
+  %y = tensor.cast %yy : tensor<?xf32, {sym = ["m"]}> to tensor<?xf32>
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (MAP)>, affine_map<(a) -> ()>],
+                       iterator_types = ["reduction"]}
+      ins(%x, %y : tensor<?xf32>, tensor<?xf32>) outs(%z : tensor<f32>) {
+  ^bb0(%j: f32, %k: f32, %o: f32):
+    %v = arith.addf %j, %k : f32
+    %w = arith.addf %v, %o : f32
+    linalg.yield %w : f32
+  } -> tensor<f32>
+  return %0 : tensor<f32>
+}"""
+
+
+@pytest.mark.parametrize(("map_", "times", "more"), [("a", 1, 1), ("a + 1", 1, 2), ("a * 2", 2, 1), ("a * 2 + 3", 2, 4)])
+def test_sizes_that_do_not_agree_are_refused_when_it_is_called(map_: str, times: int, more: int) -> None:
+    executable = compiled(SUM.replace("MAP", map_))
+    for n in (1, 2, 5):
+        needed = times * (n - 1) + more
+        for m in (0, 1, needed - 1, needed, needed + 1, 4000):
+            x, y = guarded_copy(np.ones(n, np.float32)), guarded_copy(np.ones(m, np.float32))
+            if m == n if map_ == "a" else m >= needed:
+                assert executable(x, y) == 2 * n
+                continue
+            with pytest.raises(rx.RelaxError, match=r"'linalg\.generic' op expected sizes that agree"):
+                executable(x, y)
+
+
+def test_index_maps_that_are_no_sums_are_refused_where_sizes_are_not_known() -> None:
+    with pytest.raises(rx.RelaxError, match=r"'linalg\.generic' op expected index maps of sums, got d0 floordiv 2"):
+        compiled(SUM.replace("MAP", "a floordiv 2"))
+
+
+def test_named_operations_are_checked_too() -> None:
+    executable = compiled("""func.func @main(%xx: tensor<?x?xf32, {sym = ["n", "k"]}>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %x = tensor.cast %xx : tensor<?x?xf32, {sym = ["n", "k"]}> to tensor<?x?xf32>
+  %z = arith.constant dense<0.0> : tensor<2x2xf32>
+  %0 = linalg.matmul ins(%x, %y : tensor<?x?xf32>, tensor<3x2xf32>) outs(%z : tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}""")
+    y = np.ones((3, 2), np.float32)
+    assert executable(np.ones((2, 3), np.float32), y).tolist() == [[3, 3], [3, 3]]
+    for shape in ((1, 3), (2, 2), (2, 4), (3, 3), (2000, 1000)):
+        with pytest.raises(rx.RelaxError, match=r"'linalg\.matmul' op expected sizes that agree"):
+            executable(guarded_copy(np.ones(shape, np.float32)), y)
+
+
+def test_a_cast_to_more_than_there_is_is_refused_when_it_is_called() -> None:
+    executable = compiled("""func.func @main(%xx: tensor<?xf32, {sym = ["n"]}>, %i: tensor<i64>) -> tensor<f32> {
+  %x = tensor.cast %xx : tensor<?xf32, {sym = ["n"]}> to tensor<100000xf32>
+  %j = tensor.extract %i[] : tensor<i64>
+  %k = arith.index_cast %j : i64 to index
+  %v = tensor.extract %x[%k] : tensor<100000xf32>
+  %r = tensor.splat %v : tensor<f32>
+  return %r : tensor<f32>
+}""")
+    assert executable(np.arange(100000, dtype=np.float32), np.array(7)) == 7
+    with pytest.raises(rx.RelaxError, match=r"'tensor\.cast' op expected 100000 as the size of dimension 0"):
+        executable(guarded_copy(np.ones(3, np.float32)), np.array(99999))
+
+
+@pytest.mark.parametrize("parts", [*FAR, 0, 6])
+def test_a_dimension_is_taken_apart_into_what_it_has(parts: int) -> None:
+    executable = compiled("""func.func @main(%xx: tensor<?xf32, {sym = ["n"]}>, %i: tensor<i64>) -> tensor<f32> {
+  %x = tensor.cast %xx : tensor<?xf32, {sym = ["n"]}> to tensor<?xf32>
+  %j = tensor.extract %i[] : tensor<i64>
+  %k = arith.index_cast %j : i64 to index
+  %y = tensor.expand_shape %x [[0, 1]] output_shape [2, %k] : tensor<?xf32> into tensor<2x?xf32>
+  %c = arith.constant 1 : index
+  %v = tensor.extract %y[%c, %c] : tensor<2x?xf32>
+  %r = tensor.splat %v : tensor<f32>
+  return %r : tensor<f32>
+}""")
+    x = guarded_copy(np.arange(10, dtype=np.float32))
+    assert executable(x, np.array(5)) == 6
+    with pytest.raises(rx.RelaxError, match=r"'tensor\.expand_shape' op expected parts of dimension 0"):
+        executable(x, np.array(parts))
+
+
+FOREIGN = {
+    "memref.alloc": """%m = memref.alloc() : memref<4xf32>
+      %i = arith.constant 9 : index
+      %v = memref.load %m[%i] : memref<4xf32>""",
+    "llvm.inttoptr": """%i = arith.constant 8 : i64
+      %p = llvm.inttoptr %i : i64 to !llvm.ptr
+      %v = llvm.load %p : !llvm.ptr -> f32""",
+    "vector.transfer_read": """%i = arith.constant 9 : index
+      %z = arith.constant 0.0 : f32
+      %w = vector.transfer_read %x[%i], %z {in_bounds = [true]} : tensor<4xf32>, vector<4xf32>
+      %v = vector.extract %w[0] : f32 from vector<4xf32>""",
+    "tensor.gather": """%i = arith.constant dense<9> : tensor<1x1xindex>
+      %g = tensor.gather %x[%i] gather_dims([0]) : (tensor<4xf32>, tensor<1x1xindex>) -> tensor<1xf32>
+      %c = arith.constant 0 : index
+      %v = tensor.extract %g[%c] : tensor<1xf32>""",
+    "linalg.pack": """%e = tensor.empty() : tensor<2x2xf32>
+      %p = linalg.pack %x inner_dims_pos = [0] inner_tiles = [2] into %e : tensor<4xf32> -> tensor<2x2xf32>
+      %c = arith.constant 0 : index
+      %v = tensor.extract %p[%c, %c] : tensor<2x2xf32>""",
+}
+
+
+@pytest.mark.parametrize("op", FOREIGN)
+def test_operations_that_nobody_checks_are_refused(op: str) -> None:
+    with pytest.raises(rx.RelaxError, match=rf"'{op}' op expected an operation "):
+        compiled(f"""func.func @main(%x: tensor<4xf32>) -> tensor<f32> {{
+      {FOREIGN[op]}
+      %r = tensor.splat %v : tensor<f32>
+      return %r : tensor<f32>
+    }}""")
