@@ -22,7 +22,7 @@
 // CHECK: memref.store
 // CHECK: gpu.barrier
 
-// Other loops are one block.
+// Loops that carry something else than sums are one block.
 
 // CHECK: gpu.func @scan(
 // CHECK: scf.for
@@ -71,10 +71,10 @@ module attributes {relax.cuda_target = "cuda:sm_80"} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
-    %zero = arith.constant 0.0 : f32
-    %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> (f32) {
+    %one = arith.constant 1.0 : f32
+    %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%product = %one) -> (f32) {
       %a = memref.load %x[%i] : memref<4xf32>
-      %next = arith.addf %sum, %a : f32
+      %next = arith.mulf %product, %a : f32
       memref.store %next, %y[%i] : memref<4xf32>
       scf.yield %next : f32
     }
