@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..dialect.errors import RelaxError
+from .sizes import byte_count
 
 __all__ = ["main", "run"]
 
@@ -105,6 +106,9 @@ def _add_prepare(commands: Any) -> None:
     )
     command.add_argument("--cast", action="store_true", help="round weights to the model's dtypes")
     command.add_argument("--only", nargs="+", metavar="NAME", help="prepare again what depends on these weights, in FILE")
+    command.add_argument("--rank", type=int, metavar="R", help="which of several processes this is (default: as launched)")
+    command.add_argument("--world", type=int, metavar="N", help="how many processes prepare, each its own files")
+    command.add_argument("--shard-size", type=byte_count, metavar="5GB", help="the most bytes in a file")
     command.set_defaults(command=_prepare)
 
 
@@ -209,6 +213,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
     from .. import load
     from .cli_progress import progress_hook
 
+    rank, world = _rank(arguments)
     executable = load(arguments.artifact)
     with progress_hook() as hook:
         report = executable.prepare(
@@ -219,8 +224,22 @@ def _prepare(arguments: argparse.Namespace) -> None:
             rename=arguments.rename,
             cast=arguments.cast,
             only=arguments.only,
+            rank=rank,
+            world=world,
+            shard_size=arguments.shard_size,
         )
     print(report)
+
+
+def _rank(arguments: argparse.Namespace) -> tuple[int, int]:
+    """As it was said, else as a launcher says it (torchrun, mpiexec, srun)."""
+    from ..runtime.ranks import environment_rank
+
+    if arguments.rank is None and arguments.world is None:
+        return (0, 1) if arguments.only else environment_rank(os.environ)
+    if arguments.rank is None or arguments.world is None:
+        raise RelaxError("expected --rank and --world together, got one of them")
+    return arguments.rank, arguments.world
 
 
 def _verify(arguments: argparse.Namespace) -> None:

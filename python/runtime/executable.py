@@ -21,7 +21,9 @@ from .library import Library
 from .names import Rename
 from .part import prepare_again, updated_arrays
 from .prepare import PrepareOptions, PrepareReport, ProgressHook, checked_source, prepare_in_memory, prepare_to_file
+from .prepare_shards import prepare_to_shards
 from .scratch import ScratchPool
+from .shards import check_rank
 from .sources import PreparedWeights
 from .state import State
 from .verify import verify_prepared
@@ -164,6 +166,9 @@ class Executable:
         rename: Rename = None,
         cast: bool = False,
         only: Collection[str] | None = None,
+        rank: int = 0,
+        world: int = 1,
+        shard_size: int | None = None,
     ) -> PrepareReport: ...
     def prepare(
         self,
@@ -175,6 +180,9 @@ class Executable:
         rename: Rename = None,
         cast: bool = False,
         only: Collection[str] | None = None,
+        rank: int = 0,
+        world: int = 1,
+        shard_size: int | None = None,
     ) -> PrepareReport | PreparedWeights:
         """Makes prepared weights from raw ones, as a stream.
 
@@ -194,6 +202,10 @@ class Executable:
                 they are converted only where that changes no number, such as bf16 to f32.
             only: names of raw weights that have changed since ``dst`` was written: what depends on them is prepared again, and
                 the new file takes the place of the old one at once. ``src`` needs to have only what these steps read.
+            rank, world: which of so many processes this is, from 0 on. Each writes files of its own beside ``dst``
+                (``x-00002-of-00004.safetensors``), and needs to know nothing of the others: all make the same plan. Whoever
+                writes the last file adds the index ``x.safetensors.index.json``. One that died is run again.
+            shard_size: the most bytes of weights in a file; with it, or several ranks, ``dst`` is a checkpoint of several.
 
         Returns:
             What was done, with the names of extra weights that ``src`` has; or the weights themselves when ``dst`` is None.
@@ -204,14 +216,19 @@ class Executable:
             RelaxError: raw weights are missing or have another shape or dtype (all are listed), the file is malformed or
                 already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity.
         """
-        options = PrepareOptions(jobs, progress, rename, cast)
+        options = PrepareOptions(jobs, progress, rename, cast, rank, world, shard_size)
+        is_sharded = check_rank(rank, world) != (0, 1) or shard_size is not None
+        if is_sharded and (dst is None or only is not None):
+            got = "no dst" if dst is None else "only="
+            raise RelaxError(f"expected files to write whole for rank=, world= and shard_size=, got {got}")
         if only is not None:
             if dst is None:
                 raise RelaxError("expected a prepared file as dst with only=, got none: update() is for bound weights")
             return prepare_again(self.manifest, self._library.function, src, dst, only, options)
         if dst is None:
             return prepare_in_memory(self.manifest, self._library.function, src, options)
-        return prepare_to_file(self.manifest, self._library.function, src, dst, options)
+        write = prepare_to_shards if is_sharded else prepare_to_file
+        return write(self.manifest, self._library.function, src, dst, options)
 
     def bind(self, weights: object, verify: bool = False) -> Executable:
         """Gives the entries their prepared weights.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest
+from ..lowering.manifest import Manifest, StepSpec
 from ..weights.arrays import Array
 from ..weights.files import path_text
 from ..weights.writer import StreamWriter
@@ -26,7 +26,7 @@ from .prepare import (
     report_of,
 )
 
-__all__ = ["part_of", "prepare_again", "updated_arrays"]
+__all__ = ["manifest_of_steps", "part_of", "prepare_again", "updated_arrays"]
 
 
 def part_of(manifest: Manifest, names: Iterable[str], given: Collection[str] = ()) -> Manifest:
@@ -42,11 +42,18 @@ def part_of(manifest: Manifest, names: Iterable[str], given: Collection[str] = (
         raise RelaxError(f"expected names of raw weights, got {unknown!r}{near}")
     if not chosen:
         raise RelaxError("expected the name of a raw weight, got none")
-    steps = tuple(s for s in manifest.steps if not set(chosen).isdisjoint(s.gets))
+    part = manifest_of_steps(manifest, [s for s in manifest.steps if not set(chosen).isdisjoint(s.gets)])
+    raw = {n: replace(w, value=None) if n in given else w for n, w in part.raw_weights.items()}
+    return replace(part, raw_weights=raw)
+
+
+def manifest_of_steps(manifest: Manifest, steps: Sequence[StepSpec]) -> Manifest:
+    """The manifest of some of its steps, with the weights that these read and make."""
     gets, sets = {n for s in steps for n in s.gets}, {n for s in steps for n in s.sets}
-    raw = {n: replace(w, value=None) if n in given else w for n, w in manifest.raw_weights.items() if n in gets}
+    raw = {n: w for n, w in manifest.raw_weights.items() if n in gets}
     prepared = {n: w for n, w in manifest.prepared_weights.items() if n in sets}
-    return replace(manifest, raw_weights=raw, prepared_weights=prepared, steps=steps)
+    peak = max((s.peak_bytes(raw, prepared) for s in steps), default=0)
+    return replace(manifest, raw_weights=raw, prepared_weights=prepared, steps=tuple(steps), peak_bytes=peak)
 
 
 def updated_arrays(manifest: Manifest, functions: Functions, given: Mapping[str, object]) -> dict[str, Array]:

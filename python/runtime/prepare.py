@@ -21,6 +21,7 @@ from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest, StepSpec, total_bytes
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
 from ..weights.files import os_errors, path_text
+from ..weights.sharded import ShardedWriter
 from ..weights.writer import StreamWriter, working_files
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
@@ -104,6 +105,9 @@ class PrepareOptions:
     progress: ProgressHook | None = None
     rename: Rename = None
     cast: bool = False
+    rank: int = 0
+    world: int = 1
+    shard_size: int | None = None
 
 
 def prepare_to_file(
@@ -209,7 +213,7 @@ class Sink(Protocol):
 class FileSink:
     """Results go through a shared buffer to the file: measured faster than computing into its mapped pages."""
 
-    def __init__(self, writer: StreamWriter):
+    def __init__(self, writer: StreamWriter | ShardedWriter):
         self.put = self.copy = writer.put
 
     def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:

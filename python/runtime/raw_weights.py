@@ -75,6 +75,11 @@ class RawWeights:
         )
 
     @property
+    def reading(self) -> str:
+        """How the files are read: a text that is the same on every machine."""
+        return json.dumps([self._rules, self._cast, dict(self._source.config)], sort_keys=True, default=str)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was done beyond reading, one line each."""
         casts = Counter(self._changed.values())

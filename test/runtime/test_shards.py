@@ -6,7 +6,10 @@ import itertools
 import json
 import os
 import random
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +18,10 @@ from relaxir import RelaxError
 from relaxir.lowering.manifest import Manifest
 from relaxir.runtime.ranks import environment_rank
 from relaxir.runtime.shards import plan_shards, read_bytes_of, written_bytes_of
-from relaxir.weights import Checkpoint
+from relaxir.weights import Checkpoint, write_safetensors
 from relaxir.weights.arrays import ArraySpec
 from relaxir.weights.sharded import SOURCE, ShardedWriter, content_digest
-from support.hand_compiled import manifest, tensor
+from support.hand_compiled import doubling, manifest, tensor
 
 F32 = np.dtype(np.float32)
 SHARDS = [{"a": ArraySpec(F32, (4,)), "b": ArraySpec(F32, (2,))}, {"c": ArraySpec(F32, (8,))}, {"d": ArraySpec(F32, (1,))}]
@@ -203,3 +206,105 @@ def test_launchers_tell_the_rank(environment: dict[str, str], expected: tuple[in
 def test_a_rank_that_is_none_of_the_world_is_refused(rank: str) -> None:
     with pytest.raises(RelaxError, match=f"expected RANK as a rank below WORLD_SIZE, got '{rank}' and '4'"):
         environment_rank({"RANK": rank, "WORLD_SIZE": "4"})
+
+
+# -- preparing -----------------------------------------------------------------------------------------------------
+
+
+def doubled_file(folder: Path, count: int = 6) -> Path:
+    write_safetensors(folder / "raw.safetensors", {f"w{i}": np.full(8, i, np.float32) for i in range(count)})
+    return folder / "raw.safetensors"
+
+
+def is_doubled(path: str | Path, count: int = 6) -> bool:
+    prepared = Checkpoint(path)
+    return len(prepared) == count and all((prepared.get(f"p{i}") == 2 * i).all() for i in range(count))
+
+
+def test_files_of_a_size_are_what_one_file_is(tmp_path: Path) -> None:
+    executable = doubling(6, 8)
+    report = executable.prepare(doubled_file(tmp_path), tmp_path / "x.safetensors", jobs=2, shard_size=64)
+    assert (report.steps_run, report.steps_skipped, report.prepared_bytes, report.notes) == (6, 0, 192, ())
+    assert len(list(tmp_path.glob("x-*-of-00003.safetensors"))) == 3
+    assert is_doubled(report.path)
+    executable.bind(report, verify=True)
+    again = executable.prepare(tmp_path / "raw.safetensors", tmp_path / "x.safetensors", shard_size=64)
+    assert (again.steps_run, again.steps_skipped) == (0, 6)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 1, 0, 2]])
+def test_ranks_in_any_order_make_what_one_makes(tmp_path: Path, order: list[int]) -> None:
+    raw, dst = doubled_file(tmp_path, 8), tmp_path / "x.safetensors"
+    reports = [doubling(8, 8).prepare(raw, dst, rank=rank, world=4) for rank in order]
+    assert [(r.steps_run, r.prepared_bytes) for r in reports] == [(2, 64)] * 4
+    assert [bool(r.notes) for r in reports] == [True, True, True, False]
+    others = ", ".join(str(rank) for rank in range(4) if rank != order[0])
+    assert f"3 of 4 files are not there yet, of rank {others}" in str(reports[0])
+    assert is_doubled(dst, 8)
+    doubling(8, 8).bind(dst, verify=True)
+
+
+def test_a_rank_that_died_is_named_and_is_run_again(tmp_path: Path) -> None:
+    raw, dst = doubled_file(tmp_path), tmp_path / "x.safetensors"
+    executable = doubling(6, 8)
+    for rank in (0, 2):
+        executable.prepare(raw, dst, rank=rank, world=3)
+    with pytest.raises(RelaxError, match=r"expected 3 files and their index, got files without number 2"):
+        executable.bind(dst)
+    executable.prepare(raw, dst, rank=1, world=3)
+    executable.bind(dst)
+
+
+def test_files_of_another_checkpoint_are_not_put_together(tmp_path: Path) -> None:
+    dst = tmp_path / "x.safetensors"
+    executable = doubling(6, 8)
+    executable.prepare(doubled_file(tmp_path), dst, rank=0, world=2)
+    write_safetensors(tmp_path / "raw.safetensors", {f"w{i}": np.full(8, i + 1, np.float32) for i in range(6)})
+    report = executable.prepare(tmp_path / "raw.safetensors", dst, rank=1, world=2)
+    assert "1 of 2 files are not there yet, of rank 0" in str(report)
+    executable.prepare(tmp_path / "raw.safetensors", dst, rank=0, world=2)
+    assert [float(Checkpoint(dst).get(f"p{i}")[0]) for i in range(6)] == [2, 4, 6, 8, 10, 12]
+
+
+def test_more_ranks_than_steps(tmp_path: Path) -> None:
+    raw, dst = doubled_file(tmp_path), tmp_path / "x.safetensors"
+    for rank in range(8):
+        doubling(6, 8).prepare(raw, dst, rank=rank, world=8)
+    assert is_doubled(dst)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"rank": 2, "world": 2}, "expected a rank from 0 to 1, got 2"),
+        ({"rank": -1, "world": 2}, "expected a rank from 0 to 1, got -1"),
+        ({"world": 0}, "expected a world of 1 rank or more, got 0"),
+        ({"shard_size": 0}, "expected a shard size of 1 byte or more, got 0"),
+        ({"world": 2, "only": ["w0"]}, "expected files to write whole for rank=, world= and shard_size=, got only="),
+    ],
+)
+def test_what_cannot_be_prepared_in_parts(tmp_path: Path, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(RelaxError, match=message):
+        doubling(6, 8).prepare(doubled_file(tmp_path), tmp_path / "x.safetensors", **more)
+
+
+def test_ranks_read_files(tmp_path: Path) -> None:
+    raw = {f"w{i}": np.full(8, i, np.float32) for i in range(6)}
+    with pytest.raises(RelaxError, match="weights: expected files that all of 2 ranks read, got arrays"):
+        doubling(6, 8).prepare(raw, tmp_path / "x.safetensors", world=2)
+    assert is_doubled(doubling(6, 8).prepare(raw, tmp_path / "x.safetensors", shard_size=64).path)
+
+
+def test_processes_that_a_launcher_starts(tmp_path: Path) -> None:
+    doubling(6, 8).save(tmp_path / "model.relax")
+    doubled_file(tmp_path)
+    command = [sys.executable, "-m", "relaxir.tools.cli", "prepare", "model.relax", "raw.safetensors", "-o", "x.safetensors"]
+    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")} | {"WORLD_SIZE": "3"}
+    running = [
+        subprocess.Popen(command, cwd=tmp_path, env=environment | {"RANK": str(rank)}, stdout=subprocess.PIPE, text=True)
+        for rank in range(3)
+    ]
+    told = [process.communicate()[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0]
+    assert all("2 steps" in text for text in told)
+    assert is_doubled(tmp_path / "x.safetensors")
