@@ -61,6 +61,7 @@ def test_first_example_and_commands():
     assert "symbols: n >= 0" in outputs[1]
     assert outputs[4] == "y: [16, 256] float32\nwrote out.npz\n"
     assert "@main_transform_params" in outputs[5]
+    assert outputs[6].startswith("prepare on 16 ranks, 1 job each: ")
     (command, *shown) = blocks("text")[0].splitlines()
     name, *arguments = shlex.split(command.removeprefix("$ "))
     told = subprocess.run([Path(sys.executable).parent / name, *arguments], capture_output=True, text=True, check=True).stderr
