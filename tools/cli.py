@@ -109,6 +109,7 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument("--rank", type=int, metavar="R", help="which of several processes this is (default: as launched)")
     command.add_argument("--world", type=int, metavar="N", help="how many processes prepare, each its own files")
     command.add_argument("--shard-size", type=byte_count, metavar="5GB", help="the most bytes in a file")
+    command.add_argument("--memory-limit", type=byte_count, metavar="4GiB", help="bytes of weights at once: fewer threads run")
     command.set_defaults(command=_prepare)
 
 
@@ -227,6 +228,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
             rank=rank,
             world=world,
             shard_size=arguments.shard_size,
+            memory_limit=arguments.memory_limit,
         )
     print(report)
 

@@ -169,6 +169,7 @@ class Executable:
         rank: int = 0,
         world: int = 1,
         shard_size: int | None = None,
+        memory_limit: int | None = None,
     ) -> PrepareReport: ...
     def prepare(
         self,
@@ -183,6 +184,7 @@ class Executable:
         rank: int = 0,
         world: int = 1,
         shard_size: int | None = None,
+        memory_limit: int | None = None,
     ) -> PrepareReport | PreparedWeights:
         """Makes prepared weights from raw ones, as a stream.
 
@@ -206,6 +208,8 @@ class Executable:
                 (``x-00002-of-00004.safetensors``), and needs to know nothing of the others: all make the same plan. Whoever
                 writes the last file adds the index ``x.safetensors.index.json``. One that died is run again.
             shard_size: the most bytes of weights in a file; with it, or several ranks, ``dst`` is a checkpoint of several.
+            memory_limit: bytes for weights, results and scratch memory at once: fewer threads run where ``jobs`` would take
+                more. Python and the libraries are not counted.
 
         Returns:
             What was done, with the names of extra weights that ``src`` has; or the weights themselves when ``dst`` is None.
@@ -214,13 +218,16 @@ class Executable:
 
         Raises:
             RelaxError: raw weights are missing or have another shape or dtype (all are listed), the file is malformed or
-                already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity.
+                already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity,
+                one step alone takes more than ``memory_limit`` (it says how much).
         """
-        options = PrepareOptions(jobs, progress, rename, cast, rank, world, shard_size)
+        options = PrepareOptions(jobs, progress, rename, cast, rank, world, shard_size, memory_limit)
         is_sharded = check_rank(rank, world) != (0, 1) or shard_size is not None
         if is_sharded and (dst is None or only is not None):
             got = "no dst" if dst is None else "only="
             raise RelaxError(f"expected files to write whole for rank=, world= and shard_size=, got {got}")
+        if dst is None and memory_limit is not None:
+            raise RelaxError("expected a file to write with memory_limit=, got no dst: in memory all results are kept")
         if only is not None:
             if dst is None:
                 raise RelaxError("expected a prepared file as dst with only=, got none: update() is for bound weights")

@@ -21,6 +21,7 @@ from .prepare import (
     PrepareReport,
     StepStream,
     checked_source,
+    jobs_within,
     prepare_in_memory,
     prepared_metadata,
     report_of,
@@ -88,6 +89,7 @@ def prepare_again(
     part = part_of(manifest, names)
     old = checked_prepared(manifest, path)
     source = checked_source(part, src, options)
+    jobs = jobs_within(part, source, options)
     kept = [n for n in manifest.prepared_weights if n not in part.prepared_weights]
     check_bytes(old, kept, whole=True)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
@@ -96,7 +98,7 @@ def prepare_again(
             writer.put(name, old.get(name))
             old.release(name)
         stream = StepStream(part, functions, source, FileSink(writer), list(part.steps), options.progress)
-        stream.run(options.jobs)
+        stream.run(jobs)
         source.check_unchanged()
         old.check_unchanged()
-    return report_of(manifest, source, path, started, stream, options.jobs)
+    return report_of(manifest, source, path, started, stream, jobs)

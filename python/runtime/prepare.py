@@ -108,6 +108,7 @@ class PrepareOptions:
     rank: int = 0
     world: int = 1
     shard_size: int | None = None
+    memory_limit: int | None = None
 
 
 def prepare_to_file(
@@ -118,13 +119,14 @@ def prepare_to_file(
     source = checked_source(manifest, src, options)
     path = path_text(dst, "write")
     check_not_source(source, path)
+    jobs = jobs_within(manifest, source, options)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     with StreamWriter(path, specs, prepared_metadata(manifest), resume_key=source.identity, checksums=True) as writer:
         todo = [s for s in manifest.steps if not writer.done.issuperset(s.sets)]
         stream = StepStream(manifest, functions, source, FileSink(writer), todo, options.progress)
-        stream.run(options.jobs)
+        stream.run(jobs)
         source.check_unchanged()
-    return report_of(manifest, source, path, started, stream, options.jobs)
+    return report_of(manifest, source, path, started, stream, jobs)
 
 
 def prepare_in_memory(manifest: Manifest, functions: Functions, src: object, options: PrepareOptions) -> PreparedWeights:
@@ -170,6 +172,23 @@ def _step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
     """Memory that a step takes: its weights, its scratch memory and its results."""
     extra = source.nbytes(step.gets) - sum(manifest.raw_weights[n].array.nbytes for n in set(step.gets))
     return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
+
+
+def jobs_within(manifest: Manifest, source: RawWeights, options: PrepareOptions) -> int:
+    """How many threads at most may run steps at once, so that all together stay within the memory limit.
+
+    Raises:
+        RelaxError: one step alone takes more.
+    """
+    if options.memory_limit is None:
+        return options.jobs
+    limit = expect_count(options.memory_limit, "a memory limit of 1 byte or more")
+    least = _predicted_peak(manifest, source)
+    if least > limit:
+        largest = max(manifest.steps, key=lambda step: _step_bytes(manifest, source, step))
+        what = f"which preparing '{largest.sets[0]}' takes"
+        raise RelaxError(f"expected a memory limit of {least} bytes or more, {what}, got {limit}")
+    return min(options.jobs, limit // max(least, 1))
 
 
 def checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> RawWeights:

@@ -22,6 +22,7 @@ from .prepare import (
     StepStream,
     check_not_source,
     checked_source,
+    jobs_within,
     prepared_metadata,
     report_of,
 )
@@ -46,15 +47,16 @@ def prepare_to_shards(
     for name in (index_path(path), *(shard_path(path, i + 1, len(shards)) for i in mine)):
         check_not_source(source, name)
     part = manifest_of_steps(manifest, [step for i in mine for step in shards[i].steps])
+    jobs = jobs_within(part, source, options)
     writer = ShardedWriter(
         path, [s.specs for s in shards], mine, prepared_metadata(manifest), source=_content(source), resume_key=source.identity
     )
     with writer:
         todo = [s for s in part.steps if not writer.done.issuperset(s.sets)]
         stream = StepStream(part, functions, source, FileSink(writer), todo, options.progress)
-        stream.run(options.jobs)
+        stream.run(jobs)
         source.check_unchanged()
-    report = report_of(part, source, writer.path, started, stream, options.jobs)
+    report = report_of(part, source, writer.path, started, stream, jobs)
     return replace(report, notes=(*report.notes, *_missing(shards, writer.missing)))
 
 

@@ -229,6 +229,26 @@ def test_another_source_of_the_same_shapes_starts_afresh(tmp_path: Path) -> None
     assert is_doubled(out, 6)
 
 
+@pytest.mark.parametrize(("limit", "threads"), [(128, 1), (255, 1), (256, 2), (10**9, 4)])
+def test_a_memory_limit_is_kept_by_fewer_threads(tmp_path: Path, limit: int, threads: int) -> None:
+    report = doubling(6, 8).prepare(raw_file(tmp_path), tmp_path / "out.safetensors", 4, memory_limit=limit)
+    assert report.predicted_peak_bytes == 128 * threads
+    assert report.peak_bytes <= 160 * threads  # this manifest says 128 of what takes 160
+    assert is_doubled(tmp_path / "out.safetensors", 6)
+
+
+def test_a_memory_limit_that_is_too_low_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    raw = raw_file(tmp_path)
+    for more in ({}, {"shard_size": 64}):
+        with pytest.raises(RelaxError, match=r"a memory limit of (128|160) bytes or more, which preparing 'p0' takes, got 100"):
+            doubling(6, 8).prepare(raw, tmp_path / "out.safetensors", memory_limit=100, **more)
+    with pytest.raises(RelaxError, match="expected a memory limit of 1 byte or more, got 0"):
+        doubling(6, 8).prepare(raw, tmp_path / "out.safetensors", memory_limit=0)
+    with pytest.raises(RelaxError, match="expected a file to write with memory_limit=, got no dst"):
+        doubling(6, 8).prepare(raw, memory_limit=1000)  # type: ignore[call-overload]
+    assert os.listdir(tmp_path) == ["raw.safetensors"]
+
+
 class Made(Mapping[str, object]):
     """Makes its tensors when they are asked for, which is all that Mapping's own methods do, too."""
 
