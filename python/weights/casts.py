@@ -64,8 +64,8 @@ def has_nonfinite(array: Array) -> bool:
     """Whether there is a NaN or an infinity; false for integers.
 
     Of the bits as integers, those of what is not finite are the greatest, of positive numbers as signed integers, of negative
-    ones as unsigned ones. Two maxima of 128 K elements take a third of the time of ``isfinite``, which ml_dtypes computes one
-    element after the other: 10 GB/s of bf16 (one core, AMD EPYC, Zen 4) instead of 0.3.
+    ones as unsigned ones. Two maxima of 128 K elements read 20 GB/s of bf16 and 28 of f32; ``isfinite`` reads 2.5 and 17 (one
+    core, AMD EPYC, 64 Mi elements).
     """
     limit = _NOT_FINITE.get(array.dtype.name)
     if limit is None or not array.size:
