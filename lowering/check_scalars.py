@@ -148,17 +148,6 @@ def _dim(op: ir.Operation) -> Iterator[_Check]:
         yield from _within(index, tensor.type.rank)
 
 
-def _cast(op: ir.Operation) -> Iterator[_Check]:
-    """To a type that says more: each size is what it says."""
-    value, result = op.operands[0], op.results[0]
-    if not isinstance(value.type, ir.RankedTensorType) or not isinstance(result.type, ir.RankedTensorType):
-        return
-    for axis, size in enumerate(ir.RankedTensorType(result.type).shape):
-        of = _size(value, axis) if size != ir.ShapedType.get_dynamic_size() else size
-        if isinstance(of, ir.Value):
-            yield Scalar(of).compare("eq", size).value, f"expected {size} as the size of dimension {axis}"
-
-
 def _expand(op: ir.Operation) -> Iterator[_Check]:
     """A dimension that is taken apart has as many elements as its parts."""
     source, *values = op.operands
@@ -262,7 +251,6 @@ _CHECKS: dict[str, Callable[[ir.Operation], Iterator[_Check]]] = {
     "tensor.extract": _extract,
     "tensor.insert": _insert,
     "tensor.dim": _dim,
-    "tensor.cast": _cast,
     "tensor.expand_shape": _expand,
     "tensor.extract_slice": _slice,
     "tensor.insert_slice": _slice,

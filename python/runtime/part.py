@@ -36,8 +36,11 @@ def part_of(manifest: Manifest, names: Iterable[str], given: Collection[str] = (
     Raises:
         RelaxError: there is no such raw weight.
     """
-    chosen = list(dict.fromkeys(names))
-    unknown = next((n for n in chosen if n not in manifest.raw_weights), None)
+    given_names: object = names
+    if isinstance(given_names, str) or not isinstance(given_names, Iterable):
+        raise RelaxError(f"expected names of raw weights, got {given_names!r}")
+    chosen = list(names)
+    unknown = next((n for n in chosen if not isinstance(n, str) or n not in manifest.raw_weights), None)
     if unknown is not None:
         near = near_names(str(unknown), manifest.raw_weights)
         raise RelaxError(f"expected names of raw weights, got {unknown!r}{near}")

@@ -132,6 +132,9 @@ class MappingSource:
         """Takes the mapping; nothing is asked for yet."""
         self._mapping = mapping
         self._names = dict.fromkeys(mapping)
+        other = next((n for n in self._names if not isinstance(n, str)), None)
+        if other is not None:
+            raise RelaxError(f"expected names of weights as text, got {other!r}")
         self._kept: dict[str, Array] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self.is_lazy = type(mapping).__getitem__ is not dict.__getitem__
