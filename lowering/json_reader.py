@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -31,6 +32,13 @@ class Reader:
         if not isinstance(value, str):
             raise RelaxError(f"{self.where}.{key}: expected a string, got {value!r}")
         return value
+
+    def base64(self, key: str) -> bytes:
+        text = self.text(key)
+        try:
+            return b64decode(text, validate=True)
+        except ValueError:
+            raise RelaxError(f"{self.where}.{key}: expected base64, got {text!r}") from None
 
     def identifier(self, key: str) -> str:
         value = self.text(key)

@@ -6,7 +6,7 @@ says what the fields are. Imports no MLIR.
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -413,10 +413,7 @@ def _static(reader: Reader) -> ArraySpec:
 
 def _bytes_of(reader: Reader, key: str, array: ArraySpec) -> bytes:
     """A tensor's bytes, or those of the one element that is everywhere."""
-    try:
-        found = b64decode(reader.text(key), validate=True)
-    except ValueError:
-        raise RelaxError(f"{reader.where}.{key}: expected base64, got {reader.text(key)!r}") from None
+    found = reader.base64(key)
     if len(found) not in (array.dtype.itemsize, array.nbytes):
         raise RelaxError(f"{reader.where}.{key}: expected {array.nbytes} bytes or one element, got {len(found)} bytes")
     return found
