@@ -52,6 +52,7 @@ def check_entries(module: ir.Operation) -> None:
     """Raises RelaxError for what cannot be compiled, with the location of the op that is to blame."""
     _refuse_foreign(module)
     refuse_lazy_io(module)
+    _refuse_declarations(module)
     _warn_of_unmarked(module)
     _refuse_recursion(module)
     if not entry_functions(module):
@@ -65,6 +66,14 @@ def _refuse_foreign(module: ir.Operation) -> None:
             raise RelaxError(
                 f"'{op.name}' op expected an operation that relaxir compiles, got one of another dialect", op.location
             )
+
+
+def _refuse_declarations(module: ir.Operation) -> None:
+    """Refuses calls of functions without a body: what has their names in the process is C, and takes what C passes."""
+    declared = {name_of(f) for f in functions(module) if body_of(f) is None}
+    for op in nested_operations(module) if declared else ():
+        if op.name == "func.call" and (callee := ir.FlatSymbolRefAttr(op.attributes["callee"]).value) in declared:
+            raise RelaxError(f"'func.call' op expected a function with a body, got the declaration @{callee}", op.location)
 
 
 def public_functions(module: ir.Operation) -> list[func.FuncOp]:

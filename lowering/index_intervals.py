@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..dialect.bindings import ir
 
-__all__ = ["Interval", "index_interval"]
+__all__ = ["Interval", "expr_interval", "index_interval"]
 
 Interval = tuple[int, int]
 
@@ -87,6 +87,11 @@ def _of_affine(op: ir.Operation, loop: ir.Operation | None) -> Interval | None:
     operands = [index_interval(v, loop) for v in op.operands]
     map_ = ir.AffineMapAttr(op.attributes["map"]).value
     return _of_expr(map_.results[0], operands[: map_.n_dims], operands[map_.n_dims :])
+
+
+def expr_interval(expr: ir.AffineExpr, dims: Sequence[Interval | None]) -> Interval | None:
+    """The values that the result of a map takes whose dimensions take these; None where that is not known."""
+    return _of_expr(expr, dims, ())
 
 
 def _of_expr(expr: ir.AffineExpr, dims: Sequence[Interval | None], symbols: Sequence[Interval | None]) -> Interval | None:

@@ -2,7 +2,8 @@
 
     linalg.generic {(i) -> (i), (i) -> (i)} ins(%x : tensor<?xf32>) outs(%y : tensor<4xf32>) { ... }
 
-reads as many elements of ``%x`` as ``%y`` has. That they agree MLIR verifies where all sizes are static, and nobody elsewhere.
+reads as many elements of ``%x`` as ``%y`` has. That sizes agree MLIR verifies where all are static, and nobody elsewhere. Of
+other maps, such as ``(i mod 3)``, it looks at the ends of the loops alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from ..dialect.bindings import dialect_module, ir
 from ..dialect.errors import RelaxError
 from ..dialect.traversal import nested_operations
-from .index_intervals import index_interval
+from .index_intervals import Interval, expr_interval, index_interval
 from .linalg.scalar import Scalar, constant, emit
 
 __all__ = ["check_body", "size_checks"]
@@ -48,24 +49,29 @@ def size_checks(op: ir.Operation) -> Iterator[tuple[ir.Value, str]]:
         RelaxError: that cannot be told for an index map.
     """
     get_indexing_maps = dialect_module("linalg").get_indexing_maps
-    maps = get_indexing_maps(op)
-    if maps is None:
+    found = get_indexing_maps(op)
+    if found is None:
         raise RelaxError(f"'{op.name}' op expected an operation with index maps, got none", op.location)
-    pairs = zip(op.operands, (ir.AffineMapAttr(m).value for m in maps), strict=True)
-    walked = [(v, m) for v, m in pairs if isinstance(v.type, ir.RankedTensorType)]
-    if all(d != _DYNAMIC for v, _ in walked for d in ir.RankedTensorType(v.type).shape):
-        return  # MLIR's verifier has looked
+    maps = [ir.AffineMapAttr(m).value for m in found]
+    walked = [(v, m) for v, m in zip(op.operands, maps, strict=True) if isinstance(v.type, ir.RankedTensorType)]
     loops: dict[int, tuple[ir.Value, int]] = {}  # whose size is how long a loop is
     for value, map_ in walked:
         for axis, expr in enumerate(map_.results):
             if isinstance(expr, ir.AffineDimExpr):
                 loops.setdefault(expr.position, (value, axis))
+    if any(_known(*loop) == 0 for loop in loops.values()):
+        return  # no turn at all
+    lengths = [_turns(loops[d]) if d in loops else None for d in range(maps[0].n_dims)]
     for value, map_ in walked:
         for axis, expr in enumerate(map_.results):
             if not isinstance(expr, ir.AffineDimExpr):
-                last = _last(expr, loops)
+                if _fits(expr_interval(expr, lengths), _known(value, axis)):
+                    continue
+                sizes = [_known(*place) for place in (*loops.values(), (value, axis))]
+                last = _last(expr, loops) if _DYNAMIC in sizes else None
                 if last is None:
-                    raise RelaxError(f"'{op.name}' op expected index maps of sums, got {expr}", op.location)
+                    text = f"expected index maps that stay inside of operands, got {expr}"
+                    raise RelaxError(f"'{op.name}' op {text}", op.location)
                 yield last.compare("lt", _size(value, axis)).value, _DISAGREE
             elif not _is_same(loops[expr.position], (value, axis)):
                 yield _size(value, axis).compare("eq", _size(*loops[expr.position])).value, _DISAGREE
@@ -73,13 +79,24 @@ def size_checks(op: ir.Operation) -> Iterator[tuple[ir.Value, str]]:
 
 def _is_same(a: tuple[ir.Value, int], b: tuple[ir.Value, int]) -> bool:
     """Whether two sizes are one, or known to be equal."""
-    x, y = (ir.RankedTensorType(value.type).shape[axis] for value, axis in (a, b))
+    x, y = _known(*a), _known(*b)
     return a == b or x == y != _DYNAMIC
+
+
+def _known(value: ir.Value, axis: int) -> int:
+    """A size, or what stands for one that is not known."""
+    return ir.RankedTensorType(value.type).shape[axis]
+
+
+def _turns(loop: tuple[ir.Value, int]) -> Interval | None:
+    """What a loop's index is, where it is known how long the loop is."""
+    size = _known(*loop)
+    return None if size == _DYNAMIC else (0, size - 1)
 
 
 def _size(value: ir.Value, axis: int) -> Scalar:
     index = ir.IndexType.get()
-    size = ir.RankedTensorType(value.type).shape[axis]
+    size = _known(value, axis)
     if size != _DYNAMIC:
         return constant(index, size)
     return Scalar(emit("tensor.dim", index, value, constant(index, axis).value))

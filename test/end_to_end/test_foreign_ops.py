@@ -88,8 +88,66 @@ def test_sizes_that_do_not_agree_are_refused_when_it_is_called(map_: str, times:
 
 
 def test_index_maps_that_are_no_sums_are_refused_where_sizes_are_not_known() -> None:
-    with pytest.raises(rx.RelaxError, match=r"'linalg\.generic' op expected index maps of sums, got d0 floordiv 2"):
+    with pytest.raises(
+        rx.RelaxError, match=r"'linalg\.generic' op expected index maps that stay inside of operands, got d0 floordiv 2"
+    ):
         compiled(SUM.replace("MAP", "a floordiv 2"))
+
+
+STATIC = """func.func @main(%x: tensor<XSHAPExf32>) -> tensor<YSHAPExf32> {
+  %e = tensor.empty() : tensor<YSHAPExf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(DIMS) -> (MAP)>, affine_map<(DIMS) -> (DIMS)>],
+                       iterator_types = [LOOPS]} ins(%x : tensor<XSHAPExf32>) outs(%e : tensor<YSHAPExf32>) {
+  ^bb0(%j: f32, %o: f32):
+    linalg.yield %j : f32
+  } -> tensor<YSHAPExf32>
+  return %0 : tensor<YSHAPExf32>
+}"""
+
+
+def moved(shape: tuple[int, ...], map_: str, size: int) -> rx.Executable:
+    text = STATIC.replace("XSHAPE", str(size)).replace("YSHAPE", "x".join(map(str, shape))).replace("MAP", map_)
+    dims, loops = ("a, b", '"parallel", "parallel"') if len(shape) == 2 else ("a", '"parallel"')
+    return compiled(text.replace("DIMS", dims).replace("LOOPS", loops))
+
+
+@pytest.mark.parametrize(
+    ("shape", "map_", "least"),
+    [
+        ((7,), "a mod 3", 3),
+        ((5,), "(a mod 4) floordiv 2", 2),
+        ((7,), "a floordiv 2", 4),
+        ((4,), "-a + 3", 4),
+        ((3, 4), "a - b + 3", 6),
+        ((3, 4), "a * 4 + b", 12),
+    ],
+)
+def test_maps_of_known_sizes_are_inside_or_refused(shape: tuple[int, ...], map_: str, least: int) -> None:
+    values = np.arange(least, dtype=np.float32)
+    index = np.indices(shape)
+    names = {"a": index[0], "b": index[-1]}
+    expected = eval(map_.replace("mod", "%").replace("floordiv", "//"), {}, names)
+    np.testing.assert_array_equal(moved(shape, map_, least)(guarded_copy(values)), expected)
+    with pytest.raises(rx.RelaxError, match=r"linalg\.generic' op .*(stay inside of operands|inferred|expected)"):
+        moved(shape, map_, least - 1)
+
+
+@pytest.mark.parametrize(("shape", "map_", "size"), [((4, 4), "a - b", 4), ((4,), "a ceildiv 2", 9), ((3,), "-a", 3)])
+def test_maps_that_may_be_outside_are_refused(shape: tuple[int, ...], map_: str, size: int) -> None:
+    with pytest.raises(rx.RelaxError, match=r"linalg\.generic' op"):
+        moved(shape, map_, size)
+
+
+def test_functions_of_the_process_are_not_called() -> None:
+    text = """func.func private @abs(i64) -> i64
+func.func @main(%x: tensor<i64>) -> tensor<i64> {
+  %a = tensor.extract %x[] : tensor<i64>
+  %b = func.call @abs(%a) : (i64) -> i64
+  %r = tensor.splat %b : tensor<i64>
+  return %r : tensor<i64>
+}"""
+    with pytest.raises(rx.RelaxError, match=r"f\.mlir:4:8: 'func\.call' op expected a function with a body, got .* @abs"):
+        compiled(text)
 
 
 def test_named_operations_are_checked_too() -> None:
