@@ -1,7 +1,6 @@
 """The manifest of an executable, version 1: the one place that knows its schema. Records to JSON, and JSON to checked records.
 
-The compiler writes with :meth:`Manifest.json_of`, everything that runs reads with :meth:`Manifest.of`; ``lowering/README.md``
-says what the fields are. Imports no MLIR.
+The compiler writes with :meth:`Manifest.json_of`, all that runs reads with :meth:`Manifest.of` (``lowering/README.md``).
 """
 
 from __future__ import annotations
@@ -91,8 +90,7 @@ class RawSpec(WeightSpec):
     value: bytes | None = None
 
     def as_json(self) -> Json:
-        known = {} if self.value is None else {"value": b64encode(self.value).decode()}
-        return super().as_json() | known
+        return super().as_json() | ({} if self.value is None else {"value": b64encode(self.value).decode()})
 
     @staticmethod
     def read(reader: Reader) -> RawSpec:
@@ -414,9 +412,9 @@ def _static(reader: Reader) -> ArraySpec:
 def _bytes_of(reader: Reader, key: str, array: ArraySpec) -> bytes:
     """A tensor's bytes, or those of the one element that is everywhere."""
     found = reader.base64(key)
-    if len(found) not in (array.dtype.itemsize, array.nbytes):
-        raise RelaxError(f"{reader.where}.{key}: expected {array.nbytes} bytes or one element, got {len(found)} bytes")
-    return found
+    if len(found) in (array.dtype.itemsize, array.nbytes):
+        return found
+    raise RelaxError(f"{reader.where}.{key}: expected {array.nbytes} bytes or one element, got {len(found)} bytes")
 
 
 def _inner_json(size: InnerSize) -> Json:
@@ -425,9 +423,9 @@ def _inner_json(size: InnerSize) -> Json:
 
 def _inner(reader: Reader) -> InnerSize:
     dim = _dim(reader.text("size"), f"{reader.where}.size")
-    if not isinstance(dim, Expr):
-        raise RelaxError(f"{reader.where}.size: expected a symbolic expression, got {dim}")
-    return InnerSize(dim, reader.text("of"))
+    if isinstance(dim, Expr):
+        return InnerSize(dim, reader.text("of"))
+    raise RelaxError(f"{reader.where}.size: expected a symbolic expression, got {dim}")
 
 
 def _dtype(reader: Reader) -> np.dtype[Any]:

@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 os.environ["RELAXIR_CACHE_DIR"] = "off"
 # Tests run side by side: threads of one would wait for those of another at the end of every loop.
 for threads in ("RELAXIR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -11,3 +13,19 @@ if os.environ.get("RELAXIR_CHECKED"):
     from support.checked import check_all_code
 
     check_all_code()
+
+
+@pytest.fixture
+def driver_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions of CUDA's driver that are called from Python, as they are called."""
+    from relaxir.runtime.cuda.driver import Driver
+
+    seen: list[str] = []
+    call = Driver.call
+
+    def noted(self: Driver, name: str, *arguments: object) -> None:
+        seen.append(name)
+        call(self, name, *arguments)
+
+    monkeypatch.setattr(Driver, "call", noted)
+    return seen

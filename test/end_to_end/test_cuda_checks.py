@@ -13,7 +13,6 @@ from end_to_end.test_state import STEP, at, rows
 import relaxir as rx
 from relaxir.runtime.cuda import deferred
 from relaxir.runtime.cuda.arrays import DeviceArray
-from relaxir.runtime.cuda.driver import Driver
 from support.models import quiet
 
 TWO = """
@@ -55,20 +54,6 @@ def on_device(executable: rx.Executable, array: np.ndarray) -> DeviceArray:
     device.upload(array, buffer.address)
     device.wait()
     return DeviceArray(buffer, array.dtype, array.shape)
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The driver's functions that are called from Python."""
-    seen: list[str] = []
-    call = Driver.call
-
-    def noted(self: Driver, name: str, *arguments: object) -> None:
-        seen.append(name)
-        call(self, name, *arguments)
-
-    monkeypatch.setattr(Driver, "call", noted)
-    return seen
 
 
 def test_the_first_check_that_fails_says_what_it_does_on_a_cpu() -> None:
@@ -156,7 +141,7 @@ def test_control_flow_by_data_ends_when_a_check_has_failed() -> None:
     assert executable(table, np.array([2])).tolist() == [0], "the next call is as if none had failed"
 
 
-def test_a_decode_step_with_a_cache_is_one_graph(calls: list[str]) -> None:
+def test_a_decode_step_with_a_cache_is_one_graph(driver_calls: list[str]) -> None:
     """From the second call on: inputs, one launch, what checks have found, results, and one wait for all of it."""
     model = generator()
     with quiet(), torch.no_grad():
@@ -167,12 +152,14 @@ def test_a_decode_step_with_a_cache_is_one_graph(calls: list[str]) -> None:
     host = rx.compile(rx.from_torch(program))
     host.bind(host.prepare(dict(model.state_dict()) | dict(model.named_buffers())))
     for number, token in enumerate((35, 89, 79, 3)):
-        del calls[:]
+        del driver_calls[:]
         got, want = (e(np.array([[token]])) for e in (executable, host))
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)  # f32 sums in another order
-        assert calls.count("cuGraphLaunch") == (number > 0)
-    assert calls == ["cuCtxSetCurrent", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async",
-                     "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize"]  # fmt: skip
+        assert driver_calls.count("cuGraphLaunch") == (number > 0)
+    assert driver_calls == [
+        "cuCtxSetCurrent", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async",
+        "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
+    ]  # fmt: skip
     with pytest.raises(rx.RelaxError, match=r"expected indices in \[-128, 128\)"):
         executable(np.array([[128]]))
 

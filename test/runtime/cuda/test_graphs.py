@@ -9,7 +9,6 @@ from end_to_end.test_state import STEP, at, rows
 
 import relaxir as rx
 from relaxir.runtime.cuda import graphs
-from relaxir.runtime.cuda.driver import Driver
 
 
 def compiled(text: str) -> rx.Executable:
@@ -17,67 +16,53 @@ def compiled(text: str) -> rx.Executable:
     return made.bind(made.prepare({"w": np.ones((40, 24), np.float32)} if text is PRODUCT else {}))
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The driver's functions that are called from Python."""
-    seen: list[str] = []
-    call = Driver.call
-
-    def noted(self: Driver, name: str, *arguments: object) -> None:
-        seen.append(name)
-        call(self, name, *arguments)
-
-    monkeypatch.setattr(Driver, "call", noted)
-    return seen
-
-
-def test_the_second_call_is_recorded_and_the_third_replayed(calls: list[str]) -> None:
+def test_the_second_call_is_recorded_and_the_third_replayed(driver_calls: list[str]) -> None:
     executable = compiled(PRODUCT)
     for number in range(1, 5):
         assert (executable(np.full((3, 24), number, np.float32)) == 24 * number).all()
-        assert calls.count("cuGraphLaunch") == max(0, number - 1)
-    assert calls.count("cuStreamBeginCapture_v2") == 1
+        assert driver_calls.count("cuGraphLaunch") == max(0, number - 1)
+    assert driver_calls.count("cuStreamBeginCapture_v2") == 1
     assert (executable(np.ones((2, 24), np.float32)) == 24).all()
-    assert calls.count("cuGraphLaunch") == 3, "of another shape, it is the first call"
+    assert driver_calls.count("cuGraphLaunch") == 3, "of another shape, it is the first call"
 
 
-def test_state_is_updated_by_replayed_launches(calls: list[str]) -> None:
+def test_state_is_updated_by_replayed_launches(driver_calls: list[str]) -> None:
     executable = compiled(STEP.format(name="main", first=1))
     kept = executable.manifest.data["cuda"]["graphs"]
     for number in range(1, 4):
         executable(rows(number), at(0))
         assert executable.state["n"] == 1 + number
-    assert bool(kept) == ("cuGraphLaunch" in calls)
+    assert bool(kept) == ("cuGraphLaunch" in driver_calls)
 
 
-def test_what_reads_data_is_not_recorded(calls: list[str]) -> None:
+def test_what_reads_data_is_not_recorded(driver_calls: list[str]) -> None:
     executable = compiled(TAKE)
     assert executable.manifest.data["cuda"]["graphs"] == []
     for _ in range(3):
         assert executable(np.arange(4, dtype=np.float32), np.array([3])).tolist() == [3]
-    assert "cuGraphLaunch" not in calls
+    assert "cuGraphLaunch" not in driver_calls
 
 
-def test_few_graphs_are_kept(calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_graphs_are_kept(driver_calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "_KEPT", 2)
     executable = compiled(PRODUCT)
     for n in (1, 2, 3):
         for _ in range(3):
             assert (executable(np.ones((n, 24), np.float32)) == 24).all()
     assert len(executable._bound["main"]._graphs._known) == 2
-    assert "cuGraphExecDestroy" in calls
+    assert "cuGraphExecDestroy" in driver_calls
 
 
-def test_a_stream_of_the_caller(calls: list[str]) -> None:
+def test_a_stream_of_the_caller(driver_calls: list[str]) -> None:
     executable = compiled(PRODUCT)
     stream = executable._library.loaded.device.driver.made("cuStreamCreate", 1)
     executable.stream = stream
     for number in range(1, 4):
         assert (executable(np.full((3, 24), number, np.float32)) == 24 * number).all()
-    assert calls.count("cuGraphLaunch") == 2
+    assert driver_calls.count("cuGraphLaunch") == 2
     executable.stream = None
     assert (executable(np.ones((3, 24), np.float32)) == 24).all()
-    assert calls.count("cuGraphLaunch") == 2, "graphs are for one stream"
+    assert driver_calls.count("cuGraphLaunch") == 2, "graphs are for one stream"
     executable.stream = 0
     assert (executable(np.ones((3, 24), np.float32)) == 24).all()
 
