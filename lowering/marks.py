@@ -19,8 +19,10 @@ __all__ = [
     "DEVICE_CODE",
     "DEVICE_CONSTANTS",
     "DEVICE_GRAPHS",
+    "DEVICE_HOSTS",
     "DEVICE_KERNELS",
     "ENTRY",
+    "HOST",
     "INTEGER_SUMS",
     "KERNEL",
     "LAYOUT",
@@ -28,6 +30,7 @@ __all__ = [
     "LOWERED",
     "NOT_POSITIVE",
     "NUMBER_FIRST",
+    "ON_HOST",
     "OPS",
     "PLAN",
     "PREPARATION",
@@ -35,6 +38,7 @@ __all__ = [
     "SHARED",
     "STACK",
     "TARGET",
+    "TRANSFER",
     "WORD",
     "WRITABLE",
 ]
@@ -143,13 +147,26 @@ WRITABLE = "bufferization.writable"
 PLAN = "relax.plan"
 
 #: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.
-#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target.
+#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target, linalg/vdevice.
 CUDA_TARGET = "relax.cuda_target"
 
 #: On a function whose buffers are in the memory of a GPU; a unit.
 #: Written by cuda/separate_devices; read by cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels,
 #: cuda/defer_checks, cuda/launch_kernels.
 DEVICE = "relax.device"
+
+#: On an entry of a module that uses a GPU and the host, integers: which of its tensors, arguments before results, the host has.
+#: Written by cuda/note_host_tensors; read by cuda/host_places, cuda/launch_kernels.
+ON_HOST = "relax.host_tensors"
+
+#: On an operation of a device function, a unit: what it reads and writes is in the host's memory.
+#: Written by cuda/host_operations; read by cpu/ownership, cuda/defer_checks, cuda/kernels/general,
+#: cuda/launch_kernels, cuda/separate_devices.
+HOST = "relax.on_host"
+
+#: On a kernel that copies from one memory to the other, a string: the kind of device it copies to, ``cpu`` or ``cuda``.
+#: Written by linalg/vdevice; read by cuda/host_places.
+TRANSFER = "relax.transfer"
 
 #: On a module, a string: the ``gpu.module`` of its kernels.
 #: Written by cuda/launch_kernels; read by cuda/compiler.
@@ -167,6 +184,10 @@ DEVICE_GRAPHS = "relax.device_graphs"
 #: Written by cuda/launch_kernels; read by cuda/compiler.
 DEVICE_CHECKS = "relax.device_checks"
 
+#: On a module, a dictionary per entry that the host has tensors of: its symbol, the positions of these.
+#: Written by cuda/launch_kernels; read by cuda/compiler.
+DEVICE_HOSTS = "relax.device_hosts"
+
 #: On a module, a dictionary per constant that kernels read, by number: its symbol and bytes.
 #: Written by cuda/launch_kernels; read by cuda/compiler.
 DEVICE_CONSTANTS = "relax.device_constants"
@@ -174,5 +195,6 @@ DEVICE_CONSTANTS = "relax.device_constants"
 #: Those on functions, their arguments and modules by which code is made without another look: a module that is compiled from
 #: the beginning has none.
 LOWERED = frozenset(
-    (ACCESSES, ARENA, ATTENTION, CHECKS, DEVICE, ENTRY, KERNEL, LOOPS_ALLOCATE, OPS, PREPARATION, ROWS, STACK, WRITABLE)
+    (ACCESSES, ARENA, ATTENTION, CHECKS, DEVICE, ENTRY, KERNEL, LOOPS_ALLOCATE, ON_HOST, OPS, PREPARATION, ROWS, STACK,
+     TRANSFER, WRITABLE)
 )  # fmt: skip

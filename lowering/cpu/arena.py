@@ -24,7 +24,7 @@ from ...dialect.symbolic import Expr, require_bounded
 from ...dialect.symbolic_arith import emit_index
 from ...dialect.traversal import operations
 from ..arena import Arena
-from .ownership import take_ownership
+from .ownership import in_arena, take_ownership
 from .trace import SizeTracer
 
 __all__ = ["plan_arena"]
@@ -79,7 +79,7 @@ def plan_arena(
     for op in lifetimes.allocations:
         if op.results[0] in owners.moved:
             continue
-        size = tracer.size_in_bytes(op.results[0])
+        size = tracer.size_in_bytes(op.results[0]) if in_arena(op, tracer) else None
         first, last = lifetimes.of(op.results[0])
         if size is None:
             _free(op.results[0], lifetimes)

@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 
 from ...dialect.bindings import func, ir
 from ...dialect.traversal import nested_operations, operations
+from ..marks import HOST
 from .trace import SizeTracer
 
-__all__ = ["Owners", "take_ownership"]
+__all__ = ["Owners", "in_arena", "take_ownership"]
 
 
 @dataclass
@@ -101,7 +102,12 @@ def _outlives(value: ir.Value, tracer: SizeTracer, found: Owners) -> bool:
         return all(_outlives(v, tracer, found) for v in op.operands[1:])
     if op.name.startswith("memref.") and op.name not in ("memref.alloc", "memref.get_global"):
         return _outlives(op.operands[0], tracer, found)
-    return value not in found.owned and (op.name != "memref.alloc" or tracer.shape(value) is not None)
+    return value not in found.owned and (op.name != "memref.alloc" or in_arena(op, tracer))
+
+
+def in_arena(op: ir.Operation, tracer: SizeTracer) -> bool:
+    """Whether an allocation gets its memory from the arena: it has a size that is known, and is where the arena is."""
+    return HOST not in op.attributes and tracer.shape(op.results[0]) is not None
 
 
 def _stays(before: Sequence[ir.Value], passed: Sequence[ir.Value], after: Sequence[ir.Value], end: Sequence[ir.Value]) -> bool:

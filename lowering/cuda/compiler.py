@@ -19,7 +19,7 @@ from ..cpu.codegen import object_code
 from ..cpu.compiler import CpuCompiler
 from ..cpu.translate import translate
 from ..manifest import TargetSpec
-from ..marks import DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_KERNELS
+from ..marks import DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_HOSTS, DEVICE_KERNELS
 from ..plain_attributes import from_attribute
 from .assemble import assemble, assembler
 from .cuda_target import CudaTarget
@@ -68,10 +68,14 @@ class CudaCompiler(Compiler):
             text = "checked code for a CPU, or a run on the emulator, which checks every access (device='emulated')"
             raise RelaxError(f"expected {text}, got checked code for '{self._name}'")
         host = f"target=cpu openmp={str(self.host.target.openmp).lower()}"
-        return f"relax-set-target{{{host}}},relax-set-cuda-target{{target={self._name}}},{cuda_pipeline()}"
+        targets = f"relax-set-target{{{host}}},relax-set-cuda-target{{target={self._name}}}"
+        return f"relax-realize-vdevice,{targets},{cuda_pipeline()}"
 
     def manifest_part(self, module: ir.Operation) -> dict[str, Any]:
-        marks = {"kernels": DEVICE_KERNELS, "constants": DEVICE_CONSTANTS, "graphs": DEVICE_GRAPHS, "checks": DEVICE_CHECKS}
+        marks = {
+            "kernels": DEVICE_KERNELS, "constants": DEVICE_CONSTANTS, "graphs": DEVICE_GRAPHS, "checks": DEVICE_CHECKS,
+            "host": DEVICE_HOSTS,
+        }  # fmt: skip
         return {"target": self._name} | {name: from_attribute(module.attributes[mark]) for name, mark in marks.items()}
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:

@@ -31,7 +31,7 @@ from ..kernels.emit.emitter import Emitter
 from ..kernels.emit.memory import Memory, Point
 from ..kernels.structure.as_generic import as_generic
 from ..lowering_pass import LoweringPass
-from ..marks import DEFERRABLE, DEVICE
+from ..marks import DEFERRABLE, DEVICE, HOST
 from .kernels.device_code import DeviceCode
 from .kernels.device_memory import DeviceMemory
 from .kernels.host_code import HostCode
@@ -84,7 +84,8 @@ def _is_deferrable(op: ir.Operation) -> bool:
 
 def _defer(check: ir.Operation, needed: Sequence[ir.Operation], function: func.FuncOp, module: ir.Operation) -> bool:
     """Has a kernel make a check, if it can; whether it does."""
-    if not any(op.name == "memref.load" for op in needed):
+    loads = [op for op in needed if op.name == "memref.load"]
+    if not loads or any(HOST in op.attributes for op in loads):
         return False
     number = ir.IntegerAttr(check.operands[1].owner.attributes["value"]).value
     if not _by_points(check, needed, number, module):

@@ -15,11 +15,13 @@ from ..cpu.lower_checks import CHECK
 from .tensor_map_call import DIMENSIONS, NUMBERS
 
 __all__ = [
-    "ALLOCATE", "CONSTANT", "FIELDS", "FOUND", "FREE", "LAUNCH", "READ", "STATUS", "TENSOR_MAP", "declare", "definitions",
+    "ALLOCATE", "CONSTANT", "FIELDS", "FOUND", "FREE", "LAUNCH", "READ", "STATUS", "TENSOR_MAP", "WRITE", "declare",
+    "definitions",
 ]  # fmt: skip
 
 LAUNCH = "relaxir_cuda_launch"
 READ = "relaxir_cuda_read"
+WRITE = "relaxir_cuda_write"
 ALLOCATE = "relaxir_cuda_allocate"
 FREE = "relaxir_cuda_free"
 CONSTANT = "relaxir_cuda_constant"
@@ -38,6 +40,7 @@ _I64, _PTR = "i64", "!llvm.ptr"
 _SIGNATURES = {
     LAUNCH: ([_PTR, *[_I64] * 8, _PTR], _I64),
     READ: ([_PTR, _PTR, _PTR, _I64], _I64),
+    WRITE: ([_PTR, _PTR, _PTR, _I64], _I64),
     ALLOCATE: ([_PTR, _PTR, _I64], _I64),
     FREE: ([_PTR, _PTR], _I64),
     CONSTANT: ([_PTR, _I64], _PTR),
@@ -99,6 +102,11 @@ run:
 {status("%kernel", "%result")}
 }}
 define internal i64 @{READ}(ptr %driver, ptr %source, ptr %target, i64 %bytes) {{
+  %none = icmp eq i64 %bytes, 0
+  br i1 %none, label %done, label %some
+done:
+  ret i64 0
+some:
 {stream}
 {_field("cuMemcpyDtoHAsync_v2", "copy")}
 {_field("cuStreamSynchronize", "wait")}
@@ -110,6 +118,18 @@ failed:
 {status(str(_NO_KERNEL), "%copied", "c")}
 there:
   %result = call i32 %wait(ptr %stream)
+{status(str(_NO_KERNEL), "%result")}
+}}
+define internal i64 @{WRITE}(ptr %driver, ptr %source, ptr %target, i64 %bytes) {{
+  %none = icmp eq i64 %bytes, 0
+  br i1 %none, label %done, label %some
+done:
+  ret i64 0
+some:
+{stream}
+{_field("cuMemcpyHtoDAsync_v2", "copy")}
+  %to = ptrtoint ptr %target to i64
+  %result = call i32 %copy(i64 %to, ptr %source, i64 %bytes, ptr %stream)
 {status(str(_NO_KERNEL), "%result")}
 }}
 define internal i64 @{ALLOCATE}(ptr %driver, ptr %place, i64 %bytes) {{

@@ -35,12 +35,23 @@ from ..device.descriptors import is_descriptor
 from ..entries import entries_of, entry_of
 from ..kernels.emit.emitter import Emitter
 from ..lowering_pass import LoweringPass
-from ..marks import DEVICE, DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_KERNELS
+from ..marks import (
+    DEVICE,
+    DEVICE_CHECKS,
+    DEVICE_CODE,
+    DEVICE_CONSTANTS,
+    DEVICE_GRAPHS,
+    DEVICE_HOSTS,
+    DEVICE_KERNELS,
+    HOST,
+    ON_HOST,
+)
 from ..plain_attributes import to_attribute
 from . import driver_calls
 from .kernels.memory import address_of, buffer_at, linear_address
 from .status_call import STATUS
 from .tensor_map_call import TENSOR_MAP
+from .transfer_call import TO_DEVICE, TO_HOST
 
 __all__ = ["LaunchKernels", "launch_kernels"]
 
@@ -69,6 +80,7 @@ def launch_kernels(module: ir.Operation) -> None:
         _drop_declarations(module)
         module.attributes[DEVICE_GRAPHS] = to_attribute(_only_launching(module))
         module.attributes[DEVICE_CHECKS] = to_attribute(_checking(module))
+        module.attributes[DEVICE_HOSTS] = to_attribute(_on_host(module))
         module.attributes[DEVICE_KERNELS] = to_attribute(kernels.described())
         module.attributes[DEVICE_CONSTANTS] = to_attribute(constants.described())
         kernels.take_out()
@@ -77,13 +89,13 @@ def launch_kernels(module: ir.Operation) -> None:
 def _drop_declarations(module: ir.Operation) -> None:
     """Nothing calls what has become a call of the driver."""
     for function in functions(module):
-        if name_of(function) in (STATUS, TENSOR_MAP):
+        if name_of(function) in (STATUS, TENSOR_MAP, TO_DEVICE, TO_HOST):
             function.operation.erase()
 
 
 def _only_launching(module: ir.Operation) -> list[str]:
     """The entries, by symbol, that do nothing but launch: these can be recorded, and replayed."""
-    waiting = _calling(module, {driver_calls.READ, driver_calls.ALLOCATE, driver_calls.FREE})
+    waiting = _calling(module, {driver_calls.READ, driver_calls.WRITE, driver_calls.ALLOCATE, driver_calls.FREE})
     return [e.spec.symbol for f, e in entries_of(module) if not e.is_step and name_of(f) not in waiting]
 
 
@@ -100,6 +112,12 @@ def _calling(module: ir.Operation, wanted: set[str]) -> set[str]:
     while more := {name for name, callees in found.items() if callees & calling} - calling:
         calling |= more
     return calling
+
+
+def _on_host(module: ir.Operation) -> list[dict[str, Any]]:
+    """Which tensors of entries are in the host's memory, by position."""
+    found = [(f, e.spec.symbol) for f, e in entries_of(module) if ON_HOST in f.attributes]
+    return [{"symbol": symbol, "tensors": list(ir.DenseI64ArrayAttr(f.attributes[ON_HOST]))} for f, symbol in found]
 
 
 class _Kernels:
@@ -194,7 +212,7 @@ class _HostFunction:
     def rewrite(self) -> None:
         for op in list(nested_operations(self.function.operation)):
             handler = _HANDLERS.get(op.name)
-            if handler is not None:
+            if handler is not None and HOST not in op.attributes:
                 with self.em.before(op):
                     handler(self, op)
         update_type(self.function)
@@ -219,6 +237,9 @@ class _HostFunction:
             self._call(driver_calls.TENSOR_MAP, list(op.operands))
             op.erase()
             return
+        if callee_of(op) in (TO_DEVICE, TO_HOST):
+            self._transfer(op)
+            return
         if callee_of(op) == STATUS:
             attributes = {"callee": ir.FlatSymbolRefAttr.get(driver_calls.STATUS)}
             op.results[0].replace_all_uses_with(self.em.op("func.call", [self.driver], self.pointer, attributes))
@@ -230,6 +251,15 @@ class _HostFunction:
         attributes = {"callee": op.attributes["callee"]}
         status = em.op("func.call", [*op.operands, self.driver], self.i64, attributes)
         self._check(status, em.sub(em.constant(-1, self.i64), status))
+        op.erase()
+
+    def _transfer(self, op: ir.Operation) -> None:
+        """A copy between the memories; what the host gets may decide how long a loop runs, as what it reads."""
+        target, source, size = op.operands
+        to_host = callee_of(op) == TO_HOST
+        self._call(driver_calls.READ if to_host else driver_calls.WRITE, [source, target, size])
+        if self.defers and to_host:
+            self._call(driver_calls.FOUND, [])
         op.erase()
 
     def leave(self, op: ir.Operation) -> None:

@@ -17,11 +17,12 @@ __all__ = ["cuda_pipeline"]
 def cuda_pipeline() -> str:
     """The passes in order, of a module that says what it is for (``relax-set-target``, ``relax-set-cuda-target``)."""
     *buffers, share_loops = BUFFERS
+    *entries, checks = BOUNDARY
     elements = (
-        *BOUNDARY, "relax-to-linalg", *FUSION, *buffers,
+        *entries, "relax-note-host-tensors", checks, "relax-to-linalg", *FUSION, "relax-separate-values", *buffers,
         "relax-separate-devices", "relax-defer-checks", "relax-plan-cuda-kernels", "relax-lower-cuda-kernels", share_loops,
         "relax-plan-contractions", "relax-lower-kernels",
-        "relax-lend-memory", "relax-use-arena", "relax-share-copies",
+        "relax-lend-memory", "relax-separate-devices", "relax-use-arena", "relax-share-copies",
         "relax-separate-devices", "relax-lower-cuda-kernels{all=true}", "relax-check-allocations", "relax-launch-kernels",
         "relax-lower-kernels{all=true}", *EXPANSIONS, *TO_LLVM,
     )  # fmt: skip

@@ -1,5 +1,8 @@
 """Says which functions work on memory of the device: entries and what they call. What preparation calls, too, is there twice.
 
+In a module that uses both memories, what entries call with buffers of the host's is the host's, as what preparation calls is
+(:mod:`.host_operations`).
+
 Before::
 
     func.func @main(...) attributes {relax.entry = {step = false, ...}} { call @kernel_0(...); call @kernel_1(...) }
@@ -27,7 +30,9 @@ from ...dialect.call_graph import callee_of, calls_in
 from ...dialect.functions import body_of, functions, name_of
 from ..entries import entries_of
 from ..lowering_pass import LoweringPass
-from ..marks import DEVICE
+from ..marks import DEVICE, HOST
+from .host_operations import mark_host_operations
+from .host_places import transfers_of, uses_both
 
 __all__ = ["SeparateDevices", "copied", "separate_devices"]
 
@@ -44,17 +49,22 @@ class SeparateDevices(LoweringPass):
 
 def separate_devices(module: ir.Operation) -> None:
     """Marks entries and what they call, and copies what preparation calls, too; in place."""
-    by_name = {name_of(f): f for f in functions(module) if body_of(f) is not None}
-    calls = {name: [callee_of(c) for c in calls_in(f.operation)] for name, f in by_name.items()}
     roots = entries_of(module)
+    if uses_both(module):
+        transfers = transfers_of(module)
+        for function in (f for f, e in roots if not e.is_step):
+            mark_host_operations(function, transfers)
+    by_name = {name_of(f): f for f in functions(module) if body_of(f) is not None}
+    calls = {name: [callee_of(c) for c in calls_in(f.operation) if HOST not in c.attributes] for name, f in by_name.items()}
+    by_host = [callee_of(c) for f in by_name.values() for c in calls_in(f.operation) if HOST in c.attributes]
     here = _reached([name_of(f) for f, e in roots if not e.is_step], calls)
-    prepares = _reached([name_of(f) for f, e in roots if e.is_step], calls)
-    copies: dict[str, func.FuncOp] = {name: _copy(by_name[name], by_name) for name in here if name in prepares}
+    there = _reached([*(name_of(f) for f, e in roots if e.is_step), *by_host], calls)
+    copies: dict[str, func.FuncOp] = {name: _copy(by_name[name], by_name) for name in here if name in there}
     for name in here:
         function: func.FuncOp = copies.get(name) or by_name[name]
         function.attributes[DEVICE] = ir.UnitAttr.get(module.context)
         for op in calls_in(function.operation):
-            if callee_of(op) in copies:
+            if HOST not in op.attributes and callee_of(op) in copies:
                 op.attributes["callee"] = ir.FlatSymbolRefAttr.get(name_of(copies[callee_of(op)]), module.context)
 
 

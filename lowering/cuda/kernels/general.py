@@ -13,7 +13,7 @@ from ....dialect.bindings import func, ir
 from ....dialect.functions import body_of
 from ....dialect.traversal import blocks_of, erase_unused, is_unused, operations
 from ...kernels.emit.emitter import Emitter
-from ...marks import KERNEL, SHARED
+from ...marks import HOST, KERNEL, SHARED
 from ..cuda_target import CudaTarget
 from .device_code import DeviceCode
 from .host_code import HostCode
@@ -71,6 +71,8 @@ class _General:
         erase_unused(inside)
 
     def _lower(self, op: ir.Operation) -> None:
+        if HOST in op.attributes:
+            return
         if op.name.startswith("linalg."):
             self._launch_points(op)
         elif op.name == "memref.store":

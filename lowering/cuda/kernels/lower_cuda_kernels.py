@@ -30,10 +30,14 @@ from ....dialect.functions import functions, name_of
 from ....dialect.reports import report
 from ....dialect.reports.kernels import KernelSection
 from ....dialect.traversal import nested_operations
+from ...entries import entry_of
 from ...lowering_pass import LoweringPass
 from ...marks import DEVICE, KERNEL
 from ..cuda_target import CudaTarget
+from ..host_operations import mark_host_operations
+from ..host_places import HOST_KIND, transfers_of, uses_both
 from ..set_cuda_target import cuda_target_of
+from ..transfer_call import TO_DEVICE, TO_HOST, call_transfer
 from .general import lower_generally
 from .host_code import HostCode
 from .plan_cuda_kernels import fitting_template
@@ -68,7 +72,13 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
     """
     prepare_functions(module, chosen)
     plans = dict[str, str]()
+    transfers = transfers_of(module)
     for function in chosen:
+        if uses_both(module) and entry_of(function) is not None:
+            mark_host_operations(function, transfers)  # named operations have become others
+        if name_of(function) in transfers:
+            plans[name_of(function)] = _transfer(function, module, transfers[name_of(function)])
+            continue
         plan = _by_template(function, module, target) if KERNEL in function.attributes else None
         if plan is None:
             lower_generally(function, module, target)
@@ -79,6 +89,17 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
 def _has_work(function: func.FuncOp) -> bool:
     """Whether anything in a function is still to become a kernel: what it reads alone, the host can read as well."""
     return any(op.name.startswith(_WORK) for op in nested_operations(function.operation))
+
+
+def _transfer(function: func.FuncOp, module: ir.Operation, target: str) -> str:
+    """Makes the copy of a transfer the driver's; what the report shows of it."""
+    code = HostCode(function, module)
+    for op in [op for op in nested_operations(function.operation) if op.name in ("linalg.generic", "memref.copy")]:
+        source, destination = op.operands
+        with code.em.before(op):
+            call_transfer(code.em, module, TO_HOST if target == HOST_KIND else TO_DEVICE, source, destination)
+        op.erase()
+    return f"copy to {target}"
 
 
 def _by_template(function: func.FuncOp, module: ir.Operation, target: CudaTarget) -> str | None:

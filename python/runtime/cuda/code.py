@@ -6,11 +6,12 @@ import contextlib
 import ctypes
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from ...dialect.errors import RelaxError
 from ...lowering.json_reader import Reader
+from ...lowering.manifest import EntrySpec
 from ..library import Library
 from .allocations import Allocations
 from .deferred import DeferredChecks
@@ -73,6 +74,7 @@ class CudaSpec:
         constants: symbol and bytes, by number.
         graphs: the symbols of entries that only launch, so that their launches can be recorded.
         checks: those of entries some of whose kernels check values.
+        host: by symbol of an entry, which of its tensors, arguments and then results, the host's memory has.
     """
 
     def __init__(self, content: object, where: str = "manifest.cuda"):
@@ -80,6 +82,7 @@ class CudaSpec:
         self.target = reader.text("target")
         self.kernels = tuple(reader.records("kernels", KernelSpec.read))
         self.graphs, self.checks = frozenset(reader.texts("graphs")), frozenset(reader.texts("checks"))
+        self.host = dict(reader.records("host", lambda r: (r.identifier("symbol"), frozenset(r.items("tensors")))))
         self.constants = tuple(reader.records("constants", lambda r: (r.identifier("symbol"), r.size("bytes"))))
 
     @property
@@ -99,12 +102,23 @@ class CudaLibrary(Library):
 
     Attributes:
         spec: the manifest's part.
+        placed: the names of weights that entries read in the host's memory, and of those that they read in the device's.
     """
 
-    def __init__(self, host: Library, spec: CudaSpec, device: Callable[[str], Device]):
-        """Takes the host's part, what the manifest says, and what gives the device for an architecture, when it is needed."""
+    def __init__(
+        self, host: Library, spec: CudaSpec, entries: Iterable[EntrySpec], device: Callable[[str], Device]
+    ):  # fmt: skip
+        """Makes the functions of an executable.
+
+        Args:
+            host: the host's part.
+            spec: what the manifest says.
+            entries: what it has.
+            device: gives the device for an architecture, when it is needed.
+        """
         super().__init__(host.addresses, host, host.name, host.team)
         self.spec, self._device = spec, device
+        self.placed = _weight_places(spec, entries)
         self._stream: int | None = None
 
     @property
@@ -143,6 +157,15 @@ class CudaLibrary(Library):
 
     def _sized(self, symbol: str, size: str) -> bytes:
         return self.constant(symbol, int.from_bytes(self.constant(size, 8), "little"))
+
+
+def _weight_places(spec: CudaSpec, entries: Iterable[EntrySpec]) -> tuple[frozenset[str], frozenset[str]]:
+    here, there = set[str](), set[str]()
+    for entry in entries:
+        host, first = spec.host.get(entry.symbol, ()), len(entry.inputs) + len(entry.state)
+        for position, weight in enumerate(entry.weights, first):
+            (here if position in host else there).add(weight.name)
+    return frozenset(here), frozenset(there)
 
 
 class LoadedCode:

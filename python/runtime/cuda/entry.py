@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...dialect.array_spec import aligned
 from ...dialect.errors import RelaxError
 from ...lowering.manifest import EntrySpec
-from ...weights.arrays import Array, ArraySpec, aligned_empty, array_at, dtype_text, is_torch, to_torch
+from ...weights.arrays import Array, ArraySpec, address, aligned_empty, array_at, dtype_text, is_torch, to_torch
 from ..calls import RefusedError, as_argument, failure, pointer_array
 from ..entry_inputs import CallPlan, EntryInputs
 from ..outputs import arranged_outputs, output_address
@@ -23,7 +23,7 @@ from .graphs import Graphs
 from .memory import Block
 from .state import DeviceState
 
-__all__ = ["DeviceEntry"]
+__all__ = ["DeviceEntry", "HeldWeight"]
 
 # What a status that tells of a failed call of the driver is at least, as a positive number, and less than twice that.
 _FAILED = 1 << 48
@@ -32,22 +32,44 @@ _FOUND = 1 << 49
 
 
 @dataclass(frozen=True)
+class HeldWeight:
+    """A prepared weight where entries read it: in the device's memory, the host's, or both."""
+
+    there: DeviceBuffer | None
+    array: Array | None
+
+    def address(self, on_host: bool) -> int:
+        """Of its first element."""
+        if on_host:
+            assert self.array is not None
+            return address(self.array)
+        assert self.there is not None
+        return self.there.address
+
+
+@dataclass(frozen=True)
 class _Tensor:
-    """An input or a result of one call: on the device, or an array that is copied there or from there."""
+    """An input or a result of one call: on the device, an array that is copied there or from there, or one that stays."""
 
     there: DeviceTensor | DeviceArray | None
     array: Array | None
+    stays: bool = False
+
+    @property
+    def copied(self) -> Array | None:
+        """The array, where it is copied."""
+        return None if self.stays else self.array
 
     @property
     def nbytes(self) -> int:
         """Bytes that it needs of the call's memory on the device."""
-        return 0 if self.array is None else aligned(self.array.nbytes)
+        return 0 if self.copied is None else aligned(self.copied.nbytes)
 
 
 class DeviceEntry(EntryInputs):
     """Calls one entry. Thread-safe: calls follow one another on the device's stream, and have memory of their own."""
 
-    def __init__(self, spec: EntrySpec, library: CudaLibrary, weights: Sequence[DeviceBuffer]):
+    def __init__(self, spec: EntrySpec, library: CudaLibrary, weights: Sequence[HeldWeight]):
         """Prepares what all calls have in common; the device is asked for by the first one.
 
         Args:
@@ -59,8 +81,12 @@ class DeviceEntry(EntryInputs):
             RelaxError: the inputs' shapes cannot determine a symbol.
         """
         super().__init__(spec)
-        self._library, self._team, self._weights = library, library.team, list(weights)
+        self._library, self._team = library, library.team
         self._first_weight = len(spec.inputs) + len(spec.state)
+        self._host = library.spec.host.get(spec.symbol, frozenset[int]())
+        self._kept = list(weights)
+        self._weights = [w.address(i in self._host) for i, w in enumerate(weights, self._first_weight)]
+        self._first_output = self._first_weight + len(weights)
 
     @functools.cached_property
     def _function(self) -> Any:
@@ -115,9 +141,12 @@ class DeviceEntry(EntryInputs):
         return torch_stream(inputs, self._device)
 
     def _read(self, position: int, value: object, stream: int) -> _Tensor:
+        stays = self._inputs[position][0] in self._host
         if not is_on_device(value):
-            return _Tensor(None, self._checked(position, value))
+            return _Tensor(None, self._checked(position, value), stays)
         spec = self.spec.inputs[position]
+        if stays:
+            raise RelaxError(f"input '{spec.name}': expected an array in the host's memory, got one on '{self._device.name}'")
         there = device_tensor(value, f"input '{spec.name}'", self._device, stream)
         if there.spec.dtype != spec.dtype:
             got = dtype_text(there.spec.dtype)
@@ -127,19 +156,22 @@ class DeviceEntry(EntryInputs):
     def _contiguous(self, position: int, tensor: _Tensor) -> _Tensor:
         if tensor.array is None:
             return tensor
-        return _Tensor(None, as_argument(tensor.array, f"input '{self.spec.inputs[position].name}'"))
+        return replace(tensor, array=as_argument(tensor.array, f"input '{self.spec.inputs[position].name}'"))
 
     def _written(self, position: int, value: object, plan: CallPlan, stay: bool, stream: int) -> _Tensor:
         """Where a result goes: what the caller gave, new memory of the device, or of the host."""
         dtype, shape, nbytes = plan.outputs[position]
         spec = self.spec.outputs[position]
-        if value is None and stay:
+        stays = self._first_output + position in self._host
+        if value is None and stay and not stays:
             return _Tensor(DeviceArray(self._device.allocate(nbytes), dtype, shape, stream), None)
         if value is None:
-            return _Tensor(None, aligned_empty(dtype, shape))
+            return _Tensor(None, aligned_empty(dtype, shape), stays)
         expected = ArraySpec(dtype, shape)
         if not is_on_device(value):
-            return _Tensor(None, array_at(output_address(spec, value, expected), dtype, shape))
+            return _Tensor(None, array_at(output_address(spec, value, expected), dtype, shape), stays)
+        if stays:
+            raise RelaxError(f"output '{spec.name}': expected memory of the host, got some of '{self._device.name}'")
         there = device_tensor(value, f"output '{spec.name}'", self._device, stream)
         if there.spec != expected:
             raise RelaxError(f"output '{spec.name}': expected {expected}, got {there.spec}")
@@ -165,12 +197,12 @@ class DeviceEntry(EntryInputs):
             with device.turn:
                 self._code.checks.expect_success()
                 for tensor, place in zip(read, sources, strict=True):
-                    if tensor.array is not None:
-                        device.upload(tensor.array, place, stream)
+                    if tensor.copied is not None:
+                        device.upload(tensor.copied, place, stream)
                 call = self._invoke_with_state(self._frame(sources, targets), plan, arena, state, stream)
                 for tensor, place in zip(written, targets, strict=True):
-                    if tensor.array is not None:
-                        device.download(place, tensor.array, stream)
+                    if tensor.copied is not None:
+                        device.download(place, tensor.copied, stream)
                 if any(t.array is not None for t in (*read, *written)):
                     device.wait(stream)
                     self._expect_success(call)
@@ -183,10 +215,13 @@ class DeviceEntry(EntryInputs):
             self._code.blocks.give(block)
 
     def _places(self, read: Sequence[_Tensor], written: Sequence[_Tensor], block: Block) -> tuple[list[int], list[int]]:
-        """Where inputs and results are on the device: those of the host one after another in the call's memory."""
+        """Where inputs and results are: copies of those of the host one after another in the call's memory."""
         found, start = list[int](), block.address
         for tensor in (*read, *written):
-            found.append(start if tensor.there is None else tensor.there.address)
+            if tensor.there is not None:
+                found.append(tensor.there.address)
+            else:
+                found.append(address(tensor.array) if tensor.stays and tensor.array is not None else start)
             start += tensor.nbytes
         return found[: len(read)], found[len(read) :]
 
@@ -195,7 +230,7 @@ class DeviceEntry(EntryInputs):
         first = [0] * self._first_weight
         for (position, _, _), place in zip(self._inputs, sources, strict=True):
             first[position] = place
-        return pointer_array([*first, *(w.address for w in self._weights), *targets])
+        return pointer_array([*first, *self._weights, *targets])
 
     def _expect_success(self, call: CheckedCall | None) -> None:
         """Raises what has failed of a call that has been waited for, or else of calls before."""

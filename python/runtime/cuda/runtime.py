@@ -8,13 +8,14 @@ from typing import Any
 from ...lowering.manifest import EntrySpec, Manifest, StateSpec
 from ...weights.arrays import Array
 from ..backend import CallableEntry, Runtime
+from ..calls import as_argument
 from ..cpu import CpuRuntime
 from ..library import Library
 from ..scratch import ScratchPool
 from ..state import State
 from .code import CUDA_SYMBOLS, CudaLibrary, CudaSpec, LoadedCode
 from .device import Device, device_number, emulated_device, gpu
-from .entry import DeviceEntry
+from .entry import DeviceEntry, HeldWeight
 from .memory import uploaded
 from .state import DeviceState
 
@@ -65,7 +66,11 @@ class CudaRuntime(Runtime):
         return lines
 
     def held(self, library: Library, arrays: Mapping[str, Array]) -> Mapping[str, Any]:
-        return uploaded(_code(library).device, arrays) if arrays else {}
+        assert isinstance(library, CudaLibrary)
+        here, there = ({n: a for n, a in arrays.items() if n in names} for names in library.placed)
+        on_device = uploaded(library.loaded.device, there) if there else {}
+        on_host = {n: as_argument(a, f"weight '{n}'") for n, a in here.items()}
+        return {n: HeldWeight(on_device.get(n), on_host.get(n)) for n in arrays}
 
     def entry(self, spec: EntrySpec, library: Library, weights: Sequence[Any], scratch: ScratchPool) -> CallableEntry:
         del scratch
@@ -76,7 +81,7 @@ class CudaRuntime(Runtime):
         return DeviceState(lambda: _code(library).device, specs, arrays)
 
     def _with_kernels(self, host: Library, manifest: Manifest) -> CudaLibrary:
-        return CudaLibrary(host, _spec(manifest), self._device)
+        return CudaLibrary(host, _spec(manifest), manifest.entries.values(), self._device)
 
     def _device(self, architecture: str) -> Device:
         return emulated_device(architecture) if self._name == _EMULATED else gpu(device_number(self._name))

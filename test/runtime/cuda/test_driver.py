@@ -62,7 +62,7 @@ def test_no_such_gpu(monkeypatch: pytest.MonkeyPatch, library: Any) -> None:
     ],
 )
 def test_code_for_another_gpu(target: str, arch: str, message: str) -> None:
-    spec = CudaSpec({"target": target, "kernels": [], "constants": []})
+    spec = CudaSpec({"target": target, "kernels": [], "constants": [], "host": []})
     there = Device(Driver(emulator.library(arch)), "emulated", 0)
     with pytest.raises(rx.RelaxError, match=message):
         LoadedCode(SimpleNamespace(spec=spec, name="m"), there)  # type: ignore[arg-type]
