@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest, RawSpec
 from ..weights.arrays import Array
+from ..weights.remote.places import Place, is_url
 from .raw_weights import known_value
 from .sources import AGAIN, WeightSource, open_source, problems_text, weight_problems
 
@@ -31,6 +32,10 @@ def prepared_arrays(manifest: Manifest, weights: object, verify: bool = False) -
 
 def checked_prepared(manifest: Manifest, weights: object) -> WeightSource:
     """Prepared weights that look right, by all but their bytes. Raises as :func:`prepared_arrays`."""
+    if isinstance(weights, str) and is_url(weights):
+        raise RelaxError(
+            f"'{Place(weights).name}': expected a file of this machine to map, got a URL: download it, or load_weights"
+        )
     source = open_source(weights)
     if source.fingerprint is None and not manifest.is_identity:
         raise RelaxError(_raw_text(manifest, source))

@@ -293,7 +293,7 @@ class Executable:
         identity = raw.identity
         if folder is None or identity is None:
             return self.bind(prepare_in_memory(self.manifest, self._library.function, src, options))
-        with cached_weights(folder, self.fingerprint, "\n".join(sorted(raw.files)), identity) as path:
+        with cached_weights(folder, self.fingerprint, "\n".join(sorted(raw.files)) or raw.description, identity) as path:
             if path.exists():
                 try:
                     return self.bind(path)

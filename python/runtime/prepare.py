@@ -154,7 +154,7 @@ def report_of(
         time.perf_counter() - started,
         stream.step_count,
         len(manifest.steps) - stream.step_count,
-        _predicted_peak(manifest, source) * jobs,
+        _predicted_peak(manifest, source) * jobs + source.ahead_bytes,
         stream.peak_bytes,
         source.extra,
         source.notes,
@@ -183,12 +183,13 @@ def jobs_within(manifest: Manifest, source: RawWeights, options: PrepareOptions)
     if options.memory_limit is None:
         return options.jobs
     limit = expect_count(options.memory_limit, "a memory limit of 1 byte or more")
-    least = _predicted_peak(manifest, source)
+    each, ahead = _predicted_peak(manifest, source), source.ahead_bytes
+    least = each + ahead
     if least > limit:
         largest = max(manifest.steps, key=lambda step: _step_bytes(manifest, source, step))
         what = f"which preparing '{largest.sets[0]}' takes"
         raise RelaxError(f"expected a memory limit of {least} bytes or more, {what}, got {limit}")
-    return min(options.jobs, limit // max(least, 1))
+    return min(options.jobs, (limit - ahead) // max(each, 1))
 
 
 def checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> RawWeights:

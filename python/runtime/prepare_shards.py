@@ -41,7 +41,7 @@ def prepare_to_shards(
     shards = plan_shards(manifest, world, options.shard_size)
     mine = [i for i, shard in enumerate(shards) if shard.rank == rank]
     source = checked_source(manifest, src, options)
-    if world > 1 and not source.files:
+    if world > 1 and not source.files and source.identity is None:
         raise RelaxError(f"{source.description}: expected files that all of {world} ranks read, got arrays")
     path = path_text(dst, "write")
     for name in (index_path(path), *(shard_path(path, i + 1, len(shards)) for i in mine)):
@@ -62,9 +62,8 @@ def prepare_to_shards(
 
 def _content(source: RawWeights) -> str | None:
     """What the weights are made from, on whichever machine it is; None where that cannot be told."""
-    if not source.files:
-        return None
-    return hashlib.sha256(json.dumps([content_digest(source.files), source.reading]).encode()).hexdigest()
+    found = content_digest(source.files) if source.files else source.identity  # of what is elsewhere the same for all
+    return None if found is None else hashlib.sha256(json.dumps([found, source.reading]).encode()).hexdigest()
 
 
 def _missing(shards: tuple[Shard, ...], missing: tuple[int, ...]) -> list[str]:

@@ -97,8 +97,8 @@ class RawWeights:
 
     @property
     def converts(self) -> bool:
-        """Whether any weight is in another dtype than the source has."""
-        return bool(self._changed)
+        """Whether any weight takes more memory than its own: it is in another dtype, or decoded from what is not mapped."""
+        return bool(self._changed or self._source.ahead_bytes)
 
     def nbytes(self, names: Iterable[str]) -> int:
         """Memory that these take while they are in use: as they are stored, and converted where they are."""
@@ -108,7 +108,13 @@ class RawWeights:
         wanted = self._specs[name].array
         change = self._changed.get(name)
         stored = 0 if change is None else wanted.nbytes // wanted.dtype.itemsize * change[0].itemsize
-        return wanted.nbytes + stored
+        found = self._found[name]
+        return wanted.nbytes + stored + (0 if found is None else self._source.beside(found))
+
+    @property
+    def ahead_bytes(self) -> int:
+        """Memory that reading ahead takes at most; nothing where files are mapped."""
+        return self._source.ahead_bytes
 
     def get(self, name: str) -> Array:
         """A weight as its spec says.

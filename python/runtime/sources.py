@@ -85,6 +85,16 @@ class StoredSource:
         tensors = self._tensors
         return tensors.read(name) if isinstance(tensors, Checkpoint) else tensors.get(name)
 
+    def beside(self, name: str) -> int:
+        """Memory that a tensor takes beside its array while it is read: what it is decoded from, where that is not mapped."""
+        tensors = self._tensors
+        return cast("DecodingSource", tensors).beside(name) if hasattr(type(tensors), "serving") else 0
+
+    @property
+    def ahead_bytes(self) -> int:
+        """Memory that reading ahead takes at most; nothing where files are mapped."""
+        return getattr(self._tensors, "ahead_bytes", 0)
+
     @property
     def identity(self) -> str | None:
         """Changes when the content does; None when that cannot be told."""
@@ -127,6 +137,7 @@ class MappingSource:
 
     identity: str | None = None
     config: Mapping[str, Any] = MappingProxyType({})
+    ahead_bytes = 0
 
     def __init__(self, mapping: Mapping[str, object]):
         """Takes the mapping; nothing is asked for yet."""
@@ -166,6 +177,10 @@ class MappingSource:
     def read(self, name: str) -> Array:
         """A tensor for one use."""
         return self.get(name)
+
+    def beside(self, name: str) -> int:
+        """None: arrays are as they are."""
+        return 0
 
     def _made(self, name: str) -> Array:
         return to_numpy(self._mapping[name], f"weight '{name}'")

@@ -12,7 +12,9 @@ from typing import Any, cast
 
 from ..dialect.errors import RelaxError
 from .files import path_text
-from .safetensors import INDEX, SINGLE, Checkpoint
+from .model_folder import INDEX, SINGLE
+from .remote.places import is_url
+from .safetensors import Checkpoint
 from .source import TensorSource
 
 __all__ = ["decoded", "open_tensors"]
@@ -50,12 +52,14 @@ def open_tensors(path: str | os.PathLike[str]) -> TensorSource:
 
     Args:
         path: a safetensors file, a Hugging Face folder or its index, or a file of another container. Of a folder that has
-            both, safetensors go before files of PyTorch.
+            both, safetensors go before files of PyTorch. Or a URL, see :func:`.remote.tensors.open_remote`.
 
     Raises:
         RelaxError: it cannot be read or is malformed.
     """
     text = path_text(path)
+    if is_url(text):
+        return _function("remote.tensors:open_remote")(text)
     name = _torch_name(text) if os.path.isdir(text) else text
     home = next((h for end, h in _CONTAINERS.items() if name.endswith(end)), None)
     return Checkpoint(text) if home is None else _function(home)(text)

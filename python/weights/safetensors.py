@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -18,22 +18,14 @@ from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, aligned_empty, to_numpy
 from .checksums import CHECKSUMS, PAGE, SAMPLES, Checksum, sample, separated
-from .files import inside, open_regular, os_errors, path_text, read_bytes
+from .files import inside, open_regular, os_errors, path_text
 from .header import Header, TensorEntry, parse_header, read_prefix
-from .json_text import parse_json
 from .mapped_file import MappedFile
+from .model_folder import CONFIG, INDEX, SINGLE, check_index, read_config, read_index
 from .shard_names import index_path, missing_shards
 from .writer import StreamWriter
 
-__all__ = ["INDEX", "SINGLE", "Checkpoint", "LazyTensor", "StreamWriter", "read_config", "read_index", "write_safetensors"]
-
-SINGLE = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-_CONFIG = "config.json"
-
-# An index of 100,000 tensors has 10 MB; reading a larger file as JSON is refused before it takes memory.
-_MAX_INDEX_BYTES = 100_000_000
-_MAX_CONFIG_BYTES = 10_000_000
+__all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "common_metadata", "write_safetensors"]
 
 
 class _File(MappedFile):
@@ -91,7 +83,7 @@ class Checkpoint:
             self._where = _open_shards(index)
             self._files = list(dict.fromkeys(self._where.values()))
         self._names: Mapping[str, object] = self._files[0].header.tensors if self._where is None else self._where
-        self.metadata = _common([f.header.metadata for f in self._files])
+        self.metadata = common_metadata([f.header.metadata for f in self._files])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -110,7 +102,7 @@ class Checkpoint:
             RelaxError: it cannot be read, or is no JSON object.
         """
         folder, name = (self.path, SINGLE) if os.path.isdir(self.path) else os.path.split(self.path)
-        has_one = name in (SINGLE, INDEX) and os.path.lexists(os.path.join(folder, _CONFIG))
+        has_one = name in (SINGLE, INDEX) and os.path.lexists(os.path.join(folder, CONFIG))
         return read_config(folder or ".") if has_one else {}
 
     @property
@@ -247,13 +239,12 @@ def _open_shards(index: str) -> dict[str, _File]:
     folder = os.path.dirname(index)
     weight_map = read_index(index)
     files = {name: _open_shard(index, folder, name) for name in dict.fromkeys(weight_map.values())}
-    for tensor, shard in weight_map.items():
-        if tensor not in files[shard].header.tensors:
-            raise RelaxError(f"'{index}': tensor {tensor!r}: expected it in '{shard}', got a file without it")
+    check_index(index, weight_map, {name: file.header.tensors for name, file in files.items()})
     return {tensor: files[shard] for tensor, shard in weight_map.items()}
 
 
-def _common(tables: list[dict[str, str]]) -> dict[str, str]:
+def common_metadata(tables: list[dict[str, str]]) -> dict[str, str]:
+    """The entries on which the metadata of all files agree."""
     first = tables[0] if tables else {}
     return {key: value for key, value in first.items() if all(t.get(key) == value for t in tables)}
 
@@ -263,40 +254,6 @@ def _open_shard(index: str, folder: str, name: str) -> _File:
     if not os.path.exists(path):
         raise RelaxError(f"'{index}': expected the shard '{name}' beside it, got no such file")
     return _File(path)
-
-
-def read_config(folder: str) -> dict[str, Any]:
-    """The ``config.json`` of a folder. Raises RelaxError when it cannot be read, or is no JSON object."""
-    path = os.path.join(folder, _CONFIG)
-    found = _read_json(path, _MAX_CONFIG_BYTES, "a configuration")
-    if not isinstance(found, dict):
-        raise RelaxError(f"'{path}': expected a configuration as a JSON object, got {type(found).__name__}")
-    return cast("dict[str, Any]", found)
-
-
-def _read_json(path: str, limit: int, what: str) -> object:
-    """What is in a file of JSON, which does not lie outside of its folder."""
-    text = read_bytes(inside(os.path.dirname(path) or ".", os.path.basename(path), f"'{path}'"), limit, what)
-    try:
-        return parse_json(text, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        raise RelaxError(f"'{path}': expected {what} in JSON, got {type(error).__name__}: {error}") from None
-
-
-def read_index(path: str) -> dict[str, str]:
-    """The ``weight_map`` of an index: tensor name to shard name. Raises RelaxError when it cannot be read, or is none."""
-    table = _read_json(path, _MAX_INDEX_BYTES, "an index")
-    found = cast("dict[str, Any]", table).get("weight_map") if isinstance(table, dict) else None
-    if not isinstance(found, dict) or not all(isinstance(v, str) for v in cast("dict[str, object]", found).values()):
-        raise RelaxError(f"'{path}': expected a weight_map from tensor names to file names, got none")
-    return cast("dict[str, str]", found)
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name twice")
-    return found
 
 
 def _listing(folder: str) -> str:

@@ -89,3 +89,7 @@ class DecodingSource(TensorSource, Protocol):
     def serving(self, wanted: Mapping[str, ArraySpec]) -> TensorSource:
         """The source for weights that will be asked for so: in these dtypes, or as the file's own tensors."""
         ...
+
+    def beside(self, name: str) -> int:
+        """Memory of the process that a tensor takes beside its array from :meth:`get` to :meth:`release`."""
+        ...

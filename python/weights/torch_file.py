@@ -17,7 +17,7 @@ from typing import Any, cast
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, is_torch, to_numpy
 from .files import inside, open_regular
-from .safetensors import read_config, read_index
+from .model_folder import check_index, read_config, read_index
 
 __all__ = ["TorchCheckpoint"]
 
@@ -51,9 +51,7 @@ class TorchCheckpoint:
         self._where = {name: inside(folder or ".", name, f"'{path}'") if is_own else path for name in names}
         self._status = {p: _status(p) for p in self._where.values()}
         tables = {name: _named_tensors(_loaded(p), p) for name, p in self._where.items()}
-        lost = next((t for t, shard in shards.items() if t not in tables[shard]), None)
-        if lost is not None:
-            raise RelaxError(f"'{index}': tensor {lost!r}: expected it in '{shards[lost]}', got a file without it")
+        check_index(index, shards, tables)
         self._tensors = {t: tables[shard][t] for t, shard in shards.items()} if is_sharded else tables[names[0]]
 
     @property

@@ -138,7 +138,18 @@ class EncodedSource:
         try:
             return _decoded(weight, {r: self._tensor(n) for r, n in weight.stored.items()}, self._dtype(name))
         except RelaxError as error:
-            raise RelaxError(f"'{self.path}': tensor {name!r}: {error.args[0]}") from None
+            text = str(error.args[0])
+            raise RelaxError(text if text.startswith("'") else f"'{self.path}': tensor {name!r}: {text}") from None
+
+    @property
+    def ahead_bytes(self) -> int:
+        """Memory that reading ahead takes at most; nothing where files are mapped."""
+        return getattr(self._stored, "ahead_bytes", 0)
+
+    def beside(self, name: str) -> int:
+        """Memory of what a weight is decoded from, where that is downloaded and not mapped."""
+        is_stored = name in self._raw or name not in self.weights
+        return 0 if is_stored or not self.ahead_bytes else sum(s.nbytes for s in self.stored_specs(name).values())
 
     def prefetch(self, name: str) -> None:
         for part in self._parts(name):

@@ -16,7 +16,7 @@ import numpy as np
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
 from .encoded import EncodedSource, EncodedWeight, RowPlace
-from .gguf_file import GgufFile
+from .gguf_file import GgufTensors
 from .weight_math import MathValue, concat, constant
 
 __all__ = ["decoded"]
@@ -43,12 +43,12 @@ _NARROW = {
 
 def decoded(source: TensorSource) -> EncodedSource:
     """The weights of a GGUF file. Raises RelaxError where its metadata are not those of its architecture."""
-    file = cast("GgufFile", source)
+    file = cast("GgufTensors", source)
     weights = {_model_name(file, name): _weight(file, name) for name in file.tensors}
-    return EncodedSource(file, weights, "gguf")
+    return EncodedSource(source, weights, "gguf")
 
 
-def _model_name(file: GgufFile, name: str) -> str:
+def _model_name(file: GgufTensors, name: str) -> str:
     match = _NAME.fullmatch(name)
     if match is None or file.values.get("general.architecture") not in _ARCHITECTURES:
         return name
@@ -59,7 +59,7 @@ def _model_name(file: GgufFile, name: str) -> str:
     return f"{prefix}{table[match['what']]}.{match['end']}"
 
 
-def _weight(file: GgufFile, name: str) -> EncodedWeight:
+def _weight(file: GgufTensors, name: str) -> EncodedWeight:
     entry, heads = file.tensors[name], _heads(file, name)
     kind, shape, parts = entry.kind.name, entry.shape, file.parts(name)
     if heads and (shape[0] % heads or shape[0] // heads % 2):
@@ -71,7 +71,7 @@ def _weight(file: GgufFile, name: str) -> EncodedWeight:
     return EncodedWeight(shape, parts, math, rows, size, _NARROW.get(kind), "" if kind in _NARROW else reason)
 
 
-def _heads(file: GgufFile, name: str) -> int:
+def _heads(file: GgufTensors, name: str) -> int:
     """How many heads a tensor's rows are permuted in; 0 where they are not."""
     found = re.fullmatch(r"blk\.\d+\.attn_([qk])\.(weight|bias)", name)
     if found is None or file.values.get("general.architecture") != "llama":

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -25,7 +25,7 @@ from ..arrays import Array, ArraySpec
 from ..files import open_regular, os_errors, path_text
 from ..mapped_file import MappedFile
 
-__all__ = ["BLOCKS", "GgufFile"]
+__all__ = ["BLOCKS", "Content", "Entry", "GgufFile", "GgufTensors"]
 
 
 class _Field(NamedTuple):
@@ -77,7 +77,7 @@ _NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<
 _TEXT, _ARRAY = 8, 9
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """One tensor of a file: type, shape (rows first), where it begins and how many bytes it has."""
 
     kind: _Kind
@@ -87,10 +87,17 @@ class _Entry(NamedTuple):
     nbytes: int
 
 
+class Content(Protocol):
+    """The bytes of a file, of which the header is read."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> bytes: ...
+
+
 class _Reader:
     """The header, read in order; whatever it says, nothing beyond the file is read."""
 
-    def __init__(self, content: mmap.mmap, path: str):
+    def __init__(self, content: Content, path: str):
         self._content, self._path = content, path
         self.at = 0
 
@@ -133,42 +140,35 @@ class _Reader:
         return self._content[self.at - count : self.at]
 
 
-class GgufFile(MappedFile):
-    """The tensors of a GGUF file, see :class:`~..source.TensorSource`.
+class GgufTensors:
+    """The tensors of a GGUF file by its header; where their bytes are is a matter of :meth:`_bytes`.
 
     Attributes:
+        path: its name.
         values: the metadata, numbers and texts.
         tensors: types and shapes by the file's names.
+        digest: of the header.
     """
 
-    def __init__(self, path: str | os.PathLike[str]):
-        """Opens a file: reads and checks its header. Raises RelaxError where it is not as the format has it."""
-        name = path_text(path)
-        with open_regular(name) as file, os_errors("read", name):
-            super().__init__(name, file)
-            if self.size < 24:
-                raise RelaxError(f"'{name}': expected a GGUF file, got {self.size} bytes")
-            self.map_content(file)
-        self.files, self.metadata = [name], dict[str, str]()
-        reader = _Reader(self.map, name)
+    def __init__(self, path: str, content: Content):
+        """Reads and checks the header. Raises RelaxError where it is not as the format has it."""
+        self.path, self.size = path, len(content)
+        if self.size < 24:
+            raise RelaxError(f"'{path}': expected a GGUF file, got {self.size} bytes")
+        self.metadata = dict[str, str]()
+        reader = _Reader(content, path)
         magic, version = reader.number("<4s"), reader.number("<I")
         if magic != b"GGUF" or version not in (2, 3):
-            raise RelaxError(f"'{name}': expected GGUF of version 2 or 3, got {magic!r} of version {version}")
+            raise RelaxError(f"'{path}': expected GGUF of version 2 or 3, got {magic!r} of version {version}")
         count, pairs = reader.number("<Q"), reader.number("<Q")
         self.values: dict[str, Any] = {reader.text(): reader.value(reader.number("<I")) for _ in range(pairs)}
         self.tensors = self._entries(reader, count)
-        self._digest = hashlib.sha256(self.map[: reader.at]).hexdigest()
-        self._parts = {part: (entry, field) for entry, field, part in self._all_parts()}
+        self.digest = hashlib.sha256(content[: reader.at]).hexdigest()
+        self._parts = {part: (name, entry, field) for name, entry, field, part in self._all_parts()}
 
     @property
     def config(self) -> Mapping[str, Any]:
         return {"quantization_config": {"quant_method": "gguf"}, "tie_word_embeddings": "output.weight" not in self.tensors}
-
-    @property
-    def identity(self) -> str | None:
-        """Changes when the file does."""
-        known = (self.size, self.status.st_mtime_ns, self.status.st_ctime_ns, self.status.st_ino, self._digest)
-        return " ".join(map(str, (os.path.realpath(self.path), *known)))
 
     def parts(self, name: str) -> dict[str, str]:
         """The names of a tensor's fields, by what the format calls them; of one without fields its own, as ``w``."""
@@ -182,45 +182,43 @@ class GgufFile(MappedFile):
         return name in self._parts
 
     def spec(self, name: str) -> ArraySpec:
-        return ArraySpec.of(self.get(name))
+        _, entry, field = self._part(name)
+        if field is None:
+            return ArraySpec(np.dtype(_DTYPES[entry.type]), entry.shape)
+        length = (field.length,) if field.length else ()
+        return ArraySpec(np.dtype(field.dtype), (*entry.shape[:-1], entry.shape[-1] // entry.kind.elements, *length))
 
     def get(self, name: str) -> Array:
+        spec, (tensor, entry, field) = self.spec(name), self._part(name)
+        content, begin = self._bytes(tensor)
+        if field is None:
+            return np.ndarray(spec.shape, spec.dtype, content, begin)
+        shape = spec.shape[: len(entry.shape)]
+        strides = [entry.kind.nbytes * prod(shape[i + 1 :]) for i in range(len(shape))]
+        strides += [spec.dtype.itemsize] if field.length else []
+        return np.ndarray(spec.shape, spec.dtype, content, begin + field.offset, strides)
+
+    def _bytes(self, tensor: str) -> tuple[Any, int]:
+        """A buffer with the bytes of a tensor, and where in it they begin."""
+        raise NotImplementedError
+
+    def _part(self, name: str) -> tuple[str, Entry, _Field | None]:
+        """What a name stands for: a tensor of the file, and a field of its blocks."""
         if name not in self._parts:
             near = difflib.get_close_matches(str(name), self._parts, 1)
             raise RelaxError(
                 f"'{self.path}': expected a tensor of this file, got {name!r}{f', like {near[0]!r}' if near else ''}"
             )
-        entry, field = self._parts[name]
-        if field is None:
-            return np.ndarray(entry.shape, _DTYPES[entry.type], self.map, entry.begin)
-        step, blocks = entry.kind.nbytes, entry.shape[-1] // entry.kind.elements
-        shape = (*entry.shape[:-1], blocks)
-        strides = [step * prod(shape[i + 1 :]) for i in range(len(shape))]
-        dtype = np.dtype(field.dtype)
-        if field.length:
-            shape, strides = (*shape, field.length), [*strides, dtype.itemsize]
-        return np.ndarray(shape, dtype, self.map, entry.begin + field.offset, strides)
+        return self._parts[name]
 
-    def prefetch(self, name: str) -> None:
-        entry, _ = self._parts[name]
-        self.advise(mmap.MADV_WILLNEED, entry.begin // mmap.PAGESIZE * mmap.PAGESIZE, entry.begin + entry.nbytes)
-
-    def release(self, name: str) -> None:
-        entry, _ = self._parts[name]
-        self.advise(mmap.MADV_DONTNEED, -(-entry.begin // mmap.PAGESIZE) * mmap.PAGESIZE, entry.begin + entry.nbytes)
-
-    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
-        del names
-        super().check_unchanged()
-
-    def _all_parts(self) -> Iterator[tuple[_Entry, _Field | None, str]]:
+    def _all_parts(self) -> Iterator[tuple[str, Entry, _Field | None, str]]:
         for name, entry in self.tensors.items():
             if not entry.kind.fields:
-                yield entry, None, name
+                yield name, entry, None, name
             for field, place in entry.kind.fields.items():
-                yield entry, place, f"{name}.{field}"
+                yield name, entry, place, f"{name}.{field}"
 
-    def _entries(self, reader: _Reader, count: int) -> dict[str, _Entry]:
+    def _entries(self, reader: _Reader, count: int) -> dict[str, Entry]:
         found: dict[str, tuple[str, int, tuple[int, ...], int]] = {}
         for _ in range(count):
             name, rank = reader.text(), reader.number("<I")
@@ -236,7 +234,7 @@ class GgufFile(MappedFile):
         self._check_apart(entries)
         return entries
 
-    def _entry(self, name: str, number: int, shape: tuple[int, ...], offset: int, start: int, alignment: int) -> _Entry:
+    def _entry(self, name: str, number: int, shape: tuple[int, ...], offset: int, start: int, alignment: int) -> Entry:
         what, kind = f"'{self.path}': tensor {name!r}", _KINDS.get(number)
         if kind is None:
             known = ", ".join(k.name for k in _KINDS.values())
@@ -249,11 +247,47 @@ class GgufFile(MappedFile):
         if offset % alignment or start + offset + nbytes > self.size:
             got = f"{offset} of {max(0, self.size - start)} (truncated?)"
             raise RelaxError(f"{what}: expected {nbytes} bytes at a multiple of {alignment} in the file, got offset {got}")
-        return _Entry(kind, number, shape, start + offset, nbytes)
+        return Entry(kind, number, shape, start + offset, nbytes)
 
-    def _check_apart(self, entries: Mapping[str, _Entry]) -> None:
+    def _check_apart(self, entries: Mapping[str, Entry]) -> None:
         """Raises RelaxError where tensors overlap."""
         placed = sorted(entries.items(), key=lambda item: item[1].begin)
         for (first, one), (second, other) in pairwise(placed):
             if one.begin + one.nbytes > other.begin:
                 raise RelaxError(f"'{self.path}': tensor {second!r}: expected it behind {first!r}, got an overlap")
+
+
+class GgufFile(MappedFile, GgufTensors):
+    """The tensors of a mapped GGUF file, see :class:`~..source.TensorSource`."""
+
+    def __init__(self, path: str | os.PathLike[str]):
+        """Opens a file: reads and checks its header. Raises RelaxError where it is not as the format has it."""
+        name = path_text(path)
+        with open_regular(name) as file, os_errors("read", name):
+            MappedFile.__init__(self, name, file)
+            if not self.size:
+                raise RelaxError(f"'{name}': expected a GGUF file, got 0 bytes")
+            self.map_content(file)
+        self.files = [name]
+        GgufTensors.__init__(self, name, self.map)
+
+    @property
+    def identity(self) -> str | None:
+        """Changes when the file does."""
+        known = (self.size, self.status.st_mtime_ns, self.status.st_ctime_ns, self.status.st_ino, self.digest)
+        return " ".join(map(str, (os.path.realpath(self.path), *known)))
+
+    def prefetch(self, name: str) -> None:
+        _, entry, _ = self._part(name)
+        self.advise(mmap.MADV_WILLNEED, entry.begin // mmap.PAGESIZE * mmap.PAGESIZE, entry.begin + entry.nbytes)
+
+    def release(self, name: str) -> None:
+        _, entry, _ = self._part(name)
+        self.advise(mmap.MADV_DONTNEED, -(-entry.begin // mmap.PAGESIZE) * mmap.PAGESIZE, entry.begin + entry.nbytes)
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        del names
+        super().check_unchanged()
+
+    def _bytes(self, tensor: str) -> tuple[Any, int]:
+        return self.map, self.tensors[tensor].begin

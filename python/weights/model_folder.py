@@ -1,0 +1,78 @@
+"""What a Hugging Face folder has beside tensors: ``config.json`` and the index of its shards, read and checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ..dialect.errors import RelaxError
+from .files import inside, read_bytes
+from .json_text import parse_json
+
+__all__ = [
+    "CONFIG", "INDEX", "MAX_CONFIG_BYTES", "MAX_INDEX_BYTES", "SINGLE", "check_index", "parse_config", "parse_index",
+    "read_config", "read_index",
+]  # fmt: skip
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+CONFIG = "config.json"
+
+# An index of 100,000 tensors has 10 MB; reading a larger file as JSON is refused before it takes memory.
+MAX_INDEX_BYTES = 100_000_000
+MAX_CONFIG_BYTES = 10_000_000
+
+
+def read_config(folder: str) -> dict[str, Any]:
+    """The ``config.json`` of a folder. Raises RelaxError when it cannot be read, or is no JSON object."""
+    path = os.path.join(folder, CONFIG)
+    return parse_config(_read(path, MAX_CONFIG_BYTES, "a configuration"), path)
+
+
+def parse_config(text: bytes, path: str) -> dict[str, Any]:
+    """The content of ``config.json``. Raises RelaxError when it is no JSON object."""
+    found = _parsed(text, path, "a configuration")
+    if not isinstance(found, dict):
+        raise RelaxError(f"'{path}': expected a configuration as a JSON object, got {type(found).__name__}")
+    return cast("dict[str, Any]", found)
+
+
+def read_index(path: str) -> dict[str, str]:
+    """The ``weight_map`` of an index: tensor name to shard name. Raises RelaxError when it cannot be read, or is none."""
+    return parse_index(_read(path, MAX_INDEX_BYTES, "an index"), path)
+
+
+def parse_index(text: bytes, path: str) -> dict[str, str]:
+    """The ``weight_map`` in an index. Raises RelaxError when there is none."""
+    table = _parsed(text, path, "an index")
+    found = cast("dict[str, Any]", table).get("weight_map") if isinstance(table, dict) else None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in cast("dict[str, object]", found).values()):
+        raise RelaxError(f"'{path}': expected a weight_map from tensor names to file names, got none")
+    return cast("dict[str, str]", found)
+
+
+def check_index(path: str, weight_map: Mapping[str, str], tensors: Mapping[str, Mapping[str, object]]) -> None:
+    """Raises RelaxError when a shard, by whose name its tensors are given, lacks one that the index says it has."""
+    for tensor, shard in weight_map.items():
+        if tensor not in tensors[shard]:
+            raise RelaxError(f"'{path}': tensor {tensor!r}: expected it in '{shard}', got a file without it")
+
+
+def _read(path: str, limit: int, what: str) -> bytes:
+    """The text of a file that does not lie outside of its folder."""
+    return read_bytes(inside(os.path.dirname(path) or ".", os.path.basename(path), f"'{path}'"), limit, what)
+
+
+def _parsed(text: bytes, path: str, what: str) -> object:
+    try:
+        return parse_json(text, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise RelaxError(f"'{path}': expected {what} in JSON, got {type(error).__name__}: {error}") from None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name twice")
+    return found
