@@ -25,7 +25,7 @@ from ..arrays import Array, ArraySpec
 from ..files import open_regular, os_errors, path_text
 from ..mapped_file import MappedFile
 
-__all__ = ["BLOCKS", "Content", "Entry", "GgufFile", "GgufTensors"]
+__all__ = ["BLOCKS", "Content", "GgufEntry", "GgufFile", "GgufTensors"]
 
 
 class _Field(NamedTuple):
@@ -77,7 +77,7 @@ _NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<
 _TEXT, _ARRAY = 8, 9
 
 
-class Entry(NamedTuple):
+class GgufEntry(NamedTuple):
     """One tensor of a file: type, shape (rows first), where it begins and how many bytes it has."""
 
     kind: _Kind
@@ -202,7 +202,7 @@ class GgufTensors:
         """A buffer with the bytes of a tensor, and where in it they begin."""
         raise NotImplementedError
 
-    def _part(self, name: str) -> tuple[str, Entry, _Field | None]:
+    def _part(self, name: str) -> tuple[str, GgufEntry, _Field | None]:
         """What a name stands for: a tensor of the file, and a field of its blocks."""
         if name not in self._parts:
             near = difflib.get_close_matches(str(name), self._parts, 1)
@@ -211,14 +211,14 @@ class GgufTensors:
             )
         return self._parts[name]
 
-    def _all_parts(self) -> Iterator[tuple[str, Entry, _Field | None, str]]:
+    def _all_parts(self) -> Iterator[tuple[str, GgufEntry, _Field | None, str]]:
         for name, entry in self.tensors.items():
             if not entry.kind.fields:
                 yield name, entry, None, name
             for field, place in entry.kind.fields.items():
                 yield name, entry, place, f"{name}.{field}"
 
-    def _entries(self, reader: _Reader, count: int) -> dict[str, Entry]:
+    def _entries(self, reader: _Reader, count: int) -> dict[str, GgufEntry]:
         found: dict[str, tuple[str, int, tuple[int, ...], int]] = {}
         for _ in range(count):
             name, rank = reader.text(), reader.number("<I")
@@ -234,7 +234,7 @@ class GgufTensors:
         self._check_apart(entries)
         return entries
 
-    def _entry(self, name: str, number: int, shape: tuple[int, ...], offset: int, start: int, alignment: int) -> Entry:
+    def _entry(self, name: str, number: int, shape: tuple[int, ...], offset: int, start: int, alignment: int) -> GgufEntry:
         what, kind = f"'{self.path}': tensor {name!r}", _KINDS.get(number)
         if kind is None:
             known = ", ".join(k.name for k in _KINDS.values())
@@ -247,9 +247,9 @@ class GgufTensors:
         if offset % alignment or start + offset + nbytes > self.size:
             got = f"{offset} of {max(0, self.size - start)} (truncated?)"
             raise RelaxError(f"{what}: expected {nbytes} bytes at a multiple of {alignment} in the file, got offset {got}")
-        return Entry(kind, number, shape, start + offset, nbytes)
+        return GgufEntry(kind, number, shape, start + offset, nbytes)
 
-    def _check_apart(self, entries: Mapping[str, Entry]) -> None:
+    def _check_apart(self, entries: Mapping[str, GgufEntry]) -> None:
         """Raises RelaxError where tensors overlap."""
         placed = sorted(entries.items(), key=lambda item: item[1].begin)
         for (first, one), (second, other) in pairwise(placed):

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ...dialect.errors import RelaxError
 from .places import Place
-from .transport import HEAD_BYTES, AttemptError, MissingError, Opened, RefusedError
+from .transport import HEAD_BYTES, AttemptError, MissingError, Opened, RefusedAccessError
 
 __all__ = ["FsspecFile"]
 
@@ -42,7 +42,7 @@ class FsspecFile:
         info = self._info()
         size = info.get("size")
         if type(size) is not int:
-            raise RefusedError("a file without a size")
+            raise RefusedAccessError("a file without a size")
         head = self._bytes(0, min(size, HEAD_BYTES)) if size else b""
         return Opened(size, _tag(info), head)
 
@@ -57,7 +57,7 @@ class FsspecFile:
     def check_unchanged(self, opened: Opened) -> None:
         info = self._info()
         if (info.get("size"), _tag(info)) != (opened.size, opened.tag):
-            raise RefusedError("another one: it was replaced while it is read")
+            raise RefusedAccessError("another one: it was replaced while it is read")
 
     def _info(self) -> Mapping[str, Any]:
         with _failures():
@@ -83,7 +83,7 @@ def _failures() -> Generator[None]:
     except (FileNotFoundError, IsADirectoryError):
         raise MissingError from None
     except (PermissionError, NotImplementedError, TypeError, ValueError) as error:
-        raise RefusedError(f"{type(error).__name__}: {error}") from None
+        raise RefusedAccessError(f"{type(error).__name__}: {error}") from None
     except ImportError as error:
         raise RelaxError(f"expected the driver's package to be installed, got {error}") from None
     except Exception as error:

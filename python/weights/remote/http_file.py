@@ -18,7 +18,7 @@ from typing import Any
 
 from ...dialect.errors import RelaxError
 from .places import Place
-from .transport import HEAD_BYTES, AttemptError, MissingError, Opened, RefusedError
+from .transport import HEAD_BYTES, AttemptError, MissingError, Opened, RefusedAccessError
 
 __all__ = ["HttpFile"]
 
@@ -55,11 +55,11 @@ class HttpFile:
         end = begin + len(view)
         with self._answer({"Range": f"bytes={begin}-{end - 1}"}) as answer:
             if answer.status == 416:
-                raise RefusedError(_changed("a shorter one"))
+                raise RefusedAccessError(_changed("a shorter one"))
             got_begin, got_end, size = _range(answer)
             if size != opened.size or _tag(answer) != opened.tag:
                 what = f"{size} bytes instead of {opened.size}" if size != opened.size else "another version of it"
-                raise RefusedError(_changed(what))
+                raise RefusedAccessError(_changed(what))
             _check_length(answer, got_end - got_begin)
             if got_begin != begin or not begin < got_end <= end:
                 raise AttemptError(f"bytes {got_begin} to {got_end} where {begin} to {end} were asked for")
@@ -69,7 +69,7 @@ class HttpFile:
     def whole(self, limit: int) -> bytes:
         with self._answer({}) as answer:
             if answer.status != 200:
-                raise RefusedError(f"status {answer.status}")
+                raise RefusedAccessError(f"status {answer.status}")
             length = answer.headers.get("Content-Length")
             content = bytearray()
             with _interruptions():
@@ -137,7 +137,7 @@ class _Pools:
         history: Any = answer.retries.history if answer.retries else ()
         if parsed.scheme == "https" and any((h.redirect_location or "").startswith("http:") for h in history):
             answer.close()
-            raise RefusedError("a redirection from https to http")
+            raise RefusedAccessError("a redirection from https to http")
         return answer
 
 
@@ -148,11 +148,11 @@ def _interruptions() -> Generator[None]:
     try:
         yield
     except (errors.LocationParseError, errors.LocationValueError, errors.URLSchemeUnknown) as error:
-        raise RefusedError(f"no URL to open: {error}") from None
+        raise RefusedAccessError(f"no URL to open: {error}") from None
     except errors.HTTPError as error:
         reason = getattr(error, "reason", None) or error
         if isinstance(reason, errors.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(reason):
-            raise RefusedError(f"a certificate that is not trusted: {reason}") from None
+            raise RefusedAccessError(f"a certificate that is not trusted: {reason}") from None
         raise AttemptError(_reason(reason)) from None
 
 
@@ -169,12 +169,12 @@ def _check_status(answer: Any) -> None:
     if status in (404, 410):
         raise MissingError
     if status in (401, 403):
-        raise RefusedError(f"status {status}, access is denied")
+        raise RefusedAccessError(f"status {status}, access is denied")
     if status not in (200, 206, 416):
-        raise RefusedError(f"status {status}")
+        raise RefusedAccessError(f"status {status}")
     encoding = answer.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
-        raise RefusedError(f"bytes in another encoding ({encoding})")
+        raise RefusedAccessError(f"bytes in another encoding ({encoding})")
 
 
 def _retry_after(text: str | None) -> float | None:

@@ -16,7 +16,7 @@ from ...dialect.errors import RelaxError
 from .fsspec_file import FsspecFile
 from .http_file import HttpFile
 from .places import Place
-from .transport import AttemptError, MissingError, RefusedError, Transport
+from .transport import AttemptError, MissingError, RefusedAccessError, Transport
 
 __all__ = ["PATIENCE", "NoFileError", "Patience", "RemoteFile", "read_small"]
 
@@ -100,7 +100,7 @@ class RemoteFile:
                 done += error.count
                 failed = 1 if error.count >= PATIENCE.progress else failed + 1
                 self._wait(error, failed, f"{what}: expected bytes {begin} to {begin + len(view)}")
-            except (MissingError, RefusedError) as error:
+            except (MissingError, RefusedAccessError) as error:
                 raise _error(self.path, f"{what}: expected bytes {begin} to {begin + len(view)}", error) from None
 
     def check_unchanged(self) -> None:
@@ -144,7 +144,7 @@ def _again(path: str, what: str, attempt: Callable[[], _T]) -> _T:
             if failed >= PATIENCE.attempts:
                 raise _error(path, what, error, failed) from None
             PATIENCE.wait(failed, error.wait)
-        except (MissingError, RefusedError) as error:
+        except (MissingError, RefusedAccessError) as error:
             raise _error(path, what, error) from None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["HEAD_BYTES", "AttemptError", "MissingError", "Opened", "RefusedError", "Transport"]
+__all__ = ["HEAD_BYTES", "AttemptError", "MissingError", "Opened", "RefusedAccessError", "Transport"]
 
 #: Bytes that opening reads at once: most headers are in there, so that a file takes one request.
 HEAD_BYTES = 1 << 16
@@ -31,7 +31,7 @@ class MissingError(Exception):
     """There is no such file."""
 
 
-class RefusedError(Exception):
+class RefusedAccessError(Exception):
     """An attempt failed, and others will."""
 
 
@@ -70,5 +70,5 @@ class Transport(Protocol):
         ...
 
     def check_unchanged(self, opened: Opened) -> None:
-        """Raises RefusedError when the file is known to be another one by now; where each answer tells, nothing is asked."""
+        """Raises RefusedAccessError when the file is known to be another one by now; where each answer tells, nothing is asked."""
         ...
