@@ -70,5 +70,5 @@ class Transport(Protocol):
         ...
 
     def check_unchanged(self, opened: Opened) -> None:
-        """Raises RefusedAccessError when the file is known to be another one by now; where each answer tells, nothing is asked."""
+        """Raises RefusedAccessError when the file is known to be another one; where each answer tells, nothing is asked."""
         ...
