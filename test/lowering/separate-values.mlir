@@ -6,9 +6,6 @@
 // CHECK: func.func @fills(
 // CHECK: call @kernel_0(%arg2) {relax.on_host}
 // CHECK: call @kernel_0_device(%arg1) :
-func.func @fills(
-// CHECK: linalg.fill {{.*}}outs(%[[A:.*]] : memref<4xf32>)
-// CHECK: linalg.fill {relax.on_host} {{.*}}outs(%[[B:.*]] : memref<4xf32>)
 func.func @fills(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32, {vdevice = "cpu:0"}>) {
   %0 = "relax.full"() {value = 1.0 : f64} : () -> tensor<4xf32>
   %1 = "relax.full"() {value = 1.0 : f64} : () -> tensor<4xf32, {vdevice = "cpu:0"}>
