@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 from . import ops as ops  # defining the op classes fills the dialect
@@ -12,6 +13,10 @@ from .plugins import load_parts
 from .relax import NAMESPACE, Relax
 
 __all__ = ["definitions", "load", "new_context", "operations"]
+
+
+# The dialect's class keeps the module that it loads from: of two threads one would load what the other has put away.
+_loading = threading.RLock()
 
 
 @functools.cache
@@ -31,16 +36,17 @@ def operations() -> tuple[type[Any], ...]:
 
 
 def load(context: ir.Context | None = None) -> ir.Context:
-    """Registers the dialect with a context, once; a second call does nothing.
+    """Registers the dialect with a context, once; a second call does nothing. Threads with contexts of their own may call it.
 
     Must run before ``relax.*`` text is parsed in that context: loading later crashes the bindings.
     """
-    operations()
     context = context or ir.Context.current
-    if not context.is_dialect_loaded(NAMESPACE):
-        with context, ir.Location.unknown():
-            Relax.load()
-        Relax._mlir_module = None  # the class would keep the context alive
+    with _loading:
+        operations()
+        if not context.is_dialect_loaded(NAMESPACE):
+            with context, ir.Location.unknown():
+                Relax.load()
+            Relax._mlir_module = None  # the class would keep the context alive
     return context
 
 

@@ -5,6 +5,7 @@
 ``RELAXIR_CACHE_DIR``     where compiled code, and weights of ``load_weights``, are kept instead of
                           ``$XDG_CACHE_HOME/relaxir``; empty or ``off``: nowhere
 ``RELAXIR_CACHE_BYTES``   how much code is kept there; 1 GiB when not set
+``RELAXIR_WEIGHTS_BYTES`` how much of prepared weights is kept there; 256 GiB when not set
 ``RELAXIR_DUMP``          where each compilation writes its stages (:mod:`relaxir.dump`); the last one's are there
 ========================  =====================================================================================
 """
@@ -16,9 +17,10 @@ from pathlib import Path
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["cache_bytes", "cache_directory", "dump_directory", "num_threads", "openmp_threads"]
+__all__ = ["cache_bytes", "cache_directory", "dump_directory", "num_threads", "openmp_threads", "weights_bytes"]
 
 _CACHE_BYTES = 2**30
+_WEIGHTS_BYTES = 2**38
 
 
 def num_threads() -> int | None:
@@ -48,6 +50,11 @@ def cache_directory() -> Path | None:
 def cache_bytes() -> int:
     """How much is kept. Raises RelaxError when ``RELAXIR_CACHE_BYTES`` is no number from 1 on."""
     return _positive("RELAXIR_CACHE_BYTES", "a number of bytes") or _CACHE_BYTES
+
+
+def weights_bytes() -> int:
+    """How much of prepared weights is kept. Raises RelaxError when ``RELAXIR_WEIGHTS_BYTES`` is no number from 1 on."""
+    return _positive("RELAXIR_WEIGHTS_BYTES", "a number of bytes") or _WEIGHTS_BYTES
 
 
 def dump_directory() -> str | None:

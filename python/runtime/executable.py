@@ -280,7 +280,8 @@ class Executable:
 
         Prepared weights of files are kept in the cache (``~/.cache/relaxir/weights``, :mod:`.environment`), by the fingerprint
         and what the files are (path, inode, size, times, header, ends of tensors). Where the files have changed, the new
-        weights take the place of the old ones. With no cache, and of a mapping, they are prepared in memory.
+        weights take the place of the old ones; beyond ``RELAXIR_WEIGHTS_BYTES`` (256 GiB) what was not used for longest is
+        deleted. With no cache, and of a mapping, they are prepared in memory.
 
         Args:
             src, jobs, progress, rename, cast: as for :meth:`prepare`.
@@ -293,12 +294,13 @@ class Executable:
         identity = raw.identity
         if folder is None or identity is None:
             return self.bind(prepare_in_memory(self.manifest, self._library.function, src, options))
-        with cached_weights(folder, self.fingerprint, "\n".join(sorted(raw.files)) or raw.description, identity) as path:
+        place = "\n".join(sorted(raw.files)) or raw.description
+        with cached_weights(folder, self.fingerprint, place, identity) as path:
             if path.exists():
                 try:
                     return self.bind(path)
                 except RelaxError:  # damaged: it is made again
-                    path.unlink()
+                    path.unlink(missing_ok=True)
             return self.bind(prepare_to_file(self.manifest, self._library.function, src, path, options))
 
     def update(self, weights: Mapping[str, object]) -> Executable:

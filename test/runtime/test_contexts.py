@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,3 +87,20 @@ def test_contexts_go_with_a_run_of_a_tool(tmp_path: Path) -> None:
     once()
     gc.collect()
     assert ir.Context._get_live_count() <= before
+
+
+def test_threads_make_contexts_at_once() -> None:
+    found: list[str] = []
+    start = threading.Barrier(8)
+
+    def parse_often() -> None:
+        start.wait()
+        for _ in range(4):
+            found.append(str(rx.Module.parse(TEXT)))
+
+    threads = [threading.Thread(target=parse_often) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [str(rx.Module.parse(TEXT))] * 32

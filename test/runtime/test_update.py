@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +177,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "weights"
 
 
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cache that other processes trust, too."""
+    with tempfile.TemporaryDirectory(dir=Path.home()) as folder:
+        monkeypatch.setenv("RELAXIR_CACHE_DIR", folder)
+        yield Path(folder) / "weights"
+
+
 def files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.suffix == ".safetensors")
 
@@ -221,6 +233,57 @@ def test_several_threads_prepare_once(tmp_path: Path, cache: Path) -> None:
     assert found == [True] * 4
     assert len(steps) == 2
     assert len(files(cache)) == 1
+
+
+LOAD = """
+import sys
+import numpy as np
+import relaxir as rx
+artifact, *raw = sys.argv[1:]
+for path in raw:
+    steps = []
+    exe = rx.load(artifact).load_weights(path, progress=steps.append)
+    print(len(steps), exe(np.eye(2, 16, dtype=np.float32))[0, 0], flush=True)
+"""
+
+
+def loaded(folder: Path, orders: list[list[int]]) -> list[list[str]]:
+    """What processes print that run at once, each loading these raw weights in this order."""
+    commands = [[sys.executable, "-c", LOAD, str(folder / "m.relax"), *(str(folder / f"raw{i}") for i in o)] for o in orders]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    return [process.communicate(timeout=60)[0].splitlines() for process in running]
+
+
+def test_several_processes_prepare_once(tmp_path: Path, shared: Path) -> None:
+    write_safetensors(tmp_path / "raw1", RAW)
+    products().save(tmp_path / "m.relax")
+    assert sorted(loaded(tmp_path, [[1]] * 3)) == [["0 4.0"], ["0 4.0"], ["2 4.0"]]
+    assert len(files(shared)) == 1
+
+
+def test_what_was_not_used_for_longest_makes_room(tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in (1, 2, 3):
+        write_safetensors(tmp_path / f"raw{i}", RAW | {"a": weight(i)})
+    exe = products()
+    exe.save(tmp_path / "m.relax")
+    exe.load_weights(tmp_path / "raw1")
+    size = files(shared)[0].stat().st_size
+    monkeypatch.setenv("RELAXIR_WEIGHTS_BYTES", str(2 * size))
+    steps: list[object] = []
+    for i, is_made in ((2, True), (1, False), (3, True), (1, False), (2, True)):
+        del steps[:]
+        assert exe.load_weights(tmp_path / f"raw{i}", progress=steps.append)(X)[0, 0] == i + 3
+        assert bool(steps) is is_made
+    assert len(files(shared)) == 2
+    monkeypatch.setenv("RELAXIR_WEIGHTS_BYTES", str(size - 1))  # processes take each other's files away
+    orders = [[1, 2, 3], [3, 2, 1], [2, 1, 3]]
+    found = [[line.split()[1] for line in lines] for lines in loaded(tmp_path, orders)]
+    assert found == [[f"{i + 3}.0" for i in order] for order in orders]
+    exe.load_weights(tmp_path / "raw1")
+    assert len(files(shared)) == 1
+    monkeypatch.setenv("RELAXIR_WEIGHTS_BYTES", "much")
+    with pytest.raises(RelaxError, match="expected a number of bytes from 1 on in RELAXIR_WEIGHTS_BYTES, got 'much'"):
+        exe.load_weights(tmp_path / "raw1")
 
 
 def test_without_a_cache_weights_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
