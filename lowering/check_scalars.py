@@ -34,7 +34,7 @@ from .linalg.scalar import Scalar, constant, emit
 from .linalg_checks import check_body, size_checks
 from .lowering_pass import LoweringPass
 
-__all__ = ["CheckScalars"]
+__all__ = ["CHECKED", "CheckScalars"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ def _check_blocks(blocks: Iterable[ir.Block]) -> None:
         for op in operations(block):
             if op.name.startswith("linalg."):
                 check_body(op)
-                _check(op, size_checks, before if before.startswith(_OF_OPERATOR) else "")
+                if not before.startswith(_subject(op)):
+                    _check(op, size_checks, before if before.startswith(_OF_OPERATOR) else "")
+                before = ""
                 continue
             pending += blocks_of(op)
             if op.name in _CHECKS and not before.startswith(_subject(op)):
@@ -259,3 +261,6 @@ _CHECKS: dict[str, Callable[[ir.Operation], Iterator[_Check]]] = {
     **dict.fromkeys(("arith.shli", "arith.shrsi", "arith.shrui", "index.shl", "index.shrs", "index.shru"), _shift),
     **dict.fromkeys(("arith.fptosi", "arith.fptoui"), _convert),
 }
+
+#: The operations whose operands are checked; linalg operations are beside them.
+CHECKED = frozenset(_CHECKS)

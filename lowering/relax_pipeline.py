@@ -4,13 +4,14 @@ from __future__ import annotations
 
 __all__ = ["WEIGHTS", "default_pipeline"]
 
+# What calls may fail in is checked, or kept, before anything is dropped that goes unread: code refuses what `evaluate` does.
 # Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
 # target is in the module (``relax.weight_layouts``).
 _PIPELINE = (
-    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-canonicalize,relax-fold-dequantize,"
-    "relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
-    "relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,relax-group-packed-rows,"
-    "relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
+    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-check-scalars,relax-keep-checks,"
+    "relax-canonicalize,relax-fold-dequantize,relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},"
+    "relax-canonicalize,relax-pack-weights,relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,"
+    "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
 )
 # What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
 # need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import attributes, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
-from ..op import Attrs, DefiningOp, Operand, Result, SymbolicOp, Tensor
+from ..op import Attrs, DefiningOp, EffectOp, Operand, Result, SymbolicOp, Tensor
 from ..size_relations import known_first
 from ..struct_info import TensorInfo, same_info
 from .creation import _one
 from .unary import _Unary
 
-__all__ = ["MatchCast", "PrimValue", "StopLiftParams"]
+__all__ = ["Keep", "MatchCast", "PrimValue", "StopLiftParams"]
+
+
+class Keep(EffectOp, name="keep"):
+    """Keeps what makes a value, which nothing may read, until its run-time checks are made; computes nothing.
+
+    ``relax-keep-checks`` writes it, so that calls which fail in an op go on to fail where its result goes unread.
+    """
+
+    x: Operand[Any]
+    cost = op_costs.FREE
 
 
 class MatchCast(DefiningOp, name="match_cast"):

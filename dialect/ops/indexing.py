@@ -48,6 +48,7 @@ class PackedTake(Op, name="packed_take"):
     result: Result[Tensor]
     attrs = {"layout": attributes.packed_layout(), "n": attributes.integer()}
     cost = op_costs.GATHERS
+    may_fail = True
     packed = "weight"
 
     @staticmethod

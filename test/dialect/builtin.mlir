@@ -14,6 +14,13 @@ func.func @match_cast_2(%x: tensor<?x?xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @keep(
+// CHECK: "relax.keep"(%{{.*}}) : (tensor<4xf32>) -> ()
+func.func @keep(%x: tensor<4xf32>) {
+  "relax.keep"(%x) : (tensor<4xf32>) -> ()
+  return
+}
+
 // CHECK-LABEL: func.func @stop_lift_params(
 // CHECK: "relax.stop_lift_params"(%{{.*}}) : (tensor<4xf32>) -> tensor<4xf32>
 func.func @stop_lift_params(%x: tensor<4xf32>) {

@@ -1,7 +1,8 @@
 """Every op with sizes that types say, name or leave open, called with right and wrong ones beside inaccessible memory.
 
 A variant is an op of ``test/dialect`` as a function of its own: each dimension of each operand is a constant, a symbol, or
-unknown; results say what inference says, more, or less; some operands are weights. It is compiled and called with the sizes
+unknown; results say what inference says, more, or less; some operands are weights; of one in five nobody reads the results, and
+of half of these they are in a loop. It is compiled and called with the sizes
 that fit, and with some that do not: 0, 1, one less, one more, many. Compiled code has to give what ``evaluate`` gives, or both
 have to refuse; it runs in a child process, in which touching memory that is not its own is a signal.
 """
@@ -34,6 +35,7 @@ Shapes = tuple[tuple[int, ...], ...]
 #: Ops that are no computation on arrays, each with where it is tested.
 ELSEWHERE = {
     "get_param": "test/reference/test_lazy_io.py", "set_output": "test/reference/test_lazy_io.py",
+    "keep": "test/end_to_end/test_unread_checks.py",
     "bind_argument": "test/reference/test_lazy_callbacks.py", "prim_value": "test/end_to_end/test_shape_values.py",
     "hint_on_device": "a hint, which realizing devices takes away",
 }  # fmt: skip
@@ -227,6 +229,21 @@ def _unequal(want: Array, got: Array, tolerance: float) -> str | None:
 # -- making ----------------------------------------------------------------------------------------------------------
 
 
+#: A function of which nobody reads what its op makes: it refuses the same calls.
+_NOTHING = '%z = "relax.full"() {value = 1.0 : f64} : () -> tensor<f32>'
+_LOOP = """%low = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  scf.for %i = %low to %two step %one {
+    BODY
+  }"""
+
+
+def _unread(line: str, in_loop: bool) -> tuple[list[str], list[tuple[str, ir.Type]]]:
+    """The lines of a function that returns something else than its op makes, and what it returns."""
+    return [_NOTHING, _LOOP.replace("BODY", line) if in_loop else line], [("%z", ir.RankedTensorType.get([], ir.F32Type.get()))]
+
+
 @dataclass
 class _Maker:
     """Makes one variant of a sample's op, inside its context."""
@@ -339,7 +356,9 @@ class _Maker:
             f"({', '.join(map(str, types[extra:]))}) -> ({', '.join(map(str, own))})"
         ]
         out = list(zip(made, own, strict=True))
-        if self.rng.random() < 0.3 or not self._known(results):
+        if (unread := random.Random(-1 - self.seed).random()) < 0.2:
+            lines, out = _unread(lines[0], unread < 0.1)
+        elif self.rng.random() < 0.3 or not self._known(results):
             out = [self._summed(name, info, lines) for name, info in zip(made, results, strict=True)]
         lines.append(f"return {', '.join(n for n, _ in out)} : {', '.join(str(t) for _, t in out)}")
         body = "\n  ".join(lines)

@@ -21,3 +21,7 @@ def test_a_value_is_an_index() -> None:
     got = reference_of("prim_value").function(value=[12])
     assert got == 12
     assert isinstance(got, np.int64)
+
+
+def test_what_is_kept_is_nothing() -> None:
+    assert reference_of("keep").function(np.zeros(3)) == ()

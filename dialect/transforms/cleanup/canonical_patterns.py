@@ -11,6 +11,7 @@ from ...analysis.lossless import is_lossless
 from ...bindings import ir
 from ...inference import normalize_axes, normalize_axis
 from ...op import EffectOp, attrs_of
+from ...op_sizes import op_sizes
 from ...ops import (
     Abs,
     AsType,
@@ -41,14 +42,20 @@ __all__ = ["PATTERNS"]
 
 
 def _replace(op: Any, rewriter: Rewriter, value: ir.Value) -> bool:
-    """Replaces a one-result op by a value, if the types are equal."""
-    return value.type == op.results[0].type and rewriter.replace(op, [value])
+    """Replaces a one-result op by a value, if the types are equal and the op refuses no sizes."""
+    return value.type == op.results[0].type and _takes_all_sizes(op) and rewriter.replace(op, [value])
 
 
 def _producer(op: Any, kind: type[EffectOp]) -> Any | None:
-    """The op of that class that makes the first operand, None when something else does."""
+    """The op of that class that makes the first operand and refuses no sizes, None when something else does."""
     owner = op.operands[0].owner
-    return owner if isinstance(owner, kind) else None
+    return owner if isinstance(owner, kind) and _takes_all_sizes(owner) else None
+
+
+def _takes_all_sizes(op: EffectOp) -> bool:
+    """Whether types prove all that an op needs of sizes: what else it refuses goes on to be refused."""
+    sizes = op_sizes(op)
+    return not sizes.unproven and all(r.decided() for r in sizes.relations)
 
 
 def _rebuild(op: Any, rewriter: Rewriter, operand: ir.Value, **attrs: Any) -> bool:
