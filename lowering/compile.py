@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialect.bindings import func, ir
+from ..dialect.bindings import ir
 from ..dialect.errors import DiagnosticError, RelaxError
-from ..dialect.function_types import argument_attributes
-from ..dialect.functions import functions
 from ..dialect.passes import manager
+from ..dialect.traversal import nested_operations
 from .compiler import Compiler, Listener
 from .make_manifest import make_manifest
-from .marks import LOWERED
+from .marks import LOWERED, TRUSTED
 from .passes import register_passes
 
-__all__ = ["Compiled", "compile_module", "lower", "manifest_of"]
+__all__ = ["Compiled", "compile_module", "lower", "manifest_of", "refuse_lowered"]
 
 
 @dataclass(frozen=True)
@@ -40,24 +40,27 @@ def compile_module(
     Raises:
         RelaxError: a function cannot be compiled, with the location of the op that is to blame.
     """
-    _refuse_lowered(module)
+    refuse_lowered(module)
     lower(module, compiler.pipeline(checked))
     manifest = manifest_of(module, compiler)
     return Compiled(compiler.code(module, manifest, listener), manifest)
 
 
-def _refuse_lowered(module: ir.Operation) -> None:
-    """Raises RelaxError for what only lowering writes: shapes of an entry, for one, would be taken as they are said."""
-    for op in (module, *(f.operation for f in functions(module))):
-        given = [*op.attributes.keys(), *(item.name for own in _argument_attributes(op) for item in own)]
-        name = next((n for n in given if n in LOWERED), None)
+def refuse_lowered(module: ir.Operation) -> None:
+    """Raises RelaxError for what only lowering says: that iterations are independent, for one, is not looked at again."""
+    for op in (module, *nested_operations(module)):
+        name = next((n for n in _attributes(op) if n in LOWERED or n.partition(".")[0] in TRUSTED), None)
         if name is not None:
             message = f"'{op.name}' op expected no {name}, which lowering itself writes: relax-opt goes on with lowered modules"
             raise RelaxError(message, op.location)
 
 
-def _argument_attributes(op: ir.Operation) -> list[ir.DictAttr]:
-    return argument_attributes(op.opview) if isinstance(op.opview, func.FuncOp) else []
+def _attributes(op: ir.Operation) -> Iterator[str]:
+    """The names of an operation's attributes, and of those of its arguments and results."""
+    for name, value in op.attributes.items():
+        yield name
+        for own in ir.ArrayAttr(value) if name in ("arg_attrs", "res_attrs") else ():
+            yield from (item.name for item in ir.DictAttr(own))
 
 
 def lower(module: ir.Operation, pipeline: str) -> None:

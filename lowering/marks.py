@@ -39,6 +39,7 @@ __all__ = [
     "STACK",
     "TARGET",
     "TRANSFER",
+    "TRUSTED",
     "WORD",
     "WRITABLE",
 ]
@@ -192,9 +193,9 @@ DEVICE_HOSTS = "relax.device_hosts"
 #: Written by cuda/launch_kernels; read by cuda/compiler.
 DEVICE_CONSTANTS = "relax.device_constants"
 
-#: Those on functions, their arguments and modules by which code is made without another look: a module that is compiled from
-#: the beginning has none.
-LOWERED = frozenset(
-    (ACCESSES, ARENA, ATTENTION, CHECKS, DEVICE, ENTRY, KERNEL, LOOPS_ALLOCATE, ON_HOST, OPS, PREPARATION, ROWS, STACK,
-     TRANSFER, WRITABLE)
-)  # fmt: skip
+#: All of these: a module that is compiled from the beginning has none. Code is made by what they say without another look.
+LOWERED = frozenset(value for name, value in globals().copy().items() if name in __all__ and isinstance(value, str))
+
+#: Dialects whose attributes on operations, functions and arguments MLIR's passes take at their word: where a function writes,
+#: what does not alias, how wide an index is.
+TRUSTED = frozenset(("bufferization", "dlti", "gpu", "llvm", "nvvm", "rocdl"))

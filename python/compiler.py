@@ -78,6 +78,7 @@ def compile(
             code runs on no such device, a pass fails, or an op cannot be lowered; with the op's location.
     """
     from .lowering.backend import backend_of
+    from .lowering.compile import refuse_lowered
     from .lowering.linalg.io import refuse_lazy_io
 
     if not isinstance(module, Module):
@@ -89,6 +90,7 @@ def compile(
     expect_text(device, "a device as text", optional=True)
     backend = backend_of(target)
     compiler = backend.compiler_for(target, backend.make_runtime(device).here())
+    refuse_lowered(module.ir.operation)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     if checkpoint is not None and weights == "bf16":
         raise RelaxError("expected weights as int8, int4 or None for what a quantized checkpoint has wide, got 'bf16'")

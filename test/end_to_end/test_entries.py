@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.lowering.marks import LOWERED, WRITABLE
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -120,3 +123,42 @@ def test_what_only_lowering_says_of_functions_is_refused(attributes: str, argume
     text = f"func.func @main(%x: tensor<4xf32> {argument}) -> tensor<4xf32> {attributes} {{\n return %x : tensor<4xf32>\n}}"
     with pytest.raises(rx.RelaxError, match=f"'func.func' op expected no {name}, which lowering itself writes"):
         rx.compile(rx.Module.parse(text))
+
+
+@pytest.mark.parametrize("place", ["MODULE", "ARGUMENT", "RESULT", "FUNCTION", "LOOP", "BODY", "CALL", "OP"])
+def test_what_only_lowering_says_is_refused_wherever_it_is_said(place: str) -> None:
+    """A loop whose iterations are said to be independent would be a race."""
+    for name in (*LOWERED - {WRITABLE}, "llvm.something"):
+        text = re.sub("<[A-Z]+>", "{}", PLACES.replace(f"<{place}>", f'{{{name} = "tile=8"}}'))
+        module = rx.Module.parse(text, "f.mlir")
+        with pytest.raises(
+            rx.RelaxError, match=rf"f\.mlir:\d+:\d+: '[\w.]+' op expected no {name}, which lowering itself writes"
+        ):
+            rx.compile(module)
+
+
+PLACES = """
+module attributes <MODULE> {
+  func.func private @f(%x: tensor<4xf32> <ARGUMENT>) -> (tensor<4xf32> <RESULT>) attributes <FUNCTION> {
+    %0 = "relax.abs"(%x) <OP> : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %low = arith.constant 0 : index
+    %high = arith.constant 9 : index
+    %step = arith.constant 1 : index
+    %0 = scf.for %i = %low to %high step %step iter_args(%a = %x) -> (tensor<4xf32>) {
+      %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+          ins(%a : tensor<4xf32>) outs(%x : tensor<4xf32>) {
+      ^bb0(%e: f32, %o: f32):
+        %v = math.exp %e : f32
+        %w = arith.addf %v, %v <BODY> : f32
+        linalg.yield %w : f32
+      } -> tensor<4xf32>
+      scf.yield %1 : tensor<4xf32>
+    } <LOOP>
+    %2 = call @f(%0) <CALL> : (tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+}
+"""

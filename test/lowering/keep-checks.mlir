@@ -43,7 +43,8 @@ func.func @sizes(%x: tensor<?xf32, {sym = ["n"]}>, %y: tensor<?xf32>) -> tensor<
     : (tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n - 5"]}>
   %2 = "relax.prim_value"() {value = ["4 // n"]} : () -> index
   %3 = tensor.cast %y : tensor<?xf32> to tensor<3xf32>
-  %4 = "relax.add"(%x, %x) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>) -> tensor<?xf32, {sym = ["n"]}>
+  %4 = "relax.add"(%x, %x) : (tensor<?xf32, {sym = ["n"]}>, tensor<?xf32, {sym = ["n"]}>)
+    -> tensor<?xf32, {sym = ["n"]}>
   return %y : tensor<?xf32>
 }
 
