@@ -23,7 +23,7 @@ class WeightLayouts:
     """What a target's kernels read weights as; the defaults are for a module that names no target.
 
     Attributes:
-        columns: columns per panel.
+        columns: columns per panel; 1: matrices are packed column by column, those of floats, too, whatever ``panels`` says.
         bf16_rows: rows of a bf16 weight that are neighbours in a panel; 1: no row has one.
         int8_rows: the same of a weight of integers whose activations are integers, too; 1: such products are not made.
         int8_unsigned: whether 8-bit integers of such a weight are unsigned.

@@ -175,8 +175,8 @@ class CudaTarget:
 
     @property
     def weight_layouts(self) -> WeightLayouts:
-        """How kernels want weights in memory: matrices stay as they are, and tiles change on their way."""
-        return WeightLayouts(panels=False)
+        """How kernels want weights in memory: column by column, so that steps of k are neighbours; tiles change on their way."""
+        return WeightLayouts(columns=1, panels=False)
 
     def lanes(self, bits: int = 32) -> int:
         """One: a thread computes with scalars, whatever their width."""

@@ -2,22 +2,34 @@
 
 ``python test/benchmark/gpu_predictions.py [--targets sm_80 sm_90a]`` prints, for the best tiles that the model knows of, how
 long products of large models' shapes take on the part that each target names, and their share of the limit: what the tensor
-cores' peak or the memory's bandwidth would allow; and the same of operations on rows, whose arithmetic is counted by hand. What
-is assumed is in ``lowering/cuda/cost``; every figure is predicted, none measured.
+cores' peak or the memory's bandwidth would allow; and the same of operations on rows, whose arithmetic is counted by hand. Of
+products of few rows the kernel that is shipped is assembled, and its instructions are counted. What is assumed is in
+``lowering/cuda/cost``; every figure is predicted, none measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import relaxir as rx
 from relaxir.dialect.errors import RelaxError
+from relaxir.lowering.cuda.cost.instruction_counts import executed
 from relaxir.lowering.cuda.cost.kernel_time import START, KernelWork, LaunchShape, Prediction, kernel_time
 from relaxir.lowering.cuda.cost.product_time import ProductTiling, product_time
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, Architecture, CudaTarget
 from relaxir.lowering.cuda.kernels.attention.make_plan import key_cycles, plan_few, plan_many
 from relaxir.lowering.cuda.kernels.attention.shape import AttentionShape
+from relaxir.lowering.cuda.kernels.matvec.plan import LANES, parse_matvec_plan
+from support.device_cases import Case, product
+from support.device_kernels import device_kernels
+from support.emulated_cuda import plans
 
 # Rows, columns, steps of k; bytes of an element of the weight.
 _PRODUCTS = {
@@ -33,9 +45,17 @@ _ROWS = {
     "softmax of 8192 x 8192, f32": (8 * 8192, 20, 8192),
     "rms-norm of 8192 x 8192, bf16": (4 * 8192, 6, 8192),
     "silu(gate) * up of 8192 x 8192, bf16": (6 * 8192, 30, 8192),
-    "one row times 4096 x 11008, bf16": (2 * 8192, 2, 5504),
-    "one row times 4096 x 11008, int4": (0.5625 * 8192, 4, 5504),
 }
+# Rows, columns, steps of k, how weights are stored.
+_MATVECS = {
+    "one row times 4096 x 11008, bf16": ((1, 11008, 4096), None),
+    "one row times 4096 x 4096, bf16": ((1, 4096, 4096), None),
+    "one row times 4096 x 11008, int8": ((1, 11008, 4096), "int8"),
+    "one row times 4096 x 11008, int4": ((1, 11008, 4096), "int4"),
+    "four rows times 4096 x 11008, int4": ((4, 11008, 4096), "int4"),
+}
+# Bytes of a weight with its scales, of groups of 32.
+_BYTES = {None: 2.0, "int8": 1.0, "int4": 0.5 + 4 / 32}
 # Rows, keys, and heads of keys that as many of queries share, of 128 elements in bf16.
 _ATTENTION = {
     "attention of 4096, 32 heads, causal": AttentionShape("bf16", 128, 128, 4096, 1, 32, 4096, True, None),
@@ -84,12 +104,32 @@ def lines(architecture: Architecture) -> Iterator[str]:
         work = KernelWork(rows * bytes_, instructions=rows * 8192 * operations / 32, f32_operations=rows * 8192 * operations)
         found = kernel_time(architecture, work, LaunchShape(rows, 256, registers=40, bytes_in_flight=64))
         yield f"  {name:38s} {_figures(found)}"
+    for name, (sizes, weights) in _MATVECS.items():
+        found, plan = matvec(architecture, sizes, weights)
+        yield f"  {name:38s} {_figures(found)}  {plan}"
     for name, shape in _ATTENTION.items():
         found, plan = attention(architecture, shape)
         yield f"  {name:38s} {_figures(found)}  {plan}"
     for name, shape in _DECODE.items():
         found, plan = decode(architecture, shape)
         yield f"  {name:38s} {_figures(found)}  {plan}"
+
+
+def matvec(architecture: Architecture, sizes: tuple[int, int, int], weights: str | None) -> tuple[Prediction, str]:
+    """Of the kernel that is shipped: its machine code says how many instructions a turn of its loop has."""
+    (rows, columns, depth), target = sizes, f"cuda:{architecture.name}"
+    with tempfile.TemporaryDirectory() as folder:
+        executable = rx.compile(Case(product(rows, depth, columns)).module(), target, weights=weights, dump=Path(folder))
+        (ptx,) = (path.read_text() for path in Path(folder).glob("*.ptx"))
+    plan = next(parse_matvec_plan(line) for line in plans(executable) if line.startswith("columns="))
+    (kernel,) = (k for k in device_kernels(ptx, target).values() if k.has("SHFL"))
+    turns = depth / (LANES * plan.steps * plan.warps.depth * plan.loads)
+    blocks = -(-columns // plan.block_columns)
+    instructions = executed(kernel.instructions, [turns]).total() * blocks * plan.warps.count
+    work = KernelWork(columns * depth * _BYTES[weights], instructions=instructions)
+    in_flight = plan.columns * plan.loads * int(plan.steps * 8 * _BYTES[weights] // 8)
+    launch = LaunchShape(blocks, plan.threads, kernel.resources.registers, kernel.resources.shared, in_flight)
+    return kernel_time(architecture, work, launch), str(plan)
 
 
 def attention(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:

@@ -16,6 +16,11 @@
 // CHECK-SAME: relax.contraction, relax.plan = "tile=16x16x64 warps=1x1x4 stages=8
 // CHECK-SAME: by=bf16 copies=16:16 raster=8 store=8"
 
+// Of few rows and a matrix that lies along k, another template's.
+
+// CHECK-LABEL: func.func private @row(
+// CHECK: relax.plan = "columns=1 warps=2x2 steps=8 loads=1"
+
 // One that is there stays, and is what the kernel is built by: 3 stages of 64 x 64 elements, two warps.
 
 // CHECK-LABEL: func.func private @edited(
@@ -45,6 +50,20 @@ module attributes {relax.cuda_target = "cuda:sm_80"} {
     linalg.generic {indexing_maps = [#x, #w, #y],
                     iterator_types = ["parallel", "parallel", "reduction"], relax.contraction}
         ins(%a, %b : memref<8x64xbf16>, memref<72x64xbf16>) outs(%o : memref<8x72xf32>) {
+    ^bb0(%p: bf16, %q: bf16, %s: f32):
+      %0 = arith.extf %p : bf16 to f32
+      %1 = arith.extf %q : bf16 to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %s, %2 : f32
+      linalg.yield %3 : f32
+    }
+    return
+  }
+  func.func private @row(%a: memref<1x512xbf16>, %b: memref<72x512xbf16>, %o: memref<1x72xf32>)
+      attributes {relax.device, relax.kernel} {
+    linalg.generic {indexing_maps = [#x, #w, #y],
+                    iterator_types = ["parallel", "parallel", "reduction"], relax.contraction}
+        ins(%a, %b : memref<1x512xbf16>, memref<72x512xbf16>) outs(%o : memref<1x72xf32>) {
     ^bb0(%p: bf16, %q: bf16, %s: f32):
       %0 = arith.extf %p : bf16 to f32
       %1 = arith.extf %q : bf16 to f32

@@ -135,6 +135,8 @@ CASES = {
     "product-f32": Case(product_of_f32(_HIDDEN, _HIDDEN)),
     "product-f32-int4": Case(product_of_f32(_HIDDEN, _HIDDEN), "int4"),
     "row": Case(product(1, _HIDDEN, _INNER)),
+    "row-int8": Case(product(1, _HIDDEN, _INNER), "int8"),
+    "row-int4": Case(product(1, _HIDDEN, _INNER), "int4"),
     "softmax": Case(softmax(_HIDDEN)),
     "rms-norm": Case(rms_norm(_HIDDEN)),
     "gate": Case(gate(_INNER)),

@@ -17,7 +17,7 @@ class ProductFunction:
         element: type of the factors.
         batch: see there.
         left_along_k: whether rows of the left factor are neighbours along k; right_along_k: columns of the right one.
-        dynamic: whether ``m`` is known at run time only.
+        dynamic: whether ``m`` is known at run time only; dynamic_columns: whether ``n`` is, of what has no body.
         body: operations that make ``%r`` of the sum ``%p`` and ``%g0``...; none: sums are the result.
         result: type of the result.
         others: types of what the body reads besides, and their indices.
@@ -33,6 +33,7 @@ class ProductFunction:
     left_along_k: bool = True
     right_along_k: bool = True
     dynamic: bool = False
+    dynamic_columns: bool = False
     body: str = ""
     result: str = ""
     others: tuple[tuple[str, str], ...] = ()
@@ -45,7 +46,8 @@ class ProductFunction:
 
     def _buffer(self, sizes: tuple[int, ...], element: str) -> str:
         known = [str(self.batch)] if self.batch else []
-        return f"memref<{'x'.join([*known, *('?' if self.dynamic and s == self.m else str(s) for s in sizes), element])}>"
+        unknown = ([self.m] if self.dynamic else []) + ([self.n] if self.dynamic_columns else [])
+        return f"memref<{'x'.join([*known, *('?' if s in unknown else str(s) for s in sizes), element])}>"
 
     def text(self) -> str:
         """The module."""

@@ -3,6 +3,12 @@
 // RUN:   | filecheck %s --check-prefix=LIFTED
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=0})' 2>&1 \
 // RUN:   | filecheck %s --check-prefix=TILE
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=1})' | filecheck %s --check-prefix=COLUMNS
+
+// In panels of one column, a matrix that is transposed is as it was.
+// COLUMNS-LABEL: @packs
+// COLUMNS:         %[[P:.*]] = "relax.reshape"(%arg1) : (tensor<12x4xf32>) -> tensor<12x4x1xf32>
+// COLUMNS:         "relax.packed_matmul"(%arg0, %[[P]]) {layout = "tile 1", n = 12 : i64}
 
 // A weight, or what comes from weights, is packed once for all its products; the written result type stays.
 // CHECK-LABEL: @packs

@@ -9,6 +9,13 @@ after::
     %p = "relax.pack_weight"(%w) {layout = "tile 32"} : (tensor<768x3072xf32>) -> tensor<96x768x32xf32>
     %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 3072 : i64} : (...) -> tensor<?x3072xf32, {sym = ["n"]}>
 
+A panel of one column is a column: a weight that is transposed to be multiplied is packed so as it is, by a reshape::
+
+    %w = "relax.permute_dims"(%0) {axes = array<i64: 1, 0>} : (tensor<3072x768xf32>) -> tensor<768x3072xf32>
+
+    %p = "relax.reshape"(%0) : (tensor<3072x768xf32>) -> tensor<3072x768x1xf32>
+    %y = "relax.packed_matmul"(%x, %p) {layout = "tile 1", n = 3072 : i64} : (...) -> tensor<?x3072xf32, {sym = ["n"]}>
+
 A convolution in NHWC reads its filters as the packed matrix ``[kh * kw * c / groups, o]``::
 
     %y = "relax.conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"}
@@ -80,7 +87,7 @@ class _Packing:
         filters = op.kernel_layout if isinstance(op, Conv2D) else ""
         if (weight, filters) not in self._packed:
             with ir.InsertionPoint(outermost(op.operation)), op.location:
-                self._packed[weight, filters] = PackWeight.create(_matrix(weight, filters), layout=self._layout).result
+                self._packed[weight, filters] = self._pack(_matrix(weight, filters))
         with rewriter.before(op):
             return rewriter.replace(op, _packed(op, self._packed[weight, filters], self._layout))
 
@@ -89,10 +96,18 @@ class _Packing:
         if not all(isinstance(d, int) and d > 0 for d in weight.shape) or not is_float(weight.dtype):
             return False
         if isinstance(op, MatMul):
-            return weight.rank == 2 and (self._panels or _is_quantized(op.operands[1]))
+            return weight.rank == 2 and (self._panels or self._layout.tile == 1 or _is_quantized(op.operands[1]))
         outputs = weight.shape[op.kernel_layout.index("O")]
         assert isinstance(outputs, int)
         return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self._layout.tile == 0)
+
+    def _pack(self, matrix: ir.Value) -> ir.Value:
+        """A matrix in panels; one that is transposed has its columns one after the other already."""
+        owner = matrix.owner
+        if self._layout == PackedLayout(1) and isinstance(owner, PermuteDims):
+            k, n = TensorInfo.of(matrix).shape
+            return reshaped(owner.x, self._layout.shape(k, n))
+        return PackWeight.create(matrix, layout=self._layout).result
 
 
 def _is_quantized(weight: ir.Value) -> bool:

@@ -53,6 +53,11 @@ class DeviceMemory(Memory):
             return self.retyped(loaded, buffer.element)
         return self.load_lanes(buffer, start, self.lane_offsets(form, point), point)
 
+    def neighbours(self, buffer: Buffer, linear: Linear, point: Point, count: int) -> ir.Value:
+        """So many elements from that of a point on, a vector of them as they are in memory."""
+        kind, start = self.emitter.vector(count, buffer.stored), self.index(linear, point)
+        return self.emitter.op("vector.load", [buffer.flat, start], kind, self._aligned(buffer, linear, point))
+
     def load_stored(self, buffer: Buffer, start: ir.Value, offsets: ir.Value | None, point: Point) -> ir.Value:
         if offsets is None or (point.lanes is not None and point.lanes.mask is not None):
             return super().load_stored(buffer, start, offsets, point)
@@ -74,16 +79,12 @@ class DeviceMemory(Memory):
             return
         places = self._lanes(self.lane_offsets(form, point), point)
         for lane, place in enumerate(places):
-            em.effect("memref.store", [self._lane(vector, lane), buffer.flat, em.add(start, place)])
+            em.effect("memref.store", [self.emitter.lane(vector, lane), buffer.flat, em.add(start, place)])
 
     def _lanes(self, offsets: ir.Value, point: Point) -> list[ir.Value]:
         em = self.emitter
-        lanes = [self._lane(offsets, i) for i in range(point.width)]
+        lanes = [em.lane(offsets, i) for i in range(point.width)]
         return [v if v.type == em.index else em.op("arith.index_cast", [v], em.index) for v in lanes]
-
-    def _lane(self, vector: ir.Value, lane: int) -> ir.Value:
-        position = {"static_position": ir.DenseI64ArrayAttr.get([lane], self.emitter.context)}
-        return self.emitter.op("vector.extract", [vector], ir.VectorType(vector.type).element_type, position)
 
     def _aligned(self, buffer: Buffer, linear: Linear, point: Point) -> dict[str, ir.Attribute]:
         """What an access of neighbours is aligned to: buffers begin at multiples of 16 bytes."""
@@ -101,9 +102,15 @@ def multiple_of(linear: Linear, multiples: Mapping[int, int]) -> int:
     """What an offset is a multiple of, 0 for one that is 0: loop variables are multiples of numbers, 1 where none is given."""
     found = _size_multiple(linear.constant)
     for atom, factor in linear.terms:
-        known = 1 if isinstance(atom, FloorDivision) else multiples.get(atom, 1)
+        known = _floor_multiple(atom, multiples) if isinstance(atom, FloorDivision) else multiples.get(atom, 1)
         found = gcd(found, _size_multiple(factor) * known)
     return found
+
+
+def _floor_multiple(floor: FloorDivision, multiples: Mapping[int, int]) -> int:
+    """What a quotient is a multiple of, if there is no remainder."""
+    inner = multiple_of(floor.inner, multiples)
+    return 1 if inner % floor.divisor else inner // floor.divisor
 
 
 def _size_multiple(size: Size) -> int:

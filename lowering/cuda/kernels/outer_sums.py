@@ -33,6 +33,7 @@ from .device_code import DeviceCode
 from .device_memory import DeviceMemory
 from .host_code import HostCode
 from .nest_code import NestCode, Terms, is_plain, read
+from .shuffles import exchanged
 
 __all__ = ["OuterPlan", "build_outer", "plan_outer"]
 
@@ -334,18 +335,13 @@ class _Thread:
         em.only_when(exists, lambda: self._finish(outer.at(plan.column, column), thread, shared, warps))
 
     def _elements(self, vector: ir.Value) -> list[ir.Value]:
-        em = self.em
-        positions = ({"static_position": ir.DenseI64ArrayAttr.get([i], em.context)} for i in range(self.plan.width))
-        return [em.op("vector.extract", [vector], self.element, position) for position in positions]
+        return [self.em.lane(vector, i) for i in range(self.plan.width)]
 
     def _shuffled(self, value: ir.Value) -> ir.Value:
         """The values of a warp's threads that have the same columns combined."""
-        em, distance = self.em, self.plan.across
-        mode = {"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>", em.context)}
+        distance = self.plan.across
         while distance < _WARP:
-            operands = [value, em.constant(distance, em.i32), em.constant(_WARP, em.i32)]
-            (other, _) = em.nested("gpu.shuffle", operands, [value.type, em.i1], mode, 0).results
-            value, distance = self._combine(value, other), distance * 2
+            value, distance = self._combine(value, exchanged(self.em, value, distance)), distance * 2
         return value
 
     def _finish(self, point: Point, column: ir.Value, shared: ir.Value, warps: int) -> None:

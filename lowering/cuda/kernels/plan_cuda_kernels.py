@@ -24,6 +24,7 @@ from ...lowering_pass import LoweringPass
 from ...marks import CONTRACTION, DEVICE, KERNEL, PLAN
 from ..cuda_target import CudaTarget
 from ..set_cuda_target import cuda_target_of
+from .matvec.template import PlannedMatvec
 from .prepare_functions import prepare_functions
 from .products.template import PlannedProduct
 from .templates import TEMPLATES, Template
@@ -51,7 +52,7 @@ def _has_product(function: func.FuncOp) -> bool:
 
 def _write_plan(function: func.FuncOp, target: CudaTarget) -> None:
     fitting = fitting_template(function, target)
-    if fitting is not None and isinstance(fitting[1], PlannedProduct):
+    if fitting is not None and isinstance(fitting[1], (PlannedMatvec, PlannedProduct)):
         operation = fitting[1].group.contraction
         operation.attributes[PLAN] = ir.StringAttr.get(str(fitting[1]), operation.context)
 

@@ -15,6 +15,7 @@ from .device_memory import DeviceMemory
 from .host_code import HostCode
 from .nest_code import NestCode, Terms, read
 from .rows import WARP, RowsPlan, columns_of
+from .shuffles import combined_by_warp
 
 __all__ = ["build_rows"]
 
@@ -206,17 +207,14 @@ class _RowCode:
     def _lanes(self, vector: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         """The lanes of a vector combined, neighbours first."""
         em, kind = self.em, ir.VectorType(vector.type)
-        lanes = [
-            em.op("vector.extract", [vector], kind.element_type, {"static_position": ir.DenseI64ArrayAttr.get([i], em.context)})
-            for i in range(kind.shape[0])
-        ]
+        lanes = [em.lane(vector, i) for i in range(kind.shape[0])]
         while len(lanes) > 1:
             lanes = [combine(a, b) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
         return lanes[0]
 
     def _across(self, value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         """The values of a row's threads combined; all of them get the result."""
-        value = self._shuffled(value, WARP, combine)
+        value = combined_by_warp(self.em, value, combine)
         warps = self.plan.threads // WARP
         if warps == 1:
             return value
@@ -226,18 +224,8 @@ class _RowCode:
         first = em.compare("eq", lane, em.number(0))
         em.only_when(first, lambda: em.effect("memref.store", [value, shared, warp]))
         device.barrier()
-        return self._shuffled(em.op("memref.load", [shared, self._index("remui", lane, warps)], value.type), warps, combine)
-
-    def _shuffled(self, value: ir.Value, count: int, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-        """The values of so many neighbouring threads of a warp combined, in each of them."""
-        em = self.em
-        mode = {"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>", em.context)}
-        distance = count // 2
-        while distance:
-            operands = [value, em.constant(distance, em.i32), em.constant(WARP, em.i32)]
-            (other, _) = em.nested("gpu.shuffle", operands, [value.type, em.i1], mode, 0).results
-            value, distance = combine(value, other), distance // 2
-        return value
+        found = em.op("memref.load", [shared, self._index("remui", lane, warps)], value.type)
+        return combined_by_warp(em, found, combine, warps)
 
     # -- rows of any length ----------------------------------------------------------------------------------------
 

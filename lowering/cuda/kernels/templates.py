@@ -12,6 +12,7 @@ from .attention.template import build_attention, plan_of_attention
 from .elementwise import build_elementwise, plan_elementwise
 from .host_code import HostCode
 from .index_copy import build_index_copy, plan_index_copy
+from .matvec.template import build_matvec, plan_of_matvec
 from .outer_sums import build_outer, plan_outer
 from .products.template import build_product, plan_of_product
 from .row_code import build_rows
@@ -41,6 +42,7 @@ class Template:
 
 TEMPLATES: tuple[Template, ...] = (
     Template("attention", plan_of_attention, build_attention),
+    Template("matvec", plan_of_matvec, build_matvec),
     Template("product", plan_of_product, build_product),
     Template("rows", plan_rows, build_rows),
     Template("outer", plan_outer, build_outer),

@@ -344,7 +344,11 @@ class Emitter:
 
     def first_lane(self, vector: ir.Value) -> ir.Value:
         """Its first element."""
-        position = {"static_position": ir.DenseI64ArrayAttr.get([0], self.context)}
+        return self.lane(vector, 0)
+
+    def lane(self, vector: ir.Value, number: int) -> ir.Value:
+        """One of its elements."""
+        position = {"static_position": ir.DenseI64ArrayAttr.get([number], self.context)}
         return self.op("vector.extract", [vector], ir.VectorType(vector.type).element_type, position)
 
     def interleaved(self, vectors: Sequence[ir.Value]) -> list[ir.Value]:

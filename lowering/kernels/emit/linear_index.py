@@ -14,7 +14,7 @@ from math import gcd
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 
-__all__ = ["NOWHERE", "ZERO", "FloorDivision", "LaneForm", "Linear", "Ragged", "Size", "Symbol", "from_affine"]
+__all__ = ["NOWHERE", "ZERO", "Atom", "FloorDivision", "LaneForm", "Linear", "Ragged", "Size", "Symbol", "from_affine"]
 
 Symbol = tuple[int, int]
 """A run-time size: (owner, position). Owner 0 is the loop nest (position is the dimension), others are buffers."""

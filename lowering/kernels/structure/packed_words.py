@@ -8,11 +8,11 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.packed_layout import NIBBLES, Word
 from ...marks import WORD
-from ..emit.linear_index import Linear
+from ..emit.linear_index import Atom, FloorDivision, Linear
 from .nest import Operand
 from .sample import Sample
 
-__all__ = ["word_of"]
+__all__ = ["steps_of_element", "word_of"]
 
 # Eight different integers.
 _SAMPLE = 0x1FD96A2C
@@ -40,6 +40,21 @@ def word_of(integer: ir.Value, operands: Sequence[Operand], k: int) -> ir.Value 
     return source.argument
 
 
+def steps_of_element(source: Operand, k: int) -> int:
+    """How many steps of k an element of an operand has, where the next ones are its neighbour's; 0 where they are not.
+
+    An integer as wide as a word is taken for one where so many steps read the same.
+    """
+    along = [(atom, value.static) for atom, value in source.offset.terms if _is_along(atom, k)]
+    if along == [(k, 1)]:
+        return 1
+    return NIBBLES.count if along == [(FloorDivision(Linear.dim(k), NIBBLES.count), 1)] else 0
+
+
+def _is_along(atom: Atom, k: int) -> bool:
+    return atom == k if isinstance(atom, int) else k in atom.inner.dims()
+
+
 def _word(op: ir.Operation) -> Word:
     attribute = op.attributes[WORD]
     word = Word.parse(ir.StringAttr(attribute).value) if isinstance(attribute, ir.StringAttr) else None
@@ -56,7 +71,7 @@ def _depends(value: ir.Value, argument: ir.Value) -> bool:
 
 def _is_read_by(source: Operand, k: int, count: int) -> bool:
     """Whether so many steps of k read one word, and the next ones another."""
-    along = [atom for atom, _ in source.offset.terms if (atom == k if isinstance(atom, int) else k in atom.inner.dims())]
+    along = [atom for atom, _ in source.offset.terms if _is_along(atom, k)]
     return [(a.inner, a.divisor) for a in along if not isinstance(a, int)] == [(Linear.dim(k), count)] and len(along) == 1
 
 

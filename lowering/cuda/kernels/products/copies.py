@@ -8,9 +8,9 @@ from typing import Protocol
 
 from .....dialect.bindings import ir
 from ....kernels.emit.memory import Lanes, Point
-from ....kernels.emit.scalar_body import Body, Environment
 from ....kernels.structure.factor import Factor
 from ..device_memory import DeviceMemory
+from ..factor_code import FactorCode
 from .plan import ProductPlan
 from .shared_tile import PIECE, SharedTile
 from .tile_order import RowsOfTile
@@ -165,8 +165,8 @@ class ValueCopies:
     ):  # fmt: skip
         self.code, self.memory, self.factor, self.tile, self.plan, self.depth = code, memory, factor, tile, plan, depth
         em = code.em
-        self.body = Body(em, memory, factor.operations)
         self.element = ir.Type.parse(plan.instruction.element, em.context)
+        self.values = FactorCode(memory, factor, self._narrow_operations())
         self.chunks = _Chunks(code, tile, plan.threads, thread, PIECE, lines_first=not neighbours_along_k)
         self.targets = [tile.address(code, line, byte) for line, byte in self.chunks.places]
         self.rows, self.steps = list[tuple[dict[int, ir.Value], ir.Value | None]](), list[ir.Value]()
@@ -223,17 +223,7 @@ class ValueCopies:
         return em.op("arith.select", [inside, value, em.constant(0, value.type)], value.type)
 
     def _value(self, point: Point) -> ir.Value:
-        em = self.code.em
-        known: Environment = {}
-        for operand in self.factor.operands:
-            if operand.buffer is not None:
-                known[operand.argument] = self.memory.load(operand.buffer, operand.offset, point)
-            else:
-                known[operand.argument] = operand.value
-        for operation in self._narrow_operations():
-            self.body.evaluate(operation, known, point)
-        value = self.body.value(self.body.item(self._source(), known), point)
-        return self._rounded(em.broadcast(value, point.width))
+        return self._rounded(self.values.at(point, value=self._source()))
 
     def _rounded(self, value: ir.Value) -> ir.Value:
         """A float in the instruction's type, which has it."""

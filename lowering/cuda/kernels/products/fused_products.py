@@ -54,11 +54,7 @@ class FusedProducts:
         code = self.code
         first = code.add(stage, tile.address(code, line, code.mul(piece, PIECE)))
         lines = [code.load(kind, code.add(first, i * tile.line_bytes), PIECE) for i in range(0, count, _EVERY)]
-        return [[self._element(vector, i) for i in range(PIECE // tile.bytes)] for vector in lines]
-
-    def _element(self, vector: ir.Value, lane: int) -> ir.Value:
-        position = {"static_position": ir.DenseI64ArrayAttr.get([lane], self.em.context)}
-        return self.em.op("vector.extract", [vector], ir.VectorType(vector.type).element_type, position)
+        return [[self.em.lane(vector, i) for i in range(PIECE // tile.bytes)] for vector in lines]
 
     def _multiplied(
         self, rows: Sequence[Sequence[ir.Value]], columns: Sequence[Sequence[Sequence[ir.Value]]], sums: Sequence[ir.Value]

@@ -15,7 +15,7 @@ from .plan import sums_pitch
 from .tile_order import RowsOfTile
 from .warp_code import WarpCode
 
-__all__ = ["Exchange", "Results"]
+__all__ = ["Exchange", "Results", "starts_at_zero"]
 
 _SUM_BYTES = 4
 _ZEROS = ("0.000000e+00 : f32", "0 : i32")
@@ -145,12 +145,14 @@ class Results:
     def _result(self, sums: ir.Value, variables: Mapping[int, ir.Value]) -> None:
         em, n, width = self.code.em, self.contraction.n, self.width
         point = Point(variables, Lanes(n, width), {n: width})
-        if not self._starts_at_zero():
+        if not starts_at_zero(self.group):
             sums = self._added(em.broadcast(self.epilogue.initial(point), width), sums)
         self.epilogue.store(sums, point)
 
-    def _starts_at_zero(self) -> bool:
-        if self.group.fill is None:
-            return False
-        filled = self.group.fill.operands[0].owner
-        return not isinstance(filled, ir.Block) and str(filled.attributes["value"]) in _ZEROS
+
+def starts_at_zero(group: MatchedGroup) -> bool:
+    """Whether sums are all there is of a group's result, and not added to what is there."""
+    if group.fill is None:
+        return False
+    filled = group.fill.operands[0].owner
+    return not isinstance(filled, ir.Block) and str(filled.attributes["value"]) in _ZEROS

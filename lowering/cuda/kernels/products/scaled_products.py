@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .....dialect.bindings import ir
 from ....kernels.emit.memory import Lanes, Memory, Point
-from ....kernels.emit.scalar_body import Body, Environment
+from ..factor_code import FactorCode
 from .copies import Depth
 from .fragments import Fragments, WarpPlace
 from .narrow import NarrowFactor
@@ -34,7 +34,7 @@ class ScaledProducts:
         self._share = code.index(code.mul(place.share, plan.run))
         own = code.add(place.columns, code.mul(code.bits(place.lane, 0, 2), _PAIR))
         self._first = self.em.add(columns.first, code.index(own))
-        self._body = Body(self.em, memory, narrow.scale.operations)
+        self._scales = FactorCode(memory, narrow.scale)
         self._blocks = plan.warp_columns // 8
 
     @property
@@ -62,11 +62,7 @@ class ScaledProducts:
         if static is None or static % _PAIR:
             return [self._scale(self._inside(em.add(column, em.number(i)), 1), k, 1) for i in range(_PAIR)]
         both = self._scale(self._inside(column, _PAIR), k, _PAIR)
-        return [self._lane(both, i) for i in range(_PAIR)]
-
-    def _lane(self, vector: ir.Value, lane: int) -> ir.Value:
-        position = {"static_position": ir.DenseI64ArrayAttr.get([lane], self.em.context)}
-        return self.em.op("vector.extract", [vector], ir.VectorType(vector.type).element_type, position)
+        return [self.em.lane(both, i) for i in range(_PAIR)]
 
     def _inside(self, column: ir.Value, count: int) -> ir.Value:
         """The column, or the last one behind which there are so many."""
@@ -77,15 +73,7 @@ class ScaledProducts:
 
     def _scale(self, column: ir.Value, k: ir.Value, width: int) -> ir.Value:
         lanes = Lanes(self.n, width) if width > 1 else None
-        point = Point({**self.columns.variables(self.em, column), self.depth.dim: k}, lanes, {self.n: width})
-        known: Environment = {}
-        for operand in self.narrow.scale.operands:
-            known[operand.argument] = operand.value
-            if operand.buffer is not None:
-                known[operand.argument] = self.memory.load(operand.buffer, operand.offset, point)
-        for operation in self.narrow.scale.operations:
-            self._body.evaluate(operation, known, point)
-        return self.em.broadcast(self._body.value(self._body.item(self.narrow.scale.value, known), point), point.width)
+        return self._scales.at(Point({**self.columns.variables(self.em, column), self.depth.dim: k}, lanes, {self.n: width}))
 
     # -- sums ------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
+from ....kernels.structure.packed_words import steps_of_element
 from ..device_memory import element_bytes_of, multiple_of
 from .instructions import INSTRUCTIONS
 from .narrow import narrow_factor
@@ -79,9 +80,8 @@ def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
     by = _instruction(contraction, tf32) if narrow is None else _instruction_of_left(contraction)
     left, right = (_factor(f, dims, contraction) for f, dims in _sides(contraction))
     if narrow is not None:
-        right = (
-            FactorShape(False, 0, is_computed=True) if _has_stages(narrow.group, nest.extents[contraction.k].static) else None
-        )
+        has_stages = _has_stages(narrow.group, nest.extents[contraction.k].static)
+        right = FactorShape(_is_along_k(narrow.integers, contraction.k), 0, is_computed=True) if has_stages else None
     if by is None or left is None or right is None:
         sides = [_as_f32(f, contraction.k, s) for f, s in ((contraction.left, left), (contraction.right, right))]
         by, narrow, (left, right) = "fma", None, sides
@@ -150,8 +150,12 @@ def _as_f32(factor: Factor, k: int, shape: FactorShape | None) -> FactorShape | 
         return shape
     if not all(_is_arithmetic(op, k) for op in factor.operations) or str(factor.value.type) != "f32":
         return None
-    along_k = any(o.buffer is not None and o.offset.factor(k).static == 1 for o in factor.operands)
-    return FactorShape(along_k, 0, is_computed=True)
+    return FactorShape(_is_along_k(factor, k), 0, is_computed=True)
+
+
+def _is_along_k(factor: Factor, k: int) -> bool:
+    """Whether steps of k are neighbours in something that a factor reads, or words of some steps are."""
+    return any(o.buffer is not None and steps_of_element(o, k) for o in factor.operands)
 
 
 def _is_arithmetic(op: ir.Operation, k: int) -> bool:

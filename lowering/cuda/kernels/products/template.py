@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import func, ir
 from .....dialect.errors import RelaxError
-from .....dialect.functions import body_of
-from .....dialect.traversal import nested_operations
 from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
-from ....kernels.structure.match import Contraction, MatchedGroup, find_group, match_contraction
-from ....marks import CONTRACTION, PLAN
+from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
+from ....marks import PLAN
 from ...cuda_target import CudaTarget
 from ..device_code import DeviceCode
 from ..host_code import HostCode
 from ..outer_sums import plan_outer
+from ..product_group import erase_group, product_group
 from .encode_maps import encoded
 from .instructions import INSTRUCTIONS
 from .kernel import ProductKernel
@@ -55,7 +54,7 @@ def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct
     Raises:
         RelaxError: the plan that stands on the product does not fit, at its location.
     """
-    group = _group(function)
+    group = product_group(function)
     contraction = None if group is None else match_contraction(group.contraction, Buffers(group.contraction.location))
     shape = None if contraction is None else describe(contraction, target.tf32)
     if group is None or shape is None or (_is_computed(shape) and plan_outer(function, target) is not None):
@@ -91,19 +90,6 @@ def _edited(text: str, shape: ProductShape, target: CudaTarget) -> ProductPlan |
     return grouped
 
 
-def _group(function: func.FuncOp) -> MatchedGroup | None:
-    """The only product of a function whose other linalg operations are fused with it."""
-    block = body_of(function)
-    found = [] if block is None else [op.operation for op in block.operations]
-    every = [op for op in nested_operations(function.operation) if op.name == "linalg.generic"]
-    products = [op for op in every if CONTRACTION in op.attributes]
-    if len(products) != 1 or any(op not in found for op in every):
-        return None
-    group = find_group(products[0], found)
-    members = [op for op in (group.fill, group.contraction, group.epilogue) if op is not None]
-    return group if len(members) == len(every) else None
-
-
 def build_product(code: HostCode, planned: PlannedProduct, target: CudaTarget) -> None:
     """Puts the launch in the place of a product's operations."""
     group, plan = planned.group, planned.plan
@@ -116,9 +102,7 @@ def build_product(code: HostCode, planned: PlannedProduct, target: CudaTarget) -
             _launch_warpgroups(code, group, plan, contraction, memory, tiles)
         else:
             _launch_warps(code, planned, plan, tiles, target.architecture.shared_per_block)
-    for op in (group.epilogue, group.contraction, group.fill):
-        if op is not None:
-            op.erase()
+    erase_group(group)
 
 
 def _launch_warps(code: HostCode, planned: PlannedProduct, plan: ProductPlan, tiles: ir.Value, limit: int) -> None:
