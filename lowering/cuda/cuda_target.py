@@ -175,7 +175,7 @@ class CudaTarget:
 
     @property
     def weight_layouts(self) -> WeightLayouts:
-        """How kernels want weights in memory: column by column, so that steps of k are neighbours; tiles change on their way."""
+        """How kernels want weights in memory: column by column, steps of k side by side; tiles change on their way."""
         return WeightLayouts(columns=1, panels=False)
 
     def lanes(self, bits: int = 32) -> int:
