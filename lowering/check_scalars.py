@@ -28,10 +28,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialect.bindings import ir
+from ..dialect.errors import RelaxError
 from ..dialect.functions import body_of, functions
+from ..dialect.struct_info import is_tensor
 from ..dialect.traversal import blocks_of, operations
 from .linalg.scalar import Scalar, constant, emit
-from .linalg_checks import check_body, size_checks
+from .linalg_checks import check_body, check_divisors, size_checks
 from .lowering_pass import LoweringPass
 
 __all__ = ["CHECKED", "CheckScalars"]
@@ -70,9 +72,21 @@ def _check_blocks(blocks: Iterable[ir.Block]) -> None:
                 before = ""
                 continue
             pending += blocks_of(op)
+            check_divisors(op)
+            _refuse_tensors(op)
             if op.name in _CHECKS and not before.startswith(_subject(op)):
                 _check(op, _CHECKS[op.name])
             before = ir.StringAttr(op.attributes["msg"]).value if op.name == "cf.assert" else ""
+
+
+def _refuse_tensors(op: ir.Operation) -> None:
+    """Raises RelaxError for arithmetic of other dialects on whole tensors, but for a choice of one of two."""
+    if op.name.partition(".")[0] not in ("arith", "math", "index") or op.name == "arith.constant":
+        return
+    values = op.operands[:1] if op.name == "arith.select" else [*op.operands, *op.results]
+    found = next((v.type for v in values if is_tensor(v)), None)
+    if found is not None:
+        raise RelaxError(f"'{op.name}' op expected scalars, got {found}", op.location)
 
 
 def _check(op: ir.Operation, checks: Callable[[ir.Operation], Iterator[_Check]], instead: str = "") -> None:

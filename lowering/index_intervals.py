@@ -89,9 +89,11 @@ def _of_affine(op: ir.Operation, loop: ir.Operation | None) -> Interval | None:
     return _of_expr(map_.results[0], operands[: map_.n_dims], operands[map_.n_dims :])
 
 
-def expr_interval(expr: ir.AffineExpr, dims: Sequence[Interval | None]) -> Interval | None:
-    """The values that the result of a map takes whose dimensions take these; None where that is not known."""
-    return _of_expr(expr, dims, ())
+def expr_interval(
+    expr: ir.AffineExpr, dims: Sequence[Interval | None], symbols: Sequence[Interval | None] = ()
+) -> Interval | None:  # fmt: skip
+    """The values that the result of a map takes whose dimensions and symbols take these; None where that is not known."""
+    return _of_expr(expr, dims, symbols)
 
 
 def _of_expr(expr: ir.AffineExpr, dims: Sequence[Interval | None], symbols: Sequence[Interval | None]) -> Interval | None:

@@ -8,6 +8,7 @@ other maps, such as ``(i mod 3)``, it looks at the ends of the loops alone.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 
 from ..dialect.bindings import dialect_module, ir
@@ -16,7 +17,7 @@ from ..dialect.traversal import nested_operations
 from .index_intervals import Interval, expr_interval, index_interval
 from .linalg.scalar import Scalar, constant, emit
 
-__all__ = ["check_body", "size_checks"]
+__all__ = ["check_body", "check_divisors", "size_checks"]
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -36,10 +37,37 @@ def check_body(op: ir.Operation) -> None:
         if inner.name == "tensor.extract" and not _is_inside(inner, op):
             text = f"expected a place that is inside of its tensor in every turn of {op.name}, got one that is not known to be"
             raise RelaxError(f"'tensor.extract' op {text}", inner.location)
+        check_divisors(inner, op)
         if inner.name in _DIVISIONS and not _is_positive(inner.operands[1]):
             raise RelaxError(f"'{inner.name}' op expected a positive constant to divide by in {op.name}", inner.location)
         if inner.name in _PARTS or inner.name.startswith("scf."):
             raise RelaxError(f"'{inner.name}' op expected outside of {op.name}", inner.location)
+
+
+def check_divisors(op: ir.Operation, loop: ir.Operation | None = None) -> None:
+    """Raises RelaxError for an ``affine`` operation that divides by what may not be positive.
+
+    Args:
+        op: any operation.
+        loop: the linalg operation in whose body it is.
+    """
+    if not op.name.startswith("affine."):
+        return
+    map_ = ir.AffineMapAttr(op.attributes["map"]).value
+    operands = [index_interval(v, loop) for v in op.operands]
+    dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
+    for divisor in (d for expr in map_.results for d in _divisors(expr)):
+        known = expr_interval(divisor, dims, symbols)
+        if known is None or known[0] < 1:
+            raise RelaxError(f"'{op.name}' op expected to divide by what is known to be positive, got {divisor}", op.location)
+
+
+def _divisors(expr: ir.AffineExpr) -> Iterator[ir.AffineExpr]:
+    if isinstance(expr, ir.AffineModExpr | ir.AffineFloorDivExpr | ir.AffineCeilDivExpr):
+        yield expr.rhs
+    if isinstance(expr, ir.AffineBinaryExpr):
+        yield from _divisors(expr.lhs)
+        yield from _divisors(expr.rhs)
 
 
 def size_checks(op: ir.Operation) -> Iterator[tuple[ir.Value, str]]:
@@ -59,22 +87,27 @@ def size_checks(op: ir.Operation) -> Iterator[tuple[ir.Value, str]]:
         for axis, expr in enumerate(map_.results):
             if isinstance(expr, ir.AffineDimExpr):
                 loops.setdefault(expr.position, (value, axis))
-    if any(_known(*loop) == 0 for loop in loops.values()):
-        return  # no turn at all
+    has_turns = all(_known(*loop) != 0 for loop in loops.values())
     lengths = [_turns(loops[d]) if d in loops else None for d in range(maps[0].n_dims)]
     for value, map_ in walked:
         for axis, expr in enumerate(map_.results):
             if not isinstance(expr, ir.AffineDimExpr):
-                if _fits(expr_interval(expr, lengths), _known(value, axis)):
+                if not has_turns or _fits(expr_interval(expr, lengths), _known(value, axis)):
                     continue
                 sizes = [_known(*place) for place in (*loops.values(), (value, axis))]
                 last = _last(expr, loops) if _DYNAMIC in sizes else None
                 if last is None:
                     text = f"expected index maps that stay inside of operands, got {expr}"
                     raise RelaxError(f"'{op.name}' op {text}", op.location)
-                yield last.compare("lt", _size(value, axis)).value, _DISAGREE
+                inside = last.compare("lt", _size(value, axis))
+                yield functools.reduce(Scalar.__or__, _without_turns(loops), inside).value, _DISAGREE
             elif not _is_same(loops[expr.position], (value, axis)):
                 yield _size(value, axis).compare("eq", _size(*loops[expr.position])).value, _DISAGREE
+
+
+def _without_turns(loops: dict[int, tuple[ir.Value, int]]) -> Iterator[Scalar]:
+    """For each loop whose length is not known, that it has no turn: then nothing is read."""
+    yield from (_size(*loop).compare("eq", 0) for loop in loops.values() if _known(*loop) == _DYNAMIC)
 
 
 def _is_same(a: tuple[ir.Value, int], b: tuple[ir.Value, int]) -> bool:

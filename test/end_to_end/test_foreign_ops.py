@@ -226,3 +226,72 @@ def test_operations_that_nobody_checks_are_refused(op: str) -> None:
       %r = tensor.splat %v : tensor<f32>
       return %r : tensor<f32>
     }}""")
+
+
+def test_loops_without_turns_are_not_refused() -> None:
+    """Of ``a * 2 + 3`` at the last turn, which there is none of."""
+    executable = compiled(SUM.replace("MAP", "a * 2 + 3"))
+    assert executable(guarded_copy(np.ones(0, np.float32)), guarded_copy(np.ones(0, np.float32))) == 0
+
+
+def test_a_loop_without_turns_in_one_operand_has_none_in_another() -> None:
+    text = SUM.replace('%xx: tensor<?xf32, {sym = ["n"]}>', "%x: tensor<0xf32>").replace("MAP", "a")
+    text = text.replace('%x = tensor.cast %xx : tensor<?xf32, {sym = ["n"]}> to tensor<?xf32>', "")
+    executable = compiled(text.replace("ins(%x, %y : tensor<?xf32>", "ins(%x, %y : tensor<0xf32>"))
+    assert executable(np.ones(0, np.float32), np.ones(0, np.float32)) == 0
+    with pytest.raises(rx.RelaxError, match=r"'linalg\.generic' op expected sizes that agree"):
+        executable(np.ones(0, np.float32), np.ones(1, np.float32))
+
+
+DIVIDED = """func.func @main(%x: tensor<i64>) -> tensor<i64> {
+  %a = tensor.extract %x[] : tensor<i64>
+  %i = arith.index_cast %a : i64 to index
+  %c = arith.constant 3 : index
+  %k = affine.OP affine_map<(d0)[s0] -> (EXPR)>(%i)[BY]
+  %m = arith.index_cast %k : index to i64
+  %r = tensor.from_elements %m : tensor<i64>
+  return %r : tensor<i64>
+}"""
+
+
+@pytest.mark.parametrize("op", ["apply", "min", "max"])
+@pytest.mark.parametrize("expr", ["d0 floordiv s0", "d0 ceildiv s0 + 1", "(d0 + 1) mod s0", "(d0 floordiv s0) * 2"])
+def test_affine_division_is_by_what_is_known_to_be_positive(op: str, expr: str) -> None:
+    text = DIVIDED.replace("OP", op).replace("EXPR", expr)
+    with pytest.raises(
+        rx.RelaxError, match=rf"f\.mlir:5:8: 'affine\.{op}' op expected to divide by what is known to be positive"
+    ):
+        compiled(text.replace("BY", "%i"))
+    if op == "apply":
+        names = {"d0": 7, "s0": 3}
+        written = expr.replace("d0 ceildiv s0", "-(-d0 // s0)").replace("floordiv", "//").replace("mod", "%")
+        assert compiled(text.replace("BY", "%c"))(np.int64(7)) == eval(written, {}, names)
+
+
+@pytest.mark.parametrize(
+    ("line", "type_"),
+    [
+        ("arith.divsi %x, %x : tensor<3xi64>", "3xi64"),
+        ("arith.addi %x, %x : tensor<3xi64>", "3xi64"),
+        ("math.absi %x : tensor<3xi64>", "3xi64"),
+        ("arith.index_cast %x : tensor<3xi64> to tensor<3xindex>", "3xi64"),
+        ("arith.select %c, %x, %x : tensor<3xi1>, tensor<3xi64>", "3xi1"),
+    ],
+)
+def test_arithmetic_on_whole_tensors_is_refused_as_evaluate_refuses_it(line: str, type_: str) -> None:
+    head = "func.func @main(%x: tensor<3xi64>, %c: tensor<3xi1>) -> tensor<3xi64> {"
+    text = f"{head}\n  %0 = {line}\n  return %x : tensor<3xi64>\n}}"
+    name = line.partition(" ")[0].replace(".", r"\.")
+    with pytest.raises(rx.RelaxError, match=rf"f\.mlir:2:8: '{name}' op expected scalars, got tensor<{type_}>"):
+        compiled(text)
+
+
+def test_one_of_two_tensors_is_chosen() -> None:
+    text = """func.func @main(%x: tensor<3xi64>, %y: tensor<3xi64>, %t: tensor<i1>) -> tensor<3xi64> {
+  %c = tensor.extract %t[] : tensor<i1>
+  %0 = arith.select %c, %x, %y : tensor<3xi64>
+  return %0 : tensor<3xi64>
+}"""
+    executable = compiled(text)
+    for truth in (False, True):
+        assert executable(np.zeros(3, np.int64), np.ones(3, np.int64), np.bool_(truth)).tolist() == [int(not truth)] * 3
