@@ -6,7 +6,7 @@ from typing import Any
 
 from ..bindings import func, ir
 from ..functions import body_of, full_argument_names, num_input
-from ..ops import AsType, Dequantize, QuantizedMatMul
+from ..ops import AsType, Dequantize, LookUp, QuantizedMatMul
 from ..packed_layout import PackedLayout
 from ..struct_info import TensorInfo
 
@@ -32,6 +32,8 @@ def _layout(value: ir.Value) -> PackedLayout | None:
 def _as_read(op: Any, value: ir.Value) -> PackedLayout | None:
     if isinstance(op, AsType):
         return _layout(op.result)
+    if isinstance(op, LookUp):
+        return _layout(op.result) if op.codes == value else None
     if isinstance(op, Dequantize):
         layout = _layout(op.result)
         return layout if op.x == value or layout is None else _of_groups(value, layout)

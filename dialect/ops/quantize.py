@@ -1,4 +1,4 @@
-"""Affine quantization per tensor, per channel or per block: ``real = (stored - zero_point) * scale``.
+"""Affine quantization per tensor, per channel or per block, ``real = (stored - zero_point) * scale``, and tables of values.
 
 A scale or zero point is a scalar, a vector with one element per index of ``axis``, or a tensor of the operand's rank whose
 dimensions divide the operand's: one element per block. For ``[k, n]`` in groups of 32 along k it is ``[k / 32, n]``.
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from .. import attributes, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
-from ..inference import normalize_axis, require_float, require_integer, require_number, require_rank
+from ..inference import is_float, normalize_axis, require_float, require_integer, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..packed_layout import NIBBLES, PackedLayout, Word
 from ..packed_weights import require_columns
@@ -21,7 +21,7 @@ from ..size_relations import require_multiple, require_same, require_same_shape,
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
 
-__all__ = ["Dequantize", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles"]
+__all__ = ["Dequantize", "LookUp", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles"]
 
 #: The most products that are summed in 32 bits: 2**31 / (127 * 255) = 66311, where an element is an i8 of at least -127 and a
 #: weight at most 255 from its zero point. Sums in between may wrap.
@@ -30,7 +30,6 @@ LONGEST_GROUP = 1 << 16
 
 def _check_parameters(x: TensorInfo, scale: TensorInfo, zero_point: TensorInfo, axis: int) -> None:
     require_float(scale, "scale")
-    require_integer(zero_point, "zero point")
     require_number(zero_point, "zero point")
     channels = [x.shape[normalize_axis(axis, x.rank)]] if x.rank else []
     for info, what in ((scale, "scale"), (zero_point, "zero point")):
@@ -77,6 +76,7 @@ class Quantize(Op, name="quantize"):
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, scale, zero_point = operands
         require_float(x)
+        require_integer(zero_point, "zero point")
         _check_parameters(x, scale, zero_point, attrs["axis"])
         result = x.with_(dtype=attrs["dtype"])
         require_integer(result, "dtype")
@@ -85,24 +85,49 @@ class Quantize(Op, name="quantize"):
 
 
 class Dequantize(Op, name="dequantize"):
-    """``(x - zero_point) * scale`` in the scale's dtype.
+    """``(x - zero_point) * scale`` of integers, in ``out_dtype``, by default the scale's.
 
     The difference is exact, the product is in f32 (f64 for an f64 scale) and rounded once.
+
+    A floating-point zero point is subtracted behind the scale, as the minimum of a block in GGUF is: ``x * scale - zero_point``,
+    of integers or floats, with the product and the difference in f32 (f64), each rounded.
     """
 
     x: Operand[Tensor]
     scale: Operand[Tensor]
     zero_point: Operand[Tensor]
     result: Result[Tensor]
-    attrs = {"axis": attributes.integer(default=-1)}
+    attrs = {"axis": attributes.integer(default=-1), "out_dtype": attributes.dtype(default=None)}
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, scale, zero_point = operands
-        require_integer(x)
+        if not is_float(zero_point.dtype):
+            require_integer(x)
         require_number(x)
         _check_parameters(x, scale, zero_point, attrs["axis"])
-        return x.with_(dtype=scale.dtype)
+        result = x.with_(dtype=attrs["out_dtype"] or scale.dtype)
+        require_float(result, "out_dtype")
+        return result
+
+
+class LookUp(Op, name="look_up"):
+    """The entry of a table for each code: ``table[codes]``. A code is an unsigned integer, and the table has an entry for each."""
+
+    codes: Operand[Tensor]
+    table: Operand[Tensor]
+    result: Result[Tensor]
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        codes, table = operands
+        dtype = codes.dtype
+        if not isinstance(dtype, ir.IntegerType) or not dtype.is_unsigned or dtype.width not in (4, 8):
+            raise RelaxError(f"expected codes of ui4 or ui8, got {dtype}")
+        require_float(table, "table")
+        wanted = [1 << dtype.width]
+        require_same_shape(table.shape, wanted, f"expected a table of shape {shape_text(wanted)}, got {shape_text(table.shape)}")
+        return codes.with_(dtype=table.dtype)
 
 
 class PackNibbles(Op, name="pack_nibbles"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..packed_layout import NIBBLES, PackedLayout, Word
-from .numeric import Array, convert, integer_range, wide_dtype
+from .numeric import Array, convert, integer_range, is_float, wide_dtype
 from .packed import in_words, out_of_words, unpacked
 from .registry import reference
 
@@ -44,12 +44,19 @@ def quantize(x: Array, scale: Array, zero_point: Array, *, axis: int, dtype: np.
 
 
 @reference
-def dequantize(x: Array, scale: Array, zero_point: Array, *, axis: int) -> Array:
-    float_dtype = _float_dtype(scale)
+def dequantize(x: Array, scale: Array, zero_point: Array, *, axis: int, out_dtype: np.dtype[Any] | None = None) -> Array:
+    float_dtype, result = _float_dtype(scale), scale.dtype if out_dtype is None else out_dtype
     step = _repeated(convert(scale, float_dtype), x, axis)
+    if is_float(zero_point.dtype):
+        return convert(convert(x, float_dtype) * step - _repeated(convert(zero_point, float_dtype), x, axis), result)
     offset = _repeated(convert(zero_point, np.dtype(np.int64)), x, axis)
     distance = convert(x, np.dtype(np.int64)) - offset
-    return convert(distance.astype(float_dtype) * step, scale.dtype)
+    return convert(distance.astype(float_dtype) * step, result)
+
+
+@reference
+def look_up(codes: Array, table: Array) -> Array:
+    return np.take(table, convert(codes, np.dtype(np.uint8)))
 
 
 @reference

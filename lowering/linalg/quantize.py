@@ -99,12 +99,22 @@ def _lower_dequantize(b: LinalgBuilder, source: Source) -> ir.Value:
     narrow = all(_width(t.dtype) <= 16 for t in (x, zero_point))
     integer = ir.IntegerType.get_signless(32 if narrow else 64)
 
-    def body(value: ir.Value, *others: ir.Value) -> ir.Value:
+    def of_integer(value: ir.Value, *others: ir.Value) -> ir.Value:
         step, offset = parameters.read(list(others), integer)
         distance = _as_integer(value, x.dtype, integer) - offset
         real = Scalar(emit("arith.sitofp", wide, distance.value)) * step
         return store(real, source.result.dtype)
 
+    def of_float(value: ir.Value, *others: ir.Value) -> ir.Value:
+        step, offset = parameters.read(list(others), wide)
+        if is_float(x.dtype):
+            number = convert(load(value, x.dtype), x.dtype, wide)
+        else:
+            number = emit("arith.sitofp", wide, _as_integer(value, x.dtype, integer).value)
+        real = Scalar(number) * step
+        return store(real if zero_point.splat == 0 else real - offset, source.result.dtype)
+
+    body = of_float if is_float(zero_point.dtype) else of_integer
     inputs: list[Input] = [(x.value, range(x.rank)), *parameters.inputs]
     return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(source.result.dtype)), body)
 
@@ -119,6 +129,30 @@ def _as_integer(value: ir.Value, dtype: ir.Type, wide: ir.Type) -> Scalar:
 
 def _width(dtype: ir.Type) -> int:
     return dtype.width if isinstance(dtype, ir.IntegerType) else 64
+
+
+@lowering("relax.look_up")
+def _lower_look_up(b: LinalgBuilder, source: Source) -> ir.Value:
+    codes, table = source.operands
+    loops, element = range(codes.rank), value_type(table.value).element_type
+    if _width(codes.dtype) > NIBBLES.bits:
+
+        def entry(_: Sequence[Scalar], code: ir.Value) -> ir.Value:
+            return read(table.value, [Scalar(emit("arith.index_castui", ir.IndexType.get(), code))])
+
+        return b.gather(b.sizes(codes), element, entry, (codes.value, loops))
+
+    def chosen(code: ir.Value, *others: ir.Value) -> ir.Value:
+        """By a bit of the code after the other: entries that all lanes share are registers, which no load by index is."""
+        wide, entries = Scalar(emit("arith.extui", ir.IntegerType.get_signless(32), code)), [Scalar(v) for v in others[:-1]]
+        for bit in range(NIBBLES.bits):
+            is_set = (wide & 1 << bit).compare("ne", 0)
+            entries = [select(is_set, one, zero) for zero, one in zip(entries[::2], entries[1::2], strict=True)]
+        return entries[0].value
+
+    places = [[ir.AffineExpr.get_constant(i)] for i in range(1 << NIBBLES.bits)]
+    inputs: list[Input] = [(codes.value, loops), *((table.value, place) for place in places)]
+    return b.generic("p" * codes.rank, inputs, b.empty(b.sizes(codes), element), chosen)
 
 
 @lowering("relax.pack_nibbles")

@@ -27,7 +27,7 @@ from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import ir
 from ...functions import functions, num_input
 from ...lift_override import LIFT, NEVER
-from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, PackedMatMul, PackNibbles, UnpackNibbles
+from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, LookUp, PackedMatMul, PackNibbles, UnpackNibbles
 from ...packed_layout import NIBBLES, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
@@ -62,18 +62,19 @@ class _Words:
         self._packed: dict[tuple[ir.Value, bool], ir.Value] = {}
 
     def patterns(self) -> Patterns:
-        return [(AsType, self._widen_from_words), (Dequantize, self._widen_from_words)]
+        return [(kind, self._widen_from_words) for kind in (AsType, Dequantize, LookUp)]
 
-    def _widen_from_words(self, op: AsType | Dequantize, rewriter: Rewriter) -> bool:
-        if not self._flow.once_from_weights(op.result) or not self._flow.once_from_weights(op.x):
+    def _widen_from_words(self, op: AsType | Dequantize | LookUp, rewriter: Rewriter) -> bool:
+        x = op.operands[0]
+        if not self._flow.once_from_weights(op.result) or not self._flow.once_from_weights(x):
             return False
-        if not _is_for_products(op) or not _can_pack(op.x):
+        if not _products(op) or not _can_pack(x):
             return False
         with rewriter.before(op):
             zero = _raised_zero(op) if isinstance(op, Dequantize) else None
-            key = op.x, zero is not None
+            key = x, zero is not None
             if key not in self._packed:
-                integers = op.x if zero is None else _raised(op.x)
+                integers = x if zero is None else _raised(x)
                 self._packed[key] = _through_words(integers, _layout(op, zero is not None))
         op.operands[0] = self._packed[key]
         if zero is not None:
@@ -81,16 +82,22 @@ class _Words:
         return True
 
 
-def _is_for_products(op: AsType | Dequantize) -> bool:
-    """Whether packed products, and nothing else, read what an op makes of a weight."""
-    readers = [use.owner for use in op.results[0].uses]
-    return bool(readers) and all(isinstance(r, PackedMatMul) and r.weight == op.results[0] for r in readers)
+def _products(op: AsType | Dequantize | LookUp) -> list[PackedMatMul]:
+    """The products that read what an op makes of a weight, or what is made of that; none where anything else does."""
+    found: list[PackedMatMul] = []
+    for reader in [use.owner for use in op.results[0].uses]:
+        if isinstance(reader, PackedMatMul) and reader.weight == op.results[0]:
+            found.append(reader)
+        elif isinstance(reader, (AsType, Dequantize)) and reader.x == op.results[0] and _products(reader):
+            found += _products(reader)
+        else:
+            return []
+    return found
 
 
-def _layout(op: AsType | Dequantize, is_raised: bool) -> PackedLayout:
+def _layout(op: AsType | Dequantize | LookUp, is_raised: bool) -> PackedLayout:
     """How words are packed whose integers products read in panels; all readers have these, as they read the same."""
-    reader: Any = next(iter(op.results[0].uses)).owner
-    return replace(reader.layout, word=NIBBLES, offset=_OFFSET if is_raised else 0)
+    return replace(_products(op)[0].layout, word=NIBBLES, offset=_OFFSET if is_raised else 0)
 
 
 def _can_pack(value: ir.Value) -> bool:

@@ -13,7 +13,7 @@ after::
     %p = "relax.dequantize"(%0, %1, %zero)                          // tensor<96x768x32xi8> to tensor<96x768x32xf32>
     %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 3072 : i64}
 
-What grows is an ``astype`` to wider elements, a ``dequantize``, a ``broadcast_to``. Lifting can then move the data when weights
+What grows is an ``astype`` to wider elements, a ``dequantize``, a ``look_up``, a ``broadcast_to``. Lifting can then move the data when weights
 are prepared, and leave the growth to inference, where the consumer's kernel does it. Elements are the same bit for bit; of a
 packed weight only those that are columns of the matrix, when nothing but products reads it.
 """
@@ -31,7 +31,7 @@ from ...functions import functions, num_input
 from ...inference import normalize_axis
 from ...lift_override import LIFT
 from ...op import attrs_of
-from ...ops import AsType, BroadcastTo, Concat, Dequantize, PackedMatMul, PackWeight, Reshape, Take
+from ...ops import AsType, BroadcastTo, Concat, Dequantize, LookUp, PackedMatMul, PackWeight, Reshape, Take
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, budget_for, walk
 from ...struct_info import TensorInfo
@@ -89,7 +89,7 @@ class _Sinking:
 
 @dataclass(frozen=True)
 class _Parameter:
-    """A tensor of one element per block of another; ``counts`` is its shape at that one's rank, None for a scalar."""
+    """A tensor of one element per block of another; ``counts`` is its shape at that one's rank, None for what never moves."""
 
     value: ir.Value
     counts: list[Dim] | None
@@ -115,14 +115,15 @@ class _Growth:
     @property
     def kind(self) -> tuple[object, ...]:
         """Equal for growths that can be one."""
-        tensors = [*([] if self.x is None else [self.x]), *(p.value for p in self.parameters)]
-        return (type(self.value.owner), *(TensorInfo.of(v).dtype for v in tensors))
+        tensors = [self.value, *([] if self.x is None else [self.x]), *(p.value for p in self.parameters)]
+        op: Any = self.value.owner
+        return (type(op), *(TensorInfo.of(v).dtype for v in tensors), *([op.table] if isinstance(op, LookUp) else []))
 
     def again(self, x: ir.Value | None, parameters: Sequence[ir.Value], result: ir.Type) -> ir.Value:
         """The same growth of other tensors."""
         op: Any = self.value.owner
         operands = [*([] if x is None else [x]), *parameters]
-        attrs = {} if isinstance(op, Dequantize) else attrs_of(op)
+        attrs = {"out_dtype": op.out_dtype} if isinstance(op, Dequantize) else attrs_of(op)
         made = type(op).create(*operands, result_types=[result], **attrs)
         if LIFT in op.attributes:
             made.attributes[LIFT] = op.attributes[LIFT]
@@ -144,6 +145,8 @@ def _growth_of(value: ir.Value, flow: WeightFlow) -> _Growth | None:
     shape = TensorInfo.of(value).shape
     if isinstance(op, Dequantize):
         return _Growth(value, op.x, [_parameter(p, op.axis, shape) for p in (op.scale, op.zero_point)])
+    if isinstance(op, LookUp):
+        return _Growth(value, op.codes, [_Parameter(op.table, None)])
     if isinstance(op, BroadcastTo):
         own = TensorInfo.of(op.x).shape
         return _Growth(value, None, [_Parameter(op.x, [1] * (len(shape) - len(own)) + list(own))])
@@ -204,7 +207,14 @@ def _pads_rightly(op: PackWeight, growth: _Growth) -> bool:
         return True
     if all(p.counts is not None and p.counts[1] != 1 for p in growth.parameters):
         return True
-    return all(isinstance(use.owner, PackedMatMul) for use in op.results[0].uses)
+    return _is_for_products(op.results[0])
+
+
+def _is_for_products(value: ir.Value) -> bool:
+    """Whether nothing but products reads a packed weight, or what is made of it element by element."""
+    grown = (AsType, Dequantize, LookUp)
+    readers = [use.owner for use in value.uses]
+    return all(isinstance(r, PackedMatMul) or (isinstance(r, grown) and _is_for_products(r.result)) for r in readers)
 
 
 def _concatenated(op: Concat, left: _Growth, right: _Growth) -> list[ir.Value] | None:

@@ -32,7 +32,7 @@ from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import functions, name_of, num_input
-from ...inference import normalize_axis
+from ...inference import is_float, normalize_axis
 from ...ops import (
     Abs,
     Add,
@@ -146,10 +146,14 @@ class _Function:
         shape, bits = _shape(weight.x), _width(weight.x)
         if not self.flow.once_from_weights(weight.x):
             return "the weight is computed when the model runs"
-        if len(shape) != _RANK or bits not in (4, 8):
+        if len(shape) != _RANK or bits not in (4, 8) or is_float(TensorInfo.of(weight.x).dtype):
             return f"the weight is {TensorInfo.of(weight.x)}"
         if any(_width(v) > 32 for v in (op.x, weight.result, weight.zero_point)):
             return "it is computed in 64 bits"
+        if is_float(TensorInfo.of(weight.zero_point).dtype):
+            return "its zero points are floats"
+        if weight.out_dtype not in (None, TensorInfo.of(weight.scale).dtype):
+            return f"its elements are rounded to {weight.out_dtype}"
         if TensorInfo.of(op.x).shape.count(None) > 1:
             return "the shape of the activations is not known"
         readers = [use.owner for use in weight.result.uses]

@@ -30,6 +30,7 @@ from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import argument_names, functions, name_of, num_input
+from ...inference import is_integer
 from ...lift_override import LIFT, NEVER
 from ...ops import (
     Abs,
@@ -193,13 +194,13 @@ def _read(op: MatMul, weight: ir.Value, rewriter: Rewriter) -> bool:
 
 
 def _is_quantized(value: ir.Value) -> bool:
-    """Whether a weight is made of integers already: a product of a product's factor is not rounded twice."""
+    """Whether a weight is quantized already: a product of a product's factor is not rounded twice."""
     pending, seen = [value], set[ir.Value]()
     while pending:
         owner = pending.pop().owner
         if isinstance(owner, ir.Block):
             continue
-        if isinstance(owner, (Dequantize, AsType)) and isinstance(TensorInfo.of(owner.x).dtype, ir.IntegerType):
+        if isinstance(owner, Dequantize) or (isinstance(owner, AsType) and is_integer(TensorInfo.of(owner.x).dtype)):
             return True
         fresh = [v for v in owner.operands if v not in seen]
         seen.update(fresh)

@@ -5,7 +5,11 @@ A sum of products with ``(q[k] - zero) * scale``, where zero and scale are the s
     scale * (sum(x[k] * q[k]) - zero * sum(x[k]))
 
 so that a step takes no multiplication by the scale, and with q of four bits no subtraction of the zero point: wider integers
-would lose more digits to the difference than their sum has. Sums are the same but for the rounding of their terms; of an
+would lose more digits to the difference than their sum has. So it is with a minimum behind the scale, ``q[k] * scale - low``::
+
+    scale * sum(x[k] * q[k]) - low * sum(x[k])
+
+Sums are the same but for the rounding of their terms; of an
 infinite x they are NaN where the zero point is taken out.
 
 Eight q of four bits are a word. ``q[j] << 4 * j`` is the word under a mask, and its product with ``x / 16 ** j`` that of q[j]
@@ -45,6 +49,7 @@ class GroupInvariant:
         scale: the invariant value that a group's sum is multiplied with, None for 1.
         conversion: the conversion to a float that the step's value still needs, when a zero point was taken out of it.
         zero_point: the invariant integer that was taken out, None for 0.
+        low: the invariant float that was taken out behind the scale, None for 0.
         reads_invariant: whether the step's value is computed from the invariant part, too.
         packed_word: the word of eight that the step's value is four bits of, at four times the place of the step in it.
     """
@@ -57,6 +62,7 @@ class GroupInvariant:
     scale: ir.Value | None = None
     conversion: ir.Operation | None = None
     zero_point: ir.Value | None = None
+    low: ir.Value | None = None
     reads_invariant: bool = False
     packed_word: Factor | None = None
 
@@ -77,8 +83,11 @@ def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
     group_size = gcd(*(periods[o.argument] or 0 for o in operands))
     if group_size and group_size < _SHORTEST:
         return None
-    value, scale = _without_scale(factor.value, known)
+    value, low = _without_low(factor.value, known)
+    value, scale = _without_scale(value, known)
     value, conversion, zero_point = _without_zero(value, known) if scale is not None else (value, None, None)
+    if low is not None and conversion is None:
+        value, scale, low = factor.value, None, None
     word = None if conversion is None or group_size % NIBBLES.count else word_of(value, varying, k)
     whole = Factor(factor.value, varying, others)
     step_value = whole.part(value)
@@ -91,6 +100,7 @@ def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
         scale=scale,
         conversion=conversion,
         zero_point=zero_point,
+        low=low,
         reads_invariant=any(v in known for op in step_value.operations for v in op.operands),
         packed_word=None if word is None else whole.part(word),
     )
@@ -118,6 +128,14 @@ def _invariant_operations(operations: Iterable[ir.Operation], varying: Sequence[
         else:
             changing.update(op.results)
     return found
+
+
+def _without_low(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.Value | None]:
+    """What varies of a difference, and the invariant value that is taken from it, if any."""
+    op = _made_by(value, "arith.subf")
+    if op is None or op.operands[0] in known or op.operands[1] not in known:
+        return value, None
+    return op.operands[0], op.operands[1]
 
 
 def _without_scale(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.Value | None]:

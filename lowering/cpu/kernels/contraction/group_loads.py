@@ -73,11 +73,18 @@ class GroupLoads:
         em, invariant = self.emitter, self.invariant
         if invariant.zero_point is not None and left is not None:
             zero = self._zero_point(part)
-            negative = em.op("arith.negf", [em.broadcast(left, self.width)], partial.type)
-            partial = em.op("vector.fma", [negative, zero, partial], partial.type)
+            partial = em.op("vector.fma", [self._negative(left), zero, partial], partial.type)
+        if invariant.low is not None and left is not None:
+            low = self._value(invariant.low, part)
+            total = em.op("vector.fma", [self._negative(left), low, total], total.type)
         if invariant.scale is None:
             return em.op("arith.addf", [total, partial], total.type)
         return em.op("vector.fma", [partial, self._value(invariant.scale, part), total], total.type)
+
+    def _negative(self, left: ir.Value) -> ir.Value:
+        """Minus a sum of left factors, in every lane."""
+        em = self.emitter
+        return em.op("arith.negf", [em.broadcast(left, self.width)], em.vector(self.width, self.element))
 
     def widened(self, place: Point, step: int, part: Environment) -> ir.Value:
         """The whole factor. An integer q of four bits becomes the last bits of 2 ** 23 + q, a conversion less, and as exact.
@@ -108,15 +115,19 @@ class GroupLoads:
         assert self.invariant.conversion is not None
         return self.emitter.clone(self.invariant.conversion, [integer], self.emitter.vector(self.width, self.element))
 
+    @property
+    def _needs_sums(self) -> bool:
+        return self.invariant.zero_point is not None or self.invariant.low is not None
+
     # -- the left factor ---------------------------------------------------------------------------------------------
 
     def with_scaled(self, rows: Sequence[Point], depth: int) -> GroupLoads:
-        """The same with these rows scaled first, and summed by groups where there are zero points."""
+        """The same with these rows scaled first, and summed by groups where there are zero points or minima."""
         em, size = self.emitter, self.invariant.group_size or depth
         memory = [(em.scratch(depth, self.element), em.scratch(depth // size, self.element)) for _ in rows]
         for row, (scaled, sums) in zip(rows, memory, strict=True):
             self._scale_row(row, depth, scaled)
-            if self.invariant.zero_point is not None:
+            if self._needs_sums:
                 self._sum_row(row, depth, size, sums)
         return GroupLoads(self.loads, self.invariant, ScaledRows(memory, self.loads))
 
@@ -158,8 +169,8 @@ class GroupLoads:
         return [self.loads.left(row.at(self.contraction.k, k)) for row in rows]
 
     def left_sums(self, rows: Sequence[Point], first: ir.Value, count: int) -> Sequence[ir.Value | None]:
-        """The sum of ``count`` elements of each row, where zero points are taken out."""
-        if self.invariant.zero_point is None:
+        """The sum of ``count`` elements of each row, where zero points or minima are taken out."""
+        if not self._needs_sums:
             return [None] * len(rows)
         if self.scaled is not None:
             return [self.scaled.sum(r, first, count) for r in range(len(rows))]

@@ -57,7 +57,7 @@ class GroupShape:
     Attributes:
         size: steps of k in a group; 0 when all are one.
         operations: how many each step's value takes.
-        has_word: whether that value is an integer of a word; has_zero: whether a zero point was taken out of it.
+        has_word: whether that value is an integer of a word; has_zero: whether a zero point or a minimum was taken out of it.
         reads_invariant: whether it reads what is the same, too.
     """
 
@@ -186,7 +186,7 @@ def buffer_shape(operand: Operand, n: int, k: int) -> BufferShape:
 
 def _group_shape(group: GroupInvariant) -> GroupShape:
     operations = len(group.step_value.operations)
-    has_word, has_zero = group.packed_word is not None, group.zero_point is not None
+    has_word, has_zero = group.packed_word is not None, group.zero_point is not None or group.low is not None
     return GroupShape(group.group_size, operations, has_word, has_zero, group.reads_invariant)
 
 

@@ -43,7 +43,7 @@ def narrow_factor(contraction: Contraction) -> NarrowFactor | None:
     """The parts of a product's right factor; None of one that is something else."""
     factor = contraction.right
     found = None if contraction.outer else find_group_invariant(factor, contraction.k)
-    if found is None or found.scale is None:
+    if found is None or found.scale is None or found.low is not None:
         return None
     value = found.step_value.value if found.conversion is None else found.conversion.results[0]
     integers = factor.part(value)
