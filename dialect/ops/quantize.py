@@ -89,8 +89,8 @@ class Dequantize(Op, name="dequantize"):
 
     The difference is exact, the product is in f32 (f64 for an f64 scale) and rounded once.
 
-    A floating-point zero point is subtracted behind the scale, as the minimum of a block in GGUF is: ``x * scale - zero_point``,
-    of integers or floats, with the product and the difference in f32 (f64), each rounded.
+    A floating-point zero point is subtracted behind the scale, as GGUF does with the minimum of a block:
+    ``x * scale - zero_point``, of integers or floats, with the product and the difference in f32 (f64), each rounded.
     """
 
     x: Operand[Tensor]
@@ -112,7 +112,7 @@ class Dequantize(Op, name="dequantize"):
 
 
 class LookUp(Op, name="look_up"):
-    """The entry of a table for each code: ``table[codes]``. A code is an unsigned integer, and the table has an entry for each."""
+    """``table[codes]``: codes are unsigned integers, and the table has an entry for each that there can be."""
 
     codes: Operand[Tensor]
     table: Operand[Tensor]
@@ -126,7 +126,9 @@ class LookUp(Op, name="look_up"):
             raise RelaxError(f"expected codes of ui4 or ui8, got {dtype}")
         require_float(table, "table")
         wanted = [1 << dtype.width]
-        require_same_shape(table.shape, wanted, f"expected a table of shape {shape_text(wanted)}, got {shape_text(table.shape)}")
+        require_same_shape(
+            table.shape, wanted, f"expected a table of shape {shape_text(wanted)}, got {shape_text(table.shape)}"
+        )
         return codes.with_(dtype=table.dtype)
 
 

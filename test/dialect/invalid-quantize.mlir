@@ -319,3 +319,35 @@ func.func @product_of_integer_results(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: 
       -> tensor<12xi8>
   return
 }
+
+// -----
+
+func.func @rounded_to_integers(%x: tensor<4xi8>, %y: tensor<f32>, %z: tensor<i8>) {
+  // expected-error @+1 {{'relax.dequantize' op expected a floating-point out_dtype, got i8}}
+  %0 = "relax.dequantize"(%x, %y, %z) {out_dtype = i8} : (tensor<4xi8>, tensor<f32>, tensor<i8>) -> tensor<4xi8>
+  return
+}
+
+// -----
+
+func.func @signed_codes(%x: tensor<4xi4>, %y: tensor<16xf32>) {
+  // expected-error @+1 {{'relax.look_up' op expected codes of ui4 or ui8, got i4}}
+  %0 = "relax.look_up"(%x, %y) : (tensor<4xi4>, tensor<16xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @table_of_another_size(%x: tensor<4xui8>, %y: tensor<16xf32>) {
+  // expected-error @+1 {{'relax.look_up' op expected a table of shape [256], got [16]}}
+  %0 = "relax.look_up"(%x, %y) : (tensor<4xui8>, tensor<16xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @table_of_integers(%x: tensor<4xui4>, %y: tensor<16xi8>) {
+  // expected-error @+1 {{'relax.look_up' op expected a floating-point table, got i8}}
+  %0 = "relax.look_up"(%x, %y) : (tensor<4xui4>, tensor<16xi8>) -> tensor<4xi8>
+  return
+}

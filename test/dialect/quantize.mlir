@@ -35,6 +35,24 @@ func.func @dequantize_blocks(%x: tensor<4x5xi4>, %y: tensor<2x5xf32>, %z: tensor
   return
 }
 
+// Blocks of two with a minimum each; the result is rounded to bf16.
+// CHECK-LABEL: func.func @dequantize_floats(
+// CHECK: "relax.dequantize"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {out_dtype = bf16} : (tensor<4x6xf8E4M3FN>, tensor<4x3xf32>
+// CHECK-SAME: tensor<1x3xf16>) -> tensor<4x6xbf16>
+func.func @dequantize_floats(%x: tensor<4x6xf8E4M3FN>, %y: tensor<4x3xf32>, %z: tensor<1x3xf16>) {
+  %0 = "relax.dequantize"(%x, %y, %z) {out_dtype = bf16} : (tensor<4x6xf8E4M3FN>, tensor<4x3xf32>, tensor<1x3xf16>)
+      -> tensor<4x6xbf16>
+  return
+}
+
+// CHECK-LABEL: func.func @look_up(
+// CHECK: "relax.look_up"(%{{\w+}}, %{{\w+}}) : (tensor<?x4xui4, {sym = ["n"]}>, tensor<16xf32>)
+// CHECK-SAME: -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @look_up(%x: tensor<?x4xui4, {sym = ["n"]}>, %y: tensor<16xf32>) {
+  %0 = "relax.look_up"(%x, %y) : (tensor<?x4xui4, {sym = ["n"]}>, tensor<16xf32>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}
+
 // CHECK-LABEL: func.func @pack_nibbles(
 // CHECK: "relax.pack_nibbles"(%{{.*}}) {axis = 0 : i64, dtype = ui8} : (tensor<5x3xi4>) -> tensor<3x3xui8>
 func.func @pack_nibbles(%x: tensor<5x3xi4>) {

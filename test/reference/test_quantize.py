@@ -92,6 +92,21 @@ def test_one_scale_per_block() -> None:
     np.testing.assert_array_equal(back, x)
 
 
+def test_minima_behind_the_scale() -> None:
+    x, scale = np.array([3, 7], np.uint8), np.array([0.1, 1e8], np.float32)
+    low = np.array([0.3, 7.0], np.float32)
+    got = reference_of("dequantize").function(x, scale, low, axis=0)
+    np.testing.assert_array_equal(got, x.astype(np.float32) * scale - low)
+    rounded = reference_of("dequantize").function(x, scale, low, axis=0, out_dtype=numpy_dtype("bf16"))
+    np.testing.assert_array_equal(rounded, got.astype(numpy_dtype("bf16")))
+
+
+def test_tables() -> None:
+    table = np.linspace(-1, 1, 16, dtype=np.float32)
+    codes = np.array([[0, 15], [3, 8]], np.uint8).astype(numpy_dtype("ui4"))
+    assert reference_of("look_up").function(codes, table).tolist() == table[[[0, 15], [3, 8]]].tolist()
+
+
 def test_scalars() -> None:
     x = np.array(7, np.int8)
     got = reference_of("dequantize").function(x, np.array(0.5, np.float32), np.array(1, np.int8), axis=-1)

@@ -138,6 +138,48 @@ func.func @parts(%q: tensor<128x4xi8> {relax.name = "q"}, %s: tensor<4x4xf32> {r
 
 // -----
 
+// Codes of a table move, the table does not; scales of scales move with them, and what is rounded stays so.
+// CHECK-LABEL: @codes
+// CHECK-DAG:     %[[Q:.*]] = "relax.permute_dims"(%arg0) : (tensor<8x64xui4>) -> tensor<64x8xui4>
+// CHECK-DAG:     %[[D:.*]] = "relax.permute_dims"(%arg2) : (tensor<8x2xui8>) -> tensor<2x8xui8>
+// CHECK-DAG:     %[[S:.*]] = "relax.dequantize"(%[[D]], %{{\w+}}, %arg4) {out_dtype = f32, relax.lift = "never"}
+// CHECK-DAG:     %[[T:.*]] = "relax.look_up"(%[[Q]], %arg1) {relax.lift = "never"}
+// CHECK:         "relax.dequantize"(%[[T]], %[[S]], %arg5) {out_dtype = bf16, relax.lift = "never"}
+// CHECK-SAME:      -> tensor<64x8xbf16>
+// CHECK-NEXT:    return
+func.func @codes(%q: tensor<8x64xui4> {relax.name = "q"}, %t: tensor<16xf32> {relax.name = "t"}, %d: tensor<8x2xui8>
+    {relax.name = "d"}, %s: tensor<8x1xf16> {relax.name = "s"}, %z: tensor<ui8> {relax.name = "z"}, %l: tensor<f32>
+    {relax.name = "l"}) -> tensor<64x8xbf16> attributes {relax.num_input = 0 : i64} {
+  %0 = "relax.look_up"(%q, %t) {relax.lift = "never"} : (tensor<8x64xui4>, tensor<16xf32>) -> tensor<8x64xf32>
+  %1 = "relax.dequantize"(%d, %s, %z) {out_dtype = f32, relax.lift = "never"}
+      : (tensor<8x2xui8>, tensor<8x1xf16>, tensor<ui8>) -> tensor<8x2xf32>
+  %2 = "relax.dequantize"(%0, %1, %l) {out_dtype = bf16, relax.lift = "never"}
+      : (tensor<8x64xf32>, tensor<8x2xf32>, tensor<f32>) -> tensor<8x64xbf16>
+  %3 = "relax.permute_dims"(%2) : (tensor<8x64xbf16>) -> tensor<64x8xbf16>
+  return %3 : tensor<64x8xbf16>
+}
+
+// -----
+
+// Tables of their own keep codes apart; what moves a value that is lifted always, is, too.
+// CHECK-LABEL: @tables
+// CHECK:         "relax.concat"(%{{\w+}}, %{{\w+}}) : (tensor<2x4xf32>, tensor<2x4xf32>)
+// CHECK:         %[[A:.*]] = "relax.negative"(%{{\w+}}) {relax.lift = "always"}
+// CHECK-NEXT:    "relax.permute_dims"(%[[A]]) {relax.lift = "always"}
+func.func @tables(%a: tensor<2x4xui4> {relax.name = "a"}, %t: tensor<16xf32> {relax.name = "t"}, %u: tensor<16xf32>
+    {relax.name = "u"}, %q: tensor<2x4xi8> {relax.name = "q"})
+    -> (tensor<4x4xf32>, tensor<4x2xf32>) attributes {relax.num_input = 0 : i64} {
+  %0 = "relax.look_up"(%a, %t) : (tensor<2x4xui4>, tensor<16xf32>) -> tensor<2x4xf32>
+  %1 = "relax.look_up"(%a, %u) : (tensor<2x4xui4>, tensor<16xf32>) -> tensor<2x4xf32>
+  %2 = "relax.concat"(%0, %1) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %3 = "relax.negative"(%q) {relax.lift = "always"} : (tensor<2x4xi8>) -> tensor<2x4xi8>
+  %4 = "relax.astype"(%3) {dtype = f32} : (tensor<2x4xi8>) -> tensor<2x4xf32>
+  %5 = "relax.permute_dims"(%4) : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  return %2, %5 : tensor<4x4xf32>, tensor<4x2xf32>
+}
+
+// -----
+
 // What grows twice is moved while it is smallest.
 // CHECK-LABEL: @twice
 // CHECK:         "relax.reshape"(%arg0) : (tensor<4xbf16>) -> tensor<1x4xbf16>

@@ -13,9 +13,10 @@ after::
     %p = "relax.dequantize"(%0, %1, %zero)                          // tensor<96x768x32xi8> to tensor<96x768x32xf32>
     %y = "relax.packed_matmul"(%x, %p) {layout = "tile 32", n = 3072 : i64}
 
-What grows is an ``astype`` to wider elements, a ``dequantize``, a ``look_up``, a ``broadcast_to``. Lifting can then move the data when weights
-are prepared, and leave the growth to inference, where the consumer's kernel does it. Elements are the same bit for bit; of a
-packed weight only those that are columns of the matrix, when nothing but products reads it.
+What grows is an ``astype`` to wider elements, a ``dequantize``, a ``look_up``, a ``broadcast_to``. Lifting can then move the
+data when weights are prepared, and leave the growth to inference, where the consumer's kernel does it. What moves a value that
+``relax.lift`` always lifts is always lifted, too. Elements are the same bit for bit; of a packed weight only those that are
+columns of the matrix, when nothing but products reads it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import functions, num_input
 from ...inference import normalize_axis
-from ...lift_override import LIFT
+from ...lift_override import ALWAYS, LIFT, override_of
 from ...op import attrs_of
 from ...ops import AsType, BroadcastTo, Concat, Dequantize, LookUp, PackedMatMul, PackWeight, Reshape, Take
 from ...passes.base import Pass
@@ -182,13 +183,23 @@ def _sunk(op: Any, grown: Sequence[_Growth]) -> list[ir.Value] | None:
         return None
     count = len(op.results)
     results = [
-        [p.value] * count if plan is None else plan(p.blocks()) for plan, p in zip(plans, growth.parameters, strict=True)
+        [p.value] * count if plan is None else _lifted_alike(p.value, plan(p.blocks()))
+        for plan, p in zip(plans, growth.parameters, strict=True)
     ]
-    moved = [None] * count if growth.x is None else _moved(op, growth.x)
+    moved = [None] * count if growth.x is None else _lifted_alike(growth.x, _moved(op, growth.x))
     return [
         growth.again(x, [r[i] for r in results], result.type)
         for i, (x, result) in enumerate(zip(moved, op.results, strict=True))
     ]
+
+
+def _lifted_alike(source: ir.Value, moved: list[ir.Value]) -> list[ir.Value]:
+    """What was moved, to be lifted always where its source is."""
+    if isinstance(source.owner, ir.Block) or override_of(source.owner.attributes) != ALWAYS:
+        return moved
+    for value in moved:
+        value.owner.attributes[LIFT] = ir.StringAttr.get(ALWAYS)
+    return moved
 
 
 def _moved(op: Any, x: ir.Value) -> list[ir.Value]:

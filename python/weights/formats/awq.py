@@ -13,7 +13,7 @@ from ...dialect.errors import RelaxError
 from ..source import TensorSource
 from .config import Layer, layers, quantization, whole_number
 from .encoded import EncodedSource, EncodedWeight, RowPlace
-from .grouped import FLOATS, fields, grouped, words
+from .grouped import FLOATS, fields, grouped, too_short, words
 from .weight_math import MathValue
 
 __all__ = ["decoded"]
@@ -41,8 +41,8 @@ def _weight(layer: Layer, group: int) -> EncodedWeight:
     stored = {"q": layer.name(".qweight"), "z": layer.name(".qzeros"), "s": layer.name(".scales")}
     parts = {"q": RowPlace(1, 8), "z": RowPlace(1, 8), "s": RowPlace(1)}
     narrow, reason = f"4 bits, a scale and zero point per {size}", ""
-    if k % size:
-        narrow, reason = None, f"{k} inputs in groups of {size}"
+    if too_short(k, size):
+        narrow, reason = None, too_short(k, size)
     return EncodedWeight((n, k), stored, partial(_math, group=size), parts, narrow=narrow, reason=reason)
 
 

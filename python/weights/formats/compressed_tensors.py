@@ -13,11 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..source import TensorSource
 from .config import Layer, layers, quantization
-from .encoded import EncodedSource, EncodedWeight, RowPlace
+from .encoded import EncodedSource, EncodedWeight, InOrder, RowPlace
 from .fp8 import float8_weights
-from .grouped import FLOATS, check_groups, fields, grouped, is_regular, offset, words
+from .grouped import (
+    FLOATS,
+    UNEQUAL,
+    are_whole,
+    check_groups,
+    fields,
+    grouped,
+    is_regular,
+    offset,
+    order_of,
+    too_short,
+    words,
+)
 from .weight_math import MathValue, constant
 
 __all__ = ["decoded"]
@@ -73,15 +86,15 @@ def _packed(layer: Layer, sizes: set[int]) -> EncodedWeight:
         stored["z"] = layer.name(".weight_zero_point")
         rows["z"] = RowPlace(0, 32 // bits if is_packed else 1)
     index = _index(layer, groups, k, group)
-    stored |= {"g": layer.name(".weight_g_idx")} if index else {}
+    has_index = index is not None
+    stored |= {"g": layer.name(".weight_g_idx")} if has_index else {}
     kept = f"{bits} bits, a scale{' and zero point' if 'z' in stored else ''} per {group}"
     beside = layer.names(".weight_shape", ".weight_g_idx")
-    narrow, reason = kept, ""
-    if index or k % groups:
-        narrow, reason = None, "its groups are no blocks of inputs: act-order" if index else f"{k} inputs in groups of {group}"
-    return EncodedWeight(
-        (n, k), stored, partial(_math, bits=bits, k=k, group=group), rows, narrow=narrow, reason=reason, beside=beside
-    )
+    reason = too_short(k, group) if index is None or are_whole(index, group) else UNEQUAL
+    narrow = None if reason else f"{kept}{', in the order of groups' * has_index}"
+    given = {"bits": bits, "k": k, "group": group}
+    in_order = partial(_in_order, **given) if has_index else None
+    return EncodedWeight((n, k), stored, partial(_math, **given), rows, 1, narrow, reason, beside, narrow_math=in_order)
 
 
 def _groups(layer: Layer, n: int, k: int) -> int:
@@ -101,15 +114,16 @@ def _group(layer: Layer, k: int, groups: int, sizes: set[int]) -> int:
     return size
 
 
-def _index(layer: Layer, groups: int, k: int, group: int) -> bool:
+def _index(layer: Layer, groups: int, k: int, group: int) -> Array | None:
+    """The group of each input, where it is not what positions say. Raises RelaxError where it is wrong."""
     if not layer.has(".weight_g_idx"):
-        return False
+        return None
     layer.expect_shape(".weight_g_idx", layer.spec(".weight_g_idx", ("int32",), 1), (k,))
     index = layer.source.get(layer.name(".weight_g_idx"))
     if bool((index == -1).all()) or is_regular(index, group):
-        return False
+        return None
     check_groups(layer, ".weight_g_idx", index, groups)
-    return True
+    return index
 
 
 def _plain(layer: Layer) -> EncodedWeight:
@@ -128,9 +142,19 @@ def _bytes(t: Mapping[str, MathValue]) -> MathValue:
 
 
 def _math(t: Mapping[str, MathValue], bits: int, k: int, group: int) -> MathValue:
-    n = t["s"].shape[0]
-    zero = offset(bits)
-    if "z" in t:
-        stored = t["z"]
-        zero = fields(words(stored), bits, 0, n) if stored.dtype == np.int32 else stored.astype("i16") + (1 << bits - 1)
-    return grouped(fields(words(t["q"]), bits, 1, k), t["s"], zero, 1, group, t.get("g"))
+    return grouped(fields(words(t["q"]), bits, 1, k), t["s"], _zero(t, bits), 1, group, t.get("g"))
+
+
+def _in_order(t: Mapping[str, MathValue], bits: int, k: int, group: int) -> InOrder:
+    order = order_of(t["g"])
+    q = fields(words(t["q"]), bits, 1, k).take(order, 1)
+    return InOrder(grouped(q, t["s"], _zero(t, bits), 1, group, None), order)
+
+
+def _zero(t: Mapping[str, MathValue], bits: int) -> MathValue:
+    stored = t.get("z")
+    if stored is None:
+        return offset(bits)
+    return (
+        fields(words(stored), bits, 0, t["s"].shape[0]) if stored.dtype == np.int32 else stored.astype("i16") + (1 << bits - 1)
+    )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, lcm, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,20 @@ from ..arrays import Array, ArraySpec, aligned_empty
 from ..source import TensorSource
 from .weight_math import MathValue, argument, evaluate
 
-__all__ = ["EncodedSource", "EncodedWeight", "Math", "RowPlace"]
+__all__ = ["EncodedSource", "EncodedWeight", "InOrder", "Math", "RowPlace"]
+
+
+class InOrder(NamedTuple):
+    """A weight whose inputs are in an order of their own.
+
+    Attributes:
+        value: the weight.
+        order: the inputs in that order, ``[k]``.
+    """
+
+    value: MathValue
+    order: MathValue
+
 
 Math = Callable[[Mapping[str, MathValue]], MathValue]
 """From a file's tensors, by what the format calls them, to the weight in the dtype it is computed in."""
@@ -56,6 +69,7 @@ class EncodedWeight:
         reason: why it is decoded then.
         beside: names of tensors of the file that say something of it and are not read any more.
         dtype: what the format rounds the result to, None for the dtype that is asked for.
+        narrow_math: how the tensors make what products read, where its inputs are in another order there.
     """
 
     shape: tuple[int, ...]
@@ -67,11 +81,11 @@ class EncodedWeight:
     reason: str = ""
     beside: tuple[str, ...] = ()
     dtype: str | None = None
+    narrow_math: Callable[[Mapping[str, MathValue]], InOrder] | None = None
 
     def value(self, specs: Mapping[str, ArraySpec]) -> MathValue:
         """The weight, of tensors that look like this."""
-        found = self.math({role: argument(role, spec) for role, spec in specs.items()})
-        return found if self.dtype is None else found.astype(self.dtype)
+        return self.math({role: argument(role, spec) for role, spec in specs.items()})
 
 
 class EncodedSource:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ...dialect.dtypes import numpy_dtype
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
 from .config import Layer, layers, quantization
 from .encoded import EncodedSource, EncodedWeight, RowPlace
-from .grouped import FLOATS
+from .grouped import FLOATS, blocks, too_short
 from .weight_math import MathValue, constant
 
 __all__ = ["decoded", "exponents", "float8_weights"]
@@ -60,22 +61,23 @@ def _weight(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
     )
     math = partial(_math, block=block if of_blocks else None)
     beside = layer.names(".input_scale", ".activation_scale")
-    return EncodedWeight(
-        (n, k), stored, math, rows, beside=beside, reason="products do not read eight-bit floats with scales yet"
-    )
+    reason = too_short(k, block[1]) if of_blocks else ""
+    shares = f"{block[0]} x {block[1]}" if of_blocks else "output" if scale.shape == (n, 1) else "matrix"
+    narrow = None if reason else f"floats of 8 bits, a scale per {shares}"
+    return EncodedWeight((n, k), stored, math, rows, beside=beside, narrow=narrow, reason=reason)
 
 
 def exponents(x: MathValue) -> MathValue:
-    """The powers of two that bytes stand for, ``2 ** (byte - 127)``; 255 is NaN."""
-    table = np.append(np.ldexp(np.float32(1), np.arange(255) - 127), np.float32(np.nan)).astype(np.float32)
-    return constant(table).take(x.astype("i32"), 0)
+    """The powers of two that bytes stand for, ``2 ** (byte - 127)``, which a bf16 has as they are; 255 is NaN."""
+    table = np.append(np.ldexp(np.float32(1), np.arange(255) - 127), np.float32(np.nan))
+    return x.look_up(constant(table.astype(numpy_dtype("bf16"))))
 
 
 def _math(t: Mapping[str, MathValue], block: tuple[int, int] | None) -> MathValue:
     (n, k), scale = t["w"].shape, t["s"]
-    wide = exponents(scale) if scale.dtype == np.uint8 else scale.astype("f32")
+    scale = exponents(scale) if scale.dtype == np.uint8 else scale
     if block is not None:
-        wide = wide.repeat(block[0], 0).part(0, 0, n).repeat(block[1], 1).part(1, 0, k)
-    elif len(wide.shape) < 2:
-        wide = wide.reshape()
-    return t["w"].astype("f32") * wide
+        scale = blocks(blocks(scale, 0, n, block[0]), 1, k, block[1])
+    elif len(scale.shape) < 2:
+        scale = scale.reshape()
+    return t["w"].scaled(scale.astype("f32"))

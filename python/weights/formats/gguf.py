@@ -31,13 +31,10 @@ _LAYER = {
 }  # fmt: skip
 _NAME = re.compile(r"(?:blk\.(?P<layer>\d+)\.)?(?P<what>\w+)\.(?P<end>weight|bias)")
 
-#: Why products do not read a type as it is, or in how many bits they do.
-_DECODED = {
-    "Q4_K": "products do not read blocks with minima yet",
-    "Q5_K": "products do not read blocks with minima yet",
-}
+#: In how many bits products read a type.
 _NARROW = {
-    "Q4_0": "4 bits, a scale per 32", "Q8_0": "8 bits, a scale per 32", "Q6_K": "8 bits for 6 in the file, a scale per 16",
+    "Q4_0": "4 bits, a scale per 32", "Q8_0": "8 bits, a scale per 32", "Q4_K": "4 bits, a scale and minimum per 32",
+    "Q5_K": "8 bits for 5 in the file, a scale and minimum per 32", "Q6_K": "8 bits for 6 in the file, a scale per 16",
 }  # fmt: skip
 
 
@@ -67,7 +64,7 @@ def _weight(file: GgufTensors, name: str) -> EncodedWeight:
     size = shape[0] // heads if heads else 1
     math = partial(_math, blocks=_BLOCKS.get(kind), head=size if heads else 0)
     rows = {role: RowPlace(0) for role in parts}
-    reason = _DECODED.get(kind, f"{kind}, which preparation converts to the module's dtype")
+    reason = f"{kind}, which preparation converts to the module's dtype"
     return EncodedWeight(shape, parts, math, rows, size, _NARROW.get(kind), "" if kind in _NARROW else reason)
 
 
@@ -127,26 +124,23 @@ def _q8_0(t: Mapping[str, MathValue]) -> MathValue:
 def _q6_k(t: Mapping[str, MathValue]) -> MathValue:
     rows, count = t["d"].shape
     q = _nibbles(t["ql"], 64).astype("ui8") | (_planes(t["qh"], 2, 32) << 4)
-    scale = t["d"].astype("f32").reshape(rows, count, 1) * t["scales"].astype("f32")
-    return q.reshape(rows, count * 256).dequantize(scale.reshape(rows, count * 16), constant(np.array(32, np.uint8)))
+    scale = t["scales"].reshape(rows, count * 16).scaled(t["d"].astype("f32"))
+    return q.reshape(rows, count * 256).dequantize(scale, constant(np.array(32, np.uint8)))
 
 
 def _scales(t: Mapping[str, MathValue]) -> tuple[MathValue, MathValue]:
-    """Eight scales and minima of six bits in twelve bytes, as ``[rows, blocks, 8, 1]`` in f32."""
+    """Eight scales and minima of six bits in twelve bytes, as ``[rows, 8 * blocks]`` in f32."""
     first, second, third = (t["scales"].part(2, at, at + 4) for at in (0, 4, 8))
     scale = concat(first & 63, (third & 15) | ((first >> 6) << 4), 2)
     low = concat(second & 63, (third >> 4) | ((second >> 6) << 4), 2)
     rows, count = t["d"].shape
-    pairs = ((t["d"], scale), (t["dmin"], low))
-    wide = [d.astype("f32").reshape(rows, count, 1) * x.astype("f32") for d, x in pairs]
-    return wide[0].reshape(rows, count, 8, 1), wide[1].reshape(rows, count, 8, 1)
+    wide = [x.reshape(rows, count * 8).scaled(d.astype("f32")) for d, x in ((t["d"], scale), (t["dmin"], low))]
+    return wide[0], wide[1]
 
 
 def _with_minima(t: Mapping[str, MathValue], q: MathValue) -> MathValue:
     rows, count = t["d"].shape
-    scale, low = _scales(t)
-    wide = scale * q.astype("f32").reshape(rows, count, 8, 32) - low
-    return wide.reshape(rows, count * 256)
+    return q.reshape(rows, count * 256).dequantize(*_scales(t))
 
 
 def _q4_k(t: Mapping[str, MathValue]) -> MathValue:

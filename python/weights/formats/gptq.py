@@ -14,10 +14,22 @@ from typing import Any
 import numpy as np
 
 from ...dialect.errors import RelaxError
+from ..arrays import Array
 from ..source import TensorSource
 from .config import Layer, layers, quantization, whole_number
-from .encoded import EncodedSource, EncodedWeight, RowPlace
-from .grouped import FLOATS, check_groups, fields, grouped, is_regular, words
+from .encoded import EncodedSource, EncodedWeight, InOrder, RowPlace
+from .grouped import (
+    FLOATS,
+    UNEQUAL,
+    are_whole,
+    check_groups,
+    fields,
+    grouped,
+    is_regular,
+    order_of,
+    too_short,
+    words,
+)
 from .weight_math import MathValue
 
 __all__ = ["decoded"]
@@ -65,34 +77,42 @@ def _weight(layer: Layer, bits: int, group: int, plus_one: int) -> EncodedWeight
     groups = -(-k // size)
     stored = {"q": layer.name(".qweight"), "z": layer.name(".qzeros"), "s": layer.name(".scales")}
     index = _index(layer, k, size, scales.shape[0])
-    layer.expect_shape(".scales", scales, (scales.shape[0] if index else groups, n))
+    has_index = index is not None
+    layer.expect_shape(".scales", scales, (scales.shape[0] if has_index else groups, n))
     layer.expect_shape(".qzeros", zeros, (scales.shape[0], -(-n // per)))
-    stored |= {"g": layer.name(".g_idx")} if index else {}
-    math = partial(_math, bits=bits, group=size, plus_one=plus_one)
+    stored |= {"g": layer.name(".g_idx")} if has_index else {}
+    given = {"bits": bits, "group": size, "plus_one": plus_one}
     parts = {"q": RowPlace(1), "z": RowPlace(1, per), "s": RowPlace(1)}
-    narrow, reason = f"{bits} bits, a scale and zero point per {size}", ""
-    if index or k % size:
-        narrow, reason = None, "its groups are no blocks of inputs: act-order" if index else f"{k} inputs in groups of {size}"
-    return EncodedWeight((n, k), stored, math, parts, narrow=narrow, reason=reason, beside=layer.names(".g_idx"))
+    reason = too_short(k, size) if index is None or are_whole(index, size) else UNEQUAL
+    narrow = None if reason else f"{bits} bits, a scale and zero point per {size}{', in the order of groups' * has_index}"
+    in_order = partial(_in_order, **given) if has_index else None
+    beside = layer.names(".g_idx")
+    return EncodedWeight((n, k), stored, partial(_math, **given), parts, 1, narrow, reason, beside, narrow_math=in_order)
 
 
-def _index(layer: Layer, k: int, group: int, groups: int) -> bool:
-    """Whether there is an index of groups that says something. Raises RelaxError where it is wrong."""
+def _index(layer: Layer, k: int, group: int, groups: int) -> Array | None:
+    """The group of each input, where it is not what positions say. Raises RelaxError where it is wrong."""
     if not layer.has(".g_idx"):
-        return False
+        return None
     spec = layer.source.spec(layer.name(".g_idx"))
     if spec.shape == (0,):
-        return False
+        return None
     layer.expect_shape(".g_idx", layer.spec(".g_idx", ("int32",), 1), (k,))
     index = layer.source.get(layer.name(".g_idx"))
     if is_regular(index, group):
-        return False
+        return None
     check_groups(layer, ".g_idx", index, groups)
-    return True
+    return index
 
 
 def _math(t: Mapping[str, MathValue], bits: int, group: int, plus_one: int) -> MathValue:
-    n, per = t["s"].shape[1], 32 // bits
-    q = fields(words(t["q"]), bits, 0, t["q"].shape[0] * per)
-    zero = fields(words(t["z"], plus_one), bits, 1, n)
+    q = fields(words(t["q"]), bits, 0, t["q"].shape[0] * 32 // bits)
+    zero = fields(words(t["z"], plus_one), bits, 1, t["s"].shape[1])
     return grouped(q, t["s"], zero, 0, group, t.get("g")).permute(1, 0)
+
+
+def _in_order(t: Mapping[str, MathValue], bits: int, group: int, plus_one: int) -> InOrder:
+    order = order_of(t["g"])
+    q = fields(words(t["q"]), bits, 0, t["q"].shape[0] * 32 // bits).take(order, 0)
+    zero = fields(words(t["z"], plus_one), bits, 1, t["s"].shape[1])
+    return InOrder(grouped(q, t["s"], zero, 0, group, None).permute(1, 0), order)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, ArraySpec
 from .config import Layer
 from .weight_math import MathValue, constant
 
-__all__ = ["FLOATS", "check_groups", "fields", "grouped", "is_regular", "offset", "words"]
+__all__ = [
+    "FLOATS", "UNEQUAL", "are_whole", "blocks", "check_groups", "fields", "grouped", "is_regular", "offset", "order_of",
+    "too_short", "words",
+]  # fmt: skip
 
 FLOATS = ("float16", "bfloat16", "float32")
+
+#: Why a product does not read groups that an index gives.
+UNEQUAL = "its groups (act-order) are not of one size"
+
+#: Shorter blocks take nearly as many bytes for scales as for integers.
+_SHORTEST = 16
 
 #: One in each field of a word, by bits.
 _ONES = {4: 0x11111111, 8: 0x01010101}
@@ -29,24 +40,51 @@ def fields(x: MathValue, bits: int, axis: int, size: int) -> MathValue:
 
 def grouped(q: MathValue, scale: MathValue, zero: MathValue, axis: int, group: int, index: MathValue | None) -> MathValue:
     """``(q - zero) * scale`` in f32, with parameters per group of ``group`` along an axis, or per the group of an index."""
-    size, wide = q.shape[axis], scale.astype("f32")
+    size = q.shape[axis]
 
     def spread(parameter: MathValue) -> MathValue:
         if not parameter.shape:
             return parameter
-        if index is not None:
-            return parameter.take(index, axis)
-        if parameter.shape[axis] * group == size or parameter.shape[axis] == 1:
-            return parameter
-        return parameter.repeat(group, axis).part(axis, 0, size)  # the last group is not whole
+        return blocks(parameter, axis, size, group) if index is None else parameter.take(index, axis)
 
     # Bytes: four-bit integers have a byte each anyway, and no file has them so.
-    return q.dequantize(spread(wide), spread(zero if zero.dtype.itemsize > 1 else zero.astype("ui8")))
+    return q.dequantize(spread(scale).astype("f32"), spread(zero if zero.dtype.itemsize > 1 else zero.astype("ui8")))
+
+
+def blocks(parameter: MathValue, axis: int, size: int, group: int) -> MathValue:
+    """Parameters of groups of ``group`` as those of equal blocks: smaller ones where the last group is not whole."""
+    count = parameter.shape[axis]
+    if count == 1 or count * group == size:
+        return parameter
+    block = gcd(group, size)
+    return parameter.repeat(group // block, axis).part(axis, 0, size // block)
+
+
+def too_short(size: int, group: int) -> str:
+    """Why the blocks of inputs that share a scale are no groups for a product; empty when they are."""
+    block = size if group >= size else gcd(group, size)
+    return "" if block >= min(size, _SHORTEST) else f"{size} inputs in groups of {group}"
 
 
 def is_regular(index: Array, group: int) -> bool:
     """Whether each input belongs to the group that its position says, so that the index says nothing."""
     return bool((index == np.arange(index.size) // group).all())
+
+
+def are_whole(index: Array, group: int) -> bool:
+    """Whether the groups of an index have ``group`` inputs each, but for the last."""
+    counts = np.bincount(index)
+    return bool((counts[:-1] == group).all()) and counts[-1] <= group
+
+
+def order_of(index: MathValue) -> MathValue:
+    """The inputs in the order of their groups: how many come before each one says where it goes."""
+    (k,), i32 = index.shape, np.dtype(np.int32)
+    inputs = MathValue("arange", (), ArraySpec(i32, (k,)), {"start": [0], "end": [k], "step": [1]})
+    place = index * k + inputs
+    is_before = MathValue("less", (place.reshape(1, k), place.reshape(k, 1)), ArraySpec(np.dtype(np.bool_), (k, k)))
+    rank = MathValue("sum", (is_before.astype("i32"),), ArraySpec(i32, (k,)), {"axis": [1], "keepdims": False})
+    return MathValue("index_copy", (inputs, rank, inputs), ArraySpec(i32, (k,)), {"axis": 0})
 
 
 def check_groups(layer: Layer, end: str, index: Array, groups: int) -> None:

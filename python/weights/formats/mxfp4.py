@@ -35,14 +35,11 @@ def _weight(layer: Layer) -> EncodedWeight:
     layer.expect_shape("_scales", layer.spec("_scales", ("uint8", "float8_e8m0fnu"), 3), (*outer, count))
     stored = {"b": layer.name("_blocks"), "s": layer.name("_scales")}
     shape = (outer[0], count * size * 2, outer[1])
-    return EncodedWeight(
-        shape, stored, _math, {"b": RowPlace(0), "s": RowPlace(0)}, reason="products do not read four-bit floats yet"
-    )
+    rows = {"b": RowPlace(0), "s": RowPlace(0)}
+    return EncodedWeight(shape, stored, _math, rows, narrow="floats of 4 bits, an exponent per 32")
 
 
 def _math(t: Mapping[str, MathValue]) -> MathValue:
     experts, rows, count, size = t["b"].shape
-    codes = t["b"].reshape(experts, rows, count, size, 1).unpack_nibbles(4, 2).astype("i32")
-    values = constant(_E2M1).take(codes, 0).reshape(experts, rows, count, 2 * size)
-    wide = values * exponents(t["s"]).reshape(experts, rows, count, 1)
-    return wide.reshape(experts, rows, count * 2 * size).permute(0, 2, 1)
+    codes = t["b"].reshape(experts, rows, count, size, 1).unpack_nibbles(4, 2).reshape(experts, rows, count * 2 * size)
+    return codes.look_up(constant(_E2M1)).scaled(exponents(t["s"]).astype("f32")).permute(0, 2, 1)

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
+from math import gcd
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from ..source import TensorSource
 from .config import Layer, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
+from .grouped import too_short
 from .weight_math import MathValue, constant
 
 __all__ = ["decoded"]
@@ -82,25 +84,20 @@ def _weight(layer: Layer, end: str) -> EncodedWeight:
     rows = {name: RowPlace(0, Fraction(each, k)) for name, each in elements.items()}
     is_column = layer.source.spec(layer.name(".weight")).shape[1] == 1
     stored = {name: layer.name(f".{name}") for name in names}
-    reason = "products do not read four-bit tables yet"
-    return EncodedWeight(
-        state.shape,
-        stored,
-        partial(_math, state=state),
-        rows if is_column else {},
-        reason=reason,
-        beside=layer.names(end),
-        dtype=state.dtype,
-    )
+    reason = too_short(k, state.block)
+    narrow = None if reason else f"codes of 4 bits, a scale per {gcd(state.block, k)}"
+    math, beside = partial(_math, state=state), layer.names(end)
+    return EncodedWeight(state.shape, stored, math, rows if is_column else {}, 1, narrow, reason, beside, state.dtype)
 
 
 def _math(t: Mapping[str, MathValue], state: _State) -> MathValue:
     count, k = max(t["weight"].shape), state.shape[1]
     nibbles = t["weight"].reshape(count, 1).unpack_nibbles(1, 2).take(constant(np.array([1, 0], np.int32)), 1)
     size = 2 * count // k * k
-    codes = nibbles.reshape(2 * count).part(0, 0, size).astype("i32")
-    scales = _scales(t, state).repeat(state.block, 0).part(0, 0, size)
-    return (t["weight.quant_map"].take(codes, 0) * scales).reshape(size // k, k)
+    codes = nibbles.reshape(2 * count).part(0, 0, size).reshape(size // k, k)
+    block = gcd(state.block, k)  # rows begin where blocks do
+    scales = _scales(t, state).repeat(state.block // block, 0).part(0, 0, size // block).reshape(size // k, k // block)
+    return codes.look_up(t["weight.quant_map"]).scaled(scales, state.dtype)
 
 
 def _scales(t: Mapping[str, MathValue], state: _State) -> MathValue:
@@ -109,5 +106,5 @@ def _scales(t: Mapping[str, MathValue], state: _State) -> MathValue:
         return absmax
     blocks = absmax.shape[0]
     nested = t["weight.nested_absmax"].repeat(state.nested_block, 0).part(0, 0, blocks)
-    wide = t["weight.nested_quant_map"].take(absmax.astype("i32"), 0) * nested
+    wide = absmax.look_up(t["weight.nested_quant_map"]) * nested
     return wide + constant(np.array(cast("Any", np.float32(state.offset))))

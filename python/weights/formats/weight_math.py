@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.dtypes import numpy_dtype
+from ...dialect.dtypes import dtype_name, numpy_dtype
 from ...dialect.errors import RelaxError
 from ...dialect.reference.registry import reference_of
 from ..arrays import Array, ArraySpec
 
-__all__ = ["MathValue", "argument", "concat", "constant", "evaluate", "operations_of"]
+__all__ = ["DTYPES", "MathValue", "argument", "concat", "constant", "evaluate", "is_integer", "operations_of"]
+
+#: Attributes that are dtypes, by name here.
+DTYPES = ("dtype", "out_dtype")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +90,22 @@ class MathValue:
         spread = (self.reshape(*outer, 1, *inner) >> shifts).astype("ui8")
         return spread.reshape(*outer[:-1], outer[-1] * 4, *inner).part(axis, 0, size)
 
-    def dequantize(self, scale: MathValue, zero: MathValue) -> MathValue:
-        """``(x - zero) * scale`` per block, exact but for one rounding to the scale's dtype."""
-        return MathValue("dequantize", (self, scale, zero), ArraySpec(scale.dtype, self.shape), {"axis": -1})
+    def dequantize(self, scale: MathValue, zero: MathValue, dtype: str | None = None) -> MathValue:
+        """``(x - zero) * scale`` per block, exact but for one rounding to the scale's dtype or the one that is named.
+
+        A zero point of floats is subtracted behind the scale, as a further rounding.
+        """
+        attrs = {"axis": -1} | ({} if dtype is None else {"out_dtype": dtype})
+        result = scale.dtype if dtype is None else numpy_dtype(dtype)
+        return MathValue("dequantize", (self, scale, zero), ArraySpec(result, self.shape), attrs)
+
+    def scaled(self, scale: MathValue, dtype: str | None = None) -> MathValue:
+        """``x * scale`` per block."""
+        return self.dequantize(scale, constant(np.zeros((), self.dtype if is_integer(self.dtype) else np.float32)), dtype)
+
+    def look_up(self, table: MathValue) -> MathValue:
+        """The entry of a table for each code."""
+        return MathValue("look_up", (self, table), ArraySpec(table.dtype, self.shape))
 
     def __add__(self, other: MathValue | float) -> MathValue:
         return self._with("add", other)
@@ -118,6 +134,11 @@ class MathValue:
 
     def _make(self, op: str, shape: tuple[int, ...], attrs: dict[str, Any], dtype: np.dtype[Any] | None = None) -> MathValue:
         return MathValue(op, (self,), ArraySpec(self.dtype if dtype is None else dtype, shape), attrs)
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is an integer, four-bit ones included."""
+    return "i" in dtype_name(dtype)
 
 
 def _replaced(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
@@ -178,8 +199,9 @@ def _uses(value: MathValue) -> dict[int, int]:
 
 def _apply(value: MathValue, operands: list[Array]) -> Array:
     meaning = reference_of(value.op)
-    keywords = {k: numpy_dtype(v) if k == "dtype" else v for k, v in value.attrs.items()}
+    keywords = {k: numpy_dtype(v) if k in DTYPES else v for k, v in value.attrs.items()}
     keywords |= {"shape": value.shape} if meaning.wants_shape else {}
+    keywords |= {"dtype": value.dtype} if meaning.wants_dtype else {}
     keywords |= {"strides": None} if value.op == "strided_slice" else {}
     function: Callable[..., Array] = meaning.function
     return function(*operands, **keywords)

@@ -17,21 +17,28 @@ FLOATS = ("bf16", "f16", "f8E4M3FN")
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight ``[columns, depth]``; ``group`` is how many elements share a scale, 0 for all of a row."""
+    """A weight ``[columns, depth]``; ``group`` is how many elements share a scale, 0 for all of a row.
+
+    In place of zero points a group may have a minimum behind the scale (``low``); codes are looked up in a table (``codes``).
+    """
 
     dtype: str
     columns: int
     depth: int
     group: int = 0
     zeros: bool = False
+    low: bool = False
+    codes: bool = False
 
     def arrays(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         shape, dtype = (self.columns, self.depth), numpy_dtype(self.dtype)
-        if self.dtype in FLOATS:
+        if self.dtype in FLOATS and not self.group:
             return {"q": rng.normal(size=shape).astype(dtype)}
         groups = (self.columns, self.depth // self.group if self.group else 1)
-        found = {"q": rng.integers(*RANGES[self.dtype], shape).astype(dtype)}
-        found["s"] = rng.uniform(0.1, 1, groups).astype(np.float32)
+        found = {"q": rng.integers(*RANGES[self.dtype], shape) if self.dtype in RANGES else rng.normal(size=shape)}
+        found = {"q": found["q"].astype(dtype), "s": rng.uniform(0.1, 1, groups).astype(np.float32)}
+        found |= {"l": rng.uniform(-1, 1, groups).astype(np.float16)} if self.low else {}
+        found |= {"t": rng.normal(size=16).astype(np.float32)} if self.codes else {}
         return found | ({"z": rng.integers(*RANGES[self.dtype], groups).astype(dtype)} if self.zeros else {})
 
 
@@ -44,10 +51,13 @@ def build(rows: int | str, weights: list[Weight]) -> tuple[rx.Module, dict[str, 
         for i, weight in enumerate(weights):
             own = weight.arrays(rng)
             arrays |= {f"{name}{i}": array for name, array in own.items()}
-            dtypes = {"q": weight.dtype, "s": "f32", "z": weight.dtype}
+            dtypes = {"q": weight.dtype, "s": "f32", "z": weight.dtype, "l": "f16", "t": "f32"}
             taken = {name: b.weight(f"{name}{i}", array.shape, dtypes[name]) for name, array in own.items()}
-            if weight.dtype in FLOATS:
+            if "s" not in taken:
                 wide = b.astype(taken["q"], "f32")
+            elif weight.low or weight.codes or weight.dtype in FLOATS:
+                x = b.look_up(taken["q"], taken["t"]) if weight.codes else taken["q"]
+                wide = b.dequantize(x, taken["s"], taken.get("l", b.full((), 0, "f32")))
             else:
                 wide = b.dequantize(taken["q"], taken["s"], taken.get("z", b.full((), 0, weight.dtype)))
             results[f"y{i}"] = b.matmul(inputs[weight.depth], b.permute_dims(wide, axes=[1, 0]))
@@ -82,6 +92,10 @@ WEIGHTS = [
     Weight("bf16", 300, 63),
     Weight("f16", 256, 64),
     Weight("f8E4M3FN", 256, 40),
+    Weight("ui4", 256, 96, 32, low=True),
+    Weight("ui4", 300, 96, 48, codes=True),
+    Weight("f8E4M3FN", 272, 96, 32),
+    Weight("ui8", 259, 96, 32, low=True),
 ]
 
 
@@ -112,6 +126,8 @@ def test_sums_in_blocks() -> None:
         Weight("i8", 33, 1152, 576),
         Weight("ui4", 17, 1100, 44, zeros=True),
         Weight("f8E4M3FN", 33, 1100),
+        Weight("ui4", 35, 1152, 96, low=True),
+        Weight("ui4", 33, 1152, 64, codes=True),
     ]
     check("n", weights, [1, 8, 20, 40])
     check("n", weights[:2], [129, 137])
@@ -133,6 +149,7 @@ def test_the_first_tile_computes_the_weight_for_the_others(rows: int | str) -> N
 @pytest.mark.parametrize("target", ["x86-64", "x86-64-v4", "sapphirerapids", "aarch64", "neoverse-v1"])
 def test_targets(target: str) -> None:
     weights = [Weight("i4", 530, 64, 32), Weight("ui4", 260, 40, zeros=True), Weight("i8", 270, 33), Weight("bf16", 513, 20)]
+    weights += [Weight("ui4", 260, 64, 32, low=True), Weight("ui4", 33, 32, 16, codes=True)]
     check("n", weights, [1, 2, 9], target)
 
 

@@ -63,6 +63,43 @@ def test_scalars_and_other_dtypes() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["ui4", "i8", "f8E4M3FN", "f8E5M2", "f32"])
+def test_minima(dtype: str) -> None:
+    both = {1: scales((3, 2), "f32"), 2: scales((3, 2), "f16")}
+    check(
+        Case("dequantize", [f"3, 8:{dtype}", "3, 2:f32", "3, 2:f16"], "3, 8:f32", values=both),
+        Case("dequantize", [f"n, 8:{dtype}", "8:bf16", "8:f32"], "n, 8:bf16", values={1: scales((8,), "bf16")}),
+        Case("dequantize", [f"3, 8:{dtype}", "3, 2:f32", "3, 2:f16"], "3, 8:f16", "out_dtype = f16", values=both),
+        n=3,
+    )
+
+
+def test_no_minimum() -> None:
+    """A zero point of 0 changes nothing, of zeros and of NaN either."""
+    dtype = numpy_dtype("f8E4M3FN")
+    values = {0: np.arange(256, dtype=np.uint8).view(dtype), 1: scales((), "f32"), 2: np.zeros((), np.float32)}
+    check(Case("dequantize", ["256:f8E4M3FN", ":f32", ":f32"], "256:f32", values=values))
+
+
+def test_results_of_another_dtype() -> None:
+    check(
+        Case("dequantize", ["6, 5:ui8", "3, 5:f32", "2, 1:ui8"], "6, 5:bf16", "out_dtype = bf16", {1: scales((3, 5), "f32")}),
+        Case("dequantize", ["6, 5:i8", "3, 5:f16", "2, 1:i8"], "6, 5:f32", "out_dtype = f32", {1: scales((3, 5), "f16")}),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "f8E4M3FN"])
+@pytest.mark.parametrize("codes", ["ui4", "ui8"])
+def test_tables(codes: str, dtype: str) -> None:
+    size = 1 << int(codes[2:])
+    every = np.arange(256).reshape(8, 32).astype(np.uint8).astype(numpy_dtype(codes))
+    check(
+        Case("look_up", [f"8, 32:{codes}", f"{size}:{dtype}"], f"8, 32:{dtype}", values={0: every}),
+        Case("look_up", [f"n, 5:{codes}", f"{size}:{dtype}"], f"n, 5:{dtype}"),
+        n=3,
+    )
+
+
 @pytest.mark.parametrize("dtype", ["i4", "ui4"])
 @pytest.mark.parametrize(("word", "per"), [("ui8", 2), ("ui32", 8), ("ui64", 16)])
 def test_nibbles(dtype: str, word: str, per: int) -> None:
