@@ -42,7 +42,7 @@ from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
 __all__ = [
     "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of",
-    "groups_of", "is_elementwise", "op_class", "verifying_once",
+    "groups_of", "grows_from", "is_elementwise", "op_class", "verifying_once",
 ]  # fmt: skip
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
@@ -100,6 +100,7 @@ class EffectOp(Relax.Operation):
         image: how it reads images in another order of dimensions, an :class:`.image_rules.ImageRule`; None when it cannot.
         narrow: whether it computes on floats narrower than f32.
         packed: the operand that is packed as its attribute ``layout`` says; None where it reads none, or makes one.
+        grows: the operand that it makes wider element by element, in the kernel that reads the result; None where it does not.
 
     ``infer`` and ``check`` raise RelaxError with the text of the diagnostic; the op's name is put in front. They compare
     dimensions by :mod:`.size_relations`: what types leave open is then checked at run time.
@@ -117,6 +118,7 @@ class EffectOp(Relax.Operation):
     image = cast("ImageRule | None", None)
     narrow = Narrow.NEVER
     packed = cast("str | None", None)
+    grows = cast("str | None", None)
 
     @classmethod
     def __init_subclass__(cls, *, name: str | None = None, traits: list[type] | None = None, **kwargs: Any):
@@ -262,6 +264,12 @@ def is_elementwise(op: ir.Operation | ir.OpView) -> bool:
     """Whether each element of the result depends on the elements at its place alone, operands broadcast; no barrier."""
     cls = op_class(op)
     return cls is not None and cls.elementwise
+
+
+def grows_from(op: ir.Operation | ir.OpView) -> ir.Value | None:
+    """The operand that an op makes wider element by element; None of an op that does not."""
+    cls = op_class(op)
+    return None if cls is None or cls.grows is None else getattr(op, cls.grows)
 
 
 def attrs_of(op: ir.Operation | ir.OpView) -> dict[str, Any]:

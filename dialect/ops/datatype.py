@@ -28,6 +28,7 @@ class AsType(Op, name="astype"):
     attrs = {"dtype": attributes.dtype()}
     elementwise = True
     cost = op_costs.MOVES
+    grows = "x"
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

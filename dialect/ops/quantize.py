@@ -98,6 +98,7 @@ class Dequantize(Op, name="dequantize"):
     zero_point: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1), "out_dtype": attributes.dtype(default=None)}
+    grows = "x"
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -117,6 +118,7 @@ class LookUp(Op, name="look_up"):
     codes: Operand[Tensor]
     table: Operand[Tensor]
     result: Result[Tensor]
+    grows = "codes"
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -25,9 +25,11 @@ from typing import Any, ClassVar
 
 from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import ir
+from ...context import operations
 from ...functions import functions, num_input
 from ...lift_override import LIFT, NEVER
-from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, LookUp, PackedMatMul, PackNibbles, UnpackNibbles
+from ...op import grows_from
+from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, PackedMatMul, PackNibbles, UnpackNibbles
 from ...packed_layout import NIBBLES, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
@@ -62,42 +64,42 @@ class _Words:
         self._packed: dict[tuple[ir.Value, bool], ir.Value] = {}
 
     def patterns(self) -> Patterns:
-        return [(kind, self._widen_from_words) for kind in (AsType, Dequantize, LookUp)]
+        return [(kind, self._widen_from_words) for kind in operations() if kind.grows is not None]
 
-    def _widen_from_words(self, op: AsType | Dequantize | LookUp, rewriter: Rewriter) -> bool:
+    def _widen_from_words(self, op: Any, rewriter: Rewriter) -> bool:
         x = op.operands[0]
-        if not self._flow.once_from_weights(op.result) or not self._flow.once_from_weights(x):
+        if not self._flow.once_from_weights(op.results[0]) or not self._flow.once_from_weights(x):
             return False
-        if not _products(op) or not _can_pack(x):
+        if not _products(op.results[0]) or not _can_pack(x):
             return False
         with rewriter.before(op):
             zero = _raised_zero(op) if isinstance(op, Dequantize) else None
             key = x, zero is not None
             if key not in self._packed:
                 integers = x if zero is None else _raised(x)
-                self._packed[key] = _through_words(integers, _layout(op, zero is not None))
+                self._packed[key] = _through_words(integers, _layout(op.results[0], zero is not None))
         op.operands[0] = self._packed[key]
         if zero is not None:
             op.operands[2] = zero
         return True
 
 
-def _products(op: AsType | Dequantize | LookUp) -> list[PackedMatMul]:
-    """The products that read what an op makes of a weight, or what is made of that; none where anything else does."""
+def _products(grown: ir.Value) -> list[PackedMatMul]:
+    """The products that read what a weight grew to, or what grows out of that; none where anything else does."""
     found: list[PackedMatMul] = []
-    for reader in [use.owner for use in op.results[0].uses]:
-        if isinstance(reader, PackedMatMul) and reader.weight == op.results[0]:
+    for reader in [use.owner for use in grown.uses]:
+        if isinstance(reader, PackedMatMul) and reader.weight == grown:
             found.append(reader)
-        elif isinstance(reader, (AsType, Dequantize)) and reader.x == op.results[0] and _products(reader):
-            found += _products(reader)
+        elif (x := grows_from(reader)) is not None and x == grown and (more := _products(reader.results[0])):
+            found += more
         else:
             return []
     return found
 
 
-def _layout(op: AsType | Dequantize | LookUp, is_raised: bool) -> PackedLayout:
+def _layout(grown: ir.Value, is_raised: bool) -> PackedLayout:
     """How words are packed whose integers products read in panels; all readers have these, as they read the same."""
-    return replace(_products(op)[0].layout, word=NIBBLES, offset=_OFFSET if is_raised else 0)
+    return replace(_products(grown)[0].layout, word=NIBBLES, offset=_OFFSET if is_raised else 0)
 
 
 def _can_pack(value: ir.Value) -> bool:
