@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .checkpoint_math import MathOps, WeightOps, innermost, is_four_bits
+from .checkpoint_math import MathOps, StoredWeightOps, innermost, is_four_bits
 from .checkpoint_readers import WeightReaders
 from .dialect.bindings import func, ir
 from .dialect.call_graph import CallGraph
@@ -116,7 +116,7 @@ class _FunctionWeights:
     def _replace(self, argument: ir.Value, weight: EncodedWeight, specs: Mapping[str, ArraySpec]) -> str:
         """Makes what reads a weight read the file's tensors; else says why not."""
         readers = WeightReaders.of(argument)
-        ops = WeightOps(self._ops, weight.stored, specs)
+        ops = StoredWeightOps(self._ops, weight.stored, specs)
         narrow = None if weight.narrow_math is None else weight.narrow_math(ops.arguments)
         wide = weight.math(ops.arguments) if narrow is None else narrow.value
         reason = readers.refusal(wide, has_order=narrow is not None)
@@ -136,7 +136,7 @@ class _FunctionWeights:
         return ""
 
 
-def _made(ops: WeightOps, value: MathValue, readers: WeightReaders) -> ir.Value:
+def _made(ops: StoredWeightOps, value: MathValue, readers: WeightReaders) -> ir.Value:
     """The weight, from integers that are packed here where no pass packs them: of several matrices."""
     return ops.with_words(value, 1) if len(value.shape) > 2 and is_four_bits(value) else ops.value(value)
 

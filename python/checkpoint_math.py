@@ -18,7 +18,7 @@ from .dialect.struct_info import TensorInfo
 from .weights.arrays import ArraySpec
 from .weights.formats.weight_math import DTYPES, MathValue, argument, is_integer
 
-__all__ = ["MathOps", "WeightOps", "innermost", "is_four_bits"]
+__all__ = ["MathOps", "StoredWeightOps", "innermost", "is_four_bits"]
 
 _FOUR_BITS = tuple(numpy_dtype(name) for name in ("i4", "ui4"))
 
@@ -49,7 +49,7 @@ class MathOps:
         return self._stored[name]
 
 
-class WeightOps:
+class StoredWeightOps:
     """The operations of one weight, each once.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .checkpoint_math import WeightOps, is_four_bits
+from .checkpoint_math import StoredWeightOps, is_four_bits
 from .dialect.bindings import ir
 from .dialect.ops import AsType, MatMul, PermuteDims, Take
 from .dialect.struct_info import TensorInfo
@@ -59,7 +59,7 @@ class WeightReaders:
             return "not only products and look-ups read it"
         return ""
 
-    def read_rows(self, value: MathValue, ops: WeightOps) -> None:
+    def read_rows(self, value: MathValue, ops: StoredWeightOps) -> None:
         """Makes look-ups read four-bit integers in words."""
         for op in self.rows if is_four_bits(value) else ():
             with ir.InsertionPoint(op), op.location:
