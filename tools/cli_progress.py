@@ -17,6 +17,9 @@ __all__ = ["progress_hook"]
 #: Share of the work between two plain lines.
 _LINE_EVERY = 0.25
 
+#: Columns for a tensor's name, which can be long.
+_NAME_WIDTH = 40
+
 
 @contextmanager
 def progress_hook() -> Generator[Callable[[PrepareProgress], None]]:
@@ -32,11 +35,13 @@ def progress_hook() -> Generator[Callable[[PrepareProgress], None]]:
 def _bar() -> Generator[Callable[[PrepareProgress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.table import Column
 
-    columns = (TextColumn("prepare"), BarColumn(), DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn())
+    name = TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=_NAME_WIDTH), markup=False)
+    columns = (TextColumn("prepare"), BarColumn(), DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn(), name)
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("prepare", total=None)
-        yield lambda p: progress.update(task, completed=p.bytes_done, total=p.bytes_total)
+        task = progress.add_task("", total=None)
+        yield lambda p: progress.update(task, completed=p.bytes_done, total=p.bytes_total, description=p.tensor)
 
 
 def _lines() -> Callable[[PrepareProgress], None]:

@@ -20,12 +20,13 @@ from .c_header import c_header
 from .library import Library
 from .names import Rename
 from .part import prepare_again, updated_arrays
-from .prepare import PrepareOptions, PrepareReport, ProgressHook, checked_source, prepare_in_memory, prepare_to_file
+from .prepare import PrepareOptions, PrepareReport, checked_source, prepare_in_memory, prepare_to_file
 from .prepare_shards import prepare_to_shards
 from .scratch import ScratchPool
 from .shards import check_rank
 from .sources import PreparedWeights
 from .state import State
+from .step_stream import ProgressHook
 from .verify import verify_prepared
 from .weight_cache import cached_weights, weights_folder
 

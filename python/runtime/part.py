@@ -15,17 +15,16 @@ from ..weights.writer import StreamWriter
 from .binding import check_bytes, checked_prepared
 from .names import near_names
 from .prepare import (
-    FileSink,
-    Functions,
     PrepareOptions,
     PrepareReport,
-    StepStream,
     checked_source,
     jobs_within,
     prepare_in_memory,
     prepared_metadata,
     report_of,
 )
+from .sinks import FileSink
+from .step_stream import Functions, StepStream
 
 __all__ = ["manifest_of_steps", "part_of", "prepare_again", "updated_arrays"]
 

@@ -1,55 +1,31 @@
-"""Weight preparation as a stream: raw weights in, prepared weights out, one step of the manifest at a time.
+"""Weight preparation: raw weights in, a file or mapping of prepared weights out, and a report; see :mod:`.step_stream`.
 
-A step gets its raw weights as views of the mapped file, runs compiled code into a buffer that all steps share, puts the results
-into the output file, and gives the pages of weights that no later step needs back to the system. So memory stays at the largest
-step, whatever the size of the checkpoint: what a large step leaves in the buffers goes before a step that needs more elsewhere.
+A step gets its raw weights, runs compiled code into a buffer that all steps share, puts the results into the output, and gives
+back the weights that no later step needs. So memory stays at the largest step, whatever the size of the checkpoint: what a
+large step leaves in the buffers goes before a step that needs more elsewhere.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest, StepSpec, total_bytes
-from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
+from ..lowering.manifest import Manifest, total_bytes
 from ..weights.files import os_errors, path_text
-from ..weights.sharded import ShardedWriter
 from ..weights.writer import StreamWriter, working_files
-from .calls import as_argument, int64_array, invoke, pointer_array
-from .library import EntryFunction
 from .names import Rename
 from .raw_weights import RawWeights
-from .scratch import Scratch
+from .sinks import FileSink, MemorySink
 from .sources import FINGERPRINT, PreparedWeights, open_source
-from .threads import work_alone
+from .step_stream import Functions, PrepareProgress, ProgressHook, StepStream, predicted_peak, step_bytes
 
 __all__ = [
-    "FileSink", "PrepareOptions", "PrepareProgress", "PrepareReport", "Sink", "StepStream", "buffer_arrays", "buffer_bytes",
-    "check_not_source", "checked_source", "prepare_in_memory", "prepare_to_file", "prepared_metadata", "report_of",
+    "PrepareOptions", "PrepareProgress", "PrepareReport", "check_not_source", "checked_source", "jobs_within",
+    "prepare_in_memory", "prepare_to_file", "prepared_metadata", "report_of",
 ]  # fmt: skip
-
-# Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 %.
-_AHEAD_BYTES = 64 << 20
-
-_NO_SYMBOLS = int64_array(())
-
-
-@dataclass(frozen=True)
-class PrepareProgress:
-    """How far a preparation is; bytes are those of prepared weights."""
-
-    steps_done: int
-    steps_total: int
-    bytes_done: int
-    bytes_total: int
 
 
 @dataclass(frozen=True)
@@ -93,10 +69,6 @@ class PrepareReport:
         return "\n  ".join((first, *self.notes))
 
 
-Functions = Callable[[str], EntryFunction]
-ProgressHook = Callable[[PrepareProgress], None]
-
-
 @dataclass(frozen=True)
 class PrepareOptions:
     """How to prepare; see :meth:`Executable.prepare`."""
@@ -133,7 +105,7 @@ def prepare_in_memory(manifest: Manifest, functions: Functions, src: object, opt
     """Prepares weights into a mapping; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
     source = checked_source(manifest, src, options)
-    sink = _MemorySink()
+    sink = MemorySink()
     stream = StepStream(manifest, functions, source, sink, list(manifest.steps), options.progress)
     stream.run(options.jobs)
     source.check_unchanged()
@@ -154,24 +126,11 @@ def report_of(
         time.perf_counter() - started,
         stream.step_count,
         len(manifest.steps) - stream.step_count,
-        _predicted_peak(manifest, source) * jobs + source.ahead_bytes,
+        predicted_peak(manifest, source) * jobs + source.ahead_bytes,
         stream.peak_bytes,
         source.extra,
         source.notes,
     )
-
-
-def _predicted_peak(manifest: Manifest, source: RawWeights) -> int:
-    """Memory of the largest step, with both forms of weights that are converted."""
-    if not source.converts:
-        return manifest.peak_bytes
-    return max((_step_bytes(manifest, source, step) for step in manifest.steps), default=0)
-
-
-def _step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
-    """Memory that a step takes: its weights, its scratch memory and its results."""
-    extra = source.nbytes(step.gets) - sum(manifest.raw_weights[n].array.nbytes for n in set(step.gets))
-    return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
 
 
 def jobs_within(manifest: Manifest, source: RawWeights, options: PrepareOptions) -> int:
@@ -183,10 +142,10 @@ def jobs_within(manifest: Manifest, source: RawWeights, options: PrepareOptions)
     if options.memory_limit is None:
         return options.jobs
     limit = expect_count(options.memory_limit, "a memory limit of 1 byte or more")
-    each, ahead = _predicted_peak(manifest, source), source.ahead_bytes
+    each, ahead = predicted_peak(manifest, source), source.ahead_bytes
     least = each + ahead
     if least > limit:
-        largest = max(manifest.steps, key=lambda step: _step_bytes(manifest, source, step))
+        largest = max(manifest.steps, key=lambda step: step_bytes(manifest, source, step))
         what = f"which preparing '{largest.sets[0]}' takes"
         raise RelaxError(f"expected a memory limit of {least} bytes or more, {what}, got {limit}")
     return min(options.jobs, (limit - ahead) // max(each, 1))
@@ -219,215 +178,3 @@ def prepared_metadata(manifest: Manifest) -> dict[str, str]:
     from .. import __version__
 
     return {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": __version__}
-
-
-class Sink(Protocol):
-    """Where results go: memory for a step's outputs, a way to keep one, and a way to keep a raw weight as it is."""
-
-    def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int: ...
-    def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]: ...
-    def put(self, name: str, array: Array) -> None: ...
-    def copy(self, name: str, array: Array) -> None: ...
-
-
-class FileSink:
-    """Results go through a shared buffer to the file: measured faster than computing into its mapped pages."""
-
-    def __init__(self, writer: StreamWriter | ShardedWriter):
-        self.put = self.copy = writer.put
-
-    def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
-        return buffer_bytes(specs)
-
-    def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
-        return buffer_arrays(specs, buffer)
-
-
-def buffer_bytes(specs: Sequence[ArraySpec]) -> int:
-    """What these arrays take in one buffer."""
-    return _offsets(specs)[-1]
-
-
-def buffer_arrays(specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
-    """Arrays in a buffer, which grows as they need."""
-    offsets = _offsets(specs)
-    buffer.grow(max(offsets[-1], 1))
-    return [buffer.view(offset, s.dtype, s.shape) for offset, s in zip(offsets, specs, strict=False)]
-
-
-def _offsets(specs: Sequence[ArraySpec]) -> list[int]:
-    """Where each array begins in a buffer, and where the last one ends."""
-    offsets = [0]
-    for spec in specs:
-        offsets.append(offsets[-1] + -(-spec.nbytes // ALIGNMENT) * ALIGNMENT)
-    return offsets
-
-
-class _MemorySink:
-    """Results are kept, each in memory of its own."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, Array] = {}
-
-    def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
-        return 0
-
-    def outputs(self, specs: Sequence[ArraySpec], buffer: Scratch) -> list[Array]:
-        return [aligned_empty(s.dtype, s.shape) for s in specs]
-
-    def put(self, name: str, array: Array) -> None:
-        self.arrays[name] = array
-
-    def copy(self, name: str, array: Array) -> None:
-        self.arrays[name] = aligned_empty(array.dtype, array.shape)
-        self.arrays[name][...] = array
-
-
-class _Buffers:
-    """The memory that the steps of one thread share: one buffer to work in, one for results.
-
-    Attributes:
-        used: bytes of each that steps have used; no others take memory.
-    """
-
-    def __init__(self, limit: int):
-        self.arena, self.results = Scratch(), Scratch()
-        self.used = (0, 0)
-        self._limit = limit
-
-    def make_room(self, weights: int, arena: int, results: int) -> int:
-        """Readies for a step that needs so many bytes; what larger steps left goes where all would exceed the limit.
-
-        Returns:
-            The bytes that the buffers then take.
-        """
-        wanted, used = (arena, results), [max(self.used[0], arena), max(self.used[1], results)]
-        for i, buffer in enumerate((self.arena, self.results)):
-            if used[i] > wanted[i] and weights + sum(used) > self._limit:
-                buffer.free()
-                used[i] = wanted[i]
-        self.used = (used[0], used[1])
-        return sum(used)
-
-
-class StepStream:
-    """Runs steps in order on a number of threads.
-
-    Attributes:
-        step_count: how many steps it runs.
-        peak_bytes: the most bytes of raw weights, results and scratch memory that all threads held so far.
-    """
-
-    def __init__(
-        self, manifest: Manifest, functions: Functions, source: RawWeights, sink: Sink, steps: Sequence[StepSpec],
-        progress: ProgressHook | None,
-    ):  # fmt: skip
-        self._manifest = manifest
-        self._functions = functions
-        self._source = source
-        self._sink = sink
-        self._steps = steps
-        self._progress = progress
-        self._lock = threading.Lock()
-        self._next = 0
-        self._asked = 0
-        self._ahead_bytes = 0
-        self._done = PrepareProgress(0, len(steps), 0, sum(self._bytes(manifest.prepared_weights, s.sets) for s in steps))
-        self._reading = Counter[str]()
-        self._held: dict[int, int] = {}
-        self.step_count = len(steps)
-        self.peak_bytes = 0
-        self._stopped = False
-
-    def run(self, jobs: int) -> None:
-        """All steps; the first error of any thread ends the others after their step and is raised."""
-        if jobs == 1:
-            return self._work()
-        jobs = min(jobs, max(len(self._steps), 1))
-        with ThreadPoolExecutor(jobs, initializer=work_alone) as pool:
-            workers = [pool.submit(self._work) for _ in range(jobs)]
-            try:
-                for worker in workers:
-                    worker.result()
-            except BaseException:
-                self._stopped = True
-                raise
-
-    def _work(self) -> None:
-        buffers = _Buffers(_predicted_peak(self._manifest, self._source))
-        try:
-            self._run_steps(buffers)
-        finally:
-            self._hold(0)
-
-    def _run_steps(self, buffers: _Buffers) -> None:
-        while (step := self._take()) is not None:
-            try:
-                self._run_step(step, buffers)
-                self._finish(step)
-            except BaseException:
-                self._stopped = True
-                raise
-
-    def _take(self) -> StepSpec | None:
-        with self._lock:
-            if self._stopped or self._next == len(self._steps):
-                return None
-            step = self._steps[self._next]
-            self._next += 1
-            self._reading.update(set(step.gets))
-            self._read_ahead(step)
-            return step
-
-    def _read_ahead(self, taken: StepSpec) -> None:
-        """Keeps the disk busy with what the next steps read. Needs the lock."""
-        self._ahead_bytes -= self._bytes(self._manifest.raw_weights, taken.gets)
-        while self._asked < len(self._steps) and self._ahead_bytes < _AHEAD_BYTES:
-            step = self._steps[self._asked]
-            for name in step.gets:
-                self._source.prefetch(name)
-            self._asked += 1
-            self._ahead_bytes += self._bytes(self._manifest.raw_weights, step.gets)
-
-    def _run_step(self, step: StepSpec, buffers: _Buffers) -> None:
-        specs = [self._manifest.prepared_weights[n].array for n in step.sets if step.symbol is not None]
-        weights, results = self._source.nbytes(step.gets), self._sink.buffer_bytes(specs)
-        self._hold(weights + buffers.make_room(weights, step.arena_bytes, results))
-        self._source.check_unchanged(step.gets)
-        inputs = [self._input(name) for name in step.gets]
-        if step.symbol is None:
-            for name, array in zip(step.sets, inputs, strict=True):
-                self._sink.copy(name, array)
-            return
-        outputs = self._sink.outputs(specs, buffers.results)
-        tensors = pointer_array([address(a) for a in (*inputs, *outputs)])
-        invoke(self._functions(step.symbol), tensors, _NO_SYMBOLS, buffers.arena, f"preparation of {', '.join(step.sets)}")
-        for name, array in zip(step.sets, outputs, strict=True):
-            self._sink.put(name, array)
-
-    def _input(self, name: str) -> Array:
-        """A raw weight as compiled code takes it."""
-        return as_argument(self._source.get(name), f"weight '{name}'")
-
-    def _hold(self, count: int) -> None:
-        """Enters what this thread holds while its next step runs."""
-        with self._lock:
-            self._held[threading.get_ident()] = count
-            self.peak_bytes = max(self.peak_bytes, sum(self._held.values()))
-
-    def _finish(self, step: StepSpec) -> None:
-        """Lets go of weights that no running step and not the next one reads; a later one reads them again."""
-        with self._lock:
-            self._reading.subtract(set(step.gets))
-            following = self._steps[self._next].gets if self._next < len(self._steps) else ()
-            for name in set(step.gets) - set(following):
-                if not self._reading[name]:
-                    self._source.release(name)
-            done = self._done
-            size = self._bytes(self._manifest.prepared_weights, step.sets)
-            self._done = PrepareProgress(done.steps_done + 1, done.steps_total, done.bytes_done + size, done.bytes_total)
-            if self._progress is not None:
-                self._progress(self._done)
-
-    def _bytes(self, weights: Mapping[str, Any], names: Sequence[str]) -> int:
-        return sum(weights[n].array.nbytes for n in names)

@@ -15,11 +15,8 @@ from ..weights.shard_names import index_path, shard_path
 from ..weights.sharded import ShardedWriter, content_digest
 from .part import manifest_of_steps
 from .prepare import (
-    FileSink,
-    Functions,
     PrepareOptions,
     PrepareReport,
-    StepStream,
     check_not_source,
     checked_source,
     jobs_within,
@@ -28,6 +25,8 @@ from .prepare import (
 )
 from .raw_weights import RawWeights
 from .shards import Shard, check_rank, plan_shards
+from .sinks import FileSink
+from .step_stream import Functions, StepStream
 
 __all__ = ["prepare_to_shards"]
 

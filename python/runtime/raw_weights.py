@@ -116,8 +116,8 @@ class RawWeights:
         """Memory that reading ahead takes at most; nothing where files are mapped."""
         return self._source.ahead_bytes
 
-    def get(self, name: str) -> Array:
-        """A weight as its spec says.
+    def get(self, name: str, place: Array | None = None) -> Array:
+        """A weight as its spec says; in the memory of ``place``, an array like it, if it is read from a file as it is stored.
 
         Raises:
             RelaxError: it looks different from what the source said, is rounded beyond its dtype, or is to be quantized and not
@@ -126,7 +126,7 @@ class RawWeights:
         spec, found = self._specs[name], self._found[name]
         if found is None:
             return known_value(spec) if spec.value is not None else self._computed[name]
-        array = self._source.read(found)
+        array = self._source.read(found, place)
         self._check_finite(name, array)
         if array.dtype != spec.array.dtype and array.shape == spec.array.shape and self._may_convert(name, array.dtype):
             result = converted(array, spec.array.dtype)

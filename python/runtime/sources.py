@@ -80,10 +80,12 @@ class StoredSource:
     def get(self, name: str) -> Array:
         return self._tensors.get(name)
 
-    def read(self, name: str) -> Array:
-        """A tensor for one use; of a file that is cut off meanwhile an error, where a view would end the process."""
+    def read(self, name: str, place: Array | None = None) -> Array:
+        """A tensor for one use, there if it can be; of a file that is cut off meanwhile an error, where a view would end the
+        process.
+        """
         tensors = self._tensors
-        return tensors.read(name) if isinstance(tensors, Checkpoint) else tensors.get(name)
+        return tensors.read(name, place) if isinstance(tensors, Checkpoint) else tensors.get(name)
 
     def beside(self, name: str) -> int:
         """Memory that a tensor takes beside its array while it is read: what it is decoded from, where that is not mapped."""
@@ -174,8 +176,9 @@ class MappingSource:
                 found = self._kept[name] = self._made(name)
             return found
 
-    def read(self, name: str) -> Array:
-        """A tensor for one use."""
+    def read(self, name: str, place: Array | None = None) -> Array:
+        """A tensor for one use, where it is."""
+        del place
         return self.get(name)
 
     def beside(self, name: str) -> int:

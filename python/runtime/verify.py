@@ -10,9 +10,11 @@ from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
 from ..weights.arrays import Array, ArraySpec
 from .binding import check_bytes, checked_prepared
-from .prepare import Functions, PrepareOptions, StepStream, buffer_arrays, buffer_bytes, checked_source
+from .prepare import PrepareOptions, checked_source
 from .scratch import Scratch
+from .sinks import buffer_arrays, buffer_bytes
 from .sources import AGAIN, WeightSource, problems_text
+from .step_stream import Functions, StepStream
 
 __all__ = ["verify_prepared"]
 

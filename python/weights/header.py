@@ -26,7 +26,7 @@ from .arrays import ALIGNMENT, ArraySpec
 from .json_text import collector_paused, members
 
 __all__ = [
-    "MAX_HEADER_BYTES", "METADATA", "Header", "Layout", "TensorEntry", "TensorTable", "parse_header", "plan_layout",
+    "MAX_HEADER_BYTES", "METADATA", "PAGE", "Header", "Layout", "TensorEntry", "TensorTable", "parse_header", "plan_layout",
     "read_prefix",
 ]  # fmt: skip
 
@@ -37,8 +37,9 @@ METADATA = "__metadata__"
 #: The limit of the format's reference implementation.
 MAX_HEADER_BYTES = 100_000_000
 
-# Data that starts on a page can be released page by page; the specification allows spaces after the JSON.
-_PAGE = 4096
+#: Data that starts on a page can be released page by page, and written past the page cache; the specification allows spaces
+#: after the JSON.
+PAGE = 4096
 
 # NumPy's limits: an array of more dimensions, or of more bytes even if one dimension is zero, cannot be made.
 _MAX_RANK = 64
@@ -233,13 +234,15 @@ class _Table:
 def plan_layout(specs: Mapping[str, ArraySpec], metadata: Mapping[str, str], path: str) -> Layout:
     """Where everything goes in a file with these tensors.
 
-    Tensors whose size is a multiple of a cache line come first, then the others by element size, so that the former all lie on
-    cache lines and every element is naturally aligned although the format forbids padding.
+    Tensors of whole pages come first, then those of whole cache lines, then the others by element size, so that the former lie
+    on pages and cache lines, and every element is naturally aligned although the format forbids padding.
 
     Raises:
         RelaxError: a tensor has a dtype that the format lacks, or a name that it cannot hold.
     """
-    order = sorted(specs, key=lambda n: (specs[n].nbytes % ALIGNMENT != 0, -specs[n].dtype.itemsize))
+    order = sorted(
+        specs, key=lambda n: (*(specs[n].nbytes % size != 0 for size in (PAGE, ALIGNMENT)), -specs[n].dtype.itemsize)
+    )
     table: dict[str, object] = {METADATA: dict(metadata)} if metadata else {}
     ends: dict[str, tuple[int, int]] = {}
     offset = 0
@@ -250,7 +253,7 @@ def plan_layout(specs: Mapping[str, ArraySpec], metadata: Mapping[str, str], pat
         ends[name] = (offset, end)
         offset = end
     text = json.dumps(table, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-(8 + len(text)) % _PAGE)
+    text += b" " * (-(8 + len(text)) % PAGE)
     if len(text) > MAX_HEADER_BYTES:
         raise RelaxError(f"'{path}': expected a safetensors header of at most {MAX_HEADER_BYTES} bytes, got {len(text)}")
     base = 8 + len(text)

@@ -49,12 +49,16 @@ class _File(MappedFile):
         """A digest of the first and last page of up to so many tensors, evenly distributed over the file."""
         self.check_unchanged()
         digest, tensors = hashlib.sha256(), self.header.tensors
-        with memoryview(self.map) as content:
-            for name in islice(tensors, 0, None, -(-len(tensors) // SAMPLES) or 1):
-                entry = tensors[name]
-                digest.update(content[entry.begin : min(entry.end, entry.begin + PAGE)])
-                digest.update(content[max(entry.begin, entry.end - PAGE) : entry.end])
-        self.advise(mmap.MADV_DONTNEED, 0, self.size)
+        places: list[tuple[int, int]] = []
+        for name in islice(tensors, 0, None, -(-len(tensors) // SAMPLES) or 1):
+            entry = tensors[name]
+            places += [(entry.begin, min(entry.end, entry.begin + PAGE)), (max(entry.begin, entry.end - PAGE), entry.end)]
+        for begin, end in places:  # all asked for before the first is waited for
+            self.read_ahead(begin, end)
+        for begin, end in places:
+            page = bytearray(end - begin)
+            self.read(begin, memoryview(page))
+            digest.update(page)
         return digest.hexdigest()
 
 
@@ -138,13 +142,14 @@ class Checkpoint:
         file, entry = self._find(name)
         return np.ndarray(spec.shape, spec.dtype, file.map, entry.begin)
 
-    def read(self, name: str) -> Array:
+    def read(self, name: str, place: Array | None = None) -> Array:
         """A tensor in memory of its own: touching a view ends the process where the file was cut off meanwhile, reading is
-        refused. Raises as :meth:`spec`, and when it cannot be read.
+        refused. It is ``place`` if that is an array of its dtype and shape. Raises as :meth:`spec`, and when it cannot be read.
         """
         spec = self.spec(name)
         file, entry = self._find(name)
-        array = aligned_empty(spec.dtype, spec.shape)
+        fits = place is not None and place.dtype == spec.dtype and place.shape == spec.shape
+        array = place if place is not None and fits else aligned_empty(spec.dtype, spec.shape)
         if spec.nbytes:
             file.read(entry.begin, array.reshape(-1).view(np.uint8).data)
         return array

@@ -17,6 +17,7 @@ import os
 import threading
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import cast
 
@@ -25,7 +26,8 @@ import numpy as np
 from ..dialect.checks import expect, expect_count, expect_flag, expect_text
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .checksums import CHECKSUMS, Checksum, chunks, combined, placeholder, sample, start
+from .checksums import CHECKSUMS, Checksum, combined, placeholder, sample, start
+from .direct_file import DirectFile
 from .files import open_own, os_errors, path_text, sync_folder, written_path
 from .header import Layout, plan_layout
 
@@ -94,6 +96,7 @@ class StreamWriter:
         self._closed = False
         with os_errors("write", self._partial):
             self._file = self._open_locked()
+        self._direct = DirectFile(self._file)
         try:
             self._journal_file = self._start()
         except BaseException:
@@ -126,7 +129,8 @@ class StreamWriter:
             if name in self._written or name in self.done:
                 raise RelaxError(f"'{self.path}': tensor {name!r}: expected it once, got it twice")
             self._written.add(name)
-        checksum = self._write_tensor(name, spec, _bytes_of(name, array))
+        with os_errors("write", self._partial):
+            checksum = self._write_tensor(name, spec, _bytes_of(name, array))
         with self._lock:
             if self._checksums is not None:
                 self._checksums[name] = str(checksum)
@@ -288,16 +292,20 @@ class StreamWriter:
 
     def _write_tensor(self, name: str, spec: ArraySpec, content: memoryview) -> Checksum | None:
         """Writes a tensor's bytes, and returns their checksum where one is wanted."""
-        offset = self._layout.offsets[name]
-        if self._checksums is None:
-            self._write(content, offset)
-            return None
-        whole = start(name, spec)
-        for chunk in chunks(content):
-            whole = zlib.crc32(chunk, whole)
-            self._write(chunk, offset)
-            offset += len(chunk)
-        return Checksum(sample(name, spec, content), whole)
+        offset, whole = self._layout.offsets[name], start(name, spec)
+        started: list[Future[None]] = []
+        try:
+            for piece in self._direct.pieces(content):
+                written = self._direct.start(piece, offset)
+                started += [written] if written is not None else []
+                if self._checksums is not None:  # while the piece is written
+                    whole = zlib.crc32(piece, whole)
+                offset += len(piece)
+        finally:
+            wait(started)
+        for written in started:
+            written.result()
+        return None if self._checksums is None else Checksum(sample(name, spec, content), whole)
 
     def _write(self, view: memoryview, offset: int) -> None:
         with os_errors("write", self._partial):
@@ -327,6 +335,7 @@ class StreamWriter:
         if self._closed:
             return
         self._closed = True
+        self._direct.close()
         os.close(self._file)
         os.close(self._journal_file)
 

@@ -168,7 +168,8 @@ def test_progress(tmp_path: Path, jobs: int) -> None:
     seen: list[PrepareProgress] = []
     doubling(6, 8).prepare(raw_file(tmp_path), tmp_path / "out.safetensors", jobs, seen.append)
     assert [p.steps_done for p in seen] == [1, 2, 3, 4, 5, 6]
-    assert seen[-1] == PrepareProgress(6, 6, 192, 192)
+    assert seen[-1] == PrepareProgress(6, 6, 192, 192, seen[-1].tensor)
+    assert {p.tensor for p in seen} == {f"p{i}" for i in range(6)}
     assert is_doubled(tmp_path / "out.safetensors", 6)
 
 

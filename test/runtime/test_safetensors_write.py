@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import mmap
 import os
 import resource
 import signal
@@ -19,6 +22,7 @@ from safetensors import safe_open
 from relaxir import RelaxError
 from relaxir.weights import ArraySpec, Checkpoint, LazyTensor, StreamWriter, write_safetensors
 from relaxir.weights.arrays import address
+from relaxir.weights.direct_file import DirectFile
 
 F32 = np.dtype(np.float32)
 
@@ -67,6 +71,62 @@ def test_every_element_is_aligned_and_big_tensors_lie_on_cache_lines(tmp_path: P
     checkpoint = Checkpoint(tmp_path / "a.safetensors")
     assert all(checkpoint.get(name).flags.aligned for name in arrays)
     assert all(address(checkpoint.get(name)) % 64 == 0 for name in arrays if name.startswith("line"))
+
+
+def test_tensors_of_whole_pages_lie_on_pages(tmp_path: Path) -> None:
+    arrays = {"odd": filled(1, 1000), "line": filled(2, 16), "page": filled(3, 1024), "pages": filled(4, 4096)}
+    write_safetensors(tmp_path / "a.safetensors", arrays)
+    checkpoint = Checkpoint(tmp_path / "a.safetensors")
+    assert all(address(checkpoint.get(name)) % 4096 == 0 for name in ("page", "pages"))
+    assert all(np.array_equal(checkpoint.get(name), array) for name, array in arrays.items())
+
+
+@pytest.mark.parametrize("has_direct", [True, False])
+def test_large_tensors_go_past_the_page_cache_where_they_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_direct: bool
+) -> None:
+    """Pieces that begin on pages, in memory and in the file; the rest, and where the system has no such way, as always."""
+    if not has_direct:
+        monkeypatch.delattr(os, "O_DIRECT")
+    values = np.arange(3_000_017, dtype=np.float32)
+    places = [np.frombuffer(mmap.mmap(-1, 1 << 24), np.float32, values.size, offset) for offset in (0, 64)]
+    path = tmp_path / "a.safetensors"
+    with StreamWriter(path, {n: ArraySpec.of(values) for n in "ab"}, checksums=True) as writer:
+        for name, place in zip("ab", places, strict=True):
+            place[:] = values
+            writer.put(name, place)
+    checkpoint = Checkpoint(path)
+    assert all(np.array_equal(checkpoint.get(name), values) for name in "ab")
+    known = checkpoint.checksums()
+    assert known is not None
+    assert checkpoint.damaged(known, whole=True) == []
+
+
+def test_a_disk_that_takes_no_direct_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one with larger blocks says: then the bytes go through the page cache."""
+    real, refused = os.pwrite, list[int]()
+
+    def refusing(descriptor: int, content: memoryview, offset: int) -> int:
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_DIRECT:
+            refused.append(offset)
+            raise OSError(errno.EINVAL, "blocks")
+        return real(descriptor, content, offset)
+
+    monkeypatch.setattr(os, "pwrite", refusing)
+    values = np.frombuffer(mmap.mmap(-1, 1 << 23), np.uint8)
+    write_safetensors(tmp_path / "a.safetensors", {"w": values})
+    assert len(refused) == 2
+    np.testing.assert_array_equal(Checkpoint(tmp_path / "a.safetensors").get("w"), values)
+
+
+def test_a_direct_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: DirectFile, descriptor: int, view: memoryview, offset: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(DirectFile, "_write_direct", failing)
+    with pytest.raises(RelaxError, match=r"cannot write '.*a.safetensors.partial': No space left on device"):
+        write_safetensors(tmp_path / "a.safetensors", {"w": np.frombuffer(mmap.mmap(-1, 1 << 23), np.uint8)})
+    assert os.listdir(tmp_path) == []
 
 
 def test_lazy_tensors_are_made_one_at_a_time(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def test_prepare_shows_a_bar_on_a_terminal(relaxir: Cli, monkeypatch: pytest.Mon
     code, out, err = relaxir("prepare", "model.relax", "raw.safetensors", "-o", "prepared.safetensors")
     assert code == 0
     assert "19/19 bytes" in err
+    assert "bias" in err
     assert out.startswith("prepared ")
 
 

@@ -1,0 +1,91 @@
+"""Memory of a preparation's steps: buffers that all steps of a thread share, and results that are written behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+
+from .scratch import Scratch
+
+__all__ = ["StepBuffers", "WriteBehind"]
+
+# From here on a tensor is written by another thread: handing it over takes 50 us, in which 100 KB would be written.
+_BEHIND_BYTES = 1 << 20
+
+
+class StepBuffers:
+    """The memory that the steps of one thread share: one buffer for raw weights, one to work in, one for results.
+
+    Attributes:
+        used: bytes of each that steps have used; no others take memory.
+    """
+
+    def __init__(self, limit: int):
+        """Takes the most bytes that all may have together."""
+        self.weights, self.arena, self.results = Scratch(), Scratch(), Scratch()
+        self.used = (0, 0, 0)
+        self._limit = limit
+
+    def has_room(self, weights: int, arena: int, results: int, beside: int) -> bool:
+        """Whether a step that needs so many bytes can begin while everything stays where it is, and so much is beside it."""
+        return sum(map(max, self.used, (weights, arena, results))) + beside <= self._limit
+
+    def make_room(self, weights: int, arena: int, results: int, beside: int) -> int:
+        """Readies for a step that needs so many bytes; what larger steps left goes where all would exceed the limit.
+
+        Returns:
+            The bytes that the buffers then take.
+        """
+        wanted = (weights, arena, results)
+        used = list(map(max, self.used, wanted))
+        for i, buffer in enumerate((self.weights, self.arena, self.results)):
+            if used[i] > wanted[i] and sum(used) + beside > self._limit:
+                buffer.free()
+                used[i] = wanted[i]
+        self.used = (used[0], used[1], used[2])
+        return sum(used)
+
+
+class WriteBehind:
+    """A thread that writes the results of one step while the next one reads its weights. Use as a context manager.
+
+    Leaving the ``with`` block waits; it raises what writing raised where nothing else is raised.
+
+    Attributes:
+        held: bytes that are being written out of memory of their own, not out of a buffer.
+    """
+
+    def __init__(self) -> None:
+        self.held = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._writing: Future[None] | None = None
+
+    def __enter__(self) -> WriteBehind:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+        if kind is None:
+            self.wait()
+
+    def put(self, work: Callable[[], None], nbytes: int, held: int = 0) -> None:
+        """Does the work, which writes so many bytes, now or behind; what was given before is done first.
+
+        Raises:
+            What the work raises, or the one before did.
+        """
+        self.wait()
+        if nbytes < _BEHIND_BYTES:
+            return work()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "relaxir-write")
+        self.held = held
+        self._writing = self._pool.submit(work)
+
+    def wait(self) -> None:
+        """Until everything is written. Raises what writing raised."""
+        writing, self._writing, self.held = self._writing, None, 0
+        if writing is not None:
+            writing.result()
