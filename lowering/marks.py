@@ -15,6 +15,7 @@ __all__ = [
     "CUDA_TARGET",
     "DEFERRABLE",
     "DEVICE",
+    "DEVICE_ACCESSES",
     "DEVICE_CHECKS",
     "DEVICE_CODE",
     "DEVICE_CONSTANTS",
@@ -65,7 +66,7 @@ ARENA = "relax.arena"
 LOOPS_ALLOCATE = "relax.loops_allocate"
 
 #: On a function of checked code, strings: the relax ops that it computes.
-#: Written by fusion/note_ops; read by cpu/check_accesses.
+#: Written by fusion/note_ops; read by cpu/check_accesses, cuda/check_device_accesses, cuda/kernels/host_code.
 OPS = "relax.ops"
 
 #: On a module of checked code, strings: its accesses by number.
@@ -154,7 +155,7 @@ CUDA_TARGET = "relax.cuda_target"
 
 #: On a function whose buffers are in the memory of a GPU; a unit.
 #: Written by cuda/separate_devices; read by cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels,
-#: cuda/defer_checks, cuda/launch_kernels.
+#: cuda/defer_checks, cuda/launch_kernels, cpu/check_accesses.
 DEVICE = "relax.device"
 
 #: On an entry of a module that uses a GPU and the host, integers: which of its tensors, arguments before results, the host has.
@@ -181,6 +182,10 @@ DEVICE_KERNELS = "relax.device_kernels"
 #: On a module, strings: the symbols of entries that do nothing but launch kernels, so that a launch of all can be recorded.
 #: Written by cuda/launch_kernels; read by cuda/compiler.
 DEVICE_GRAPHS = "relax.device_graphs"
+
+#: On a module of checked code, strings: the accesses of kernels, by number.
+#: Written by cuda/check_device_accesses; read by cuda/compiler.
+DEVICE_ACCESSES = "relax.device_accesses"
 
 #: On a module, strings: the symbols of entries with checks that kernels make, whose calls end with a look at what was found.
 #: Written by cuda/launch_kernels; read by cuda/compiler.

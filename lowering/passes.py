@@ -30,6 +30,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-carry-in-place": _ours(".cpu.carry_in_place", "CarryInPlace"),
     "relax-check-accesses": _ours(".cpu.check_accesses", "CheckAccesses"),
     "relax-check-allocations": _ours(".cpu.check_allocations", "CheckAllocations"),
+    "relax-check-device-accesses": _ours(".cuda.check_device_accesses", "CheckDeviceAccesses"),
     "relax-check-entries": _ours(".check_entries", "CheckEntries"),
     "relax-check-scalars": _ours(".check_scalars", "CheckScalars"),
     "relax-defer-checks": _ours(".cuda.defer_checks", "DeferChecks"),

@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from ...dialect.bindings import ir
-from ...dialect.errors import RelaxError
 from ...dialect.weight_layouts import WeightLayouts
 from ..compiler import Compiler, Listener
 from ..cpu.codegen import object_code
 from ..cpu.compiler import CpuCompiler
 from ..cpu.translate import translate
 from ..manifest import TargetSpec
-from ..marks import DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_HOSTS, DEVICE_KERNELS
+from ..marks import DEVICE_ACCESSES, DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_HOSTS, DEVICE_KERNELS
 from ..plain_attributes import from_attribute
 from .assemble import assemble, assembler
 from .cuda_target import CudaTarget
@@ -64,19 +63,19 @@ class CudaCompiler(Compiler):
         return self.target.weight_layouts
 
     def pipeline(self, checked: bool) -> str:
-        if checked:
-            text = "checked code for a CPU, or a run on the emulator, which checks every access (device='emulated')"
-            raise RelaxError(f"expected {text}, got checked code for '{self._name}'")
         host = f"target=cpu openmp={str(self.host.target.openmp).lower()}"
         targets = f"relax-set-target{{{host}}},relax-set-cuda-target{{target={self._name}}}"
-        return f"relax-realize-vdevice,{targets},{cuda_pipeline()}"
+        return f"relax-realize-vdevice,{targets},{cuda_pipeline(checked)}"
 
     def manifest_part(self, module: ir.Operation) -> dict[str, Any]:
         marks = {
             "kernels": DEVICE_KERNELS, "constants": DEVICE_CONSTANTS, "graphs": DEVICE_GRAPHS, "checks": DEVICE_CHECKS,
             "host": DEVICE_HOSTS,
         }  # fmt: skip
-        return {"target": self._name} | {name: from_attribute(module.attributes[mark]) for name, mark in marks.items()}
+        found = {name: from_attribute(module.attributes[mark]) for name, mark in marks.items()}
+        if DEVICE_ACCESSES in module.attributes:
+            found["accesses"] = from_attribute(module.attributes[DEVICE_ACCESSES])
+        return {"target": self._name} | found
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
         ptx = self._ptx(module)

@@ -127,11 +127,6 @@ def test_devices_of_nobody(target: str, device: str | None, message: str) -> Non
         rx.compile(rx.Module.parse(TAKE), target, device=device)
 
 
-def test_checked_code_is_for_a_cpu() -> None:
-    with pytest.raises(rx.RelaxError, match=r"expected checked code for a CPU, or .*, got checked code for 'cuda:sm_80'"):
-        compiled(TAKE, checked=True)
-
-
 def test_the_command_line_runs_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     executable = compiled(PRODUCT)
     executable.save(tmp_path / "m.relax")

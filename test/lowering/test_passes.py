@@ -60,7 +60,7 @@ def test_file_pass_and_test_have_one_name(name: str) -> None:
 
 def test_the_pipeline_has_every_pass() -> None:
     """That of a CPU, or that of a GPU, but for what ``relaxir.compile`` puts in front of these."""
-    cuda = [e.text for e in parse_pipeline(cuda_pipeline())]
+    cuda = [e.text for e in parse_pipeline(cuda_pipeline(checked=True))]
     found = {pass_of(step) for steps in (elements(False), elements(True), cuda) for step in steps}
     first = {"relax-set-target", "relax-set-cuda-target", "relax-keep-checks"}
     assert {step for step in found if step.startswith("relax-")} == set(PASSES) - first

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from ....dialect.bindings import func, ir
 from ....dialect.functions import body_of, name_of
 from ...kernels.emit.emitter import Emitter
+from ...marks import OPS
 from .device_code import DeviceCode
 
 __all__ = ["MODULE", "HostCode", "device_module"]
@@ -64,6 +65,8 @@ class HostCode:
         with device.em.before(device.end):
             body(device)
         device.finish()
+        if OPS in self.function.attributes:
+            kernel.attributes[OPS] = self.function.attributes[OPS]
         counts += [em.number(n) for n in (*threads, 1, 1)[:3]]
         shared = [em.constant(device.shared_bytes, em.i32)] if device.shared_bytes else []
         symbol = ir.StringAttr(kernel.attributes["sym_name"]).value

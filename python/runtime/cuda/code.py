@@ -74,6 +74,7 @@ class CudaSpec:
         constants: symbol and bytes, by number.
         graphs: the symbols of entries that only launch, so that their launches can be recorded.
         checks: those of entries some of whose kernels check values.
+        accesses: of checked code, the accesses of kernels, by number.
         host: by symbol of an entry, which of its tensors, arguments and then results, the host's memory has.
     """
 
@@ -82,6 +83,7 @@ class CudaSpec:
         self.target = reader.text("target")
         self.kernels = tuple(reader.records("kernels", KernelSpec.read))
         self.graphs, self.checks = frozenset(reader.texts("graphs")), frozenset(reader.texts("checks"))
+        self.accesses = reader.texts("accesses")
         self.host = dict(reader.records("host", lambda r: (r.identifier("symbol"), frozenset(r.items("tensors")))))
         self.constants = tuple(reader.records("constants", lambda r: (r.identifier("symbol"), r.size("bytes"))))
 

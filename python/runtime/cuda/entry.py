@@ -29,6 +29,10 @@ __all__ = ["DeviceEntry", "HeldWeight"]
 _FAILED = 1 << 48
 # What one is at least, and less than twice that, that tells of a check that a kernel made.
 _FOUND = 1 << 49
+# What one is at least, and less than twice that, that tells of an access of the host's outside of its buffer, in checked code.
+_HOST_FAULT = 1 << 50
+# What the number of a kernel's check is at least that is such an access of a kernel's (lowering/cuda/check_device_accesses).
+_FAULT = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -280,10 +284,23 @@ class DeviceEntry(EntryInputs):
         if _FOUND <= -status - 1 < 2 * _FOUND:
             status += _FOUND
         if status:
-            raise failure(status, self._what, self.spec.checks, plan.values)
+            raise self._failure(status, plan)
         if self.spec.symbol not in self._library.spec.checks:
             return None
         return self._began(plan, stream, state)
+
+    def _failure(self, status: int, plan: CallPlan) -> RelaxError:
+        """The error that a negative status stands for, or the number of a check that a kernel made."""
+        number = -status - 1
+        if _HOST_FAULT <= number < 2 * _HOST_FAULT:
+            return self._fault(number - _HOST_FAULT, self._library.accesses)
+        if _FAULT <= number < 2 * _FAULT:
+            return self._fault(number - _FAULT, self._library.spec.accesses)
+        return failure(status, self._what, self.spec.checks, plan.values)
+
+    def _fault(self, site: int, places: Sequence[str]) -> RelaxError:
+        place = places[site] if site < len(places) else f"access {site}"
+        return RelaxError(f"{self._what}: {place}: expected an access inside of its buffer, got one outside")
 
     def _launched(self, launch: Callable[[], int], tensors: Any, plan: CallPlan, arena: Block, stream: int) -> int:
         """The status of launching all kernels, one by one or as a graph."""
@@ -294,10 +311,9 @@ class DeviceEntry(EntryInputs):
 
     def _began(self, plan: CallPlan, stream: int, state: State | None) -> CheckedCall:
         """The call, as one whose checks may still fail; then its state is broken."""
-        what, checks, values = self._what, self.spec.checks, plan.values
 
         def error(number: int) -> RelaxError:
-            found = failure(-number - 1, what, checks, values)
+            found = self._failure(-number - 1, plan)
             if state is not None:
                 state.fail(str(found))
             return found

@@ -15,7 +15,7 @@ from ...cuda_target import CudaTarget
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..host_code import HostCode
-from ..memory import first_element
+from ..memory import address_of
 from .kernel import AttentionKernel
 from .make_plan import FEW_ROWS, plan_few, plan_many
 from .merge import build_merge, merge_threads
@@ -154,15 +154,14 @@ class _Launches:
         launched, warps, width = em.mul(em.mul(self.pairs, factor), blocks), plan.warps.keys, self.planned.shape.width
         most_rows = self.planned.shape.together or FEW_ROWS
         found = self._allocated(self._most_parts(plan), warps * most_rows, width + 2)
-        pointer = first_element(em, found)
 
         def build(device: DeviceCode) -> None:
-            self._part(device, plan, device.value(blocks), device.value(span), device.value(pointer))
+            self._part(device, plan, device.value(blocks), device.value(span), device.value(found))
 
         def merge(device: DeviceCode) -> None:
             memory = DeviceMemory(device)
             attention, parts = self._read(memory), device.em.mul(device.value(blocks), device.em.number(warps))
-            address = _address(device, device.value(pointer))
+            address = address_of(device.em, device.value(found))
             build_merge(device, memory, attention, self._scale(attention), address, parts, device.value(self.together))
 
         self.code.launch([launched], [plan.threads], build)
@@ -172,7 +171,7 @@ class _Launches:
     def _scale(self, attention: MatchedAttention) -> float:
         return 1.0 if attention.mask is not None or attention.scale <= 0 else attention.scale
 
-    def _part(self, device: DeviceCode, plan: AttentionPlan, blocks: ir.Value, span: ir.Value, pointer: ir.Value) -> None:
+    def _part(self, device: DeviceCode, plan: AttentionPlan, blocks: ir.Value, span: ir.Value, found: ir.Value) -> None:
         """A block for some keys of heads."""
         em, memory = device.em, DeviceMemory(device)
         kernel = AttentionKernel(device, memory, self._read(memory), plan, blocks)
@@ -181,7 +180,7 @@ class _Launches:
         number = em.add(em.mul(number, em.number(plan.warps.keys)), kernel.code.index(kernel.warp_key))
         begin = em.mul(places.part, span)
         end = em.op("arith.minui", [em.add(begin, span), places.keys], em.index)
-        kernel.build(em.number(0), (begin, end), PartialResults(_address(device, pointer), number, places.together))
+        kernel.build(em.number(0), (begin, end), PartialResults(address_of(em, found), number, places.together))
 
     def _most_parts(self, plan: AttentionPlan) -> ir.Value:
         """No more blocks have parts of the keys: a sum of sizes, as what belongs to the arena must be."""
@@ -199,8 +198,3 @@ class _Launches:
             shape = [ir.ShapedType.get_dynamic_size()] * len(dynamic) + [s for s in sizes if isinstance(s, int)]
             segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dynamic), 0])}
             return em.op("memref.alloc", dynamic, ir.MemRefType.get(shape, em.f32), segments)
-
-
-def _address(device: DeviceCode, pointer: ir.Value) -> ir.Value:
-    em = device.em
-    return em.op("arith.index_cast", [em.op("llvm.ptrtoint", [pointer], em.integer(64))], em.index)
