@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -36,9 +36,9 @@ class AccessCode:
         self.index, self.i1, self.i64 = ir.IndexType.get(), ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64)
 
     def op(
-        self, name: str, operands: Sequence[ir.Value], type_: ir.Type, attributes: dict[str, ir.Attribute] | None = None
+        self, name: str, operands: Sequence[ir.Value], type_: ir.Type, attributes: Mapping[str, ir.Attribute] | None = None
     ) -> ir.Value:
-        return ir.Operation.create(name, [type_], operands, attributes).result
+        return ir.Operation.create(name, [type_], operands, dict(attributes or {})).result
 
     def number(self, value: int, type_: ir.Type | None = None) -> ir.Value:
         type_ = type_ or self.index
