@@ -1,44 +1,15 @@
-"""Bugs planted into the PTX of working kernels: each is found, by a report or a wrong result; "
-"the kernels themselves give neither."""
+"""Bugs planted into the PTX of working kernels: each is found, by a report or a wrong result; the kernels give neither."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Callable
 
 import pytest
 
 from relaxir.lowering.cuda.emulator import Finding
+from support.ptx_edits import Edit, drop, put, swap
 from support.ptx_kernels import KERNELS, text_of
 
 #: bf16 results are off by half a unit in the eighth bit; f32 sums of 192 products by much less.
 TOLERANCE = 2.0**-8
-
-Edit = Callable[[str], str]
-
-
-def put(pattern: str, replacement: str, which: int | None = 0) -> Edit:
-    """Replaces one match, or all of them."""
-
-    def edit(text: str) -> str:
-        matches = list(re.finditer(pattern, text, re.M))
-        assert matches, pattern
-        for match in reversed(matches if which is None else [matches[which]]):
-            text = text[: match.start()] + match.expand(replacement) + text[match.end() :]
-        return text
-
-    return edit
-
-
-def drop(pattern: str, which: int | None = 0) -> Edit:
-    """Removes an instruction with its guard."""
-    return put(r"^(?:@!?%?\w+ )?" + pattern + r"[^;]*;", "", which)
-
-
-def swap(pattern: str, which: int = 0) -> Edit:
-    """Exchanges the two operands that end a match."""
-    return put(pattern + r"(%\w+), (%\w+)", r"\1\3, \2", which)
-
 
 DESCRIPTOR = 4611686293305360384  # 128-byte swizzle, 1024 bytes from 8 rows to the next 8
 WAIT = r"mbarrier\.try_wait\.parity\.shared\.b64 P1, \[%r\d+\], %r\d+, 10000000;\s*@P1 bra\.uni DONE;\s*bra\.uni LAB_WAIT;"
