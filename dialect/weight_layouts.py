@@ -17,6 +17,9 @@ from .errors import RelaxError
 
 __all__ = ["WeightLayouts"]
 
+# Fields that are written where they are false.
+_OPTIONAL = {"int8_groups", "panels"}
+
 
 @dataclass(frozen=True)
 class WeightLayouts:
@@ -27,6 +30,8 @@ class WeightLayouts:
         bf16_rows: rows of a bf16 weight that are neighbours in a panel; 1: no row has one.
         int8_rows: the same of a weight of integers whose activations are integers, too; 1: such products are not made.
         int8_unsigned: whether 8-bit integers of such a weight are unsigned.
+        int8_groups: whether such a weight may have integers of four bits, and groups of rows with scales of their own; else it
+            has bytes, and each sum one scale. Written where it may not.
         panels: whether factors of matrix products are packed in panels and widened first, at run time as well; else products
             read them as they are, but for quantized weights. Written where they are not.
     """
@@ -36,6 +41,7 @@ class WeightLayouts:
     bf16_rows: int = 1
     int8_rows: int = 4
     int8_unsigned: bool = True
+    int8_groups: bool = True
     panels: bool = True
 
     @staticmethod
@@ -47,20 +53,20 @@ class WeightLayouts:
         attribute = module.attributes[name]
         found = {a.name: a.attr for a in attribute} if isinstance(attribute, ir.DictAttr) else {}
         expected = {f.name: ir.BoolAttr if isinstance(f.default, bool) else ir.IntegerAttr for f in fields(WeightLayouts)}
-        required = expected.keys() - {"panels"}
+        required = expected.keys() - _OPTIONAL
         if not required <= found.keys() <= expected.keys() or not all(isinstance(a, expected[key]) for key, a in found.items()):
             raise RelaxError(f"expected {name} with {', '.join(sorted(required))}, got {attribute}", module.location)
         numbers = {key: ir.IntegerAttr(found[key]).value for key, kind in expected.items() if kind is ir.IntegerAttr}
         if min(numbers.values()) < 1:
             raise RelaxError(f"expected positive numbers in {name}, got {attribute}", module.location)
-        panels = "panels" not in found or ir.BoolAttr(found["panels"]).value
-        return WeightLayouts(**numbers, int8_unsigned=ir.BoolAttr(found["int8_unsigned"]).value, panels=panels)
+        flags = {key: ir.BoolAttr(found[key]).value for key, kind in expected.items() if kind is ir.BoolAttr and key in found}
+        return WeightLayouts(**numbers, **flags)
 
     def write(self, module: ir.Operation) -> None:
         """Writes the attribute, in place."""
         with module.context:
             i64 = ir.IntegerType.get_signless(64)
-            values = [(k, v) for k, v in asdict(self).items() if k != "panels" or not v]
+            values = [(k, v) for k, v in asdict(self).items() if k not in _OPTIONAL or not v]
             module.attributes[self.ATTRIBUTE] = ir.DictAttr.get(
                 {k: ir.BoolAttr.get(v) if isinstance(v, bool) else ir.IntegerAttr.get(i64, v) for k, v in values}
             )

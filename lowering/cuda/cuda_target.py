@@ -176,7 +176,7 @@ class CudaTarget:
     @property
     def weight_layouts(self) -> WeightLayouts:
         """How kernels want weights in memory: column by column, steps of k side by side; tiles change on their way."""
-        return WeightLayouts(columns=1, panels=False)
+        return WeightLayouts(columns=1, int8_unsigned=False, int8_groups=False, panels=False)
 
     def lanes(self, bits: int = 32) -> int:
         """One: a thread computes with scalars, whatever their width."""

@@ -228,6 +228,8 @@ def _place(step: Scalar, word: Word, rows: int, wide: ir.Type) -> Scalar:
 @lowering("relax.quantized_matmul")
 def _lower_quantized_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     product = _QuantizedProduct(b, source)
+    if product.is_plain:
+        return product.as_sums()
     sizes = [*b.sizes(source.operands[0])[:-1], source.attrs["n"]]
     dtype, wide = source.result.dtype, ir.F32Type.get()
     if dtype != wide and all(s == 1 for s in sizes):  # no registers hold the sum, and a kernel has no memory of its own
@@ -239,12 +241,13 @@ class _QuantizedProduct:
     """Integers that are multiplied as such where the target can; what is written is the product of what they stand for."""
 
     def __init__(self, b: LinalgBuilder, source: Source):
-        self.b = b
+        self.b, self.source = b, source
         x, x_scale, x_sum, weight, scale, self.zero = source.operands
         self.rank, layout = x.rank, source.attrs["layout"]
         k, groups = x.shape[-1], scale.shape[1]
         assert isinstance(k, int)
         assert isinstance(groups, int)
+        self.k = k
         # With one column there is nothing to share a row of integers with: a step is a product of what they stand for.
         self.is_exact = source.attrs["n"] != 1
         *outer, n, step = (ir.AffineExpr.get_dim(i) for i in range(self.rank + 1))
@@ -262,6 +265,43 @@ class _QuantizedProduct:
             self.inputs["x_sum"] = (x_sum.value, [*outer, group])
         known = int(self.zero.splat) if self.zero.splat else None
         self.product = IntegerProduct(tuple(self.inputs), layout, k // groups, is_unsigned(weight.dtype), known)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a sum of products of integers that the target reads as they are, and then one scale of each side."""
+        layout = self.product.layout
+        return not self.b.panels and self.is_exact and self.product.every == self.k and layout.word is None
+
+    def as_sums(self) -> ir.Value:
+        """The same as a product of integers with sums of 32 bits, and what becomes of these, in one kernel."""
+        sizes = [*self.b.sizes(self.source.operands[0])[:-1], self.source.attrs["n"]]
+        dtype = self.source.result.dtype
+        out, key = self.b.empty(sizes, storage_dtype(dtype)), (str(self.product), str(self.zero.dtype), str(dtype), "sums")
+        return call_kernel(
+            self.b, "contraction", [v for v, _ in self.inputs.values()], out, key, lambda a: self._sums(a, dtype)
+        )
+
+    def _sums(self, arguments: Sequence[ir.Value], dtype: ir.Type) -> ir.Value:
+        b, out, integer, wide = self.b, arguments[-1], ir.IntegerType.get_signless(32), ir.F32Type.get()
+        given = {role: (value, exprs) for value, (role, (_, exprs)) in zip(arguments, self.inputs.items(), strict=False)}
+        multiplied = [given.pop(role) for role in ("x", "weight")]
+        start = b.fill(b.empty(b.value_sizes(out), integer), 0)
+
+        def add(x: ir.Value, weight: ir.Value, total: ir.Value) -> ir.Value:
+            return (Scalar(total) + self._row({"x": x}) * self._integer(weight)).value
+
+        summed = b.generic("p" * self.rank + "r", multiplied, start, add, range(self.rank), contraction_mark())
+
+        def scaled(total: ir.Value, *elements: ir.Value) -> ir.Value:
+            known = dict(zip(given, elements[:-1], strict=True))
+            exact = Scalar(total)
+            if "x_sum" in known:
+                offset = self._zero(known, integer) if "zero" in known else constant(integer, int(self.zero.splat or 0))
+                exact = exact - Scalar(known["x_sum"]) * offset
+            value = Scalar(emit("arith.sitofp", wide, exact.value)) * (Scalar(known["x_scale"]) * Scalar(known["scale"]))
+            return convert(value, wide, dtype)
+
+        return b.generic("p" * self.rank, [(summed, list(range(self.rank))), *given.values()], out, scaled)
 
     def call(self, out: ir.Value, dtype: ir.Type) -> ir.Value:
         key = (str(self.product), str(self.zero.dtype), str(dtype))

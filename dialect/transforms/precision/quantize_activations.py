@@ -18,7 +18,7 @@ MatMulNBits with accuracy_level 4 and llama.cpp's Q8_0 do), for the whole row wh
 activation is off by at most 1/254 of the largest in its group. Products that read the same activations share them.
 
 What the weight becomes comes from it alone: lifting moves that to preparation. Products of other weights stay, as do those of
-groups that the instructions do not divide.
+groups that the instructions do not divide, and on targets whose kernels sum bytes, and scale sums, those of others.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class QuantizeActivations(Pass):
         rules = FlowRules.of(op)
         for function in functions(op) if rows > 1 else ():
             if num_input(function) is not None:
-                _Function(function, rows, unsigned, rules.flow(function)).rewrite()
+                _Function(function, rows, unsigned, layouts.int8_groups, rules.flow(function)).rewrite()
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,7 @@ class _Function:
     function: func.FuncOp
     rows: int
     unsigned: bool
+    groups: bool
     flow: WeightFlow
     integer: list[QuantizedProduct] = field(default_factory=list[QuantizedProduct])
     kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
@@ -159,6 +160,9 @@ class _Function:
         readers = [use.owner for use in weight.result.uses]
         if not all(isinstance(r, PackedMatMul) and r.weight == weight.result for r in readers):
             return "more than products read the weight"
+        if not self.groups and (bits == NIBBLES.bits or _groups(weight) > 1):
+            what = "it has integers of four bits" if bits == NIBBLES.bits else "groups of its rows have scales of their own"
+            return f"{what}, which kernels of the target multiply as floats"
         every, whole = shape[_ROWS] // _groups(weight), NIBBLES.count if bits == NIBBLES.bits else self.rows
         if every % whole:
             what = f"words of {whole} integers" if bits == 4 else f"{whole} side by side"
