@@ -6,7 +6,8 @@ such matrix per group: a contraction over three reductions::
     out[p, o] += image[(p floordiv w') * stride + y, (p mod w') * stride + x, c] * filters[o floordiv tile, y, x, c, o mod tile]
 
 In NCHW windows become the columns of a packed matrix, filters are the left-hand side:
-``[o, c * kh * kw] x [n, c * kh * kw, h' * w'] -> [n, o, h' * w']``. With groups, both have one more batch dimension; in NHWC
+``[o, c * kh * kw] x [n, c * kh * kw, h' * w'] -> [n, o, h' * w']``; of one tap the image is that matrix, where the target's
+kernels need no panels. With groups, both have one more batch dimension; in NHWC
 those whose filters do not fill panels go by way of NCHW. Where each filter reads one channel (depthwise) there is no matrix to
 speak of: a reduction over the window of a padded image.
 """
@@ -171,8 +172,10 @@ def _in_nchw(b: LinalgBuilder, source: Source) -> ir.Value:
     if channels == 1 and groups > 1 and isinstance(outputs, int):
         return _depthwise(b, source, axes, result)
     taps = b.product([channels, *kernel])
+    layout = PackedLayout(b.tile)
     if all(_is_point(axis) for axis in axes):
-        columns = pack(b, replace(x, value=view(b, x.value, [n, groups, channels, b.product(image)])), b.tile, widen=True)
+        columns = view(b, x.value, [n, groups, channels, b.product(image)])
+        columns, layout = (pack(b, replace(x, value=columns), b.tile, widen=True), layout) if b.panels else (columns, None)
     else:
         columns = _columns(b, x, axes, result, (groups, channels, taps))
     each = b.arith("divsi", outputs, groups)
@@ -180,7 +183,7 @@ def _in_nchw(b: LinalgBuilder, source: Source) -> ir.Value:
     product = contract(
         b,
         Matrix(filters, weight.dtype, [1]),
-        Matrix(columns, x.dtype, [0, 1], PackedLayout(b.tile)),
+        Matrix(columns, x.dtype, [0, 1], layout),
         [n, groups, each, b.product(result)],
         source.result.dtype,
     )
@@ -218,7 +221,7 @@ def _depthwise(b: LinalgBuilder, source: Source, axes: Sequence[Axis], result: S
 def _columns(b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], result: Sequence[Size], taps: tuple[Size, ...]) -> ir.Value:
     """All windows, packed: ``[n, group, panel, tap, tile]``, zero in the padding and beyond the last window."""
     groups, channels, every = taps
-    element = accumulator_type(x.dtype)
+    element = accumulator_type(x.dtype) if b.panels else value_type(x.value).element_type
     panels = b.arith("ceildivsi", b.product(result), b.tile)
     shape = [b.size(x, 0), groups, panels, every, b.tile]
     kernel_w, width = Scalar(b.as_index(axes[1].kernel)), Scalar(b.as_index(result[1]))
@@ -238,8 +241,8 @@ def _columns(b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], result: Sequence
             position = start * axis.stride + step * axis.dilation - axis.before
             inside = inside & position.compare("ge", 0) & position.compare("le", last)
             where.append(maximum(minimum(position, last), 0))
-        value = load(read(x.value, [image, group * per_group + tap / kernel_area, *where]), x.dtype)
-        return select(inside, value, 0).value
+        value = read(x.value, [image, group * per_group + tap / kernel_area, *where])
+        return select(inside, load(value, x.dtype) if b.panels else Scalar(value), 0).value
 
     open_ = [b.size(x, i) for i in b.empty_axes(x, (2, 3))]
     type_ = tensor_type(shape, element)

@@ -1,6 +1,6 @@
 // RUN: relax-opt %s --relax-quantize-activations | filecheck %s
 
-// Of a target whose kernels sum bytes, and scale sums: columns lie along k, integers are signed, others stay as they are.
+// Of a target whose kernels sum bytes, and scale sums: columns lie along k, integers are signed, others stay.
 // CHECK-LABEL: @bytes
 // CHECK: "relax.quantized_matmul"({{.*}}) {layout = "tile 1, rows 4", n = 6 : i64}
 // CHECK-SAME: tensor<6x4x1x4xi8>
