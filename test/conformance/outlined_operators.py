@@ -1,15 +1,18 @@
 """Writes python/frontend/outlined_operators.py: which operators agree with torch when torch-mlir lowers them.
 
-    .venv/bin/pip install expecttest            # torch's OpInfo samples need it
-    .venv/bin/python test/conformance/outlined_operators.py [OPINFO NAME ...]
+    .venv/bin/python test/conformance/outlined_operators.py [--check N] [OPINFO NAME ...]
 
 Every sample of torch's OpInfo database that takes an operator through torch-mlir is exported with known and with symbolic
 sizes, imported, compiled, run, and compared with eager torch. What differs once, is refused by the compiler or crashes is left
-out. With names, only those are gone through and the result is printed. A full run takes half an hour of one core.
+out. With names, only those are gone through and the result is printed. A full run takes more than half an hour of one core.
+
+``--check N`` writes nothing: of all OpInfos, with N samples per dtype, the uses that the table allows have to be right; what it
+does not allow is refused before torch-mlir sees it. Each OpInfo has a process of its own. It exits with 1 if one is wrong.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import multiprocessing
@@ -29,6 +32,8 @@ from torch.utils import _pytree as pytree
 
 import relaxir
 from relaxir.frontend import torch_outline
+from relaxir.frontend.outlined_operators import untrusted
+from relaxir.frontend.torch_report import UnsupportedError
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "python" / "frontend" / "outlined_operators.py"
@@ -47,6 +52,9 @@ TOLERANCE = {
 
 #: Seconds for one sample.
 LIMIT = 120
+
+#: More samples than any dtype has in the list above.
+MOST = 100
 
 Use = tuple[str, str, bool]
 
@@ -69,12 +77,15 @@ class Sample(torch.nn.Module):
         return self.op(first, *args, **kwargs)
 
 
-def uses_of(sample: Sample, symbolic: bool) -> tuple[list[Use], str]:
-    """What goes through torch-mlir, and why it is not right; empty when it is."""
+def uses_of(sample: Sample, symbolic: bool, allowed: bool) -> tuple[list[Use], str]:
+    """What goes through torch-mlir, or may by the table, and why it is not right; empty when it is."""
     found: list[Use] = []
 
-    def note(key: str, dtypes: frozenset[str], is_static: bool) -> None:
-        found.append((key, "+".join(sorted(dtypes)), is_static))
+    def note(key: str, dtypes: frozenset[str], is_static: bool) -> str | None:
+        reason = untrusted(key, dtypes, is_static) if allowed else None
+        if reason is None:
+            found.append((key, "+".join(sorted(dtypes)), is_static))
+        return reason
 
     torch_outline.untrusted = note
     dims = tuple({i: Dim.AUTO for i, size in enumerate(t.shape) if size > 1} for t in sample.tensors)
@@ -89,6 +100,8 @@ def uses_of(sample: Sample, symbolic: bool) -> tuple[list[Use], str]:
             if not found:
                 return [], ""
             return found, difference(wanted, run(module, program, sample.tensors))
+        except UnsupportedError as error:
+            return ([], "") if allowed else (found, str(error))
         except relaxir.RelaxError as error:
             return found, str(error)
 
@@ -112,11 +125,12 @@ def difference(wanted: Any, got: Any) -> str:
     return ""
 
 
-def samples(position: int) -> Iterator[tuple[Sample, bool]]:
+def samples(position: int, limit: int) -> Iterator[tuple[Sample, bool]]:
     op = op_db[position]
-    for dtype, known, symbolic in DTYPES:
+    for dtype, *counts in DTYPES:
         if dtype not in op.supported_dtypes("cpu"):
             continue
+        known, symbolic = (min(count, limit) for count in counts)
         torch.manual_seed(0)
         for i, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=False)):
             if i >= known:
@@ -126,7 +140,7 @@ def samples(position: int) -> Iterator[tuple[Sample, bool]]:
                 yield Sample(op.get_op(), sample), True
 
 
-def go_through(position: int, path: str) -> None:
+def go_through(position: int, path: str, limit: int, allowed: bool) -> None:
     """One OpInfo, in this process; a line of JSON for each sample, written before a crash can lose it."""
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 1)
@@ -135,18 +149,24 @@ def go_through(position: int, path: str) -> None:
     logging.disable(logging.CRITICAL)
     outlined = 0
     with Path(path).open("a") as out:
-        for count, (sample, symbolic) in enumerate(samples(position)):
+        for count, (sample, symbolic) in enumerate(samples(position, limit)):
             if count >= 6 and not outlined:
                 return  # nothing of this operator goes through torch-mlir
             signal.alarm(LIMIT)
-            uses, why = uses_of(sample, symbolic)
+            uses, why = uses_of(sample, symbolic, allowed)
             signal.alarm(0)
             outlined += bool(uses)
             print(json.dumps([uses, why]), file=out, flush=True)
 
 
-def collect(names: Sequence[str]) -> tuple[set[Use], dict[Use, str]]:
-    """The uses that were right, and those that were not, with the first reason."""
+def collect(names: Sequence[str], limit: int = MOST, allowed: bool = False) -> tuple[set[Use], dict[Use, str]]:
+    """The uses that were right, and those that were not, with the first reason.
+
+    Args:
+        names: of OpInfos; none for all.
+        limit: samples of each dtype, of known and of symbolic sizes.
+        allowed: whether only what the table allows is compiled.
+    """
     right: set[Use] = set()
     wrong: dict[Use, str] = {}
     for position, op in enumerate(op_db):
@@ -154,7 +174,7 @@ def collect(names: Sequence[str]) -> tuple[set[Use], dict[Use, str]]:
             continue
         with tempfile.NamedTemporaryFile("r") as file:
             # A process of its own, which a crash may end; forked, since importing torch and its samples takes seconds.
-            child = multiprocessing.get_context("fork").Process(target=go_through, args=(position, file.name))
+            child = multiprocessing.get_context("fork").Process(target=go_through, args=(position, file.name, limit, allowed))
             child.start()
             child.join()
             for line in file:
@@ -180,15 +200,31 @@ def text(right: set[Use]) -> str:
     return lines
 
 
-def main(names: Sequence[str]) -> None:
-    right, wrong = collect(names)
+def check(names: Sequence[str], limit: int) -> int:
+    """Prints what the table allows and is right, or wrong; how many are wrong."""
+    right, wrong = collect(names, limit, allowed=True)
+    for use, why in sorted(wrong.items()):
+        print("wrong:", *use, why)
+    print(f"{len(right)} uses of {len({key for key, _, _ in right})} operators are right, {len(wrong)} are wrong")
+    return len(wrong)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", type=int, metavar="N", help="write nothing; N samples per dtype of what the table allows")
+    parser.add_argument("names", nargs="*", help="OpInfos to go through")
+    options = parser.parse_args(arguments)
+    if options.check is not None:
+        return int(check(options.names, options.check) > 0)
+    right, wrong = collect(options.names)
     for use, why in sorted(wrong.items()):
         print(*use, why, file=sys.stderr)
-    if names:
+    if options.names:
         print(text(right))
     else:
         TABLE.write_text(text(right))
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
