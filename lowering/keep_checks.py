@@ -118,10 +118,9 @@ def _read_with(value: ir.Value) -> Iterator[ir.Value]:
     """What is read where a value is."""
     owner = value.owner
     if isinstance(owner, ir.Block):
-        loop = owner.owner.operation
-        number = ir.BlockArgument(value).arg_number - 1
-        if loop.name == "scf.for" and number >= 0:
-            yield from _carried(loop, number)
+        around, number = owner.owner.operation, ir.BlockArgument(value).arg_number
+        if around.name in _BY_ARGUMENT:
+            yield from _BY_ARGUMENT[around.name](around, owner, number)
         return
     op = owner.operation
     if isinstance(op.opview, Op) or op.name == "tensor.cast":
@@ -133,16 +132,42 @@ def _read_with(value: ir.Value) -> Iterator[ir.Value]:
         yield from (v for v, a in zip(op.operands, arguments, strict=True) if any(True for _ in a.uses))
 
 
-def _carried(loop: ir.Operation, number: int) -> Iterator[ir.Value]:
+def _handed_on(region: ir.Region, position: int) -> ir.Value:
+    """An operand of what a block of control flow ends with."""
+    return list(region.blocks[0].operations)[-1].operands[position]
+
+
+def _of_branches(branch: ir.Operation, number: int) -> Iterator[ir.Value]:
+    yield from (_handed_on(region, number) for region in branch.regions)
+
+
+def _of_loop(loop: ir.Operation, number: int) -> Iterator[ir.Value]:
+    """Behind the bounds and the step come the values that a loop starts with."""
     yield loop.operands[3 + number]
-    yield from _handed_on(loop, number)
+    yield _handed_on(loop.regions[0], number)
 
 
-def _handed_on(op: ir.Operation, number: int) -> Iterator[ir.Value]:
-    """What the blocks of an op end with, for one of its results."""
-    for region in op.regions:
-        for block in region.blocks:
-            yield list(block.operations)[-1].operands[number]
+def _in_loop(loop: ir.Operation, block: ir.Block, number: int) -> Iterator[ir.Value]:
+    """The first argument is the turn."""
+    yield from _of_loop(loop, number - 1) if number else ()
 
 
-_BY_RESULT: dict[str, Callable[[ir.Operation, int], Iterator[ir.Value]]] = {"scf.for": _carried, "scf.if": _handed_on}
+def _of_while(loop: ir.Operation, number: int) -> Iterator[ir.Value]:
+    """What the first part hands to the second, and in the end on: behind the condition."""
+    yield _handed_on(loop.regions[0], 1 + number)
+
+
+def _in_while(loop: ir.Operation, block: ir.Block, number: int) -> Iterator[ir.Value]:
+    if block == loop.regions[1].blocks[0]:
+        yield from _of_while(loop, number)
+        return
+    yield loop.operands[number]
+    yield _handed_on(loop.regions[1], number)
+
+
+_BY_RESULT: dict[str, Callable[[ir.Operation, int], Iterator[ir.Value]]] = {
+    "scf.for": _of_loop, "scf.if": _of_branches, "scf.while": _of_while,
+}  # fmt: skip
+_BY_ARGUMENT: dict[str, Callable[[ir.Operation, ir.Block, int], Iterator[ir.Value]]] = {
+    "scf.for": _in_loop, "scf.while": _in_while,
+}  # fmt: skip

@@ -54,7 +54,8 @@ def compile(
         module: relax functions; not changed.
         target: ``"cpu"``, the machine this runs on, or one it can run, such as ``"cpu:x86-64-v3"``.
         pipeline: the relax passes to run first instead of :func:`default_pipeline`; without ``relax-lift-transform-params``
-            nothing is prepared, and the executable computes on the weights as they are.
+            nothing is prepared, and the executable computes on the weights as they are, and without ``relax-check-scalars`` and
+            ``relax-keep-checks`` in front of passes that drop what goes unread, its checks go, too.
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
             With a pipeline of your own neither happens: its passes may be anything.
         weights: what weights of products are stored in, with less memory to read and less exact: ``"bf16"`` (what they are

@@ -78,3 +78,31 @@ func.func @regions(%x: tensor<2xf32>, %i: tensor<2xi64>, %c: i1) -> (tensor<2xf3
   }
   return %0#0, %1#0 : tensor<2xf32>, tensor<2xf32>
 }
+
+// The same of a loop with a condition, in both of its parts.
+// CHECK-LABEL: func.func @while(
+// CHECK: scf.while
+// CHECK-NEXT: %[[A:.*]] = "relax.take"
+// CHECK-NEXT: %[[B:.*]] = "relax.take"
+// CHECK-NEXT: "relax.keep"(%[[B]])
+// CHECK-NEXT: tensor.extract
+// CHECK: scf.condition(%{{.*}}) %[[A]], %[[B]]
+// CHECK: ^bb0
+// CHECK-NEXT: %[[C:.*]] = "relax.take"
+// CHECK-NEXT: %[[D:.*]] = "relax.take"
+// CHECK-NEXT: "relax.keep"(%[[D]])
+// CHECK-NEXT: scf.yield %[[C]], %[[D]]
+func.func @while(%x: tensor<2xf32>, %i: tensor<2xi64>, %go: tensor<i1>) -> tensor<2xf32> {
+  %0:2 = scf.while (%a = %x, %b = %x) : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+    %2 = "relax.take"(%a, %i) : (tensor<2xf32>, tensor<2xi64>) -> tensor<2xf32>
+    %3 = "relax.take"(%b, %i) : (tensor<2xf32>, tensor<2xi64>) -> tensor<2xf32>
+    %c = tensor.extract %go[] : tensor<i1>
+    scf.condition(%c) %2, %3 : tensor<2xf32>, tensor<2xf32>
+  } do {
+  ^bb0(%a: tensor<2xf32>, %b: tensor<2xf32>):
+    %2 = "relax.take"(%a, %i) : (tensor<2xf32>, tensor<2xi64>) -> tensor<2xf32>
+    %3 = "relax.take"(%b, %i) : (tensor<2xf32>, tensor<2xi64>) -> tensor<2xf32>
+    scf.yield %2, %3 : tensor<2xf32>, tensor<2xf32>
+  }
+  return %0#0 : tensor<2xf32>
+}
