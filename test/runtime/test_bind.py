@@ -13,8 +13,10 @@ import torch
 from safetensors.numpy import save_file
 
 from relaxir import RelaxError
+from relaxir.runtime.binding import prepared_arrays
 from relaxir.runtime.executable import Executable, PreparedWeights
 from relaxir.weights import ArraySpec, Checkpoint, write_safetensors
+from relaxir.weights.arrays import address
 from relaxir.weights.checksums import Checksum
 from support.hand_compiled import doubling, entry, executable_of, manifest, scaled_executable, tensor
 
@@ -32,6 +34,32 @@ def test_file_and_mapping(tmp_path: Path) -> None:
     assert executable.is_bound
     os.unlink(tmp_path / "p.safetensors")  # mapped: the content stays while it is bound
     assert executable(ONES).tolist() == [[2, 4, 6, 8]] * 2
+
+
+def test_processes_share_bound_weights(tmp_path: Path) -> None:
+    """They are the pages of the mapped file, which the system has once: none of them is this process's own."""
+    executable = doubling(2, 1 << 18)
+    executable.prepare({f"w{i}": np.ones(1 << 18, np.float32) for i in range(2)}, tmp_path / "p.safetensors")
+    arrays = prepared_arrays(executable.manifest, tmp_path / "p.safetensors")
+    assert all((a == 2).all() for a in arrays.values())  # all pages are touched
+    for array in arrays.values():
+        private, path = private_bytes(address(array))
+        assert (private, path) == (0, str(tmp_path / "p.safetensors"))
+
+
+def private_bytes(where: int) -> tuple[int, str]:
+    """Of the mapping that an address lies in, the bytes that were written by this process, and the file."""
+    found, path = -1, ""
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        fields = line.split(maxsplit=5)
+        if "-" in fields[0]:
+            begin, end = (int(part, 16) for part in fields[0].split("-"))
+            found, path = (0, fields[-1]) if begin <= where < end else (-1, "")
+        elif fields[0] in ("Private_Dirty:", "Anonymous:") and found >= 0:
+            found += int(fields[1]) << 10
+        elif fields[0] == "VmFlags:" and found >= 0:
+            return found, path
+    raise AssertionError(f"no mapping at {where:#x}")
 
 
 @pytest.mark.parametrize("as_file", [True, False])
