@@ -97,7 +97,7 @@ def prepare_again(
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     with StreamWriter(path, specs, prepared_metadata(manifest), checksums=True) as writer:
         for name in kept:
-            writer.put(name, old.get(name))
+            writer.put(name, old.read(name))
             old.release(name)
         stream = StepStream(part, functions, source, FileSink(writer), list(part.steps), options.progress)
         stream.run(jobs)

@@ -97,8 +97,8 @@ class RawWeights:
 
     @property
     def converts(self) -> bool:
-        """Whether any weight takes more memory than its own: it is in another dtype, or decoded from what is not mapped."""
-        return bool(self._changed or self._source.ahead_bytes)
+        """Whether any weight takes more memory than its own: it is in another dtype, or decoded."""
+        return bool(self._changed) or any(n is not None and self._source.beside(n) for n in self._found.values())
 
     def nbytes(self, names: Iterable[str]) -> int:
         """Memory that these take while they are in use: as they are stored, and converted where they are."""

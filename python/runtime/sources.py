@@ -15,7 +15,7 @@ from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
-from ..weights.source import DecodingSource, TensorSource
+from ..weights.source import DecodingSource, TensorSource, read_all
 
 __all__ = [
     "AGAIN", "FINGERPRINT", "MappingSource", "PreparedWeights", "StoredSource", "WeightSource", "open_source",
@@ -85,10 +85,10 @@ class StoredSource:
         process.
         """
         tensors = self._tensors
-        return tensors.read(name, place) if isinstance(tensors, Checkpoint) else tensors.get(name)
+        return tensors.read(name, place) if isinstance(tensors, Checkpoint) else read_all(tensors, [name])[name]
 
     def beside(self, name: str) -> int:
-        """Memory that a tensor takes beside its array while it is read: what it is decoded from, where that is not mapped."""
+        """Memory that a tensor takes beside its array while it is read: what it is decoded from."""
         tensors = self._tensors
         return cast("DecodingSource", tensors).beside(name) if hasattr(type(tensors), "serving") else 0
 

@@ -65,7 +65,7 @@ class _Comparison:
         return buffer_arrays(specs, buffer)
 
     def put(self, name: str, array: Array) -> None:
-        one, other = (a.reshape(-1).view(np.uint8) for a in (array, np.ascontiguousarray(self._prepared.get(name))))
+        one, other = (a.reshape(-1).view(np.uint8) for a in (array, np.ascontiguousarray(self._prepared.read(name))))
         if not np.array_equal(one, other):
             self.different.add(name)
         self._prepared.release(name)

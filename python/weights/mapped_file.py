@@ -10,7 +10,22 @@ from typing import BinaryIO
 from ..dialect.errors import RelaxError
 from .files import os_errors
 
-__all__ = ["MappedFile"]
+__all__ = ["MappedFile", "read_exactly"]
+
+
+def read_exactly(descriptor: int, begin: int, view: memoryview, path: str, tensor: str) -> None:
+    """Fills memory with a file's bytes from there on, those of a tensor.
+
+    Raises:
+        RelaxError: they cannot be read, or are not there any more.
+    """
+    while len(view):
+        with os_errors(f"read tensor {tensor!r} of", path):
+            count = os.preadv(descriptor, [view], begin)
+        if not count:
+            text = "expected a file that stays as it is while it is read, got one that was cut off"
+            raise RelaxError(f"'{path}': tensor {tensor!r}: {text}")
+        view, begin = view[count:], begin + count
 
 
 class MappedFile:
@@ -36,16 +51,9 @@ class MappedFile:
         self._descriptor = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._descriptor)
 
-    def read(self, begin: int, view: memoryview) -> None:
-        """Fills memory with the bytes from there on. Raises RelaxError when they cannot be read, or are not there any more."""
-        while len(view):
-            with os_errors("read", self.path):
-                count = os.preadv(self._descriptor, [view], begin)
-            if not count:
-                self.check_unchanged()
-                text = "expected a file that stays as it is while it is read, got one that was cut off"
-                raise RelaxError(f"'{self.path}': {text}")
-            view, begin = view[count:], begin + count
+    def read(self, begin: int, view: memoryview, tensor: str) -> None:
+        """Fills memory with the bytes from there on, those of a tensor. Raises RelaxError as :func:`read_exactly`."""
+        read_exactly(self._descriptor, begin, view, self.path, tensor)
 
     def read_ahead(self, begin: int, end: int) -> None:
         """Starts reading these bytes, and none around them as a first touch would, into the page cache."""

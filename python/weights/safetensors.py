@@ -7,7 +7,7 @@ import functools
 import hashlib
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -49,15 +49,16 @@ class _File(MappedFile):
         """A digest of the first and last page of up to so many tensors, evenly distributed over the file."""
         self.check_unchanged()
         digest, tensors = hashlib.sha256(), self.header.tensors
-        places: list[tuple[int, int]] = []
+        places: list[tuple[str, int, int]] = []
         for name in islice(tensors, 0, None, -(-len(tensors) // SAMPLES) or 1):
             entry = tensors[name]
-            places += [(entry.begin, min(entry.end, entry.begin + PAGE)), (max(entry.begin, entry.end - PAGE), entry.end)]
-        for begin, end in places:  # all asked for before the first is waited for
+            places.append((name, entry.begin, min(entry.end, entry.begin + PAGE)))
+            places.append((name, max(entry.begin, entry.end - PAGE), entry.end))
+        for _, begin, end in places:  # all asked for before the first is waited for
             self.read_ahead(begin, end)
-        for begin, end in places:
+        for name, begin, end in places:
             page = bytearray(end - begin)
-            self.read(begin, memoryview(page))
+            self.read(begin, memoryview(page), name)
             digest.update(page)
         return digest.hexdigest()
 
@@ -151,8 +152,12 @@ class Checkpoint:
         fits = place is not None and place.dtype == spec.dtype and place.shape == spec.shape
         array = place if place is not None and fits else aligned_empty(spec.dtype, spec.shape)
         if spec.nbytes:
-            file.read(entry.begin, array.reshape(-1).view(np.uint8).data)
+            file.read(entry.begin, array.reshape(-1).view(np.uint8).data, name)
         return array
+
+    def read_all(self, names: Collection[str]) -> dict[str, Array]:
+        """Each as :meth:`read` gives it."""
+        return {name: self.read(name) for name in names}
 
     def prefetch(self, name: str) -> None:
         """Starts reading a tensor into the page cache; takes no memory of the process."""

@@ -9,12 +9,12 @@ A format plugs in at one of two places (:mod:`.opening` has both tables):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Protocol, cast, runtime_checkable
 
 from .arrays import Array, ArraySpec
 
-__all__ = ["DecodingSource", "TensorSource"]
+__all__ = ["DecodingSource", "ReadingSource", "TensorSource", "read_all"]
 
 
 class TensorSource(Protocol):
@@ -93,3 +93,18 @@ class DecodingSource(TensorSource, Protocol):
     def beside(self, name: str) -> int:
         """Memory of the process that a tensor takes beside its array from :meth:`get` to :meth:`release`."""
         ...
+
+
+class ReadingSource(Protocol):
+    """A source of mapped files that also reads: touching a view ends the process where a file was cut off meanwhile."""
+
+    def read_all(self, names: Collection[str]) -> dict[str, Array]:
+        """Tensors in memory of their own. Raises RelaxError as :meth:`TensorSource.get`, and for a file that was cut off."""
+        ...
+
+
+def read_all(source: TensorSource, names: Collection[str]) -> dict[str, Array]:
+    """Tensors for one use: read where the source can, else as it gives them."""
+    if hasattr(type(source), "read_all"):
+        return cast("ReadingSource", source).read_all(names)
+    return {name: source.get(name) for name in names}

@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from ..dialect.errors import RelaxError
-from .arrays import Array, ArraySpec, is_torch, to_numpy
+from .arrays import Array, ArraySpec, address, aligned_empty, is_torch, to_numpy
 from .files import inside, open_regular
+from .mapped_file import read_exactly
 from .model_folder import check_index, read_config, read_index
 
 __all__ = ["TorchCheckpoint"]
@@ -49,9 +52,12 @@ class TorchCheckpoint:
         names = list(dict.fromkeys(shards.values())) if is_sharded else [_SINGLE if has_single else os.path.basename(path)]
         is_own = is_sharded or has_single  # else the user named the file itself
         self._where = {name: inside(folder or ".", name, f"'{path}'") if is_own else path for name in names}
-        self._status = {p: _status(p) for p in self._where.values()}
+        self._opened = {p: open_regular(p) for p in self._where.values()}
+        self._status = {p: os.fstat(file.fileno()) for p, file in self._opened.items()}
         tables = {name: _named_tensors(_loaded(p), p) for name, p in self._where.items()}
         check_index(index, shards, tables)
+        self._mapped = {p: _mappings(status.st_ino) for p, status in self._status.items()}
+        self._paths = {t: self._where[shard] for t, shard in shards.items()} if is_sharded else {}
         self._tensors = {t: tables[shard][t] for t, shard in shards.items()} if is_sharded else tables[names[0]]
 
     @property
@@ -85,6 +91,22 @@ class TorchCheckpoint:
             raise RelaxError(f"'{self.path}': expected a tensor of this checkpoint, got {name!r}")
         return to_numpy(self._tensors[name], f"'{self.path}': tensor {name!r}")
 
+    def read_all(self, names: Collection[str]) -> dict[str, Array]:
+        """In memory of their own, where torch's mapping tells where in the file they are."""
+        return {name: self._read(name) for name in names}
+
+    def _read(self, name: str) -> Array:
+        array = self.get(name)
+        path = self._paths.get(name) or next(iter(self._where.values()))
+        where, end = address(array), address(array) + array.nbytes
+        place = next((m for m in self._mapped[path] if m.begin <= where < end <= m.end), None)
+        if place is None or not array.flags.c_contiguous:
+            return array
+        found = aligned_empty(array.dtype, array.shape)
+        content = found.reshape(-1).view(np.uint8).data
+        read_exactly(self._opened[path].fileno(), where - place.begin + place.offset, content, path, name)
+        return found
+
     def prefetch(self, name: str) -> None:
         """Nothing: torch does not say where a tensor lies."""
 
@@ -101,9 +123,21 @@ class TorchCheckpoint:
                     raise RelaxError(f"'{path}': {text}")
 
 
-def _status(path: str) -> os.stat_result:
-    with open_regular(path) as file:
-        return os.fstat(file.fileno())
+class _Mapping(NamedTuple):
+    """A part of a file in memory: addresses, and what of the file is at the first."""
+
+    begin: int
+    end: int
+    offset: int
+
+
+def _mappings(inode: int) -> list[_Mapping]:
+    """Where a file is mapped, by the system's list; none where there is no such list."""
+    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8", errors="replace") as lines:
+        fields = [line.split(maxsplit=5) for line in lines]
+        places = [(*f[0].split("-"), f[2]) for f in fields if int(f[4]) == inode]
+        return [_Mapping(*(int(number, 16) for number in place)) for place in places]
+    return []
 
 
 def _loaded(path: str) -> object:

@@ -1,9 +1,9 @@
 """How long ``load`` and ``bind`` of large prepared weights take, and what memory processes share that have them.
 
-``python test/benchmark/load_time.py [--gib 4] [--processes 8] [--rounds 9] [--folder DIR]`` prepares weights, brings the file into
-the page cache, and prints: milliseconds of ``load`` and ``bind`` in a process that has imported relaxir; by how much the resident
-memory of another process grows until before its first call; and what several processes take together once each has made a call
-that reads all weights, as the system divides shared pages among them (proportional set size).
+``python test/benchmark/load_time.py [--gib 4] [--processes 8] [--rounds 9] [--folder DIR]`` prepares weights, brings the file
+into the page cache, and prints: milliseconds of ``load`` and ``bind`` in a process that has imported relaxir; by how much the
+resident memory of another process grows until before its first call; and what several processes take together once each has
+made a call that reads all weights, as the system divides shared pages among them (proportional set size).
 """
 
 from __future__ import annotations

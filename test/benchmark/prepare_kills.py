@@ -1,8 +1,8 @@
 """Preparations killed at random moments of time and run again: the file must be the one that an uninterrupted run makes.
 
-``python test/benchmark/prepare_kills.py [--kills 50] [--seed 0] [--folder DIR]``: each preparation (64 MiB, 16 tensors) is killed
-by SIGKILL some time between its start and its end, then run to its end; prints when each was killed and what was kept, and exits
-with 1 at the first that differs. What is killed at which system call is another matter (``fuzzing/killed_preparations.py``).
+``python test/benchmark/prepare_kills.py [--kills 50] [--seed 0] [--folder DIR]``: each preparation (64 MiB, 16 tensors) is
+killed by SIGKILL some time between its start and its end, then run to its end. Prints when each was killed and what was kept,
+and exits with 1 at the first file that differs. What dies at which system call is ``fuzzing/killed_preparations.py``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ that was rewritten to the file's tensors.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, lcm, prod
@@ -19,7 +19,7 @@ import numpy as np
 from ...dialect.dtypes import dtype_name, numpy_dtype
 from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
-from ..source import TensorSource
+from ..source import TensorSource, read_all
 from .weight_math import MathValue, argument, evaluate
 
 __all__ = ["EncodedSource", "EncodedWeight", "InOrder", "Math", "RowPlace"]
@@ -147,10 +147,21 @@ class EncodedSource:
 
     def get(self, name: str) -> Array:
         if name in self._raw or (name not in self.weights and name in self._stored):
-            return self._tensor(name)
+            return _as_bytes(self._stored.get(name))
+        return self._decode(name)
+
+    def read_all(self, names: Collection[str]) -> dict[str, Array]:
+        """Weights as :meth:`get` has them, and the file's own tensors in memory of their own."""
+        own = [n for n in names if n in self._raw or n not in self.weights]
+        found = {n: _as_bytes(a) for n, a in read_all(self._stored, own).items()}
+        return {n: found[n] if n in found else self._decode(n) for n in names}
+
+    def _decode(self, name: str) -> Array:
+        """A weight out of tensors that are read, not mapped: of a file that is cut off meanwhile an error."""
         weight = self._weight(name)
         try:
-            return _decoded(weight, {r: self._tensor(n) for r, n in weight.stored.items()}, self._dtype(name))
+            stored = read_all(self._stored, list(dict.fromkeys(weight.stored.values())))
+            return _decoded(weight, {r: _as_bytes(stored[n]) for r, n in weight.stored.items()}, self._dtype(name))
         except RelaxError as error:
             text = str(error.args[0])
             raise RelaxError(text if text.startswith("'") else f"'{self.path}': tensor {name!r}: {text}") from None
@@ -161,9 +172,9 @@ class EncodedSource:
         return getattr(self._stored, "ahead_bytes", 0)
 
     def beside(self, name: str) -> int:
-        """Memory of what a weight is decoded from, where that is downloaded and not mapped."""
+        """Memory of what a weight is decoded from."""
         is_stored = name in self._raw or name not in self.weights
-        return 0 if is_stored or not self.ahead_bytes else sum(s.nbytes for s in self.stored_specs(name).values())
+        return 0 if is_stored else sum(s.nbytes for s in self.stored_specs(name).values())
 
     def prefetch(self, name: str) -> None:
         for part in self._parts(name):
@@ -180,10 +191,6 @@ class EncodedSource:
         """Of the tensors that make a weight, by what the format calls them."""
         return {role: self.stored_spec(n) for role, n in self.weights[name].stored.items()}
 
-    def _tensor(self, name: str) -> Array:
-        array = self._stored.get(name)
-        return array.view(np.uint8) if array.dtype.name == "float8_e8m0fnu" else array
-
     def _dtype(self, name: str) -> np.dtype[Any]:
         return self._dtypes.get(name, numpy_dtype(self._weight(name).dtype or "f32"))
 
@@ -196,6 +203,11 @@ class EncodedSource:
 
     def _parts(self, name: str) -> Iterable[str]:
         return self.weights[name].stored.values() if name in self.weights and name not in self._raw else [name]
+
+
+def _as_bytes(array: Array) -> Array:
+    """Exponents alone (E8M0) as bytes."""
+    return array.view(np.uint8) if array.dtype.name == "float8_e8m0fnu" else array
 
 
 def _decoded(weight: EncodedWeight, tensors: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:

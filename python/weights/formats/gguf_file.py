@@ -11,7 +11,7 @@ import hashlib
 import mmap
 import os
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -21,7 +21,7 @@ import ml_dtypes
 import numpy as np
 
 from ...dialect.errors import RelaxError
-from ..arrays import Array, ArraySpec
+from ..arrays import Array, ArraySpec, aligned_empty
 from ..files import open_regular, os_errors, path_text
 from ..mapped_file import MappedFile
 
@@ -189,8 +189,11 @@ class GgufTensors:
         return ArraySpec(np.dtype(field.dtype), (*entry.shape[:-1], entry.shape[-1] // entry.kind.elements, *length))
 
     def get(self, name: str) -> Array:
-        spec, (tensor, entry, field) = self.spec(name), self._part(name)
-        content, begin = self._bytes(tensor)
+        return self._view(name, *self._bytes(self._part(name)[0]))
+
+    def _view(self, name: str, content: Any, begin: int) -> Array:
+        """A tensor, or the field of one, where its bytes are in a buffer from there on."""
+        spec, (_, entry, field) = self.spec(name), self._part(name)
         if field is None:
             return np.ndarray(spec.shape, spec.dtype, content, begin)
         shape = spec.shape[: len(entry.shape)]
@@ -288,6 +291,17 @@ class GgufFile(MappedFile, GgufTensors):
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:
         del names
         super().check_unchanged()
+
+    def read_all(self, names: Collection[str]) -> dict[str, Array]:
+        """In memory of their own; the fields of one tensor are read together."""
+        content = {tensor: self._read(tensor) for tensor in dict.fromkeys(self._part(n)[0] for n in names)}
+        return {name: self._view(name, content[self._part(name)[0]], 0) for name in names}
+
+    def _read(self, tensor: str) -> Array:
+        entry = self.tensors[tensor]
+        content = aligned_empty(np.dtype(np.uint8), (entry.nbytes,))
+        self.read(entry.begin, content.data, tensor)
+        return content
 
     def _bytes(self, tensor: str) -> tuple[Any, int]:
         return self.map, self.tensors[tensor].begin
