@@ -48,12 +48,15 @@ def test_a_check_that_ends_badly_or_never_costs_a_line(monkeypatch: pytest.Monke
     assert gpu_check._checked("c", options, 60)["lines"] == []
 
 
-@pytest.mark.parametrize("name", ["model-mlp", "softmax", "product-bias-gelu"])
+@pytest.mark.parametrize(
+    "name", ["model-mlp", *(name for name in CHECKS if not name.startswith("model") and name != "product-8192")]
+)
 def test_checks_run_on_the_emulator(name: str) -> None:
+    """All that is measured, but what only differs in size there; the models are those of end_to_end/test_cuda_models."""
     lines = CHECKS[name](_EMULATED)
     assert lines
     assert all(line.found for line in lines)
-    assert all((line.ratio is None) == name.startswith("model") for line in lines)
+    assert (lines[0].ratio is None) == name.startswith("model")
 
 
 def test_wrong_numbers_are_found() -> None:

@@ -124,7 +124,7 @@ def _row_of_product(place: Place, precision: str | None) -> list[Line]:
     executable = place.compiled(product(1, depth, width), {"w": w}, precision)
     _close(executable(x), x @ w.T, "row", 2e-2 if precision is None else 0.2)
     prepared = executable.manifest.prepared_weights.values()
-    moved = sum(int(np.prod(weight.shape)) * weight.dtype.itemsize for weight in prepared)
+    moved = sum(weight.array.nbytes for weight in prepared)
     source = torch.empty(moved // 2, dtype=torch.uint8, device=place.torch_device)
     target = torch.empty_like(source)
     ours, theirs, copy = place.times(lambda: executable(x), lambda: torch.matmul(x, w.T), lambda: target.copy_(source))
@@ -151,11 +151,11 @@ def _attention_of_a_row(place: Place) -> list[Line]:
     mask = torch.ones(length, dtype=torch.bool, device=place.torch_device)
     executable = place.compiled(decode_attention(heads, groups, width), {})
     peer = functools.partial(F.scaled_dot_product_attention, q, k, v, attn_mask=mask.view(1, 1, 1, -1), enable_gqa=True)
-    _close(executable(q, k, v, mask), peer(), "attention of a row")
+    _close(executable(k, v, q, mask), peer(), "attention of a row")
     moved = k.nbytes + v.nbytes
     source = torch.empty(moved // 2, dtype=torch.uint8, device=place.torch_device)
     target = torch.empty_like(source)
-    ours, theirs, copy = place.times(lambda: executable(q, k, v, mask), peer, lambda: target.copy_(source))
+    ours, theirs, copy = place.times(lambda: executable(k, v, q, mask), peer, lambda: target.copy_(source))
     found = f"{ours * 1e6:.1f} us, copy {copy * 1e6:.1f}, torch {theirs * 1e6:.1f}"
     return [Line(f"attention of a row over {length}", found, copy / ours, 0.85)]
 

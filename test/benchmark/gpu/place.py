@@ -13,9 +13,10 @@ import relaxir as rx
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES
 from support.device_cases import Build, Case
 
-__all__ = ["Place", "no_gpu"]
+__all__ = ["ROUNDS", "Place", "no_gpu"]
 
-_ROUNDS, _SECONDS = 7, 0.02
+#: In how many calls are timed, and for how many seconds in each.
+ROUNDS, _SECONDS = 7, 0.02
 
 
 def no_gpu() -> str | None:
@@ -73,10 +74,10 @@ class Place:
             executable.bind(executable.prepare({name: w.cpu() for name, w in weights.items()}))
         return executable
 
-    def times(self, *calls: Callable[[], object]) -> list[float]:
-        """Seconds of each call: medians of rounds in which all take turns, each as often as fits 20 ms."""
-        counts = [max(1, int(_SECONDS / max(self._once(call, 1), 1e-6))) for call in calls]
-        rounds = 1 if self.is_emulated else _ROUNDS
+    def times(self, *calls: Callable[[], object], most: int = 20_000) -> list[float]:
+        """Seconds of each call: medians of rounds in which all take turns, each as often as fits 20 ms, but not more often."""
+        counts = [max(1, min(most, int(_SECONDS / max(self._once(call, 1), 1e-6)))) for call in calls]
+        rounds = 1 if self.is_emulated else ROUNDS
         found = [[self._once(call, n) for call, n in zip(calls, counts, strict=True)] for _ in range(rounds)]
         return [statistics.median(one) for one in zip(*found, strict=True)]
 
