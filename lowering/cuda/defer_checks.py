@@ -25,6 +25,8 @@ from typing import ClassVar
 from ...dialect.bindings import func, ir
 from ...dialect.call_graph import callee_of
 from ...dialect.functions import body_of, functions, name_of
+from ...dialect.reports import report
+from ...dialect.reports.kernels import KernelSection
 from ...dialect.traversal import clone_with, erase_unused, free_values, nested_operations, operations
 from ..cpu.lower_checks import CHECK
 from ..kernels.emit.emitter import Emitter
@@ -134,6 +136,7 @@ def _by_points(check: ir.Operation, needed: Sequence[ir.Operation], number: int,
     _launch_points(code, work[-1], number, module)
     for op in work:
         op.erase()
+    report.change(KernelSection, lambda section: section.with_plans({name_of(shared): "check"}))
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ def on_device(executable: rx.Executable, array: np.ndarray) -> DeviceArray:
 def test_the_first_check_that_fails_says_what_it_does_on_a_cpu() -> None:
     device, host = compiled(TWO), rx.compile(rx.Module.parse(TWO))
     assert device.manifest.data["cuda"]["graphs"] == ["relaxir_main"]
+    assert re.search(r"\n  kernel_\d+ +check\n", str(device.report)), "what only looks at indices says so"
     many = np.arange(300) % 8 - 4
     for i, j in ((many, [4, 0]), ([1], [0, -5]), ([7], [9, 9]), (np.where(many == 3, 4, many), [0, 0])):
         texts = list[str]()

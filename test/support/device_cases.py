@@ -126,6 +126,14 @@ def _embedding(b: Builder) -> None:
     b.output(b.take(b.weight("w", (32000, _HIDDEN), "bf16"), tokens, axis=0))
 
 
+def _cache(b: Builder) -> None:
+    """Keys of a token put into a cache, in place."""
+    keys = b.input("keys", (1, _HEADS, 1, _HIDDEN // _HEADS), "bf16")
+    b.output(
+        b.index_copy(b.input("cache", (1, _HEADS, 4096, _HIDDEN // _HEADS), "bf16"), b.input("at", (1,), "i64"), keys, axis=2)
+    )
+
+
 #: By name.
 CASES = {
     "product": Case(product("n", _HIDDEN, _HIDDEN)),
@@ -144,6 +152,9 @@ CASES = {
     "attention-padded": Case(masked_attention(12, 64)),
     "attention-decode": Case(decode_attention(_HEADS, _HEADS // 4, _HIDDEN // _HEADS)),
     "embedding": Case(_embedding),
+    "running-sum": Case(lambda b: b.output(b.cumsum(b.input("x", ("n", _HIDDEN)), axis=1))),
+    "transpose": Case(lambda b: b.output(b.permute_dims(b.input("x", ("n", _HIDDEN), "bf16"), axes=[1, 0]))),
+    "index-copy": Case(_cache),
 }
 
 
