@@ -64,5 +64,5 @@ $(VENV)/.stamp: pyproject.toml
 
 $(VENV)/.stamp-test: $(VENV)/.stamp
 	$(BIN)/pip install --quiet $(TORCH)
-	$(BIN)/pip install --quiet --editable '.[test,torch]'
+	$(BIN)/pip install --quiet --editable '.[test,transformers]'
 	touch $@

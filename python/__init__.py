@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .dialect.errors import DiagnosticError, RelaxError, RelaxWarning
 
 if TYPE_CHECKING:
+    from . import transformers
     from .building.builder import Builder
     from .compiler import compile
     from .evaluation import evaluate
@@ -30,6 +31,7 @@ __all__ = [
     "from_torch",
     "load",
     "save_weights",
+    "transformers",
 ]
 
 __version__ = "0.1.0"
@@ -48,6 +50,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "transformers":
+        return importlib.import_module(".transformers", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from .lowering.compiler import Compiler
     from .runtime.executable import Executable
 
-__all__ = ["compile", "default_pipeline"]
+__all__ = ["compile", "compile_once", "default_pipeline"]
 
 
 def compile(
@@ -78,31 +79,24 @@ def compile(
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
             code runs on no such device, a pass fails, or an op cannot be lowered; with the op's location.
     """
-    from .lowering.backend import backend_of
     from .lowering.compile import refuse_lowered
     from .lowering.linalg.io import refuse_lazy_io
 
     if not isinstance(module, Module):
         raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
-    expect_text(target, "a target as text")
     expect_text(pipeline, "a pipeline as text", optional=True)
     expect_flag(cache, "cache")
     expect_flag(checked, "checked")
-    expect_text(device, "a device as text", optional=True)
-    backend = backend_of(target)
-    compiler = backend.compiler_for(target, backend.make_runtime(device).here())
+    compiler = _compiler_for(target, device)
     refuse_lowered(module.ir.operation)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     if checkpoint is not None and weights == "bf16":
         raise RelaxError("expected weights as int8, int4 or None for what a quantized checkpoint has wide, got 'bf16'")
     if checkpoint is not None:
         module = reading(module, checkpoint)
-    if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):
-        raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
+    _check_precision(weights, activations)
     if weights is not None and pipeline is not None:
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")
-    if activations is not None and (not isinstance(activations, str) or activations != "int8"):
-        raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
     text = compiler.relax_pipeline(weights, activations) if pipeline is None else pipeline
@@ -113,6 +107,60 @@ def compile(
         if directory is None:
             return _executable(_compiled(module, compiler, text, checked, None if folder is None else Dump(folder)), device)
         return _executable(_cached(module, compiler, text, checked, ObjectCache(directory, cache_bytes())), device)
+
+
+def compile_once(
+    key: Sequence[str],
+    make: Callable[[], Module],
+    target: str = "cpu",
+    *,
+    weights: str | None = None,
+    activations: str | None = None,
+    device: str | None = None,
+) -> Executable:
+    """:func:`compile` of a module that need not be made where the code for its key is in the cache on disk already.
+
+    Args:
+        key: texts that determine the module.
+        make: makes it.
+        target, weights, activations, device: as for :func:`compile`.
+
+    Raises:
+        RelaxError: as :func:`compile`.
+    """
+    _check_precision(weights, activations)
+    compiler = _compiler_for(target, device)
+    directory = cache_directory() if dump_directory() is None else None
+    cache = None if directory is None else ObjectCache(directory, cache_bytes())
+    if cache is None or cache.untrusted() is not None:  # which compile tells
+        return compile(make(), target, weights=weights, activations=activations, device=device)
+    text = compiler.relax_pipeline(weights, activations)
+    digest = key_of(_compiler(), compiler.key, text, "of what makes the module", *key)
+    entry = cache.get(digest)
+    if entry is not None:
+        return _executable(entry, device)
+    module = make()
+    with verifying_once(), verifying_at_end():
+        entry = _compiled(module, compiler, text, False)
+    return _executable(_kept(digest, entry, cache), device)
+
+
+def _check_precision(weights: object, activations: object) -> None:
+    """Raises RelaxError for weights or activations that :func:`compile` does not know."""
+    if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):
+        raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
+    if activations is not None and (not isinstance(activations, str) or activations != "int8"):
+        raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
+
+
+def _compiler_for(target: str, device: str | None) -> Compiler:
+    """What compiles for a target, where what it compiles can run."""
+    from .lowering.backend import backend_of
+
+    expect_text(target, "a target as text")
+    expect_text(device, "a device as text", optional=True)
+    backend = backend_of(target)
+    return backend.compiler_for(target, backend.make_runtime(device).here())
 
 
 def _executable(entry: CompiledModule, device: str | None) -> Executable:
@@ -149,7 +197,11 @@ def _cached(module: Module, compiler: Compiler, pipeline: str, checked: bool, ca
     entry = cache.get(key)
     if entry is not None:
         return entry
-    entry = _compiled(module, compiler, pipeline, checked)
+    return _kept(key, _compiled(module, compiler, pipeline, checked), cache)
+
+
+def _kept(key: str, entry: CompiledModule, cache: ObjectCache) -> CompiledModule:
+    """The entry, which is in the cache from now on, or says why it is not."""
     try:
         cache.put(key, entry)
     except OSError as error:

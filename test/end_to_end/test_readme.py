@@ -10,8 +10,10 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 import relaxir as rx
 from relaxir.tools import cli
@@ -30,8 +32,15 @@ def execute(code: str) -> str:
     """Runs Python as a script of its own would run, in this process (importing torch again takes seconds); what it prints."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+        run_names(code)
     return out.getvalue()
+
+
+def run_names(code: str) -> dict[str, Any]:
+    """Runs Python in this process; the names that it leaves."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "README.md", "exec"), names)
+    return names
 
 
 def type_in(command: str) -> str:
@@ -68,9 +77,23 @@ def test_first_example_and_commands():
     assert told.splitlines() == shown
 
 
+def test_example_of_a_hugging_face_folder():
+    import transformers
+
+    config = transformers.Qwen2Config(
+        vocab_size=48, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1
+    )
+    model = transformers.Qwen2ForCausalLM(config).to(torch.bfloat16)
+    model.save_pretrained("path/to/hf-folder", max_shard_size="10KB")
+    assert os.path.exists("path/to/hf-folder/model.safetensors.index.json")
+    found = run_names(blocks("python")[1])
+    assert found["tokens"].shape == (1, 67)
+    assert found["model"].executable().report
+
+
 def test_pytorch_example():
     pytest.importorskip("torch")
-    execute(blocks("python")[1])
+    execute(blocks("python")[2])
     (command,) = re.findall(r"`(relaxir import [^`]+)`", (ROOT / "README.md").read_text())
     assert "@main" in type_in(command)
     assert {"mlp.mlir", "mlp.safetensors"} <= set(os.listdir())
@@ -78,7 +101,7 @@ def test_pytorch_example():
 
 def test_generation_example():
     pytest.importorskip("transformers")
-    execute(blocks("python")[2])
+    execute(blocks("python")[3])
     weights = Checkpoint("llama.safetensors")
     assert "model.lm_head.weight" in weights
     assert not [name for name in weights if "keys" in name]

@@ -71,6 +71,20 @@ def test_equals_eager(name, level):
         assert_same(key, array, models.to_numpy(wanted[key], key))
 
 
+def test_the_largest_numbers_of_a_row():
+    """Of equal ones, those of minus infinity among them, the first come first; torch takes any."""
+    x = torch.tensor([[3.0, float("nan"), 5.0, 4.0], [float("-inf")] * 4, [float("-inf"), 1.0, float("-inf"), 2.0]])
+
+    class Largest(torch.nn.Module):
+        def forward(self, x):
+            return torch.topk(x, 3)
+
+    module = relaxir.from_torch(torch.export.export(Largest(), (x,)))
+    values, places = relaxir.evaluate(module, "main", x.numpy())
+    np.testing.assert_array_equal(values, torch.topk(x, 3).values)
+    assert places.tolist() == [[1, 2, 3], [0, 1, 2], [3, 1, 0]]
+
+
 def assert_same(key, got, wanted):
     assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), key
     tolerance = 1e-2 if wanted.dtype.itemsize == 2 else 1e-5

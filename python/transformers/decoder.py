@@ -1,0 +1,137 @@
+"""What is exported of a decoder: tokens, mask, positions and the cache's length in, logits out; keys and values are state."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses import FakeTensorMode
+from torch.export import Dim, ExportedProgram
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from ..dialect.errors import RelaxError
+from .experts import EXPERTS
+
+__all__ = ["PREFIX", "FullLayer", "cache_shapes", "decoder_programs", "masked"]
+
+#: Before the names that weights have in the model.
+PREFIX = "model."
+
+
+class FullLayer(CacheLayerMixin):
+    """Keys and values of one layer at their full length, which of a sliding window, too: the mask hides what is outside of it.
+
+    Attributes:
+        past: how many tokens there are before those of this call, a 0-d tensor.
+    """
+
+    is_sliding = False
+    is_croppable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_initialized = True
+        self.past: Any = 0
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Nothing to do: the memory is there."""
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        assert self.keys is not None
+        assert self.values is not None
+        places = self.past + torch.arange(key_states.shape[-2])
+        self.keys.index_copy_(2, places, key_states)
+        self.values.index_copy_(2, places, value_states)
+        return self.keys, self.values
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.get_max_length(), 0
+
+    def get_seq_length(self) -> int:
+        return self.past
+
+    def get_max_length(self) -> int:
+        assert self.keys is not None
+        return self.keys.shape[2]
+
+
+def cache_shapes(model: PreTrainedModel) -> list[tuple[int, int, int]]:
+    """Heads, and sizes of a key and of a value, of each layer: found by a run without memory.
+
+    Raises:
+        RelaxError: a layer keeps something else than keys and values.
+    """
+    config = copy.deepcopy(model.config)
+    config.pad_token_id = None  # else some look for padding in the tokens
+    cache, ids = DynamicCache(), torch.zeros(1, 2, dtype=torch.int64)
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        probe: Any = type(model)._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS)
+        probe.eval()(ids, past_key_values=cache, use_cache=True)
+    found: list[Any] = [(getattr(layer, "keys", None), getattr(layer, "values", None)) for layer in cache.layers]
+    if not found or any(keys is None or values is None or keys.ndim != 4 for keys, values in found):
+        raise RelaxError(f"expected a model whose layers keep keys and values, got {type(model).__name__}")
+    return [(keys.shape[1], keys.shape[3], values.shape[3]) for keys, values in found]
+
+
+def masked(model: PreTrainedModel) -> bool:
+    """Whether the model's forward takes position_ids beside its mask."""
+    return "position_ids" in inspect.signature(model.forward).parameters
+
+
+class _Decoder(nn.Module):
+    """A model with its cache as buffers."""
+
+    def __init__(self, model: PreTrainedModel, shapes: list[tuple[int, int, int]], batch: int, length: int):
+        super().__init__()
+        self.model = model
+        self._cache = Cache(layers=[FullLayer() for _ in shapes])
+        self._has_positions = masked(model)
+        self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
+        for i, (heads, key, value) in enumerate(shapes):
+            for name, size in ((f"keys_{i}", key), (f"values_{i}", value)):
+                self.register_buffer(name, torch.zeros(batch, heads, length, size), persistent=False)
+
+    def forward(
+        self, tokens: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor, past: torch.Tensor, keep: torch.Tensor
+    ) -> torch.Tensor:
+        for i, layer in enumerate(self._cache.layers):
+            assert isinstance(layer, FullLayer)
+            layer.keys, layer.values, layer.past = getattr(self, f"keys_{i}"), getattr(self, f"values_{i}"), past
+        given: dict[str, Any] = {"position_ids": positions} if self._has_positions else {}
+        given |= {"logits_to_keep": keep} if self._keeps else {}
+        logits = self.model(tokens, attention_mask=mask, past_key_values=self._cache, use_cache=True, **given).logits
+        return logits if self._keeps else logits[:, keep]
+
+
+def decoder_programs(model: PreTrainedModel, batch: int, length: int) -> dict[str, ExportedProgram]:
+    """``prefill``, for any number of tokens from 2 on, and ``decode``, for one.
+
+    Their inputs: tokens [batch, n], mask [batch, length] (whether a token of the cache counts), positions [batch, n], past []
+    (how many tokens are in the cache), keep [k] (of which of the n tokens logits are wanted). The result is [batch, k,
+    vocabulary].
+
+    Args:
+        model: from :func:`~.skeleton.skeleton`.
+        batch: how many sequences at once.
+        length: how many tokens each can have.
+
+    Raises:
+        RelaxError: the model keeps something else than keys and values.
+    """
+    step = _Decoder(model, cache_shapes(model), batch, length).eval()
+    tokens, kept = Dim("n", min=2, max=length), Dim("k", min=1, max=length)
+    dynamic = ({1: tokens}, None, {1: tokens}, None, {0: kept})
+    with torch.no_grad():
+        many = torch.export.export(step, _example(batch, length, min(7, length)), dynamic_shapes=dynamic)
+        return {"prefill": many, "decode": torch.export.export(step, _example(batch, length, 1))}
+
+
+def _example(batch: int, length: int, count: int) -> tuple[torch.Tensor, ...]:
+    tokens, positions = torch.zeros(batch, count, dtype=torch.int64), torch.arange(count).repeat(batch, 1)
+    return tokens, torch.ones(batch, length, dtype=torch.bool), positions, torch.tensor(0), torch.arange(max(1, count - 2))

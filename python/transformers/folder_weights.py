@@ -1,0 +1,189 @@
+"""The weights of a folder under the names that the model's parameters have, converted as transformers converts them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import torch
+import transformers
+from transformers import PreTrainedModel
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import WeightConverter, dot_natural_key, rename_source_key
+
+from ..dialect.errors import RelaxError
+from ..weights.arrays import Array, ArraySpec, to_numpy
+from ..weights.opening import decoded
+from ..weights.source import DecodingSource, TensorSource
+
+__all__ = ["FolderWeights"]
+
+
+@dataclass
+class _Found:
+    """What one of the model's weights, or several, are made of.
+
+    Attributes:
+        target: the name of the first of them.
+        converter: what makes it of several tensors; None where it is one.
+        keys: the tensors of the files.
+        patterns: of the converter, which of its patterns each of them matched.
+    """
+
+    target: str
+    converter: WeightConverter | None
+    keys: list[str] = field(default_factory=list)
+    patterns: list[str] = field(default_factory=list)
+
+
+class FolderWeights:
+    """A folder's tensors as a model's weights; a :class:`~relaxir.weights.source.TensorSource`.
+
+    transformers renames keys of older checkpoints and joins experts, which are stored one by one, when it loads a folder. The
+    same happens here, a weight at a time. Buffers that no file has come from the model.
+    """
+
+    def __init__(self, stored: TensorSource, model: PreTrainedModel, expected: Mapping[str, ArraySpec], prefix: str):
+        """Finds what each weight is made of.
+
+        Args:
+            stored: the folder's tensors.
+            model: of the folder's configuration; its parameters are not read.
+            expected: the weights of an executable.
+            prefix: what their names have before the model's own.
+
+        Raises:
+            RelaxError: there is no decoder for the folder's quantization.
+        """
+        source = decoded(stored)
+        self._stored, self._model, self._expected = source, model, expected
+        found = _found(source, model)
+        ties = _tied(model)
+        self._buffers = {prefix + n: b for n, b in model.named_buffers() if b.device.type != "meta"}
+        self._found: dict[str, _Found] = {}
+        self._targets: dict[str, str] = {}
+        for name in expected:
+            plain = name.removeprefix(prefix)
+            target = next((t for t in ties.get(plain, (plain,)) if t in found), None)
+            if target is not None:
+                self._found[name], self._targets[name] = found[target], target
+        if hasattr(type(source), "serving"):  # isinstance would ask for all properties, such as the identity
+            plain = {f.keys[0]: expected[n] for n, f in self._found.items() if f.converter is None}
+            self._stored = cast("DecodingSource", source).serving(plain)
+        self._names = self._all_names()
+
+    @property
+    def path(self) -> str:
+        return self._stored.path
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self._stored.metadata
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        return self._stored.config
+
+    @property
+    def files(self) -> list[str]:
+        return self._stored.files
+
+    @functools.cached_property
+    def identity(self) -> str | None:
+        """Changes with the files, with the configuration, and with transformers, whose conversions may be others."""
+        own = self._stored.identity
+        config = self._model.config.to_json_string(use_diff=False)
+        return None if own is None else f"{own}\nas transformers {transformers.__version__} has it for {config}"
+
+    def _all_names(self) -> dict[str, None]:
+        used = {key for found in self._found.values() for key in found.keys}
+        return dict.fromkeys([*self._found, *(k for k in self._stored if k not in used)])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found or name in self._buffers
+
+    def spec(self, name: str) -> ArraySpec:
+        found = self._found.get(name)
+        if found is None:
+            return ArraySpec.of(self._buffer(name))
+        return self._expected[name] if found.converter is not None else self._stored.spec(found.keys[0])
+
+    def get(self, name: str) -> Array:
+        found = self._found.get(name)
+        if found is None:
+            return self._buffer(name)
+        if found.converter is None:
+            return self._stored.get(found.keys[0])
+        return self._converted(name, found, found.converter)
+
+    def _buffer(self, name: str) -> Array:
+        buffer = self._buffers.get(name)
+        if buffer is None:
+            raise RelaxError(f"'{self.path}': expected a weight of the model, got {name!r}")
+        return np.array(to_numpy(buffer.detach(), f"buffer '{name}'"), order="C")
+
+    def _converted(self, name: str, found: _Found, converter: WeightConverter) -> Array:
+        """What transformers makes of several tensors, in the dtype that is wanted: NumPy's bf16 is none of torch's."""
+        wanted, one = self._expected[name], copy.deepcopy(converter)
+        for key, pattern in zip(found.keys, found.patterns, strict=True):
+            tensor = torch.from_numpy(np.array(self._stored.get(key), wanted.dtype, order="C"))
+            one.add_tensor(found.target, key, pattern, tensor)  # pyright: ignore[reportArgumentType]: tensors are taken, too
+        try:
+            made: Any = one.convert(found.target, model=self._model, config=self._model.config)[self._targets[name]]
+        except Exception as error:  # what transformers' operations raise for shapes and counts that do not fit
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise RelaxError(
+                f"'{self.path}': weight '{name}': expected tensors that transformers joins, got {reason}"
+            ) from error
+        array = np.ascontiguousarray((made[0] if isinstance(made, list) else made).numpy())
+        if array.shape != wanted.shape:
+            raise RelaxError(f"'{self.path}': weight '{name}': expected {wanted}, got {ArraySpec.of(array)}")
+        return array
+
+    def prefetch(self, name: str) -> None:
+        for key in self._keys([name]):
+            self._stored.prefetch(key)
+
+    def release(self, name: str) -> None:
+        for key in self._keys([name]):
+            self._stored.release(key)
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        self._stored.check_unchanged(None if names is None else self._keys(names))
+
+    def _keys(self, names: Iterable[str]) -> list[str]:
+        return [key for name in names if name in self._found for key in self._found[name].keys]
+
+
+def _found(stored: Iterable[str], model: PreTrainedModel) -> dict[str, _Found]:
+    """By the model's names, what in the files becomes each of them."""
+    transforms = get_model_conversion_mapping(model)
+    renamings: Any = [t for t in transforms if not isinstance(t, WeightConverter)]
+    converters = [t for t in transforms if isinstance(t, WeightConverter)]
+    by_pattern = {pattern: c for c in converters for pattern in c.source_patterns}
+    names, found = model.state_dict(), dict[str, _Found]()
+    for key in sorted(stored, key=dot_natural_key):
+        target, pattern = rename_source_key(key, renamings, converters, model.base_model_prefix, names)
+        one = found.setdefault(target, _Found(target, None if pattern is None else by_pattern[pattern]))
+        one.keys.append(key)
+        one.patterns.append(pattern or "")
+    for one in list(found.values()):  # of a matrix that becomes several
+        targets = [] if one.converter is None else one.converter.target_patterns
+        found.update({one.target.replace(targets[0], other): one for other in targets[1:]})
+    return found
+
+
+def _tied(model: PreTrainedModel) -> dict[str, list[str]]:
+    """For each parameter all names that it has."""
+    groups = defaultdict[int, list[str]](list)
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        groups[id(parameter)].append(name)
+    return {name: group for group in groups.values() for name in group}

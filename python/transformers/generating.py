@@ -1,0 +1,182 @@
+"""A compiled decoder as transformers has models: its own ``generate()`` calls ``forward``, and hands the cache around."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers.cache_utils import Cache
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from ..dialect.errors import RelaxError
+from ..runtime.executable import Executable
+from ..runtime.state import State
+
+__all__ = ["CompiledForCausalLM", "ExecutableCache", "MakeExecutable"]
+
+#: The executable for so many rows, with its weights.
+MakeExecutable = Callable[[int], Executable]
+
+
+class ExecutableCache(Cache):
+    """What ``generate()`` passes from call to call: an executable's state, and how much of it is in use.
+
+    Attributes:
+        used: how many tokens it holds.
+        length: how many it can hold.
+        mask: [rows, length], which tokens are no padding.
+    """
+
+    def __init__(self, length: int):
+        super().__init__(layers=[])
+        self.used, self.length = 0, length
+        self.state: State | None = None
+        self.mask = torch.ones(0, length, dtype=torch.bool)
+
+    @property
+    def is_compileable(self) -> bool:
+        """False: else ``generate()`` would make masks of four dimensions, and ask for torch.compile."""
+        return False
+
+    def begin(self, executable: Executable, rows: int) -> State:
+        """The state for so many rows; made at the first call, which knows how many there are.
+
+        Raises:
+            RelaxError: it holds another number of rows already.
+        """
+        if self.state is None:
+            self.state, self.mask = executable.new_state(), torch.ones(rows, self.length, dtype=torch.bool)
+        if len(self.mask) != rows:
+            raise RelaxError(f"expected {len(self.mask)} rows of tokens, as the cache has, got {rows}")
+        return self.state
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return self.used
+
+    def get_max_length(self, layer_idx: int | None = None) -> int:
+        return self.length
+
+    def reset(self) -> None:
+        """Forgets all tokens: what lies behind the part in use is written before it is read."""
+        self.used = 0
+        self.mask.fill_(True)
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forgets the last tokens; transformers counts them as a negative number."""
+        self.used -= abs(tokens_to_remove)
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        """Puts other rows in the place of each."""
+        for array in (self.state or {}).values():
+            array[:] = array[beam_idx.numpy()]
+        self.mask = self.mask[beam_idx]
+
+
+class CompiledForCausalLM(PreTrainedModel, GenerationMixin):
+    """A compiled decoder. ``generate()`` is that of transformers; calls give logits and a cache, as of any model there.
+
+    Each number of rows (sequences times beams) has code of its own, compiled, or found in the cache, when it is first needed;
+    all use the same weights.
+
+    Attributes:
+        length: how many tokens a sequence can have, those of the prompt among them.
+    """
+
+    config_class = PreTrainedConfig
+    main_input_name = "input_ids"
+    _supports_sdpa = True  # what the configuration asks for is looked for here, too
+
+    def __init__(
+        self, config: PreTrainedConfig, make: MakeExecutable, length: int, generation_config: GenerationConfig | None = None
+    ):
+        super().__init__(config)
+        self.length = length
+        self._make = make
+        self._executables: dict[int, Executable] = {}
+        self.generation_config = generation_config or GenerationConfig.from_model_config(config)
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float32
+
+    @classmethod
+    def can_generate(cls) -> bool:
+        return True
+
+    def executable(self, rows: int = 1) -> Executable:
+        """The executable for so many rows: its report, its entries ``prefill`` and ``decode``."""
+        if rows not in self._executables:
+            self._executables[rows] = self._make(rows)
+        return self._executables[rows]
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
+        past_key_values: ExecutableCache | None = None,
+        use_cache: bool = True,
+        logits_to_keep: int = 0,
+        return_dict: bool = True,
+    ) -> Any:
+        """Logits of the last tokens.
+
+        Args:
+            input_ids: [rows, n] numbers of tokens.
+            attention_mask: [rows, all tokens so far], 0 for padding.
+            position_ids: [rows, n]; None counts on from what the cache holds.
+            past_key_values: from an earlier call; None begins.
+            use_cache: whether to return it.
+            logits_to_keep: of how many tokens logits are wanted, 0 for all.
+            return_dict: False for a tuple.
+
+        Raises:
+            RelaxError: the cache is full, or holds another number of rows.
+        """
+        rows, count = input_ids.shape
+        cache = ExecutableCache(self.length) if past_key_values is None else past_key_values
+        end = cache.used + count
+        if end > cache.length:
+            raise RelaxError(f"expected at most {cache.length} tokens in a sequence (max_length= of load), got {end}")
+        executable = self.executable(rows)
+        state = cache.begin(executable, rows)
+        if attention_mask is not None:
+            cache.mask[:, cache.used : end] = attention_mask[:, cache.used : end]
+        positions = torch.arange(cache.used, end)[None] if position_ids is None else position_ids
+        first = count - min(logits_to_keep or count, count)
+        logits = executable(
+            input_ids,
+            cache.mask,
+            positions.expand(rows, -1),
+            torch.tensor(cache.used),
+            torch.arange(first, count),
+            entry="decode" if count == 1 else "prefill",
+            state=state,
+        )
+        cache.used = end
+        found = CausalLMOutputWithPast(logits=logits, past_key_values=cache if use_cache else None)
+        return found if return_dict else found.to_tuple()
+
+    def _prepare_cache_for_generation(
+        self,
+        generation_config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+        generation_mode: Any,
+        batch_size: int,
+        max_cache_length: int,
+    ) -> bool:
+        """Makes the cache, of a size that is known beforehand; what will not fit is refused before the first token."""
+        if max_cache_length >= self.length:  # the last token needs no place, but counts
+            raise RelaxError(
+                f"expected at most {self.length} tokens in a sequence (max_length= of load), got a prompt and new ones of "
+                f"{max_cache_length + 1}"
+            )
+        if generation_config.use_cache:
+            model_kwargs.setdefault("past_key_values", ExecutableCache(self.length))
+        return generation_config.use_cache

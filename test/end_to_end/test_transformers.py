@@ -1,0 +1,178 @@
+"""``relaxir.transformers.load``: folders as ``save_pretrained`` writes them, to the tokens that transformers generates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+import relaxir as rx
+from relaxir import RelaxError
+from support import models
+
+transformers.utils.logging.disable_progress_bar()
+
+SMALL = {"vocab_size": 96, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4}
+SMALL |= {"num_key_value_heads": 2, "max_position_embeddings": 64, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+GPT2 = {"vocab_size": 96, "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64, "bos_token_id": 1, "eos_token_id": 2}
+
+PROMPT = torch.tensor([[3, 14, 15, 92, 65, 35]])
+PROMPTS = torch.tensor([[0, 0, 0, 27, 18, 28], [3, 14, 15, 92, 65, 35], [0, 1, 61, 80, 33, 9]])
+GREEDY = {"max_new_tokens": 12, "do_sample": False}
+
+
+def saved(kind: str, options: dict[str, Any], folder: Path) -> Any:
+    """A model with random weights whose bf16 shards lie in a folder, read again in f32."""
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(kind, **options)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():  # first values are so small that one token is as likely as another
+        for parameter in model.parameters():
+            parameter.mul_(4)
+    model.to(torch.bfloat16).save_pretrained(folder, max_shard_size="20KB")
+    assert (folder / "model.safetensors.index.json").exists()
+    return type(model).from_pretrained(folder, dtype=torch.float32).eval()
+
+
+def loaded(folder: Path, *args: Any, **options: Any) -> Any:
+    with models.quiet():
+        return rx.transformers.load(folder, *args, **{"max_length": 32} | options)
+
+
+def assert_same_tokens(compiled: Any, model: Any, tokens: torch.Tensor = PROMPT, **options: Any) -> None:
+    given = {"attention_mask": (tokens != 0).long(), "pad_token_id": 0} | GREEDY | options
+    torch.manual_seed(0)
+    expected = model.generate(tokens, **given)
+    torch.manual_seed(0)
+    with models.quiet():
+        got = compiled.generate(tokens, **given)
+    assert got.tolist() == expected.tolist()
+
+
+@pytest.fixture(scope="module")
+def qwen2(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
+    """The compiled model for three sequences, which is made for one when that comes, the original, and the folder."""
+    folder = tmp_path_factory.mktemp("qwen2")
+    model = saved("qwen2", SMALL | {"tie_word_embeddings": True}, folder)
+    return loaded(folder, batch=3), model, folder
+
+
+def test_a_batch_of_prompts_of_different_length(qwen2: tuple[Any, Any, Path]) -> None:
+    assert_same_tokens(*qwen2[:2], PROMPTS)
+
+
+def test_beams_and_samples(qwen2: tuple[Any, Any, Path]) -> None:
+    assert_same_tokens(*qwen2[:2], PROMPT, num_beams=3)
+    assert_same_tokens(*qwen2[:2], PROMPT, do_sample=True, num_return_sequences=3, top_k=5)
+
+
+def test_streams_stop_rules_chunks_and_assistants(qwen2: tuple[Any, Any, Path]) -> None:
+    """For one row, which is compiled here; of a prompt of one token, too."""
+    compiled, model, _ = qwen2
+    assert_same_tokens(compiled, model)
+    assert_same_tokens(compiled, model, PROMPT[:, :1])
+    assert_same_tokens(compiled, model, prefill_chunk_size=4)
+    assert_same_tokens(compiled, model, assistant_model=compiled)
+    assert_same_tokens(compiled, model, use_cache=False)
+
+    class Streamed(list[int]):
+        def put(self, value: torch.Tensor) -> None:
+            self.extend(value.flatten().tolist())
+
+        def end(self) -> None:
+            self.append(-1)
+
+    streamed = Streamed()
+    tokens = compiled.generate(PROMPT, streamer=streamed, **GREEDY)
+    assert streamed == [*tokens[0].tolist(), -1]
+    stop = tokens[0, 8].item()
+    assert_same_tokens(compiled, model, eos_token_id=stop)
+
+
+def test_logits_of_calls(qwen2: tuple[Any, Any, Path]) -> None:
+    """Sums in another order than torch's, of up to 64 products in single precision."""
+    compiled, model, _ = qwen2
+    first = compiled(PROMPT)
+    with torch.no_grad():
+        expected = model(torch.cat([PROMPT, PROMPT[:, :1]], 1)).logits
+    torch.testing.assert_close(first.logits, expected[:, :-1], rtol=1e-4, atol=1e-4)
+    then = compiled(PROMPT[:, :1], past_key_values=first.past_key_values, return_dict=False)
+    torch.testing.assert_close(then[0], expected[:, -1:], rtol=1e-4, atol=1e-4)
+
+
+def test_a_cache_that_is_full(qwen2: tuple[Any, Any, Path]) -> None:
+    compiled = qwen2[0]
+    with pytest.raises(RelaxError, match=r"^expected at most 32 tokens in a sequence .*, got a prompt and new ones of 33$"):
+        compiled.generate(PROMPT, max_new_tokens=27)
+    with pytest.raises(RelaxError, match=r"^expected at most 32 tokens in a sequence \(max_length= of load\), got 33$"):
+        compiled(torch.ones(1, 33, dtype=torch.int64))
+    with pytest.raises(RelaxError, match=r"^expected 1 rows of tokens, as the cache has, got 3$"):
+        compiled(PROMPTS, past_key_values=compiled(PROMPT).past_key_values)
+    assert compiled.generate(PROMPT, min_new_tokens=26, max_new_tokens=26).shape == (1, 32)
+
+
+def test_a_mixture_of_experts(tmp_path: Path) -> None:
+    """Experts, one by one in the files, become two tensors; what an attention's window hides is hidden."""
+    model = saved("mixtral", SMALL | {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": 4}, tmp_path)
+    model.set_experts_implementation("eager")
+    compiled = loaded(tmp_path)
+    assert_same_tokens(compiled, model)
+    assert "model.model.layers.0.mlp.experts.gate_up_proj" in compiled.executable().manifest.raw_weights
+
+
+def test_learned_positions_and_buffers_of_their_own(tmp_path: Path) -> None:
+    model = saved("gpt2", GPT2, tmp_path)
+    assert_same_tokens(loaded(tmp_path), model)
+
+
+def test_weights_of_four_bits_and_what_is_kept(
+    qwen2: tuple[Any, Any, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code and weights are found again: nothing is exported, and no file of the cache changes."""
+    monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache"))
+    first = loaded(qwen2[2], weights="int4")
+    assert "embed_tokens.weight               12.0 KiB -> 1.9 KiB  4 bits" in str(first.executable().report)
+    tokens = first.generate(PROMPT, **GREEDY)
+    files = {p: p.stat().st_ino for p in (tmp_path / "cache").rglob("*") if p.is_file() and p.suffix != ".lock"}
+    assert len(files) == 2
+    monkeypatch.setattr(torch.export, "export", lambda *_, **__: pytest.fail("exported again"))
+    again = loaded(qwen2[2], weights="int4")
+    assert again.generate(PROMPT, **GREEDY).tolist() == tokens.tolist()
+    assert {p: p.stat().st_ino for p in files} == files
+
+
+def test_folders_that_are_none(qwen2: tuple[Any, Any, Path], tmp_path: Path) -> None:
+    folder = qwen2[2]
+    with pytest.raises(RelaxError, match=r"^expected a folder with config.json and weights, got '.*nowhere'$"):
+        loaded(tmp_path / "nowhere")
+    with pytest.raises(RelaxError, match=r"^'.*': expected a folder with config.json, got none$"):
+        loaded(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "nothing"}')
+    with pytest.raises(RelaxError, match=r"^'.*': expected a folder that transformers can read, got .*nothing"):
+        loaded(tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["Qwen2ForTokenClassification"]}))
+    with pytest.raises(RelaxError, match=r"^'.*': expected an architecture that .*, got Qwen2ForTokenClassification$"):
+        loaded(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(RelaxError, match=r"^'.*': expected model.safetensors or model.safetensors.index.json in the folder"):
+        loaded(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": "int3"}, "expected weights as bf16, int8, int4 or None, got 'int3'"),
+        ({"max_length": 65}, "expected max_length up to 64, the model's max_position_embeddings, got 65"),
+        ({"max_length": 0}, "expected a number of tokens from 1 on as max_length, got 0"),
+        ({"batch": 0}, "expected a number of sequences from 1 on, got 0"),
+    ],
+)
+def test_options_that_are_none(qwen2: tuple[Any, Any, Path], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(RelaxError) as error:
+        loaded(qwen2[2], **options)
+    assert str(error.value) == message
