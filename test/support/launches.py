@@ -68,7 +68,7 @@ class Launched:
         held = [Buffer(machine.upload(np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")), x.shape) for x in inputs]
         size = int(np.prod(shape)) * np.dtype(kind).itemsize
         out = Buffer(machine.memory.allocate(size) if start is None else machine.upload(start), tuple(shape))
-        values = _Host(self._function, [*held, out])
+        values = _Host(self._function, [*held, out], machine)
         program = machine.load(self.ptx)
         for kernel, grid, block, shared, arguments in values.launches():
             machine.run(program, kernel, grid, block, arguments, shared)
@@ -78,8 +78,9 @@ class Launched:
 class _Host:
     """What a host function's launches are given."""
 
-    def __init__(self, function: Any, arguments: Sequence[Buffer]):
-        self.arguments = arguments
+    def __init__(self, function: Any, arguments: Sequence[Buffer], machine: Machine):
+        self.arguments, self.machine = arguments, machine
+        self.allocated: dict[ir.Value, Buffer] = {}
         self.operations = [op.operation for op in function.body.blocks[0].operations]
         self.maps: dict[ir.Value, bytes] = {}
 
@@ -107,13 +108,26 @@ class _Host:
         made = TensorMap(kind, self.value(tensor), tuple(sizes[:rank]), tuple(strides[: rank - 1]), tuple(box[:rank]))
         self.maps[place] = made.packed()
 
+    def _buffer(self, alloc: ir.Operation) -> Buffer:
+        """What an allocation gives, the same each time."""
+        (result,) = alloc.results
+        if result not in self.allocated:
+            kind, shape = ir.MemRefType(result.type), _shape(result, [self.value(v) for v in alloc.operands])
+            size = int(np.prod(shape)) * kind.element_type.width // 8
+            self.allocated[result] = Buffer(self.machine.memory.allocate(size), shape)
+        return self.allocated[result]
+
     def value(self, value: ir.Value) -> Any:
         if isinstance(value, ir.BlockArgument):
             return self.arguments[value.arg_number]
         op = value.owner.operation
         if op.name == "arith.constant":
             return ir.IntegerAttr(op.attributes["value"]).value
+        if op.name == "memref.alloc":
+            return self._buffer(op)
         operands = [self.value(v) for v in op.operands]
+        if op.name == "memref.expand_shape":
+            return Buffer(operands[0].address, _shape(value, operands[1:]))
         if op.name == "memref.extract_aligned_pointer_as_index":
             return operands[0].address
         if op.name == "memref.dim":
@@ -121,6 +135,12 @@ class _Host:
         if op.name == "memref.extract_strided_metadata":
             return _metadata(operands[0])[ir.OpResult(value).result_number]
         return operands[0] if op.name in _SAME else _NUMBERS[op.name](*operands)
+
+
+def _shape(value: ir.Value, sizes: Sequence[int]) -> tuple[int, ...]:
+    """That of a buffer, with those of its sizes that its type does not say."""
+    kind, known = ir.MemRefType(value.type), iter(sizes)
+    return tuple(next(known) if kind.is_dynamic_dim(i) else size for i, size in enumerate(kind.shape))
 
 
 def _metadata(buffer: Buffer) -> list[Any]:

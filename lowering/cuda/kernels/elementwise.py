@@ -34,7 +34,7 @@ from .device_memory import DeviceMemory
 from .host_code import HostCode
 from .nest_code import NestCode, is_plain, read
 
-__all__ = ["ElementwisePlan", "build_elementwise", "only_operation", "plan_elementwise", "vector_loop"]
+__all__ = ["ElementwisePlan", "build_elementwise", "elementwise_plan", "only_operation", "plan_elementwise", "vector_loop"]
 
 # Threads of a block. Eight blocks fill a multiprocessor of 2048 threads; with 16 bytes of each operand per thread, these have
 # 32 KiB of reads in flight.
@@ -72,8 +72,12 @@ def plan_elementwise(function: func.FuncOp, target: CudaTarget) -> ElementwisePl
     if op is None or ROWS in function.attributes or CONTRACTION in op.attributes or not is_plain(op):
         return None
     nest = read(op, Buffers(op.location))
-    if nest.reductions or not nest.extents:
-        return None
+    return None if nest.reductions or not nest.extents else elementwise_plan(op)
+
+
+def elementwise_plan(op: ir.Operation) -> ElementwisePlan:
+    """The plan of an elementwise operation."""
+    nest = read(op, Buffers(op.location))
     vector = vector_loop(nest)
     return ElementwisePlan(op, vector, 1 if vector is None else _width(nest, vector))
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+import relaxir as rx
 from relaxir.dialect.errors import RelaxError
+from relaxir.lowering.cuda.cuda_target import ARCHITECTURES
+from relaxir.lowering.cuda.kernels.products.make_plan import plan_product, plan_warpgroups
+from relaxir.lowering.cuda.kernels.products.shape import FactorShape, ProductShape
+from support.emulated_cuda import plans
 from support.launches import Launched
 from support.product_functions import ProductFunction
 
@@ -200,6 +207,10 @@ def test_what_tiles_cannot_be_of_is_computed_by_warps() -> None:
         ("tile=64x64x32 warps=2 stages=4 by=bf16 copies=16:16 raster=8 store=8", "expected warps along rows, columns"),
         ("tile=64x64x32 warps=2x2 stages=4 by=bf16 copies=16:2 raster=8 store=8", "expected bytes of the left and the right"),
         ("warpgroups=1 tile=64x64x64 stages=4 by=bf16 raster=8 store=8 blocks=1", "expected a plan of warps for this product"),
+        (
+            "tile=64x64x32 warps=2x2 stages=4 by=bf16 copies=16:16 raster=8 store=8 split=3",
+            "expected split to cut 64 steps of k into at most 16 parts, got 3",
+        ),
     ],
 )
 def test_a_plan_that_does_not_fit(plan: str, message: str) -> None:
@@ -231,3 +242,83 @@ def test_copies_wider_than_rows_allow() -> None:
 def test_a_plan_of_warpgroups_that_does_not_fit(plan: str, message: str) -> None:
     with pytest.raises(RelaxError, match=message):
         Launched(ProductFunction(70, 72, 64, plan=plan).text(), HOPPER)
+
+
+@pytest.mark.parametrize(
+    ("product", "plan", "target"),
+    [
+        (
+            ProductFunction(20, 24, 512, dynamic=True),
+            "tile=32x32x32 warps=1x2 stages=3 by=bf16 copies=16:16 raster=8 store=8 split=4",
+            AMPERE,
+        ),
+        (
+            ProductFunction(17, 35, 192, "i8", right_along_k=False),
+            "tile=32x32x32 warps=1x2 stages=2 by=s8 copies=16:0 raster=8 store=1 split=3",
+            AMPERE,
+        ),
+        (
+            ProductFunction(70, 72, 256, batch=2, right_along_k=False),
+            "warpgroups=1 tile=64x64x64 stages=2 by=bf16 raster=8 store=8 blocks=2 split=2",
+            HOPPER,
+        ),
+    ],
+    ids=["rows-of-run-time", "integers", "warpgroups"],
+)
+def test_parts_of_k(product: ProductFunction, plan: str, target: str) -> None:
+    launched = check(replace(product, plan=plan), target)
+    assert str(launched.plan) == plan
+    assert launched.ptx.count(".entry") == 2
+
+
+def test_parts_of_k_are_added_up_with_what_follows() -> None:
+    others = ((f"memref<{24}xf32>", "d1"), (f"memref<20x{24}xbf16>", "d0, d1"))
+    plan = "tile=32x32x32 warps=1x2 stages=3 by=bf16 copies=16:16 raster=8 store=8 split=4"
+    product = ProductFunction(20, 24, 256, body=BODY, result="bf16", others=others, plan=plan)
+    bias, residual = factor((24,), "f32", 3), factor((20, 24), "bf16", 4)
+    result, sums, most, launched = run(product, AMPERE, (bias, residual))
+    want = np.maximum(sums + bias, 0) + residual.astype(np.float64)
+    # Half a unit of bf16, and the rounding of 258 additions before it.
+    rounding = 2.0**-8 * abs(want) + 258 * 2.0**-24 * (most + abs(bias) + abs(residual.astype(np.float64)))
+    assert (abs(result.astype(np.float64) - want) <= 1.01 * rounding).all()
+    assert launched.ptx.count(".entry") == 2
+
+
+def test_parts_of_k_in_a_module() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", (20, 8192), "bf16"), b.weight("w", (24, 8192), "bf16")
+        b.output(b.relu(b.matmul(x, b.permute_dims(w, axes=[1, 0]), out_dtype="f32")))
+    executable = rx.compile(b.build(), AMPERE, device="emulated")
+    given, weight = factor((20, 8192), "bf16", 1), factor((24, 8192), "bf16", 2)
+    executable.bind(executable.prepare({"w": weight}))
+    assert " split=16" in plans(executable)[0]
+    exact, most = (f(given.astype(np.float64)) @ f(weight.astype(np.float64)).T for f in (np.asarray, np.abs))
+    assert (abs(np.asarray(executable(given)) - np.maximum(exact, 0)) <= 8192 * 2.0**-24 * most).all()
+
+
+def test_a_part_that_is_not_added_is_found() -> None:
+    plan = "tile=32x32x32 warps=1x2 stages=3 by=bf16 copies=16:16 raster=8 store=8 split=4"
+    product = ProductFunction(20, 24, 512, plan=plan)
+    launched = Launched(product.text(), AMPERE)
+    at = launched.ptx.rindex("add.rn.f32")
+    end = launched.ptx.index(";", at)
+    target, first, _ = launched.ptx[at + len("add.rn.f32") : end].split(",")
+    launched.ptx = f"{launched.ptx[:at]}mov.b32 {target.strip()}, {first.strip()}{launched.ptx[end:]}"
+    a, b = factor((20, 512), "bf16", 1), factor((24, 512), "bf16", 2)
+    result = launched([a, b], (20, 24), np.float32)
+    exact, most = (f(a.astype(np.float64)) @ f(b.astype(np.float64)).T for f in (np.asarray, np.abs))
+    assert (abs(result - exact) > 512 * 2.0**-24 * most).any()
+
+
+def test_k_is_cut_where_tiles_are_few() -> None:
+    def parts(rows: int | None, columns: int, depth: int, architecture: str) -> int:
+        shape = ProductShape(rows, columns, depth, 1, "bf16", *[FactorShape(True, 16)] * 2, 8, is_mapped=True, splits=True)
+        chosen = ARCHITECTURES[architecture]
+        return (plan_warpgroups(shape, chosen) or plan_product(shape, chosen)).split
+
+    for name in ("sm_80", "sm_90a"):
+        assert parts(64, 128, 65536, name) == {"sm_80": 8, "sm_90a": 16}[name]
+        assert parts(4096, 4096, 4096, name) == 1
+        assert parts(64, 128, 1024, name) == 1
+        assert parts(None, 128, 65536, name) == 1

@@ -3,7 +3,7 @@
 ``template`` recognises one (:mod:`relaxir.lowering.kernels.structure.match`) and launches it. ``shape`` says what a plan is
 made from, without IR; ``plan`` and ``warpgroup_plan`` are every choice as data and as a line of text, ``tile_plan`` what they
 share, ``make_plan`` makes one.
-``tile_order`` says which block computes which tile.
+``split`` cuts k where tiles are few. ``tile_order`` says which block computes which tile.
 
 ``kernel`` builds it for Ampere and later: ``copies`` bring tiles to shared memory, laid out as ``shared_tile`` says, and
 ``fragments`` take them from there to the instructions of ``instructions``. ``warpgroup_kernel`` builds it for Hopper:

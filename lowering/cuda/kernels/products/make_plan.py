@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
+from ...cost.kernel_time import START
 from ...cuda_target import Architecture
 from .instructions import INSTRUCTIONS
 from .plan import CopyBytes, ProductPlan, WarpGrid
 from .shape import ProductShape
-from .tile_plan import ProductTile
+from .tile_plan import ProductTile, TilePlan, can_be_cut
 from .warpgroup_plan import LINE, ROWS, WarpgroupPlan
 
 __all__ = ["plan_product", "plan_warpgroups"]
@@ -26,6 +28,8 @@ _SHARES, _FEW_STAGES = 4, 8
 _LINE, _STAGES = 64, 4
 # Warpgroups and columns.
 _WARPGROUP_TILES = ((2, 256), (2, 128), (1, 256), (1, 128), (1, 64))
+# Parts of k.
+_PARTS = (1, 2, 4, 8, 16)
 # More of them hide nothing more.
 _MOST_STAGES = 8
 # Rows up to which a warpgroup multiplies more rows that do not exist than others, and warps do it by tiles of 16.
@@ -44,10 +48,12 @@ def plan_product(shape: ProductShape, architecture: Architecture) -> ProductPlan
     """The plan of warps, for every architecture."""
     limit = architecture.shared_per_block
     if shape.rows is not None and shape.rows <= _FEW_TILES[0][0]:
-        return _plan_of_few_rows(shape, architecture)
+        few = _plan_of_few_rows(shape, architecture)
+        return replace(few, split=_split(few, shape, architecture))
     plans = [_plan(shape, tile) for tile in _tiles(shape)]
     fitting = [p for p in plans if p.shared_bytes(limit) <= limit]
-    return min(fitting, key=lambda p: _time(p.tile, shape, architecture, _thread_reads(p)))
+    best = min(fitting, key=lambda p: _time(p.tile, shape, architecture, _thread_reads(p)))
+    return replace(best, split=_split(best, shape, architecture, _thread_reads(best)))
 
 
 def _thread_reads(plan: ProductPlan) -> float:
@@ -88,7 +94,8 @@ def plan_warpgroups(shape: ProductShape, architecture: Architecture) -> Warpgrou
     if not shape.is_mapped or not shape.left.along_k or not (shape.right.along_k or wide):
         return None
     plans = [_warpgroup_plan(shape, tile, architecture) for tile in _WARPGROUP_TILES]
-    return min(plans, key=lambda p: _time(p.tile, shape, architecture))
+    best = min(plans, key=lambda p: _time(p.tile, shape, architecture))
+    return replace(best, split=_split(best, shape, architecture))
 
 
 def _warpgroup_plan(shape: ProductShape, tile: tuple[int, int], architecture: Architecture) -> WarpgroupPlan:
@@ -103,6 +110,21 @@ def _warpgroup_plan(shape: ProductShape, tile: tuple[int, int], architecture: Ar
 
     counts = range(_MOST_STAGES, 1, -1)
     return next(plan(n) for n in counts if plan(n).shared_bytes <= architecture.shared_per_block)
+
+
+def _split(plan: TilePlan, shape: ProductShape, architecture: Architecture, shared: float = 0) -> int:
+    """Into how many parts to cut k: more pay where tiles are few, and steps of k more than it takes to add parts up."""
+    if shape.depth is None or shape.rows is None or shape.columns is None:
+        return 1
+    part, batch, lines = architecture.part, shape.batch or 1, shape.depth * plan.instruction.bytes / LINE
+    sums = 4 * shape.rows * shape.columns * batch
+
+    def time(parts: int) -> float:
+        products = _time(plan.tile, replace(shape, batch=batch * parts), architecture, shared) * lines / parts
+        return products + (part.clock * (START + 2 * parts * sums / part.bandwidth) if parts > 1 else 0)
+
+    fitting = [n for n in _PARTS if n == 1 or can_be_cut(shape, n, plan.tile.depth * plan.stages)]
+    return min(fitting, key=time)
 
 
 def _time(tile: ProductTile, shape: ProductShape, architecture: Architecture, shared: float = 0) -> float:

@@ -54,6 +54,7 @@ class ProductShape:
         is_mapped: whether both factors are tensors that descriptors can say (:mod:`.tensor_maps`).
         group: steps of k whose products are multiplied with one scale of their column, 0 for all (:mod:`.narrow`); None: none
             are.
+        splits: whether parts of k can be products of their own (:mod:`.split`).
     """
 
     rows: int | None
@@ -66,6 +67,7 @@ class ProductShape:
     store: int
     is_mapped: bool = False
     group: int | None = None
+    splits: bool = False
 
 
 def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .....dialect.bindings import func, ir
 from .....dialect.errors import RelaxError
@@ -13,6 +13,7 @@ from ....kernels.structure.match import Contraction, MatchedGroup, match_contrac
 from ....marks import PLAN
 from ...cuda_target import CudaTarget
 from ..device_code import DeviceCode
+from ..elementwise import build_elementwise, elementwise_plan
 from ..host_code import HostCode
 from ..outer_sums import plan_outer
 from ..product_group import erase_group, product_group
@@ -22,6 +23,7 @@ from .kernel import ProductKernel
 from .make_plan import plan_product, plan_warpgroups
 from .plan import ProductPlan, check_plan, parse_plan
 from .shape import ProductShape, describe
+from .split import can_split, split_product
 from .tensor_maps import MappedFactor, map_factors
 from .tile_order import count_of_tiles
 from .warpgroup_kernel import WarpgroupKernel
@@ -59,6 +61,7 @@ def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct
     shape = None if contraction is None else describe(contraction, target.tf32)
     if group is None or shape is None or (_is_computed(shape) and plan_outer(function, target) is not None):
         return None  # the right factor of few rows is read once, with no use for shared memory
+    shape = replace(shape, splits=not shape.group and can_split(group))
     return PlannedProduct(group, shape, _plan(group.contraction, shape, target))
 
 
@@ -93,6 +96,9 @@ def _edited(text: str, shape: ProductShape, target: CudaTarget) -> ProductPlan |
 def build_product(code: HostCode, planned: PlannedProduct, target: CudaTarget) -> None:
     """Puts the launch in the place of a product's operations."""
     group, plan = planned.group, planned.plan
+    if plan.split > 1:
+        _build_split(code, planned, target)
+        return
     with code.em.before(group.epilogue or group.contraction):
         memory = Memory(code.em)
         contraction = match_contraction(group.contraction, memory)
@@ -103,6 +109,16 @@ def build_product(code: HostCode, planned: PlannedProduct, target: CudaTarget) -
         else:
             _launch_warps(code, planned, plan, tiles, target.architecture.shared_per_block)
     erase_group(group)
+
+
+def _build_split(code: HostCode, planned: PlannedProduct, target: CudaTarget) -> None:
+    """The launch of all parts, and of what adds them up."""
+    group = planned.group
+    with code.em.before(group.epilogue or group.contraction):
+        made = split_product(code.em, group, planned.plan.split)
+    build_product(code, PlannedProduct(made.parts, planned.shape, replace(planned.plan, split=1)), target)
+    erase_group(replace(group, fill=None))
+    build_elementwise(code, elementwise_plan(made.total), target)
 
 
 def _launch_warps(code: HostCode, planned: PlannedProduct, plan: ProductPlan, tiles: ir.Value, limit: int) -> None:

@@ -11,7 +11,7 @@ from ....plan_text import Reader, one_of, positive, positives, print_fields, rea
 from .instructions import INSTRUCTIONS, TensorInstruction
 from .shape import ProductShape
 
-__all__ = ["ProductTile", "TilePlan", "check_tile_plan", "fields_of_plan"]
+__all__ = ["ProductTile", "TilePlan", "can_be_cut", "check_tile_plan", "fields_of_plan"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class TilePlan:
         by: the instruction's name in :data:`.instructions.INSTRUCTIONS`.
         raster: rows of tiles that are computed together, column by column, so that what they read stays in the cache.
         store: neighbouring columns that a thread computes the result of.
+        split: parts of k, whose sums another kernel adds up; a line has them where they are several.
     """
 
     ORDER: ClassVar[tuple[str, ...]]
@@ -45,9 +46,11 @@ class TilePlan:
     by: str
     raster: int
     store: int
+    split: int = 1
 
     def __str__(self) -> str:
-        return print_fields((name, getattr(self, name)) for name in self.ORDER)
+        names = (*self.ORDER, "split") if self.split > 1 else self.ORDER
+        return print_fields((name, getattr(self, name)) for name in names)
 
     @property
     def instruction(self) -> TensorInstruction:
@@ -83,6 +86,7 @@ _READERS: Mapping[str, Reader] = {
     "by": one_of(*INSTRUCTIONS),
     "raster": positive,
     "store": positive,
+    "split": positive,
 }
 _EXAMPLES = {
     "tile": "rows x columns x depth, such as tile=128x128x32",
@@ -90,7 +94,10 @@ _EXAMPLES = {
     "by": f"one of {', '.join(INSTRUCTIONS)}",
     "raster": "a positive number of tiles",
     "store": "a positive number of columns",
+    "split": "a positive number of parts",
 }
+# More of them are more sums than steps of k are saved.
+_MOST_PARTS = 16
 
 
 def fields_of_plan(
@@ -102,7 +109,12 @@ def fields_of_plan(
         RelaxError: no plan of the kind has that line.
     """
     known = {**_READERS, **readers}
-    return read_fields(text, {name: known[name] for name in kind.ORDER}, {**_EXAMPLES, **examples}, kind.ORDER)
+    return read_fields(text, {name: known[name] for name in (*kind.ORDER, "split")}, {**_EXAMPLES, **examples}, kind.ORDER)
+
+
+def can_be_cut(shape: ProductShape, parts: int, depth: int) -> bool:
+    """Whether k has so many parts of whole stages of such a depth."""
+    return shape.splits and parts <= _MOST_PARTS and shape.depth is not None and shape.depth % (parts * depth) == 0
 
 
 def check_tile_plan(plan: TilePlan, shape: ProductShape, needed: int, limit: int) -> None:
@@ -111,6 +123,8 @@ def check_tile_plan(plan: TilePlan, shape: ProductShape, needed: int, limit: int
         raise RelaxError(f"expected by={shape.by}, got by={plan.by}")
     if shape.store % plan.store:
         raise RelaxError(f"expected store to divide {shape.store}, got {plan.store}")
+    if plan.split > 1 and not can_be_cut(shape, plan.split, plan.tile.depth):
+        raise RelaxError(f"expected split to cut {shape.depth} steps of k into at most {_MOST_PARTS} parts, got {plan.split}")
     if plan.stages < 2:
         raise RelaxError(f"expected 2 stages or more, got {plan.stages}")
     if needed > limit:
