@@ -65,7 +65,7 @@ class StreamWriter:
         Args:
             path: the final file.
             specs: every tensor it will hold.
-            metadata: strings for the header.
+            metadata: strings for the header; checksums in it, of a file that it was copied from, are computed anew.
             resume_key: says what the tensors are made from; a partial file of the same specs, metadata and key is continued.
                 None always starts afresh and leaves nothing behind when it fails.
             checksums: whether the metadata gets those of all tensors (:mod:`.checksums`).
@@ -81,6 +81,7 @@ class StreamWriter:
         _check_arguments(specs, metadata, resume_key, checksums, flush_bytes)
         self._specs = dict(specs)
         self._metadata = dict(metadata or {})
+        checksums = checksums or CHECKSUMS in self._metadata  # those of another file are not this one's
         if checksums:
             self._metadata[CHECKSUMS] = placeholder(len(self._specs))
         self._layout: Layout = plan_layout(self._specs, self._metadata, self.path)

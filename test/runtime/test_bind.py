@@ -245,6 +245,21 @@ def test_what_other_tools_write_again(prepared: Path) -> None:
             executable.bind(rewritten(prepared, {}, {"relaxir.checksums": checksums}))
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+def test_what_our_writer_writes_again(tmp_path: Path, renamed: bool) -> None:
+    """In another order, with the metadata of the first file, whose checksums are not those of the second."""
+    executable = scaled_executable()
+    executable.prepare(RAW, tmp_path / "p.safetensors")
+    checkpoint = Checkpoint(tmp_path / "p.safetensors")
+    again = {name + "x" * renamed: np.array(checkpoint.get(name)) for name in reversed(list(checkpoint))}
+    write_safetensors(tmp_path / "again.safetensors", again, checkpoint.metadata)
+    if renamed:
+        with pytest.raises(RelaxError, match=r"again.safetensors'.*\n.*weight 'w': expected f32\[4\], got none"):
+            executable.bind(tmp_path / "again.safetensors", verify=True)
+    else:
+        assert executable.bind(tmp_path / "again.safetensors", verify=True)(ONES).tolist() == [[2, 4, 6, 8]] * 2
+
+
 def test_files_without_checksums(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "old.safetensors", RAW, MARK)
     with pytest.raises(RelaxError, match=r"old.safetensors': expected checksums of 2 tensors, got none: prepare the raw"):
