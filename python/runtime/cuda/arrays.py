@@ -14,6 +14,7 @@ from ...weights.arrays import Array, ArraySpec, aligned_empty, is_torch
 from .deferred import CheckedCall
 from .device import Device, DeviceBuffer
 from .dlpack import DLPACK_CUDA, DLPACK_EMULATED, exported, imported
+from .results import ResultBuffer
 
 __all__ = ["DeviceArray", "DeviceTensor", "device_tensor", "is_on_device", "to_device_torch", "torch_stream"]
 
@@ -46,7 +47,9 @@ class DeviceArray:
         stream: what computes it.
     """
 
-    def __init__(self, buffer: DeviceBuffer, dtype: np.dtype[Any], shape: tuple[int, ...], stream: int | None = None):
+    def __init__(
+        self, buffer: DeviceBuffer | ResultBuffer, dtype: np.dtype[Any], shape: tuple[int, ...], stream: int | None = None
+    ):
         """Args: buffer, dtype, shape: what it is; stream: what computes it, by default the device's."""
         self._buffer, self.dtype, self.shape = buffer, dtype, shape
         self.device, self.address = buffer.device, buffer.address
@@ -55,7 +58,13 @@ class DeviceArray:
 
     def computed(self, stream: int, call: CheckedCall | None) -> None:
         """Notes what computes the elements: a stream, and a call whose checks may still fail."""
+        self.used_on(stream)
         self.stream, self._call = stream, call
+
+    def used_on(self, stream: int) -> None:
+        """Notes that a stream works with the elements."""
+        if stream != self.stream:
+            self._buffer.share()
 
     def _wait(self) -> None:
         self.device.wait(self.stream)
@@ -76,6 +85,7 @@ class DeviceArray:
     def __dlpack__(self, *, stream: int | None = None, **_: object) -> Any:
         """A capsule, for work on a stream of the consumer's; -1 is one that needs no order, None one that is not known."""
         self.device.use()
+        self._buffer.share()
         if stream is None:
             self._wait()
         elif stream != -1:
@@ -86,6 +96,7 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.device.is_emulated:
             raise AttributeError("an emulated device has no memory that CUDA knows")
+        self._buffer.share()
         return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3, "strides": None}
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -132,6 +143,7 @@ def device_tensor(value: object, what: str, device: Device, stream: int) -> Devi
     """
     if isinstance(value, DeviceArray):
         _expect_device(value.device is device, value.device.name, what, device)
+        value.used_on(stream)
         device.order(value.stream, stream)
         return DeviceTensor(value.address, ArraySpec(value.dtype, value.shape), value)
     kind, number = _place(value)

@@ -17,6 +17,7 @@ from .allocations import Allocations
 from .deferred import DeferredChecks
 from .device import Device, DeviceBuffer
 from .memory import BlockPool
+from .results import ResultPool
 
 __all__ = ["CUDA_SYMBOLS", "CudaLibrary", "CudaSpec", "KernelSpec", "LoadedCode"]
 
@@ -177,6 +178,7 @@ class LoadedCode:
         device: where they are.
         spec: what they are.
         blocks: memory that calls work in.
+        results: memory for results that stay there.
         checks: what kernels have found that check values.
         allocations: memory that host code has allocated and not freed.
     """
@@ -197,7 +199,7 @@ class LoadedCode:
         for number, (symbol, nbytes) in enumerate(self.spec.constants):
             self._constants[number] = self._constant(symbol, nbytes)
         device.wait()
-        self.blocks, self.checks = BlockPool(device), DeferredChecks(device)
+        self.blocks, self.checks, self.results = BlockPool(device), DeferredChecks(device), ResultPool(device)
         self.allocations = Allocations(device)
         self._calls = [self.allocations.functions.get(name) or driver.address(name) for name in _CALLS]
         self._tables: dict[int, Any] = {}

@@ -138,6 +138,9 @@ class DeviceBuffer:
             raise RelaxError(f"expected {nbytes} bytes of memory on '{device.name}', got none ({error})") from None
         weakref.finalize(self, device.give_back, "cuMemFree_v2", self.address)
 
+    def share(self) -> None:
+        """Others may work with it: the driver, which gets it back, waits for them."""
+
 
 @functools.cache
 def gpu(number: int = 0) -> Device:

@@ -168,7 +168,7 @@ class DeviceEntry(EntryInputs):
         spec = self.spec.outputs[position]
         stays = self._first_output + position in self._host
         if value is None and stay and not stays:
-            return _Tensor(DeviceArray(self._device.allocate(nbytes), dtype, shape, stream), None)
+            return _Tensor(DeviceArray(self._code.results.allocate(nbytes, stream), dtype, shape, stream), None)
         if value is None:
             return _Tensor(None, aligned_empty(dtype, shape), stays)
         expected = ArraySpec(dtype, shape)

@@ -11,7 +11,7 @@ from end_to_end.test_backends import PRODUCT
 
 import relaxir as rx
 from relaxir.runtime.cuda import dlpack
-from relaxir.runtime.cuda.arrays import DeviceArray
+from relaxir.runtime.cuda.arrays import DeviceArray, device_tensor
 
 
 class Foreign:
@@ -109,3 +109,33 @@ def test_what_begins_in_the_middle_of_a_vector_is_refused(executable: rx.Executa
         rx.RelaxError, match=r"input 'x': expected a tensor at a multiple of 16 bytes, got one at 0x.*: pass a copy"
     ):
         executable(part)
+
+
+def test_memory_of_results_is_used_again_and_calls_are_graphs(executable: rx.Executable, driver_calls: list[str]) -> None:
+    x = on_device(executable, np.ones((5, 24), np.float32))
+    del driver_calls[:]
+    for _ in range(4):
+        assert (executable(x).numpy() == 24).all()
+    assert driver_calls.count("cuGraphLaunch") == 3
+    assert driver_calls.count("cuMemAlloc_v2") <= 2, "the first result's, and what the call works in"
+    kept = [executable(on_device(executable, np.full((5, 24), n, np.float32))) for n in (1, 2, 3)]
+    assert len({y.address for y in kept}) == 3
+    assert [float(y.numpy()[0, 0]) for y in kept] == [24, 48, 72], "what a caller keeps nobody writes to"
+
+
+@pytest.mark.parametrize("sees", ["dlpack", "stream", "result"])
+def test_memory_that_others_have_seen_goes_back_to_the_driver(executable: rx.Executable, sees: str) -> None:
+    device = executable._library.loaded.device
+    x, other = on_device(executable, np.ones((7, 24), np.float32)), device.driver.made("cuStreamCreate", 1)
+    y = executable(x)
+    address = y.address
+    if sees == "dlpack":
+        y.__dlpack__()
+    elif sees == "stream":
+        device_tensor(y, "y", device, other)
+    else:
+        executable.stream = other
+        executable(x, out=y)
+        executable.stream = None
+    del y
+    assert executable(x).address != address
