@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from .. import attributes, image_rules, op_costs
 from ..errors import RelaxError
-from ..inference import normalize_axis, require_integer
+from ..inference import boolean, normalize_axis, require_integer
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
 from ..packed_weights import require_elements, require_panels
 from ..size_relations import require_at_most, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, dim_text, is_open
 
-__all__ = ["GatherElements", "GatherND", "IndexCopy", "PackedTake", "StridedSlice", "Take"]
+__all__ = ["GatherElements", "GatherND", "IndexCopy", "PackedTake", "ScatterElements", "StridedSlice", "Take"]
+
+#: What an update does to the element that is there.
+_REDUCTIONS = ("update", "add", "mul", "min", "max")
 
 
 class Take(Op, name="take"):
@@ -145,6 +148,42 @@ class IndexCopy(Op, name="index_copy"):
             raise RelaxError(f"expected values of dtype {x.dtype}, got {values.dtype}")
         message = f"expected values of shape {shape_text(shape)}, got {shape_text(values.shape)}"
         require_same_shape(values.shape, shape, message)
+        return x
+
+
+class ScatterElements(Op, name="scatter_elements"):
+    """``result[indices[i][j]][j] = updates[i][j]`` for axis 0, likewise for others; what is not named is as in ``x``.
+
+    ``reduction`` says what an update does to the element that is there: it takes its place (``update``), or both become their
+    sum, product, smaller or larger one (``add``, ``mul``, ``min``, ``max``; a NaN stays). Updates of one element follow one
+    another in the order of memory, and each result is rounded to the dtype. Indices are as in :class:`Take`.
+    """
+
+    x: Operand[Tensor]
+    indices: Operand[Tensor]
+    updates: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(default=0), "reduction": attributes.enum(_REDUCTIONS, default="update")}
+    cost = op_costs.MOVES
+    may_fail = True
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, indices, updates = operands
+        require_integer(indices, "index tensor")
+        axis = normalize_axis(attrs["axis"], x.rank)
+        if updates.dtype != x.dtype:
+            raise RelaxError(f"expected updates of dtype {x.dtype}, got {updates.dtype}")
+        if attrs["reduction"] in ("add", "mul") and x.dtype == boolean():
+            raise RelaxError(f"expected numbers for the reduction {attrs['reduction']}, got i1")
+        if indices.rank != x.rank:
+            raise RelaxError(f"expected indices of {x.rank} dimensions, got {shape_text(indices.shape)}")
+        shape = [*x.shape[:axis], indices.shape[axis], *x.shape[axis + 1 :]]
+        require_same_shape(
+            indices.shape, shape, f"expected indices of shape {shape_text(shape)}, got {shape_text(indices.shape)}"
+        )
+        message = f"expected updates of shape {shape_text(indices.shape)}, got {shape_text(updates.shape)}"
+        require_same_shape(updates.shape, indices.shape, message)
         return x
 
 

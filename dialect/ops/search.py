@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .. import attributes, op_costs
+from .. import attributes, image_rules, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import boolean, broadcast_shapes, normalize_axis, require_same_dtype
 from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
-__all__ = ["ArgMax", "ArgMin", "Where"]
+__all__ = ["ArgMax", "ArgMin", "ArgSort", "Where"]
 
 
 class Where(Op, name="where"):
@@ -53,3 +53,18 @@ class ArgMax(_ArgReduce, name="argmax"):
 
 class ArgMin(_ArgReduce, name="argmin"):
     """Index of the smallest element along an axis; the first of equals, a NaN before any number. 0 for no elements."""
+
+
+class ArgSort(Op, name="argsort"):
+    """Positions along an axis, as i64, in the order that sorts: equals stay in theirs, a NaN is above all numbers."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axis": attributes.integer(), "descending": attributes.boolean(default=False)}
+    image = image_rules.AXIS
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        normalize_axis(attrs["axis"], x.rank)
+        return x.with_(dtype=ir.IntegerType.get_signless(64))

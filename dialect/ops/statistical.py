@@ -10,7 +10,7 @@ from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
 
-__all__ = ["CumSum", "Max", "Mean", "Min", "Prod", "Sum", "Variance"]
+__all__ = ["CumProd", "CumSum", "Max", "Mean", "Min", "Prod", "Sum", "Variance"]
 
 
 def _reduced(shape: Sequence[Dim], axes: Sequence[int], keepdims: bool) -> list[Dim]:
@@ -80,8 +80,8 @@ class Variance(_FloatReduction, name="variance"):
     """Mean squared distance from the mean (divided by the count, not by the count less one), in f32 for narrower floats."""
 
 
-class CumSum(Op, name="cumsum"):
-    """Running sum along an axis, in f32 for narrower floats; ``exclusive`` leaves the element itself out."""
+class _Scan(Op):
+    """Base: a running value along an axis, in f32 for narrower floats; ``exclusive`` leaves the element itself out."""
 
     x: Operand[Tensor]
     result: Result[Tensor]
@@ -94,3 +94,11 @@ class CumSum(Op, name="cumsum"):
         require_number(x)
         normalize_axis(attrs["axis"], x.rank)
         return x
+
+
+class CumSum(_Scan, name="cumsum"):
+    """Running sum along an axis, in f32 for narrower floats; ``exclusive`` leaves the element itself out."""
+
+
+class CumProd(_Scan, name="cumprod"):
+    """Running product along an axis, in f32 for narrower floats; ``exclusive`` leaves the element itself out."""

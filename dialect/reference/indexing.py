@@ -6,10 +6,12 @@ import numpy as np
 
 from ..errors import RelaxError
 from ..packed_layout import PackedLayout
-from .numeric import Array, fresh
+from .numeric import Array, convert, fresh, wide
 from .registry import reference
 
 __all__: list[str] = []
+
+_REDUCTIONS = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
 def _positions(indices: Array, size: int) -> Array:
@@ -62,6 +64,18 @@ def index_copy(x: Array, indices: Array, values: Array, *, axis: int) -> Array:
     rows = np.moveaxis(result, axis, 0)
     for position, value in zip(_positions(indices, x.shape[axis]), np.moveaxis(values, axis, 0), strict=True):
         rows[position] = value
+    return result
+
+
+@reference
+def scatter_elements(x: Array, indices: Array, updates: Array, *, axis: int, reduction: str) -> Array:
+    result = fresh(x)
+    positions = _positions(indices, x.shape[axis])
+    for at in np.ndindex(*indices.shape):
+        to = list(at)
+        to[axis] = positions[at]
+        there, given = (wide(a[place][...]) for a, place in ((result, tuple(to)), (updates, at)))
+        result[tuple(to)] = updates[at] if reduction == "update" else convert(_REDUCTIONS[reduction](there, given), x.dtype)
     return result
 
 

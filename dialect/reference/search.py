@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .numeric import Array, wide
+from .numeric import Array, fresh, wide
 from .registry import reference
 
 __all__: list[str] = []
@@ -26,6 +26,15 @@ def argmax(x: Array, *, axis: int, keepdims: bool) -> Array:
 @reference
 def argmin(x: Array, *, axis: int, keepdims: bool) -> Array:
     return _index(np.argmin, x, axis, keepdims)
+
+
+@reference
+def argsort(x: Array, *, axis: int, descending: bool) -> Array:
+    values = wide(x)
+    if not descending:
+        return fresh(np.argsort(values, axis=axis, kind="stable"))
+    reverse = np.argsort(np.flip(values, axis), axis=axis, kind="stable")  # equals in the order from behind
+    return fresh(x.shape[axis] - 1 - np.flip(reverse, axis))
 
 
 def _index(function: Callable[..., Any], x: Array, axis: int, keepdims: bool) -> Array:

@@ -65,11 +65,20 @@ def variance(x: Array, *, axis: list[int] | None, keepdims: bool) -> Array:
 
 @reference
 def cumsum(x: Array, *, axis: int, exclusive: bool) -> Array:
+    return _scan(np.add, x, axis, exclusive)
+
+
+@reference
+def cumprod(x: Array, *, axis: int, exclusive: bool) -> Array:
+    return _scan(np.multiply, x, axis, exclusive)
+
+
+def _scan(function: np.ufunc, x: Array, axis: int, exclusive: bool) -> Array:
     values = wide(x)
-    total = np.cumsum(values, axis=axis, dtype=values.dtype)
+    total = function.accumulate(values, axis=axis, dtype=values.dtype)
     if not exclusive:
         return convert(total, x.dtype)
-    shifted = np.zeros_like(total)
+    shifted = np.full_like(total, function.identity)
     moved, source = np.moveaxis(shifted, axis, 0), np.moveaxis(total, axis, 0)
     moved[1:] = source[:-1]
     return convert(shifted, x.dtype)

@@ -13,8 +13,8 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Dim
 from .builder import Input, LinalgBuilder, Size, Tensor, read, value_type
-from .conversion import load
-from .kernel import call_kernel, loop
+from .conversion import load, store
+from .kernel import call_kernel, loop, nested_loop
 from .manipulate import sliced
 from .registry import Source, lowering
 from .scalar import Scalar, emit, maximum, minimum, select
@@ -115,6 +115,38 @@ def _lower_index_copy(b: LinalgBuilder, source: Source) -> ir.Value:
 
     key = (str(axis), str(indices.dtype))
     return call_kernel(b, "index_copy", [values.value, indices.value], x.value, key, body)
+
+
+@lowering("relax.scatter_elements")
+def _lower_scatter_elements(b: LinalgBuilder, source: Source) -> ir.Value:
+    """One kernel that goes through the updates in the order of memory, and writes into ``x`` itself."""
+    x, indices, updates = source.operands
+    axis, reduction = normalize_axis(source.attrs["axis"], x.rank), source.attrs["reduction"]
+    _check_range(b, indices, b.size(x, axis))
+
+    def body(arguments: Sequence[ir.Value]) -> ir.Value:
+        where, given, out = arguments
+        sizes, bound = b.value_sizes(where), _Bound(b, b.dim(out, axis))
+
+        def write(at: list[Size], into: ir.Value) -> ir.Value:
+            places = [Scalar(b.as_index(i)) for i in at]
+            chosen = bound.position(load(read(where, places), indices.dtype))
+            to = [chosen if d == axis else i for d, i in enumerate(places)]
+            update = read(given, places)
+            if reduction != "update":
+                update = store(_combined(reduction, load(read(into, to), x.dtype), load(update, x.dtype)), x.dtype)
+            return emit("tensor.insert", into.type, update, into, *(i.value for i in to))
+
+        return nested_loop(b, sizes, out, write)
+
+    key = (str(axis), str(x.dtype), str(indices.dtype), reduction)
+    return call_kernel(b, "scatter_elements", [indices.value, updates.value], x.value, key, body)
+
+
+def _combined(reduction: str, there: Scalar, update: Scalar) -> Scalar:
+    if reduction in ("add", "mul"):
+        return there + update if reduction == "add" else there * update
+    return minimum(there, update) if reduction == "min" else maximum(there, update)
 
 
 class _Bound:

@@ -19,6 +19,7 @@ __all__ = [
     "flat_loop",
     "local",
     "loop",
+    "nested_loop",
     "unless_empty",
 ]
 
@@ -100,6 +101,19 @@ def loop(
     with ir.InsertionPoint(block), b.symbols.scope():
         ir.Operation.create("scf.yield", [], list(body(*block.arguments)))
     return list(op.results)
+
+
+def nested_loop(
+    b: LinalgBuilder, sizes: Sequence[Size], carried: ir.Value, body: Callable[[list[Size], ir.Value], ir.Value]
+) -> ir.Value:
+    """A loop for each of the sizes, the last one innermost; the body gets all indices and the carried value."""
+
+    def nest(at: list[Size], value: ir.Value) -> ir.Value:
+        if len(at) == len(sizes):
+            return body(at, value)
+        return loop(b, sizes[len(at)], [value], lambda i, v: [nest([*at, i], v)])[0]
+
+    return nest([], carried)
 
 
 def flat_loop(

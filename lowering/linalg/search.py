@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axis
+from . import sorting as sorting
 from .builder import LinalgBuilder, Size, Tensor, index
 from .reduction import accumulated, extreme, reduce
 from .registry import Source, lowering
 from .reshaping import restore_axes
 from .scalar import Scalar, emit, minimum, select
 
-__all__: list[str] = []
+__all__ = ["sorting"]
 
 _LAST = 2**63 - 1
 

@@ -10,7 +10,7 @@ from .builder import LinalgBuilder, Size, Tensor, value_type
 from .conversion import load, store
 from .dtypes import accumulator_type, is_unsigned, storage_dtype
 from .kernel import call_kernel, loop
-from .reduction import PRODUCT, TOTAL, accumulated, count, extreme, finish, reduce, reduce_elements
+from .reduction import PRODUCT, TOTAL, Reduction, accumulated, count, extreme, finish, reduce, reduce_elements
 from .registry import Source, lowering
 from .scalar import Scalar, constant, emit
 from .slicing import extract_slice, insert_slice
@@ -73,9 +73,11 @@ def divided_by_count(b: LinalgBuilder, summed: ir.Value, x: Tensor, axes: list[i
     return b.generic("p" * len(sizes), [(summed, loops)], out, lambda s, _: (Scalar(s) / number(s.type)).value)
 
 
-@lowering("relax.cumsum")
-def _lower_cumsum(b: LinalgBuilder, source: Source) -> ir.Value:
+@lowering("relax.cumsum", "relax.cumprod")
+def _lower_scan(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
+    name = source.op.operation.name.removeprefix("relax.")
+    kind = TOTAL if name == "cumsum" else PRODUCT
     axis, exclusive = normalize_axis(source.attrs["axis"], x.rank), source.attrs["exclusive"]
     sizes = b.sizes(x)
     out, behind = b.empty(sizes, storage_dtype(x.dtype)), sizes[axis + 1 :]
@@ -84,20 +86,22 @@ def _lower_cumsum(b: LinalgBuilder, source: Source) -> ir.Value:
 
     def body(given: Sequence[ir.Value]) -> ir.Value:
         if by_rows:
-            return _scan_rows(b, given[0], given[1], given[2], x.dtype, axis)
-        return _scan(b, given[0], given[1], x.dtype, axis, exclusive)
+            return _scan_rows(b, given[0], given[1], given[2], x.dtype, axis, kind)
+        return _scan(b, given[0], given[1], x.dtype, axis, exclusive, kind)
 
-    return call_kernel(b, "cumsum", [x.value], out, (str(x.dtype), str(axis), str(exclusive)), body, sums)
+    return call_kernel(b, name, [x.value], out, (str(x.dtype), str(axis), str(exclusive)), body, sums)
 
 
-def _scan_rows(b: LinalgBuilder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir.Type, axis: int) -> ir.Value:
+def _scan_rows(
+    b: LinalgBuilder, x: ir.Value, sums: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, kind: Reduction
+) -> ir.Value:
     """Along an axis that is not the last: the sums of all dimensions behind it at once, row by row of the memory."""
     sizes, unsigned = b.value_sizes(x), is_unsigned(dtype)
     behind, kept = sizes[axis + 1 :], range(axis + 1, len(sizes))
     kinds, loops, extents = "p" * len(behind), range(len(behind)), [*[1] * (axis + 1), *behind]
 
     def add(element: ir.Value, total: ir.Value) -> ir.Value:
-        return (Scalar(total, unsigned) + load(element, dtype)).value
+        return kind.combine(Scalar(total, unsigned), load(element, dtype)).value
 
     def stored(total: ir.Value, _: ir.Value) -> ir.Value:
         return store(Scalar(total, unsigned), dtype)
@@ -112,13 +116,15 @@ def _scan_rows(b: LinalgBuilder, x: ir.Value, sums: ir.Value, out: ir.Value, dty
     def nest(lead: list[ir.Value], totals: ir.Value, result: ir.Value) -> list[ir.Value]:
         if len(lead) < axis:
             return loop(b, sizes[len(lead)], [totals, result], lambda i, t, r: nest([*lead, i], t, r))
-        zeros = b.fill(totals, 0)
-        return loop(b, sizes[axis], [zeros, result], lambda i, t, r: row([*lead, i], t, r))
+        first = b.fill(totals, kind.initial)
+        return loop(b, sizes[axis], [first, result], lambda i, t, r: row([*lead, i], t, r))
 
     return nest([], sums, out)[1]
 
 
-def _scan(b: LinalgBuilder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool) -> ir.Value:
+def _scan(
+    b: LinalgBuilder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: int, exclusive: bool, kind: Reduction
+) -> ir.Value:
     """Scalar loops with the axis innermost: the sum stays in a register, and the result is written in place."""
     sizes = b.value_sizes(x)
     order = [i for i in range(len(sizes)) if i != axis]
@@ -126,19 +132,19 @@ def _scan(b: LinalgBuilder, x: ir.Value, out: ir.Value, dtype: ir.Type, axis: in
 
     def step(indices: list[ir.Value], sum_: ir.Value, result: ir.Value) -> list[ir.Value]:
         element = emit("tensor.extract", value_type(x).element_type, x, *indices)
-        following = (Scalar(sum_, unsigned) + load(element, dtype)).value
+        following = kind.combine(Scalar(sum_, unsigned), load(element, dtype)).value
         stored = store(Scalar(sum_ if exclusive else following, unsigned), dtype)
         return [following, emit("tensor.insert", result.type, stored, result, *indices)]
 
     def nest(axes: list[int], indices: dict[int, ir.Value], result: ir.Value) -> ir.Value:
         if axes:
             return loop(b, sizes[axes[0]], [result], lambda i, r: [nest(axes[1:], indices | {axes[0]: i}, r)])[0]
-        zero = constant(accumulator_type(dtype), 0).value
+        first = constant(accumulator_type(dtype), kind.initial).value
 
         def along(i: ir.Value, sum_: ir.Value, r: ir.Value) -> list[ir.Value]:
             every = indices | {axis: i}
             return step([every[d] for d in range(len(sizes))], sum_, r)
 
-        return loop(b, sizes[axis], [zero, result], along)[1]
+        return loop(b, sizes[axis], [first, result], along)[1]
 
     return nest(order, {}, out)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..dialect import ops
 from ..dialect.bindings import ir
-from ..dialect.inference import broadcast_shapes, is_float
+from ..dialect.dtypes import numpy_dtype
+from ..dialect.inference import boolean, broadcast_shapes, is_float
 from ..dialect.op import EffectOp
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
     "broadcast", "cast", "concat", "emit", "expand", "full", "in_dtype", "info_of", "integer", "match", "multiply_all",
-    "permute", "reshape", "slice_axis", "squeeze", "unsqueeze",
+    "neutral", "permute", "reshape", "slice_axis", "squeeze", "unsqueeze",
 ]  # fmt: skip
 
 
@@ -128,3 +132,14 @@ def broadcast(values: Sequence[ir.Value]) -> list[ir.Value]:
     """The tensors, all in their common broadcast shape."""
     shape = broadcast_shapes(*(info_of(v).shape for v in values))
     return [expand(v, shape) for v in values]
+
+
+def neutral(reduction: str, dtype: ir.Type) -> float:
+    """What changes nothing in a sum, a product, or what is the smallest or largest: ``add``, ``mul``, ``min``, ``max``."""
+    if reduction in ("add", "mul"):
+        return 0 if reduction == "add" else 1
+    if is_float(dtype):
+        return -math.inf if reduction == "max" else math.inf
+    limits = np.iinfo(numpy_dtype(dtype)) if dtype != boolean() else None
+    low, high = (0, 1) if limits is None else (limits.min, limits.max)
+    return int(low if reduction == "max" else high)

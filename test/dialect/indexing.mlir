@@ -76,3 +76,12 @@ func.func @strided_slice_2(%x: tensor<?xf32, {sym = ["n"]}>) {
       -> tensor<?xf32, {sym = ["n - 1"]}>
   return
 }
+
+// CHECK-LABEL: func.func @scatter_elements(
+// CHECK: "relax.scatter_elements"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {axis = 1 : i64, reduction = "add"}
+// CHECK-SAME: : (tensor<4x5xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x5xf32>
+func.func @scatter_elements(%x: tensor<4x5xf32>, %y: tensor<4x2xi64>, %z: tensor<4x2xf32>) {
+  %0 = "relax.scatter_elements"(%x, %y, %z) {axis = 1 : i64, reduction = "add"}
+      : (tensor<4x5xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x5xf32>
+  return
+}

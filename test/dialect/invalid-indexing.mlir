@@ -266,3 +266,75 @@ func.func @index_copy_shape(%x: tensor<4x5xf32>, %y: tensor<2xi64>, %z: tensor<3
   %0 = "relax.index_copy"(%x, %y, %z) : (tensor<4x5xf32>, tensor<2xi64>, tensor<3x5xf32>) -> tensor<4x5xf32>
   return
 }
+
+// -----
+
+func.func @scatter_elements_by_floats(%x: tensor<4x5xf32>, %y: tensor<2x5xf32>, %z: tensor<2x5xf32>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected an integer index tensor, got f32}}
+  %0 = "relax.scatter_elements"(%x, %y, %z)
+      : (tensor<4x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_elements_axis(%x: tensor<4x5xf32>, %y: tensor<2x5xi64>, %z: tensor<2x5xf32>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected axis in [-2, 2), got 2}}
+  %0 = "relax.scatter_elements"(%x, %y, %z) {axis = 2 : i64}
+      : (tensor<4x5xf32>, tensor<2x5xi64>, tensor<2x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_elements_dtype(%x: tensor<4x5xf32>, %y: tensor<2x5xi64>, %z: tensor<2x5xf16>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected updates of dtype f32, got f16}}
+  %0 = "relax.scatter_elements"(%x, %y, %z)
+      : (tensor<4x5xf32>, tensor<2x5xi64>, tensor<2x5xf16>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_elements_of_truth_values(%x: tensor<4x5xi1>, %y: tensor<2x5xi64>, %z: tensor<2x5xi1>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected numbers for the reduction add, got i1}}
+  %0 = "relax.scatter_elements"(%x, %y, %z) {reduction = "add"}
+      : (tensor<4x5xi1>, tensor<2x5xi64>, tensor<2x5xi1>) -> tensor<4x5xi1>
+  return
+}
+
+// -----
+
+func.func @scatter_elements_reduction(%x: tensor<4x5xf32>, %y: tensor<2x5xi64>, %z: tensor<2x5xf32>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected one of 'update', 'add', 'mul', 'min', 'max' for attribute 'reduction', got "mean"}}
+  %0 = "relax.scatter_elements"(%x, %y, %z) {reduction = "mean"}
+      : (tensor<4x5xf32>, tensor<2x5xi64>, tensor<2x5xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_elements_rank(%x: tensor<4x5xf32>, %y: tensor<2xi64>, %z: tensor<2xf32>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected indices of 2 dimensions, got [2]}}
+  %0 = "relax.scatter_elements"(%x, %y, %z)
+      : (tensor<4x5xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_elements_indices(%x: tensor<4x5xf32>, %y: tensor<2x4xi64>, %z: tensor<2x4xf32>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected indices of shape [2, 5], got [2, 4]}}
+  %0 = "relax.scatter_elements"(%x, %y, %z)
+      : (tensor<4x5xf32>, tensor<2x4xi64>, tensor<2x4xf32>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_elements_updates(%x: tensor<4x5xf32>, %y: tensor<2x5xi64>, %z: tensor<3x5xf32>) {
+  // expected-error @+1 {{'relax.scatter_elements' op expected updates of shape [2, 5], got [3, 5]}}
+  %0 = "relax.scatter_elements"(%x, %y, %z)
+      : (tensor<4x5xf32>, tensor<2x5xi64>, tensor<3x5xf32>) -> tensor<4x5xf32>
+  return
+}

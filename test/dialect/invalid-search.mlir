@@ -53,3 +53,19 @@ func.func @scalar_has_no_axis(%x: tensor<f32>) {
   %0 = "relax.argmin"(%x) {axis = 0 : i64} : (tensor<f32>) -> tensor<i64>
   return
 }
+
+// -----
+
+func.func @argsort_axis(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{'relax.argsort' op expected axis in [-2, 2), got 2}}
+  %0 = "relax.argsort"(%x) {axis = 2 : i64} : (tensor<4x5xf32>) -> tensor<4x5xi64>
+  return
+}
+
+// -----
+
+func.func @argsort_is_i64(%x: tensor<4x5xf32>) {
+  // expected-error @+1 {{'relax.argsort' op expected result tensor<4x5xi64>, got tensor<4x5xf32>}}
+  %0 = "relax.argsort"(%x) {axis = 0 : i64} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  return
+}

@@ -109,3 +109,11 @@ func.func @cumsum_axis(%x: tensor<4xf32>) {
   %0 = "relax.cumsum"(%x) {axis = 1 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @cumprod_of_truth_values(%x: tensor<4xi1>) {
+  // expected-error @+1 {{'relax.cumprod' op expected a number as operand, got i1}}
+  %0 = "relax.cumprod"(%x) {axis = 0 : i64} : (tensor<4xi1>) -> tensor<4xi1>
+  return
+}

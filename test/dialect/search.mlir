@@ -21,3 +21,10 @@ func.func @argmin(%x: tensor<?x4xf32, {sym = ["n"]}>) {
   %0 = "relax.argmin"(%x) {axis = 0 : i64, keepdims = true} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<1x4xi64>
   return
 }
+
+// CHECK-LABEL: func.func @argsort(
+// CHECK: "relax.argsort"(%{{.*}}) {axis = -1 : i64, descending = true} : (tensor<4x5xf32>) -> tensor<4x5xi64>
+func.func @argsort(%x: tensor<4x5xf32>) {
+  %0 = "relax.argsort"(%x) {axis = -1 : i64, descending = true} : (tensor<4x5xf32>) -> tensor<4x5xi64>
+  return
+}

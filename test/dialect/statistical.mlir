@@ -111,3 +111,10 @@ func.func @cumsum(%x: tensor<?x4xf32, {sym = ["n"]}>) {
       -> tensor<?x4xf32, {sym = ["n"]}>
   return
 }
+
+// CHECK-LABEL: func.func @cumprod(
+// CHECK: "relax.cumprod"(%{{.*}}) {axis = 0 : i64} : (tensor<?x4xf32, {sym = ["n"]}>)
+func.func @cumprod(%x: tensor<?x4xf32, {sym = ["n"]}>) {
+  %0 = "relax.cumprod"(%x) {axis = 0 : i64} : (tensor<?x4xf32, {sym = ["n"]}>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}

@@ -142,3 +142,32 @@ def test_strided_slice_defaults() -> None:
     got = reference_of("strided_slice").function(x, axes=[-1], begin=[1], end=[2**63 - 1], strides=None)
     np.testing.assert_array_equal(got, x[:, 1:])
     assert not np.shares_memory(got, x)
+
+
+@pytest.mark.parametrize("reduction", ["update", "add", "mul", "min", "max"])
+@pytest.mark.parametrize("shape", [(5,), (4, 3), (2, 3, 4)])
+def test_scatter_elements(shape: tuple[int, ...], reduction: str) -> None:
+    rng = np.random.default_rng(4)
+    x = filled(shape)
+    for axis in range(len(shape)):
+        places = [6 if a == axis else d for a, d in enumerate(shape)]
+        indices, updates = rng.integers(0, shape[axis], places), rng.integers(-9, 9, places).astype(x.dtype)
+        names = {"add": "sum", "mul": "prod", "min": "amin", "max": "amax"}
+        given = torch.from_numpy(x), axis, torch.from_numpy(indices), torch.from_numpy(updates)
+        if reduction == "update":  # torch leaves open which one stays
+            expected = x.copy()
+            for at in np.ndindex(*places):
+                expected[(*at[:axis], indices[at], *at[axis + 1 :])] = updates[at]
+        else:
+            expected = torch.scatter_reduce(*given, names[reduction]).numpy()
+        for wanted in (indices, indices - shape[axis]):
+            got = reference_of("scatter_elements").function(x, wanted, updates, axis=axis - len(shape), reduction=reduction)
+            np.testing.assert_array_equal(got, expected)
+    with pytest.raises(RelaxError, match="expected indices in"):
+        reference_of("scatter_elements").function(x, indices + 9, updates, axis=axis, reduction=reduction)
+
+
+def test_scatter_elements_rounds_each_sum() -> None:
+    x, ones = np.full(1, 256, numpy_dtype("bf16")), np.ones(4, numpy_dtype("bf16"))
+    zeros = np.zeros(4, np.int64)
+    assert reference_of("scatter_elements").function(x, zeros, ones, axis=0, reduction="add").tolist() == [256]

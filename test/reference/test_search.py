@@ -57,3 +57,20 @@ def test_no_elements_give_zero(name: str) -> None:
     x = np.zeros((2, 0, 3), np.float32)
     assert reference_of(name).function(x, axis=1, keepdims=False).tolist() == [[0, 0, 0], [0, 0, 0]]
     assert reference_of(name).function(x, axis=-2, keepdims=True).shape == (2, 1, 3)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "bf16", "i8", "ui8", "i1"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_argsort(descending: bool, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for shape, axis in [((9,), 0), ((3, 8), 1), ((3, 4), -2), ((2, 7, 4), 1), ((0, 3), 1), ((3, 0), 1)]:
+        x = wide(rng.integers(0, 4, shape).astype(numpy_dtype(dtype)))
+        got = reference_of("argsort").function(x.astype(numpy_dtype(dtype)), axis=axis, descending=descending)
+        expected = torch.sort(torch.from_numpy(x), dim=axis, descending=descending, stable=True).indices
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_argsort_puts_nan_above_all_numbers() -> None:
+    x = np.array([3, np.nan, np.inf, np.nan, -np.inf], np.float32)
+    assert reference_of("argsort").function(x, axis=0, descending=False).tolist() == [4, 0, 2, 1, 3]
+    assert reference_of("argsort").function(x, axis=0, descending=True).tolist() == [1, 3, 2, 0, 4]

@@ -160,3 +160,15 @@ def test_cumsum(exclusive: bool, dtype: str) -> None:
 def test_exclusive_cumsum_leaves_infinity_out() -> None:
     x = np.array([1, np.inf, 2], np.float32)
     np.testing.assert_array_equal(reference_of("cumsum").function(x, axis=0, exclusive=True), [0, 1, np.inf])
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "i8", "i64", "ui8"])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_cumprod(exclusive: bool, dtype: str) -> None:
+    x = np.array([[3, 2, 5, 1, 4], [1, 1, 7, 2, 2]]).astype(numpy_dtype(dtype))
+    for axis in (0, 1, -1):
+        exact = np.cumprod(x.astype(np.int64), axis)
+        exact = exact // x.astype(np.int64) if exclusive else exact
+        got = reference_of("cumprod").function(x, axis=axis, exclusive=exclusive)
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got, exact.astype(x.dtype))

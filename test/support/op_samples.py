@@ -87,7 +87,7 @@ def _random(rng: np.random.Generator, op: EffectOp, position: int, info: TensorI
         return floats(rng, shape, str(info.dtype), specials=False)
     if dtype == np.bool_:
         return rng.random(shape) < 0.7
-    if name in ("take", "packed_take", "gather_elements", "gather_nd", "index_copy"):
+    if name in ("take", "packed_take", "gather_elements", "gather_nd", "index_copy", "scatter_elements"):
         return rng.integers(-4, 4, shape).astype(dtype)
     low = 0 if str(info.dtype).startswith("u") or "shift" in name else -7
     return rng.integers(low, 8, shape).astype(dtype)

@@ -443,6 +443,84 @@ def writes(x, z, rows, one, i, j):
     }
 
 
+INDEX = integers(4, 3, low=0, high=5)
+TWICE = [lambda: torch.tensor([4, 4, 1]), lambda: torch.tensor([[0, -1], [3, -1]])]
+MASK = [lambda: torch.tensor([True, False, True, True, False, False]), lambda: torch.tensor([[0, 1, 2, 3, 4], [5, 0, 1, 2, 3]])]
+
+
+@case(
+    floats(6, 5), floats(4, 6, 5), floats(4, 5), floats(5), INDEX, integers(4, 5, low=0, high=6), integers(6, 5), *TWICE, *MASK,
+    floats(4, 3), lambda: torch.tensor(0),
+)  # fmt: skip
+def scattered(x, z, rows, one, i, j, n, twice, back, mask, two, less, none):
+    return {
+        "add_rows": aten.index_put(x, [twice], rows[:3], True),
+        "add_one": aten.index_put(z, [None, twice], one, True),
+        "add_places": aten.index_put(z, [back, back], one, True),
+        "add_mask": aten.index_put(x, [x > 0], x[0, 0], True),
+        "put_mask": aten.index_put(x, [mask], rows[:3]),
+        "index_add": x.index_add(0, twice, rows[:3], alpha=2),
+        "src": x.scatter(0, two, rows),
+        "value": x.scatter(1, i, 2.5),
+        "value_int": n.scatter(0, j, 3),
+        "add": x.scatter_add(1, i, less),
+        "add_int": n.scatter_add(0, j, n),
+        "reduce": x.scatter(0, j, rows, reduce="add"),
+        "reduce_value": x.scatter(1, i, 2.0, reduce="multiply"),
+        "sum": x.scatter_reduce(0, j, rows, "sum"),
+        "prod": x.scatter_reduce(0, j, rows, "prod", include_self=False),
+        "mean": x.scatter_reduce(0, j, rows, "mean"),
+        "mean_others": x.scatter_reduce(0, j, rows, "mean", include_self=False),
+        "amax": x.scatter_reduce(1, i, less, "amax", include_self=False),
+        "amin": x.scatter_reduce(1, i, less, "amin"),
+        "amin_int": n.scatter_reduce(0, j, n, "amin", include_self=False),
+        "any": (x > 0).scatter_reduce(0, j, rows > 0, "amax"),
+        "scalar": one[0].scatter_add(0, none, one[1]),
+        "masked": z.masked_scatter(x > 0, z.flip(0)),
+        "masked_rows": x.masked_scatter(mask[:, None], rows),
+        "diagonal": x.diagonal_scatter(one[:4], -2),
+        "diagonal_inner": z.diagonal_scatter(rows[:, :4], 1, 1, 2),
+        "histc": torch.histc(x, 4, -1, 1),
+        "histc_experts": torch.histc(j.float(), 6, 0, 5),
+    }
+
+
+@case(
+    floats(3, 7), integers(3, 7), booleans(3, 7), lambda: torch.tensor([[1.0, float("nan"), 0, float("inf"), 2]]),
+    floats(2, 5, 3), lambda: torch.tensor([-1.0, 0, 0.5, 0.5, 1]),
+)  # fmt: skip
+def sorted_(x, i, b, special, z, rows):
+    values, order = x.sort(-1)
+    down, where = z.sort(1, descending=True)
+    stable, places = i.sort(stable=True, dim=0, descending=True)
+    top, best = x.topk(3)
+    low, least = z.topk(2, 1, largest=False)
+    kth, kth_place = x.kthvalue(2, 0, keepdim=True)
+    middle, middle_place = x.median(1)
+    most, most_place = i.cummax(1)
+    fewest, fewest_place = special.cummin(1)
+    return {
+        "sort": values, "order": order, "down": down, "where": where, "stable": stable, "places": places, "top": top,
+        "best": best, "low": low, "least": least, "kth": kth, "kth_place": kth_place, "middle": middle,
+        "middle_place": middle_place, "most": most, "most_place": most_place, "fewest": fewest, "fewest_place": fewest_place,
+        "booleans": b.sort(dim=-1, stable=True)[1],
+        "special": special.sort(-1)[0],
+        "special_down": special.sort(-1, descending=True)[1],
+        "special_median": special.median(1)[0],
+        "median_all": x.median(),
+        "argsort": x.argsort(0),
+        "argsort_stable": i.argsort(dim=1, stable=True, descending=True),
+        "scalar": x[0, 0].sort()[0],
+        "scalar_top": x[0, 0].topk(1)[1],
+        "scalar_max": x[0, 0].max(0)[1],
+        "cumprod": x.cumprod(1),
+        "cumprod_int": i.cumprod(0),
+        "search": torch.searchsorted(rows, x),
+        "search_right": torch.searchsorted(values, x, right=True, out_int32=True),
+        "bucketize": torch.bucketize(x, rows, right=True),
+    }  # fmt: skip
+
+
 @case(floats(3, 4), integers(3, 4), booleans(3, 4))
 def creation(x, i, b):
     return {
@@ -490,6 +568,8 @@ def reductions(x, i, b):
         "any": b.any(),
         "any_dim": b.any(1),
         "any_dims": torch.any(b, (0, 2)),
+        "is_all": aten._is_all_true(b),
+        "is_any": aten._is_any_true(b),
         "all": b.all(),
         "all_dim": b.all(2, keepdim=True),
         "any_int": i.any(0),

@@ -6,7 +6,7 @@ __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
     "convolution", "creation", "elementwise", "embedding_bag", "indexing", "linear_algebra", "manipulate", "nn", "pooling",
-    "reduction", "scatter",
+    "reduction", "scatter", "sorting",
 )  # fmt: skip
 
 

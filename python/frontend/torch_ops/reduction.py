@@ -8,12 +8,13 @@ from typing import Any
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.inference import boolean, normalize_axes
+from ...dialect.inference import boolean, is_float, normalize_axes
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Expr
-from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape
+from ..emit import cast, emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
 from ..torch_op import TorchOp, handles
+from .creation import sequence
 
 
 def _axes(op: TorchOp, index: int, info: TensorInfo) -> list[int]:
@@ -62,17 +63,20 @@ def _prod(op: TorchOp) -> ir.Value:
     return _reduce(op, ops.Prod, op.dtype, None if op.key == "aten.prod" else 1)
 
 
-@handles("aten.any", "aten.any.dim", "aten.any.dims", "aten.all", "aten.all.dim", "aten.all.dims")
+@handles("aten.any", "aten.any.dim", "aten.any.dims", "aten.all", "aten.all.dim", "aten.all.dims", "aten._is_all_true",
+         "aten._is_any_true")  # fmt: skip
 def _any_all(op: TorchOp) -> ir.Value:
     """Largest or smallest of 0 and 1."""
     x = cast(cast(op.tensor(0), boolean()), integer(8))
-    axis = None if op.key in ("aten.any", "aten.all") else 1
+    axis = 1 if ".dim" in op.key else None
     return cast(_reduced(op, ops.Max if "any" in op.key else ops.Min, x, axis), op.dtype)
 
 
 @handles("aten.max.dim", "aten.min.dim")
 def _extreme(op: TorchOp) -> list[ir.Value | None]:
     x = op.tensor(0)
+    if not info_of(x).rank:
+        return [x, full(0, integer())]
     axis, keep = op.axis(1, info_of(x).rank), bool(op.number(2, False))
     values, indices = (ops.Max, ops.ArgMax) if op.key == "aten.max.dim" else (ops.Min, ops.ArgMin)
     return [emit(values, x, axis=[axis], keepdims=keep), emit(indices, x, axis=axis, keepdims=keep)]
@@ -125,11 +129,36 @@ def _corrected(variance: ir.Value, count: int | Expr, correction: float) -> ir.V
     return emit(ops.Divide, emit(ops.Multiply, variance, total), emit(ops.Subtract, total, full(correction, dtype)))
 
 
-@handles("aten.cumsum")
-def _cumsum(op: TorchOp) -> ir.Value:
+@handles("aten.cumsum", "aten.cumprod")
+def _scan(op: TorchOp) -> ir.Value:
     x = cast(op.tensor(0), op.dtype)
     rank = info_of(x).rank
-    return emit(ops.CumSum, x, axis=op.axis(1, rank)) if rank else x
+    return emit(ops.CumSum if op.key == "aten.cumsum" else ops.CumProd, x, axis=op.axis(1, rank)) if rank else x
+
+
+@handles("aten.cummax", "aten.cummin")
+def _running_extreme(op: TorchOp) -> list[ir.Value | None]:
+    """Of each element those up to it, all compared: the extreme one, and the last place that has it. A NaN is above all."""
+    x = op.tensor(0)
+    info, largest = info_of(x), op.key == "aten.cummax"
+    if not info.rank:
+        return [x, full(0, integer())]
+    axis = op.axis(1, info.rank)
+    size = info.shape[axis]
+    if size is None:
+        raise RelaxError("expected a dimension whose size is known or symbolic")
+    places = sequence(0, size, 1, integer())
+    shape = [size if a == axis else 1 for a in range(info.rank)]
+    here, there = unsqueeze(reshape(places, shape), axis), unsqueeze(reshape(places, shape), axis + 1)
+    elements = unsqueeze(x, axis)  # [..., 1 of each place, all before it, ...]
+    before = emit(ops.LessEqual, here, there)
+    worst = full(neutral("max" if largest else "min", info.dtype), info.dtype)
+    values = emit(ops.Max if largest else ops.Min, emit(ops.Where, before, elements, worst), axis=[axis + 1])
+    same = emit(ops.Equal, elements, unsqueeze(values, axis + 1))
+    if is_float(info.dtype):
+        same = emit(ops.LogicalOr, same, emit(ops.IsNan, elements))
+    last = emit(ops.Where, emit(ops.LogicalAnd, before, same), here, full(0, integer()))
+    return [values, emit(ops.Max, last, axis=[axis + 1])]
 
 
 @handles("aten.softmax.int", "aten._softmax", "aten.log_softmax.int", "aten._log_softmax")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.inference import boolean
+from ...dialect.inference import boolean, is_float, normalize_axis
 from ...dialect.symbolic import Dim
 from ..emit import (
     broadcast,
@@ -17,6 +19,7 @@ from ..emit import (
     info_of,
     integer,
     multiply_all,
+    neutral,
     permute,
     reshape,
     slice_axis,
@@ -24,6 +27,7 @@ from ..emit import (
 )  # fmt: skip
 from ..torch_op import TorchOp, handles
 from .creation import sequence
+from .elementwise import apply
 from .indexing import from_start, slice_bound
 
 
@@ -64,21 +68,20 @@ def _replaced(x: ir.Value, source: ir.Value, axis: int, begin: Dim, end: Dim) ->
 def _index_put(op: TorchOp) -> ir.Value:
     """Writes at the indices of neighbouring dimensions, as a cache of keys does, or one number where a mask is true."""
     x, found = op.tensor(0), op.optionals(1)
-    if op.number(3, False):
-        raise RelaxError("no relax form of index_put that adds to what is there")
+    add = bool(op.number(3, False))
     indices = [(axis, value) for axis, value in enumerate(found) if value is not None]
     values = cast(op.tensor(2), op.dtype)
     if len(indices) != 1:
-        return _put_at_places(x, dict(indices), values)
+        return _put_at_places(x, dict(indices), values, add)
     ((axis, index),) = indices
     if info_of(index).dtype == boolean():
-        return _put_where(x, index, values, axis)
+        return _put_where(x, index, values, axis, add)
     if info_of(index).rank != 1:
-        return _put_at_places(x, {axis: index}, values)
-    return _put_along(x, index, values, axis)
+        return _put_at_places(x, {axis: index}, values, add)
+    return _put_along(x, index, values, axis, add)
 
 
-def _put_at_places(x: ir.Value, indices: dict[int, ir.Value], values: ir.Value) -> ir.Value:
+def _put_at_places(x: ir.Value, indices: dict[int, ir.Value], values: ir.Value, add: bool) -> ir.Value:
     """The indexed dimensions come first and are joined: a place in them is one number, and what is there is a row."""
     shape = info_of(x).shape
     axes, others = list(indices), [a for a in range(len(shape)) if a not in indices]
@@ -99,7 +102,7 @@ def _put_at_places(x: ir.Value, indices: dict[int, ir.Value], values: ir.Value) 
     values = permute(values, [*ranks[1], *ranks[0], *range(axes[0] + len(chosen), len(rest) + len(chosen))])
     order = [*axes, *others]
     rows = reshape(permute(x, order), (total, *rest))
-    written = emit(ops.IndexCopy, rows, where, reshape(values, (multiply_all(chosen), *rest)), axis=0)
+    written = _written(rows, where, reshape(values, (multiply_all(chosen), *rest)), 0, add)
     restored = reshape(written, [shape[a] for a in order])
     return permute(restored, [order.index(a) for a in range(len(shape))])
 
@@ -117,15 +120,147 @@ def _joined(parts: list[ir.Value], sizes: list[Dim], total: Dim) -> ir.Value:
     return reshape(where, (multiply_all(chosen),))
 
 
-def _put_where(x: ir.Value, mask: ir.Value, values: ir.Value, axis: int) -> ir.Value:
-    if multiply_all(info_of(values).shape) != 1:
-        raise RelaxError("expected index_put by a mask to write one number")
-    rank = info_of(x).rank
-    mask = unsqueeze(mask, *range(axis), *range(axis + info_of(mask).rank, rank))
-    return emit(ops.Where, mask, reshape(values, ()), x)
+def _put_where(x: ir.Value, mask: ir.Value, values: ir.Value, axis: int, add: bool) -> ir.Value:
+    rank, masked = info_of(x).rank, info_of(mask).rank
+    if multiply_all(info_of(values).shape) == 1:
+        value = reshape(values, ())
+    else:
+        value = _by_order(values, mask, info_of(x).shape[axis + masked :], axis)
+    mask = unsqueeze(mask, *range(axis), *range(axis + masked, rank))
+    return emit(ops.Where, mask, apply(ops.Add, x, value) if add else value, x)
 
 
-def _put_along(x: ir.Value, index: ir.Value, values: ir.Value, axis: int) -> ir.Value:
+def _by_order(values: ir.Value, mask: ir.Value, rest: Sequence[Dim], axis: int) -> ir.Value:
+    """Of a list of rows the next one wherever the mask is true, in the order of memory."""
+    shape, total = info_of(mask).shape, multiply_all(info_of(mask).shape)
+    count = info_of(values).shape[0] if info_of(values).rank == 1 + len(rest) else None
+    if axis or total is None or count in (None, 0, 1):
+        raise RelaxError("expected index_put by a mask of the first dimensions to write one number, or rows for each place")
+    rows = expand(values, [count, *rest])
+    taken = emit(ops.Take, rows, _places(reshape(mask, (total,))), axis=0)
+    return reshape(taken, [*shape, *rest])
+
+
+def _places(mask: ir.Value) -> ir.Value:
+    """How many places before it are true, of each place that is; of others 0."""
+    number = emit(ops.Subtract, emit(ops.CumSum, cast(mask, integer()), axis=0), full(1, integer()))
+    return emit(ops.Where, mask, number, full(0, integer()))
+
+
+def _put_along(x: ir.Value, index: ir.Value, values: ir.Value, axis: int, add: bool = False) -> ir.Value:
     shape = info_of(x).shape
     values = expand(values, [*shape[:axis], *info_of(index).shape, *shape[axis + 1 :]])
-    return emit(ops.IndexCopy, x, index, values, axis=axis)
+    return _written(x, index, values, axis, add)
+
+
+@handles("aten.index_add")
+def _index_add(op: TorchOp) -> ir.Value:
+    x, axis = op.tensor(0), op.axis(1, info_of(op.tensor(0)).rank)
+    values, alpha = cast(op.tensor(3), op.dtype), op.number(4, 1)
+    if alpha != 1:
+        values = apply(ops.Multiply, values, full(alpha, op.dtype))
+    index = op.tensor(2) if info_of(op.tensor(2)).rank else reshape(op.tensor(2), (1,))
+    if info_of(x).rank:
+        return _written(x, index, values, axis, add=True)
+    return reshape(_written(reshape(x, (1,)), index, reshape(values, (1,)), 0, add=True), ())
+
+
+def _written(x: ir.Value, index: ir.Value, values: ir.Value, axis: int, add: bool) -> ir.Value:
+    """Values at the positions of one dimension, in place of what is there or added to it."""
+    if not add:
+        return emit(ops.IndexCopy, x, index, values, axis=axis)
+    info = info_of(values)
+    others = [a for a in range(info.rank) if a != axis]
+    places = expand(unsqueeze(cast(index, integer()), *others) if others else cast(index, integer()), info.shape)
+    return _scattered(x, places, values, axis, "add")
+
+
+def _scattered(x: ir.Value, index: ir.Value, updates: ir.Value, axis: int, reduction: str) -> ir.Value:
+    """Updates where indices say; both may be smaller than the tensor in other dimensions, and then name its first elements.
+
+    Truth values are added and multiplied as numbers.
+    """
+    info = info_of(x)
+    for i, size in enumerate(info_of(index).shape):
+        if i != axis and size != info.shape[i]:
+            part = _scattered(slice_axis(x, i, 0, size), index, updates, axis, reduction)
+            return _replaced(x, part, i, 0, size)
+    if info.dtype == boolean() and reduction in ("add", "mul"):
+        reduction = "max" if reduction == "add" else "min"
+    return emit(ops.ScatterElements, x, cast(index, integer()), updates, axis=axis, reduction=reduction)
+
+
+_TORCH_REDUCTIONS = {
+    "add": "add", "multiply": "mul", "sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add",
+}  # fmt: skip
+
+
+@handles("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce", "aten.scatter_add",
+         "aten.scatter_reduce.two")  # fmt: skip
+def _scatter(op: TorchOp) -> ir.Value:
+    x, index, axis = op.tensor(0), op.tensor(2), op.axis(1, info_of(op.tensor(0)).rank)
+    if not info_of(x).rank:
+        x = reshape(x, (1,))
+    index = reshape(index, (1,)) if not info_of(index).rank else index
+    shape = info_of(index).shape
+    updates = op.value_in(3, op.dtype)
+    if op.is_tensor(3):
+        updates = updates if info_of(updates).rank else reshape(updates, (1,))
+        for i, size in enumerate(shape):
+            updates = slice_axis(updates, i, 0, size)
+    updates = expand(updates, shape)
+    how = "add" if op.key == "aten.scatter_add" else op.number(4, "update")
+    result = _reduced_into(op, x, index, updates, axis, how)
+    return result if info_of(op.tensor(0)).rank else reshape(result, ())
+
+
+def _reduced_into(op: TorchOp, x: ir.Value, index: ir.Value, updates: ir.Value, axis: int, how: str) -> ir.Value:
+    if how == "update":
+        return _scattered(x, index, updates, axis, how)
+    dtype, includes = info_of(x).dtype, bool(op.number(5, True))
+    if not includes:  # what is named begins from nothing
+        nothing = full(neutral(_TORCH_REDUCTIONS[how], dtype), dtype, info_of(index).shape)
+        x = _scattered(x, index, nothing, axis, "update")
+    total = _scattered(x, index, updates, axis, _TORCH_REDUCTIONS[how])
+    return _divided(op, total, index, axis, includes) if how == "mean" else total
+
+
+def _divided(op: TorchOp, total: ir.Value, index: ir.Value, axis: int, includes: bool) -> ir.Value:
+    """Sums by how many elements they are of; without the tensor's own, at least one."""
+    shape = info_of(total).shape
+    start, ones = full(int(includes), integer(), shape), full(1, integer(), info_of(index).shape)
+    count = _scattered(start, index, ones, axis, "add")
+    count = cast(emit(ops.Maximum, count, full(1, integer())), op.dtype)
+    return emit(ops.Divide if is_float(op.dtype) else ops.FloorDivide, total, count)
+
+
+@handles("aten.masked_scatter")
+def _masked_scatter(op: TorchOp) -> ir.Value:
+    """Where the mask is true the elements of the source, in the order of memory."""
+    x, mask = broadcast([op.tensor(0), op.tensor(1)])
+    source, shape = op.tensor(2), info_of(x).shape
+    count, total = multiply_all(info_of(source).shape), multiply_all(shape)
+    if count is None or total is None or count == 0:
+        raise RelaxError("expected masked_scatter with a source that has elements, of sizes that are known or symbolic")
+    taken = emit(ops.Take, reshape(source, (count,)), _places(reshape(mask, (total,))), axis=0)
+    return emit(ops.Where, mask, reshape(taken, shape), x)
+
+
+@handles("aten.diagonal_scatter")
+def _diagonal_scatter(op: TorchOp) -> ir.Value:
+    """Every ``columns + 1``-th element of the two dimensions joined, which come last, and then go back."""
+    x, source, offset = op.tensor(0), cast(op.tensor(1), op.dtype), op.integer(2, "offset", 0)
+    rank = info_of(x).rank
+    axes = [normalize_axis(op.integer(i, "axis", i - 3), rank) for i in (3, 4)]
+    order = [*(a for a in range(rank) if a not in axes), *axes]
+    moved = permute(x, order)
+    *batch, rows, columns = info_of(moved).shape
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise RelaxError(f"expected a diagonal of dimensions of known size, got {rows} and {columns}")
+    count = min(rows + min(offset, 0), columns - max(offset, 0))
+    if count <= 0:
+        return x
+    begin = max(offset, 0) + max(-offset, 0) * columns
+    places = sequence(begin, begin + (count - 1) * (columns + 1) + 1, columns + 1, integer())
+    written = _put_along(reshape(moved, (*batch, rows * columns)), places, source, rank - 2)
+    return permute(reshape(written, (*batch, rows, columns)), [order.index(a) for a in range(rank)])

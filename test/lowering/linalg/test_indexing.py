@@ -157,3 +157,16 @@ def test_bounds_outside_fail_a_check() -> None:
 
 def test_static_slices_need_no_check() -> None:
     assert "relax_check" not in str(lowered(module_of([sliced("6, 5", "3, 5", "0", "1", "4")])))
+
+
+@pytest.mark.parametrize("reduction", ["update", "add", "mul", "min", "max"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "ui8", "i4"])
+def test_scatter_elements(dtype: str, reduction: str) -> None:
+    given = {1: np.random.default_rng(2).integers(-3, 3, (7, 2))}
+    attributes = f'axis = 0 : i64, reduction = "{reduction}"'
+    check(Case("scatter_elements", [f"3, n:{dtype}", "7, n:i64", f"7, n:{dtype}"], f"3, n:{dtype}", attributes, given), n=2)
+
+
+def test_scatter_elements_of_nothing() -> None:
+    check(Case("scatter_elements", ["3, n:f32", "0, n:i64", "0, n:f32"], "3, n:f32"), n=2)
+    check(Case("scatter_elements", ["3, n:f32", "2, n:i32", "2, n:f32"], "3, n:f32"), n=0)

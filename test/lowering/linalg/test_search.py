@@ -32,3 +32,20 @@ def test_the_first_of_equals_and_nan_first() -> None:
 def test_no_elements() -> None:
     check(*(Case(name, ["3, 0:f32"], "3:i64", "axis = 1 : i64") for name in ("argmax", "argmin")))
     check(*(Case(name, ["3, n:f32"], "3:i64", "axis = 1 : i64") for name in ("argmax", "argmin")), n=0)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "bf16", "i8", "i64", "ui8", "i1", "i4"])
+def test_argsort(dtype: str) -> None:
+    cases = ["axis = 0 : i64", "axis = 1 : i64, descending = true", "axis = -1 : i64"]
+    check(*(Case("argsort", [f"3, 4, 5:{dtype}"], "3, 4, 5:i64", a) for a in cases))
+
+
+def test_argsort_of_rows_of_any_length() -> None:
+    rng = np.random.default_rng(5)
+    for n in (0, 1, 2, 7, 8, 33):
+        values = rng.integers(0, 6, (3, n)).astype(np.float32)
+        values[values == 5] = np.nan
+        check(Case("argsort", ["3, n:f32"], "3, n:i64", "axis = 1 : i64, descending = true", {0: values}), n=n)
+    check(
+        Case("argsort", ["0, 3:f32"], "0, 3:i64", "axis = 0 : i64"), Case("argsort", ["3, 0:f32"], "3, 0:i64", "axis = 1 : i64")
+    )

@@ -62,3 +62,9 @@ def test_cumsum_of_symbolic_and_empty_dimensions() -> None:
         Case("cumsum", ["0, 4:f32"], "0, 4:f32", "axis = 0 : i64"), Case("cumsum", ["3, 1:f32"], "3, 1:f32", "axis = 0 : i64")
     )
     check(Case("cumsum", ["4:f32"], "4:f32", "axis = 0 : i64"))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i8", "ui8"])
+def test_cumprod(dtype: str) -> None:
+    attributes = ["axis = 0 : i64", "axis = 1 : i64, exclusive = true", "axis = -1 : i64"]
+    check(*(Case("cumprod", [f"3, 4, n:{dtype}"], f"3, 4, n:{dtype}", a) for a in attributes), n=3)

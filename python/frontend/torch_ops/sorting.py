@@ -1,0 +1,123 @@
+"""torch ops that sort, or search what is sorted."""
+
+from __future__ import annotations
+
+from ...dialect import ops
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.inference import is_float
+from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, unsqueeze
+from ..torch_op import TorchOp, handles
+from ..torch_types import common_dtype
+
+
+def _row(op: TorchOp) -> ir.Value:
+    """The operand; a scalar as a row of one."""
+    x = op.tensor(0)
+    return x if info_of(x).rank else reshape(x, (1,))
+
+
+def _chosen(op: TorchOp, x: ir.Value, order: ir.Value, axis: int) -> list[ir.Value | None]:
+    """What is at these positions, and the positions, in the shape that torch declares."""
+    values = emit(ops.GatherElements, x, order, axis=axis)
+    return [v if info_of(v).rank == op.info.rank else reshape(v, ()) for v in (values, order)]
+
+
+@handles("aten.sort", "aten.sort.stable")
+def _sort(op: TorchOp) -> list[ir.Value | None]:
+    first, x = (2 if op.key.endswith("sort.stable") else 1), _row(op)
+    axis = op.axis(first, info_of(x).rank) if len(op.operands) > first else info_of(x).rank - 1
+    return _chosen(op, x, emit(ops.ArgSort, x, axis=axis, descending=bool(op.number(first + 1, False))), axis)
+
+
+@handles("aten.argsort", "aten.argsort.stable")
+def _argsort(op: TorchOp) -> list[ir.Value | None]:
+    return _sort(op)[1:]
+
+
+@handles("aten.topk")
+def _topk(op: TorchOp) -> list[ir.Value | None]:
+    """The first of all that are sorted: which of equals torch takes, it leaves open."""
+    x, count = _row(op), op.integer(1, "number of elements")
+    axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else info_of(x).rank - 1
+    order = emit(ops.ArgSort, x, axis=axis, descending=bool(op.number(3, True)))
+    return _chosen(op, x, slice_axis(order, axis, 0, count), axis)
+
+
+@handles("aten.kthvalue")
+def _kthvalue(op: TorchOp) -> list[ir.Value | None]:
+    x, place = _row(op), op.integer(1, "place") - 1
+    axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else info_of(x).rank - 1
+    order = slice_axis(emit(ops.ArgSort, x, axis=axis), axis, place, place + 1)
+    return _kept(op, [emit(ops.GatherElements, x, order, axis=axis), order], axis, 3)
+
+
+def _kept(op: TorchOp, values: list[ir.Value], axis: int, keep: int) -> list[ir.Value | None]:
+    return [v if op.number(keep, False) and info_of(op.tensor(0)).rank else squeeze(v, axis) for v in values]
+
+
+@handles("aten.median.dim")
+def _median(op: TorchOp) -> list[ir.Value | None]:
+    x = _row(op)
+    axis, size = op.axis(1, info_of(x).rank), info_of(x).shape[op.axis(1, info_of(x).rank)]
+    if not isinstance(size, int) or not size:
+        raise RelaxError(f"expected the median of a dimension of known size, got {size}")
+    middle = _middle(x, axis, size)
+    return _kept(op, [emit(ops.GatherElements, x, middle, axis=axis), middle], axis, 2)
+
+
+@handles("aten.median")
+def _median_of_all(op: TorchOp) -> ir.Value:
+    x = op.tensor(0)
+    count = multiply_all(info_of(x).shape)
+    if not isinstance(count, int) or not count:
+        raise RelaxError(f"expected the median of a known number of elements, got {count}")
+    flat = reshape(x, (count,))
+    return squeeze(emit(ops.GatherElements, flat, _middle(flat, 0, count), axis=0), 0)
+
+
+def _middle(x: ir.Value, axis: int, size: int) -> ir.Value:
+    """Where the lower one of two in the middle is; a NaN where there is one, which is sorted behind all numbers."""
+    order = emit(ops.ArgSort, x, axis=axis)
+    middle = slice_axis(order, axis, (size - 1) // 2, (size - 1) // 2 + 1)
+    if not is_float(info_of(x).dtype):
+        return middle
+    last = slice_axis(order, axis, size - 1, size)
+    return emit(ops.Where, emit(ops.IsNan, emit(ops.GatherElements, x, last, axis=axis)), last, middle)
+
+
+@handles("aten.searchsorted.Tensor", "aten.bucketize.Tensor")
+def _searchsorted(op: TorchOp) -> ir.Value:
+    """How many elements of each row come before a value: all are compared."""
+    is_search = op.key == "aten.searchsorted.Tensor"
+    row, wanted = (0, 1) if is_search else (1, 0)
+    right = bool(op.number(3, False)) or (is_search and op.number(4) == "right")
+    if is_search and op.optional(5) is not None:
+        raise RelaxError("expected searchsorted without a sorter")
+    dtype = common_dtype([op.operand_dtype(0), op.operand_dtype(1)])
+    rows, values = op.value_in(row, dtype), op.value_in(wanted, dtype)
+    rank = info_of(values).rank
+    if info_of(rows).rank > 1 and info_of(rows).rank != rank:
+        raise RelaxError("expected searchsorted in one row, or in as many as there are rows of values")
+    rows = rows if info_of(rows).rank == 1 else unsqueeze(rows, rank - 1)
+    reached = emit(ops.Greater if right else ops.GreaterEqual, rows, unsqueeze(values, rank))
+    before = cast(emit(ops.LogicalNot, reached), integer())
+    return cast(emit(ops.Sum, before, axis=[rank]), op.dtype)
+
+
+@handles("aten.histc")
+def _histc(op: TorchOp) -> ir.Value:
+    """Counts by bins of one width. Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/cpu/HistogramKernel.cpp."""
+    x, bins = op.tensor(0), op.integer(1, "number of bins", 100)
+    low, high = float(op.number(2, 0)), float(op.number(3, 0))
+    if low >= high:
+        raise RelaxError("expected a histogram from a lower to a higher bound, got none: they would be those of the data")
+    flat = reshape(x, (multiply_all(info_of(x).shape),))
+    above, below = emit(ops.GreaterEqual, flat, full(low, op.dtype)), emit(ops.LessEqual, flat, full(high, op.dtype))
+    inside = emit(ops.LogicalAnd, above, below)
+    share = emit(ops.Divide, emit(ops.Subtract, flat, full(low, op.dtype)), full(high - low, op.dtype))
+    place = emit(ops.Multiply, share, full(bins, op.dtype))
+    place = cast(emit(ops.Where, inside, place, full(0, op.dtype)), integer())
+    place = emit(ops.Minimum, place, full(bins - 1, integer()))
+    start = full(0, op.dtype, (bins,))
+    return emit(ops.ScatterElements, start, place, cast(inside, op.dtype), axis=0, reduction="add")
