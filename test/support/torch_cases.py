@@ -521,6 +521,18 @@ def sorted_(x, i, b, special, z, rows):
     }  # fmt: skip
 
 
+@case(floats(7, 16), floats(3, 16, 8), lambda: torch.tensor([2, 2, 7], dtype=torch.int32), lambda: torch.tensor([1, 1, 5]))
+def experts(x, w, ends, fewer):
+    from transformers.integrations import moe  # noqa: F401  registers an operator
+
+    fallback = torch.ops.transformers.grouped_mm_fallback
+    return {
+        "grouped": torch._grouped_mm(x.bfloat16(), w.bfloat16(), offs=ends),
+        "fallback": fallback(x, w, ends),
+        "rows_of_no_group": fallback(x, w, fewer),
+    }
+
+
 @case(floats(3, 4), integers(3, 4), booleans(3, 4))
 def creation(x, i, b):
     return {
