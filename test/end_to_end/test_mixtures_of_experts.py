@@ -1,4 +1,4 @@
-"""Models whose tokens choose their experts, exported with a symbolic length: compiled, at that length and others, against torch."""
+"""Models whose tokens choose experts, exported with a symbolic length: compiled, at that length and others, against torch."""
 
 from __future__ import annotations
 
