@@ -25,14 +25,18 @@ def _chosen(op: TorchOp, x: ir.Value, order: ir.Value, axis: int) -> list[ir.Val
 
 @handles("aten.sort", "aten.sort.stable")
 def _sort(op: TorchOp) -> list[ir.Value | None]:
-    first, x = (2 if op.key.endswith("sort.stable") else 1), _row(op)
-    axis = op.axis(first, info_of(x).rank) if len(op.operands) > first else info_of(x).rank - 1
-    return _chosen(op, x, emit(ops.ArgSort, x, axis=axis, descending=bool(op.number(first + 1, False))), axis)
+    return _sorted(op)
 
 
 @handles("aten.argsort", "aten.argsort.stable")
 def _argsort(op: TorchOp) -> list[ir.Value | None]:
-    return _sort(op)[1:]
+    return _sorted(op)[1:]
+
+
+def _sorted(op: TorchOp) -> list[ir.Value | None]:
+    first, x = (2 if op.key.endswith("sort.stable") else 1), _row(op)
+    axis = op.axis(first, info_of(x).rank) if len(op.operands) > first else info_of(x).rank - 1
+    return _chosen(op, x, emit(ops.ArgSort, x, axis=axis, descending=bool(op.number(first + 1, False))), axis)
 
 
 @handles("aten.topk")
