@@ -26,7 +26,6 @@ from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, STATE
 from . import torch_ops
-from .decompositions import own_decompositions
 from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 from .torch_weights import first_value
@@ -59,7 +58,6 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
     torch_ops.load()
     table = dict(torch.export.default_decompositions())
     table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
-    table.update(own_decompositions())
     names = {op: operator_name(op) for op in table}
     wanted = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
     try:
