@@ -34,6 +34,7 @@ from .dialect.reports import report
 from .dialect.reports.checkpoint import CheckpointWeights, DecodedStored, NarrowStored
 from .dialect.struct_info import TensorInfo, is_tensor
 from .module import Module
+from .runtime.names import Rename, rename_rules, renamed
 from .weights.arrays import ArraySpec
 from .weights.casts import is_exact
 from .weights.formats.encoded import EncodedSource, EncodedWeight
@@ -46,38 +47,40 @@ __all__ = ["reading"]
 _MOVES = ("permute_dims", "reshape")
 
 
-def reading(module: Module, checkpoint: str | os.PathLike[str]) -> Module:
+def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename = None) -> Module:
     """The module with the file's own tensors as weights, where products can read these; a new one, which the report tells of.
 
     Args:
         module: relax functions that take the weights of the plain architecture.
-        checkpoint: as for :meth:`Executable.prepare`; what is not quantized stays as it is.
+        checkpoint, rename: as for :meth:`Executable.prepare`; what is not quantized stays as it is.
 
     Raises:
-        RelaxError: the checkpoint cannot be read, or a weight has another shape there.
+        RelaxError: the checkpoint cannot be read, or a weight has another shape there; or as :func:`.runtime.names.renamed`.
     """
     source = decoded(open_tensors(checkpoint))
     if not isinstance(source, EncodedSource):
         return module
-    return module.rewritten(lambda op: _rewrite(op, source))
+    names = renamed(source.all_names, rename_rules(rename), f"'{source.path}'")
+    # Functions that others call get weights as inputs: what reads these is seen once it is where they are.
+    return module.run("relax-inline-private-functions").rewritten(lambda op: _rewrite(op, source, names))
 
 
-def _rewrite(module: ir.Operation, source: EncodedSource) -> None:
+def _rewrite(module: ir.Operation, source: EncodedSource, names: Mapping[str, str]) -> None:
     called = CallGraph(module).calls()
     for function in functions(module):
         if num_input(function) is not None and name_of(function) not in called:
-            _FunctionWeights(function, source).rewrite()
+            _FunctionWeights(function, source, names).rewrite()
 
 
 class _FunctionWeights:
-    """The weights of one function, and what becomes of them."""
+    """The weights of one function, and what becomes of them; ``names`` are those of the file by the module's."""
 
-    def __init__(self, function: func.FuncOp, source: EncodedSource):
-        self._function, self._source = function, source
+    def __init__(self, function: func.FuncOp, source: EncodedSource, names: Mapping[str, str]):
+        self._function, self._source, self._names = function, source, names
         block = body_of(function)
         assert block is not None
         self._block = block
-        self._ops = MathOps(function, block)
+        self._ops = MathOps(function, block, {there: here for here, there in names.items()})
         self._kept: list[NarrowStored] = []
         self._decoded: list[DecodedStored] = []
 
@@ -86,7 +89,7 @@ class _FunctionWeights:
         inputs, gone = num_input(self._function) or 0, list[int]()
         for position, argument in list(enumerate(self._block.arguments))[inputs:]:
             name = tensor_name(self._ops.attributes[position])
-            if name is None or name not in self._source.weights or not is_tensor(argument.type):
+            if name is None or self._names.get(name) not in self._source.weights or not is_tensor(argument.type):
                 continue
             if self._read_stored(name, argument):
                 gone.append(position)
@@ -99,18 +102,19 @@ class _FunctionWeights:
             report.add(CheckpointWeights(name_of(self._function), self._source.format, *told))
 
     def _read_stored(self, name: str, argument: ir.Value) -> bool:
-        weight, info = self._source.weights[name], TensorInfo.of(argument)
+        there = self._names[name]
+        weight, info = self._source.weights[there], TensorInfo.of(argument)
         if tuple(info.shape) != weight.shape:
             got = list(weight.shape)
             raise RelaxError(f"'{self._source.path}': weight '{name}': expected shape {list(info.shape)}, got {got}")
-        specs = self._source.stored_specs(name)
+        specs = self._source.stored_specs(there)
         reason = weight.reason if weight.narrow is None else self._replace(argument, weight, specs)
         before = sum(spec.nbytes for spec in specs.values())
         if reason:
             after = ArraySpec(numpy_dtype(info.dtype), weight.shape).nbytes
             self._decoded.append(DecodedStored(name, before, after, reason))
             return False
-        self._kept.append(NarrowStored(name, before, str(weight.narrow)))
+        self._kept.append(NarrowStored(name, before, str(weight.narrow), weight.digest(specs)))
         return True
 
     def _replace(self, argument: ir.Value, weight: EncodedWeight, specs: Mapping[str, ArraySpec]) -> str:

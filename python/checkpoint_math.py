@@ -24,15 +24,15 @@ _FOUR_BITS = tuple(numpy_dtype(name) for name in ("i4", "ui4"))
 
 
 class MathOps:
-    """What emits at the insertion point of a function.
+    """What emits at the insertion point of a function; ``names`` are the module's for the file's tensors.
 
     Attributes:
         attributes: of all arguments, those of the file's tensors that were added behind the others.
         added: how many of these there are.
     """
 
-    def __init__(self, function: func.FuncOp, block: ir.Block):
-        self._function, self._block = function, block
+    def __init__(self, function: func.FuncOp, block: ir.Block, names: Mapping[str, str]):
+        self._function, self._block, self._names = function, block, names
         self.attributes = list(argument_attributes(function))
         self._stored: dict[str, ir.Value] = {}
 
@@ -43,9 +43,9 @@ class MathOps:
     def stored(self, name: str, spec: ArraySpec) -> ir.Value:
         """One of the file's tensors as an argument of the function."""
         if name not in self._stored:
-            location = ir.Location.name(name, self._function.location)
+            location = ir.Location.name(self._names[name], self._function.location)
             self._stored[name] = self._block.add_argument(_type(spec), location)
-            self.attributes.append(named(name))
+            self.attributes.append(named(self._names[name]))
         return self._stored[name]
 
 

@@ -28,6 +28,7 @@ from .lowering.relax_pipeline import WEIGHTS, default_pipeline
 from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
 from .runtime.environment import cache_bytes, cache_directory, dump_directory
+from .runtime.names import Rename
 
 if TYPE_CHECKING:
     from .lowering.compiler import Compiler
@@ -48,6 +49,7 @@ def compile(
     dump: str | os.PathLike[str] | None = None,
     device: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    rename: Rename = None,
 ) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
@@ -74,6 +76,8 @@ def compile(
         checkpoint: a quantized checkpoint that the weights will be prepared from: products read its integers as the file has
             them, as narrow, where there is a kernel for that; the report says which, and why not the others, which ``prepare``
             decodes. Without it ``prepare`` decodes all. ``weights`` says what becomes of matrices that are not quantized there.
+            What is prepared later has to be encoded alike.
+        rename: how the checkpoint calls the weights, as for :meth:`Executable.prepare`, which wants the same.
 
     Raises:
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
@@ -93,7 +97,9 @@ def compile(
     if checkpoint is not None and weights == "bf16":
         raise RelaxError("expected weights as int8, int4 or None for what a quantized checkpoint has wide, got 'bf16'")
     if checkpoint is not None:
-        module = reading(module, checkpoint)
+        module = reading(module, checkpoint, rename)
+    elif rename is not None:
+        raise RelaxError("expected a checkpoint whose tensors to rename, got none")
     _check_precision(weights, activations)
     if weights is not None and pipeline is not None:
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")

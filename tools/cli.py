@@ -83,6 +83,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument(
         "--checkpoint", metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
     )
+    command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare, of --checkpoint")
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
     command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
@@ -197,6 +198,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         checked=arguments.checked,
         dump=arguments.dump,
         checkpoint=arguments.checkpoint,
+        rename=arguments.rename or None,
     )
     executable.save(output)
     print(f"compiled {arguments.model} to {output} in {time.perf_counter() - started:.2f} s")

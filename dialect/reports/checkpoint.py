@@ -18,11 +18,13 @@ class NarrowStored:
         name: the weight's.
         bytes: of the file's tensors.
         form: bits, and what shares a scale.
+        digest: of how the file's tensors make the weight; preparation holds what it reads to it.
     """
 
     name: str
     bytes: int
     form: str
+    digest: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from ..dialect.array_spec import dtype_text
 from ..dialect.checks import expect_flag
 from ..dialect.errors import RelaxError
+from ..dialect.reports.checkpoint import CheckpointWeights
 from ..lowering.manifest import Manifest, RawSpec
 from ..weights.arrays import Array, ArraySpec
 from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
@@ -54,7 +55,8 @@ class RawWeights:
         self._changed: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {}
         self._lock = threading.Lock()
         rules = rename_rules(rename)
-        names = renamed(source, rules, source.description)
+        names = renamed(source.all_names, rules, source.description)
+        source.check_digests({names[n]: digest for n, digest in _digests(manifest).items() if n in names})
         self._source = source = source.serving({names.get(n, n): spec.array for n, spec in self._specs.items()})
         self._found = self._matched(renamed(source, rules, source.description))
         self.extra = tuple(n for n in source if n not in self._used and n not in self._specs)
@@ -232,6 +234,12 @@ class RawWeights:
         if problems:
             text = problems_text(self.description, problems, len(self._specs))
             raise RelaxError(text if hint is None else f"{text}\n  {hint}")
+
+
+def _digests(manifest: Manifest) -> dict[str, str]:
+    """Of each weight that a module reads as a checkpoint encodes it, how."""
+    sections = [s for s in manifest.report.sections if isinstance(s, CheckpointWeights)]
+    return {w.name: w.digest for section in sections for w in section.kept if w.digest}
 
 
 def known_value(spec: RawSpec) -> Array:

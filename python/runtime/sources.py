@@ -68,6 +68,16 @@ class StoredSource:
             return self
         return StoredSource(cast("DecodingSource", tensors).serving(wanted))
 
+    @property
+    def all_names(self) -> Iterable[str]:
+        """The names, and those of tensors that others are decoded from."""
+        return getattr(self._tensors, "all_names", self)
+
+    def check_digests(self, digests: Mapping[str, str]) -> None:
+        """Raises RelaxError where encoded weights are not those that a module was compiled for."""
+        if hasattr(type(self._tensors), "check_digests"):
+            cast("DecodingSource", self._tensors).check_digests(digests)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 
@@ -159,6 +169,15 @@ class MappingSource:
         """The same: nothing is encoded."""
         del wanted
         return self
+
+    @property
+    def all_names(self) -> Iterable[str]:
+        """The names."""
+        return self
+
+    def check_digests(self, digests: Mapping[str, str]) -> None:
+        """Nothing is encoded."""
+        del digests
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

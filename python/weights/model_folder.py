@@ -12,12 +12,15 @@ from .json_text import parse_json
 
 __all__ = [
     "CONFIG", "INDEX", "MAX_CONFIG_BYTES", "MAX_INDEX_BYTES", "SINGLE", "check_index", "parse_config", "parse_index",
-    "read_config", "read_index",
+    "quantization_of", "read_config", "read_index",
 ]  # fmt: skip
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 CONFIG = "config.json"
+
+# Where AutoGPTQ and AutoAWQ described their files before 2024, and what these are called now.
+_OLD_CONFIGS = {"quantize_config.json": "gptq", "quant_config.json": "awq"}
 
 # An index of 100,000 tensors has 10 MB; reading a larger file as JSON is refused before it takes memory.
 MAX_INDEX_BYTES = 100_000_000
@@ -25,8 +28,38 @@ MAX_CONFIG_BYTES = 10_000_000
 
 
 def read_config(folder: str) -> dict[str, Any]:
-    """The ``config.json`` of a folder. Raises RelaxError when it cannot be read, or is no JSON object."""
-    path = os.path.join(folder, CONFIG)
+    """The ``config.json`` of a folder, with what older files beside it say of quantization.
+
+    Raises RelaxError when one cannot be read, or is no JSON object.
+    """
+    found = _config(os.path.join(folder, CONFIG))
+    for name, method in _OLD_CONFIGS.items():
+        path = os.path.join(folder, name)
+        if os.path.lexists(path) and quantization_of(found, folder) is None:
+            found["quantization_config"] = {"quant_method": method} | _config(path)
+    return found
+
+
+def quantization_of(config: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """What a configuration says of quantization, under any of the names that this has had; None where it says nothing.
+
+    Raises:
+        RelaxError: it is no JSON object.
+    """
+    text: object = config.get("text_config")  # of a model of texts and images
+    inner = cast("Mapping[str, Any]", text) if isinstance(text, Mapping) else {}
+    old = [t.get("compression_config") for t in (config, inner)]
+    tables = [t.get("quantization_config") for t in (config, inner)]
+    found: object = next((t for t in (*tables, *old) if t is not None), None)
+    if found is None:
+        return None
+    if not isinstance(found, Mapping):
+        raise RelaxError(f"'{path}': quantization_config: expected a JSON object, got {type(found).__name__}")
+    table = cast("Mapping[str, Any]", found)
+    return {"quant_method": "compressed-tensors"} | dict(table) if found in old else table
+
+
+def _config(path: str) -> dict[str, Any]:
     return parse_config(_read(path, MAX_CONFIG_BYTES, "a configuration"), path)
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from ..dialect.errors import RelaxError
 from .files import path_text
-from .model_folder import INDEX, SINGLE
+from .model_folder import INDEX, SINGLE, quantization_of
 from .remote.places import is_url
 from .safetensors import Checkpoint
 from .source import TensorSource
@@ -78,10 +77,10 @@ def decoded(source: TensorSource) -> TensorSource:
     Raises:
         RelaxError: there is no decoder for what it says.
     """
-    found: object = source.config.get("quantization_config")
-    if not isinstance(found, Mapping):
+    found = quantization_of(source.config, source.path)
+    if found is None:
         return source
-    method = cast("Mapping[str, Any]", found).get("quant_method")
+    method = found.get("quant_method")
     home = _ENCODINGS.get(method) if isinstance(method, str) else None
     if home is None:
         known = ", ".join(_ENCODINGS) or "nothing"

@@ -90,6 +90,10 @@ class DecodingSource(TensorSource, Protocol):
         """The source for weights that will be asked for so: in these dtypes, or as the file's own tensors."""
         ...
 
+    def check_digests(self, digests: Mapping[str, str]) -> None:
+        """Raises RelaxError where a weight is not encoded as a digest says that it was when a module was compiled."""
+        ...
+
     def beside(self, name: str) -> int:
         """Memory of the process that a tensor takes beside its array from :meth:`get` to :meth:`release`."""
         ...

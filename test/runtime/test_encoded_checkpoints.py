@@ -266,3 +266,38 @@ def _mutate(rng: random.Random, config: dict[str, Any], tensors: write.Arrays) -
         raw = bytearray(np.ascontiguousarray(array).tobytes())
         raw[rng.randrange(len(raw))] = rng.randrange(256)
         tensors[key] = np.frombuffer(bytes(raw), array.dtype).reshape(array.shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "writer"),
+    [
+        ("quantize_config.json", {"bits": 4, "group_size": 32, "sym": True}, partial(write.gptq, n=16, k=64)),
+        ("quant_config.json", {"w_bit": 4, "q_group_size": 32, "version": "GEMM"}, partial(write.awq, n=16, k=64)),
+    ],
+)
+def test_files_that_old_packers_write(tmp_path: Path, name: str, config: dict[str, Any], writer: Writer) -> None:
+    tensors, weight = writer(np.random.default_rng(7))
+    write_safetensors(tmp_path / "model.safetensors", {f"w{e}": t for e, t in tensors.items()})
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / name).write_text(json.dumps(config))
+    np.testing.assert_array_equal(opened(tmp_path).get("w.weight"), weight)
+
+
+def test_most_symmetric_layers_say_the_version(tmp_path: Path) -> None:
+    """One small layer whose zero points happen to be 7 says less than the others."""
+    rng = np.random.default_rng(7)
+    layers = [write.gptq(rng, 40, 64, version=2) for _ in range(2)]
+    tensors = {f"{i}{e}": t for i, (parts, _) in enumerate(layers) for e, t in parts.items()}
+    odd = write.gptq(rng, 8, 32, version=2)[0] | {".qzeros": np.full((1, 1), 0x77777777, np.int32)}
+    tensors |= {f"a{e}": t for e, t in odd.items()}
+    source = opened(folder(tmp_path, "gptq", {"bits": 4, "group_size": 32}, tensors))
+    assert source.format == "gptq v2"
+    np.testing.assert_array_equal(source.get("1.weight"), layers[1][1])
+
+
+def test_methods_without_decoder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RelaxError, match=r"quantization_config.quant_method: expected one out of awq, .*, got 'torchao'"):
+        opened(folder(tmp_path, "torchao", {"quant_type": "int4_weight_only"}, {"w": np.zeros(3, np.float32)}))
+    (tmp_path / "config.json").write_text(json.dumps({"text_config": {"quantization_config": [1]}}))
+    with pytest.raises(RelaxError, match=r"quantization_config: expected a JSON object, got list"):
+        opened(tmp_path)

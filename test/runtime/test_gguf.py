@@ -14,10 +14,14 @@ from relaxir.weights import ArraySpec
 from relaxir.weights.formats import encoded
 from relaxir.weights.formats.encoded import EncodedSource
 from relaxir.weights.formats.gguf_file import BLOCKS
+from relaxir.weights.formats.gguf_names import GGUF_ARCHITECTURES, model_name
 from relaxir.weights.opening import decoded, open_tensors
 from support.gguf_files import blocks, permuted, write
 
 Kind = gguf.GGMLQuantizationType
+
+#: Tensors of an architecture that its dense models do not have: experts, fused or separate projections, biases of factors.
+NOT_IN_DENSE_MODELS = ("exp", "gate_inp", "attn_qkv", "attn_q.", "attn_k.", "attn_v.", "ffn_gate", "factors", "output.weight")
 
 
 def opened(path: Path) -> EncodedSource:
@@ -72,6 +76,28 @@ def test_names_and_rows_of_architectures(tmp_path: Path, architecture: str, part
         want = gguf.dequantize(gguf.quantize(w, Kind.Q8_0), Kind.Q8_0)
         equal_bits(source.get(f"{layer}{name}_proj.weight"), want)
     assert source.config["tie_word_embeddings"]
+
+
+@pytest.mark.parametrize("architecture", GGUF_ARCHITECTURES)
+def test_names_are_those_that_gguf_has(architecture: str) -> None:
+    number = next(a for a, name in gguf.MODEL_ARCH_NAMES.items() if name == architecture)
+    table = gguf.get_tensor_name_map(number, 3)
+    own = [t for t in gguf.MODEL_TENSORS[number] if "rope" not in t.name.lower() and "rot" not in t.name.lower()]
+    stored = [f"{gguf.TENSOR_NAMES[t].format(bid=2)}.weight" for t in own]
+    named = {n: model_name(architecture, n) for n in stored}
+    for name, ours in named.items():
+        if ours != name:
+            assert table.get_name(ours, try_suffixes=(".weight",)) == name
+    unknown = {n for n, ours in named.items() if ours == n}
+    assert not {n for n in unknown if not any(part in n for part in NOT_IN_DENSE_MODELS)}
+
+
+def test_norms_of_gemma(tmp_path: Path) -> None:
+    norm = np.array([0.5, -0.25, 3], np.float32)
+    tensors = {"blk.0.attn_norm.weight": (norm + 1, None), "blk.0.attn_q.bias": (norm, None)}
+    source = opened(write(tmp_path / "m.gguf", tensors, "gemma2"))
+    equal_bits(source.get("model.layers.0.input_layernorm.weight"), norm)
+    equal_bits(source.get("model.layers.0.self_attn.q_proj.bias"), norm)
 
 
 def test_fields_are_served_where_they_are_asked_for(tmp_path: Path) -> None:

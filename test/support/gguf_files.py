@@ -38,6 +38,8 @@ def blocks(rng: np.random.Generator, name: str, rows: int, count: int, usual: bo
     sizes = rng.uniform(0.001, 0.1, (rows, count, 2)).astype(np.float16)
     for i, field in enumerate(f for f in kind.fields.values() if f.dtype == "<f2"):
         raw[::step, :, field.offset : field.offset + 2] = sizes[::step, :, i : i + 1].view(np.uint8).reshape(-1, count, 2)
+    if name == "MXFP4":  # exponents
+        raw[::step, :, 0] = rng.integers(110, 130, raw[::step, :, 0].shape)
     return raw.reshape(rows, count * kind.nbytes)
 
 

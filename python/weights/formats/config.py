@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from ...dialect.errors import RelaxError
 from ..arrays import ArraySpec
+from ..model_folder import quantization_of
 from ..source import TensorSource
 
 __all__ = ["Layer", "layers", "quantization", "whole_number"]
@@ -18,14 +19,7 @@ def quantization(source: TensorSource) -> Mapping[str, Any]:
     Raises:
         RelaxError: it is no JSON object.
     """
-    config = source.config
-    text: object = config.get("text_config")
-    inner = cast("Mapping[str, Any]", text) if isinstance(text, Mapping) else {}
-    tables = (config.get("quantization_config"), config.get("compression_config"), inner.get("quantization_config"))
-    found: object = next((t for t in tables if t is not None), {})
-    if not isinstance(found, Mapping):
-        raise RelaxError(f"'{source.path}': quantization_config: expected a JSON object, got {type(found).__name__}")
-    return cast("Mapping[str, Any]", found)
+    return quantization_of(source.config, source.path) or {}
 
 
 def whole_number(source: TensorSource, config: Mapping[str, Any], keys: tuple[str, ...], default: int | None) -> int:

@@ -20,7 +20,7 @@ from ...dialect.dtypes import dtype_name, numpy_dtype
 from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
 from ..source import TensorSource, read_all
-from .weight_math import MathValue, argument, evaluate
+from .weight_math import MathValue, argument, digest_of, evaluate
 
 __all__ = ["EncodedSource", "EncodedWeight", "InOrder", "Math", "RowPlace"]
 
@@ -82,6 +82,12 @@ class EncodedWeight:
     beside: tuple[str, ...] = ()
     dtype: str | None = None
     narrow_math: Callable[[Mapping[str, MathValue]], InOrder] | None = None
+
+    def digest(self, specs: Mapping[str, ArraySpec]) -> str:
+        """Of how these tensors make what products read: what a module that was compiled for it does to them."""
+        given = {role: argument(role, spec) for role, spec in specs.items()}
+        values = (self.math(given),) if self.narrow_math is None else self.narrow_math(given)
+        return digest_of(*values) if self.narrow is not None else ""
 
     def value(self, specs: Mapping[str, ArraySpec]) -> MathValue:
         """The weight, of tensors that look like this."""
@@ -186,6 +192,20 @@ class EncodedSource:
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:
         self._stored.check_unchanged(None if names is None else [p for name in names for p in self._parts(name)])
+
+    @property
+    def all_names(self) -> Iterable[str]:
+        """The model's names, and the file's own."""
+        return dict.fromkeys([*self, *self._stored])
+
+    def check_digests(self, digests: Mapping[str, str]) -> None:
+        """Raises RelaxError where a weight is not encoded as in the file that a module was compiled for."""
+        for name, digest in digests.items():
+            if name in self.weights and self.weights[name].digest(self.stored_specs(name)) != digest:
+                raise RelaxError(
+                    f"'{self.path}': weight '{name}': expected it encoded as in the checkpoint that the module was compiled "
+                    f"for, got it otherwise ({self.format}): compile for this one"
+                )
 
     def stored_specs(self, name: str) -> dict[str, ArraySpec]:
         """Of the tensors that make a weight, by what the format calls them."""

@@ -6,34 +6,26 @@ are permuted back. Source of the blocks: ``ggml-common.h`` of ggml; values are t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
+from ...dialect.dtypes import numpy_dtype
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .gguf_file import GgufTensors
+from .gguf_names import has_norms_of_one_more, is_permuted, model_name
 from .weight_math import MathValue, concat, constant
 
 __all__ = ["decoded"]
 
-#: Architectures whose tensors have these names in transformers; of others they keep the file's.
-_ARCHITECTURES = ("llama", "qwen2", "qwen3")
-_TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-_LAYER = {
-    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
-    "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
-}  # fmt: skip
-_NAME = re.compile(r"(?:blk\.(?P<layer>\d+)\.)?(?P<what>\w+)\.(?P<end>weight|bias)")
-
 #: In how many bits products read a type.
 _NARROW = {
     "Q4_0": "4 bits, a scale per 32", "Q8_0": "8 bits, a scale per 32", "Q4_K": "4 bits, a scale and minimum per 32",
+    "IQ4_NL": "codes of 4 bits, a scale per 32", "MXFP4": "floats of 4 bits, an exponent per 32",
     "Q5_K": "8 bits for 5 in the file, a scale and minimum per 32", "Q6_K": "8 bits for 6 in the file, a scale per 16",
 }  # fmt: skip
 
@@ -41,19 +33,9 @@ _NARROW = {
 def decoded(source: TensorSource) -> EncodedSource:
     """The weights of a GGUF file. Raises RelaxError where its metadata are not those of its architecture."""
     file = cast("GgufTensors", source)
-    weights = {_model_name(file, name): _weight(file, name) for name in file.tensors}
+    architecture = file.values.get("general.architecture")
+    weights = {model_name(architecture, name): _weight(file, name) for name in file.tensors}
     return EncodedSource(source, weights, "gguf")
-
-
-def _model_name(file: GgufTensors, name: str) -> str:
-    match = _NAME.fullmatch(name)
-    if match is None or file.values.get("general.architecture") not in _ARCHITECTURES:
-        return name
-    table = _TOP if match["layer"] is None else _LAYER
-    if match["what"] not in table:
-        return name
-    prefix = "" if match["layer"] is None else f"model.layers.{match['layer']}."
-    return f"{prefix}{table[match['what']]}.{match['end']}"
 
 
 def _weight(file: GgufTensors, name: str) -> EncodedWeight:
@@ -62,7 +44,8 @@ def _weight(file: GgufTensors, name: str) -> EncodedWeight:
     if heads and (shape[0] % heads or shape[0] // heads % 2):
         raise RelaxError(f"'{file.path}': tensor {name!r}: expected rows of {heads} heads of even size, got {list(shape)}")
     size = shape[0] // heads if heads else 1
-    math = partial(_math, blocks=_BLOCKS.get(kind), head=size if heads else 0)
+    more = has_norms_of_one_more(file.values.get("general.architecture"), name)
+    math = partial(_math, blocks=_BLOCKS.get(kind), head=size if heads else 0, more=int(more))
     rows = {role: RowPlace(0) for role in parts}
     reason = f"{kind}, which preparation converts to the module's dtype"
     return EncodedWeight(shape, parts, math, rows, size, _NARROW.get(kind), "" if kind in _NARROW else reason)
@@ -70,20 +53,21 @@ def _weight(file: GgufTensors, name: str) -> EncodedWeight:
 
 def _heads(file: GgufTensors, name: str) -> int:
     """How many heads a tensor's rows are permuted in; 0 where they are not."""
-    found = re.fullmatch(r"blk\.\d+\.attn_([qk])\.(weight|bias)", name)
-    if found is None or file.values.get("general.architecture") != "llama":
+    if not is_permuted(file.values.get("general.architecture"), name):
         return 0
     counts = [file.values.get(f"llama.attention.head_count{end}") for end in ("_kv", "")]
-    count: Any = next((c for c in counts[found[1] == "q" :] if c is not None), None)
+    count: Any = next((c for c in counts[".attn_q." in name :] if c is not None), None)
     if type(count) is not int or count < 1:
         raise RelaxError(f"'{file.path}': llama.attention.head_count: expected a number of heads, got {count!r}")
     return count
 
 
-def _math(t: Mapping[str, MathValue], blocks: Callable[..., MathValue] | None, head: int) -> MathValue:
+def _math(t: Mapping[str, MathValue], blocks: Callable[..., MathValue] | None, head: int, more: int) -> MathValue:
+    """The weight in f32; ``more`` is what the file's elements are more than the model's."""
     ordered = {role: _unpermuted(x, head) if head else x for role, x in t.items()}
     if blocks is None:
-        return ordered["w"].astype("f32")
+        wide = ordered["w"].astype("f32")
+        return wide - more if more else wide
     outer = ordered["d"].shape[:-1]
     flat = {role: x.reshape(int(np.prod(outer)), *x.shape[len(outer) :]) for role, x in ordered.items()}
     found = blocks(flat)
@@ -151,6 +135,26 @@ def _q5_k(t: Mapping[str, MathValue]) -> MathValue:
     return _with_minima(t, _nibbles(t["qs"], 32).astype("ui8") | (_planes(t["qh"], 1, 32) << 4))
 
 
+_IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+_MXFP4 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+
+
+def _codes(t: Mapping[str, MathValue], table: tuple[int, ...], scale: MathValue) -> MathValue:
+    rows, count = t["d"].shape
+    codes = _nibbles(t["qs"], 16).reshape(rows, count * 32)
+    return codes.look_up(constant(np.array(table, np.float32))).scaled(scale.astype("f32"))
+
+
+def _iq4_nl(t: Mapping[str, MathValue]) -> MathValue:
+    return _codes(t, _IQ4_NL, t["d"])
+
+
+def _mxfp4(t: Mapping[str, MathValue]) -> MathValue:
+    """Twice the values of four-bit floats, and half of the powers of two: ``2 ** (byte - 128)``, none of which is NaN."""
+    powers = np.ldexp(np.float32(1), np.arange(256) - 128).astype(numpy_dtype("bf16"))
+    return _codes(t, _MXFP4, t["d"].look_up(constant(powers)))
+
+
 _BLOCKS: dict[str, Callable[[Mapping[str, MathValue]], MathValue]] = {
-    "Q4_0": _q4_0, "Q8_0": _q8_0, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
+    "IQ4_NL": _iq4_nl, "MXFP4": _mxfp4, "Q4_0": _q4_0, "Q8_0": _q8_0, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
 }  # fmt: skip

@@ -62,6 +62,8 @@ BLOCKS = {
                                  "qh": _Field(16, "u1", 32), "qs": _Field(48, "u1", 128)}),
         _Kind("Q6_K", 256, 210, {"ql": _Field(0, "u1", 128), "qh": _Field(128, "u1", 64), "scales": _Field(192, "i1", 16),
                                  "d": _Field(208, "<f2")}),
+        _Kind("IQ4_NL", 32, 18, {"d": _Field(0, "<f2"), "qs": _Field(2, "u1", 16)}),
+        _Kind("MXFP4", 32, 17, {"d": _Field(0, "u1"), "qs": _Field(1, "u1", 16)}),
     )
 }  # fmt: skip
 _DTYPES: dict[int, Any] = {
@@ -70,6 +72,7 @@ _DTYPES: dict[int, Any] = {
 }  # fmt: skip
 _KINDS = {number: _plain(np.dtype(d).name, d) for number, d in _DTYPES.items()} | {
     2: BLOCKS["Q4_0"], 8: BLOCKS["Q8_0"], 12: BLOCKS["Q4_K"], 13: BLOCKS["Q5_K"], 14: BLOCKS["Q6_K"],
+    20: BLOCKS["IQ4_NL"], 39: BLOCKS["MXFP4"],
 }  # fmt: skip
 
 #: Numbers of metadata by type; 8 is a text, 9 an array.

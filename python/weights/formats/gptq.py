@@ -49,16 +49,16 @@ def decoded(source: TensorSource) -> EncodedSource:
 
 
 def _is_version_2(found: list[Layer], bits: int, config: Mapping[str, Any]) -> bool:
-    """By evidence; where no layer is symmetric, by what the metadata says."""
+    """By what most zero points of symmetric layers say; where there are none, by what the metadata says."""
     middle = sum(1 << bits - 1 << at for at in range(0, 32, bits))
     one = sum(1 << at for at in range(0, 32, bits))
+    first = second = 0
     for layer in found:
         layer.spec(".qzeros", ("int32",), 2)
         stored = layer.source.get(layer.name(".qzeros")).view(np.uint32)
-        for value, is_second in ((middle - one, False), (middle, True)):
-            if (stored == value).all():
-                return is_second
-    return _declared_version_2(config)
+        first += stored.size * bool((stored == middle - one).all())
+        second += stored.size * bool((stored == middle).all())
+    return _declared_version_2(config) if first == second else second > first
 
 
 def _declared_version_2(config: Mapping[str, Any]) -> bool:

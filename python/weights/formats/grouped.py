@@ -11,8 +11,8 @@ from .config import Layer
 from .weight_math import MathValue, constant
 
 __all__ = [
-    "FLOATS", "UNEQUAL", "are_whole", "blocks", "check_groups", "fields", "grouped", "is_regular", "offset", "order_of",
-    "too_short", "words",
+    "FLOATS", "SHORTEST", "UNEQUAL", "are_whole", "blocks", "check_groups", "fields", "grouped", "is_regular", "offset",
+    "order_of", "too_short", "words",
 ]  # fmt: skip
 
 FLOATS = ("float16", "bfloat16", "float32")
@@ -21,7 +21,7 @@ FLOATS = ("float16", "bfloat16", "float32")
 UNEQUAL = "its groups (act-order) are not of one size"
 
 #: Shorter blocks take nearly as many bytes for scales as for integers.
-_SHORTEST = 16
+SHORTEST = 16
 
 #: One in each field of a word, by bits.
 _ONES = {4: 0x11111111, 8: 0x01010101}
@@ -63,7 +63,7 @@ def blocks(parameter: MathValue, axis: int, size: int, group: int) -> MathValue:
 def too_short(size: int, group: int) -> str:
     """Why the blocks of inputs that share a scale are no groups for a product; empty when they are."""
     block = size if group >= size else gcd(group, size)
-    return "" if block >= min(size, _SHORTEST) else f"{size} inputs in groups of {group}"
+    return "" if block >= min(size, SHORTEST) else f"{size} inputs in groups of {group}"
 
 
 def is_regular(index: Array, group: int) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from ..source import TensorSource
 from .config import Layer, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
-from .grouped import too_short
+from .grouped import SHORTEST
 from .weight_math import MathValue, constant
 
 __all__ = ["decoded"]
@@ -84,8 +84,9 @@ def _weight(layer: Layer, end: str) -> EncodedWeight:
     rows = {name: RowPlace(0, Fraction(each, k)) for name, each in elements.items()}
     is_column = layer.source.spec(layer.name(".weight")).shape[1] == 1
     stored = {name: layer.name(f".{name}") for name in names}
-    reason = too_short(k, state.block)
-    narrow = None if reason else f"codes of 4 bits, a scale per {gcd(state.block, k)}"
+    block = gcd(state.block, k)  # rows need not begin where blocks do
+    reason = "" if block >= SHORTEST or block == k else f"blocks of {state.block} across rows of {k}"
+    narrow = None if reason else f"codes of 4 bits, a scale per {block}"
     math, beside = partial(_math, state=state), layer.names(end)
     return EncodedWeight(state.shape, stored, math, rows if is_column else {}, 1, narrow, reason, beside, state.dtype)
 

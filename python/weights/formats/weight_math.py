@@ -6,6 +6,7 @@ that is decoded here and one that compiled code decodes are the same, bit for bi
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -18,7 +19,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.reference.registry import reference_of
 from ..arrays import Array, ArraySpec
 
-__all__ = ["DTYPES", "MathValue", "argument", "concat", "constant", "evaluate", "is_integer", "operations_of"]
+__all__ = ["DTYPES", "MathValue", "argument", "concat", "constant", "digest_of", "evaluate", "is_integer", "operations_of"]
 
 #: Attributes that are dtypes, by name here.
 DTYPES = ("dtype", "out_dtype")
@@ -164,6 +165,23 @@ def constant(array: Array) -> MathValue:
 def operations_of(value: MathValue) -> set[str]:
     """The names of all ops that a value is computed by."""
     return {value.op}.union(*map(operations_of, value.operands))
+
+
+def digest_of(*values: MathValue) -> str:
+    """Tells one computation from another: ops, attributes, tables and the tensors of the file."""
+    numbers: dict[int, int] = {}
+    digest = hashlib.sha256()
+
+    def visit(v: MathValue) -> int:
+        if id(v) not in numbers:
+            operands = [visit(o) for o in v.operands]
+            attrs = {k: a.tobytes().hex() if isinstance(a, np.ndarray) else a for k, a in v.attrs.items()}
+            digest.update(repr((v.op, operands, str(v.spec), attrs, v.name)).encode())
+            numbers[id(v)] = len(numbers)
+        return numbers[id(v)]
+
+    digest.update(repr([visit(v) for v in values]).encode())
+    return digest.hexdigest()
 
 
 def evaluate(value: MathValue, tensors: Mapping[str, Array]) -> Array:

@@ -1,0 +1,62 @@
+"""What models of transformers call the tensors of a GGUF file, by its architecture.
+
+Source: ``gguf.get_tensor_name_map`` of llama.cpp's Python package has the names, ``convert_hf_to_gguf.py`` what the converter
+does to values: rows of q and k of Llama models are permuted, norms of Gemma models are 1 more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["GGUF_ARCHITECTURES", "has_norms_of_one_more", "is_permuted", "model_name"]
+
+_TOP = {"token_embd": "embed_tokens", "output_norm": "norm"}
+_OUTPUT = {"output": "lm_head"}
+_ATTENTION = {
+    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
+}  # fmt: skip
+_GATED = {"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
+_PLAIN = _ATTENTION | _GATED | {"ffn_norm": "post_attention_layernorm"}
+_FOUR_NORMS = {
+    "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}  # fmt: skip
+_FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
+
+#: The tensors of a layer, by architecture.
+GGUF_ARCHITECTURES: dict[str, Mapping[str, str]] = {
+    "llama": _PLAIN,  # and Mistral
+    "qwen2": _PLAIN,
+    "qwen3": _PLAIN,
+    "gemma": _PLAIN,
+    "gemma2": _PLAIN | _FOUR_NORMS,
+    "gemma3": _PLAIN | _FOUR_NORMS,
+    "phi3": _PLAIN | _FUSED,
+    "starcoder2": _PLAIN | {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+}
+_NAME = re.compile(r"(?:blk\.(?P<layer>\d+)\.)?(?P<what>\w+)\.(?P<end>weight|bias)")
+
+
+def model_name(architecture: object, name: str) -> str:
+    """The name that a model has for a tensor; the file's, where nothing is known of the architecture or the tensor."""
+    match, layers = _NAME.fullmatch(name), GGUF_ARCHITECTURES.get(str(architecture))
+    if match is None or layers is None:
+        return name
+    layer, what, end = match["layer"], match["what"], match["end"]
+    if layer is not None:
+        return f"model.layers.{layer}.{layers[what]}.{end}" if what in layers else name
+    if what in _TOP:
+        return f"model.{_TOP[what]}.{end}"
+    return f"{_OUTPUT[what]}.{end}" if what in _OUTPUT else name
+
+
+def is_permuted(architecture: object, name: str) -> bool:
+    """Whether the rows of a tensor are in another order than a model has them."""
+    return architecture == "llama" and re.fullmatch(r"blk\.\d+\.attn_[qk]\.(weight|bias)", name) is not None
+
+
+def has_norms_of_one_more(architecture: object, name: str) -> bool:
+    """Whether a tensor is what a norm multiplies with, where the model has what that is more than 1."""
+    return str(architecture).startswith("gemma") and name.endswith("_norm.weight")
