@@ -102,6 +102,19 @@ def test_a_weight_is_what_its_codes_mean(tmp_path: Path, name: str, part: int, m
     np.testing.assert_array_equal(source.get("a.b.bias"), bias)
 
 
+@pytest.mark.parametrize(
+    "name", ["gptq-act-order", "gptq-8", "awq-last-group", "ct-old-zeros", "ct-8", "fp8-ragged", "fp8-e8m0", "nf4", "nf4-plain"]
+)
+def test_compiled_code_decodes_the_same(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoded, "_COMPILED", 0)
+    method, config, writer = CASES[name]
+    tensors, weight = writer(np.random.default_rng(7))
+    source = opened(folder(tmp_path, method, config, {f"w{e}": t for e, t in tensors.items()}))
+    served = source.serving({"w.weight": ArraySpec(F32, weight.shape)})
+    monkeypatch.setattr(encoded, "evaluate", None)
+    np.testing.assert_array_equal(served.get("w.weight").view(np.uint32), weight.view(np.uint32))
+
+
 def test_experts_of_four_bit_floats(tmp_path: Path) -> None:
     tensors, weight = write.mxfp4(np.random.default_rng(7), 3, 10, 64)
     source = opened(folder(tmp_path, "mxfp4", {}, {f"experts.gate_up_proj{e}": t for e, t in tensors.items()}))

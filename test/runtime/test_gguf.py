@@ -47,6 +47,16 @@ def test_blocks_are_what_gguf_says(tmp_path: Path, name: str, part: int, monkeyp
         equal_bits(source.get("t"), gguf.dequantize(raw, Kind[name]))
 
 
+@pytest.mark.parametrize("name", BLOCKS)
+def test_compiled_code_decodes_blocks_alike(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoded, "_COMPILED", 0)
+    raw = blocks(np.random.default_rng(3), name, 24, 3)
+    source = opened(write(tmp_path / "m.gguf", {"t": (raw, Kind[name])}))
+    monkeypatch.setattr(encoded, "evaluate", None)
+    with np.errstate(all="ignore"):
+        equal_bits(source.get("t"), gguf.dequantize(raw, Kind[name]))
+
+
 @pytest.mark.parametrize("kind", ["F32", "F16", "BF16"])
 def test_floats(tmp_path: Path, kind: str) -> None:
     array = np.random.default_rng(1).standard_normal((5, 6)).astype(np.float32)

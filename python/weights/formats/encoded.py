@@ -43,6 +43,9 @@ Math = Callable[[Mapping[str, MathValue]], MathValue]
 #: How many elements are decoded at once: NumPy's integers take up to 24 bytes for each meanwhile, so 100 MB.
 _PART = 1 << 22
 
+#: Bytes from which a part of a weight is decoded by compiled code, which takes about a second to make where no cache has it.
+_COMPILED = 4 << 20
+
 _FLOATS = ("f64", "f32", "bf16", "f16")
 
 
@@ -232,11 +235,14 @@ def _as_bytes(array: Array) -> Array:
 
 def _decoded(weight: EncodedWeight, tensors: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
     """The weight in a dtype, a number of its rows at a time: temporary arrays take no more than those need."""
+    from ...compiled_decoding import decode  # which imports weight math
+
     out = aligned_empty(dtype, weight.shape)
     for begin, end in _row_ranges(weight):
         given = {role: _cut(array, weight.rows.get(role), begin, end) for role, array in tensors.items()}
         value = weight.value({role: ArraySpec.of(array) for role, array in given.items()}).astype(dtype_name(dtype))
-        out[begin:end] = evaluate(value, given)
+        if value.spec.nbytes < _COMPILED or not decode(value, given, out[begin:end]):
+            out[begin:end] = evaluate(value, given)
     return out
 
 

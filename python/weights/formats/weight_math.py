@@ -19,7 +19,9 @@ from ...dialect.errors import RelaxError
 from ...dialect.reference.registry import reference_of
 from ..arrays import Array, ArraySpec
 
-__all__ = ["DTYPES", "MathValue", "argument", "concat", "constant", "digest_of", "evaluate", "is_integer", "operations_of"]
+__all__ = [
+    "DTYPES", "MathValue", "argument", "arguments_of", "concat", "constant", "digest_of", "evaluate", "is_integer",
+]  # fmt: skip
 
 #: Attributes that are dtypes, by name here.
 DTYPES = ("dtype", "out_dtype")
@@ -162,11 +164,6 @@ def constant(array: Array) -> MathValue:
     return MathValue("constant", (), ArraySpec.of(array), {"value": array})
 
 
-def operations_of(value: MathValue) -> set[str]:
-    """The names of all ops that a value is computed by."""
-    return {value.op}.union(*map(operations_of, value.operands))
-
-
 def digest_of(*values: MathValue) -> str:
     """Tells one computation from another: ops, attributes, tables and the tensors of the file."""
     numbers: dict[int, int] = {}
@@ -182,6 +179,18 @@ def digest_of(*values: MathValue) -> str:
 
     digest.update(repr([visit(v) for v in values]).encode())
     return digest.hexdigest()
+
+
+def arguments_of(value: MathValue) -> list[MathValue]:
+    """The tensors of the file that a value is computed from, each once."""
+    found: dict[int, MathValue] = {}
+    pending = [value]
+    while pending:
+        v = pending.pop()
+        if id(v) not in found:
+            found[id(v)] = v
+            pending += v.operands
+    return [v for v in found.values() if not v.op]
 
 
 def evaluate(value: MathValue, tensors: Mapping[str, Array]) -> Array:
