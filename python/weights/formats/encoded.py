@@ -8,6 +8,7 @@ that was rewritten to the file's tensors.
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -235,15 +236,18 @@ def _as_bytes(array: Array) -> Array:
 
 def _decoded(weight: EncodedWeight, tensors: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
     """The weight in a dtype, a number of its rows at a time: temporary arrays take no more than those need."""
-    from ...compiled_decoding import decode  # which imports weight math
-
     out = aligned_empty(dtype, weight.shape)
     for begin, end in _row_ranges(weight):
         given = {role: _cut(array, weight.rows.get(role), begin, end) for role, array in tensors.items()}
         value = weight.value({role: ArraySpec.of(array) for role, array in given.items()}).astype(dtype_name(dtype))
-        if value.spec.nbytes < _COMPILED or not decode(value, given, out[begin:end]):
+        if value.spec.nbytes < _COMPILED or not _decoder().decode(value, given, out[begin:end]):
             out[begin:end] = evaluate(value, given)
     return out
+
+
+def _decoder() -> Any:
+    """The compiler is imported where a weight is large enough for it."""
+    return importlib.import_module("...compiled_decoding", __package__)
 
 
 def _row_ranges(weight: EncodedWeight) -> list[tuple[int, int]]:
