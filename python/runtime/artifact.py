@@ -164,9 +164,8 @@ def _checked_code(path: str, data: Mapping[str, Any], names: Collection[str]) ->
     entry = data.get("code")
     code = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
     name = code.get("file")
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         raise RelaxError(f"'{path}': manifest.code.file: expected {' or '.join(names)}, got {name!r}")
-    name = cast("str", name)
     content = _read(path, name)
     digest = _digest(content)
     if digest != code.get("sha256"):
