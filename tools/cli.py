@@ -49,6 +49,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from .cli_generate import add_generate
     from .cli_plan import add_plan
 
     parser = _Parser(prog="relaxir", description="Compile a model once, prepare its weights once, run on prepared weights.")
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     add_plan(commands)
     _add_run(commands)
+    add_generate(commands)
     return parser
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import transformers
 
 import relaxir as rx
 from relaxir import RelaxError
+from relaxir.tools import cli
 from support import models
 
 transformers.utils.logging.disable_progress_bar()
@@ -129,8 +131,14 @@ def test_learned_positions_and_buffers_of_their_own(tmp_path: Path) -> None:
     assert_same_tokens(loaded(tmp_path), model)
 
 
-def test_weights_of_four_bits_and_what_is_kept(
-    qwen2: tuple[Any, Any, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def save_tokenizer(folder: Path) -> None:
+    """Of characters, by their codes from ``!`` on; behind ``~`` what stands for a space and a new line."""
+    vocabulary = {chr(33 + i): i for i in range(94)} | {"\u0120": 94, "\u010a": 95}
+    transformers.Qwen2Tokenizer(vocab=vocabulary, merges=[]).save_pretrained(folder)
+
+
+def test_weights_of_four_bits_on_the_command_line_and_what_is_kept(
+    qwen2: tuple[Any, Any, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Code and weights are found again: nothing is exported, and no file of the cache changes."""
     monkeypatch.setenv("RELAXIR_CACHE_DIR", str(tmp_path / "cache"))
@@ -143,6 +151,19 @@ def test_weights_of_four_bits_and_what_is_kept(
     again = loaded(qwen2[2], weights="int4")
     assert again.generate(PROMPT, **GREEDY).tolist() == tokens.tolist()
     assert {p: p.stat().st_ino for p in files} == files
+    command = ["generate", str(qwen2[2]), "--weights", "int4", "--max-length", "32", "--max-new-tokens", "12", "--prompt"]
+    capsys.readouterr()
+    assert cli.run([*command, "text"]) == 1
+    assert capsys.readouterr().err.endswith(
+        "expected a tokenizer (tokenizer.json, tokenizer_config.json, tokenizer.model), got none\n"
+    )
+    save_tokenizer(qwen2[2])
+    assert cli.run([*command, "".join(chr(33 + i) for i in PROMPT[0].tolist())]) == 0
+    out, err = capsys.readouterr()
+    assert out == transformers.AutoTokenizer.from_pretrained(qwen2[2]).decode(tokens[0, 6:]) + "\n"
+    assert re.search(r"\nprompt of 6 tokens and the first new one: [0-9.]+ s; then 11 tokens: [0-9.]+ tokens/s\n$", err)
+    assert cli.run([*command, ""]) == 1
+    assert capsys.readouterr().err.endswith("error: expected a prompt of one token or more, got none\n")
 
 
 def test_folders_that_are_none(qwen2: tuple[Any, Any, Path], tmp_path: Path) -> None:
