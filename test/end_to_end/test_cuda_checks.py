@@ -41,6 +41,15 @@ func.func @main(%next: tensor<4xi64>, %start: tensor<1xi64>) -> tensor<1xi64> {
   return %end : tensor<1xi64>
 }
 """
+#: Adds what it gets to a state, and checks nothing.
+ADDS = """
+func.func @main(%x: tensor<4xf32>, %k: tensor<4xf32> {relax.name = "k"}) -> (tensor<4xf32>, tensor<4xf32> {relax.name = "k"})
+    attributes {relax.state = {k = dense<0.0> : tensor<4xf32>}} {
+  %0 = "relax.add"(%x, %k) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = "relax.exp"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %0 : tensor<4xf32>, tensor<4xf32>
+}
+"""
 X = np.arange(4, dtype=np.float32)
 MESSAGE = r"entry 'main': run-time check failed: .*expected indices in \[-4, 4\)"
 
@@ -131,6 +140,30 @@ def test_a_state_is_broken_from_the_call_on_that_failed(stays: bool) -> None:
     executable.wait()
     assert executable(rows(2), at(0)).tolist() == [2] * 4
     assert executable.state["n"] == 2
+
+
+@pytest.mark.parametrize("use", ["read", "written", "called", "reset", "copied"])
+def test_a_state_waits_for_calls_on_a_stream_of_the_callers(use: str) -> None:
+    """The emulator runs what is in a stream as late as it may: what does not wait finds the state as it was."""
+    executable = compiled(ADDS)
+    device = executable._library.loaded.device
+    x = on_device(executable, np.ones(4, np.float32))
+    executable.stream = foreign = device.driver.made("cuStreamCreate", 1)
+    kept = [executable(x)]  # what frees a result waits for all
+    state = executable.state
+    if use == "written":
+        state["k"] = np.full(4, 7, np.float32)
+    elif use == "called":
+        executable.stream = None
+        kept.append(executable(x))
+    elif use == "reset":
+        executable.reset_state()
+    elif use == "copied":
+        state = state.copy()
+    expected = {"read": 1, "written": 7, "called": 2, "reset": 0, "copied": 1}[use]
+    if use != "read":
+        device.wait(foreign)
+    assert state["k"].tolist() == [expected] * 4
 
 
 def test_control_flow_by_data_ends_when_a_check_has_failed() -> None:

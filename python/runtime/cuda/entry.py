@@ -253,6 +253,8 @@ class DeviceEntry(EntryInputs):
             state.check()
             for spec in self.spec.state:
                 tensors[spec.argument] = state.address(spec.name)
+            if isinstance(state, DeviceState):
+                state.used_on(stream)
             try:
                 return self._invoke(tensors, plan, arena, stream, state)
             except RefusedError:

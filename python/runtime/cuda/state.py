@@ -43,6 +43,7 @@ class DeviceState(State):
         self._buffers: dict[str, DeviceBuffer] = {}
         self._given: dict[str, DeviceTensor] = {}
         self._calls: list[CheckedCall] = []
+        self._stream: int | None = None
         super().__init__(specs, given)
 
     def address(self, name: str) -> int:
@@ -54,13 +55,19 @@ class DeviceState(State):
             self._write(name, _first(spec))
         return known
 
+    def used_on(self, stream: int) -> None:
+        """Orders a call on a stream behind what was begun with the state on another one."""
+        if self._stream is not None:
+            self._device().order(self._stream, stream)
+        self._stream = stream
+
     def updated(self, call: CheckedCall) -> None:
         """Notes a call that updates the state, whose checks may still fail."""
         self._calls = [*(c for c in self._calls if not c.is_known), call]
 
     def _wait(self) -> None:
         """Waits for the calls that update the state, so that it is known what has failed."""
-        for stream in {call.stream for call in self._calls}:
+        for stream in {call.stream for call in self._calls} | ({self._stream} - {None}):
             self._device().wait(stream)
         for call in self._calls:
             call.look()
@@ -102,6 +109,7 @@ class DeviceState(State):
 
     def __setitem__(self, name: str, value: object) -> None:
         array = np.ascontiguousarray(self._fitting(name, value))
+        self._wait()
         self.address(name)
         self._write(name, array)
 
