@@ -521,6 +521,15 @@ def sorted_(x, i, b, special, z, rows):
     }  # fmt: skip
 
 
+@case(floats(3, 4), floats(3, 4), lambda: torch.tensor([0.0, -0.0, float("inf"), float("nan")]), integers(3, 4))
+def edges(x, y, special, i):
+    return {
+        "fmax": torch.fmax(x, special), "fmin": torch.fmin(special, x), "fmax_int": torch.fmax(i, i.flip(1)),
+        "signbit": torch.signbit(special), "signbit_int": torch.signbit(i), "copysign": torch.copysign(x, special),
+        "copysign_number": torch.copysign(x, -0.0), "hypot": torch.hypot(x, y), "hypot_special": torch.hypot(special, x * 1e30),
+    }  # fmt: skip
+
+
 @case(floats(7, 16), floats(3, 16, 8), lambda: torch.tensor([2, 2, 7], dtype=torch.int32), lambda: torch.tensor([1, 1, 5]))
 def experts(x, w, ends, fewer):
     from transformers.integrations import moe  # noqa: F401  registers an operator

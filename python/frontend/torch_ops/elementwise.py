@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -210,6 +211,53 @@ def _clamp_tensor(op: TorchOp) -> ir.Value:
     if high is not None and op.optional(high) is not None:
         result = emit(ops.Minimum, result, op.value_in(high, op.dtype))
     return result
+
+
+@handles("aten.fmax", "aten.fmin")
+def _of_numbers(op: TorchOp) -> ir.Value:
+    """The larger or smaller one; of a number and a NaN the number."""
+    x, y = op.value_in(0, op.dtype), op.value_in(1, op.dtype)
+    found = apply(ops.Maximum if op.key == "aten.fmax" else ops.Minimum, x, y)
+    if not is_float(op.dtype):
+        return found
+    return emit(ops.Where, emit(ops.IsNan, x), y, emit(ops.Where, emit(ops.IsNan, y), x, found))
+
+
+@handles("aten.signbit")
+def _signbit(op: TorchOp) -> ir.Value:
+    return _is_negative(op.tensor(0))
+
+
+@handles("aten.copysign.Tensor", "aten.copysign.Scalar")
+def _copysign(op: TorchOp) -> ir.Value:
+    x = emit(ops.Abs, op.value_in(0, op.dtype))
+    return emit(ops.Where, _is_negative(op.value_in(1, op.dtype)), emit(ops.Negative, x), x)
+
+
+def _is_negative(x: ir.Value) -> ir.Value:
+    """Whether a number has a minus sign, zeros by that of their reciprocals; the sign of a NaN means nothing, and is none."""
+    dtype = info_of(x).dtype
+    if dtype == boolean():
+        return full(False, boolean(), info_of(x).shape)
+    zero = full(0, dtype)
+    below = emit(ops.Less, x, zero)
+    if not is_float(dtype):
+        return below
+    is_zero = emit(ops.Equal, x, zero)
+    return emit(ops.LogicalOr, below, emit(ops.LogicalAnd, is_zero, emit(ops.Less, emit(ops.Reciprocal, x), zero)))
+
+
+@handles("aten.hypot")
+def _hypot(op: TorchOp) -> ir.Value:
+    """``sqrt(x * x + y * y)`` by the larger one times a root from 1 to 1.5: no square overflows. Infinite before NaN."""
+    dtype = wide(op.dtype)
+    x, y = (emit(ops.Abs, op.value_in(i, dtype)) for i in range(2))
+    large, small = emit(ops.Maximum, x, y), emit(ops.Minimum, x, y)
+    zero, infinite = full(0, dtype), full(math.inf, dtype)
+    ratio = emit(ops.Where, emit(ops.Equal, large, zero), zero, emit(ops.Divide, small, large))
+    length = emit(ops.Multiply, large, emit(ops.Sqrt, emit(ops.Add, emit(ops.Square, ratio), full(1, dtype))))
+    is_infinite = emit(ops.LogicalOr, emit(ops.Equal, x, infinite), emit(ops.Equal, y, infinite))
+    return cast(emit(ops.Where, is_infinite, infinite, length), op.dtype)
 
 
 @handles("aten.gelu")
