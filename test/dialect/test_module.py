@@ -343,7 +343,7 @@ def test_public_name_exists(name: str):
     if name in ("from_torch", "save_weights"):
         pytest.importorskip("torch")
     value = getattr(rx, name)
-    assert callable(value)
+    assert callable(value) or name == "transformers"  # a module, which imports its own only when it is asked for
     assert value is getattr(rx, name)
     assert value.__doc__
 
