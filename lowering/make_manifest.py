@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dialect.bindings import ir
+from ..dialect.sharding import ranks_of
 from .arena import Arena, arena_of
 from .entries import Entry, lowered_entries, preparation_of
 from .manifest import EntrySpec, Manifest, TargetSpec
@@ -29,7 +30,9 @@ def make_manifest(module: ir.Operation, target: TargetSpec) -> dict[str, Any]:
     entries = [_complete(function, entry, checks) for function, entry in found if not entry.is_step]
     steps = [s if s.symbol is None else replace(s, arena_bytes=_bytes(arenas[s.symbol])) for s in preparation.steps]
     raw, prepared = preparation.raw_weights, preparation.prepared_weights
-    return Manifest.json_of(preparation.fingerprint, target, entries, raw, prepared, steps, _texts(module, ACCESSES))
+    return Manifest.json_of(
+        preparation.fingerprint, target, entries, raw, prepared, steps, _texts(module, ACCESSES), ranks_of(module)
+    )
 
 
 def _complete(function: ir.OpView, entry: Entry, checks: tuple[str, ...]) -> EntrySpec:

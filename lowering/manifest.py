@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, cast
 
 import numpy as np
 
 from ..dialect.array_spec import ArraySpec, aligned, dtype_text
+from ..dialect.cut import Cut
 from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.errors import RelaxError
 from ..dialect.packed_layout import PackedLayout
 from ..dialect.reports.report import Report
 from ..dialect.symbolic import Expr, InnerSize, parse
 from .json_reader import Reader
+from .manifest_checks import check_manifest
 from .manifest_digest import SYMBOL
 
 __all__ = [
@@ -84,18 +86,28 @@ class RawSpec(WeightSpec):
     """A raw weight.
 
     Attributes:
+        cut: of several ranks, how the checkpoint's tensor is cut, of which ``array`` is a rank's part; None where it is whole.
         value: bytes of its value, or of the one element that is everywhere, where the module knows what no checkpoint holds.
     """
 
     value: bytes | None = None
+    cut: Cut | None = None
+
+    @property
+    def whole(self) -> WeightSpec:
+        """As the checkpoint has it."""
+        array = self.array
+        return self if self.cut is None else WeightSpec(self.name, ArraySpec(array.dtype, self.cut.whole(array.shape)))
 
     def as_json(self) -> Json:
-        return super().as_json() | ({} if self.value is None else {"value": b64encode(self.value).decode()})
+        cut = {} if self.cut is None else {"cut": [self.cut.axis, *self.cut.pieces]}
+        return super().as_json() | ({} if self.value is None else {"value": b64encode(self.value).decode()}) | cut
 
     @staticmethod
     def read(reader: Reader) -> RawSpec:
         array = _static(reader)
-        return RawSpec(reader.text("name"), array, _bytes_of(reader, "value", array) if "value" in reader.data else None)
+        value = _bytes_of(reader, "value", array) if "value" in reader.data else None
+        return RawSpec(reader.text("name"), array, value, _cut(reader) if "cut" in reader.data else None)
 
 
 @dataclass(frozen=True)
@@ -307,6 +319,8 @@ class Manifest:
         peak_bytes: most memory a step needs at once: its inputs, outputs and arena.
         report: what the compiler decided; empty in manifests from before there were reports.
         accesses: the places of accesses in code that checks all of them, by number; None where it checks none.
+        ranks: how many processes run the code together, each with its own prepared weights.
+        rank: whose preparation this describes, after :meth:`of_rank`.
     """
 
     data: Mapping[str, Any]
@@ -319,6 +333,12 @@ class Manifest:
     peak_bytes: int
     report: Report
     accesses: tuple[str, ...] | None = None
+    ranks: int = 1
+    rank: int = 0
+
+    def of_rank(self, rank: int) -> Manifest:
+        """What one of several ranks prepares and binds: its part of the weights, under a fingerprint of their own."""
+        return self if self.ranks == 1 else replace(self, rank=rank, fingerprint=f"{self.fingerprint}-{rank}of{self.ranks}")
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -359,16 +379,16 @@ class Manifest:
             peak_bytes=reader.size("peak_bytes"),
             report=Report.of_json(reader.data["report"], f"{where}.report") if "report" in reader.data else Report(),
             accesses=reader.texts("accesses") if "accesses" in reader.data else None,
+            ranks=reader.size("ranks") if "ranks" in reader.data else 1,
         )
-        _check_entry_weights(manifest, where)
-        _check_state(manifest, where)
-        _check_steps(manifest, where)
+        check_manifest(manifest, where)
         return manifest
 
     @staticmethod
     def json_of(
         fingerprint: str, target: TargetSpec, entries: Sequence[EntrySpec], raw_weights: Sequence[WeightSpec],
         prepared_weights: Sequence[PreparedSpec], steps: Sequence[StepSpec], accesses: Sequence[str] | None = None,
+        ranks: int = 1,
     ) -> Json:  # fmt: skip
         """The JSON object of a manifest with these attributes. Its report comes later: code does not depend on it."""
         raw, prepared = {w.name: w for w in raw_weights}, {w.name: w for w in prepared_weights}
@@ -384,7 +404,8 @@ class Manifest:
             "steps": [s.as_json() for s in steps],
             "peak_bytes": max((s.peak_bytes(raw, prepared) for s in steps), default=0),
         }
-        return found if accesses is None else found | {"accesses": list(accesses)}
+        found |= {} if accesses is None else {"accesses": list(accesses)}
+        return found if ranks == 1 else found | {"ranks": ranks}
 
 
 def _tensor_json(name: str, dtype: np.dtype[Any], shape: Sequence[int | Expr]) -> Json:
@@ -415,6 +436,13 @@ def _bytes_of(reader: Reader, key: str, array: ArraySpec) -> bytes:
     if len(found) in (array.dtype.itemsize, array.nbytes):
         return found
     raise RelaxError(f"{reader.where}.{key}: expected {array.nbytes} bytes or one element, got {len(found)} bytes")
+
+
+def _cut(reader: Reader) -> Cut:
+    numbers = reader.items("cut")
+    if len(numbers) < 2 or any(type(n) is not int or n < 0 for n in numbers):
+        raise RelaxError(f"{reader.where}.cut: expected an axis and sizes, got {numbers}")
+    return Cut(numbers[0], tuple(numbers[1:]))
 
 
 def _inner_json(size: InnerSize) -> Json:
@@ -449,50 +477,6 @@ def _by_name(records: Sequence[Any], where: str) -> dict[str, Any]:
             raise RelaxError(f"{where}: expected names that differ, got '{record.name}' twice")
         found[record.name] = record
     return found
-
-
-def _check_entry_weights(manifest: Manifest, where: str) -> None:
-    for entry in manifest.entries.values():
-        for weight in entry.weights:
-            found = manifest.prepared_weights.get(weight.name)
-            if found is None or found.array != weight.array:
-                raise RelaxError(
-                    f"{where}: weight '{weight.name}' of entry '{entry.name}': expected a prepared weight {weight.array}, "
-                    f"got {'none' if found is None else found.array}"
-                )
-
-
-def _check_state(manifest: Manifest, where: str) -> None:
-    for entry in manifest.entries.values():
-        positions = {s.argument for s in entry.state}
-        if len(positions) < len(entry.state) or not positions <= set(range(len(entry.inputs) + len(entry.state))):
-            raise RelaxError(f"{where}: entry '{entry.name}': expected a position of its own for each state, got {positions}")
-        for state in entry.state:
-            shared = manifest.state[state.name]
-            if (state.array, state.first) != (shared.array, shared.first):
-                raise RelaxError(
-                    f"{where}: state '{state.name}': expected {shared.array} and one first value in all entries, "
-                    f"got {state.array}"
-                )
-
-
-def _check_steps(manifest: Manifest, where: str) -> None:
-    made: list[str] = []
-    for i, step in enumerate(manifest.steps):
-        unknown = [n for n in step.gets if n not in manifest.raw_weights]
-        unknown += [n for n in step.sets if n not in manifest.prepared_weights]
-        if unknown:
-            raise RelaxError(f"{where}.steps[{i}]: expected names of weights, got '{unknown[0]}'")
-        inputs = [manifest.raw_weights[n].array for n in step.gets]
-        outputs = [manifest.prepared_weights[n].array for n in step.sets]
-        if step.symbol is None and inputs != outputs:
-            raise RelaxError(
-                f"{where}.steps[{i}]: expected a copy between equal shapes and dtypes, got {step.gets} to {step.sets}"
-            )
-        made += step.sets
-    if sorted(made) != sorted(manifest.prepared_weights):
-        raise RelaxError(f"{where}.steps: expected to make every prepared weight once, got {len(made)} results for "
-                         f"{len(manifest.prepared_weights)} prepared weights")  # fmt: skip
 
 
 def total_bytes(weights: Mapping[str, WeightSpec]) -> int:

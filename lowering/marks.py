@@ -11,6 +11,7 @@ __all__ = [
     "ARENA",
     "ATTENTION",
     "CHECKS",
+    "COLLECTIVE",
     "CONTRACTION",
     "CUDA_TARGET",
     "DEFERRABLE",
@@ -150,7 +151,7 @@ WRITABLE = "bufferization.writable"
 PLAN = "relax.plan"
 
 #: On a module, a string: the GPU that its entries run on, ``cuda:sm_80``.
-#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target, linalg/vdevice.
+#: Written by cuda/set_cuda_target; read by cuda/set_cuda_target, linalg/vdevice, linalg/collective.
 CUDA_TARGET = "relax.cuda_target"
 
 #: On a function whose buffers are in the memory of a GPU; a unit.
@@ -166,6 +167,10 @@ ON_HOST = "relax.host_tensors"
 #: Written by cuda/host_operations; read by cpu/ownership, cuda/defer_checks, cuda/kernels/general,
 #: cuda/launch_kernels, cuda/separate_devices.
 HOST = "relax.on_host"
+
+#: On a function that stands for a collective, a string: which one. Its calls become calls of the run time of.
+#: Written by linalg/collective; read by fusion/report_kernels, cpu/call_collectives.
+COLLECTIVE = "relax.collective"
 
 #: On a kernel that copies from one memory to the other, a string: the kind of device it copies to, ``cpu`` or ``cuda``.
 #: Written by linalg/vdevice; read by cuda/host_places.

@@ -32,6 +32,7 @@ from ..dialect.analysis.packed_weights import packed_weights
 from ..dialect.array_spec import ArraySpec
 from ..dialect.bindings import func, ir
 from ..dialect.constants import CONSTANTS, constant_arrays
+from ..dialect.cut import Cut
 from ..dialect.dtypes import dtype_name
 from ..dialect.errors import RelaxError
 from ..dialect.functions import (
@@ -43,6 +44,7 @@ from ..dialect.functions import (
     transform_targets,
 )
 from ..dialect.packed_layout import PackedLayout
+from ..dialect.sharding import ranks_of, shards_of
 from ..dialect.traversal import nested_operations
 from .boundary import Boundary, static_array, symbol_name
 from .check_entries import entry_functions, public_functions
@@ -79,7 +81,7 @@ def partition_transforms(module: ir.Operation) -> None:
         return
     entries = entry_functions(module)
     transforms = {name: f for f in public_functions(module) for name in transform_targets(f)}
-    steps = _Steps(constant_arrays(module))
+    steps = _Steps(constant_arrays(module), shards_of(module), ranks_of(module))
     prepared_by: dict[str, list[func.FuncOp]] = {}
     for entry in entries:
         transform = transforms.get(name_of(entry))
@@ -101,6 +103,8 @@ class _Steps:
 
     Attributes:
         constants: the values of weights that the module knows.
+        cuts: of weights of which each rank has a part, how they are cut.
+        ranks: how many ranks there are.
         raw, prepared: weights by name, in the order of the manifest.
         steps: what to run.
         computations: the function of each distinct computation, by its text.
@@ -108,6 +112,8 @@ class _Steps:
     """
 
     constants: Mapping[str, Array]
+    cuts: Mapping[str, Cut]
+    ranks: int
     raw: dict[str, RawSpec] = field(default_factory=dict[str, RawSpec])
     prepared: dict[str, PreparedSpec] = field(default_factory=dict[str, PreparedSpec])
     steps: list[StepSpec] = field(default_factory=list[StepSpec])
@@ -140,7 +146,8 @@ class _Steps:
     def _add_raw(self, spec: TensorSpec) -> ArraySpec:
         """Enters a raw weight. Raises RelaxError when its shape is symbolic, or not the same in all functions."""
         array = static_array(spec)
-        known = self.raw.setdefault(spec.name, RawSpec(spec.name, array, self._value(spec.name, array))).array
+        raw = RawSpec(spec.name, array, self._value(spec.name, array), self.cuts.get(spec.name))
+        known = self.raw.setdefault(spec.name, raw).array
         if known != array:
             got = " and ".join(f"{a.shape} {dtype_name(a.dtype)}" for a in (known, array))
             raise RelaxError(f"expected one type for weight '{spec.name}' in all functions, got {got}")
@@ -180,7 +187,7 @@ class _Steps:
             "prepared": [WeightSpec(w.name, w.array).as_json() for w in self.prepared.values()],
             "steps": [[list(s.gets), list(s.sets)] for s in self.steps],
             "computations": list(self.computations),
-        }
+        } | ({} if self.ranks == 1 else {"ranks": self.ranks})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

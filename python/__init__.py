@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .compiler import compile
     from .evaluation import evaluate
     from .frontend import from_torch, save_weights
+    from .mesh import Mesh
     from .module import Module
     from .runtime.executable import Executable, load
 
@@ -23,6 +24,7 @@ __all__ = [
     "Builder",
     "DiagnosticError",
     "Executable",
+    "Mesh",
     "Module",
     "RelaxError",
     "RelaxWarning",
@@ -40,6 +42,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Builder": "building.builder",
     "Executable": "runtime.executable",
+    "Mesh": "mesh",
     "Module": "module",
     "compile": "compiler",
     "evaluate": "evaluation",

@@ -25,6 +25,7 @@ from .dialect.reports.cache import CacheSection
 from .dialect.reports.report import collecting
 from .dump import Dump
 from .lowering.relax_pipeline import WEIGHTS, default_pipeline
+from .mesh import Mesh
 from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
 from .runtime.environment import cache_bytes, cache_directory, dump_directory
@@ -50,6 +51,7 @@ def compile(
     device: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     rename: Rename = None,
+    mesh: Mesh | None = None,
 ) -> Executable:
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
@@ -78,6 +80,9 @@ def compile(
             decodes. Without it ``prepare`` decodes all. ``weights`` says what becomes of matrices that are not quantized there.
             What is prepared later has to be encoded alike.
         rename: how the checkpoint calls the weights, as for :meth:`Executable.prepare`, which wants the same.
+        mesh: the processes that run the model together (``relaxir.Mesh(tp=2)``), each with a part of the weights and of the
+            state, under ``mpiexec -n 2``; the report says which. Inputs and results are whole in each. A pipeline of yours has
+            ``relax-shard`` instead.
 
     Raises:
         RelaxError: weights or activations are none of these, or a pipeline is there, too; the target or a pass is unknown, its
@@ -106,6 +111,8 @@ def compile(
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
     text = compiler.relax_pipeline(weights, activations) if pipeline is None else pipeline
+    if mesh is not None:
+        text = _passes_of(mesh, target, pipeline) + text
     folder = dump_directory() if dump is None else dump
     directory = cache_directory() if cache and pipeline is None and folder is None else None
     # Passes of the caller's choice may be anything, passes that crash on what another one broke among them.
@@ -167,6 +174,17 @@ def _compiler_for(target: str, device: str | None) -> Compiler:
     expect_text(device, "a device as text", optional=True)
     backend = backend_of(target)
     return backend.compiler_for(target, backend.make_runtime(device).here())
+
+
+def _passes_of(mesh: Mesh, target: str, pipeline: str | None) -> str:
+    """The passes for a mesh. Raises RelaxError where there are none."""
+    if not isinstance(mesh, Mesh):
+        raise RelaxError(f"expected a relaxir.Mesh, got {type(mesh).__name__}")
+    if mesh.tp > 1 and pipeline is not None:
+        raise RelaxError("expected a mesh or a pipeline, which may have relax-shard, got both")
+    if mesh.tp > 1 and target.partition(":")[0] != "cpu":
+        raise RelaxError(f"expected code for CPUs with a mesh of {mesh.tp} processes, got '{target}'")
+    return mesh.passes
 
 
 def _executable(entry: CompiledModule, device: str | None) -> Executable:

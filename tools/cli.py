@@ -86,6 +86,7 @@ def _add_compile(commands: Any) -> None:
         "--checkpoint", metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
     )
     command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare, of --checkpoint")
+    command.add_argument("--tp", type=int, default=1, metavar="N", help="processes that share each layer, under mpiexec -n N")
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
     command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
@@ -171,15 +172,16 @@ def _import(arguments: argparse.Namespace) -> None:
 def _pipeline(arguments: argparse.Namespace) -> str:
     """All passes of a compilation, as ``relax-opt --pass-pipeline`` takes them."""
     from ..lowering.backend import backend_of
+    from ..mesh import Mesh
 
     backend = backend_of(arguments.target)
     compiler = backend.compiler_for(arguments.target, backend.make_runtime().here())
     relax = arguments.pipeline or compiler.relax_pipeline(arguments.weights, arguments.activations)
-    return f"builtin.module({relax},{compiler.pipeline(arguments.checked)})"
+    return f"builtin.module({Mesh(arguments.tp).passes}{relax},{compiler.pipeline(arguments.checked)})"
 
 
 def _compile(arguments: argparse.Namespace) -> None:
-    from .. import Module, compile
+    from .. import Mesh, Module, compile
     from .cli_info import info_lines
 
     if arguments.print_pipeline:
@@ -201,6 +203,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         dump=arguments.dump,
         checkpoint=arguments.checkpoint,
         rename=arguments.rename or None,
+        mesh=Mesh(arguments.tp),
     )
     executable.save(output)
     print(f"compiled {arguments.model} to {output} in {time.perf_counter() - started:.2f} s")
@@ -268,6 +271,8 @@ def _run(arguments: argparse.Namespace) -> None:
     _check_folder(arguments.output)
     executable = load(arguments.artifact, arguments.device)
     outputs = call_entry(executable, arguments)
+    if executable.rank:  # all ranks have the same results
+        return
     write_npz(arguments.output, outputs)
     for name, array in outputs.items():
         print(f"{name}: {list(array.shape)} {array.dtype}")

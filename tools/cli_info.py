@@ -30,6 +30,8 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     computed = sum(step.symbol is not None for step in manifest.steps)
     steps = plural(len(manifest.steps), "step")
     yield f"preparation: {steps}, {computed} computed, predicted peak {bytes_text(manifest.peak_bytes)}"
+    if manifest.ranks > 1:
+        yield f"runs on {manifest.ranks} ranks (mpiexec -n {manifest.ranks}): weights and bytes are those of each"
     if manifest.accesses is not None:
         yield f"checked: {plural(len(manifest.accesses), 'place')} of accesses"
     runtime = runtime_of(manifest)

@@ -53,6 +53,8 @@ def _plan(arguments: argparse.Namespace) -> None:
         arguments.refuse("expected --disk with --network, got none")
     rates = None if arguments.disk is None else Rates(arguments.disk, arguments.network)
     manifest = read_manifest(arguments.artifact)
+    if manifest.ranks > 1 and arguments.world not in (1, manifest.ranks):
+        arguments.refuse(f"expected --world {manifest.ranks} for an executable of as many ranks, got {arguments.world}")
     print("\n".join(plan_lines(manifest, arguments.world, arguments.shard_size, arguments.jobs, rates)))
 
 
@@ -66,6 +68,9 @@ def plan_lines(
     """
     check_rank(0, world)
     expect_count(jobs, "1 job or more")
+    if manifest.ranks > 1:
+        yield from _own_parts(manifest, shard_size, jobs, rates)
+        return
     shards = plan_shards(manifest, world, shard_size)
     yield f"prepare on {plural(world, 'rank')}, {plural(jobs, 'job')} each: {plural(len(shards), 'file')}"
     rows = [["rank", "steps", "reads", "writes", "files", "peak memory", *(["seconds"] if rates else [])]]
@@ -85,6 +90,19 @@ def plan_lines(
     yield f"all: reads {bytes_text(read)} of {bytes_text(raw)} raw weights, writes {bytes_text(prepared)}"
     if rates is not None:
         yield f"predicted: {max(seconds):.1f} s for the slowest rank, moving bytes alone; computing goes on meanwhile"
+
+
+def _own_parts(manifest: Manifest, shard_size: int | None, jobs: int, rates: Rates | None) -> Iterator[str]:
+    """The same of an executable that several ranks run together: each prepares its own part, all alike."""
+    shards = list(plan_shards(manifest, 1, shard_size))
+    read, written = _moved(manifest, shards)
+    ranks, peak = manifest.ranks, manifest.peak_bytes * jobs
+    whole = sum(w.whole.array.nbytes for w in manifest.raw_weights.values())
+    yield f"prepare on each of {ranks} ranks, {plural(jobs, 'job')} each, its own part: {plural(len(shards), 'file')}"
+    reads = f"each: reads {bytes_text(read)} of {bytes_text(whole)} raw weights"
+    yield f"{reads}, writes {bytes_text(written)}, peak memory {bytes_text(peak)}"
+    if rates is not None:
+        yield f"predicted: {rates.seconds(read, written):.1f} s, moving bytes alone; computing goes on meanwhile"
 
 
 def _moved(manifest: Manifest, shards: list[Shard]) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from .binary import *  # noqa: F403
 from .builtin import *  # noqa: F403
+from .collective import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .datatype import *  # noqa: F403
 from .indexing import *  # noqa: F403

@@ -18,8 +18,8 @@ __all__ = ["FAMILIES", "Reference", "families_loaded", "reference", "reference_o
 
 #: Modules of this folder that hold reference functions; the same names as in ``dialect/ops``.
 FAMILIES = (
-    "binary", "builtin", "creation", "datatype", "indexing", "io", "linear_algebra", "manipulate", "nn", "quantize", "search",
-    "statistical", "unary", "vdevice",
+    "binary", "builtin", "collective", "creation", "datatype", "indexing", "io", "linear_algebra", "manipulate", "nn",
+    "quantize", "search", "statistical", "unary", "vdevice",
 )  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ...dialect.bindings import ir
+from ...dialect.sharding import ranks_of
 from ...dialect.weight_layouts import WeightLayouts
 from ..compiler import Compiler, Listener
 from ..manifest import TargetSpec
 from ..target import Target
+from .call_collectives import CALL, DEFINITION
 from .codegen import assembly, object_code
 from .pipeline import lowering_pipeline
 from .translate import translate
 
 __all__ = ["CpuCompiler"]
+
+_DECLARATION = re.compile(rf"^declare .*@{CALL}\(.*\n", re.M)
 
 
 class CpuCompiler(Compiler):
@@ -45,8 +50,15 @@ class CpuCompiler(Compiler):
         return f"relax-set-target{{{options}}},{lowering_pipeline(checked)}"
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
-        text = translate(module, manifest)
+        text = _translated(module, manifest)
         if listener is not None:
             listener("ll", text)
             listener("s", assembly(text, self.target))
         return object_code(text, self.target)
+
+
+def _translated(module: ir.Operation, manifest: Mapping[str, Any]) -> str:
+    """The text, with what calls the run time where there are several ranks."""
+    if ranks_of(module) == 1:
+        return translate(module, manifest)
+    return _DECLARATION.sub("", translate(module, manifest, with_driver=True)) + DEFINITION

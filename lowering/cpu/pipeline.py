@@ -39,6 +39,7 @@ def lowering_pipeline(checked: bool = False) -> str:
         *BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS, *notes,
         "relax-plan-contractions", "relax-plan-loops", "relax-lower-kernels",
         "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
+        "relax-call-collectives",
         *EXPANSIONS, *checks, *TO_LLVM,
     )  # fmt: skip
     return ",".join(elements)

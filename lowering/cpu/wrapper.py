@@ -24,7 +24,8 @@ def body_name(spec: EntrySpec) -> str:
 
 
 def entry_point(spec: EntrySpec, arena: Arena, with_driver: bool = False) -> str:
-    """The text of the entry point's definition; with a driver, it takes a fifth argument, which its function gets last."""
+    """The text of the entry point's definition; with a driver (of a GPU, or the table of
+    :mod:`..collective_call`) it takes a fifth argument, which its function gets last."""
     lines: list[str] = []
     symbols = {s.name: _load("i64", "%symbols", i, lines) for i, s in enumerate(spec.symbols)}
     need = saturating_text(arena.size, symbols, lines, "need")

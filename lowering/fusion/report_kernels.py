@@ -25,7 +25,7 @@ from ...dialect.reports.kernels import Kernel, KernelSection
 from ...dialect.traversal import nested_operations
 from ..entries import entries_of
 from ..lowering_pass import LoweringPass
-from ..marks import CONTRACTION, KERNEL, ROWS, STACK
+from ..marks import COLLECTIVE, CONTRACTION, KERNEL, ROWS, STACK
 from .linalg_queries import is_parallel, owner_name
 
 __all__ = ["ReportKernels", "report_kernels"]
@@ -71,6 +71,8 @@ def _kernels(function: func.FuncOp, kernels: dict[str, func.FuncOp]) -> Iterator
 def _kind(kernel: func.FuncOp) -> str:
     inner = list(nested_operations(kernel.operation))
     generics = [op for op in inner if op.name == "linalg.generic"]
+    if COLLECTIVE in kernel.attributes:
+        return "collective"
     if STACK in kernel.attributes:
         return "attention"
     if any(CONTRACTION in op.attributes for op in generics):

@@ -92,7 +92,7 @@ class Runtime(ABC):
 
     def entry(self, spec: EntrySpec, library: Library, weights: Sequence[Any], scratch: ScratchPool) -> CallableEntry:
         """What calls an entry with its weights, which :meth:`held` gave."""
-        return BoundEntry(spec, library.function(spec.symbol), weights, scratch)
+        return BoundEntry(spec, library.entry_function(spec.symbol), weights, scratch)
 
     def state(self, library: Library, specs: Mapping[str, StateSpec], arrays: Mapping[str, object] | None = None) -> State:
         """What calls of one sequence update."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..lowering.collective_call import ELEMENTS
 from ..lowering.manifest import EntrySpec, Manifest
 
 __all__ = ["c_header"]
@@ -27,6 +28,20 @@ _ABI = """\
  */
 """
 
+#: Of code that several processes run together.
+_RANKS = """\
+/* Several processes run this together, each with its own part of the weights. Entries take a fifth argument, by which they
+ * talk: call gets kind 0 (all_reduce: out = sum of in over all ranks), 1 (all_gather: out = in of rank 0, of rank 1, ...) or
+ * 2 (out[0] = this rank, an int64_t; in is to be ignored), the number of elements of in, and their type:
+ * {types}.
+ * It returns 0, or something else, which ends the entry with -(1 + 2^50).
+ */
+struct relaxir_ranks {{
+  int64_t (*call)(void *context, int64_t kind, const void *in, void *out, int64_t elements, int64_t element_type);
+  void *context;
+}};
+"""
+
 
 def c_header(manifest: Manifest) -> str:
     """The header's text; C and C++ read it."""
@@ -39,13 +54,17 @@ def c_header(manifest: Manifest) -> str:
         "",
     ]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    more = ""
+    if manifest.ranks > 1:
+        lines.append(_RANKS.format(types=", ".join(f"{i} {name}" for i, name in enumerate(ELEMENTS))))
+        more = ", const struct relaxir_ranks *ranks"
     for entry in manifest.entries.values():
-        lines += _declaration(entry)
+        lines += _declaration(entry, more)
     lines += ["#ifdef __cplusplus", "}", "#endif", ""]
     return "\n".join(lines)
 
 
-def _declaration(entry: EntrySpec) -> list[str]:
+def _declaration(entry: EntrySpec, more: str) -> list[str]:
     lines = [f"/* entry {_comment(entry.name)}"]
     for i, symbol in enumerate(entry.symbols):
         high = "any" if symbol.max is None else symbol.max
@@ -57,7 +76,7 @@ def _declaration(entry: EntrySpec) -> list[str]:
     rows += [("output", s.name, str(s)) for s in entry.outputs]
     lines += [f" *   tensors[{i}]: {kind} {_comment(name)}: {type_}" for i, (kind, name, type_) in enumerate(rows)]
     lines += [f" *   check {i}: {_comment(text)}" for i, text in enumerate(entry.checks)]
-    arguments = "void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes"
+    arguments = "void *const *tensors, const int64_t *symbols, void *arena, int64_t arena_bytes" + more
     return [*lines, " */", f"int64_t {entry.symbol}({arguments});", ""]
 
 

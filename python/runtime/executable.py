@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, overload
 
 from ..dialect.checks import expect, expect_count, expect_flag, expect_text
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import Report
-from ..lowering.manifest import EntrySpec, Manifest, total_bytes
+from ..lowering.manifest import EntrySpec, Manifest
 from ..weights.files import path_text
 from .artifact import read_artifact, write_artifact
 from .backend import runtime_of
 from .binding import prepared_arrays
 from .c_header import c_header
+from .executable_report import ExecutableReport
 from .library import Library
 from .names import Rename
+from .own_part import own_manifest, own_path
 from .part import prepare_again, updated_arrays
 from .prepare import PrepareOptions, PrepareReport, checked_source, prepare_in_memory, prepare_to_file
 from .prepare_shards import prepare_to_shards
@@ -83,7 +84,7 @@ class Executable:
             library = self._runtime.link(object_code, self.manifest)
         expect(library, Library, "a library of compiled code")
         library.check(manifest)
-        library.accesses = self.manifest.accesses or ()
+        library.accesses, library.ranks = self.manifest.accesses or (), self.manifest.ranks
         self._library = library
         self._object_code = object_code
         self._shared_code = shared_code
@@ -99,7 +100,7 @@ class Executable:
         }
         self.module_text = module_text
         self.header = c_header(self.manifest) if header is None else header
-        self.report: Report = _ExecutableReport(self.manifest.report.sections, self.manifest)
+        self.report: Report = ExecutableReport(self.manifest.report.sections, self.manifest)
 
     @property
     def entries(self) -> Mapping[str, EntrySpec]:
@@ -139,6 +140,15 @@ class Executable:
     def fingerprint(self) -> str:
         """Ties prepared weights to this executable."""
         return self.manifest.fingerprint
+
+    @property
+    def rank(self) -> int:
+        """Which of the processes this is that run the executable together, from 0 on; 0 for one that runs alone.
+
+        Raises:
+            RelaxError: it is for several, and this process is none of so many.
+        """
+        return 0 if self.manifest.ranks == 1 else self._library.collectives.communicator.rank
 
     @property
     def is_bound(self) -> bool:
@@ -205,7 +215,9 @@ class Executable:
                 they are converted only where that changes no number, such as bf16 to f32.
             only: names of raw weights that have changed since ``dst`` was written: what depends on them is prepared again, and
                 the new file takes the place of the old one at once. ``src`` needs to have only what these steps read.
-            rank, world: which of so many processes this is, from 0 on. Each writes files of its own beside ``dst``
+            rank, world: which of so many processes this is, from 0 on. Of an executable for several ranks: whose part of the
+                weights, by default this process's, into ``x.rank0of2.safetensors``, which ``bind("x.safetensors")`` finds. Of
+                others each writes files of its own beside ``dst``
                 (``x-00002-of-00004.safetensors``), and needs to know nothing of the others: all make the same plan. Whoever
                 writes the last file adds the index ``x.safetensors.index.json``. One that died is run again.
             shard_size: the most bytes of weights in a file; with it, or several ranks, ``dst`` is a checkpoint of several.
@@ -222,6 +234,10 @@ class Executable:
                 already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity,
                 one step alone takes more than ``memory_limit`` (it says how much).
         """
+        manifest = own_manifest(self.manifest, self._library, rank, world)
+        dst = own_path(manifest, dst)
+        if manifest.ranks > 1:
+            rank, world = 0, 1
         options = PrepareOptions(jobs, progress, rename, cast, rank, world, shard_size, memory_limit)
         is_sharded = check_rank(rank, world) != (0, 1) or shard_size is not None
         if is_sharded and (dst is None or only is not None):
@@ -232,11 +248,11 @@ class Executable:
         if only is not None:
             if dst is None:
                 raise RelaxError("expected a prepared file as dst with only=, got none: update() is for bound weights")
-            return prepare_again(self.manifest, self._library.function, src, dst, only, options)
+            return prepare_again(manifest, self._library.function, src, dst, only, options)
         if dst is None:
-            return prepare_in_memory(self.manifest, self._library.function, src, options)
+            return prepare_in_memory(manifest, self._library.function, src, options)
         write = prepare_to_shards if is_sharded else prepare_to_file
-        return write(self.manifest, self._library.function, src, dst, options)
+        return write(manifest, self._library.function, src, dst, options)
 
     def bind(self, weights: object, verify: bool = False) -> Executable:
         """Gives the entries their prepared weights.
@@ -254,7 +270,8 @@ class Executable:
             RelaxError: the weights are raw, prepared for another executable, damaged, or not exactly the expected tensors.
         """
         expect_flag(verify, "verify")
-        arrays = prepared_arrays(self.manifest, weights, verify)
+        manifest = own_manifest(self.manifest, self._library)
+        arrays = prepared_arrays(manifest, own_path(manifest, weights), verify)
         with self._binding:
             self._hold(self._runtime.held(self._library, arrays))
         return self
@@ -291,18 +308,19 @@ class Executable:
             RelaxError: as :meth:`prepare`.
         """
         options = PrepareOptions(jobs, progress, rename, cast)
-        folder, raw = weights_folder(), checked_source(self.manifest, src, options)
+        manifest, folder = own_manifest(self.manifest, self._library), weights_folder()
+        raw = checked_source(manifest, src, options)
         identity = raw.identity
         if folder is None or identity is None:
-            return self.bind(prepare_in_memory(self.manifest, self._library.function, src, options))
+            return self.bind(prepare_in_memory(manifest, self._library.function, src, options))
         place = "\n".join(sorted(raw.files)) or raw.description
-        with cached_weights(folder, self.fingerprint, place, identity) as path:
+        with cached_weights(folder, manifest.fingerprint, place, identity) as path:
             if path.exists():
                 try:
                     return self.bind(path)
                 except RelaxError:  # damaged: it is made again
                     path.unlink(missing_ok=True)
-            return self.bind(prepare_to_file(self.manifest, self._library.function, src, path, options))
+            return self.bind(prepare_to_file(manifest, self._library.function, src, path, options))
 
     def update(self, weights: Mapping[str, object]) -> Executable:
         """Replaces some raw weights: only what depends on them is prepared again.
@@ -321,7 +339,7 @@ class Executable:
                 weights are bound yet.
         """
         expect(weights, Mapping, "weights as a mapping from names to arrays")
-        arrays = updated_arrays(self.manifest, self._library.function, weights)
+        arrays = updated_arrays(own_manifest(self.manifest, self._library), self._library.function, weights)
         with self._binding:
             if not self.is_bound:
                 raise RelaxError("expected bound weights to update, got none: call prepare, then bind")
@@ -352,7 +370,8 @@ class Executable:
             RelaxError: they are not of this executable, or differ (all are listed); or as :meth:`prepare`.
         """
         options = PrepareOptions(jobs, progress, rename, cast)
-        return verify_prepared(self.manifest, self._library.function, prepared, against, options)
+        manifest = own_manifest(self.manifest, self._library)
+        return verify_prepared(manifest, self._library.function, own_path(manifest, prepared), against, options)
 
     @property
     def state(self) -> State:
@@ -463,28 +482,3 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Executable:
         header=artifact.header,
         device=device,
     )
-
-
-@dataclass
-class _ExecutableReport(Report):
-    """The compiler's sections, after a summary of the manifest."""
-
-    manifest: Manifest | None = None
-
-    def __str__(self) -> str:
-        return "\n".join(
-            [*(_manifest_lines(self.manifest) if self.manifest else ()), *(s for t in self.sections for s in t.lines())]
-        )
-
-
-def _manifest_lines(manifest: Manifest) -> list[str]:
-    raw, prepared = total_bytes(manifest.raw_weights), total_bytes(manifest.prepared_weights)
-    computed = sum(s.symbol is not None for s in manifest.steps)
-    return [
-        *(f"entry {e}" for e in manifest.entries.values()),
-        f"raw weights: {len(manifest.raw_weights)}, {raw} bytes",
-        f"prepared weights: {len(manifest.prepared_weights)}, {prepared} bytes",
-        f"preparation: {len(manifest.steps)} steps, {computed} computed, peak {manifest.peak_bytes} bytes",
-        f"target: {runtime_of(manifest).target_text(manifest)}, "
-        + ("threads by OpenMP" if manifest.target.openmp else "sequential: no OpenMP runtime when it was compiled"),
-    ]

@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from ..dialect.errors import RelaxError
 from ..lowering.manifest_digest import BYTES, SYMBOL, digest_of
 from ..weights.files import os_errors
+from .collectives import Collectives, RankFunction, find_communicator
 from .threads import Team, load_runtime
 
 __all__ = ["EntryFunction", "Library", "llvm_binding"]
@@ -46,12 +47,15 @@ class Library:
         name: how errors name it.
         team: the threads that run it.
         accesses: the places of accesses in checked code, by number.
+        ranks: how many processes run the entries together.
     """
 
     def __init__(self, addresses: Mapping[str, int], keep_alive: object, name: str, team: Team):
         """Takes addresses by symbol; ``keep_alive`` owns the code, ``team`` runs it."""
         self.name, self.team = name, team
         self.accesses: tuple[str, ...] = ()
+        self.ranks = 1
+        self._collectives: Collectives | None = None
         self._addresses = dict(addresses)
         self._keep_alive = keep_alive
 
@@ -78,6 +82,17 @@ class Library:
         function = _PROTOTYPE(self._address(symbol))
         function.library = self  # type: ignore[attr-defined]
         return cast("EntryFunction", function)
+
+    def entry_function(self, symbol: str) -> EntryFunction:
+        """The same of an entry, which several ranks may run together."""
+        return self.function(symbol) if self.ranks == 1 else RankFunction(self._address(symbol), self)
+
+    @property
+    def collectives(self) -> Collectives:
+        """The connection with the other ranks, found when it is first needed. Raises RelaxError where there are none."""
+        if self._collectives is None:
+            self._collectives = Collectives(find_communicator(self.ranks))
+        return self._collectives
 
     def constant(self, symbol: str, count: int) -> bytes:
         """The ``count`` bytes at a C symbol. Raises RelaxError when there is none."""

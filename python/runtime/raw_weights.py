@@ -23,7 +23,7 @@ from ..weights.arrays import Array, ArraySpec
 from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
 from ..weights.model_buffers import computed_buffer
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
-from .sources import WeightSource, problems_text, spec_problem
+from .sources import WeightSource, part, problems_text, spec_problem
 
 __all__ = ["RawWeights", "known_value"]
 
@@ -49,6 +49,7 @@ class RawWeights:
         self.description = source.description
         self.not_finite: set[str] = set()
         self._specs, self._source, self._cast = manifest.raw_weights, source, cast
+        self._rank, self._ranks = manifest.rank, manifest.ranks
         self._quantized = {n for w in manifest.prepared_weights.values() if "quantize" in w.ops for n in w.sources}
         self._others: dict[str, str] = {}
         self._computed: dict[str, Array] = {}
@@ -57,7 +58,7 @@ class RawWeights:
         rules = rename_rules(rename)
         names = renamed(source.all_names, rules, source.description)
         source.check_digests({names[n]: digest for n, digest in _digests(manifest).items() if n in names})
-        self._source = source = source.serving({names.get(n, n): spec.array for n, spec in self._specs.items()})
+        self._source = source = source.serving({names.get(n, n): spec.whole.array for n, spec in self._specs.items()})
         self._found = self._matched(renamed(source, rules, source.description))
         self.extra = tuple(n for n in source if n not in self._used and n not in self._specs)
         self._rules = [[pattern.pattern, text] for pattern, text in rules]
@@ -127,8 +128,8 @@ class RawWeights:
         """
         spec, found = self._specs[name], self._found[name]
         if found is None:
-            return known_value(spec) if spec.value is not None else self._computed[name]
-        array = self._source.read(found, place)
+            return known_value(spec) if spec.value is not None else self._part(spec, self._computed[name])
+        array = self._read(spec, found, place)
         self._check_finite(name, array)
         if array.dtype != spec.array.dtype and array.shape == spec.array.shape and self._may_convert(name, array.dtype):
             result = converted(array, spec.array.dtype)
@@ -144,7 +145,7 @@ class RawWeights:
     def prefetch(self, name: str) -> None:
         """Starts reading a weight."""
         found = self._found[name]
-        if found is not None:
+        if found is not None and self._specs[name].cut is None:  # of a part, other ranks' bytes would be read
             self._source.prefetch(found)
 
     def release(self, name: str) -> None:
@@ -159,6 +160,18 @@ class RawWeights:
             None if names is None else [n for n in map(self._found.__getitem__, names) if n is not None]
         )
 
+    def _read(self, spec: RawSpec, found: str, place: Array | None) -> Array:
+        """A tensor of the source, or this rank's part of it."""
+        if spec.cut is None:
+            return self._source.read(found, place)
+        got, expected = self._source.spec(found).shape, spec.whole.array.shape
+        if got != expected:  # of a source that says only now what it has
+            self._refuse([line for line in [spec_problem(spec.name, spec.whole, self._source.spec(found))] if line])
+        return self._source.read_part(found, spec.cut.axis, spec.cut.ranges(self._rank, self._ranks), place)
+
+    def _part(self, spec: RawSpec, value: Array) -> Array:
+        return value if spec.cut is None else part(value, spec.cut.axis, spec.cut.ranges(self._rank, self._ranks))
+
     def _matched(self, names: dict[str, str]) -> dict[str, str | None]:
         """Of each weight the tensor of the source; None where the module has the value."""
         found: dict[str, str | None] = {}
@@ -171,7 +184,7 @@ class RawWeights:
             elif (other := other_name(name, names, self._source.config)) is not None:
                 found[name] = names[other]
                 self._others[name] = other
-            elif (value := computed_buffer(name, spec.array, self._source.config)) is not None:
+            elif (value := computed_buffer(name, spec.whole.array, self._source.config)) is not None:
                 found[name] = None
                 self._computed[name] = value
             else:
@@ -186,7 +199,7 @@ class RawWeights:
         hint = prefix_hint(missing, names)
         free = [n for n in names if n not in self._specs]
         problems = [
-            f"weight '{name}': expected {self._specs[name].array}, got none"
+            f"weight '{name}': expected {self._specs[name].whole.array}, got none"
             + (near_names(name, free) if hint is None and i < _HINTS else "")
             for i, name in enumerate(missing)
         ]
@@ -203,7 +216,7 @@ class RawWeights:
         return [line for name, at in found.items() if (line := self._problem(name, at))]
 
     def _problem(self, name: str, found: str) -> str | None:
-        spec = self._specs[name]
+        spec = self._specs[name].whole
         try:
             got = self._source.spec(found)
         except RelaxError as error:  # a dtype that NumPy lacks: one line among the others

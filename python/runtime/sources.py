@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
+import numpy as np
+
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import WeightSpec
 from ..weights.arrays import Array, ArraySpec, to_numpy
@@ -19,8 +21,11 @@ from ..weights.source import DecodingSource, TensorSource, read_all
 
 __all__ = [
     "AGAIN", "FINGERPRINT", "MappingSource", "PreparedWeights", "StoredSource", "WeightSource", "open_source",
-    "problems_text", "spec_problem", "weight_problems",
+    "part", "problems_text", "spec_problem", "weight_problems",
 ]  # fmt: skip
+
+#: Begins and ends.
+Ranges = Sequence[tuple[int, int]]
 
 #: What to do about prepared weights that are not right.
 AGAIN = "prepare the raw weights again"
@@ -96,6 +101,13 @@ class StoredSource:
         """
         tensors = self._tensors
         return tensors.read(name, place) if isinstance(tensors, Checkpoint) else read_all(tensors, [name])[name]
+
+    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+        """Of a tensor, what is in these ranges along an axis: only these bytes, where the format lets them be found."""
+        tensors = self._tensors
+        return (
+            tensors.read_part(name, axis, ranges) if isinstance(tensors, Checkpoint) else part(tensors.get(name), axis, ranges)
+        )
 
     def beside(self, name: str) -> int:
         """Memory that a tensor takes beside its array while it is read: what it is decoded from."""
@@ -200,6 +212,11 @@ class MappingSource:
         del place
         return self.get(name)
 
+    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+        """Of a tensor, what is in these ranges along an axis."""
+        del place
+        return part(self.get(name), axis, ranges)
+
     def beside(self, name: str) -> int:
         """None: arrays are as they are."""
         return 0
@@ -221,6 +238,12 @@ class MappingSource:
 
     def release(self, name: str) -> None:
         self._kept.pop(name, None)
+
+
+def part(array: Array, axis: int, ranges: Ranges) -> Array:
+    """What is in these ranges along an axis, one behind the other."""
+    before = (slice(None),) * axis
+    return np.concatenate([array[(*before, slice(begin, end))] for begin, end in ranges], axis)
 
 
 WeightSource = StoredSource | MappingSource

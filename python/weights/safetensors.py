@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
+import math
 import mmap
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -158,6 +159,28 @@ class Checkpoint:
     def read_all(self, names: Collection[str]) -> dict[str, Array]:
         """Each as :meth:`read` gives it."""
         return {name: self.read(name) for name in names}
+
+    def read_part(
+        self, name: str, axis: int, ranges: Sequence[tuple[int, int]], place: Array | None = None
+    ) -> Array:  # fmt: skip
+        """Of a tensor, what is in these ranges along an axis, one behind the other; only these bytes are read.
+
+        It is ``place`` if that is an array of its dtype and shape. Raises as :meth:`read`.
+        """
+        spec = self.spec(name)
+        file, entry = self._find(name)
+        size, outer = spec.shape[axis], math.prod(spec.shape[:axis])
+        line = math.prod(spec.shape[axis + 1 :]) * spec.dtype.itemsize
+        shape = (*spec.shape[:axis], sum(e - b for b, e in ranges), *spec.shape[axis + 1 :])
+        fits = place is not None and place.dtype == spec.dtype and place.shape == shape
+        array = place if place is not None and fits else aligned_empty(spec.dtype, shape)
+        target, done = array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b""), 0
+        for i in range(outer):
+            for begin, end in ranges:
+                count = (end - begin) * line
+                file.read(entry.begin + (i * size + begin) * line, target[done : done + count], name)
+                done += count
+        return array
 
     def prefetch(self, name: str) -> None:
         """Starts reading a tensor into the page cache; takes no memory of the process."""

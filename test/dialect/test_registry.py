@@ -29,6 +29,7 @@ TABLES = {
     "transforms/cleanup/canonical_patterns.py": "rewrites, each of one op",
     "transforms/devices/uses.py": "ops that are about devices, or callbacks",
     "transforms/packing/block_movement.py": "rewrites, each of one op: a growth is not sunk through others",
+    "transforms/parallel/cut_rules.py": "rules, each of some ops: others work on whole tensors",
     "transforms/products/axis_moves.py": "ops that products are looked for through: not through others",
 }
 

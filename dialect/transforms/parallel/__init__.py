@@ -1,0 +1,1 @@
+"""Modules for several ranks, each with a part of the weights."""

@@ -1,0 +1,76 @@
+"""What holds between the records of a manifest: weights, state and steps that go together.
+
+The records' module imports this one, which so names none of their classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialect.errors import RelaxError
+
+__all__ = ["check_manifest"]
+
+
+def check_manifest(manifest: Any, where: str) -> None:
+    """Raises RelaxError for records that do not go together; ``where`` names the manifest."""
+    _check_entry_weights(manifest, where)
+    _check_state(manifest, where)
+    _check_steps(manifest, where)
+    _check_cuts(manifest, where)
+
+
+def _check_entry_weights(manifest: Any, where: str) -> None:
+    for entry in manifest.entries.values():
+        for weight in entry.weights:
+            found = manifest.prepared_weights.get(weight.name)
+            if found is None or found.array != weight.array:
+                raise RelaxError(
+                    f"{where}: weight '{weight.name}' of entry '{entry.name}': expected a prepared weight {weight.array}, "
+                    f"got {'none' if found is None else found.array}"
+                )
+
+
+def _check_state(manifest: Any, where: str) -> None:
+    for entry in manifest.entries.values():
+        positions = {s.argument for s in entry.state}
+        if len(positions) < len(entry.state) or not positions <= set(range(len(entry.inputs) + len(entry.state))):
+            raise RelaxError(f"{where}: entry '{entry.name}': expected a position of its own for each state, got {positions}")
+        for state in entry.state:
+            shared = manifest.state[state.name]
+            if (state.array, state.first) != (shared.array, shared.first):
+                raise RelaxError(
+                    f"{where}: state '{state.name}': expected {shared.array} and one first value in all entries, "
+                    f"got {state.array}"
+                )
+
+
+def _check_steps(manifest: Any, where: str) -> None:
+    made: list[str] = []
+    for i, step in enumerate(manifest.steps):
+        unknown = [n for n in step.gets if n not in manifest.raw_weights]
+        unknown += [n for n in step.sets if n not in manifest.prepared_weights]
+        if unknown:
+            raise RelaxError(f"{where}.steps[{i}]: expected names of weights, got '{unknown[0]}'")
+        inputs = [manifest.raw_weights[n].array for n in step.gets]
+        outputs = [manifest.prepared_weights[n].array for n in step.sets]
+        if step.symbol is None and inputs != outputs:
+            raise RelaxError(
+                f"{where}.steps[{i}]: expected a copy between equal shapes and dtypes, got {step.gets} to {step.sets}"
+            )
+        made += step.sets
+    if sorted(made) != sorted(manifest.prepared_weights):
+        raise RelaxError(f"{where}.steps: expected to make every prepared weight once, got {len(made)} results for "
+                         f"{len(manifest.prepared_weights)} prepared weights")  # fmt: skip
+
+
+def _check_cuts(manifest: Any, where: str) -> None:
+    for name, weight in manifest.raw_weights.items():
+        cut, shape, ranks = weight.cut, weight.array.shape, manifest.ranks
+        if cut is None:
+            continue
+        if cut.axis >= len(shape) or any(p % ranks for p in cut.pieces) or sum(cut.pieces) != shape[cut.axis] * ranks:
+            raise RelaxError(
+                f"{where}: raw weight '{name}': expected pieces that {ranks} ranks share and of which each has {weight.array}, "
+                f"got {list(cut.pieces)} of axis {cut.axis}"
+            )
