@@ -315,7 +315,8 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
             cli.run([flag])
         assert stop.value.code == 0
     out = capsys.readouterr().out
-    assert re.findall(r"^    (\w+)", out, re.MULTILINE) == ["import", "compile", "info", "prepare", "verify", "plan", "run"]
+    commands = ["import", "compile", "info", "prepare", "verify", "plan", "run", "generate"]
+    assert re.findall(r"^    (\w+)", out, re.MULTILINE) == commands
     assert out.endswith("relaxir 0.1.0\n")
 
 
