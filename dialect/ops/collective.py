@@ -17,7 +17,7 @@ __all__ = ["AllGather", "AllReduce", "Rank"]
 
 
 class AllReduce(EffectOp, name="all_reduce"):
-    """The sum of the operands of all ranks, in the order of the ranks, the same on each."""
+    """The sum of the operands of all ranks, the same on each; the order of addition is that of the collective library."""
 
     x: Operand[Tensor]
     result: Result[Tensor]

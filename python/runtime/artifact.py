@@ -36,7 +36,7 @@ class Artifact:
     """What an artifact directory holds.
 
     Attributes:
-        manifest: the JSON object, checked by :class:`Manifest`.
+        manifest: what its JSON object says.
         library: the loaded code.
         module_text: MLIR text of the module.
         header: C header.
@@ -44,7 +44,7 @@ class Artifact:
         is_linked: whether that is what a run time has written rather than what the compiler made.
     """
 
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     library: Library
     module_text: str
     header: str
@@ -102,7 +102,7 @@ def read_artifact(path: str, device: str | None = None) -> Artifact:
     name, code = _checked_code(path, manifest.data, runtime.files)
     library = runtime.load(os.path.join(path, name), code, manifest)
     texts = [_decoded(_read(path, f), os.path.join(path, f)) for f in (MODULE, HEADER)]
-    return Artifact(manifest.data, library, texts[0], texts[1], code, runtime.files[name])
+    return Artifact(manifest, library, texts[0], texts[1], code, runtime.files[name])
 
 
 def read_manifest(path: str) -> Manifest:

@@ -50,7 +50,7 @@ class Executable:
 
     def __init__(
         self,
-        manifest: Mapping[str, Any],
+        manifest: Mapping[str, Any] | Manifest,
         library: Library | None = None,
         *,
         object_code: bytes | None = None,
@@ -62,7 +62,7 @@ class Executable:
         """Makes an executable from compiled code.
 
         Args:
-            manifest: JSON object, version 1.
+            manifest: JSON object, version 1, or what was read of one.
             library: the code; linked in memory from ``object_code`` when not given.
             object_code: kept for :meth:`save`.
             shared_code: content of a shared library, kept for :meth:`save` where there is no object code.
@@ -74,7 +74,7 @@ class Executable:
             RelaxError: the manifest is malformed, its code runs on no such device, the code lacks one of its symbols or
                 was compiled with another manifest.
         """
-        self.manifest = Manifest.of(manifest)
+        self.manifest = manifest if isinstance(manifest, Manifest) else Manifest.of(manifest)
         self._runtime = runtime_of(self.manifest, device)
         if library is None:
             if object_code is None:
@@ -83,7 +83,7 @@ class Executable:
             self._runtime.check(self.manifest, "executable")
             library = self._runtime.link(object_code, self.manifest)
         expect(library, Library, "a library of compiled code")
-        library.check(manifest)
+        library.check(self.manifest.data)
         library.accesses, library.ranks = self.manifest.accesses or (), self.manifest.ranks
         self._library = library
         self._object_code = object_code

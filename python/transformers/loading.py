@@ -73,7 +73,8 @@ def load(
     length = _length(config, max_length)
     open_tensors(path)  # what is wrong with the files is said before the seconds that compiling takes
     source = _Source(path, config, model_class, weights, activations, length, target, device, jobs, progress)
-    made = CompiledForCausalLM(copy.deepcopy(config), source.executable, length, _generation_config(path))
+    compiled = type(model_class.__name__, (CompiledForCausalLM,), {})  # pipelines look for the name of what they support
+    made = compiled(copy.deepcopy(config), source.executable, length, _generation_config(path))
     made.executable(expect_count(batch, "a number of sequences from 1 on"))
     return made
 

@@ -126,6 +126,17 @@ def test_a_mixture_of_experts(tmp_path: Path) -> None:
     assert "model.model.layers.0.mlp.experts.gate_up_proj" in compiled.executable().manifest.raw_weights
 
 
+def test_experts_of_four_bits(tmp_path: Path) -> None:
+    """Each weight is off by up to 1/8 of its group's largest: what comes is near, and far from what no weights give."""
+    model = saved("mixtral", SMALL | {"num_local_experts": 2, "num_experts_per_tok": 1}, tmp_path)
+    compiled = loaded(tmp_path, weights="int4")
+    report = str(compiled.executable().report)
+    assert re.search(r"experts\.gate_up_proj .* 4 bits in groups of 32\n", report)
+    with torch.no_grad():
+        expected = model(PROMPT).logits
+    assert (compiled(PROMPT).logits - expected).norm() < 0.5 * expected.norm()
+
+
 def test_learned_positions_and_buffers_of_their_own(tmp_path: Path) -> None:
     model = saved("gpt2", GPT2, tmp_path)
     assert_same_tokens(loaded(tmp_path), model)
@@ -160,8 +171,12 @@ def test_weights_of_four_bits_on_the_command_line_and_what_is_kept(
     save_tokenizer(qwen2[2])
     assert cli.run([*command, "".join(chr(33 + i) for i in PROMPT[0].tolist())]) == 0
     out, err = capsys.readouterr()
-    assert out == transformers.AutoTokenizer.from_pretrained(qwen2[2]).decode(tokens[0, 6:]) + "\n"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(qwen2[2])
+    assert out == tokenizer.decode(tokens[0, 6:]) + "\n"
     assert re.search(r"\nprompt of 6 tokens and the first new one: [0-9.]+ s; then 11 tokens: [0-9.]+ tokens/s\n$", err)
+    pipeline = transformers.pipeline("text-generation", model=again, tokenizer=tokenizer)
+    assert pipeline(tokenizer.decode(PROMPT[0]), return_full_text=False, **GREEDY)[0]["generated_text"] + "\n" == out
+    assert "not supported" not in capsys.readouterr().err
     assert cli.run([*command, ""]) == 1
     assert capsys.readouterr().err.endswith("error: expected a prompt of one token or more, got none\n")
 
