@@ -247,3 +247,15 @@ def test_the_plan_of_a_rank(artifact: str, ranks: int, capsys: pytest.CaptureFix
     assert f"runs on {ranks} ranks (mpiexec -n {ranks})" in capsys.readouterr().out
     assert run(["plan", artifact, "--world", "3"]) == 1
     assert f"expected --world {ranks} for an executable of as many ranks, got 3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shards", ["3 : i64", "{w = array<i64: 0>}", "{w = array<i64: -1, 8>}", "{w = array<i64: 0, 7>}"])
+def test_cuts_that_are_none(shards: str) -> None:
+    text = f"""module attributes {{relax.ranks = 2 : i64, relax.shards = {shards}}} {{
+  func.func @main(%w: tensor<8xf32> {{relax.name = "w"}}) -> tensor<8xf32> attributes {{relax.num_input = 0 : i64}} {{
+    return %w : tensor<8xf32>
+  }}
+}}"""
+    module = rx.Module.parse(text)
+    with pytest.raises(RelaxError, match=r"expected relax.shards such as .*, with sizes that 2 ranks share, got "):
+        rx.compile(module, cache=False)

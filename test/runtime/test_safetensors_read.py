@@ -366,11 +366,10 @@ def test_reading_what_was_cut_off_is_an_error(tmp_path: Path) -> None:
     assert np.array_equal(array, checkpoint.get("w"))
     assert array.flags.writeable
     assert checkpoint.read("empty").shape == (0, 3)
-    times = (tmp_path / "a").stat()
     os.truncate(tmp_path / "a", 8192)
-    with pytest.raises(RelaxError, match="a': expected a file that stays as it is while it is read, got 8192 bytes instead of"):
+    message = "a': tensor 'w': expected a file that stays as it is while it is read, got one that was cut off"
+    with pytest.raises(RelaxError, match=message):
         checkpoint.read("w")
-    os.utime(tmp_path / "a", ns=(times.st_atime_ns, times.st_mtime_ns))
     (tmp_path / "a").rename(tmp_path / "b")  # where nothing is left to compare with
-    with pytest.raises(RelaxError, match="a': expected a file that stays as it is while it is read, got one that was cut off"):
+    with pytest.raises(RelaxError, match=message):
         checkpoint.read("w")

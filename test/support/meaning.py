@@ -23,7 +23,7 @@ from relaxir.dialect.symbolic import Dim, Expr
 from relaxir.dialect.symbolic import evaluate as evaluate_dim
 from relaxir.dialect.traversal import nested_operations
 from relaxir.dialect.tuples import element_types
-from relaxir.dialect.weights import full_result_names, weight_types
+from relaxir.dialect.weights import full_result_names, result_leaf_names, weight_types
 
 __all__ = ["arguments_for", "entry_functions", "prepare", "raw_weights", "run_entry"]
 
@@ -75,8 +75,10 @@ def prepare(module: ir.Operation, name: str, raw: Arrays) -> dict[str, np.ndarra
     names = _output_names(module, transform)
     results = _results(module, transform, [], raw)
     assert len(names) == len(results)
-    # Weights that stay in a tuple go by the names that they had.
+    # Weights that stay in a tuple go by the names that they had, or that the tuple says.
     kept = dict(raw) if any(isinstance(r, tuple) for r in results) else {}
+    for own, result in zip(result_leaf_names(transform), results, strict=False):
+        kept |= dict(zip(own, leaves(result), strict=True)) if isinstance(result, tuple) else {}
     return kept | {n: r for n, r in zip(names, results, strict=True) if not isinstance(r, tuple)}
 
 

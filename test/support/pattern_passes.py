@@ -39,5 +39,6 @@ WHOLE_PASSES = {
     "relax-remove-unused-outputs": "signatures and calls of them",
     "relax-remove-unused-parameters": "signatures and calls of them",
     "relax-schedule-lazy-io": "the order of all ops of a block",
+    "relax-shard": "types of all values at once: what of a weight a rank has says what of others",
     "relax-update-vdevice": "types of all values at once",
 }
