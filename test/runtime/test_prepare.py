@@ -388,8 +388,10 @@ def test_a_source_that_changes_meanwhile_is_refused(
             change(raw)
             os.utime(raw, ns=(1, 1))
 
+    # Weights of later steps are read meanwhile: a read may be the first to see that the file is shorter for a moment.
+    cut = r"tensor 'w\d': expected a file that stays as it is .*, got one that was cut off"
     for dst in (out, None):
-        with pytest.raises(RelaxError, match=f"raw.safetensors': expected a file that stays as it is .*, got {got}"):
+        with pytest.raises(RelaxError, match=f"raw.safetensors': (expected a file that stays as it is .*, got {got}|{cut})"):
             executable.prepare(raw, dst, jobs, disturb)
         raw_file(tmp_path)
     assert not out.exists()
