@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import gcd
 
 from ....dialect.bindings import ir
@@ -10,7 +10,7 @@ from ...kernels.emit.linear_index import FloorDivision, Linear, Size, Symbol
 from ...kernels.emit.memory import Buffer, Memory, Point
 from .device_code import DeviceCode
 
-__all__ = ["DeviceMemory", "multiple_of"]
+__all__ = ["DeviceMemory", "known_product", "multiple_of"]
 
 # No access is wider.
 _WIDEST = 16
@@ -96,6 +96,16 @@ class DeviceMemory(Memory):
 def element_bytes_of(kind: ir.Type) -> int:
     """Bytes of a number in memory."""
     return max(8, kind.width) // 8 if isinstance(kind, (ir.IntegerType, ir.FloatType)) else 8
+
+
+def known_product(sizes: Iterable[int | None]) -> int | None:
+    """The product of sizes, None when one of them is unknown."""
+    total = 1
+    for size in sizes:
+        if size is None:
+            return None
+        total *= size
+    return total
 
 
 def multiple_of(linear: Linear, multiples: Mapping[int, int]) -> int:

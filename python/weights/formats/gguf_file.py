@@ -11,6 +11,7 @@ import hashlib
 import mmap
 import os
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -143,7 +144,7 @@ class _Reader:
         return self._content[self.at - count : self.at]
 
 
-class GgufTensors:
+class GgufTensors(ABC):
     """The tensors of a GGUF file by its header; where their bytes are is a matter of :meth:`_bytes`.
 
     Attributes:
@@ -204,9 +205,9 @@ class GgufTensors:
         strides += [spec.dtype.itemsize] if field.length else []
         return np.ndarray(spec.shape, spec.dtype, content, begin + field.offset, strides)
 
+    @abstractmethod
     def _bytes(self, tensor: str) -> tuple[Any, int]:
         """A buffer with the bytes of a tensor, and where in it they begin."""
-        raise NotImplementedError
 
     def _part(self, name: str) -> tuple[str, GgufEntry, _Field | None]:
         """What a name stands for: a tensor of the file, and a field of its blocks."""

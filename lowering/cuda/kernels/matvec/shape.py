@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd
 
 from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
-from ..device_memory import element_bytes_of
+from ..device_memory import element_bytes_of, known_product
 from ..products.tensor_maps import dims_of_rows
 from .stream import Stream, find_stream
 
@@ -57,7 +56,7 @@ class MatvecShape:
 def describe(contraction: Contraction) -> tuple[MatvecShape, Stream] | None:
     """The shape of a product that is one of few rows and a stream, and this; None for others."""
     extents = {d: size.static for d, size in contraction.nest.extents.items()}
-    rows, depth = _product(extents[d] for d in dims_of_rows(contraction)), extents[contraction.k]
+    rows, depth = known_product(extents[d] for d in dims_of_rows(contraction)), extents[contraction.k]
     if rows is None or not 0 < rows <= _ROWS or depth is None or depth < _SHORTEST or contraction.outer:
         return None
     f32 = ir.F32Type.get(contraction.nest.operation.context)
@@ -69,7 +68,7 @@ def describe(contraction: Contraction) -> tuple[MatvecShape, Stream] | None:
         return None
     unit = 1 if stream.integers is None else stream.integers.per_word
     steps = _steps(stream, contraction.left, depth, unit)
-    batch = _product(extents[d] for d in contraction.batch)
+    batch = known_product(extents[d] for d in contraction.batch)
     group = None if stream.integers is None else stream.integers.group
     return MatvecShape(rows, extents[contraction.n], depth, batch, steps, unit, stream.step_bits, group), stream
 
@@ -83,15 +82,6 @@ def _steps(stream: Stream, left: Factor, depth: int, unit: int) -> int:
     while steps > unit and steps % 2 == 0 and depth < steps * _LANES:
         steps //= 2
     return steps
-
-
-def _product(sizes: Iterable[int | None]) -> int | None:
-    total = 1
-    for size in sizes:
-        if size is None:
-            return None
-        total *= size
-    return total
 
 
 def _is_cheap(factor: Factor) -> bool:

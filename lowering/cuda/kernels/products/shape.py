@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import gcd
 
@@ -11,7 +10,7 @@ from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.packed_words import steps_of_element
-from ..device_memory import element_bytes_of, multiple_of
+from ..device_memory import element_bytes_of, known_product, multiple_of
 from .instructions import INSTRUCTIONS
 from .narrow import narrow_factor
 from .tensor_maps import dims_of_rows, map_factors
@@ -91,10 +90,10 @@ def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
         return None
     extents = {d: size.static for d, size in nest.extents.items()}
     return ProductShape(
-        _product(extents[d] for d in dims_of_rows(contraction)),
+        known_product(extents[d] for d in dims_of_rows(contraction)),
         extents[contraction.n],
         extents[contraction.k],
-        _product(extents[d] for d in contraction.batch),
+        known_product(extents[d] for d in contraction.batch),
         by,
         left,
         right,
@@ -113,15 +112,6 @@ def contiguous_columns(output: Operand, n: int, columns: int | None) -> int:
     while width > 1 and not output.offset.lanes(n, width, {n: width}).contiguous:
         width //= 2
     return width
-
-
-def _product(sizes: Iterable[int | None]) -> int | None:
-    total = 1
-    for size in sizes:
-        if size is None:
-            return None
-        total *= size
-    return total
 
 
 def _sides(contraction: Contraction) -> list[tuple[Factor, tuple[int, ...]]]:
