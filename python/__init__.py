@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .building.builder import Builder
     from .compiler import compile
     from .evaluation import evaluate
-    from .frontend import from_torch, save_weights
+    from .frontend import from_torch, save_weights, torch_graphs
     from .mesh import Mesh
     from .module import Module
     from .runtime.executable import Executable, load
@@ -33,6 +33,7 @@ __all__ = [
     "from_torch",
     "load",
     "save_weights",
+    "torch_graphs",
     "transformers",
 ]
 
@@ -49,6 +50,7 @@ _HOMES = {
     "from_torch": "frontend",
     "load": "runtime.executable",
     "save_weights": "frontend",
+    "torch_graphs": "frontend",
 }
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .lowering.compiler import Compiler
     from .runtime.executable import Executable
 
-__all__ = ["compile", "compile_once", "default_pipeline"]
+__all__ = ["check_options", "compile", "compile_once", "default_pipeline"]
 
 
 def compile(
@@ -156,6 +156,14 @@ def compile_once(
     with verifying_once(), verifying_at_end():
         entry = _compiled(module, compiler, text, False)
     return _executable(_kept(digest, entry, cache), device)
+
+
+def check_options(
+    target: str = "cpu", *, weights: str | None = None, activations: str | None = None, device: str | None = None
+) -> None:  # fmt: skip
+    """Raises RelaxError for a value of an option that :func:`compile` does not know."""
+    _check_precision(weights, activations)
+    _compiler_for(target, device)
 
 
 def _check_precision(weights: object, activations: object) -> None:

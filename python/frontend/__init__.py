@@ -1,5 +1,6 @@
 """Importing models of other frameworks as relax modules; each framework is imported only when it is asked for."""
 
+from .compiled_graphs import torch_graphs
 from .torch_import import from_torch, save_weights
 
-__all__ = ["from_torch", "save_weights"]
+__all__ = ["from_torch", "save_weights", "torch_graphs"]

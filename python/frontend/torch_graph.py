@@ -6,7 +6,7 @@ import os
 import re
 import types
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import sympy
 import torch
@@ -30,7 +30,7 @@ from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 from .torch_weights import first_value
 
-__all__ = ["can_decompose", "decomposed", "import_graph", "is_plain", "operator_name"]
+__all__ = ["Traced", "can_decompose", "decomposed", "decompositions", "import_graph", "is_plain", "operator_name"]
 
 fx_importer = extras_module("extras.fx_importer")
 _decompositions = extras_module("extras.fx_decomp_util")
@@ -40,6 +40,17 @@ _IMPORT_ERRORS = (AssertionError, KeyError, NotImplementedError, RuntimeError, T
 
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+
+class Traced(Protocol):
+    """A graph of ATen operators, what its placeholders are, and the ranges of its symbols."""
+
+    @property
+    def graph(self) -> torch.fx.Graph: ...
+    @property
+    def graph_signature(self) -> ExportGraphSignature: ...
+    @property
+    def range_constraints(self) -> Mapping[Any, Any]: ...
 
 
 def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> ExportedProgram:
@@ -55,15 +66,19 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
     Raises:
         RelaxError: torch fails to run its own decompositions.
     """
+    try:
+        return program.run_decompositions(decompositions(also))
+    except Exception as error:  # torch raises what it likes here
+        raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
+
+
+def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
+    """How operators are decomposed that the op map does not write itself, and those named ``also``."""
     torch_ops.load()
     table = dict(torch.export.default_decompositions())
     table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
     names = {op: operator_name(op) for op in table}
-    wanted = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
-    try:
-        return program.run_decompositions(wanted)
-    except Exception as error:  # torch raises what it likes here
-        raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
+    return {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
 
 
 def is_plain(program: ExportedProgram) -> bool:
@@ -89,12 +104,12 @@ def can_decompose(names: Collection[str]) -> set[str]:
 
 
 def import_graph(
-    exported: ExportedProgram, program: Program, names: dict[str, str], context: ir.Context, entry: str = "main"
+    exported: Traced, program: Program, names: dict[str, str], context: ir.Context, entry: str = "main"
 ) -> ir.Module:
     """A module with one function in the torch dialect.
 
     Args:
-        exported: a program, decomposed or plain; it is not changed, and nothing of its weights is read.
+        exported: an ExportedProgram, decomposed or plain, or another graph; it is not changed, and no weight is read.
         program: its signature. Arguments are in that order, results too.
         names: names for symbols of the graph.
         context: where the module is made; gets the torch dialect.
@@ -149,7 +164,7 @@ def _named(items: Iterable[tuple[str, str]]) -> ir.ArrayAttr:
     )
 
 
-def _all_inputs(exported: ExportedProgram, program: Program) -> ExportGraphSignature:
+def _all_inputs(exported: Traced, program: Program) -> ExportGraphSignature:
     """The signature with weights turned into user inputs and changed buffers into user outputs."""
     inputs = [InputSpec(InputKind.USER_INPUT, TensorArgument(a.node), None) for a in program.arguments]
     inputs += [s for s in exported.graph_signature.input_specs if s.arg.name in program.constants]
@@ -206,7 +221,18 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
     __slots__: list[str] = []
 
     def resolve_node_value(self, node: torch.fx.Node, result_index: int = 0) -> ir.Value:
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.SymInt):
+            return self._size(node.meta["val"].node.expr)
         return super().resolve_node_value(self.fx_importer.aliases.get(node.name, node), result_index)
+
+    def _size(self, expr: sympy.Expr) -> ir.Value:
+        """A size that is an input of the graph: a number, or a symbol, which a dimension of another input binds."""
+        if isinstance(expr, sympy.Integer):
+            return self._import_literal(int(expr))
+        name = self._cc.symbol_name(expr)
+        if name not in self._symbol_to_value:
+            self._symbol_to_value[name] = self._new_symbol(name)
+        return self._symbol_to_value[name]
 
     def import_nodes(self, nodes: Iterable[torch.fx.Node], **_: Any) -> None:
         with ir.InsertionPoint(self._b):

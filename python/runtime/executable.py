@@ -165,6 +165,7 @@ class Executable:
         *,
         rename: Rename = None,
         cast: bool = False,
+        share: bool = False,
     ) -> PreparedWeights: ...
     @overload
     def prepare(
@@ -196,6 +197,7 @@ class Executable:
         world: int = 1,
         shard_size: int | None = None,
         memory_limit: int | None = None,
+        share: bool = False,
     ) -> PrepareReport | PreparedWeights:
         """Makes prepared weights from raw ones, as a stream.
 
@@ -223,6 +225,8 @@ class Executable:
             shard_size: the most bytes of weights in a file; with it, or several ranks, ``dst`` is a checkpoint of several.
             memory_limit: bytes for weights, results and scratch memory at once: fewer threads run where ``jobs`` would take
                 more. Python and the libraries are not counted.
+            share: whether weights that inference reads as they are stay where ``src``, a mapping, has them, without a copy:
+                what is written there is then what calls read.
 
         Returns:
             What was done, with the names of extra weights that ``src`` has; or the weights themselves when ``dst`` is None.
@@ -238,7 +242,10 @@ class Executable:
         dst = own_path(manifest, dst)
         if manifest.ranks > 1:
             rank, world = 0, 1
-        options = PrepareOptions(jobs, progress, rename, cast, rank, world, shard_size, memory_limit)
+        options = PrepareOptions(jobs, progress, rename, cast, rank, world, shard_size, memory_limit, share)
+        expect_flag(share, "share")
+        if share and (dst is not None or not isinstance(src, Mapping)):
+            raise RelaxError("expected a mapping to prepare in memory with share=, got a file")
         is_sharded = check_rank(rank, world) != (0, 1) or shard_size is not None
         if is_sharded and (dst is None or only is not None):
             got = "no dst" if dst is None else "only="

@@ -81,6 +81,7 @@ class PrepareOptions:
     world: int = 1
     shard_size: int | None = None
     memory_limit: int | None = None
+    share: bool = False
 
 
 def prepare_to_file(
@@ -105,7 +106,7 @@ def prepare_in_memory(manifest: Manifest, functions: Functions, src: object, opt
     """Prepares weights into a mapping; see :meth:`Executable.prepare`."""
     started = time.perf_counter()
     source = checked_source(manifest, src, options)
-    sink = MemorySink()
+    sink = MemorySink(options.share)
     stream = StepStream(manifest, functions, source, sink, list(manifest.steps), options.progress)
     stream.run(options.jobs)
     source.check_unchanged()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..weights.arrays import ALIGNMENT, Array, ArraySpec, aligned_empty
+from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_empty
 from ..weights.sharded import ShardedWriter
 from ..weights.writer import StreamWriter
 from .scratch import Scratch
@@ -36,10 +36,11 @@ class FileSink:
 
 
 class MemorySink:
-    """Results are kept, each in memory of its own."""
+    """Results are kept, each in memory of its own; raw weights that are kept as they are stay where they lie, if ``shares``."""
 
-    def __init__(self) -> None:
+    def __init__(self, shares: bool = False) -> None:
         self.arrays: dict[str, Array] = {}
+        self._shares = shares
 
     def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
         return 0
@@ -51,6 +52,9 @@ class MemorySink:
         self.arrays[name] = array
 
     def copy(self, name: str, array: Array) -> None:
+        if self._shares and address(array) % ALIGNMENT == 0:
+            self.arrays[name] = array
+            return
         self.arrays[name] = aligned_empty(array.dtype, array.shape)
         self.arrays[name][...] = array
 
