@@ -251,8 +251,8 @@ class _Return:
 
 def _order(fake: torch.Tensor) -> tuple[int, ...] | None:
     """The dimensions from the largest stride to the smallest; None where they are in order."""
-    strides = [s if isinstance(s, int) else s.node.hint for s in fake.stride()]
-    if None in strides:
+    strides: list[Any] = [s if isinstance(s, int) else s.node.hint for s in fake.stride()]
+    if any(s is None for s in strides):
         return None
     order = tuple(sorted(range(fake.ndim), key=lambda i: -strides[i]))
     return None if list(order) == sorted(order) else order
@@ -272,8 +272,8 @@ def _name(placeholder: torch.fx.Node, value: Any) -> str:
     source = getattr(argument, "source", None)
     if source is None or not isinstance(value, torch.Tensor) or value.is_inference():
         return ""
-    text = source.name() if callable(source.name) else source.name
-    path = _SUBMODULE.findall(str(text))
+    text = str(source.name() if callable(source.name) else source.name)
+    path = _SUBMODULE.findall(text)
     is_stored = "_parameters['" in text or "_buffers['" in text
     return ".".join(path) if is_stored else ""
 

@@ -30,7 +30,7 @@ from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 from .torch_weights import first_value
 
-__all__ = ["Traced", "can_decompose", "decomposed", "decompositions", "import_graph", "is_plain", "operator_name"]
+__all__ = ["GraphSource", "can_decompose", "decomposed", "decompositions", "import_graph", "is_plain", "operator_name"]
 
 fx_importer = extras_module("extras.fx_importer")
 _decompositions = extras_module("extras.fx_decomp_util")
@@ -42,7 +42,7 @@ _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
-class Traced(Protocol):
+class GraphSource(Protocol):
     """A graph of ATen operators, what its placeholders are, and the ranges of its symbols."""
 
     @property
@@ -104,7 +104,7 @@ def can_decompose(names: Collection[str]) -> set[str]:
 
 
 def import_graph(
-    exported: Traced, program: Program, names: dict[str, str], context: ir.Context, entry: str = "main"
+    exported: GraphSource, program: Program, names: dict[str, str], context: ir.Context, entry: str = "main"
 ) -> ir.Module:
     """A module with one function in the torch dialect.
 
@@ -164,7 +164,7 @@ def _named(items: Iterable[tuple[str, str]]) -> ir.ArrayAttr:
     )
 
 
-def _all_inputs(exported: Traced, program: Program) -> ExportGraphSignature:
+def _all_inputs(exported: GraphSource, program: Program) -> ExportGraphSignature:
     """The signature with weights turned into user inputs and changed buffers into user outputs."""
     inputs = [InputSpec(InputKind.USER_INPUT, TensorArgument(a.node), None) for a in program.arguments]
     inputs += [s for s in exported.graph_signature.input_specs if s.arg.name in program.constants]

@@ -99,9 +99,17 @@ def test_pytorch_example():
     assert {"mlp.mlir", "mlp.safetensors"} <= set(os.listdir())
 
 
+def test_compiling_by_torch():
+    lines = execute(blocks("python")[3]).splitlines()[-2:]
+    assert [re.sub(r"^graph [0-9]+/([01])( \(.*?\))? ", r"\1 ", line) for line in lines] == [
+        "0 runs in relaxir: 5 operators",
+        "1 runs in relaxir: 5 operators, sizes s77",
+    ]
+
+
 def test_generation_example():
     pytest.importorskip("transformers")
-    execute(blocks("python")[3])
+    execute(blocks("python")[4])
     weights = Checkpoint("llama.safetensors")
     assert "model.lm_head.weight" in weights
     assert not [name for name in weights if "keys" in name]

@@ -36,6 +36,16 @@ def test_file_and_mapping(tmp_path: Path) -> None:
     assert executable(ONES).tolist() == [[2, 4, 6, 8]] * 2
 
 
+def test_shared_weights_stay_where_the_mapping_has_them(tmp_path: Path) -> None:
+    raw = {"w": np.arange(4, dtype=np.float32), "bias": torch.zeros(3, dtype=torch.int8)}
+    prepared = scaled_executable().prepare(raw, share=True)
+    assert np.shares_memory(prepared["bias"], raw["bias"].numpy())
+    assert not np.shares_memory(scaled_executable().prepare(raw)["bias"], raw["bias"].numpy())
+    for source, dst in ((raw, tmp_path / "p.safetensors"), (tmp_path, None)):
+        with pytest.raises(RelaxError, match="expected a mapping to prepare in memory with share=, got a file"):
+            scaled_executable().prepare(source, dst, share=True)
+
+
 def test_processes_share_bound_weights(tmp_path: Path) -> None:
     """They are the pages of the mapped file, which the system has once: none of them is this process's own."""
     executable = doubling(2, 1 << 18)
