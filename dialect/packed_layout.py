@@ -6,6 +6,8 @@ Columns are in panels, one panel after the other. A layout is written in this fo
     tile 16, rows 2                  [ceil(n / 16), ceil(k / 2), 16, 2]: two rows of a column are neighbours
     tile 16, u4x8                    [ceil(n / 16), ceil(k / 8), 16]: eight unsigned integers of four bits are a word
     tile 16, rows 4, u4x8            the same shape: of each word a shift and a mask give four neighbouring rows
+    tile 16, rows 8, u2x16           [ceil(n / 16), ceil(k / 16), 16]: sixteen of two bits, or u1x32, which are the high bits of
+                                     integers whose low ones are in words u4x8: of eight rows they are as far apart
     tile 16, rows 4, offset 128      integers are 128 more than those of the matrix
 
 Beyond row ``k`` and column ``n`` are zeros, of the integers as they were before an offset. Imports no MLIR.
@@ -23,7 +25,7 @@ from typing import Any
 from .errors import RelaxError
 from .symbolic import Dim
 
-__all__ = ["EXAMPLE", "NIBBLES", "PackedLayout", "Word"]
+__all__ = ["EXAMPLE", "NIBBLES", "PLANES", "PackedLayout", "Word"]
 
 _TEXT = re.compile(r"tile (\d+)(?:, rows (\d+))?(?:, u(\d+)x(\d+))?(?:, offset (-?\d+))?")
 #: What a text looks like, for messages.
@@ -67,6 +69,9 @@ class Word:
 #: Four-bit integers in a word as wide as an f32: a mask gives a vector of integers to convert.
 NIBBLES = Word(4, 8)
 
+#: What integers of five and six bits have beside the lowest four, by how many bits that are.
+PLANES = {1: Word(1, 32), 2: Word(2, 16)}
+
 
 @dataclass(frozen=True)
 class PackedLayout:
@@ -88,8 +93,10 @@ class PackedLayout:
         for name, value in (("tile", self.tile), ("number of rows", self.rows)):
             if value < 1:
                 raise RelaxError(f"expected a positive {name}, got {value}")
-        if self.word is not None and self.word != NIBBLES:
-            raise RelaxError(f"expected words {NIBBLES}, got {self.word}")
+        if self.word is not None and self.word not in (NIBBLES, *PLANES.values()):
+            raise RelaxError(f"expected words {NIBBLES}, {', '.join(map(str, PLANES.values()))}, got {self.word}")
+        if self.word in PLANES.values() and self.rows != NIBBLES.count:
+            raise RelaxError(f"expected {NIBBLES.count} rows with words {self.word}, got {self.rows}")
         if self.word is not None and self.word.count % self.rows:
             raise RelaxError(f"expected rows that divide a word of {self.word.count} integers, got {self.rows}")
 

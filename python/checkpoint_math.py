@@ -151,7 +151,7 @@ def _op(value: MathValue, operands: list[ir.Value]) -> ir.Value:
     if is_growth(value):  # of a small weight, lifting would think the wide one worth the memory
         made.attributes[LIFT] = ir.StringAttr.get(NEVER)
     for operand in made.operands if kind in (Dequantize, LookUp) else ():
-        # What kernels read is prepared, though it may be larger than in the file: five bits are a byte.
+        # What kernels read is prepared, though it may be larger than in the file: of a look-up of rows five bits are a byte.
         if not isinstance(operand.owner, ir.Block) and LIFT not in operand.owner.attributes:
             operand.owner.attributes[LIFT] = ir.StringAttr.get(ALWAYS)
     return made.result

@@ -15,13 +15,13 @@ from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import is_float, normalize_axis, require_float, require_integer, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, Tensor
-from ..packed_layout import NIBBLES, PackedLayout, Word
+from ..packed_layout import NIBBLES, PLANES, PackedLayout, Word
 from ..packed_weights import require_columns
 from ..size_relations import require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
 
-__all__ = ["Dequantize", "LookUp", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles"]
+__all__ = ["Dequantize", "LookUp", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles", "UnpackPlanes"]
 
 #: The most products that are summed in 32 bits: 2**31 / (127 * 255) = 66311, where an element is an i8 of at least -127 and a
 #: weight at most 255 from its zero point. Sums in between may wrap.
@@ -138,7 +138,7 @@ class PackNibbles(Op, name="pack_nibbles"):
     """Four-bit integers in words of unsigned ``dtype``: of those in a word, the first along ``axis`` has the lowest bits.
 
     What the last word has room for beyond the last element is 0. With a ``layout`` the operand is a weight in such panels, the
-    axis its rows, and the layout says where a row is in its word.
+    axis its rows, and the layout says where a row is in its word; of words of one or two bits the others are not kept.
     """
 
     x: Operand[Tensor]
@@ -155,7 +155,7 @@ class PackNibbles(Op, name="pack_nibbles"):
         (x,) = operands
         if not _is_four_bits(x.dtype):
             raise RelaxError(f"expected a four-bit integer operand, got {x.dtype}")
-        axis, word = _axis(x, attrs["axis"]), _word(attrs["dtype"], "dtype")
+        axis, word = _axis(x, attrs["axis"]), _word(attrs["dtype"], "dtype", attrs["layout"])
         _check_layout(attrs["layout"], word, x, axis)
         shape = [_words(d, word.count) if i == axis else d for i, d in enumerate(x.shape)]
         return x.with_(shape=shape, dtype=attrs["dtype"])
@@ -178,7 +178,7 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, dtype, size = operands[0], attrs["dtype"], attrs["size"]
-        word = _word(x.dtype, "operand")
+        word = _word(x.dtype, "operand", attrs["layout"])
         if not _is_four_bits(dtype):
             raise RelaxError(f"expected dtype i4 or ui4, got {dtype}")
         axis = _axis(x, attrs["axis"])
@@ -191,14 +191,44 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
         return x.with_(shape=[size if i == axis else d for i, d in enumerate(x.shape)], dtype=dtype)
 
 
+class UnpackPlanes(Op, name="unpack_planes"):
+    """Bytes of a packed weight whose four lowest bits and whose others are in words of their own: ``low + 16 * high``.
+
+    ``low`` is what :class:`PackNibbles` makes with a layout ``tile 16, u4x8``, and ``high`` with ``layout``, as ``tile 16,
+    rows 8, u2x16``, of as many rows: the result has ``size``.
+    """
+
+    low: Operand[Tensor]
+    high: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"layout": attributes.packed_layout(), "size": attributes.integer()}
+    cost = op_costs.MOVES
+    packed = "high"
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        low, high = operands
+        layout, size = attrs["layout"], attrs["size"]
+        if layout.word not in PLANES.values() or layout.rows != NIBBLES.count:
+            raise RelaxError(f"expected a layout such as 'tile 16, rows {NIBBLES.count}, {PLANES[2]}', got '{layout}'")
+        for info, what, word in ((low, "low", NIBBLES), (high, "high", layout.word)):
+            if str(info.dtype) != f"ui{word.width}":
+                raise RelaxError(f"expected {what} of ui{word.width}, got {info.dtype}")
+            require_rank(info, layout.rank, what)
+            _check_shape(info, [low.shape[0], _words(size, word.count), layout.tile], what)
+        return low.with_(shape=[low.shape[0], size, layout.tile], dtype=ir.IntegerType.get_unsigned(8))
+
+
 def _is_four_bits(dtype: ir.Type) -> bool:
     return isinstance(dtype, ir.IntegerType) and dtype.width == NIBBLES.bits
 
 
-def _word(dtype: ir.Type, what: str) -> Word:
-    """Four-bit integers in a word of a dtype."""
+def _word(dtype: ir.Type, what: str, layout: PackedLayout | None = None) -> Word:
+    """Four-bit integers in a word of a dtype, or those of a layout of high bits."""
     if not isinstance(dtype, ir.IntegerType) or not dtype.is_unsigned or dtype.width not in (8, 16, 32, 64):
         raise RelaxError(f"expected ui8, ui16, ui32 or ui64 as {what}, got {dtype}")
+    if layout is not None and layout.word in PLANES.values() and layout.word.width == dtype.width:
+        return layout.word
     return Word(NIBBLES.bits, dtype.width // NIBBLES.bits)
 
 

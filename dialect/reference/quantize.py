@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..packed_layout import NIBBLES, PackedLayout, Word
+from ..packed_layout import NIBBLES, PLANES, PackedLayout, Word
 from .numeric import Array, convert, integer_range, is_float, wide_dtype
 from .packed import in_words, out_of_words, unpacked
 from .registry import reference
@@ -70,8 +70,17 @@ def unpack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], size: int, layo
     return convert(np.moveaxis(values, -1, axis), dtype)
 
 
+@reference
+def unpack_planes(low: Array, high: Array, *, layout: PackedLayout, size: int) -> Array:
+    assert layout.word is not None
+    nibbles, more = out_of_words(low, NIBBLES, 1, axis=1), out_of_words(high, layout.word, layout.rows, axis=1)
+    return (nibbles[:, :size] | more[:, :size] << NIBBLES.bits).astype(np.uint8)
+
+
 def _word(dtype: np.dtype[Any], layout: PackedLayout | None) -> tuple[Word, int]:
-    """How four-bit integers are in words of a dtype, and how many rows come out of one at once."""
+    """How four-bit integers, or a layout's high bits, are in words of a dtype, and how many rows come out of one at once."""
+    if layout is not None and layout.word in PLANES.values():
+        return layout.word, layout.rows
     return Word(NIBBLES.bits, dtype.itemsize * 8 // NIBBLES.bits), 1 if layout is None else layout.rows
 
 

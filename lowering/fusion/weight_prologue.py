@@ -32,8 +32,9 @@ from .linalg_queries import captured, index_maps, is_parallel, is_scalar_constan
 
 __all__ = ["fuse_prologues"]
 
-# An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8, half a byte by 9.
-_CHEAP = 24
+# An 8-bit float is decoded by 12 operations, a group of int4 with a zero point by 8, half a byte by 9, five bits with a scale
+# and a minimum of eight bits by 28.
+_CHEAP = 32
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
@@ -363,19 +364,34 @@ def _loops(expr: ir.AffineExpr) -> set[int]:
 
 
 def _stay_wide(block: ir.Block) -> None:
-    """Replaces ``extui(trunci(x & c))`` by ``x & c`` where nothing is cut off: LLVM would shift bytes, in more steps."""
+    """Replaces ``extui(trunci(x & c))`` by ``x & c`` where nothing is cut off: LLVM would shift bytes, in more steps.
+
+    And ``uitofp(trunci(x & c))``, which is what becomes of that before a conversion, by ``sitofp(x & c)``.
+    """
     for op in list(block.operations):
-        narrow = _operand_of(op.operation, "arith.extui")
+        is_float = op.operation.name == "arith.uitofp"
+        narrow = _operand_of(op.operation, "arith.uitofp" if is_float else "arith.extui")
         masked = None if narrow is None else _operand_of(narrow, "arith.trunci")
-        if narrow is None or masked is None or masked.name != "arith.andi" or masked.results[0].type != op.results[0].type:
+        if narrow is None or masked is None or masked.name != "arith.andi":
+            continue
+        if not is_float and masked.results[0].type != op.results[0].type:
             continue
         mask = masked.operands[1].owner
         bits = ir.IntegerType(narrow.results[0].type).width
         if mask.name == "arith.constant" and 0 <= ir.IntegerAttr(mask.attributes["value"]).value < 1 << bits:
-            op.results[0].replace_all_uses_with(masked.results[0])
-            op.operation.erase()
+            _replace_wide(op, masked.results[0], is_float)
             if is_unused(narrow):
                 narrow.erase()
+
+
+def _replace_wide(op: ir.OpView, wide: ir.Value, is_float: bool) -> None:
+    """Makes what reads an op read a wider integer, or that as a float."""
+    value = wide
+    if is_float:
+        with ir.InsertionPoint(op), op.location:
+            value = ir.Operation.create("arith.sitofp", [op.results[0].type], [wide]).result
+    op.results[0].replace_all_uses_with(value)
+    op.operation.erase()
 
 
 def _operand_of(op: ir.Operation, name: str) -> ir.Operation | None:

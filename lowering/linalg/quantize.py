@@ -96,7 +96,7 @@ def _limited(value: Scalar, dtype: ir.Type) -> Scalar:
 def _lower_dequantize(b: LinalgBuilder, source: Source) -> ir.Value:
     x, scale, zero_point = source.operands
     parameters, wide = _Parameters(source), _float_type(scale)
-    narrow = all(_width(t.dtype) <= 16 for t in (x, zero_point))
+    narrow = all(_width(t.dtype) <= 16 for t in (x, zero_point) if not is_float(t.dtype))
     integer = ir.IntegerType.get_signless(32 if narrow else 64)
 
     def of_integer(value: ir.Value, *others: ir.Value) -> ir.Value:
@@ -159,15 +159,16 @@ def _lower_look_up(b: LinalgBuilder, source: Source) -> ir.Value:
 def _lower_pack_nibbles(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     axis, word = normalize_axis(source.attrs["axis"], x.rank), storage_dtype(source.result.dtype)
-    sizes, places = b.sizes(x), _word(source.result.dtype).places(_rows(source))
+    sizes, kind = b.sizes(x), _word(source.result.dtype, source.attrs["layout"])
+    places, mask = kind.places(_rows(source)), (1 << kind.bits) - 1
     size, per_word = sizes[axis], len(places)
     sizes[axis] = b.arith("ceildivsi", size, per_word)
 
     def packed(nibbles: Sequence[Scalar]) -> ir.Value:
         bits = [n.like(n.value if n.type == word else emit("arith.extui", word, n.value)) for n in nibbles]
-        total = bits[0] & 15
+        total = bits[0] & mask
         for value, at in list(zip(bits, places, strict=True))[1:]:
-            total = total | ((value & 15) << at)
+            total = total | ((value & mask) << at)
         return total.value
 
     def clamped(_: ir.Value) -> ir.Value:
@@ -191,22 +192,57 @@ def _lower_pack_nibbles(b: LinalgBuilder, source: Source) -> ir.Value:
 @lowering("relax.unpack_nibbles")
 def _lower_unpack_nibbles(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
-    axis, word, rows = normalize_axis(source.attrs["axis"], x.rank), _word(x.dtype), _rows(source)
-    sizes, byte, wide = b.sizes(x), *(ir.IntegerType.get_signless(n) for n in (8, max(32, word.width)))
+    axis, word, rows = normalize_axis(source.attrs["axis"], x.rank), _word(x.dtype, source.attrs["layout"]), _rows(source)
+    sizes, byte = b.sizes(x), ir.IntegerType.get_signless(8)
     sizes[axis] = source.attrs["size"]
+
     mark = {WORD: ir.StringAttr.get(str(word))} if rows == 1 else {}
 
     def body(stored: ir.Value, _: ir.Value) -> ir.Value:
-        value = stored if word.width == wide.width else emit("arith.extui", wide, stored)
-        shifted = Scalar(value, unsigned=True) >> _place(index(axis), word, rows, wide)
-        return emit("arith.trunci", byte, emit("arith.andi", wide, shifted.value, constant(wide, 15).value, **mark))
+        return emit("arith.trunci", byte, _integer_of_word(stored, index(axis), word, rows, mark))
 
-    where = [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), word.count) if i == axis else i for i in range(x.rank)]
-    return b.generic("p" * x.rank, [(x.value, where)], b.empty(sizes, byte), body)
+    return b.generic("p" * x.rank, [(x.value, _word_places(x.rank, axis, word))], b.empty(sizes, byte), body)
 
 
-def _word(dtype: ir.Type) -> Word:
-    """Four-bit integers in a word of a dtype."""
+def _integer_of_word(stored: ir.Value, step: Scalar, word: Word, rows: int, mark: Mapping[str, ir.Attribute]) -> ir.Value:
+    """The integer of a step, of those of a word."""
+    wide = ir.IntegerType.get_signless(max(32, word.width))
+    value = stored if word.width == wide.width else emit("arith.extui", wide, stored)
+    shifted = Scalar(value, unsigned=True) >> _place(step, word, rows, wide)
+    return emit("arith.andi", wide, shifted.value, constant(wide, (1 << word.bits) - 1).value, **mark)
+
+
+def _word_places(rank: int, axis: int, word: Word) -> list[ir.AffineExpr | int]:
+    """Where the word of an element is."""
+    return [ir.AffineExpr.get_floor_div(ir.AffineExpr.get_dim(i), word.count) if i == axis else i for i in range(rank)]
+
+
+@lowering("relax.unpack_planes")
+def _lower_unpack_planes(b: LinalgBuilder, source: Source) -> ir.Value:
+    low, high = source.operands
+    layout: PackedLayout = source.attrs["layout"]
+    assert layout.word is not None
+    wide, byte, rank, axis = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(8), low.rank, 1
+    words = ((low.value, NIBBLES, 1), (high.value, layout.word, layout.rows))
+
+    def body(*stored: ir.Value) -> ir.Value:
+        parts = [
+            Scalar(_integer_of_word(s, index(axis), word, rows, {})) for s, (_, word, rows) in zip(stored, words, strict=False)
+        ]
+        whole, most = parts[0] | (parts[1] << NIBBLES.bits), (1 << NIBBLES.bits + words[1][1].bits) - 1
+        mark = {WORD: ir.StringAttr.get(f"{NIBBLES}+{layout.word}")}
+        return emit("arith.trunci", byte, emit("arith.andi", wide, whole.value, constant(wide, most).value, **mark))
+
+    sizes = b.sizes(low)
+    sizes[axis] = source.attrs["size"]
+    inputs: list[Input] = [(value, _word_places(rank, axis, word)) for value, word, _ in words]
+    return b.generic("p" * rank, inputs, b.empty(sizes, byte), body)
+
+
+def _word(dtype: ir.Type, layout: PackedLayout | None = None) -> Word:
+    """Four-bit integers in a word of a dtype, or the high bits of a layout."""
+    if layout is not None and layout.word is not None and layout.word != NIBBLES:
+        return layout.word
     return Word(NIBBLES.bits, _width(dtype) // NIBBLES.bits)
 
 

@@ -179,6 +179,42 @@ func.func @nibbles_in_signed_words(%x: tensor<8xi4>) {
 
 // -----
 
+func.func @planes_of_nibbles(%low: tensor<2x5x8xui32>, %high: tensor<2x5x8xui32>) {
+  // expected-error @+1 {{'relax.unpack_planes' op expected a layout such as 'tile 16, rows 8, u2x16', got 'tile 8, u4x8'}}
+  %0 = "relax.unpack_planes"(%low, %high) {layout = "tile 8, u4x8", size = 40 : i64}
+      : (tensor<2x5x8xui32>, tensor<2x5x8xui32>) -> tensor<2x40x8xui8>
+  return
+}
+
+// -----
+
+func.func @planes_of_bytes(%low: tensor<2x20x8xui8>, %high: tensor<2x3x8xui32>) {
+  // expected-error @+1 {{'relax.unpack_planes' op expected low of ui32, got ui8}}
+  %0 = "relax.unpack_planes"(%low, %high) {layout = "tile 8, rows 8, u2x16", size = 40 : i64}
+      : (tensor<2x20x8xui8>, tensor<2x3x8xui32>) -> tensor<2x40x8xui8>
+  return
+}
+
+// -----
+
+func.func @planes_of_a_matrix(%low: tensor<2x5x8xui32>, %high: tensor<3x8xui32>) {
+  // expected-error @+1 {{'relax.unpack_planes' op expected high of rank 3, got 2}}
+  %0 = "relax.unpack_planes"(%low, %high) {layout = "tile 8, rows 8, u2x16", size = 40 : i64}
+      : (tensor<2x5x8xui32>, tensor<3x8xui32>) -> tensor<2x40x8xui8>
+  return
+}
+
+// -----
+
+func.func @planes_of_other_sizes(%low: tensor<2x5x8xui32>, %high: tensor<2x2x8xui32>) {
+  // expected-error @+1 {{'relax.unpack_planes' op expected high of shape [2, 3, 8], got [2, 2, 8]}}
+  %0 = "relax.unpack_planes"(%low, %high) {layout = "tile 8, rows 8, u2x16", size = 40 : i64}
+      : (tensor<2x5x8xui32>, tensor<2x2x8xui32>) -> tensor<2x40x8xui8>
+  return
+}
+
+// -----
+
 func.func @product_of_unsigned_rows(%x: tensor<16xui8>, %s: tensor<2xf32>, %t: tensor<2xi32>, %w: tensor<2x4x8x4xui8>,
     %v: tensor<2x2x8xf32>, %z: tensor<i32>) {
   // expected-error @+1 {{'relax.quantized_matmul' op expected x of i8, got ui8}}

@@ -85,6 +85,24 @@ func.func @unpack_nibbles_2(%x: tensor<?x3xui16, {sym = ["n"]}>) {
   return
 }
 
+// CHECK-LABEL: func.func @pack_high_bits(
+// CHECK: "relax.pack_nibbles"(%{{\w+}}) {axis = 1 : i64, dtype = ui32, layout = "tile 8, rows 8, u1x32"}
+// CHECK-SAME: : (tensor<2x40x8xui4>) -> tensor<2x2x8xui32>
+func.func @pack_high_bits(%x: tensor<2x40x8xui4>) {
+  %0 = "relax.pack_nibbles"(%x) {axis = 1 : i64, dtype = ui32, layout = "tile 8, rows 8, u1x32"}
+      : (tensor<2x40x8xui4>) -> tensor<2x2x8xui32>
+  return
+}
+
+// CHECK-LABEL: func.func @unpack_planes(
+// CHECK: "relax.unpack_planes"(%{{\w+}}, %{{\w+}}) {layout = "tile 8, rows 8, u2x16", size = 40 : i64}
+// CHECK-SAME: : (tensor<2x5x8xui32>, tensor<2x3x8xui32>) -> tensor<2x40x8xui8>
+func.func @unpack_planes(%low: tensor<2x5x8xui32>, %high: tensor<2x3x8xui32>) {
+  %0 = "relax.unpack_planes"(%low, %high) {layout = "tile 8, rows 8, u2x16", size = 40 : i64}
+      : (tensor<2x5x8xui32>, tensor<2x3x8xui32>) -> tensor<2x40x8xui8>
+  return
+}
+
 // CHECK-LABEL: func.func @quantized_matmul(
 // CHECK: "relax.quantized_matmul"(%{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}}, %{{\w+}})
 // CHECK-SAME: {layout = "tile 8, rows 4", n = 12 : i64, out_dtype = bf16}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relaxir.dialect.errors import RelaxError
-from relaxir.dialect.packed_layout import NIBBLES, PackedLayout, Word
+from relaxir.dialect.packed_layout import NIBBLES, PLANES, PackedLayout, Word
 from relaxir.dialect.reference.packed import in_words, out_of_words, packed, unpacked
 
 LAYOUTS = {
@@ -16,6 +16,7 @@ LAYOUTS = {
     "tile 3, rows 2": PackedLayout(3, 2),
     "tile 16, u4x8": PackedLayout(16, word=NIBBLES),
     "tile 16, rows 4, u4x8, offset 8": PackedLayout(16, 4, NIBBLES, 8),
+    "tile 16, rows 8, u2x16": PackedLayout(16, 8, PLANES[2]),
     "tile 32, rows 2, offset -128": PackedLayout(32, 2, offset=-128),
 }
 
@@ -41,7 +42,8 @@ def test_other_texts_are_refused(text: str) -> None:
     [
         (lambda: PackedLayout.parse("tile 0"), "expected a positive tile, got 0"),
         (lambda: PackedLayout(8, 0), "expected a positive number of rows, got 0"),
-        (lambda: PackedLayout.parse("tile 8, u4x2"), "expected words u4x8, got u4x2"),
+        (lambda: PackedLayout.parse("tile 8, u4x2"), "expected words u4x8, u1x32, u2x16, got u4x2"),
+        (lambda: PackedLayout.parse("tile 8, rows 4, u2x16"), "expected 8 rows with words u2x16, got 4"),
         (lambda: PackedLayout(8, 3, NIBBLES), "expected rows that divide a word of 8 integers, got 3"),
     ],
 )

@@ -194,7 +194,7 @@ def test_products_with_blocks(tmp_path: Path, kind: str, is_compiled_for_it: boo
         prepared = sum(w.array.nbytes for w in exe.manifest.prepared_weights.values())
         bits = {"Q4_0": 4 + 16 / 32, "Q8_0": 8 + 16 / 32, "Q4_K": 4 + 2 * (8 / 32 + 16 / 256)}
         bits |= {"IQ4_NL": 4 + 16 / 32, "MXFP4": 4 + 16 / 32}
-        bits |= {"Q5_K": 8 + 2 * (8 / 32 + 16 / 256), "Q6_K": 8 + 8 / 16 + 16 / 256}
+        bits |= {"Q5_K": 5 + 2 * (8 / 32 + 16 / 256), "Q6_K": 6 + 8 / 16 + 16 / 256}
         assert prepared == bits[kind] / 8 * weight.size
 
 

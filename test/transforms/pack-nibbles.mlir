@@ -57,6 +57,29 @@ func.func @signed(%x: tensor<3x4xf32>, %q: tensor<2x4x8xi4> {relax.name = "q"}, 
   return %2, %3 : tensor<3x12xf32>, tensor<3x12xf32>
 }
 
+// Bytes of six bits, by the ops that make them, are in words of four bits and of two.
+// CHECK-LABEL: @six_bits
+// CHECK:         %[[Q:.*]] = "relax.bitwise_and"(%arg1
+// CHECK:         %[[LOW:.*]] = "relax.pack_nibbles"({{.*}}) {axis = 1 : i64, dtype = ui32, layout = "tile 8, u4x8"}
+// CHECK-SAME:      (tensor<2x20x8xui4>) -> tensor<2x3x8xui32>
+// CHECK:         %[[HIGH:.*]] = "relax.pack_nibbles"({{.*}}) {axis = 1 : i64, dtype = ui32
+// CHECK-SAME:      layout = "tile 8, rows 8, u2x16"} : (tensor<2x20x8xui4>) -> tensor<2x2x8xui32>
+// CHECK:         %[[BACK:.*]] = "relax.unpack_planes"(%[[LOW]], %[[HIGH]])
+// CHECK-SAME:      {layout = "tile 8, rows 8, u2x16", relax.lift = "never", size = 20 : i64}
+// CHECK:         "relax.dequantize"(%[[BACK]], %arg2, %arg3)
+// LIFTED-LABEL: @six_bits(
+// LIFTED-NOT:    "relax.pack_nibbles"
+// LIFTED:        "relax.unpack_planes"
+func.func @six_bits(%x: tensor<3x20xf32>, %q: tensor<2x20x8xui8> {relax.name = "q"}, %s: tensor<2x1x8xf32>
+    {relax.name = "s"}, %z: tensor<ui8> {relax.name = "z"}) -> tensor<3x12xf32> attributes {relax.num_input = 1 : i64} {
+  %most = "relax.full"() {value = 63 : i64} : () -> tensor<ui8>
+  %0 = "relax.bitwise_and"(%q, %most) : (tensor<2x20x8xui8>, tensor<ui8>) -> tensor<2x20x8xui8>
+  %1 = "relax.dequantize"(%0, %s, %z) : (tensor<2x20x8xui8>, tensor<2x1x8xf32>, tensor<ui8>) -> tensor<2x20x8xf32>
+  %2 = "relax.packed_matmul"(%x, %1) {layout = "tile 8", n = 12 : i64} : (tensor<3x20xf32>, tensor<2x20x8xf32>)
+      -> tensor<3x12xf32>
+  return %2 : tensor<3x12xf32>
+}
+
 // What inference takes part in is no weight, and would be a pass over memory.
 // CHECK-LABEL: @computed_zero_point
 // CHECK-NOT:     relax.pack_nibbles

@@ -16,6 +16,12 @@ Lifting packs when weights are prepared; products take words apart in registers.
 that a row of words is a vector, and it is as wide as an f32: a mask gives a vector of integers to convert. Signed integers
 become unsigned ones, 8 more, and so does their zero point: a sign would take as long as the rest. Where more than products read
 the weight, taking it apart is a pass over memory: it stays.
+
+Bytes that are integers of five or six bits, by what they are computed from, are in two words, the second of the high bits::
+
+    %0 = "relax.pack_nibbles"(%low) {axis = 1 : i64, dtype = ui32, layout = "tile 32, u4x8"}
+    %1 = "relax.pack_nibbles"(%high) {axis = 1 : i64, dtype = ui32, layout = "tile 32, rows 8, u2x16"}
+    %2 = "relax.unpack_planes"(%0, %1) {layout = "tile 32, rows 8, u2x16", size = 768 : i64}
 """
 
 from __future__ import annotations
@@ -23,14 +29,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ...analysis.integer_bits import bits_of
 from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import ir
 from ...context import operations
 from ...functions import functions, num_input
 from ...lift_override import LIFT, NEVER
 from ...op import grows_from
-from ...ops import Add, AsType, BitwiseXor, Dequantize, Full, PackedMatMul, PackNibbles, UnpackNibbles
-from ...packed_layout import NIBBLES, PackedLayout
+from ...ops import (
+    Add,
+    AsType,
+    BitwiseAnd,
+    BitwiseXor,
+    Dequantize,
+    Full,
+    PackedMatMul,
+    PackNibbles,
+    RightShift,
+    UnpackNibbles,
+    UnpackPlanes,
+)
+from ...packed_layout import NIBBLES, PLANES, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
@@ -70,7 +89,11 @@ class _Words:
         x = op.operands[0]
         if not self._flow.once_from_weights(op.results[0]) or not self._flow.once_from_weights(x):
             return False
-        if not _products(op.results[0]) or not _can_pack(x):
+        if not _products(op.results[0]):
+            return False
+        if high := _high_bits(x, _products(op.results[0])[0].layout):
+            return self._widen_from_planes(op, high, rewriter)
+        if not _can_pack(x):
             return False
         with rewriter.before(op):
             zero = _raised_zero(op) if isinstance(op, Dequantize) else None
@@ -81,6 +104,14 @@ class _Words:
         op.operands[0] = self._packed[key]
         if zero is not None:
             op.operands[2] = zero
+        return True
+
+    def _widen_from_planes(self, op: Any, high: int, rewriter: Rewriter) -> bool:
+        x, layout = op.operands[0], _products(op.results[0])[0].layout
+        with rewriter.before(op):
+            if (x, False) not in self._packed:
+                self._packed[x, False] = _through_planes(x, layout, high)
+        op.operands[0] = self._packed[x, False]
         return True
 
 
@@ -107,6 +138,18 @@ def _can_pack(value: ir.Value) -> bool:
     if not isinstance(info.dtype, ir.IntegerType) or info.dtype.width != NIBBLES.bits or info.rank != _ROWS + 2:
         return False
     return isinstance(info.shape[_ROWS], int) and not isinstance(value.owner, UnpackNibbles)
+
+
+def _high_bits(value: ir.Value, layout: PackedLayout) -> int:
+    """How many bits beyond four the integers of a packed weight have that are bytes; 0 where they do not go into planes.
+
+    Panels of one column are for targets that read neighbours along its rows.
+    """
+    info, bits = TensorInfo.of(value), bits_of(value)
+    is_panel = info.rank == _ROWS + 2 and isinstance(info.shape[_ROWS], int) and layout.tile > 1 and layout.rows == 1
+    is_byte = isinstance(info.dtype, ir.IntegerType) and info.dtype.width == 8 and info.dtype.is_unsigned
+    fits = is_panel and is_byte and bits - NIBBLES.bits in PLANES and not isinstance(value.owner, UnpackPlanes)
+    return bits - NIBBLES.bits if fits else 0
 
 
 def _raised_zero(op: Dequantize) -> ir.Value | None:
@@ -139,5 +182,20 @@ def _through_words(value: ir.Value, layout: PackedLayout) -> ir.Value:
     packed = PackNibbles.create(value, axis=_ROWS, dtype=word, layout=layout).result
     result = UnpackNibbles.create(packed, axis=_ROWS, dtype=info.dtype, size=info.shape[_ROWS], layout=layout).result
     # Taking words apart ahead would undo all this; for small weights lifting would think it worth the memory.
+    result.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
+    return result
+
+
+def _through_planes(value: ir.Value, layout: PackedLayout, high: int) -> ir.Value:
+    """The same of bytes whose four lowest bits are in words, and their others in words of their own."""
+    info, word, nibble = TensorInfo.of(value), *(ir.IntegerType.get_unsigned(n) for n in (NIBBLES.width, NIBBLES.bits))
+    low = BitwiseAnd.create(value, _number((1 << NIBBLES.bits) - 1, info)).result
+    parts = (low, RightShift.create(value, _number(NIBBLES.bits, info)).result)
+    layouts = (replace(layout, word=NIBBLES), replace(layout, word=PLANES[high], rows=NIBBLES.count))
+    packed = [
+        PackNibbles.create(AsType.create(part, dtype=nibble).result, axis=_ROWS, dtype=word, layout=own).result
+        for part, own in zip(parts, layouts, strict=True)
+    ]
+    result = UnpackPlanes.create(*packed, layout=layouts[1], size=info.shape[_ROWS]).result
     result.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
     return result

@@ -13,7 +13,8 @@ Sums are the same but for the rounding of their terms; of an
 infinite x they are NaN where the zero point is taken out.
 
 Eight q of four bits are a word. ``q[j] << 4 * j`` is the word under a mask, and its product with ``x / 16 ** j`` that of q[j]
-and x, to the last bit: shifts are powers of two. So nothing is shifted per step where x can be prepared.
+and x, to the last bit: shifts are powers of two. So nothing is shifted per step where x can be prepared. Of five and six bits
+the high ones are in a word that groups of steps share.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from dataclasses import dataclass
 from math import gcd
 
 from ....dialect.bindings import ir
-from ....dialect.packed_layout import NIBBLES
+from ....dialect.packed_layout import NIBBLES, PLANES
 from ..emit.linear_index import Linear
 from .factor import Factor
 from .nest import Operand
-from .packed_words import word_of
+from .packed_words import PackedInteger, packed_integer
 
 __all__ = ["GroupInvariant", "find_group_invariant"]
 
-# The largest integer whose zero point is taken out of the sum.
-_FOUR_BITS = (1 << NIBBLES.bits) - 1
+# The largest integer whose zero point is taken out of the sum: of wider ones more digits are lost to the difference.
+_SIX_BITS = (1 << NIBBLES.bits + max(PLANES)) - 1
 # What is the same for fewer steps is no group: a sum of its own would take longer than it saves, and words are no groups.
 _SHORTEST = 16
 
@@ -52,6 +53,7 @@ class GroupInvariant:
         low: the invariant float that was taken out behind the scale, None for 0.
         reads_invariant: whether the step's value is computed from the invariant part, too.
         packed_word: the word of eight that the step's value is four bits of, at four times the place of the step in it.
+        high_word: the invariant word that has its other bits, None where there are none; high_bits: how many these are.
     """
 
     group_size: int
@@ -65,6 +67,15 @@ class GroupInvariant:
     low: ir.Value | None = None
     reads_invariant: bool = False
     packed_word: Factor | None = None
+    high_word: ir.Value | None = None
+    high_bits: int = 0
+
+    @property
+    def word_steps(self) -> int:
+        """After how many steps all words are others; 0 where there are none."""
+        if self.packed_word is None:
+            return 0
+        return PLANES[self.high_bits].count if self.high_bits else NIBBLES.count
 
 
 def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
@@ -88,7 +99,7 @@ def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
     value, conversion, zero_point = _without_zero(value, known) if scale is not None else (value, None, None)
     if low is not None and conversion is None:
         value, scale, low = factor.value, None, None
-    word = None if conversion is None or group_size % NIBBLES.count else word_of(value, varying, k)
+    word = None if conversion is None or group_size % NIBBLES.count else _packed(value, factor.operands, k, group_size, known)
     whole = Factor(factor.value, varying, others)
     step_value = whole.part(value)
     return GroupInvariant(
@@ -102,8 +113,20 @@ def find_group_invariant(factor: Factor, k: int) -> GroupInvariant | None:
         zero_point=zero_point,
         low=low,
         reads_invariant=any(v in known for op in step_value.operations for v in op.operands),
-        packed_word=None if word is None else whole.part(word),
+        packed_word=None if word is None else whole.part(word.low),
+        high_word=None if word is None else word.high,
+        high_bits=0 if word is None else word.bits,
     )
+
+
+def _packed(
+    value: ir.Value, operands: Sequence[Operand], k: int, group_size: int, known: set[ir.Value]
+) -> PackedInteger | None:  # fmt: skip
+    """The words of an integer whose high bits, if it has such, are the same for a group, and begin with it."""
+    found = packed_integer(value, operands, k)
+    if found is None or found.high is None:
+        return found
+    return found if found.high in known and group_size % PLANES[found.bits].count == 0 else None
 
 
 def _period(operand: Operand, k: int) -> int | None:
@@ -155,7 +178,7 @@ def _without_zero(value: ir.Value, known: set[ir.Value]) -> tuple[ir.Value, ir.O
         return value, None, None
     difference = _made_by(conversion.operands[0], "arith.subi")
     integer, zero = (conversion.operands[0], None) if difference is None else difference.operands
-    if not 0 <= _constant(integer, "arith.andi") <= _FOUR_BITS:
+    if not 0 <= _constant(integer, "arith.andi") <= _SIX_BITS:
         return value, None, None
     if zero is not None and zero not in known and _made_by(zero, "arith.constant") is None:
         return value, None, None

@@ -1,25 +1,41 @@
-"""Which word of a weight an integer of a body is taken from, by the mark on the operation that takes it out."""
+"""Which words of a weight an integer of a body is taken from, by the mark on the operation that takes it out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ....dialect.packed_layout import NIBBLES, Word
+from ....dialect.packed_layout import NIBBLES, PLANES, Word
 from ...marks import WORD
 from ..emit.linear_index import Atom, FloorDivision, Linear
 from .nest import Operand
 from .sample import Sample
 
-__all__ = ["steps_of_element", "word_of"]
+__all__ = ["PackedInteger", "packed_integer", "steps_of_element"]
 
-# Eight different integers.
-_SAMPLE = 0x1FD96A2C
+# Eight different integers, and other ones.
+_SAMPLE, _HIGH = 0x1FD96A2C, 0x6B3C5A91
 
 
-def word_of(integer: ir.Value, operands: Sequence[Operand], k: int) -> ir.Value | None:
-    """The word that an integer is four bits of, at four times the place of step k among eight; None where it is none.
+@dataclass(frozen=True)
+class PackedInteger:
+    """An integer of a step, out of words.
+
+    Attributes:
+        low: the word that has its four lowest bits, at four times the place of step k among eight.
+        high: the word that has the others, None where there are none.
+        bits: how many these are; they are at ``PLANES[bits].places(8)``.
+    """
+
+    low: ir.Value
+    high: ir.Value | None = None
+    bits: int = 0
+
+
+def packed_integer(integer: ir.Value, operands: Sequence[Operand], k: int) -> PackedInteger | None:
+    """The words of an integer of step k; None where it is in none.
 
     Raises:
         RelaxError: an operation is marked that does not take integers out of words like that, at its location.
@@ -27,17 +43,18 @@ def word_of(integer: ir.Value, operands: Sequence[Operand], k: int) -> ir.Value 
     if isinstance(integer, ir.BlockArgument) or WORD not in integer.owner.attributes:
         return None
     op = integer.owner.operation
-    word = _word(op)
+    words = _words(op)
     sources = [o for o in operands if _depends(integer, o.argument)]
-    if len(sources) != 1:
-        raise RelaxError(f"expected integers of one word, got those of {len(sources)}", op.location)
-    (source,) = sources
-    if source.argument.type != ir.IntegerType.get_signless(word.width, op.context):
-        raise RelaxError(f"expected a word of i{word.width}, got {source.argument.type}", op.location)
-    if word != NIBBLES or not _is_read_by(source, k, word.count):
+    if len(sources) != len(words):
+        expected = "one word" if len(words) == 1 else f"{len(words)} words"
+        raise RelaxError(f"expected integers of {expected}, got those of {len(sources)}", op.location)
+    for source, word in zip(sources, words, strict=True):
+        if source.argument.type != ir.IntegerType.get_signless(word.width, op.context):
+            raise RelaxError(f"expected a word of i{word.width}, got {source.argument.type}", op.location)
+    if words[0] != NIBBLES or not all(_is_read_by(s, k, w.count) for s, w in zip(sources, words, strict=True)):
         return None
-    _check(integer, source, k, word)
-    return source.argument
+    _check(integer, sources, k, words)
+    return PackedInteger(sources[0].argument) if len(words) == 1 else PackedInteger(*_arguments(sources), words[1].bits)
 
 
 def steps_of_element(source: Operand, k: int) -> int:
@@ -55,12 +72,19 @@ def _is_along(atom: Atom, k: int) -> bool:
     return atom == k if isinstance(atom, int) else k in atom.inner.dims()
 
 
-def _word(op: ir.Operation) -> Word:
+def _words(op: ir.Operation) -> list[Word]:
+    """Those of a mark: the word of four bits, and that of the high bits."""
     attribute = op.attributes[WORD]
-    word = Word.parse(ir.StringAttr(attribute).value) if isinstance(attribute, ir.StringAttr) else None
-    if word is None:
+    parts = ir.StringAttr(attribute).value.split("+") if isinstance(attribute, ir.StringAttr) else [""]
+    words = [word for word in map(Word.parse, parts) if word is not None]
+    if len(words) != len(parts) or len(words) > 2 or (len(words) == 2 and words[1] not in PLANES.values()):
         raise RelaxError(f'expected {WORD} such as "{NIBBLES}", got {attribute}', op.location)
-    return word
+    return words
+
+
+def _arguments(sources: Sequence[Operand]) -> tuple[ir.Value, ir.Value]:
+    low, high = sources
+    return low.argument, high.argument
 
 
 def _depends(value: ir.Value, argument: ir.Value) -> bool:
@@ -75,11 +99,16 @@ def _is_read_by(source: Operand, k: int, count: int) -> bool:
     return [(a.inner, a.divisor) for a in along if not isinstance(a, int)] == [(Linear.dim(k), count)] and len(along) == 1
 
 
-def _check(integer: ir.Value, source: Operand, k: int, word: Word) -> None:
+def _check(integer: ir.Value, sources: Sequence[Operand], k: int, words: Sequence[Word]) -> None:
     """Raises RelaxError where the integer of a step is not the one at its place."""
-    for step, place in enumerate(word.places()):
-        wanted = _SAMPLE >> place & (1 << word.bits) - 1
-        found = Sample({source.argument: _SAMPLE}, {k: step}).of(integer)
+    given = {s.argument: sample for s, sample in zip(sources, (_SAMPLE, _HIGH), strict=False)}
+    for step in range(words[-1].count):
+        place = NIBBLES.places()[step % NIBBLES.count]
+        wanted = _SAMPLE >> place & (1 << NIBBLES.bits) - 1
+        if len(words) == 2:
+            high = words[1].places(NIBBLES.count)[step]
+            wanted |= (_HIGH >> high & (1 << words[1].bits) - 1) << NIBBLES.bits
+        found = Sample(dict(given), {k: step}).of(integer)
         if found != wanted:
             at = f"the integer at bit {place} of a word"
             raise RelaxError(f"expected step {step} to take {at}, {wanted}, got {found}", integer.owner.location)

@@ -26,7 +26,7 @@ __all__ = ["decoded"]
 _NARROW = {
     "Q4_0": "4 bits, a scale per 32", "Q8_0": "8 bits, a scale per 32", "Q4_K": "4 bits, a scale and minimum per 32",
     "IQ4_NL": "codes of 4 bits, a scale per 32", "MXFP4": "floats of 4 bits, an exponent per 32",
-    "Q5_K": "8 bits for 5 in the file, a scale and minimum per 32", "Q6_K": "8 bits for 6 in the file, a scale per 16",
+    "Q5_K": "5 bits, a scale and minimum per 32", "Q6_K": "6 bits, a scale per 16",
 }  # fmt: skip
 
 

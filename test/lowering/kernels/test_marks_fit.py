@@ -36,6 +36,17 @@ func.func @main(%x: tensor<4x64xf32>, %w: tensor<2x8x32xui32> {relax.name = "w"}
     : (tensor<4x64xf32>, tensor<2x64x32xf32>) -> tensor<4x64xf32>
   return %r : tensor<4x64xf32>
 }""",
+    "planes": """
+func.func @main(%x: tensor<4x64xf32>, %w: tensor<2x8x32xui32> {relax.name = "w"}, %h: tensor<2x4x32xui32> {relax.name = "h"},
+                %s: tensor<2x2x32xf32> {relax.name = "s"}) -> tensor<4x64xf32> attributes {relax.num_input = 1 : i64} {
+  %z = "relax.constant"() {value = dense<32> : tensor<ui8>} : () -> tensor<ui8>
+  %q = "relax.unpack_planes"(%w, %h) {layout = "tile 32, rows 8, u2x16", size = 64 : i64}
+    : (tensor<2x8x32xui32>, tensor<2x4x32xui32>) -> tensor<2x64x32xui8>
+  %d = "relax.dequantize"(%q, %s, %z) : (tensor<2x64x32xui8>, tensor<2x2x32xf32>, tensor<ui8>) -> tensor<2x64x32xf32>
+  %r = "relax.packed_matmul"(%x, %d) {layout = "tile 32", n = 64 : i64}
+    : (tensor<4x64xf32>, tensor<2x64x32xf32>) -> tensor<4x64xf32>
+  return %r : tensor<4x64xf32>
+}""",
     "pairs": """
 func.func @main(%x: tensor<4x64xbf16>, %w: tensor<2x32x32x2xbf16>) -> tensor<4x64xf32> {
   %r = "relax.packed_matmul"(%x, %w) {layout = "tile 32, rows 2", n = 64 : i64, out_dtype = f32}
@@ -177,6 +188,21 @@ MISFITS: dict[str, tuple[str, Edit, str]] = {
         "words",
         with_input(1, "i32", to("arith.shrui %in_0, %3", "arith.shrui %in_0, %more")),
         "expected integers of one word, got those of 2",
+    ),
+    "form of two words": (
+        "planes",
+        to('relax.word = "u4x8+u2x16"', 'relax.word = "u4x8+u4x8"'),
+        'expected relax.word such as "u4x8", got "u4x8+u4x8"',
+    ),
+    "width of high bits": (
+        "planes",
+        to('relax.word = "u4x8+u2x16"', 'relax.word = "u4x8"'),
+        "expected integers of one word, got those of 2",
+    ),
+    "order of high bits": (
+        "planes",
+        to("arith.muli %8, %c2 : index", "arith.muli %8, %c3 : index"),
+        "expected step 8 to take the integer at bit 0 of a word, 12, got 44",
     ),
     "form of a layout": ("pairs", among_marks("relax.layout", "unit"), "expected relax.layout such as 'tile 16, rows 4, u4x8"),
     "panels of pairs": (

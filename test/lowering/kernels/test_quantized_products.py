@@ -12,6 +12,8 @@ from relaxir.dialect.dtypes import numpy_dtype
 from support.emulation import compile_for
 
 RANGES = {"i8": (-128, 128), "ui8": (0, 256), "i4": (-8, 8), "ui4": (0, 16)}
+#: Bytes that are of fewer bits, as the ops say that make them.
+PLANES = {"ui5": 31, "ui6": 63}
 FLOATS = ("bf16", "f16", "f8E4M3FN")
 
 
@@ -31,10 +33,16 @@ class Weight:
     codes: bool = False
 
     def arrays(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        shape, dtype = (self.columns, self.depth), numpy_dtype(self.dtype)
+        shape, dtype = (self.columns, self.depth), numpy_dtype("ui8" if self.dtype in PLANES else self.dtype)
         if self.dtype in FLOATS and not self.group:
             return {"q": rng.normal(size=shape).astype(dtype)}
         groups = (self.columns, self.depth // self.group if self.group else 1)
+        if self.dtype in PLANES:
+            found = {"q": rng.integers(0, 256, shape, dtype), "s": rng.uniform(0.1, 1, groups).astype(np.float32)}
+            more = (
+                rng.uniform(-1, 1, groups).astype(np.float16) if self.low else np.array(PLANES[self.dtype] // 2 + 1, np.uint8)
+            )
+            return found | {"l" if self.low else "z": more}
         found = {"q": rng.integers(*RANGES[self.dtype], shape) if self.dtype in RANGES else rng.normal(size=shape)}
         found = {"q": found["q"].astype(dtype), "s": rng.uniform(0.1, 1, groups).astype(np.float32)}
         found |= {"l": rng.uniform(-1, 1, groups).astype(np.float16)} if self.low else {}
@@ -51,9 +59,13 @@ def build(rows: int | str, weights: list[Weight]) -> tuple[rx.Module, dict[str, 
         for i, weight in enumerate(weights):
             own = weight.arrays(rng)
             arrays |= {f"{name}{i}": array for name, array in own.items()}
-            dtypes = {"q": weight.dtype, "s": "f32", "z": weight.dtype, "l": "f16", "t": "f32"}
+            stored = "ui8" if weight.dtype in PLANES else weight.dtype
+            dtypes = {"q": stored, "s": "f32", "z": stored, "l": "f16", "t": "f32"}
             taken = {name: b.weight(f"{name}{i}", array.shape, dtypes[name]) for name, array in own.items()}
-            if "s" not in taken:
+            if weight.dtype in PLANES:
+                known = b.bitwise_and(taken["q"], b.full((), PLANES[weight.dtype], "ui8"))
+                wide = b.dequantize(known, taken["s"], taken["l" if weight.low else "z"])
+            elif "s" not in taken:
                 wide = b.astype(taken["q"], "f32")
             elif weight.low or weight.codes or weight.dtype in FLOATS:
                 x = b.look_up(taken["q"], taken["t"]) if weight.codes else taken["q"]
@@ -96,6 +108,11 @@ WEIGHTS = [
     Weight("ui4", 300, 96, 48, codes=True),
     Weight("f8E4M3FN", 272, 96, 32),
     Weight("ui8", 259, 96, 32, low=True),
+    Weight("ui5", 259, 96, 32, low=True),
+    Weight("ui6", 272, 96, 16),
+    Weight("ui6", 300, 104),
+    Weight("ui5", 256, 96, 16),
+    Weight("ui6", 256, 100, 20),
 ]
 
 
@@ -150,6 +167,7 @@ def test_the_first_tile_computes_the_weight_for_the_others(rows: int | str) -> N
 def test_targets(target: str) -> None:
     weights = [Weight("i4", 530, 64, 32), Weight("ui4", 260, 40, zeros=True), Weight("i8", 270, 33), Weight("bf16", 513, 20)]
     weights += [Weight("ui4", 260, 64, 32, low=True), Weight("ui4", 33, 32, 16, codes=True)]
+    weights += [Weight("ui5", 260, 64, 32, low=True), Weight("ui6", 300, 48, 16)]
     check("n", weights, [1, 2, 9], target)
 
 
@@ -160,6 +178,14 @@ def test_nothing_is_wider_in_memory_than_the_manifest_says() -> None:
     words = [array for name, array in prepared.items() if "pack_nibbles" in name]
     assert [array.dtype for array in words] == [np.uint32] * 2
     assert sum(array.nbytes for array in words) <= (512 * 1024 + 128 * 1000) // 2
+
+
+@pytest.mark.parametrize(("weight", "bits"), [(Weight("ui5", 512, 1024, 32, low=True), 5), (Weight("ui6", 512, 1024, 16), 6)])
+def test_five_and_six_bits_are_no_bytes(weight: Weight, bits: int) -> None:
+    module, arrays = build(1, [weight])
+    prepared = rx.compile(module).prepare(arrays)
+    words = [array for name, array in prepared.items() if array.dtype == np.uint32]
+    assert (len(words), sum(array.nbytes for array in words)) == (2, 512 * 1024 * bits // 8)
 
 
 def test_a_weight_of_two_products_is_held_once() -> None:

@@ -63,6 +63,31 @@ def test_scalars_and_other_dtypes() -> None:
     )
 
 
+@pytest.mark.parametrize(("word", "per"), [("u1x32", 32), ("u2x16", 16)])
+def test_planes(word: str, per: int) -> None:
+    """Lengths that are whole words of either kind, and others."""
+    layout = f'layout = "tile 5, rows 8, {word}"'
+    cases = [
+        case
+        for size in (64, 41)
+        for case in (
+            Case(
+                "pack_nibbles", [f"2, {size}, 5:ui4"], f"2, {-(-size // per)}, 5:ui32",
+                f"axis = 1 : i64, dtype = ui32, {layout}",
+            ),
+            Case(
+                "unpack_nibbles", [f"2, {-(-size // per)}, 5:ui32"], f"2, {size}, 5:ui4",
+                f"axis = 1 : i64, dtype = ui4, {layout}, size = {size} : i64",
+            ),
+            Case(
+                "unpack_planes", [f"2, {-(-size // 8)}, 5:ui32", f"2, {-(-size // per)}, 5:ui32"], f"2, {size}, 5:ui8",
+                f"{layout}, size = {size} : i64",
+            ),
+        )
+    ]  # fmt: skip
+    check(*cases)
+
+
 @pytest.mark.parametrize("dtype", ["ui4", "i8", "f8E4M3FN", "f8E5M2", "f32"])
 def test_minima(dtype: str) -> None:
     both = {1: scales((3, 2), "f32"), 2: scales((3, 2), "f16")}

@@ -95,7 +95,8 @@ class _Check:
             return
         rows = shape.rows if shape.rows is not None else 1
         fits = plan.sums == "groups" and shape.group is not None and shape.group.has_word and shape.element == "f32"
-        fits = fits and not shape.shared and rows <= plan.tile.rows and plan.group_unroll % NIBBLES.count == 0
+        steps = NIBBLES.count if shape.group is None else max(NIBBLES.count, shape.group.word_steps)
+        fits = fits and not shape.shared and rows <= plan.tile.rows and plan.group_unroll % steps == 0
         fits = fits and rows * (shape.depth or 0) * 4 <= self.tuning.stage_bytes
         _expect(fits, "scaled rows where they are few, and of words", "scaled-left=yes")
 

@@ -56,6 +56,8 @@ class GroupLoads:
         invariant, place = self.invariant, self.loads.column_point(point, column)
         if self.scaled is not None and invariant.packed_word is not None:
             word = self.loads.factor(invariant.packed_word, place, step, part)
+            if invariant.high_word is not None:
+                return self._converted(self._masked_planes(word, self._value(invariant.high_word, part), step))
             return self._converted(self._masked(word, step % NIBBLES.count))
         value = self.loads.factor(invariant.step_value, place, step, part)
         return value if invariant.conversion is None else self._converted(value)
@@ -67,6 +69,30 @@ class GroupLoads:
         if place == NIBBLES.count - 1:
             return em.op("arith.shrui", [words, em.constant(lowest, words.type)], words.type)
         return em.op("arith.andi", [words, em.constant(NIBBLES.mask(1) << lowest, words.type)], words.type)
+
+    def _masked_planes(self, low: ir.Value, high: ir.Value, step: int) -> ir.Value:
+        """The integer of each pair of words, where it is among those of every other step, of eight bits each.
+
+        The high bits are moved once for four steps, and none is shifted by itself.
+        """
+        em, bits, kind = self.emitter, self.invariant.high_bits, low.type
+        group, place = divmod(step % self.invariant.word_steps, NIBBLES.count)
+        is_odd, apart = place % 2, 2 * NIBBLES.bits
+        lowest = range(0, NIBBLES.width, apart)
+
+        def fields(mask: int) -> ir.Value:
+            return em.constant(sum(mask << i for i in lowest), kind)
+
+        def shifted(x: ir.Value, right: int) -> ir.Value:
+            name = "arith.shrui" if right > 0 else "arith.shli"
+            return em.op(name, [x, em.constant(abs(right), kind)], kind) if right else x
+
+        nibbles = em.op("arith.andi", [shifted(low, is_odd * NIBBLES.bits), fields(15)], kind)
+        at_nibble = shifted(high, bits * group + (is_odd - 1) * NIBBLES.bits)
+        more = em.op("arith.andi", [at_nibble, fields(((1 << bits) - 1) << NIBBLES.bits)], kind)
+        whole = em.op("arith.ori", [nibbles, more], kind)
+        mask = (1 << NIBBLES.bits + bits) - 1
+        return em.op("arith.andi", [whole, em.constant(mask << lowest[place // 2], kind)], kind)
 
     def added(self, total: ir.Value, partial: ir.Value, part: Environment, left: ir.Value | None) -> ir.Value:
         """A total with the sum of a group; ``left`` is the left factors' sum, if it matters."""
@@ -135,8 +161,7 @@ class GroupLoads:
         em, k, width, left = self.emitter, self.contraction.k, self.width, self.contraction.left
         chunk = max(width, NIBBLES.count)
         whole, vector = depth // chunk * chunk, em.vector(width, self.element)
-        # 16 ** -j is 127 - 4 * j in the exponent's bits; the last of eight is not scaled, as its word is shifted.
-        scaled_by = [127 - place for place in NIBBLES.places()[:-1]] + [127]
+        scaled_by = self._exponents()
         exponents = [scaled_by[j % NIBBLES.count] for j in range(chunk)]
         bits = [em.lane_constant([e << 23 for e in exponents[i : i + width]], em.i32) for i in range(0, chunk, width)]
         powers = [em.op("arith.bitcast", [b], vector) for b in bits]
@@ -152,6 +177,16 @@ class GroupLoads:
             x = self.loads.factor(left, row.at(k, em.number(i)))
             power = em.constant(2.0 ** (exponents[i % NIBBLES.count] - 127), self.element)
             em.effect("memref.store", [em.op("arith.mulf", [x, power], self.element), scaled, em.number(i)])
+
+    def _exponents(self) -> list[int]:
+        """Of what the left factors of eight steps are multiplied with: 16 ** -j is 127 - 4 * j in the exponent's bits.
+
+        The last of eight is not scaled, as its word is shifted; of more than four bits every other one is where it is.
+        """
+        places = NIBBLES.places()
+        if self.invariant.high_word is not None:
+            return [127 - places[j // 2 * 2] for j in range(NIBBLES.count)]
+        return [127 - place for place in places[:-1]] + [127]
 
     def _sum_row(self, row: Point, depth: int, size: int, sums: ir.Value) -> None:
         em = self.emitter

@@ -72,7 +72,7 @@ class _Planner:
             accumulators=tuning.accumulators,
             group_accumulators=self._sums_at_once(tuning.accumulators) if self.sums == "groups" else tuning.accumulators,
             unroll={"dot": tuning.dot_unroll, "integers": tuning.integer_unroll}.get(self.sums, tuning.unroll),
-            group_unroll=tuning.group_unroll,
+            group_unroll=self._group_unroll(),
             stream_bytes=tuning.dot_stream_bytes if self.sums == "dot" else 0,
             loop_above=tuning.integer_short if self.sums == "integers" else 0,
             panels=self.panels,
@@ -137,6 +137,11 @@ class _Planner:
             return False
         is_tile = self.panels > 1 if shape.rows is None else shape.rows <= self.tile.rows and not shape.shared
         return is_tile and (shape.rows or 1) * shape.depth * 4 <= self.tuning.stage_bytes
+
+    def _group_unroll(self) -> int:
+        """All steps of a word of high bits where each is masked in its place, else as many as registers are for."""
+        steps = self.shape.group.word_steps if self.shape.group is not None and self._scales_left() else 0
+        return max(self.tuning.group_unroll, steps)
 
     def _fetch(self) -> Fetch | None:
         tuning, tile = self.tuning, self.tile

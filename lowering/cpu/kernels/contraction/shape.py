@@ -58,6 +58,7 @@ class GroupShape:
         size: steps of k in a group; 0 when all are one.
         operations: how many each step's value takes.
         has_word: whether that value is an integer of a word; has_zero: whether a zero point or a minimum was taken out of it.
+        word_steps: after how many steps all words are others, where more than one is read.
         reads_invariant: whether it reads what is the same, too.
     """
 
@@ -66,6 +67,7 @@ class GroupShape:
     has_word: bool = False
     has_zero: bool = False
     reads_invariant: bool = False
+    word_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,8 @@ def buffer_shape(operand: Operand, n: int, k: int) -> BufferShape:
 def _group_shape(group: GroupInvariant) -> GroupShape:
     operations = len(group.step_value.operations)
     has_word, has_zero = group.packed_word is not None, group.zero_point is not None or group.low is not None
-    return GroupShape(group.group_size, operations, has_word, has_zero, group.reads_invariant)
+    steps = 0 if group.high_word is None else group.word_steps
+    return GroupShape(group.group_size, operations, has_word, has_zero, group.reads_invariant, steps)
 
 
 def _integer_shape(product: IntegerProduct | None) -> IntegerShape | None:
