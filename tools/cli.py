@@ -30,15 +30,21 @@ def run(argv: Sequence[str]) -> int:
         arguments.command(arguments)
         sys.stdout.flush()
     except (RelaxError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _failed(f"error: {error}", str(error), 1)
     except MemoryError:
-        print("error: out of memory", file=sys.stderr)
-        return 1
+        return _failed("error: out of memory", "out of memory", 1)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        return _failed("interrupted", "interrupted", 130)
     return 0
+
+
+def _failed(line: str, reason: str, code: int) -> int:
+    """Says what went wrong, and ends the other processes of ``mpiexec``, if this one has spoken to them."""
+    print(line, file=sys.stderr)
+    collectives = sys.modules.get(f"{(__package__ or '').rpartition('.')[0]}.runtime.collectives")
+    if collectives is not None:
+        collectives.end_all_ranks(reason)
+    return code
 
 
 class _Parser(argparse.ArgumentParser):

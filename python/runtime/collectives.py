@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from ..lowering.collective_call import ELEMENTS, KINDS, LOST
 from ..weights.arrays import Array
 from .ranks import environment_rank
 
-__all__ = ["Collectives", "MpiRank", "RankFunction", "find_communicator"]
+__all__ = ["Collectives", "MpiRank", "RankFunction", "end_all_ranks", "find_communicator"]
 
 _CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
@@ -102,7 +104,7 @@ def _view(start: int, count: int, dtype: np.dtype[Any]) -> Array:
 
 
 class MpiRank:
-    """A process of ``mpiexec``, by mpi4py."""
+    """A process of ``mpiexec``, by mpi4py. An error that ends it ends the others: they wait for it in a collective for ever."""
 
     def __init__(self) -> None:
         """Raises RelaxError: mpi4py is not installed, or finds no MPI."""
@@ -115,6 +117,11 @@ class MpiRank:
         self._world: Any = MPI.COMM_WORLD
         self.rank: int = self._world.rank
         self.size: int = self._world.size
+        _end_all_after_errors(self)
+
+    def abort(self) -> None:
+        """Ends all processes, this one among them."""
+        self._world.Abort(1)
 
     def all_reduce(self, x: Array) -> Array:
         if x.dtype.kind in "fiu" and x.dtype.itemsize >= 4:
@@ -129,6 +136,32 @@ class MpiRank:
         byte = self._mpi.BYTE
         self._world.Allgather([_bytes(x), byte], [_bytes(gathered), byte])
         return gathered
+
+
+#: The rank that this process is, where MPI said so.
+_own: MpiRank | None = None
+
+
+def end_all_ranks(error: BaseException | str) -> None:
+    """Ends all processes that run with this one, after an error that ends it; does nothing where MPI knows of no others."""
+    if _own is not None and _own.size > 1:
+        text = error if isinstance(error, str) else str(error) or type(error).__name__
+        print(f"error: rank {_own.rank} of {_own.size} failed, which ends all: {text}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        _own.abort()
+
+
+def _end_all_after_errors(rank: MpiRank) -> None:
+    """Makes an error that nobody catches end all processes, once it was shown as it would have been."""
+    global _own
+    shown, is_first, _own = sys.excepthook, _own is None, rank
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        shown(kind, error, trace)
+        end_all_ranks(error)
+
+    if is_first:
+        sys.excepthook = hook
 
 
 def _bytes(x: Array) -> Array:

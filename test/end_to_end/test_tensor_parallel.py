@@ -106,6 +106,31 @@ def test_the_command_line_under_mpiexec(ranks: int, artifact: str, raw: str, exp
         np.testing.assert_allclose(found["logits"], expected[0], **CLOSE)
 
 
+@pytest.mark.parametrize("how", ["raises", "killed"])
+def test_a_rank_that_fails_alone_ends_the_others(ranks: int, artifact: str, raw: str, tmp_path: Path, how: str) -> None:
+    """They wait in a collective for it: without an end that it makes, for ever."""
+    paths = (artifact, raw, str(tmp_path / "x.safetensors"), str(tmp_path / "results.npz"))
+    done = mpiexec(ranks, sys.executable, mpi_rank.__file__, *paths, how)
+    assert done.returncode != 0
+    if how == "raises":
+        message = f"error: rank {ranks - 1} of {ranks} failed, which ends all: its disk is full"
+        assert done.stderr.count(message) == 1
+    else:  # nothing of ours runs there any more: mpiexec says it
+        assert re.search(rf"rank {ranks - 1} .*signal 9", done.stderr, re.DOTALL), done.stderr
+
+
+@pytest.mark.parametrize("ranks", [2], indirect=True)
+def test_a_command_that_fails_on_one_rank_ends_the_others(ranks: int, artifact: str, raw: str, tmp_path: Path) -> None:
+    relaxir, prepared = [sys.executable, "-m", "relaxir.tools.cli"], str(tmp_path / "x.safetensors")
+    assert mpiexec(ranks, *relaxir, "prepare", artifact, raw, "-o", prepared).returncode == 0
+    (tmp_path / "x.rank1of2.safetensors").unlink()
+    ends = ("--random", "--dim", "n=5", "-o", str(tmp_path / "out.npz"))
+    done = mpiexec(ranks, *relaxir, "run", artifact, "--weights", prepared, "--entry", "prefill", *ends)
+    assert done.returncode != 0
+    assert done.stderr.count("error: rank 1 of 2 failed, which ends all: ") == 1
+    assert "x.rank1of2.safetensors" in done.stderr
+
+
 def threads(artifact: str, ranks: int, raw: object) -> list[list[Array]]:
     def run(rank: ThreadRank) -> list[Array]:
         executable = rx.load(artifact)

@@ -1,10 +1,12 @@
 """What each process of ``mpiexec`` does in tests: prepares its part, binds it, and generates; the first one keeps the results.
 
-``python mpi_rank.py ARTIFACT RAW PREPARED RESULTS.npz``
+``python mpi_rank.py ARTIFACT RAW PREPARED RESULTS.npz [raises|killed]``: then the last one fails while the others go on.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 import numpy as np
@@ -20,7 +22,14 @@ def generate(executable: rx.Executable) -> list[np.ndarray]:
     return [first, *(executable(PROMPT[i : i + 1], entry="decode") for i in range(3))]
 
 
-def main(artifact: str, raw: str, prepared: str, results: str) -> None:
+def fail(how: str) -> None:
+    """Ends this process, as by an error or from outside."""
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise rx.RelaxError("its disk is full")
+
+
+def main(artifact: str, raw: str, prepared: str, results: str, how: str = "") -> None:
     executable = rx.load(artifact)
     executable.threads = 1
     executable.prepare(raw, prepared)
@@ -28,6 +37,8 @@ def main(artifact: str, raw: str, prepared: str, results: str) -> None:
     logits = generate(executable)
     if executable.rank == 0:
         np.savez(results, *logits)
+    if how:
+        fail(how) if executable.rank == executable.manifest.ranks - 1 else generate(executable)
 
 
 if __name__ == "__main__":
