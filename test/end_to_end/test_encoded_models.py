@@ -193,7 +193,9 @@ def test_products_with_blocks(tmp_path: Path, kind: str, is_compiled_for_it: boo
         assert (len(section.kept), len(section.decoded)) == (1, 0)
         prepared = sum(w.array.nbytes for w in exe.manifest.prepared_weights.values())
         bits = {"Q4_0": 4 + 16 / 32, "Q8_0": 8 + 16 / 32, "Q4_K": 4 + 2 * (8 / 32 + 16 / 256)}
-        bits |= {"IQ4_NL": 4 + 16 / 32, "MXFP4": 4 + 16 / 32}
+        bits |= {"IQ4_NL": 4 + 16 / 32, "MXFP4": 4 + 16 / 32, "IQ4_XS": 4 + 8 / 32 + 16 / 256}
+        bits |= {"Q4_1": 4 + 2 * 16 / 32, "Q5_0": 5 + 16 / 32, "Q5_1": 5 + 2 * 16 / 32}
+        bits |= {"Q2_K": 4 + 2 * (8 / 16 + 16 / 256), "Q3_K": 4 + 8 / 16 + 16 / 256}
         bits |= {"Q5_K": 5 + 2 * (8 / 32 + 16 / 256), "Q6_K": 6 + 8 / 16 + 16 / 256}
         assert prepared == bits[kind] / 8 * weight.size
 

@@ -171,3 +171,19 @@ def test_quantized_products_are_those_of_what_integers_stand_for(rows: int, word
     )
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, atol=1e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("bits", [1, 2])
+def test_planes_are_where_the_layout_says(bits: int) -> None:
+    """Of steps k: four bits at 4 * (k mod 8) of one word, the others in the other one, so that no nibble holds two of a row."""
+    rng = np.random.default_rng(4)
+    count, size = 32 // bits, 40
+    low, high = (rng.integers(0, 1 << 32, (2, -(-size // per), 3), np.uint32) for per in (8, count))
+    layout = PackedLayout.parse(f"tile 3, rows 8, u{bits}x{count}")
+    got = reference_of("unpack_planes").function(low, high, layout=layout, size=size)
+    assert (got.shape, got.dtype) == ((2, size, 3), np.uint8)
+    for panel, k, column in np.ndindex(got.shape):
+        nibble = int(low[panel, k // 8, column]) >> 4 * (k % 8) & 15
+        place = 4 * (k % 8) + bits * (k % count // 8)
+        more = int(high[panel, k // count, column]) >> place & (1 << bits) - 1
+        assert got[panel, k, column] == nibble + 16 * more

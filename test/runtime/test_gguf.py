@@ -143,9 +143,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, change: object, message: str) -> 
 
 
 def test_a_type_without_decoder_is_named(tmp_path: Path) -> None:
-    raw = np.zeros((2, 20), np.uint8)
-    path = write(tmp_path / "m.gguf", {"t": (raw, Kind.Q4_1)})
-    with pytest.raises(RelaxError, match=r"tensor 't': expected one of the types float32, .*Q6_K, .*, got type 3$"):
+    raw = np.zeros((2, 40), np.uint8)
+    path = write(tmp_path / "m.gguf", {"t": (raw, Kind.Q8_1)})
+    with pytest.raises(RelaxError, match=r"tensor 't': expected one of the types float32, .*Q6_K, .*, got type 9$"):
         opened(path)
 
 

@@ -24,7 +24,10 @@ __all__ = ["decoded"]
 
 #: In how many bits products read a type.
 _NARROW = {
-    "Q4_0": "4 bits, a scale per 32", "Q8_0": "8 bits, a scale per 32", "Q4_K": "4 bits, a scale and minimum per 32",
+    "Q4_0": "4 bits, a scale per 32", "Q4_1": "4 bits, a scale and minimum per 32", "Q5_0": "5 bits, a scale per 32",
+    "Q5_1": "5 bits, a scale and minimum per 32", "Q2_K": "4 bits for 2 in the file, a scale and minimum per 16",
+    "Q3_K": "4 bits for 3 in the file, a scale per 16", "IQ4_XS": "codes of 4 bits, a scale per 32",
+    "Q8_0": "8 bits, a scale per 32", "Q4_K": "4 bits, a scale and minimum per 32",
     "IQ4_NL": "codes of 4 bits, a scale per 32", "MXFP4": "floats of 4 bits, an exponent per 32",
     "Q5_K": "5 bits, a scale and minimum per 32", "Q6_K": "6 bits, a scale per 16",
 }  # fmt: skip
@@ -100,6 +103,30 @@ def _q4_0(t: Mapping[str, MathValue]) -> MathValue:
     return q.dequantize(t["d"].astype("f32"), constant(np.array(8, np.uint8)))
 
 
+def _q4_1(t: Mapping[str, MathValue]) -> MathValue:
+    rows, count = t["d"].shape
+    return _above_minimum(t, _nibbles(t["qs"], 16).reshape(rows, count * 32))
+
+
+def _five_bits(t: Mapping[str, MathValue]) -> MathValue:
+    rows, count = t["d"].shape
+    q = _nibbles(t["qs"], 16).astype("ui8") | (_planes(t["qh"], 1, 1) << 4)
+    return q.reshape(rows, count * 32)
+
+
+def _q5_0(t: Mapping[str, MathValue]) -> MathValue:
+    return _five_bits(t).dequantize(t["d"].astype("f32"), constant(np.array(16, np.uint8)))
+
+
+def _q5_1(t: Mapping[str, MathValue]) -> MathValue:
+    return _above_minimum(t, _five_bits(t))
+
+
+def _above_minimum(t: Mapping[str, MathValue], q: MathValue) -> MathValue:
+    """``q * d + m``: the negative of m is subtracted, which is the same to the last bit."""
+    return q.dequantize(t["d"].astype("f32"), (t["m"] * -1).astype("f32"))
+
+
 def _q8_0(t: Mapping[str, MathValue]) -> MathValue:
     rows, count = t["d"].shape
     return t["qs"].reshape(rows, count * 32).dequantize(t["d"].astype("f32"), constant(np.array(0, np.int8)))
@@ -110,6 +137,29 @@ def _q6_k(t: Mapping[str, MathValue]) -> MathValue:
     q = _nibbles(t["ql"], 64).astype("ui8") | (_planes(t["qh"], 2, 32) << 4)
     scale = t["scales"].reshape(rows, count * 16).scaled(t["d"].astype("f32"))
     return q.reshape(rows, count * 256).dequantize(scale, constant(np.array(32, np.uint8)))
+
+
+def _q2_k(t: Mapping[str, MathValue]) -> MathValue:
+    rows, count = t["d"].shape
+    q = _planes(t["qs"], 2, 32).astype("ui4").reshape(rows, count * 256)
+    pairs = ((t["d"], t["scales"] & 15), (t["dmin"], t["scales"] >> 4))
+    scale, low = (x.reshape(rows, count * 16).scaled(d.astype("f32")) for d, x in pairs)
+    return q.dequantize(scale, low)
+
+
+def _q3_k(t: Mapping[str, MathValue]) -> MathValue:
+    """Four less than the lowest two bits and a third one, which is 1 where nothing is taken away."""
+    rows, count = t["d"].shape
+    q = (_planes(t["qs"], 2, 32) | (_planes(t["qh"], 1, 32) << 2)).astype("ui4")
+    low, high = _nibbles(t["scales"].part(2, 0, 8), 8), _planes(t["scales"].part(2, 8, 12), 2, 4)
+    scale = _six_bit_scales(t, low, high)
+    return q.reshape(rows, count * 256).dequantize(scale, constant(np.array(4, np.uint8)))
+
+
+def _six_bit_scales(t: Mapping[str, MathValue], low: MathValue, high: MathValue) -> MathValue:
+    rows, count = t["d"].shape
+    scale = (low.astype("ui8") | (high << 4)).reshape(rows, count * low.shape[-1])
+    return scale.dequantize(t["d"].astype("f32"), constant(np.array(32, np.uint8)))
 
 
 def _scales(t: Mapping[str, MathValue]) -> tuple[MathValue, MathValue]:
@@ -140,13 +190,17 @@ _MXFP4 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 
 
 def _codes(t: Mapping[str, MathValue], table: tuple[int, ...], scale: MathValue) -> MathValue:
-    rows, count = t["d"].shape
-    codes = _nibbles(t["qs"], 16).reshape(rows, count * 32)
+    rows, count, size = t["qs"].shape
+    codes = _nibbles(t["qs"], 16).reshape(rows, count * 2 * size)
     return codes.look_up(constant(np.array(table, np.float32))).scaled(scale.astype("f32"))
 
 
 def _iq4_nl(t: Mapping[str, MathValue]) -> MathValue:
     return _codes(t, _IQ4_NL, t["d"])
+
+
+def _iq4_xs(t: Mapping[str, MathValue]) -> MathValue:
+    return _codes(t, _IQ4_NL, _six_bit_scales(t, _nibbles(t["scales_l"], 1), _planes(t["scales_h"], 2, 1)))
 
 
 def _mxfp4(t: Mapping[str, MathValue]) -> MathValue:
@@ -156,5 +210,6 @@ def _mxfp4(t: Mapping[str, MathValue]) -> MathValue:
 
 
 _BLOCKS: dict[str, Callable[[Mapping[str, MathValue]], MathValue]] = {
-    "IQ4_NL": _iq4_nl, "MXFP4": _mxfp4, "Q4_0": _q4_0, "Q8_0": _q8_0, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
+    "IQ4_NL": _iq4_nl, "IQ4_XS": _iq4_xs, "MXFP4": _mxfp4, "Q4_0": _q4_0, "Q4_1": _q4_1, "Q5_0": _q5_0, "Q5_1": _q5_1,
+    "Q8_0": _q8_0, "Q2_K": _q2_k, "Q3_K": _q3_k, "Q4_K": _q4_k, "Q5_K": _q5_k, "Q6_K": _q6_k,
 }  # fmt: skip

@@ -56,7 +56,15 @@ BLOCKS = {
     kind.name: kind
     for kind in (
         _Kind("Q4_0", 32, 18, {"d": _Field(0, "<f2"), "qs": _Field(2, "u1", 16)}),
+        _Kind("Q4_1", 32, 20, {"d": _Field(0, "<f2"), "m": _Field(2, "<f2"), "qs": _Field(4, "u1", 16)}),
+        _Kind("Q5_0", 32, 22, {"d": _Field(0, "<f2"), "qh": _Field(2, "u1", 4), "qs": _Field(6, "u1", 16)}),
+        _Kind("Q5_1", 32, 24, {"d": _Field(0, "<f2"), "m": _Field(2, "<f2"), "qh": _Field(4, "u1", 4),
+                               "qs": _Field(8, "u1", 16)}),
         _Kind("Q8_0", 32, 34, {"d": _Field(0, "<f2"), "qs": _Field(2, "i1", 32)}),
+        _Kind("Q2_K", 256, 84, {"scales": _Field(0, "u1", 16), "qs": _Field(16, "u1", 64), "d": _Field(80, "<f2"),
+                                "dmin": _Field(82, "<f2")}),
+        _Kind("Q3_K", 256, 110, {"qh": _Field(0, "u1", 32), "qs": _Field(32, "u1", 64), "scales": _Field(96, "u1", 12),
+                                 "d": _Field(108, "<f2")}),
         _Kind("Q4_K", 256, 144, {"d": _Field(0, "<f2"), "dmin": _Field(2, "<f2"), "scales": _Field(4, "u1", 12),
                                  "qs": _Field(16, "u1", 128)}),
         _Kind("Q5_K", 256, 176, {"d": _Field(0, "<f2"), "dmin": _Field(2, "<f2"), "scales": _Field(4, "u1", 12),
@@ -64,6 +72,8 @@ BLOCKS = {
         _Kind("Q6_K", 256, 210, {"ql": _Field(0, "u1", 128), "qh": _Field(128, "u1", 64), "scales": _Field(192, "i1", 16),
                                  "d": _Field(208, "<f2")}),
         _Kind("IQ4_NL", 32, 18, {"d": _Field(0, "<f2"), "qs": _Field(2, "u1", 16)}),
+        _Kind("IQ4_XS", 256, 136, {"d": _Field(0, "<f2"), "scales_h": _Field(2, "u1", 2), "scales_l": _Field(4, "u1", 4),
+                                   "qs": _Field(8, "u1", 128)}),
         _Kind("MXFP4", 32, 17, {"d": _Field(0, "u1"), "qs": _Field(1, "u1", 16)}),
     )
 }  # fmt: skip
@@ -72,8 +82,9 @@ _DTYPES: dict[int, Any] = {
     30: ml_dtypes.bfloat16,
 }  # fmt: skip
 _KINDS = {number: _plain(np.dtype(d).name, d) for number, d in _DTYPES.items()} | {
-    2: BLOCKS["Q4_0"], 8: BLOCKS["Q8_0"], 12: BLOCKS["Q4_K"], 13: BLOCKS["Q5_K"], 14: BLOCKS["Q6_K"],
-    20: BLOCKS["IQ4_NL"], 39: BLOCKS["MXFP4"],
+    2: BLOCKS["Q4_0"], 3: BLOCKS["Q4_1"], 6: BLOCKS["Q5_0"], 7: BLOCKS["Q5_1"], 8: BLOCKS["Q8_0"], 10: BLOCKS["Q2_K"],
+    11: BLOCKS["Q3_K"], 12: BLOCKS["Q4_K"], 13: BLOCKS["Q5_K"], 14: BLOCKS["Q6_K"], 20: BLOCKS["IQ4_NL"], 23: BLOCKS["IQ4_XS"],
+    39: BLOCKS["MXFP4"],
 }  # fmt: skip
 
 #: Numbers of metadata by type; 8 is a text, 9 an array.
