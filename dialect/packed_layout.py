@@ -116,6 +116,11 @@ class PackedLayout:
         return ", ".join(part for part in (*parts, f"offset {self.offset}" if self.offset else "") if part)
 
     @property
+    def high_bits(self) -> Word | None:
+        """The word, where it is one of high bits alone."""
+        return self.word if self.word in PLANES.values() else None
+
+    @property
     def step(self) -> int:
         """How many rows of the matrix a row of a panel holds."""
         return self.rows if self.word is None else self.word.count

@@ -209,9 +209,9 @@ class UnpackPlanes(Op, name="unpack_planes"):
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         low, high = operands
         layout, size = attrs["layout"], attrs["size"]
-        if layout.word not in PLANES.values() or layout.rows != NIBBLES.count:
+        if layout.high_bits is None:
             raise RelaxError(f"expected a layout such as 'tile 16, rows {NIBBLES.count}, {PLANES[2]}', got '{layout}'")
-        for info, what, word in ((low, "low", NIBBLES), (high, "high", layout.word)):
+        for info, what, word in ((low, "low", NIBBLES), (high, "high", layout.high_bits)):
             if str(info.dtype) != f"ui{word.width}":
                 raise RelaxError(f"expected {what} of ui{word.width}, got {info.dtype}")
             require_rank(info, layout.rank, what)
@@ -227,8 +227,9 @@ def _word(dtype: ir.Type, what: str, layout: PackedLayout | None = None) -> Word
     """Four-bit integers in a word of a dtype, or those of a layout of high bits."""
     if not isinstance(dtype, ir.IntegerType) or not dtype.is_unsigned or dtype.width not in (8, 16, 32, 64):
         raise RelaxError(f"expected ui8, ui16, ui32 or ui64 as {what}, got {dtype}")
-    if layout is not None and layout.word in PLANES.values() and layout.word.width == dtype.width:
-        return layout.word
+    high = None if layout is None else layout.high_bits
+    if high is not None and high.width == dtype.width:
+        return high
     return Word(NIBBLES.bits, dtype.width // NIBBLES.bits)
 
 

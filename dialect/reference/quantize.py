@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..packed_layout import NIBBLES, PLANES, PackedLayout, Word
+from ..packed_layout import NIBBLES, PackedLayout, Word
 from .numeric import Array, convert, integer_range, is_float, wide_dtype
 from .packed import in_words, out_of_words, unpacked
 from .registry import reference
@@ -79,8 +79,8 @@ def unpack_planes(low: Array, high: Array, *, layout: PackedLayout, size: int) -
 
 def _word(dtype: np.dtype[Any], layout: PackedLayout | None) -> tuple[Word, int]:
     """How four-bit integers, or a layout's high bits, are in words of a dtype, and how many rows come out of one at once."""
-    if layout is not None and layout.word in PLANES.values():
-        return layout.word, layout.rows
+    if layout is not None and layout.high_bits is not None:
+        return layout.high_bits, layout.rows
     return Word(NIBBLES.bits, dtype.itemsize * 8 // NIBBLES.bits), 1 if layout is None else layout.rows
 
 
