@@ -28,7 +28,7 @@ from .lowering.relax_pipeline import WEIGHTS, default_pipeline
 from .mesh import Mesh
 from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
-from .runtime.environment import cache_bytes, cache_directory, dump_directory
+from .runtime.environment import cache_bytes, cache_directory, dump_directory, plan_table_directory
 from .runtime.names import Rename
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def compile(
     checked: bool = False,
     dump: str | os.PathLike[str] | None = None,
     device: str | None = None,
+    plan_table: str | os.PathLike[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     rename: Rename = None,
     mesh: Mesh | None = None,
@@ -75,6 +76,8 @@ def compile(
         dump: a folder for the stages of the compilation, one file each (:mod:`.dump`), which then comes out of no cache;
             ``RELAXIR_DUMP`` by default.
         device: where the executable runs, as for :func:`relaxir.load`.
+        plan_table: a folder with plans of kernels for GPUs that were measured (``relaxir tune``), which products get instead of
+            those of the cost model; ``RELAXIR_PLAN_TABLE`` by default.
         checkpoint: a quantized checkpoint that the weights will be prepared from: products read its integers as the file has
             them, as narrow, where there is a kernel for that; the report says which, and why not the others, which ``prepare``
             decodes. Without it ``prepare`` decodes all. ``weights`` says what becomes of matrices that are not quantized there.
@@ -96,7 +99,9 @@ def compile(
     expect_text(pipeline, "a pipeline as text", optional=True)
     expect_flag(cache, "cache")
     expect_flag(checked, "checked")
-    compiler = _compiler_for(target, device)
+    if plan_table is not None and target.partition(":")[0] != "cuda":
+        raise RelaxError(f"expected code for GPUs with a table of measured plans, got target '{target}'")
+    compiler = _compiler_for(target, device, plan_table)
     refuse_lowered(module.ir.operation)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     if checkpoint is not None and weights == "bf16":
@@ -174,14 +179,15 @@ def _check_precision(weights: object, activations: object) -> None:
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
 
 
-def _compiler_for(target: str, device: str | None) -> Compiler:
+def _compiler_for(target: str, device: str | None, plan_table: str | os.PathLike[str] | None = None) -> Compiler:
     """What compiles for a target, where what it compiles can run."""
     from .lowering.backend import backend_of
 
     expect_text(target, "a target as text")
     expect_text(device, "a device as text", optional=True)
     backend = backend_of(target)
-    return backend.compiler_for(target, backend.make_runtime(device).here())
+    folder = plan_table_directory() if plan_table is None else os.fspath(plan_table)
+    return backend.compiler_for(target, {**backend.make_runtime(device).here(), "plan_table": folder})
 
 
 def _passes_of(mesh: Mesh, target: str, pipeline: str | None) -> str:

@@ -57,6 +57,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     from .cli_generate import add_generate
     from .cli_plan import add_plan
+    from .cli_tune import add_tune
 
     parser = _Parser(prog="relaxir", description="Compile a model once, prepare its weights once, run on prepared weights.")
     parser.add_argument("--version", action="version", version=_version())
@@ -67,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_prepare(commands)
     _add_verify(commands)
     add_plan(commands)
+    add_tune(commands)
     _add_run(commands)
     add_generate(commands)
     return parser
@@ -94,6 +96,7 @@ def _add_compile(commands: Any) -> None:
     command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare, of --checkpoint")
     command.add_argument("--tp", type=int, default=1, metavar="N", help="processes that share each layer, under mpiexec -n N")
     command.add_argument("--checked", action="store_true", help="check every access of memory when it runs, for finding faults")
+    command.add_argument("--plan-table", metavar="FOLDER", help="plans of kernels for GPUs, which relaxir tune has measured")
     command.add_argument("--dump", metavar="FOLDER", help="write the module after each pass, LLVM IR and assembly there")
     command.add_argument("--print-pipeline", action="store_true", help="print the passes, in order, and compile nothing")
     command.set_defaults(command=_compile, refuse=command.error)
@@ -179,9 +182,10 @@ def _pipeline(arguments: argparse.Namespace) -> str:
     """All passes of a compilation, as ``relax-opt --pass-pipeline`` takes them."""
     from ..lowering.backend import backend_of
     from ..mesh import Mesh
+    from ..runtime.environment import plan_table_directory
 
-    backend = backend_of(arguments.target)
-    compiler = backend.compiler_for(arguments.target, backend.make_runtime().here())
+    backend, folder = backend_of(arguments.target), arguments.plan_table or plan_table_directory()
+    compiler = backend.compiler_for(arguments.target, {**backend.make_runtime().here(), "plan_table": folder})
     relax = arguments.pipeline or compiler.relax_pipeline(arguments.weights, arguments.activations)
     return f"builtin.module({Mesh(arguments.tp).passes}{relax},{compiler.pipeline(arguments.checked)})"
 
@@ -207,6 +211,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         activations=arguments.activations,
         checked=arguments.checked,
         dump=arguments.dump,
+        plan_table=arguments.plan_table,
         checkpoint=arguments.checkpoint,
         rename=arguments.rename or None,
         mesh=Mesh(arguments.tp),

@@ -14,7 +14,7 @@ from ..lowering.manifest import EntrySpec, TensorSpec
 from ..runtime.executable import Executable
 from .cli_io import read_npy
 
-__all__ = ["call_entry"]
+__all__ = ["call_entry", "entry_named", "inputs_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -25,8 +25,8 @@ def call_entry(executable: Executable, arguments: argparse.Namespace) -> dict[st
     Raises:
         RelaxError: an input, size, weight or entry is missing, unknown or wrong.
     """
-    entry = _entry(executable, arguments.entry)
-    inputs = _inputs(entry, arguments)
+    entry = entry_named(executable, arguments.entry)
+    inputs = inputs_of(entry, arguments)
     if arguments.weights is not None:
         executable.bind(arguments.weights)
     elif entry.weights:
@@ -36,7 +36,8 @@ def call_entry(executable: Executable, arguments: argparse.Namespace) -> dict[st
     return {spec.name: value for spec, value in zip(entry.outputs, values, strict=True)}
 
 
-def _entry(executable: Executable, name: str | None) -> EntrySpec:
+def entry_named(executable: Executable, name: str | None) -> EntrySpec:
+    """The only entry, or that of a name. Raises RelaxError when there is none."""
     entries = executable.entries
     if name is None and len(entries) == 1:
         return next(iter(entries.values()))
@@ -46,7 +47,12 @@ def _entry(executable: Executable, name: str | None) -> EntrySpec:
     return entries[wanted]
 
 
-def _inputs(entry: EntrySpec, arguments: argparse.Namespace) -> dict[str, Array]:
+def inputs_of(entry: EntrySpec, arguments: argparse.Namespace) -> dict[str, Array]:
+    """Inputs by name, of files and at random, as ``--input``, ``--random`` and ``--dim`` say.
+
+    Raises:
+        RelaxError: one is missing, unknown or wrong.
+    """
     specs = {s.name: s for s in entry.inputs}
     files = _pairs("--input", arguments.inputs, "NAME=FILE.npy")
     unknown = next((n for n in files if n not in specs), None)

@@ -24,6 +24,7 @@ from .assemble import assemble, assembler
 from .cuda_target import CudaTarget
 from .driver_calls import definitions
 from .pipeline import cuda_pipeline
+from .plan_table import digest_of_file, plan_file
 from .ptx import device_code
 
 __all__ = ["CUBIN", "CUBIN_BYTES", "PTX", "PTX_BYTES", "CudaCompiler"]
@@ -49,10 +50,13 @@ class CudaCompiler(Compiler):
         self.target = CudaTarget.parse(target)
         self.host = CpuCompiler("cpu", here)
         self._assembler = assembler() if here.get("cubin", True) else None
+        folder = here.get("plan_table")
+        self._table = plan_file(folder, self.target.architecture.name) if folder else None
 
     @property
     def key(self) -> str:
-        return f"{self.target!r} {self._assembler or 'no assembler'} {self.host.key}"
+        plans = digest_of_file(self._table) if self._table else "no measured plans"
+        return f"{self.target!r} {self._assembler or 'no assembler'} {plans} {self.host.key}"
 
     @property
     def spec(self) -> TargetSpec:
@@ -65,7 +69,7 @@ class CudaCompiler(Compiler):
     def pipeline(self, checked: bool) -> str:
         host = f"target=cpu openmp={str(self.host.target.openmp).lower()}"
         targets = f"relax-set-target{{{host}}},relax-set-cuda-target{{target={self._name}}}"
-        return f"relax-realize-vdevice,{targets},{cuda_pipeline(checked)}"
+        return f"relax-realize-vdevice,{targets},{cuda_pipeline(checked, self._table)}"
 
     def manifest_part(self, module: ir.Operation) -> dict[str, Any]:
         marks = {

@@ -15,22 +15,24 @@ from ..cpu.pipeline import BOUNDARY, BUFFERS, EXPANSIONS, FUSION, TO_LLVM
 __all__ = ["cuda_pipeline"]
 
 
-def cuda_pipeline(checked: bool = False) -> str:
+def cuda_pipeline(checked: bool = False, table: str | None = None) -> str:
     """The passes in order, of a module that says what it is for (``relax-set-target``, ``relax-set-cuda-target``).
 
     Args:
         checked: whether every access of the code, the device's and the host's, says that it is inside of its buffer.
+        table: the file with plans that were measured, if there is one.
     """
     notes, kernels, host = ((), (), ())
     arena = "relax-use-arena"
     if checked:
         notes, kernels, host = ("relax-note-ops",), ("relax-check-device-accesses",), ("relax-check-accesses",)
         arena = f"relax-use-arena{{reserved={FAULT_BYTES}}}"
+    plans = f'relax-plan-cuda-kernels{{table="{table}"}}' if table else "relax-plan-cuda-kernels"
     *buffers, share_loops = BUFFERS
     *entries, checks = BOUNDARY
     elements = (
         *entries, "relax-note-host-tensors", checks, "relax-to-linalg", *FUSION, "relax-separate-values", *buffers, *notes,
-        "relax-separate-devices", "relax-defer-checks", "relax-plan-cuda-kernels", "relax-lower-cuda-kernels", share_loops,
+        "relax-separate-devices", "relax-defer-checks", plans, "relax-lower-cuda-kernels", share_loops,
         "relax-plan-contractions", "relax-lower-kernels",
         "relax-lend-memory", "relax-separate-devices", arena, "relax-share-copies",
         "relax-separate-devices", "relax-lower-cuda-kernels{all=true}", *kernels,

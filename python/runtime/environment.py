@@ -6,6 +6,7 @@
                           ``$XDG_CACHE_HOME/relaxir``; empty or ``off``: nowhere
 ``RELAXIR_CACHE_BYTES``   how much code is kept there; 1 GiB when not set
 ``RELAXIR_WEIGHTS_BYTES`` how much of prepared weights is kept there; 256 GiB when not set
+``RELAXIR_PLAN_TABLE``    the folder with measured plans of kernels for GPUs, which ``relaxir tune`` writes
 ``RELAXIR_DUMP``          where each compilation writes its stages (:mod:`relaxir.dump`); the last one's are there
 ========================  =====================================================================================
 """
@@ -17,7 +18,15 @@ from pathlib import Path
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["cache_bytes", "cache_directory", "dump_directory", "num_threads", "openmp_threads", "weights_bytes"]
+__all__ = [
+    "cache_bytes",
+    "cache_directory",
+    "dump_directory",
+    "num_threads",
+    "openmp_threads",
+    "plan_table_directory",
+    "weights_bytes",
+]
 
 _CACHE_BYTES = 2**30
 _WEIGHTS_BYTES = 2**38
@@ -60,6 +69,11 @@ def weights_bytes() -> int:
 def dump_directory() -> str | None:
     """Where compilations write their stages, None when nowhere."""
     return os.environ.get("RELAXIR_DUMP") or None
+
+
+def plan_table_directory() -> str | None:
+    """Where measured plans are, None when not set."""
+    return os.environ.get("RELAXIR_PLAN_TABLE") or None
 
 
 def _positive(name: str, what: str) -> int | None:

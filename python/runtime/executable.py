@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, overload
 
 from ..dialect.checks import expect, expect_count, expect_flag, expect_text
@@ -135,6 +136,23 @@ class Executable:
             RelaxError: a check of values failed in one of them; once for each.
         """
         self._library.wait()
+
+    @property
+    def device(self) -> str:
+        """What it runs on, for readers: ``cpu``, or a GPU's name and compute capability. Raises RelaxError without that GPU."""
+        return self._library.device
+
+    def kernel_times(self) -> AbstractContextManager[dict[str, float]]:
+        """Of code for GPUs: gives a mapping that has the seconds of each kernel when the ``with`` block is left.
+
+        All launches of a kernel within the block count together, each from an event in front of it to one behind it. Calls
+        launch kernel by kernel then, not as graphs. The emulator counts instructions of threads, 1 ps each, which says nothing
+        of a GPU.
+
+        Raises:
+            RelaxError: the code is a CPU's, or there is no device.
+        """
+        return self._library.kernel_times()
 
     @property
     def fingerprint(self) -> str:

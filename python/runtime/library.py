@@ -12,6 +12,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, cast
 
 from ..dialect.errors import RelaxError
@@ -71,6 +72,15 @@ class Library:
 
     def wait(self) -> None:
         """Waits for calls that only began, of code that has such."""
+
+    @property
+    def device(self) -> str:
+        """What it runs on, for readers."""
+        return "cpu"
+
+    def kernel_times(self) -> AbstractContextManager[dict[str, float]]:
+        """Seconds by kernel, of what is launched meanwhile. Raises RelaxError for code that launches none."""
+        raise RelaxError("expected code for GPUs, whose launches are timed, got code of a CPU")
 
     @property
     def addresses(self) -> Mapping[str, int]:

@@ -29,17 +29,18 @@ from ....dialect.bindings import func, ir
 from ....dialect.functions import functions, name_of
 from ....dialect.reports import report
 from ....dialect.reports.kernels import KernelSection
-from ....dialect.traversal import nested_operations
+from ....dialect.traversal import nested_operations, operations
 from ...entries import entry_of
 from ...lowering_pass import LoweringPass
 from ...marks import DEVICE, KERNEL
 from ..cuda_target import CudaTarget
 from ..host_operations import mark_host_operations
 from ..host_places import HOST_KIND, transfers_of, uses_both
+from ..plan_choices import note_kernels
 from ..set_cuda_target import cuda_target_of
 from ..transfer_call import TO_DEVICE, TO_HOST, call_transfer
 from .general import lower_generally
-from .host_code import HostCode
+from .host_code import HostCode, device_module
 from .plan_cuda_kernels import fitting_template
 from .prepare_functions import prepare_functions
 
@@ -108,6 +109,12 @@ def _by_template(function: func.FuncOp, module: ir.Operation, target: CudaTarget
     if fitting is None:
         return None
     template, plan = fitting
-    text = str(plan)
+    text, before = str(plan), _kernels(module)
     template.build(HostCode(function, module), plan, target)
+    note_kernels(name_of(function), [name for name in _kernels(module) if name not in before])
     return text
+
+
+def _kernels(module: ir.Operation) -> list[str]:
+    """The names of all kernels so far."""
+    return [ir.StringAttr(op.attributes["sym_name"]).value for op in operations(device_module(module).regions[0].blocks[0])]

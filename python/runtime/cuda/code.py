@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, cast
 
 from ...dialect.errors import RelaxError
@@ -16,6 +16,7 @@ from ..library import Library
 from .allocations import Allocations
 from .deferred import DeferredChecks
 from .device import Device, DeviceBuffer
+from .launch_times import LAUNCH, LaunchTimes
 from .memory import BlockPool
 from .results import ResultPool
 
@@ -33,6 +34,9 @@ _CALLS = (
     "cuLaunchKernel", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuStreamSynchronize",
     "cuMemsetD8Async", "cuMemAllocAsync", "cuMemFreeAsync", "cuTensorMapEncodeTiled",
 )  # fmt: skip
+
+# Which field launches, behind the stream and the kernels.
+_LAUNCH_FIELD = 2 + _CALLS.index(LAUNCH)
 
 # Of dynamic shared memory, a kernel has so much without asking (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES asks).
 _UNASKED, _DYNAMIC_SHARED = 48 << 10, 8
@@ -134,6 +138,18 @@ class CudaLibrary(Library):
             raise RelaxError(f"expected a CUDA stream's number or None, got {stream!r}")
         self._stream = stream
 
+    @property
+    def device(self) -> str:
+        return self.loaded.device.description
+
+    @contextlib.contextmanager
+    def kernel_times(self) -> Generator[dict[str, float]]:
+        """Seconds by kernel, when the block is left."""
+        found = dict[str, float]()
+        with self.loaded.timing() as times:
+            yield found
+            found.update(times.seconds())
+
     def wait(self) -> None:
         """Waits for calls that only began. Raises RelaxError when a check of values failed in one."""
         if "loaded" in vars(self):
@@ -181,6 +197,7 @@ class LoadedCode:
         results: memory for results that stay there.
         checks: what kernels have found that check values.
         allocations: memory that host code has allocated and not freed.
+        times: what times launches now, or None.
     """
 
     def __init__(self, library: CudaLibrary, device: Device):
@@ -203,6 +220,7 @@ class LoadedCode:
         self.allocations = Allocations(device)
         self._calls = [self.allocations.functions.get(name) or driver.address(name) for name in _CALLS]
         self._tables: dict[int, Any] = {}
+        self.times: LaunchTimes | None = None
 
     def _check(self) -> None:
         wanted, got = self.spec.capability, self.device.capability
@@ -251,9 +269,32 @@ class LoadedCode:
         known = self._tables.get(stream)
         if known is None:
             functions, constants = ctypes.addressof(self._functions), ctypes.addressof(self._constants)
-            fields = (stream, functions, *self._calls, constants, self.checks.word(stream))
+            calls = self._calls if self.times is None else [self.times.address, *self._calls[1:]]
+            fields = (stream, functions, *calls, constants, self.checks.word(stream))
             known = self._tables[stream] = (ctypes.c_void_p * len(fields))(*fields)
         return ctypes.c_void_p(ctypes.addressof(known))
+
+    @contextlib.contextmanager
+    def timing(self) -> Generator[LaunchTimes]:
+        """Times launches while this lasts. Raises RelaxError where something else times them."""
+        self.device.use()
+        names = {self._functions[number] or 0: kernel.name for number, kernel in enumerate(self.spec.kernels)}
+        times = LaunchTimes(self.device, names)
+        with self.device.turn:
+            if self.times is not None:
+                raise RelaxError("expected one that times launches, got another one meanwhile")
+            self._time_by(times)
+        try:
+            yield times
+        finally:
+            with self.device.turn:
+                self._time_by(None)
+            times.free()
+
+    def _time_by(self, times: LaunchTimes | None) -> None:
+        self.times = times
+        for table in self._tables.values():
+            table[_LAUNCH_FIELD] = self._calls[0] if times is None else times.address
 
     def wait(self) -> None:
         """Waits for all calls. Raises RelaxError when a check of values failed in one that only began."""

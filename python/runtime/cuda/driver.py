@@ -49,6 +49,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuEventCreate": (_pointer, _u32),
     "cuEventRecord": (_pointer, _pointer),
     "cuEventSynchronize": (_pointer,),
+    "cuEventElapsedTime": (_pointer, _pointer, _pointer),
     "cuEventDestroy_v2": (_pointer,),
     "cuStreamBeginCapture_v2": (_pointer, _u32),
     "cuStreamEndCapture": (_pointer, _pointer),

@@ -306,7 +306,7 @@ class DeviceEntry(EntryInputs):
 
     def _launched(self, launch: Callable[[], int], tensors: Any, plan: CallPlan, arena: Block, stream: int) -> int:
         """The status of launching all kernels, one by one or as a graph."""
-        if self._graphs is None or not stream:
+        if self._graphs is None or not stream or self._code.times is not None:
             return launch()
         key = (bytes(tensors), bytes(plan.symbols), arena.address, arena.size, stream)
         return self._graphs.run(key, stream, launch)

@@ -13,7 +13,7 @@ from ....plan_text import Reader, positive, positives, print_fields, read_fields
 from ...cuda_target import Architecture
 from .shape import MatvecShape
 
-__all__ = ["LANES", "MatvecPlan", "check_matvec_plan", "parse_matvec_plan", "plan_matvec"]
+__all__ = ["LANES", "MatvecPlan", "MatvecWarps", "check_matvec_plan", "parse_matvec_plan", "plan_matvec"]
 
 #: Threads of a warp.
 LANES = 32

@@ -10,9 +10,11 @@ from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
 from ....kernels.structure.match import MatchedGroup, match_contraction
 from ....marks import PLAN
-from ...cuda_target import CudaTarget
+from ...cuda_target import Architecture, CudaTarget
 from ..host_code import HostCode
+from ..plan_key import key_of_matvec
 from ..product_group import erase_group, product_group
+from .alternatives import alternatives_of_matvec
 from .kernel import MatvecKernel
 from .plan import MatvecPlan, check_matvec_plan, parse_matvec_plan, plan_matvec
 from .shape import MatvecShape, describe
@@ -26,14 +28,26 @@ class PlannedMatvec:
 
     Attributes:
         group: its operations.
+        shape: of the product.
         plan: how it is computed.
     """
 
     group: MatchedGroup
+    shape: MatvecShape
     plan: MatvecPlan
 
     def __str__(self) -> str:
         return str(self.plan)
+
+    @property
+    def key(self) -> str:
+        """What decides the plan."""
+        return key_of_matvec(self.shape, self.group)
+
+    def alternatives(self, architecture: Architecture) -> tuple[str, ...]:
+        """Lines of other plans, those that differ least first."""
+        del architecture
+        return alternatives_of_matvec(self.shape, self.plan)
 
 
 def plan_of_matvec(function: func.FuncOp, target: CudaTarget) -> PlannedMatvec | None:
@@ -48,9 +62,9 @@ def plan_of_matvec(function: func.FuncOp, target: CudaTarget) -> PlannedMatvec |
     if group is None or found is None:
         return None
     if PLAN not in group.contraction.attributes:
-        return PlannedMatvec(group, plan_matvec(found[0], target.architecture))
+        return PlannedMatvec(group, found[0], plan_matvec(found[0], target.architecture))
     line = ir.StringAttr(group.contraction.attributes[PLAN]).value
-    return PlannedMatvec(group, _edited(line, found[0], group.contraction)) if line.startswith("columns=") else None
+    return PlannedMatvec(group, found[0], _edited(line, found[0], group.contraction)) if line.startswith("columns=") else None
 
 
 def _edited(line: str, shape: MatvecShape, operation: ir.Operation) -> MatvecPlan:

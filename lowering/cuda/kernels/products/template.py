@@ -11,12 +11,14 @@ from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
 from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
 from ....marks import PLAN
-from ...cuda_target import CudaTarget
+from ...cuda_target import Architecture, CudaTarget
 from ..device_code import DeviceCode
 from ..elementwise import build_elementwise, elementwise_plan
 from ..host_code import HostCode
 from ..outer_sums import plan_outer
+from ..plan_key import key_of_product
 from ..product_group import erase_group, product_group
+from .alternatives import alternatives_of_product
 from .encode_maps import encoded
 from .instructions import INSTRUCTIONS
 from .kernel import ProductKernel
@@ -48,6 +50,15 @@ class PlannedProduct:
 
     def __str__(self) -> str:
         return str(self.plan)
+
+    @property
+    def key(self) -> str:
+        """What decides the plan."""
+        return key_of_product(self.shape, self.group)
+
+    def alternatives(self, architecture: Architecture) -> tuple[str, ...]:
+        """Lines of other plans, the most promising first."""
+        return alternatives_of_product(self.shape, self.plan, architecture)
 
 
 def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct | None:

@@ -1,0 +1,73 @@
+"""``relaxir tune``: measures plans of kernels on a GPU, and keeps the fastest in a folder that ``relaxir compile`` reads."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..dialect.errors import RelaxError
+from ..dialect.reports.report import aligned
+
+if TYPE_CHECKING:
+    from ..runtime.executable import Executable
+    from ..tuning import TunedPlan
+
+__all__ = ["add_tune"]
+
+
+def add_tune(commands: Any) -> None:
+    """Adds the command to those of ``relaxir``."""
+    command = commands.add_parser("tune", help="measure plans of kernels on a GPU, for relaxir compile --plan-table")
+    command.add_argument("model", metavar="MODEL.mlir")
+    command.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where tables are, one for an architecture")
+    command.add_argument("--target", required=True, metavar="cuda:sm_90a", help="what to compile for: the GPU that is measured")
+    command.add_argument("--device", help="cuda:0 (default), another number; emulated: counts instructions, not times")
+    command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="as for compile; their numbers are random")
+    command.add_argument("--activations", choices=["int8"], help="as for compile")
+    command.add_argument("--candidates", type=int, default=12, metavar="N", help="plans of a product at most (default: 12)")
+    command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
+    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
+    command.add_argument("--random", type=int, default=0, metavar="SEED", help="of the other inputs (default: %(default)s)")
+    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size of random inputs")
+    command.set_defaults(command=_tune)
+
+
+def _tune(arguments: argparse.Namespace) -> None:
+    from .. import Module
+    from ..tuning import tune
+    from .cli_run import entry_named, inputs_of
+
+    def inputs(executable: Executable) -> tuple[str, Sequence[object]]:
+        entry = entry_named(executable, arguments.entry)
+        made = inputs_of(entry, arguments)
+        return entry.name, [made[s.name] for s in entry.inputs]
+
+    if arguments.candidates < 1:
+        raise RelaxError(f"expected --candidates from 1 on, got {arguments.candidates}")
+    if arguments.device == "emulated":
+        print("the emulator counts instructions of threads, a picosecond each: what is fastest there need not be on a GPU")
+    found = tune(
+        Module.load(arguments.model),
+        arguments.target,
+        inputs,
+        arguments.output,
+        device=arguments.device,
+        weights=arguments.weights,
+        activations=arguments.activations,
+        candidates=arguments.candidates,
+    )
+    print("\n".join(_lines(found)))
+    print(f"wrote the plans to {arguments.output}")
+
+
+def _lines(found: Sequence[TunedPlan]) -> list[str]:
+    """Two for each: the key; time, time over that of the plan without a table, and the plan."""
+    texts = aligned(
+        [[_time(t), f"{t.seconds / t.chosen_seconds:.2f}", t.best, f"({t.measured} plans)"] for t in found], right=[0]
+    )
+    return [line for tuned, text in zip(found, texts, strict=True) for line in (tuned.key, f"  {text}")]
+
+
+def _time(tuned: TunedPlan) -> str:
+    return f"{tuned.seconds * 1e6:.1f} us"
