@@ -28,6 +28,7 @@ from ..dialect.functions import NAME, STATE
 from . import torch_ops
 from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
+from .torch_subgraphs import import_higher_order
 from .torch_weights import first_value
 
 __all__ = ["GraphSource", "can_decompose", "decomposed", "decompositions", "import_graph", "is_plain", "operator_name"]
@@ -203,7 +204,7 @@ class _Cache(fx_importer.ContextCache):
 
 
 class _Importer(fx_importer.FxImporter):
-    """torch-mlir's importer without child modules: control flow is reported as unsupported, with everything else.
+    """torch-mlir's importer without child modules: the graphs of control flow are imported where it is.
 
     Attributes:
         aliases: for a placeholder of a tied weight, by name, the one that stands for all of them.
@@ -261,9 +262,15 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         elif isinstance(target, torch._ops.OpOverload):
             self._import_torch_op_overload(location, node)
         elif isinstance(target, torch._ops.HigherOrderOperator):
-            raise NotImplementedError("no relax form of a higher-order operator")
+            self._higher_order(location, node)
         else:
             raise NotImplementedError("no operator of the torch dialect")
+
+    def _higher_order(self, location: ir.Location, node: torch.fx.Node) -> None:
+        op = import_higher_order(self, location, node, operator_name(node.target))
+        self._multi_result_nodes.add(node)
+        for i, value in enumerate(op.results):
+            self._v[node, i] = value
 
     def _symbolic(self, location: ir.Location, node: torch.fx.Node) -> None:
         self._import_symbolic_torch_op(location, node, node.target)

@@ -34,9 +34,11 @@ class Values:
         shapes: the shape that ``torch.bind_symbolic_shape`` states for a tensor.
         ranges: smallest and largest value of each symbol, None for no bound.
         weights: the relax arguments that are weights.
+        inlined: converts a graph of a higher-order operator, by name, on relax values; its results.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, inlined: Callable[[str, Sequence[ir.Value]], list[ir.Value]]) -> None:
+        self.inlined = inlined
         self.tensors: dict[ir.Value, ir.Value] = {}
         self.lists: dict[ir.Value, list[ir.Value | None]] = {}
         self.shapes: dict[ir.Value, tuple[Dim, ...]] = {}

@@ -17,7 +17,7 @@ An op that the map lacks becomes a call, see :mod:`.torch_outline`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..dialect.bindings import func, ir
 from ..dialect.call_graph import unreferenced_private_functions
@@ -31,6 +31,7 @@ from .emit import full, info_of, match
 from .torch_op import HANDLERS, KIND, TorchOp, UnmappedError, Values, number_dtype, op_key
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
+from .torch_subgraphs import GRAPH
 from .torch_types import is_number, is_tensor_list
 
 __all__ = ["convert_modules"]
@@ -58,9 +59,11 @@ def convert_modules(sources: Sequence[ir.Module]) -> ir.Module:
     with sources[0].context, sources[0].operation.location:
         result = ir.Module.create()
         outliner = Outliner(result)
-        for function in (f for source in sources for f in functions(source)):
-            with ir.InsertionPoint(result.body):
-                _Function(function, report, outliner).convert()
+        for source in sources:
+            graphs = {name_of(f): f for f in functions(source) if GRAPH in f.attributes}
+            for function in (f for f in functions(source) if GRAPH not in f.attributes):
+                with ir.InsertionPoint(result.body):
+                    _Function(function, graphs, report, outliner).convert()
         report.raise_if_any()
         for function in unreferenced_private_functions(result.operation):
             function.operation.erase()
@@ -70,17 +73,20 @@ def convert_modules(sources: Sequence[ir.Module]) -> ir.Module:
 class _Function:
     """Converts one function; an op that cannot be is reported and a stand-in of its type lets conversion go on."""
 
-    def __init__(self, source: func.FuncOp, report: ImportReport, outliner: Outliner):
+    def __init__(
+        self, source: func.FuncOp, graphs: Mapping[str, func.FuncOp], report: ImportReport, outliner: Outliner
+    ):  # fmt: skip
         block = body_of(source)
         if block is None:
             raise RelaxError(f"expected a function with a body, got the declaration @{name_of(source)}", source.location)
         self.source = source
+        self.graphs = graphs
         self.arguments = list(block.arguments)
         self.operations = [op.operation for op in block.operations]
         self.attributes = _dictionaries(source, len(self.arguments))
         self.report = report
         self.outliner = outliner
-        self.values = Values()
+        self.values = Values(self._inlined)
         self.unusable: set[ir.Value] = set()
 
     def convert(self) -> None:
@@ -98,6 +104,22 @@ class _Function:
         kept = self._drop_unused_weights(block)
         update_type(target)
         self._describe(target, kept)
+
+    def _inlined(self, name: str, arguments: Sequence[ir.Value]) -> list[ir.Value]:
+        """The results of a graph of a higher-order operator, converted where the insertion point is."""
+        block = body_of(self.graphs[name])
+        assert block is not None
+        operations = [op.operation for op in block.operations]
+        for op in operations:
+            self._note_shape(op)
+        for old, new in zip(block.arguments, arguments, strict=True):
+            declared = self.values.declared(old)
+            self.values.tensors[old] = new if declared is None else _as_declared(new, declared)
+        for op in operations[:-1]:
+            self._convert(op)
+        if not self.unusable.isdisjoint(operations[-1].operands):
+            raise RelaxError("expected operators that have a relax form in its graphs")
+        return [self._returned(v) for v in operations[-1].operands]
 
     def _note_shape(self, op: ir.Operation) -> None:
         if op.name == "torch.symbolic_int":

@@ -43,7 +43,6 @@ REFUSED = {
     }),
     "sparse": (lambda x: x.to_sparse().to_dense(), {"aten._to_sparse: no relax form"}),
     "numbers of tensors": (lambda x: x * x.sum().item(), {"expected a number known at import, got one computed by aten.Float"}),
-    "control flow": (lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), {"higher_order.cond: no relax form of a"}),
     "two at once": (lambda x: torch.nonzero(x + torch.rand(4, 4)), {f"aten.nonzero: {UNKNOWN}", f"aten.rand: {UNKNOWN}"}),
     "no dimensions": (lambda x: torch.nonzero(x.sum()), {f"aten.nonzero: {UNKNOWN}"}),
 }  # fmt: skip

@@ -5,8 +5,8 @@ import importlib
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
-    "convolution", "creation", "elementwise", "embedding_bag", "experts", "indexing", "linear_algebra", "manipulate", "nn",
-    "pooling", "reduction", "scatter", "sorting",
+    "control_flow", "convolution", "creation", "elementwise", "embedding_bag", "experts", "indexing", "linear_algebra",
+    "manipulate", "nn", "pooling", "reduction", "scatter", "sorting",
 )  # fmt: skip
 
 
