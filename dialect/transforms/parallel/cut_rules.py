@@ -15,9 +15,10 @@ from ...cut import Cut
 from ...errors import RelaxError
 from ...inference import normalize_axes, normalize_axis
 from ...op import attrs_of, is_elementwise
+from ...packed_layout import NIBBLES
 from ...struct_info import TensorInfo
 
-__all__ = ["Applied", "Cuts", "Refine", "apply_rule"]
+__all__ = ["Applied", "Cuts", "Refine", "apply_rule", "is_one", "nibbles_per_word", "parameter_cut", "reshaped"]
 
 Cuts = Sequence[Cut | None]
 
@@ -114,13 +115,22 @@ def _reshape(op: ir.OpView, cuts: Cuts, ranks: int) -> Outcome:
     """The cut dimension may be taken apart, or merged with what follows: the first part is what is cut."""
     cut = cuts[0]
     assert cut is not None
-    before, after = list(TensorInfo.of(op.operands[0]).shape), list(TensorInfo.of(op.results[0]).shape)
+    found = reshaped(TensorInfo.of(op.operands[0]).shape, TensorInfo.of(op.results[0]).shape, cut, ranks)
+    return None if found is None else Applied([found])
+
+
+def reshaped(before: Sequence[object], after: Sequence[object], cut: Cut, ranks: int) -> Cut | None:
+    """The cut of a tensor under another shape; None where what is cut is not together there.
+
+    Raises:
+        RelaxError: it is cut along a dimension that so many ranks cannot share.
+    """
     start = _common(before, after)
     if cut.axis < start:
-        return Applied([cut])
+        return cut
     end = _common(before[start:][::-1], after[start:][::-1])
     if cut.axis >= len(before) - end:
-        return Applied([Cut(cut.axis + len(after) - len(before), cut.pieces)])
+        return Cut(cut.axis + len(after) - len(before), cut.pieces)
     inner, outer = before[start : len(before) - end], after[start : len(after) - end]
     place = cut.axis - start
     target = next((i for i, d in enumerate(outer) if d != 1), None)
@@ -131,7 +141,7 @@ def _reshape(op: ir.OpView, cuts: Cuts, ranks: int) -> Outcome:
         return None
     if any(p * behind % (rest * ranks) for p in cut.pieces):
         raise RelaxError(f"expected a dimension that {ranks} ranks can share, as heads of attention, got {outer[target]}")
-    return Applied([Cut(start + target, tuple(p * behind // rest for p in cut.pieces))])
+    return Cut(start + target, tuple(p * behind // rest for p in cut.pieces))
 
 
 def _common(left: Sequence[object], right: Sequence[object]) -> int:
@@ -235,6 +245,53 @@ def _repeat(op: ir.OpView, cuts: Cuts, ranks: int) -> Outcome:
     return Applied([Cut(cut.axis, tuple(p * attrs["repeats"] for p in cut.pieces)) if is_cut else cut])
 
 
+def _dequantize(op: ir.OpView, cuts: Cuts, ranks: int) -> Outcome:
+    """Blocks that share a scale stay together."""
+    cut = cuts[0]
+    if cut is None:
+        return None
+    wanted = [parameter_cut(op, v, cut, ranks) for v in list(op.operands)[1:]]
+    return Applied([cut]) if [c or False for c in cuts[1:]] == wanted else None
+
+
+def parameter_cut(op: ir.OpView, parameter: ir.Value, cut: Cut, ranks: int) -> Cut | bool | None:
+    """How a scale or zero point is cut where what it is of is cut so: not at all (False), or None where blocks would be."""
+    x, own = TensorInfo.of(op.operands[0]), TensorInfo.of(parameter)
+    if own.rank < x.rank:
+        is_along = own.rank == 1 and normalize_axis(attrs_of(op)["axis"], x.rank) == cut.axis
+        return Cut(0, cut.pieces) if is_along else False
+    size, count = x.shape[cut.axis], own.shape[cut.axis]
+    if count == 1:
+        return False
+    if not isinstance(size, int) or not isinstance(count, int):
+        return None
+    block = size // count
+    return None if any(p % (block * ranks) for p in cut.pieces) else Cut(cut.axis, tuple(p // block for p in cut.pieces))
+
+
+def _look_up(op: ir.OpView, cuts: Cuts, ranks: int) -> Outcome:
+    cut = _first(cuts)
+    return None if cut is None else Applied([cut])
+
+
+def _unpack_nibbles(op: ir.OpView, cuts: Cuts, ranks: int) -> Outcome:
+    """Words hold neighbours along an axis, all of which one rank has."""
+    cut, attrs, info = cuts[0], attrs_of(op), TensorInfo.of(op.operands[0])
+    assert cut is not None
+    if normalize_axis(attrs["axis"], info.rank) != cut.axis:
+        return Applied([cut])
+    per, size = nibbles_per_word(info), attrs["size"]
+    if attrs["layout"] is not None or size != sum(cut.pieces) * per:
+        return None
+    part = type(op).attrs["size"].write("size", size // ranks)
+    return Applied([Cut(cut.axis, tuple(p * per for p in cut.pieces))], attributes={"size": part})
+
+
+def nibbles_per_word(words: TensorInfo) -> int:
+    """How many four-bit integers an element has."""
+    return ir.IntegerType(words.dtype).width // NIBBLES.bits
+
+
 def _attention(op: ir.OpView, cuts: Cuts, ranks: int) -> Outcome:
     """Heads: those of keys and values are cut as those of queries are, but for a single one, which all ranks need."""
     query, key, value = cuts[:3]
@@ -281,9 +338,10 @@ def _batched(op: ir.OpView, cuts: Cuts) -> Outcome:
 
 _RULES: dict[str, Rule] = {
     "attention": _attention, "broadcast_to": _broadcast_to, "concat": _concat, "cumsum": _along_axis,
-    "expand_dims": _expand_dims,
+    "dequantize": _dequantize, "expand_dims": _expand_dims, "look_up": _look_up,
     "flip": _along_axis, "index_copy": _index_copy, "layer_norm": _along_axis, "log_softmax": _along_axis, "matmul": _matmul,
     "max": _reduction, "mean": _reduction, "min": _reduction, "permute_dims": _permute_dims, "prod": _reduction,
     "repeat": _repeat, "reshape": _reshape, "rms_norm": _along_axis, "softmax": _along_axis, "split": _split,
-    "squeeze": _squeeze, "strided_slice": _strided_slice, "sum": _reduction, "take": _take, "variance": _reduction,
+    "squeeze": _squeeze, "strided_slice": _strided_slice, "sum": _reduction, "take": _take,
+    "unpack_nibbles": _unpack_nibbles, "variance": _reduction,
 }  # fmt: skip

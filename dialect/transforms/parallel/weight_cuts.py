@@ -2,7 +2,7 @@
 
 A weight of a product that all ranks would compute alike is cut by columns; one whose rows meet the cut of what it is multiplied
 with, by rows; what is added to parts, and a table that rows are taken from, as it fits. A demand on a value goes back to the
-weights behind it, through ops that move or convert elements.
+weights behind it, through ops that move or convert elements (:mod:`.weight_math_cuts`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from ...bindings import ir
 from ...cut import Cut
 from ...inference import normalize_axis
 from ...op import attrs_of, is_elementwise
-from ...ops import Concat, PermuteDims
+from ...ops import Concat
 from ...struct_info import TensorInfo
 from .cut_rules import is_one
+from .weight_math_cuts import demands_of
 
 __all__ = ["WeightCuts"]
 
@@ -72,6 +73,11 @@ class WeightCuts:
         """
         found: dict[ir.Value, Cut] = {}
         if self._demand(value, axis, pieces, names, found) is None:
+            for name in _weights_behind(value, names):
+                if name not in self.whole and name not in self.cuts and value not in names:
+                    self._refused(
+                        name, f"{self.ranks} ranks cannot share axis {axis} of what is made of it, in whole words and groups"
+                    )
             return None
         for part, cut in found.items():
             if part in names:
@@ -133,16 +139,22 @@ class WeightCuts:
         found: dict[ir.Value, Cut],
     ) -> Cut | None:  # fmt: skip
         op = value.owner.opview
-        if isinstance(op, PermuteDims):
-            rank, axes = TensorInfo.of(value).rank, attrs_of(op)["axes"]
-            inner = rank - 1 - axis if axes is None else normalize_axis(axes[axis], rank)
-            cut = self._demand(op.x, inner, pieces, names, found)
-            return None if cut is None else Cut(axis, cut.pieces)
-        if isinstance(op, Concat):
+        if isinstance(op, Concat) and normalize_axis(op.axis, TensorInfo.of(value).rank) == axis:
             return self._of_concat(op, axis, pieces, names, found)
+        size = TensorInfo.of(value).shape[axis]
+        wanted = (size,) if pieces is None and isinstance(size, int) else pieces
+        demands = None if wanted is None else demands_of(op, Cut(axis, wanted), self.ranks)
+        if demands is not None:
+            return self._of_demands(demands, Cut(axis, wanted), names, found)
         if not is_elementwise(op):
             return None
         return self._of_elementwise(op, axis, pieces, names, found)
+
+    def _of_demands(
+        self, demands: Sequence[tuple[ir.Value, Cut]], cut: Cut, names: Mapping[ir.Value, str], found: dict[ir.Value, Cut]
+    ) -> Cut | None:
+        got = [self._demand(value, own.axis, own.pieces, names, found) for value, own in demands]
+        return cut if demands and None not in got else None
 
     def _of_concat(
         self, op: Concat, axis: int, pieces: tuple[int, ...] | None, names: Mapping[ir.Value, str], found: dict[ir.Value, Cut]
@@ -185,3 +197,18 @@ def _parted(pieces: tuple[int, ...], size: int) -> tuple[tuple[int, ...] | None,
             return pieces[:i], pieces[i:]
         total += piece
     return None, None
+
+
+def _weights_behind(value: ir.Value, names: Mapping[ir.Value, str]) -> list[str]:
+    """The weights that a value is made of."""
+    found, pending, seen = list[str](), [value], set[ir.Value]()
+    while pending:
+        part = pending.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if part in names:
+            found.append(names[part])
+        elif not isinstance(part.owner, ir.Block):
+            pending += part.owner.operands
+    return found
