@@ -22,8 +22,9 @@ from ..lowering.manifest import Manifest, RawSpec
 from ..weights.arrays import Array, ArraySpec
 from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
 from ..weights.model_buffers import computed_buffer
+from ..weights.source import ranges_of
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
-from .sources import WeightSource, part, problems_text, spec_problem
+from .sources import WeightSource, problems_text, spec_problem
 
 __all__ = ["RawWeights", "known_value"]
 
@@ -170,7 +171,7 @@ class RawWeights:
         return self._source.read_part(found, spec.cut.axis, spec.cut.ranges(self._rank, self._ranks), place)
 
     def _part(self, spec: RawSpec, value: Array) -> Array:
-        return value if spec.cut is None else part(value, spec.cut.axis, spec.cut.ranges(self._rank, self._ranks))
+        return value if spec.cut is None else ranges_of(value, spec.cut.axis, spec.cut.ranges(self._rank, self._ranks))
 
     def _matched(self, names: dict[str, str]) -> dict[str, str | None]:
         """Of each weight the tensor of the source; None where the module has the value."""

@@ -9,23 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
-import numpy as np
-
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import WeightSpec
 from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
-from ..weights.source import DecodingSource, TensorSource, read_all
+from ..weights.source import DecodingSource, Ranges, TensorSource, ranges_of, read_all, read_part
 
 __all__ = [
     "AGAIN", "FINGERPRINT", "MappingSource", "PreparedWeights", "StoredSource", "WeightSource", "open_source",
-    "part", "problems_text", "spec_problem", "weight_problems",
+    "problems_text", "spec_problem", "weight_problems",
 ]  # fmt: skip
-
-#: Begins and ends.
-Ranges = Sequence[tuple[int, int]]
 
 #: What to do about prepared weights that are not right.
 AGAIN = "prepare the raw weights again"
@@ -104,10 +99,7 @@ class StoredSource:
 
     def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
         """Of a tensor, what is in these ranges along an axis: only these bytes, where the format lets them be found."""
-        tensors = self._tensors
-        return (
-            tensors.read_part(name, axis, ranges) if isinstance(tensors, Checkpoint) else part(tensors.get(name), axis, ranges)
-        )
+        return read_part(self._tensors, name, axis, ranges, place)
 
     def beside(self, name: str) -> int:
         """Memory that a tensor takes beside its array while it is read: what it is decoded from."""
@@ -215,7 +207,7 @@ class MappingSource:
     def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
         """Of a tensor, what is in these ranges along an axis."""
         del place
-        return part(self.get(name), axis, ranges)
+        return ranges_of(self.get(name), axis, ranges)
 
     def beside(self, name: str) -> int:
         """None: arrays are as they are."""
@@ -238,12 +230,6 @@ class MappingSource:
 
     def release(self, name: str) -> None:
         self._kept.pop(name, None)
-
-
-def part(array: Array, axis: int, ranges: Ranges) -> Array:
-    """What is in these ranges along an axis, one behind the other."""
-    before = (slice(None),) * axis
-    return np.concatenate([array[(*before, slice(begin, end))] for begin, end in ranges], axis)
 
 
 WeightSource = StoredSource | MappingSource

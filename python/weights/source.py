@@ -9,12 +9,17 @@ A format plugs in at one of two places (:mod:`.opening` has both tables):
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
 
 from .arrays import Array, ArraySpec
 
-__all__ = ["DecodingSource", "ReadingSource", "TensorSource", "read_all"]
+__all__ = ["DecodingSource", "RangedSource", "Ranges", "ReadingSource", "TensorSource", "ranges_of", "read_all", "read_part"]
+
+#: Begins and ends.
+Ranges = Sequence[tuple[int, int]]
 
 
 class TensorSource(Protocol):
@@ -105,6 +110,30 @@ class ReadingSource(Protocol):
     def read_all(self, names: Collection[str]) -> dict[str, Array]:
         """Tensors in memory of their own. Raises RelaxError as :meth:`TensorSource.get`, and for a file that was cut off."""
         ...
+
+
+class RangedSource(Protocol):
+    """A source that reads parts of tensors."""
+
+    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+        """Of a tensor, what is in these ranges along an axis, one behind the other; only these bytes are read.
+
+        It may be in ``place``, if that is an array of its dtype and shape.
+        """
+        ...
+
+
+def read_part(source: TensorSource, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+    """A part of a tensor: of its bytes alone where the source can, else cut from what it gives."""
+    if hasattr(type(source), "read_part"):
+        return cast("RangedSource", source).read_part(name, axis, ranges, place)
+    return ranges_of(source.get(name), axis, ranges)
+
+
+def ranges_of(array: Array, axis: int, ranges: Ranges) -> Array:
+    """What is in these ranges along an axis, one behind the other."""
+    before = (slice(None),) * axis
+    return np.concatenate([array[(*before, slice(begin, end))] for begin, end in ranges], axis)
 
 
 def read_all(source: TensorSource, names: Collection[str]) -> dict[str, Array]:

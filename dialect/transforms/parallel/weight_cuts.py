@@ -16,7 +16,7 @@ from ...bindings import ir
 from ...cut import Cut
 from ...inference import normalize_axis
 from ...op import attrs_of, is_elementwise
-from ...ops import Concat
+from ...ops import Concat, PermuteDims
 from ...struct_info import TensorInfo
 from .cut_rules import is_one
 from .weight_math_cuts import demands_of
@@ -139,13 +139,19 @@ class WeightCuts:
         found: dict[ir.Value, Cut],
     ) -> Cut | None:  # fmt: skip
         op = value.owner.opview
+        if isinstance(op, PermuteDims):
+            rank, axes = TensorInfo.of(value).rank, attrs_of(op)["axes"]
+            inner = rank - 1 - axis if axes is None else normalize_axis(axes[axis], rank)
+            cut = self._demand(op.x, inner, pieces, names, found)
+            return None if cut is None else Cut(axis, cut.pieces)
         if isinstance(op, Concat) and normalize_axis(op.axis, TensorInfo.of(value).rank) == axis:
             return self._of_concat(op, axis, pieces, names, found)
         size = TensorInfo.of(value).shape[axis]
         wanted = (size,) if pieces is None and isinstance(size, int) else pieces
-        demands = None if wanted is None else demands_of(op, Cut(axis, wanted), self.ranks)
-        if demands is not None:
-            return self._of_demands(demands, Cut(axis, wanted), names, found)
+        cut = None if wanted is None else Cut(axis, wanted)
+        demands = None if cut is None else demands_of(op, cut, self.ranks)
+        if demands is not None and cut is not None:
+            return self._of_demands(demands, cut, names, found)
         if not is_elementwise(op):
             return None
         return self._of_elementwise(op, axis, pieces, names, found)

@@ -10,7 +10,7 @@ from ...cut import Cut
 from ...errors import RelaxError
 from ...inference import normalize_axis
 from ...op import attrs_of
-from ...ops import Concat, Dequantize, LookUp, PermuteDims, Repeat, Reshape, StridedSlice, UnpackNibbles
+from ...ops import Concat, Dequantize, LookUp, Repeat, Reshape, StridedSlice, UnpackNibbles
 from ...struct_info import TensorInfo
 from .cut_rules import nibbles_per_word, parameter_cut, reshaped
 
@@ -28,16 +28,9 @@ def demands_of(op: ir.OpView, cut: Cut, ranks: int) -> Demands | None:
     return None if rule is None else rule(op, cut, ranks)
 
 
-def _permute_dims(op: Any, cut: Cut, ranks: int) -> Demands:
-    rank, axes = TensorInfo.of(op.x).rank, attrs_of(op)["axes"]
-    inner = rank - 1 - cut.axis if axes is None else normalize_axis(axes[cut.axis], rank)
-    return [(op.x, Cut(inner, cut.pieces))]
-
-
 def _reshape(op: Any, cut: Cut, ranks: int) -> Demands:
-    shapes = [TensorInfo.of(v).shape for v in (op.results[0], op.x)]
     try:
-        found = reshaped(*shapes, cut, ranks)
+        found = reshaped(TensorInfo.of(op.results[0]).shape, TensorInfo.of(op.x).shape, cut, ranks)
     except RelaxError:
         return []
     return [] if found is None else [(op.x, found)]
@@ -86,6 +79,6 @@ def _look_up(op: Any, cut: Cut, ranks: int) -> Demands:
 
 
 _RULES: dict[type[ir.OpView], Callable[[Any, Cut, int], Demands]] = {
-    PermuteDims: _permute_dims, Reshape: _reshape, StridedSlice: _of_others, Concat: _of_others, Repeat: _repeat,
+    Reshape: _reshape, StridedSlice: _of_others, Concat: _of_others, Repeat: _repeat,
     UnpackNibbles: _unpack_nibbles, Dequantize: _dequantize, LookUp: _look_up,
 }  # fmt: skip

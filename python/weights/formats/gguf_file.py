@@ -25,6 +25,7 @@ from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
 from ..files import open_regular, os_errors, path_text
 from ..mapped_file import MappedFile
+from ..source import Ranges
 
 __all__ = ["BLOCKS", "Content", "GgufEntry", "GgufFile", "GgufTensors"]
 
@@ -206,15 +207,15 @@ class GgufTensors(ABC):
     def get(self, name: str) -> Array:
         return self._view(name, *self._bytes(self._part(name)[0]))
 
-    def _view(self, name: str, content: Any, begin: int) -> Array:
-        """A tensor, or the field of one, where its bytes are in a buffer from there on."""
+    def _view(self, name: str, content: Any, begin: int, blocks: tuple[int, ...] = ()) -> Array:
+        """A tensor, or the field of one, where its bytes are in a buffer from there on; all of it, or so many blocks."""
         spec, (_, entry, field) = self.spec(name), self._part(name)
+        shape = blocks or spec.shape[: len(entry.shape)]
         if field is None:
-            return np.ndarray(spec.shape, spec.dtype, content, begin)
-        shape = spec.shape[: len(entry.shape)]
+            return np.ndarray(shape, spec.dtype, content, begin)
         strides = [entry.kind.nbytes * prod(shape[i + 1 :]) for i in range(len(shape))]
         strides += [spec.dtype.itemsize] if field.length else []
-        return np.ndarray(spec.shape, spec.dtype, content, begin + field.offset, strides)
+        return np.ndarray((*shape, *spec.shape[len(shape) :]), spec.dtype, content, begin + field.offset, strides)
 
     @abstractmethod
     def _bytes(self, tensor: str) -> tuple[Any, int]:
@@ -311,6 +312,21 @@ class GgufFile(MappedFile, GgufTensors):
         """In memory of their own; the fields of one tensor are read together."""
         content = {tensor: self._read(tensor) for tensor in dict.fromkeys(self._part(n)[0] for n in names)}
         return {name: self._view(name, content[self._part(name)[0]], 0) for name in names}
+
+    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+        """A part of a tensor or field, of rows or along them by blocks; the other fields of the same blocks are read, too."""
+        del place  # which has a field's bytes alone
+        tensor, entry, _ = self._part(name)
+        dims = (*entry.shape[:-1], entry.shape[-1] // entry.kind.elements)
+        line, outer = prod(dims[axis + 1 :]) * entry.kind.nbytes, prod(dims[:axis])
+        wanted = (*dims[:axis], sum(end - begin for begin, end in ranges), *dims[axis + 1 :])
+        content, done = aligned_empty(np.dtype(np.uint8), (prod(wanted) * entry.kind.nbytes,)), 0
+        for i in range(outer):
+            for begin, end in ranges:
+                count = (end - begin) * line
+                self.read(entry.begin + (i * dims[axis] + begin) * line, content.data[done : done + count], tensor)
+                done += count
+        return self._view(name, content, 0, wanted)
 
     def _read(self, tensor: str) -> Array:
         entry = self.tensors[tensor]
