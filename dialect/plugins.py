@@ -14,6 +14,9 @@
     [project.entry-points."relaxir.backends"]
     acme = "acme_backend:BACKEND"     # what is in front of the colon of its targets, its table entry
 
+    [project.entry-points."relaxir.torch_ops"]
+    "acme::soft_sign" = "acme_torch:soft_sign"          # an operator of torch, a function of others that computes it
+
 Ops are imported before the dialect is loaded, what they mean and how they are lowered not before someone asks for that.
 """
 
@@ -29,13 +32,14 @@ from typing import Any
 
 from .errors import RelaxError
 
-__all__ = ["BACKENDS", "GROUPS", "KERNELS", "OPS", "PASSES", "load", "load_parts", "plugins", "sources"]
+__all__ = ["BACKENDS", "GROUPS", "KERNELS", "OPS", "PASSES", "TORCH_OPS", "load", "load_parts", "plugins", "sources"]
 
 BACKENDS = "relaxir.backends"
 KERNELS = "relaxir.kernels"
 OPS = "relaxir.ops"
 PASSES = "relaxir.passes"
-GROUPS = (BACKENDS, KERNELS, OPS, PASSES)
+TORCH_OPS = "relaxir.torch_ops"
+GROUPS = (BACKENDS, KERNELS, OPS, PASSES, TORCH_OPS)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .building.builder import Builder
     from .compiler import compile
     from .evaluation import evaluate
-    from .frontend import from_torch, save_weights, torch_graphs
+    from .frontend import from_torch, register_torch_op, save_weights, torch_graphs
     from .mesh import Mesh
     from .module import Module
     from .runtime.executable import Executable, load
@@ -32,6 +32,7 @@ __all__ = [
     "evaluate",
     "from_torch",
     "load",
+    "register_torch_op",
     "save_weights",
     "torch_graphs",
     "transformers",
@@ -49,6 +50,7 @@ _HOMES = {
     "evaluate": "evaluation",
     "from_torch": "frontend",
     "load": "runtime.executable",
+    "register_torch_op": "frontend",
     "save_weights": "frontend",
     "torch_graphs": "frontend",
 }

@@ -1,6 +1,7 @@
 """Importing models of other frameworks as relax modules; each framework is imported only when it is asked for."""
 
 from .compiled_graphs import torch_graphs
+from .custom_operators import register_torch_op
 from .torch_import import from_torch, save_weights
 
-__all__ = ["from_torch", "save_weights", "torch_graphs"]
+__all__ = ["from_torch", "register_torch_op", "save_weights", "torch_graphs"]

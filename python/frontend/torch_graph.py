@@ -26,6 +26,7 @@ from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, STATE
 from . import torch_ops
+from .custom_operators import composites
 from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 from .torch_subgraphs import import_higher_order
@@ -74,12 +75,12 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
 
 
 def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
-    """How operators are decomposed that the op map does not write itself, and those named ``also``."""
+    """How operators are decomposed that the op map does not write itself, those named ``also``, and those of other packages."""
     torch_ops.load()
     table = dict(torch.export.default_decompositions())
     table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
     names = {op: operator_name(op) for op in table}
-    return {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
+    return {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS} | composites()
 
 
 def is_plain(program: ExportedProgram) -> bool:
@@ -87,7 +88,9 @@ def is_plain(program: ExportedProgram) -> bool:
     rewrites no node. Then the seconds that :func:`decomposed` takes (nine tenths of an import) can be saved.
     """  # fmt: skip
     torch_ops.load()
-    return all(_is_plain(node.target) for node in program.graph.nodes if node.op == "call_function")
+    others = composites()
+    targets = [node.target for node in program.graph.nodes if node.op == "call_function"]
+    return all(_is_plain(target) and target not in others for target in targets)
 
 
 def _is_plain(target: Any) -> bool:

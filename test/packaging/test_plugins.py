@@ -134,6 +134,20 @@ print(rx.load(path).manifest.target.backend)
         rx.load(tmp_path / "model.relax")
 
 
+def test_an_operator_of_torch_is_imported(installed: Path) -> None:
+    code = """
+import acme_torch, numpy as np, torch
+import relaxir as rx
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return acme_torch.soft_sign(x, 2.0)
+x = torch.linspace(-4, 4, 20)
+(got,) = rx.evaluate(rx.from_torch(torch.export.export(Model(), (x,))), "main", x.numpy())
+np.testing.assert_allclose(got, Model()(x).numpy(), rtol=1e-6)
+"""
+    output(installed, code)
+
+
 def test_code_that_was_kept_is_not_that_of_another_version(installed: Path, tmp_path: Path) -> None:
     """What a package says a lowering is decides what comes out of the cache."""
     code = f"""{MODULE}

@@ -1,0 +1,92 @@
+"""Operators of other packages: registered as functions of operators that the import knows, or reported."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from importlib.metadata import EntryPoint  # noqa: E402
+
+import relaxir as rx  # noqa: E402
+from relaxir.dialect.plugins import TORCH_OPS  # noqa: E402
+from relaxir.frontend import custom_operators  # noqa: E402
+from support import models  # noqa: E402
+
+
+@torch.library.custom_op("relaxir_test::scale_and_shift", mutates_args=())
+def scale_and_shift(x: torch.Tensor, by: float = 2.0) -> tuple[torch.Tensor, torch.Tensor]:
+    return x * by, x + by
+
+
+@scale_and_shift.register_fake
+def _(x, by=2.0):
+    return torch.empty_like(x), torch.empty_like(x)
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        scaled, shifted = scale_and_shift(x.sin(), by=3.0)
+        return scaled * shifted, torch.relu(x)
+
+
+@pytest.fixture(autouse=True)
+def _registrations_end_with_the_test(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(custom_operators, "_registered", {})
+
+
+def program():
+    with models.quiet():
+        return torch.export.export(Model(), (torch.randn(3, 4),), dynamic_shapes=({0: torch.export.Dim("n", min=2)},))
+
+
+def evaluated(x):
+    return rx.evaluate(rx.from_torch(program()), "main", x.numpy())
+
+
+def test_an_operator_is_what_was_registered_last():
+    with pytest.raises(rx.RelaxError, match=r"1 x relaxir_test.scale_and_shift: no relax form"):
+        evaluated(torch.randn(5, 4))
+    x = torch.randn(5, 4)
+    for factor in (1, 10):
+        rx.register_torch_op("relaxir_test::scale_and_shift", lambda x, by=2.0, f=factor: (f * x * by, x + by))
+        got, _ = evaluated(x)
+        np.testing.assert_allclose(got, factor * (x.sin() * 3 * (x.sin() + 3)).numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_an_operator_of_torchs_own_may_be_registered():
+    rx.register_torch_op("relaxir_test::scale_and_shift.default", lambda x, by: (x, x))
+    rx.register_torch_op("aten::relu", lambda x: x + 1)
+    rx.register_torch_op("relaxir_test::never_defined", lambda x: x)
+    x = torch.randn(5, 4)
+    np.testing.assert_allclose(evaluated(x)[1], x.numpy() + 1)
+
+
+def test_torch_compile_knows_it():
+    rx.register_torch_op("relaxir_test::scale_and_shift", lambda x, by=2.0: (x * by, x + by))
+    x, before = torch.randn(5, 4), len(rx.torch_graphs())
+    for got, wanted in zip(torch.compile(Model(), backend="relaxir")(x), Model()(x), strict=True):
+        torch.testing.assert_close(got, wanted)
+    assert [g.runs_in for g in rx.torch_graphs()[before:]] == ["relaxir"]
+
+
+@pytest.mark.parametrize(
+    ("name", "composite", "message"),
+    [
+        ("acme.soft_sign", abs, "expected an operator's name as 'namespace::name', got 'acme.soft_sign'"),
+        (3, abs, "expected an operator's name as 'namespace::name', got 3"),
+        ("acme::soft_sign", "symbol", "expected a function of torch operators for 'acme::soft_sign', got str"),
+    ],
+)
+def test_what_is_no_operator_or_no_function_is_refused(name, composite, message):
+    with pytest.raises(rx.RelaxError, match=message):
+        rx.register_torch_op(name, composite)
+
+
+def test_an_entry_point_that_names_no_operator_is_refused(monkeypatch):
+    monkeypatch.setattr(custom_operators, "plugins", lambda group: (EntryPoint("acme", "acme:f", TORCH_OPS),))
+    monkeypatch.setattr(custom_operators, "load", lambda group: (abs,))
+    message = "expected plug-in 'acme' of relaxir.torch_ops to be a function under an operator's name"
+    with pytest.raises(rx.RelaxError, match=message):
+        rx.from_torch(program())
