@@ -99,14 +99,14 @@ def test_lifted_layout_changes_keep_every_bit(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dynamic", "sizes"),
+    ("name", "options", "sizes"),
     [
-        ("bert", True, [(1, 128), (2, 37)]),
-        ("gpt2", True, [(2, 16), (1, 61)]),
-        ("llama", True, [(1, 64), (2, 21)]),
-        ("resnet18", False, [(1, 224)]),
+        ("bert", {"layers": 2}, [(1, 128), (2, 37)]),
+        ("gpt2", {"layers": 2}, [(2, 16), (1, 61)]),
+        ("llama", {"layers": 1}, [(1, 64), (2, 21)]),
+        ("resnet18", {"dynamic": False}, [(1, 224)]),
     ],
 )
-def test_real_sizes(name: str, dynamic: bool, sizes: list[tuple[int, int]]) -> None:
-    """BERT-base, GPT-2 small, Llama of 4 layers with hidden 2048, ResNet-18."""
-    check_sizes(getattr(models, name)(tiny=False, dynamic=dynamic), sizes)
+def test_real_sizes(name: str, options: dict[str, int], sizes: list[tuple[int, int]]) -> None:
+    """Layers of BERT-base, of GPT-2 small and of Llama with hidden 2048, which are all alike; the whole of ResNet-18."""
+    check_sizes(getattr(models, name)(tiny=False, **options), sizes)

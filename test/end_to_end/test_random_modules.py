@@ -10,9 +10,9 @@ from fuzzing.generators import GENERATORS
 from fuzzing.random_modules import check
 from fuzzing.worker import outcomes
 
-MODULES = 60
+MODULES = 42
 #: Modules of every shape: 0.2 s of a core each.
-SHAPES = int(os.environ.get("RELAXIR_RANDOM_SHAPES", "72"))
+SHAPES = int(os.environ.get("RELAXIR_RANDOM_SHAPES", "48"))
 
 
 @pytest.mark.parametrize("chunk", range(6))

@@ -7,6 +7,7 @@ C++ ends one test, not the run. RUN lines stay what they are everywhere; ``lit -
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import pickle
@@ -248,6 +249,7 @@ def _forked(body: Callable[[], tuple[bool, str]], test: Any, seconds: int) -> An
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
+        gc.freeze()  # else the collector writes to, and so copies, all pages of what was imported
         signal.alarm(seconds)  # ends loops in C++, too
         _child(body, test, write)
     os.close(write)

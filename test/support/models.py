@@ -105,35 +105,35 @@ def _built(make: Callable[[], nn.Module]) -> nn.Module:
         return make().eval()
 
 
-def bert(tiny: bool = True, dynamic: bool = True, masked: bool = False) -> Model:
-    """BERT: 2 layers of 64, or BERT-base."""
+def bert(tiny: bool = True, dynamic: bool = True, masked: bool = False, layers: int = 12) -> Model:
+    """BERT: 2 layers of 64, or BERT-base, of which ``layers``."""
     from transformers import BertConfig, BertModel
 
     small = dict(vocab_size=200, hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
                  intermediate_size=128, max_position_embeddings=64)  # fmt: skip
-    config = BertConfig(**(small if tiny else {}), attn_implementation="sdpa")
+    config = BertConfig(**(small if tiny else {"num_hidden_layers": layers}), attn_implementation="sdpa")
     module = _built(lambda: BertModel(config))
     shape = (2, 16) if tiny else (1, 128)
     return Model(f"bert-{'tiny' if tiny else 'base'}", module, _ids(config.vocab_size, masked), dynamic, shape)
 
 
-def gpt2(tiny: bool = True, dynamic: bool = True, masked: bool = False) -> Model:
-    """GPT-2, its embedding tied to the head: 2 layers of 64, or GPT-2 small."""
+def gpt2(tiny: bool = True, dynamic: bool = True, masked: bool = False, layers: int = 12) -> Model:
+    """GPT-2, its embedding tied to the head: 2 layers of 64, or GPT-2 small, of which ``layers``."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     small = dict(vocab_size=200, n_embd=64, n_layer=2, n_head=4, n_positions=64)
-    config = GPT2Config(**(small if tiny else {}), attn_implementation="sdpa", use_cache=False)
+    config = GPT2Config(**(small if tiny else {"n_layer": layers}), attn_implementation="sdpa", use_cache=False)
     module = _built(lambda: GPT2LMHeadModel(config))
     return Model(f"gpt2-{'tiny' if tiny else 'small'}", module, _ids(config.vocab_size, masked), dynamic, (2, 16))
 
 
-def llama(tiny: bool = True, dynamic: bool = True, masked: bool = False, tied: bool = False) -> Model:
-    """Llama with grouped queries: 2 layers of 64, or 4 layers of 2048."""
+def llama(tiny: bool = True, dynamic: bool = True, masked: bool = False, tied: bool = False, layers: int = 4) -> Model:
+    """Llama with grouped queries: 2 layers of 64, or ``layers`` of 2048."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     small = dict(vocab_size=200, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
                  intermediate_size=128, max_position_embeddings=128)  # fmt: skip
-    large = dict(vocab_size=32000, hidden_size=2048, num_hidden_layers=4, num_attention_heads=32, num_key_value_heads=8,
+    large = dict(vocab_size=32000, hidden_size=2048, num_hidden_layers=layers, num_attention_heads=32, num_key_value_heads=8,
                  intermediate_size=8192, max_position_embeddings=2048)  # fmt: skip
     config = LlamaConfig(**(small if tiny else large), tie_word_embeddings=tied, attn_implementation="sdpa", use_cache=False)
     module = _built(lambda: LlamaForCausalLM(config))
