@@ -115,7 +115,9 @@ class Bulk:
         for block in blocks:
             # Without a mask the barrier is where its address says; with one it is at that place of each block.
             place = (block, barrier & low) if mask is not None else self.barriers.place(lane, barrier)
-            self._write(lane, block, (to & low) + offset, data, self.barriers.find(place, at_, lane), at_)
+            found = self.barriers.find(place, at_, lane)
+            self.barriers.expect_shown(found, lane, at_)
+            self._write(lane, block, (to & low) + offset, data, found, at_)
 
     def _write(self, lane: int, block: int, offset: Array, data: Array, barrier: Any, at_: int) -> None:
         core = self.core

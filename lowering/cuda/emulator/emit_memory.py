@@ -105,8 +105,11 @@ def _getctarank(e: Emitter, ins: Instruction) -> None:
 
 
 def _fence(e: Emitter, ins: Instruction) -> None:
-    if "proxy" in ins.modifiers and any(m.startswith("async") for m in ins.modifiers):
+    is_async = "proxy" in ins.modifiers and any(m.startswith("async") for m in ins.modifiers)
+    if is_async:
         e.line(f"clocks.proxy_fence({e.lanes})")
+    if is_async or "mbarrier_init" in ins.modifiers:
+        e.line(f"mbar.show({e.lanes})")
 
 
 def _createpolicy(e: Emitter, ins: Instruction) -> None:

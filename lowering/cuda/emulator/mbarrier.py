@@ -33,6 +33,8 @@ class Mbarrier:
         gathered: clocks of those that have arrived in this phase.
         released: clocks of the last phase that is over.
         seen: the last phase that somebody waited for.
+        waiting: blocks, lanes and places that sleep until a phase is over.
+        is_shown: whether who initialised it has shown that to the asynchronous proxy and other blocks, by a fence.
     """
 
     block: int
@@ -48,6 +50,7 @@ class Mbarrier:
     phase: int = 0
     seen: int = 0
     waiting: list[tuple[int, Lanes, int]] = field(default_factory=list[tuple[int, Lanes, int]])
+    is_shown: bool = False
 
     @property
     def next_time(self) -> int:
@@ -124,6 +127,19 @@ class Mbarriers:
         if self.core.options.races and maker != lane and not is_seen:
             name = self.core.shared_name(barrier.offset)
             raise self.core.finding("race", f"{name} is used without an order after its initialisation", at_, [lane])
+
+    def show(self, s: Lanes) -> None:
+        """fence.mbarrier_init, or fence.proxy.async: what threads have initialised is seen by others than their own block."""
+        lanes = set(indices(s).tolist())
+        for barrier in self.live.values():
+            barrier.is_shown |= barrier.made[2] in lanes
+
+    def expect_shown(self, barrier: Mbarrier, lane: int, at_: int) -> None:
+        """Raises Finding where a bulk load completes on an mbarrier whose initialisation no fence has shown."""
+        if self.core.options.races and not barrier.is_shown:
+            name = self.core.shared_name(barrier.offset)
+            text = f"a bulk load completes on {name}, which is initialised without fence.mbarrier_init or fence.proxy.async"
+            raise self.core.finding("proxy", text, at_, [lane])
 
     # ------------------------------------------------------------------------------------------------------------ arrivals
     def arrive(

@@ -22,6 +22,7 @@ _REDUCTIONS: dict[str, Any] = {
     "xor": np.bitwise_xor,
 }
 _REGISTERS = 65536  # of 32 bits in a multiprocessor, which one block may have
+_MOST = 255  # of a thread
 
 
 class Warp:
@@ -30,6 +31,8 @@ class Warp:
     def __init__(self, core: Core, clocks: Clocks):
         self.core, self.clocks = core, clocks
         self.maximum: dict[int, int] = {}
+        self.at = -1
+        core.finishers.append(self._finish)
 
     def shuffle(self, s: Lanes, mode: str, value: Any, b: Any, c: Any, at_: int) -> tuple[Array, Array]:
         """Values of other lanes, and whether there is such a lane in the segment."""
@@ -117,10 +120,23 @@ class Warp:
             )
         warps = self.core.warps
         for row in self.core.rows(s).tolist():
-            self.maximum[row] = number
+            self.maximum[row], self.at = number, at_
             first = row - row % warps
             total = 32 * sum(self.maximum.get(r, 24) for r in range(first, first + warps))
             if total > _REGISTERS:
                 raise self.core.finding(
                     "registers", f"{kind} to {number} makes {total} of {_REGISTERS} registers", at_, indices(s)
                 )
+
+    def _finish(self) -> None:
+        """A block has the registers that it started with: what some warps get more others have given back before.
+
+        The assembler gives threads of a kernel with setmaxnreg as many as all of a block can have.
+        """
+        warps = self.core.warps
+        given = min(_MOST, _REGISTERS // (32 * warps) // 8 * 8)
+        for first in sorted({row - row % warps for row in self.maximum}):
+            total = 32 * sum(self.maximum.get(row, given) for row in range(first, first + warps))
+            if total > 32 * warps * given:
+                message = f"warps ask for {total} registers of the block's {32 * warps * given}: some wait for ever"
+                raise self.core.finding("registers", message, self.at, [first * 32])

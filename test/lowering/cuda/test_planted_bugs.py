@@ -92,6 +92,7 @@ _HOPPER: dict[str, Edit] = {
     "tensor copy of another place": put(r"(\[%rd\d+, \{%r\d+, )%r\d+(\}\])", r"\g<1>%r1\2"),
     "tensor copy of another map": put(r"(cp\.async\.bulk\.tensor[^,]*, \[)%rd3,", r"\1%rd5,"),
     "tensor copy that completes elsewhere": put(r"(\}\], \[%rd\d+)\+-64\];", r"\1];"),
+    "fence behind the barriers' making dropped": drop(r"fence\.mbarrier_init"),
     "registers not in steps of 8": put(r"(setmaxnreg\.inc\.sync\.aligned\.u32\s+)\d+;", r"\g<1>228;"),
     "warp barrier in front of results dropped": drop(r"bar\.warp\.sync", 2),
     "warp barrier behind results dropped": drop(r"bar\.warp\.sync", 1),

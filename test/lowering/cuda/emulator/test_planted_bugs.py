@@ -94,6 +94,8 @@ HOPPER: dict[str, Edit] = {
     "producer starts with parity 0": put(r"(mbarrier\.try_wait\.parity\.shared\.b64 P1, \[%r\d+\], )%r\d+", r"\g<1>0", 2),
     "setmaxnreg too large": put(r"(setmaxnreg\.inc\.sync\.aligned\.u32 )\d+;", r"\g<1>256;"),
     "setmaxnreg not a multiple of 8": put(r"(setmaxnreg\.inc\.sync\.aligned\.u32 )\d+;", r"\g<1>228;"),
+    "fence behind the initialisation dropped": drop(r"fence\.mbarrier_init"),
+    "registers not given back": drop(r"setmaxnreg\.dec"),
     "barrier behind the initialisation dropped": drop(r"bar\.sync 0"),
     "tensor copy to the middle of a row": put(r"(cp\.async\.bulk\.tensor\.2d\.shared::cluster[^\[]*\[%rd\d+)\]", r"\1+16]"),
     "tensor copy of another box": put(

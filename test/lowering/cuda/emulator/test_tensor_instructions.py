@@ -14,7 +14,10 @@ from support.ptx import execute, kernel
 X = np.random.default_rng(3).integers(0, 1 << 32, 64, dtype=np.uint64).astype(np.uint32)
 T = np.arange(64, dtype=np.uint32)
 SHARED = ".shared .align 128 .b8 buf[4096]; .shared .align 8 .b64 bar[2];"
-START = "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; bar.sync 0; mov.b64 %d6, buf; add.s64 %d7, %d6, %d3;"
+START = (
+    "setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0; "
+    "mov.b64 %d6, buf; add.s64 %d7, %d6, %d3;"
+)
 WAIT = "\nW: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra W;\n"
 TX = "mbarrier::complete_tx::bytes"
 
@@ -95,7 +98,7 @@ TENSOR = """.version 8.6
   mov.b64 %d1, from; mov.b64 %d2, into; cvta.param.u64 %d3, %d1; cvta.param.u64 %d4, %d2;
   elect.sync _|%p1, -1;
   @!%p1 bra E;
-  mbarrier.init.shared.b64 [bar], 1;
+  mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
   mbarrier.arrive.expect_tx.shared.b64 _, [bar], {size};
   cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [buf], [%d3, {{{where}}}], [bar];
 W: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
