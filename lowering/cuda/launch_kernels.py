@@ -94,9 +94,13 @@ def _drop_declarations(module: ir.Operation) -> None:
 
 
 def _only_launching(module: ir.Operation) -> list[str]:
-    """The entries, by symbol, that do nothing but launch: these can be recorded, and replayed."""
+    """The entries, by symbol, that do nothing but launch: these can be recorded, and replayed.
+
+    One with tensors of the host's works with these itself, which no recording does again.
+    """
     waiting = _calling(module, {driver_calls.READ, driver_calls.WRITE, driver_calls.ALLOCATE, driver_calls.FREE})
-    return [e.spec.symbol for f, e in entries_of(module) if not e.is_step and name_of(f) not in waiting]
+    found = [(f, e) for f, e in entries_of(module) if not e.is_step and ON_HOST not in f.attributes]
+    return [e.spec.symbol for f, e in found if name_of(f) not in waiting]
 
 
 def _checking(module: ir.Operation) -> list[str]:

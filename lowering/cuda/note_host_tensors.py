@@ -40,11 +40,19 @@ class NoteHostTensors(LoweringPass):
 
 
 def note_host_tensors(module: ir.Operation) -> None:
-    """Marks the entries of a relax module, in place. Raises RelaxError for a tensor on a device of another kind, or state."""
+    """Marks the entries of a relax module, in place.
+
+    Raises:
+        RelaxError: a tensor is on a device of another kind, or entries that share a state have it in different memories.
+    """
+    places = dict[str, bool]()
     for function, entry in entries_of(module):
         host = [] if entry.is_step else _host_positions(function, entry)
         if host:
             function.attributes[ON_HOST] = ir.DenseI64ArrayAttr.get(host, module.context)
+        for state in entry.spec.state:
+            if places.setdefault(state.name, state.argument in host) != (state.argument in host):
+                raise RelaxError(f"expected state '{state.name}' on one device, got it on both", function.location)
 
 
 def _host_positions(function: func.FuncOp, entry: Entry) -> list[int]:
@@ -52,11 +60,7 @@ def _host_positions(function: func.FuncOp, entry: Entry) -> list[int]:
     assert block is not None
     results = [v for i, v in enumerate(returned_values(function)) if i not in entry.updates]
     tensors: list[ir.Value] = [*block.arguments, *results]
-    found = [i for i, value in enumerate(tensors) if is_tensor(value) and _kind(value, function) == HOST_KIND]
-    for state in entry.spec.state:
-        if state.argument in found:
-            raise RelaxError(f"expected state '{state.name}' on '{DEVICE_KIND}:0', got it on the host", function.location)
-    return found
+    return [i for i, value in enumerate(tensors) if is_tensor(value) and _kind(value, function) == HOST_KIND]
 
 
 def _kind(value: ir.Value, function: func.FuncOp) -> str:

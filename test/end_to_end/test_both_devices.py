@@ -119,6 +119,27 @@ func.func @main(%x: tensor<2x4xf32{CPU}>, %w: tensor<4x4xf32{CPU}> {{relax.name 
 """
 
 
+#: State on the host, which counts, and state on the GPU, which adds up.
+STATE = f"""
+func.func @main(%x: {H4}, %k: {H4} {{relax.name = "k"}}) -> ({H4} {{relax.name = "k"}})
+    attributes {{relax.state = {{k = dense<0.0> : tensor<4xf32>}}}} {{
+  %0 = "relax.add"(%x, %k) : ({H4}, {H4}) -> {H4}
+  return %0 : {H4}
+}}
+"""
+STATES = f"""
+func.func @main(%x: {D4}, %h: {H4} {{relax.name = "h"}}, %d: {D4} {{relax.name = "d"}})
+    -> ({D4}, {H4} {{relax.name = "h"}}, {D4} {{relax.name = "d"}})
+    attributes {{relax.state = {{h = dense<1.0> : tensor<4xf32>, d = dense<0.0> : tensor<4xf32>}}}} {{
+  %0 = "relax.add"(%h, %h) : ({H4}, {H4}) -> {H4}
+  %1 = "relax.add"(%d, %x) : ({D4}, {D4}) -> {D4}
+  %2 = "relax.to_vdevice"(%h) {{vdevice = "cuda:0"}} : ({H4}) -> {D4}
+  %3 = "relax.multiply"(%1, %2) : ({D4}, {D4}) -> {D4}
+  return %3, %0, %1 : {D4}, {H4}, {D4}
+}}
+"""
+
+
 def compiled(text: str, **options: Any) -> rx.Executable:
     return rx.compile(rx.Module.parse(text), "cuda:sm_80", device="emulated", **options)
 
@@ -197,16 +218,49 @@ def test_checks_on_the_host_are_made_at_once() -> None:
         executable(array(4), np.array([4, 0]))
 
 
+def test_what_the_host_does_is_done_in_every_call() -> None:
+    """Launches of calls with the same memory are recorded and replayed; what the host computes is in no recording."""
+    text = f"""func.func @main(%h: {H4}, %d: {D4}) -> ({H4}, {D4}) {{
+      %0 = "relax.add"(%h, %h) : ({H4}, {H4}) -> {H4}
+      %1 = "relax.add"(%d, %d) : ({D4}, {D4}) -> {D4}
+      return %0, %1 : {H4}, {D4}
+    }}"""
+    executable, h, d, out = compiled(text), array(4), array(4), (array(4), array(4))
+    for number in range(4):
+        h[:], d[:] = number, 10 + number
+        executable(h, d, out=out)
+        assert [a.tolist() for a in out] == [[2 * number] * 4, [20 + 2 * number] * 4]
+
+
+def test_state_is_where_the_module_says() -> None:
+    executable, x = compiled(STATES), np.full(4, 3, np.float32)
+    state = executable.new_state()
+    state["h"], state["d"] = np.full(4, 5, np.float32), np.full(4, 1, np.float32)
+    results = [executable(x, state=state)[0] for _ in range(3)]
+    assert results == [(1 + 3) * 5, (1 + 6) * 10, (1 + 9) * 20]
+    assert [state[name][0] for name in ("h", "d")] == [40, 10]
+    other = state.copy()
+    executable(x, state=other)
+    assert [s[name][0] for s in (state, other) for name in ("h", "d")] == [40, 10, 80, 13]
+    state.reset()
+    assert [state[name][0] for name in ("h", "d")] == [1, 0]
+
+
+def test_the_caller_may_lend_memory_for_state_on_the_host() -> None:
+    executable, mine = compiled(STATES), np.full(4, 2, np.float32)
+    state = executable.new_state({"h": mine})
+    executable(np.ones(4, np.float32), state=state)
+    assert mine.tolist() == [4] * 4
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (f'func.func @main(%x: {H4}) -> {METAL} {{\n  %0 = "relax.to_vdevice"(%x) {{vdevice = "metal:0"}} : ({H4}) -> {METAL}\n'
          f"  return %0 : {METAL}\n}}",
          "expected tensors on 'cpu:0' or 'cuda:0', got one on 'metal:0'"),
-        (f'func.func @main(%x: {H4}, %k: {H4} {{relax.name = "k"}}) -> ({H4} {{relax.name = "k"}}) '
-         "attributes {relax.state = {k = dense<0.0> : tensor<4xf32>}} {\n"
-         f'  %0 = "relax.add"(%x, %k) : ({H4}, {H4}) -> {H4}\n  return %0 : {H4}\n}}',
-         "expected state 'k' on 'cuda:0', got it on the host"),
+        (STATE.replace("@main", "@one") + STATE.replace(H4, D4).replace("@main", "@two"),
+         "expected state 'k' on one device, got it on both"),
     ],
 )  # fmt: skip
 def test_devices_that_code_for_a_gpu_has_not(text: str, message: str) -> None:

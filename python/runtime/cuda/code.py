@@ -110,6 +110,7 @@ class CudaLibrary(Library):
     Attributes:
         spec: the manifest's part.
         placed: the names of weights that entries read in the host's memory, and of those that they read in the device's.
+        host_state: the names of state that the host's memory has.
     """
 
     def __init__(
@@ -125,7 +126,9 @@ class CudaLibrary(Library):
         """
         super().__init__(host.addresses, host, host.name, host.team)
         self.spec, self._device = spec, device
-        self.placed = _weight_places(spec, entries)
+        every = list(entries)
+        self.placed = _weight_places(spec, every)
+        self.host_state = frozenset(s.name for e in every for s in e.state if s.argument in spec.host.get(e.symbol, ()))
         self._stream: int | None = None
 
     @property

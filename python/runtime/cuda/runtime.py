@@ -13,7 +13,7 @@ from ..cpu import CpuRuntime
 from ..library import Library
 from ..scratch import ScratchPool
 from ..state import State
-from .code import CUDA_SYMBOLS, CudaLibrary, CudaSpec, LoadedCode
+from .code import CUDA_SYMBOLS, CudaLibrary, CudaSpec
 from .device import Device, device_number, emulated_device, gpu
 from .entry import DeviceEntry, HeldWeight
 from .memory import uploaded
@@ -78,18 +78,14 @@ class CudaRuntime(Runtime):
         return DeviceEntry(spec, library, weights)
 
     def state(self, library: Library, specs: Mapping[str, StateSpec], arrays: Mapping[str, object] | None = None) -> State:
-        return DeviceState(lambda: _code(library).device, specs, arrays)
+        assert isinstance(library, CudaLibrary)
+        return DeviceState(lambda: library.loaded.device, specs, arrays, library.host_state)
 
     def _with_kernels(self, host: Library, manifest: Manifest) -> CudaLibrary:
         return CudaLibrary(host, _spec(manifest), manifest.entries.values(), self._device)
 
     def _device(self, architecture: str) -> Device:
         return emulated_device(architecture) if self._name == _EMULATED else gpu(device_number(self._name))
-
-
-def _code(library: Library) -> LoadedCode:
-    assert isinstance(library, CudaLibrary)
-    return library.loaded
 
 
 def _spec(manifest: Manifest) -> CudaSpec:

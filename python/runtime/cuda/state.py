@@ -1,8 +1,8 @@
-"""State in the memory of a device: what calls update stays there between them."""
+"""State in the memory of a device, or of the host where a module says so: what calls update stays there between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -27,19 +27,24 @@ class DeviceState(State):
     """
 
     def __init__(
-        self, device: Callable[[], Device], specs: Mapping[str, StateSpec], given: Mapping[str, object] | None = None
-    ):  # fmt: skip
+        self,
+        device: Callable[[], Device],
+        specs: Mapping[str, StateSpec],
+        given: Mapping[str, object] | None = None,
+        host: Collection[str] = (),
+    ):
         """Makes the state of an executable.
 
         Args:
             device: gives the device, when something is to be there.
             specs: what there is, by name.
-            given: memory of the device to use, by name, which calls then update.
+            given: memory of the device to use, by name, which calls then update; of the host for what is there.
+            host: the names of what the host's memory has, which ``state["keys"]`` is itself.
 
         Raises:
             RelaxError: a given array has no such name, shape or dtype, or is not on the device.
         """
-        self._device = device
+        self._device, self._host = device, frozenset(host)
         self._buffers: dict[str, DeviceBuffer] = {}
         self._given: dict[str, DeviceTensor] = {}
         self._calls: list[CheckedCall] = []
@@ -47,6 +52,8 @@ class DeviceState(State):
         super().__init__(specs, given)
 
     def address(self, name: str) -> int:
+        if name in self._host:
+            return super().address(name)
         known = self._addresses.get(name)
         if known is None:
             spec = self._specs[name]
@@ -84,15 +91,20 @@ class DeviceState(State):
             self._wait()
             self._calls = []
             for name in self._addresses:
-                self._write(name, _first(self._specs[name]))
+                if name not in self._host:
+                    self._write(name, _first(self._specs[name]))
+            for name, array in self._arrays.items():
+                fill(array, self._specs[name])
             self._broken = None
 
     def copy(self) -> State:
         with self.lock:
             self._expect_success()
             self.check()
-            other = DeviceState(self._device, self._specs)
-            for name in self._addresses:
+            other = DeviceState(self._device, self._specs, None, self._host)
+            for name, array in self._arrays.items():
+                np.copyto(other[name], array)
+            for name in self._addresses.keys() - self._host:
                 nbytes = self._specs[name].array.nbytes
                 self._device().copy(self._addresses[name], other.address(name), nbytes)
             self._device().wait()
@@ -102,6 +114,8 @@ class DeviceState(State):
         spec, device = self._spec(name), self._device()
         device.use()
         self._expect_success()
+        if name in self._host:
+            return super().__getitem__(name)
         found = aligned_empty(spec.array.dtype, spec.array.shape)
         device.download(self.address(name), found)
         device.wait()
@@ -111,7 +125,10 @@ class DeviceState(State):
         array = np.ascontiguousarray(self._fitting(name, value))
         self._wait()
         self.address(name)
-        self._write(name, array)
+        if name in self._host:
+            np.copyto(self._array(name), array)
+        else:
+            self._write(name, array)
 
     def _write(self, name: str, array: Array) -> None:
         device = self._device()
@@ -121,6 +138,9 @@ class DeviceState(State):
 
     def _adopt(self, name: str, value: object) -> None:
         """Uses memory that the caller gave."""
+        if name in self._host:
+            super()._adopt(name, value)
+            return
         spec, what = self._spec(name), f"state '{name}'"
         if not is_on_device(value):
             raise RelaxError(f"{what}: expected memory of '{self._device().name}', got some of the host")
