@@ -13,6 +13,7 @@ from ..lowering.manifest import Manifest, TargetSpec
 from ..weights.files import write_file
 from . import threads
 from .backend import Runtime
+from .cpu_features import here_by_kernel, lacking
 from .library import Library, llvm_binding
 
 __all__ = ["CpuRuntime", "check_target"]
@@ -63,12 +64,15 @@ class CpuRuntime(Runtime):
 
 def check_target(target: TargetSpec, what: str) -> None:
     """Compares with the processor this runs on. Raises RelaxError when its code cannot run here."""
+    needed = [f[1:] for f in target.features.split(",") if f.startswith("+")]
+    if _platform(target.triple) == _platform(here_by_kernel()) and not lacking(needed):
+        return  # what runs an artifact needs no LLVM
     llvm = llvm_binding()
     here = cast("str", llvm.get_process_triple())
     if _platform(target.triple) != _platform(here):
         raise RelaxError(f"{what}: expected code for {here}, got code for {target.triple}: compile it again on this machine")
     has: Mapping[str, bool] = dict(llvm.get_host_cpu_features())
-    missing = sorted(f[1:] for f in target.features.split(",") if f.startswith("+") and not has.get(f[1:]))
+    missing = sorted(f for f in needed if not has.get(f))
     if missing:
         raise RelaxError(
             f"{what}: expected code for this processor ({llvm.get_host_cpu_name()}), got code for {target.cpu}, "

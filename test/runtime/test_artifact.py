@@ -19,6 +19,7 @@ from relaxir import RelaxError
 from relaxir.lowering.manifest import TargetSpec
 from relaxir.runtime import artifact
 from relaxir.runtime.cpu import check_target
+from relaxir.runtime.cpu_features import known_features, lacking
 from relaxir.runtime.executable import Executable, load
 from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
@@ -222,6 +223,13 @@ def test_a_library_the_system_refuses(tmp_path: Path) -> None:
     (tmp_path / "x.so").write_bytes(b"no library")
     with pytest.raises(RelaxError, match=rf"cannot load '{tmp_path}/x.so': .*{tmp_path}/x.so"):
         Library.open(str(tmp_path / "x.so"), [])
+
+
+def test_features_by_the_kernel_are_those_that_llvm_knows() -> None:
+    known = {name: there for name, there in llvm.get_host_cpu_features().items()}
+    assert not lacking(name for name, there in known.items() if there)
+    assert not [name for name, there in known.items() if name in known_features() and not there]
+    assert lacking(["fly"]) == ["fly"]
 
 
 def test_targets() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+import relaxir as rx
 from relaxir.weights import write_safetensors
 from support.hand_compiled import scaled_executable
 
@@ -16,13 +20,13 @@ import sys
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch_mlir", "torch", "mlir"):
+        if name.split(".")[0] in ("torch_mlir", "torch", "mlir", *sys.argv[4:]):
             raise ImportError(f"not on this machine: {name}")
 
 sys.meta_path.insert(0, Refuse())
 import numpy as np
 import relaxir
-artifact, raw, prepared = sys.argv[1:]
+artifact, raw, prepared = sys.argv[1:4]
 executable = relaxir.load(artifact)
 executable.prepare(raw, prepared)
 print(executable.bind(prepared)(np.ones((1, 4), np.float32)).tolist())
@@ -36,6 +40,19 @@ def test_an_artifact_runs_without_mlir(tmp_path: Path) -> None:
     arguments = [str(tmp_path / n) for n in ("m.relax", "raw.safetensors", "prepared.safetensors")]
     done = subprocess.run([sys.executable, "-c", RUN, *arguments], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["[[0.0, 2.0, 4.0, 6.0]]", "[]"], done.stderr
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="what other processors can do is known by LLVM alone")
+def test_a_linked_artifact_runs_without_llvm(tmp_path: Path) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.multiply(b.input("x", (1, 4)), b.weight("w", (4,))))
+    rx.compile(b.build()).save(tmp_path / "m.relax")
+    write_safetensors(tmp_path / "raw.safetensors", {"w": np.arange(4, dtype=np.float32)})
+    arguments = [str(tmp_path / n) for n in ("m.relax", "raw.safetensors", "prepared.safetensors")]
+    done = subprocess.run([sys.executable, "-c", RUN, *arguments, "llvmlite"], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["[[0.0, 1.0, 2.0, 3.0]]", "[]"], done.stderr
 
 
 def test_every_module_of_weights_and_runtime_imports_without_mlir() -> None:

@@ -56,12 +56,13 @@ def _weight(file: GgufTensors, name: str) -> EncodedWeight:
 
 def _heads(file: GgufTensors, name: str) -> int:
     """How many heads a tensor's rows are permuted in; 0 where they are not."""
-    if not is_permuted(file.values.get("general.architecture"), name):
+    architecture = file.values.get("general.architecture")
+    if not is_permuted(architecture, name):
         return 0
-    counts = [file.values.get(f"llama.attention.head_count{end}") for end in ("_kv", "")]
+    counts = [file.values.get(f"{architecture}.attention.head_count{end}") for end in ("_kv", "")]
     count: Any = next((c for c in counts[".attn_q." in name :] if c is not None), None)
     if type(count) is not int or count < 1:
-        raise RelaxError(f"'{file.path}': llama.attention.head_count: expected a number of heads, got {count!r}")
+        raise RelaxError(f"'{file.path}': {architecture}.attention.head_count: expected a number of heads, got {count!r}")
     return count
 
 

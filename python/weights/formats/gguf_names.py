@@ -1,7 +1,7 @@
 """What models of transformers call the tensors of a GGUF file, by its architecture.
 
 Source: ``gguf.get_tensor_name_map`` of llama.cpp's Python package has the names, ``convert_hf_to_gguf.py`` what the converter
-does to values: rows of q and k of Llama models are permuted, norms of Gemma models are 1 more.
+does to values: rows of q and k of Llama models and those converted alike are permuted, norms of Gemma models are 1 more.
 """
 
 from __future__ import annotations
@@ -34,8 +34,21 @@ GGUF_ARCHITECTURES: dict[str, Mapping[str, str]] = {
     "gemma2": _PLAIN | _FOUR_NORMS,
     "gemma3": _PLAIN | _FOUR_NORMS,
     "phi3": _PLAIN | _FUSED,
+    "command-r": _PLAIN,
+    "cohere2": _PLAIN,
+    "stablelm": _PLAIN,
+    "granite": _PLAIN,
+    "minicpm": _PLAIN,
+    "olmo": _PLAIN,
+    "smollm3": _PLAIN,
+    "olmo2": _PLAIN | {k: v for k, v in _FOUR_NORMS.items() if k != "ffn_norm"},
+    "phi2": _PLAIN | {"attn_output": "self_attn.dense", "ffn_up": "mlp.fc1", "ffn_down": "mlp.fc2"},
     "starcoder2": _PLAIN | {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
 }
+#: Those whose rotary embedding is of neighbours there, and of halves in a model.
+_PERMUTED = frozenset(("granite", "llama", "minicpm", "olmo", "smollm3"))
+#: Names outside of layers that are not everyone's.
+_OWN_TOP = {"phi2": {"output_norm": "final_layernorm"}}
 _NAME = re.compile(r"(?:blk\.(?P<layer>\d+)\.)?(?P<what>\w+)\.(?P<end>weight|bias)")
 
 
@@ -47,14 +60,15 @@ def model_name(architecture: object, name: str) -> str:
     layer, what, end = match["layer"], match["what"], match["end"]
     if layer is not None:
         return f"model.layers.{layer}.{layers[what]}.{end}" if what in layers else name
-    if what in _TOP:
-        return f"model.{_TOP[what]}.{end}"
+    top = _TOP | _OWN_TOP.get(str(architecture), {})
+    if what in top:
+        return f"model.{top[what]}.{end}"
     return f"{_OUTPUT[what]}.{end}" if what in _OUTPUT else name
 
 
 def is_permuted(architecture: object, name: str) -> bool:
     """Whether the rows of a tensor are in another order than a model has them."""
-    return architecture == "llama" and re.fullmatch(r"blk\.\d+\.attn_[qk]\.(weight|bias)", name) is not None
+    return str(architecture) in _PERMUTED and re.fullmatch(r"blk\.\d+\.attn_[qk]\.(weight|bias)", name) is not None
 
 
 def has_norms_of_one_more(architecture: object, name: str) -> bool:
