@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -113,6 +114,24 @@ def test_compiled_code_decodes_the_same(tmp_path: Path, name: str, monkeypatch: 
     served = source.serving({"w.weight": ArraySpec(F32, weight.shape)})
     monkeypatch.setattr(encoded, "evaluate", None)
     np.testing.assert_array_equal(served.get("w.weight").view(np.uint32), weight.view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    "name", ["gptq-v1", "gptq-act-order", "gptq-one-group", "gptq-8", "awq", "ct", "ct-act-order", "ct-fp8", "fp8-block", "nf4"]
+)
+def test_decoding_takes_no_more_than_is_said(tmp_path: Path, name: str) -> None:
+    """NumPy's temporary arrays; compiled code has fewer."""
+    method, config, writer = CASES[name]
+    tensors, _ = writer(np.random.default_rng(0), n=256, k=1056)
+    source = opened(folder(tmp_path, method, config, {f"t{e}": t for e, t in tensors.items()}))
+    source.get("t.weight")  # what is imported for it
+    tracemalloc.start()
+    try:
+        weight = source.get("t.weight")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= weight.nbytes + source.beside("t.weight")
 
 
 def test_experts_of_four_bit_floats(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import gguf
@@ -45,6 +46,21 @@ def test_blocks_are_what_gguf_says(tmp_path: Path, name: str, part: int, monkeyp
     assert list(source) == ["t"]
     with np.errstate(all="ignore"):
         equal_bits(source.get("t"), gguf.dequantize(raw, Kind[name]))
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_decoding_takes_no_more_than_is_said(tmp_path: Path, name: str) -> None:
+    """NumPy's temporary arrays; compiled code has fewer."""
+    raw = blocks(np.random.default_rng(3), name, 64, 4096 // BLOCKS[name].elements, usual=True)
+    source = opened(write(tmp_path / "m.gguf", {"t": (raw, Kind[name])}))
+    source.get("t")  # what is imported for it
+    tracemalloc.start()
+    try:
+        weight = source.get("t")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= weight.nbytes + source.beside("t")
 
 
 @pytest.mark.parametrize("name", BLOCKS)

@@ -41,8 +41,8 @@ class InOrder(NamedTuple):
 Math = Callable[[Mapping[str, MathValue]], MathValue]
 """From a file's tensors, by what the format calls them, to the weight in the dtype it is computed in."""
 
-#: How many elements are decoded at once: NumPy's integers take up to 24 bytes for each meanwhile, so 100 MB.
-_PART = 1 << 22
+#: How many elements are decoded at once, and how many bytes NumPy's temporary arrays take for each, 35 for act-order: 151 MB.
+_PART, _TEMPORARY = 1 << 22, 36
 
 #: Bytes from which a part of a weight is decoded by compiled code, which takes about a second to make where no cache has it.
 _COMPILED = 4 << 20
@@ -189,9 +189,13 @@ class EncodedSource:
         return getattr(self._stored, "ahead_bytes", 0)
 
     def beside(self, name: str) -> int:
-        """Memory of what a weight is decoded from."""
-        is_stored = name in self._raw or name not in self.weights
-        return 0 if is_stored else sum(s.nbytes for s in self.stored_specs(name).values())
+        """Memory of what a weight is decoded from, and meanwhile."""
+        if name in self._raw or name not in self.weights:
+            return 0
+        weight = self.weights[name]
+        begin, end = _row_ranges(weight)[0]
+        temporary = (end - begin) * prod(weight.shape[1:]) * _TEMPORARY
+        return sum(s.nbytes for s in self.stored_specs(name).values()) + temporary
 
     def prefetch(self, name: str) -> None:
         for part in self._parts(name):
