@@ -9,13 +9,14 @@ Before::
 
 after (upstream bufferization wants each yielded buffer to be the iteration argument's)::
 
-      %t0 = bufferization.materialize_in_destination %v in %empty0
-      %t1 = bufferization.materialize_in_destination %a in %empty1
+      %t0 = bufferization.alloc_tensor() copy(%v)
+      %t1 = bufferization.alloc_tensor() copy(%a)
       %c0 = bufferization.materialize_in_destination %t0 in %a
       %c1 = bufferization.materialize_in_destination %t1 in %b
       scf.yield %c0, %c1
 
-Two copies, because what is yielded may be another iteration argument. One that is yielded as it is needs none.
+Two copies, because what is yielded may be another iteration argument. One that is yielded as it is needs none. A loop starts
+from copies of what others may read, and branches hand on copies where a loop's memory is among what they may hand on.
 
 What the deciding region of ``scf.while`` passes on has to be its own arguments, too. Anything else is computed where it is
 read: at the start of the other region, and behind the loop.
@@ -33,7 +34,7 @@ from ...dialect.struct_info import is_tensor
 from ...dialect.symbolic import Expr
 from ...dialect.traversal import clone_with, free_values, operations
 from ..entries import entries_of
-from ..fusion.tensors import empty_like
+from ..fusion.linalg_queries import owner_name
 from ..lowering_pass import LoweringPass
 from ..marks import KERNEL, LOOPS_ALLOCATE
 from .trace import SizeTracer
@@ -75,11 +76,11 @@ def carry_in_place(module: ir.Operation, shapes: Mapping[str, Sequence[Sequence[
         known = (shapes or {}).get(name_of(function), [])
         tracer = SizeTracer({a: list(s) for a, s in zip(arguments, known, strict=False)})
         fixed = [_fixed(loop, tracer) for loop in loops]
+        _separate_choices(function.operation, loops)
         allocates = allocates or not all(all(f) for f in fixed)
         for loop, which in zip(loops, fixed, strict=True):
-            for select in _found(loop, "arith.select"):
-                _copy_selected(select)
             _copy_into(loop, which)
+            _copy_starts(loop)
     return allocates
 
 
@@ -153,35 +154,82 @@ def _replace(
         value.replace_all_uses_with(mapping.get(other, other))
 
 
+def _separate_choices(function: ir.Operation, loops: Sequence[ir.Operation]) -> None:
+    """Gives branches copies of what they hand on from outside, where that, or what another branch hands on, is in the memory of
+    a loop: bufferization takes all that a branch may be for one buffer, and refuses a loop that writes to it."""
+    for select in _found(function, "arith.select") if loops else []:
+        _copy_selected(select)
+    memory = {v for loop in loops for v in (*loop.results, *(a for r in loop.regions for a in r.blocks[0].arguments))}
+    for branch in _found(function, "scf.if") if loops else []:
+        for position, result in enumerate(branch.results):
+            yields = [operations(region.blocks[0])[-1] for region in branch.regions]
+            if is_tensor(result) and any(y.operands[position] in memory for y in yields):
+                memory.add(result)
+                _copy_from_outside(branch, yields, position)
+
+
+def _copy_from_outside(branch: ir.Operation, yields: Iterable[ir.Operation], position: int) -> None:
+    for end in yields:
+        value = end.operands[position]
+        if value.owner == end.block or (not isinstance(value, ir.BlockArgument) and value.owner.operation.block == end.block):
+            continue
+        with ir.InsertionPoint(end), branch.location:
+            end.operands[position] = _copied(value)
+
+
 def _copy_selected(select: ir.Operation) -> None:
     """A copy of one of two tensors instead of either: bufferization takes that for both, and lets nobody write to them."""
     if not is_tensor(select.result):
         return
     flag, *choices = select.operands
     with ir.InsertionPoint(select), select.location:
-        into = empty_like(choices[0])
         chosen = ir.Operation.create("scf.if", [select.result.type], [flag], regions=2)
         for region, value in zip(chosen.regions, choices, strict=True):
             with ir.InsertionPoint(region.blocks.append()):
-                ir.Operation.create("scf.yield", [], [_copy(value, into)])
+                ir.Operation.create("scf.yield", [], [_copied(value)])
     select.result.replace_all_uses_with(chosen.result)
     select.erase()
 
 
+def _copy_starts(loop: ir.Operation) -> None:
+    """Lets a loop start from copies of what others may read: it writes to the memory that it starts from."""
+    for position, value in enumerate(loop.operands):
+        if is_tensor(value) and not _only_here(value):
+            with ir.InsertionPoint(loop), loop.location:
+                loop.operands[position] = _copied(value)
+
+
+def _only_here(value: ir.Value) -> bool:
+    """Whether a kernel makes a value that is used once."""
+    return owner_name(value) == "func.call" and len(list(value.uses)) == 1
+
+
 def _copy_into(loop: ir.Operation, fixed: Sequence[bool]) -> None:
-    """Copies what the last region yields to the arguments that take it, where these have one shape."""
+    """Copies what the last region yields to the arguments that take it, where these have one shape, else to new memory unless
+    it is in such already."""
     block = loop.regions[len(loop.regions) - 1].blocks[0]
     arguments, end = _carried(loop, block), operations(block)[-1]
     pairs = [
         (i, value, target)
         for i, (value, target) in enumerate(zip(end.operands, arguments, strict=True))
-        if is_tensor(value) and value != target and fixed[i]
+        if is_tensor(value) and value != target and (fixed[i] or not _made_in(block, value))
     ]
     with ir.InsertionPoint(end), end.location:
-        copies = [(i, _copy(value, empty_like(target)), target) for i, value, target in pairs]
+        copies = [(i, _copied(value), target) for i, value, target in pairs]
         for i, value, target in copies:
-            end.operands[i] = _copy(value, target)
+            end.operands[i] = _written(value, target) if fixed[i] else value
 
 
-def _copy(value: ir.Value, into: ir.Value) -> ir.Value:
+def _made_in(block: ir.Block, value: ir.Value) -> bool:
+    """Whether a kernel that a body calls makes a value."""
+    return owner_name(value) == "func.call" and value.owner.operation.block == block
+
+
+def _written(value: ir.Value, into: ir.Value) -> ir.Value:
     return ir.Operation.create("bufferization.materialize_in_destination", [value.type], [value, into]).result
+
+
+def _copied(value: ir.Value) -> ir.Value:
+    """A tensor in memory of its own. Had it a destination, what may alias that would be taken for overwritten."""
+    segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0])}
+    return ir.Operation.create("bufferization.alloc_tensor", [value.type], [value], attributes=segments).result

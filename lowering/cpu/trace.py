@@ -86,6 +86,9 @@ class SizeTracer:
             return self.shape(op.operands[0]) if len(op.operands) else None
         if op.name in _DESTINATIONS:
             return self.shape(op.operands[1])
+        if op.name == "arith.select":
+            shapes = [self.shape(op.operands[1]), self.shape(op.operands[2])]
+            return shapes[0] if shapes[0] == shapes[1] else None
         if op.name == "func.call" and len(op.results) == 1 and len(op.operands):  # of a kernel, which has its result last
             out = op.operands[len(op.operands) - 1]
             return self.shape(out) if out.type == buffer.type else None

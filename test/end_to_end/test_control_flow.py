@@ -155,6 +155,20 @@ HANDED_ON = {
     %n = "relax.multiply"(%v, %y) : ({T}, {T}) -> {T}
     scf.yield %n : {T}
   }}""",
+    "loop in a branch": """%r = scf.if %p -> ({T}) {{
+    %l = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %x) -> ({T}) {{
+      %a = "relax.abs"(%x) : ({T}) -> {T}
+      scf.yield %a : {T}
+    }}
+    scf.yield %l : {T}
+  }} else {{
+    scf.yield %m : {T}
+  }}""",
+    "loop from a branch": """%b = scf.if %p -> ({T}) {{ scf.yield %y : {T} }} else {{ scf.yield %x : {T} }}
+  %r, %q = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %b, %w = %y) -> ({T}, {T}) {{
+    %a = "relax.abs"(%x) : ({T}) -> {T}
+    scf.yield %w, %a : {T}, {T}
+  }}""",
 }
 
 

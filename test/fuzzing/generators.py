@@ -61,6 +61,7 @@ GENERATORS = {
         Generator("products", "fuzzing.matrix_products", budget=4),
         Generator("texts", "fuzzing.mutated_texts", budget=60),
         Generator("indices", "fuzzing.index_extremes", budget=6),
+        Generator("flow", "fuzzing.control_flow", budget=6),
         Generator("bodies", "fuzzing.linalg_bodies", budget=12),
         Generator("headers", "fuzzing.file_headers", budget=60),
         Generator("files", "fuzzing.mutated_files", budget=200),
