@@ -30,6 +30,7 @@ from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
 from .runtime.environment import cache_bytes, cache_directory, dump_directory, plan_table_directory
 from .runtime.names import Rename
+from .weights.files import path_text
 
 if TYPE_CHECKING:
     from .lowering.compiler import Compiler
@@ -39,7 +40,7 @@ __all__ = ["check_options", "compile", "compile_once", "default_pipeline"]
 
 
 def compile(
-    module: Module,
+    module: Module | str | os.PathLike[str],
     target: str = "cpu",
     pipeline: str | None = None,
     cache: bool = True,
@@ -57,7 +58,8 @@ def compile(
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
     Args:
-        module: relax functions; not changed.
+        module: relax functions; not changed. Or where they are: a .mlir file, or a .pt2 file (``torch.export.save``), which
+            :func:`relaxir.from_torch` imports.
         target: ``"cpu"``, the machine this runs on, or one it can run, such as ``"cpu:x86-64-v3"``.
         pipeline: the relax passes to run first instead of :func:`default_pipeline`; without ``relax-lift-transform-params``
             nothing is prepared, and the executable computes on the weights as they are, and without ``relax-check-scalars`` and
@@ -94,8 +96,7 @@ def compile(
     from .lowering.compile import refuse_lowered
     from .lowering.linalg.io import refuse_lazy_io
 
-    if not isinstance(module, Module):
-        raise RelaxError(f"expected a relaxir.Module, got {type(module).__name__}")
+    module = _module_of(module)
     expect_text(pipeline, "a pipeline as text", optional=True)
     expect_flag(cache, "cache")
     expect_flag(checked, "checked")
@@ -169,6 +170,21 @@ def check_options(
     """Raises RelaxError for a value of an option that :func:`compile` does not know."""
     _check_precision(weights, activations)
     _compiler_for(target, device)
+
+
+def _module_of(given: Module | str | os.PathLike[str]) -> Module:
+    if isinstance(given, Module):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise RelaxError(f"expected a relaxir.Module or the path of one, got {type(given).__name__}")
+    name = path_text(given)
+    if name.endswith(".mlir"):
+        return Module.load(name)
+    if name.endswith(".pt2"):
+        from .frontend import from_torch
+
+        return from_torch(name)
+    raise RelaxError(f"expected a .mlir file or a .pt2 file (torch.export.save), got '{name}'")
 
 
 def _check_precision(weights: object, activations: object) -> None:

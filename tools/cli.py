@@ -75,8 +75,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_import(commands: Any) -> None:
-    command = commands.add_parser("import", help="a PyTorch program (torch.export.save) to MLIR")
-    command.add_argument("model", metavar="MODEL.pt2")
+    command = commands.add_parser("import", help="PyTorch programs (torch.export.save) to MLIR")
+    command.add_argument(
+        "models", nargs="+", metavar="[NAME=]MODEL.pt2", help="several: of one model, each with its function's name"
+    )
     _add_output(command, "MODEL.mlir")
     command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
     command.set_defaults(command=_import)
@@ -161,20 +163,35 @@ def _file_name(text: str) -> str:
     return text
 
 
+def _named_files(texts: Sequence[str]) -> dict[str, str]:
+    """Files by the name of their function; one alone is ``main``."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, separator, path = text.partition("=")
+        if not separator:
+            name, path = "main", text
+        if not separator and len(texts) > 1:
+            raise RelaxError(f"expected a name for each of several programs, as prefill={text}, got '{text}'")
+        if name in found:
+            raise RelaxError(f"expected distinct names of programs, got '{name}' twice")
+        found[name] = path
+    return found
+
+
 def _import(arguments: argparse.Namespace) -> None:
     from .. import from_torch, save_weights
-    from .cli_io import load_exported_program
+    from ..frontend.saved_program import load_exported_program
 
-    program = load_exported_program(arguments.model)
-    module = from_torch(program)
+    programs = {name: load_exported_program(path) for name, path in _named_files(arguments.models).items()}
+    module = from_torch(programs)
     module.save(arguments.output)
-    print(f"imported {arguments.model} to {arguments.output}")
+    print(f"imported {', '.join(arguments.models)} to {arguments.output}")
     for signature in module.functions.values():
         if not signature.private:
             weights = f"{len(signature.weights)} weights" if signature.weights else "no weights"
             print(f"  @{signature.name}: {', '.join(f'{s.name}: {s}' for s in signature.inputs) or 'no inputs'}; {weights}")
     if arguments.weights is not None:
-        save_weights(program, arguments.weights)
+        save_weights(programs, arguments.weights)
         print(f"wrote the weights to {arguments.weights}")
 
 

@@ -1,42 +1,19 @@
-"""Files of the command line: exported programs and ``.npy`` in, ``.npz`` out, all without unpickling."""
+"""Files of the command line: ``.npy`` in, ``.npz`` out, without unpickling."""
 
 from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..dialect.errors import RelaxError
 from ..weights.files import open_regular, os_errors, replacing
 
-if TYPE_CHECKING:
-    from torch.export import ExportedProgram
-
-__all__ = ["load_exported_program", "read_npy", "write_npz"]
+__all__ = ["read_npy", "write_npz"]
 
 _MAGIC = b"\x93NUMPY"
-
-
-def load_exported_program(path: str) -> ExportedProgram:
-    """Reads what ``torch.export.save`` wrote.
-
-    Raises:
-        RelaxError: torch is not installed, or the file is missing or something else.
-    """
-    if not path.endswith(".pt2"):
-        raise RelaxError(f"expected a .pt2 file (torch.export.save), got '{path}'")
-    open_regular(path).close()
-    try:
-        import torch.export
-    except ImportError:
-        raise RelaxError("expected torch to be installed; pip install relaxir[torch]") from None
-    try:
-        return torch.export.load(path)
-    except Exception as error:  # torch's reader fails in as many ways as there are damaged files
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise RelaxError(f"'{path}': expected a program saved by torch.export.save, got {reason}") from error
 
 
 def read_npy(path: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

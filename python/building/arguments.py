@@ -11,6 +11,7 @@ from operator import index
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from ..dialect.attributes import REQUIRED, Attr
@@ -23,12 +24,12 @@ from ..dialect.symbolic import Dim, Expr, parse
 from .value import Value
 
 __all__ = [
-    "Function", "call_site", "caller", "check_shape", "errors_at", "method_of", "number_value", "parsed_bounds", "parsed_dims",
-    "parsed_dtype",
+    "Function", "array_value", "call_site", "caller", "check_shape", "errors_at", "method_of", "number_value", "parsed_bounds",
+    "parsed_dims", "parsed_dtype",
 ]  # fmt: skip
 
 #: Modules whose frames are not the caller's.
-_OWN = (__name__, f"{__package__}.builder", f"{__package__}.value", "contextlib")
+_OWN = (__name__, f"{__package__}.builder", f"{__package__}.value", f"{__package__}.subscripts", "contextlib")
 
 
 class Function:
@@ -155,12 +156,14 @@ def _coerced(name: str, spec: Attr, value: Any) -> Any:
 
 
 def parsed_dtype(dtype: DTypeLike | ir.Type) -> ir.Type:
-    """An element type from its MLIR name (``"bf16"``), a NumPy dtype or an MLIR type. Raises RelaxError for others."""
+    """An element type from its MLIR name (``"bf16"``), a NumPy or torch dtype or an MLIR type. Raises RelaxError for others."""
     if isinstance(dtype, ir.Type):
         return dtype
     if isinstance(dtype, str):
         numpy_dtype(dtype)
         return ir.Type.parse(dtype)
+    if type(dtype).__module__ == "torch":  # torch itself is not imported for that; ml_dtypes has the same names
+        dtype = str(dtype).removeprefix("torch.")
     try:
         return ir.Type.parse(dtype_name(dtype))
     except (TypeError, ValueError):
@@ -206,6 +209,16 @@ def number_value(value: bool | int | float, element: ir.Type) -> bool | int | fl
     if isinstance(element, ir.IntegerType) and isinstance(value, int) and _fits(value, element):
         return bool(value) if element.width == 1 else int(value)
     raise RelaxError(f"expected a number of type {element}, got {value!r}")
+
+
+def array_value(array: np.ndarray[Any, Any], element: ir.Type) -> np.ndarray[Any, Any]:
+    """An array for an element type: floats are rounded as numbers are, integers must fit. Raises RelaxError for others."""
+    dtype_name(array.dtype)  # refuses objects, strings and complex numbers
+    with np.errstate(all="ignore"):
+        found = array.astype(numpy_dtype(element))
+    if not isinstance(element, ir.FloatType) and not (array.dtype.kind in "iub" and np.array_equal(found, array)):
+        raise RelaxError(f"expected an array of type {element}, got one of {dtype_name(array.dtype)}")
+    return found
 
 
 def _fits(value: int, element: ir.IntegerType) -> bool:

@@ -32,6 +32,7 @@ from ..dialect.symbolic import Dim, Expr
 from ..module import Module
 from .arguments import (
     Function,
+    array_value,
     call_site,
     caller,
     check_shape,
@@ -210,7 +211,7 @@ class Builder:
     def concat(self, values: Sequence[Value], axis: int = 0) -> Value:
         """Two or more tensors one after the other along an axis."""
         with self._at_caller():
-            items = list(values) if isinstance(values, Iterable) else [values]
+            items = list(values) if isinstance(values, Iterable) and not isinstance(values, Value) else [values]
             if len(items) < 2:
                 raise RelaxError(f"expected two or more tensors to concat, got {len(items)}")
             result = items[0]
@@ -222,6 +223,13 @@ class Builder:
         """Equal parts along an axis."""
         with self._at_caller():
             return self._emit_all(Split, [x], {"sections": sections, "axis": axis})
+
+    def like(self, other: ValueLike, value: Value) -> ValueLike:
+        """The other side of an operator: an array becomes a constant of the value's dtype."""
+        if not isinstance(other, np.ndarray):
+            return other
+        with self._at_caller():
+            return self.constant(array_value(other, parsed_dtype(value.dtype)))
 
     def error(self, message: str) -> RelaxError:
         """An error located at the caller's line, to raise."""
@@ -304,6 +312,8 @@ class Builder:
             return operand.ir
         if isinstance(operand, np.generic):
             operand = operand.item()
+        if isinstance(operand, np.ndarray):
+            return self.constant(operand).ir
         if not isinstance(operand, bool | int | float) or not tensors:
             raise RelaxError(f"expected a value of the builder{' or a number' if tensors else ''}, got {operand!r} ({what})")
         element = TensorInfo.of(tensors[-1].ir).dtype

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.struct_info import TensorInfo
-from ..dialect.symbolic import Dim
+from ..dialect.symbolic import Dim, Expr
+from .subscripts import subscript
 
 __all__ = ["Number", "Value", "ValueLike"]
 
@@ -27,14 +31,17 @@ class Operators(Protocol):
 
     def error(self, message: str) -> RelaxError: ...
 
+    def like(self, other: ValueLike, value: Value) -> ValueLike: ...
+
     def __getattr__(self, name: str) -> Callable[..., Value]: ...
 
 
 class Value:
     """A tensor of a function that a :class:`relaxir.Builder` is building.
 
-    Operators build ops; a Python number on one side takes the other side's dtype. Comparisons build ops too, so a value has
-    no truth of its own and two values are the same only by ``is``.
+    Operators build ops; a Python number or a NumPy array on one side takes the other side's dtype. Comparisons build ops too,
+    so a value has no truth of its own and two values are the same only by ``is``. Subscripts are NumPy's basic ones, and one
+    tensor or array of integers; what they say of a dimension whose size is a symbol is checked when the code runs.
 
     Attributes:
         shape: one dimension each: an int, a symbolic expression (which calculates with integers), or None when unknown.
@@ -42,6 +49,8 @@ class Value:
     """
 
     __slots__ = ("_builder", "_function", "_value", "dtype", "shape")
+    #: NumPy leaves operators with an array in front to the methods below.
+    __array_ufunc__ = None
 
     def __init__(self, builder: Operators, function: ValueScope, value: ir.Value):
         info = TensorInfo.of(value)
@@ -68,62 +77,87 @@ class Value:
 
     __hash__ = object.__hash__
 
+    @property
+    def T(self) -> Value:  # noqa: N802  as in NumPy
+        """The tensor with its dimensions in reverse order."""
+        return self._builder.permute_dims(self)
+
+    def reshape(self, *shape: int | str | Expr | tuple[int | str | Expr | None, ...] | None) -> Value:
+        """As :meth:`relaxir.Builder.reshape`, of one shape or of its dimensions."""
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        return self._builder.reshape(self, given)
+
+    def astype(self, dtype: DTypeLike) -> Value:
+        """The elements in another dtype."""
+        return self._builder.astype(self, dtype)
+
+    def __iter__(self) -> NoReturn:
+        raise self._builder.error("expected subscripts or split, got a loop over a tensor that is not computed yet")
+
+    def __getitem__(self, given: object) -> Value:
+        return subscript(self._builder, self, given)
+
     def __bool__(self) -> bool:
         raise self._builder.error("expected a number where Python wants a truth value, got a tensor that is not computed yet")
 
     def __add__(self, other: ValueLike) -> Value:
-        return self._builder.add(self, other)
+        return self._builder.add(self, self._like(other))
 
     def __radd__(self, other: ValueLike) -> Value:
-        return self._builder.add(other, self)
+        return self._builder.add(self._like(other), self)
 
     def __sub__(self, other: ValueLike) -> Value:
-        return self._builder.subtract(self, other)
+        return self._builder.subtract(self, self._like(other))
 
     def __rsub__(self, other: ValueLike) -> Value:
-        return self._builder.subtract(other, self)
+        return self._builder.subtract(self._like(other), self)
 
     def __mul__(self, other: ValueLike) -> Value:
-        return self._builder.multiply(self, other)
+        return self._builder.multiply(self, self._like(other))
 
     def __rmul__(self, other: ValueLike) -> Value:
-        return self._builder.multiply(other, self)
+        return self._builder.multiply(self._like(other), self)
 
     def __truediv__(self, other: ValueLike) -> Value:
-        return self._builder.divide(self, other)
+        return self._builder.divide(self, self._like(other))
 
     def __rtruediv__(self, other: ValueLike) -> Value:
-        return self._builder.divide(other, self)
+        return self._builder.divide(self._like(other), self)
 
     def __floordiv__(self, other: ValueLike) -> Value:
-        return self._builder.floor_divide(self, other)
+        return self._builder.floor_divide(self, self._like(other))
 
     def __rfloordiv__(self, other: ValueLike) -> Value:
-        return self._builder.floor_divide(other, self)
+        return self._builder.floor_divide(self._like(other), self)
 
     def __mod__(self, other: ValueLike) -> Value:
-        return self._builder.mod(self, other)
+        return self._builder.mod(self, self._like(other))
 
     def __rmod__(self, other: ValueLike) -> Value:
-        return self._builder.mod(other, self)
+        return self._builder.mod(self._like(other), self)
 
     def __pow__(self, other: ValueLike) -> Value:
-        return self._builder.power(self, other)
+        return self._builder.power(self, self._like(other))
 
     def __rpow__(self, other: ValueLike) -> Value:
-        return self._builder.power(other, self)
+        return self._builder.power(self._like(other), self)
 
-    def __matmul__(self, other: Value) -> Value:
-        return self._builder.matmul(self, other)
+    def __matmul__(self, other: Value | np.ndarray[Any, Any]) -> Value:
+        return self._builder.matmul(self, self._like(other))
+
+    def __rmatmul__(self, other: np.ndarray[Any, Any]) -> Value:
+        return self._builder.matmul(self._like(other), self)
 
     def __and__(self, other: ValueLike) -> Value:
-        return self._builder.bitwise_and(self, other)
+        return self._builder.bitwise_and(self, self._like(other))
 
     def __or__(self, other: ValueLike) -> Value:
-        return self._builder.bitwise_or(self, other)
+        return self._builder.bitwise_or(self, self._like(other))
 
     def __xor__(self, other: ValueLike) -> Value:
-        return self._builder.bitwise_xor(self, other)
+        return self._builder.bitwise_xor(self, self._like(other))
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __neg__(self) -> Value:
         return self._builder.negative(self)
@@ -135,22 +169,25 @@ class Value:
         return self._builder.abs(self)
 
     def __eq__(self, other: ValueLike) -> Value:  # type: ignore[override]  # as in NumPy
-        return self._builder.equal(self, other)
+        return self._builder.equal(self, self._like(other))
 
     def __ne__(self, other: ValueLike) -> Value:  # type: ignore[override]
-        return self._builder.not_equal(self, other)
+        return self._builder.not_equal(self, self._like(other))
 
     def __lt__(self, other: ValueLike) -> Value:
-        return self._builder.less(self, other)
+        return self._builder.less(self, self._like(other))
 
     def __le__(self, other: ValueLike) -> Value:
-        return self._builder.less_equal(self, other)
+        return self._builder.less_equal(self, self._like(other))
 
     def __gt__(self, other: ValueLike) -> Value:
-        return self._builder.greater(self, other)
+        return self._builder.greater(self, self._like(other))
 
     def __ge__(self, other: ValueLike) -> Value:
-        return self._builder.greater_equal(self, other)
+        return self._builder.greater_equal(self, self._like(other))
+
+    def _like(self, other: ValueLike) -> ValueLike:
+        return self._builder.like(other, self) if isinstance(other, np.ndarray) else other
 
 
-ValueLike: TypeAlias = Value | Number
+ValueLike: TypeAlias = Value | Number | np.ndarray[Any, Any]

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ..dialect.bindings import ir
 from ..dialect.constants import set_constants
 from ..dialect.context import new_context
 from ..dialect.errors import RelaxError
 from ..module import Module
+from .saved_program import load_exported_program
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
     from .torch_stored import Stored
 
+    #: What torch exported, or the path of the .pt2 file that has it.
+    Program: TypeAlias = ExportedProgram | str | os.PathLike[str]
+
 __all__ = ["from_torch", "save_weights"]
 
 
-def from_torch(exported_program: ExportedProgram | Mapping[str, ExportedProgram]) -> Module:
-    """Imports what ``torch.export.export(model.eval(), ...)`` returns.
+def from_torch(exported_program: Program | Mapping[str, Program]) -> Module:
+    """Imports what ``torch.export.export(model.eval(), ...)`` returns, or a file of it (``torch.export.save``, ``.pt2``).
 
     The module has one function ``main``. Its arguments are the model's inputs under their Python names, then buffers that the
     model changes (they come back as additional results), then the weights it reads, under their fully qualified names, tied
@@ -109,7 +113,7 @@ def _check_stored(program: Any, stored: Any) -> None:
         raise RelaxError(f"expected weights of the exported program only, got '{made[0]}' from a decomposition")
 
 
-def save_weights(exported_program: ExportedProgram | Mapping[str, ExportedProgram], path: str | os.PathLike[str]) -> None:
+def save_weights(exported_program: Program | Mapping[str, Program], path: str | os.PathLike[str]) -> None:
     """Writes the model's weights as a safetensors file: parameters, persistent buffers, and the other buffers and constants
     that it reads, under their fully qualified names, tied ones once, one after the other. State is no weight. Several programs
     are as for :func:`from_torch`.
@@ -133,6 +137,8 @@ def _named_programs(given: Any) -> dict[str, ExportedProgram]:
         raise RelaxError("expected torch to be installed; pip install relaxir[torch]") from None
     programs: dict[Any, Any] = dict(cast("Mapping[Any, Any]", given)) if isinstance(given, Mapping) else {"main": given}
     for name, program in programs.items():
+        if isinstance(program, str | os.PathLike):
+            programs[name] = program = load_exported_program(cast("str | os.PathLike[str]", program))
         if not isinstance(program, torch.export.ExportedProgram):
             raise RelaxError(
                 f"expected a torch.export.ExportedProgram, got {type(program).__name__}; "

@@ -16,6 +16,7 @@ from torch.export import Dim  # noqa: E402
 
 import relaxir  # noqa: E402
 from relaxir import RelaxError  # noqa: E402
+from relaxir.tools import cli  # noqa: E402
 from relaxir.weights import Checkpoint  # noqa: E402
 from support import models  # noqa: E402
 
@@ -363,7 +364,7 @@ def test_an_integer_input_that_is_a_size_is_refused_by_name():
         relaxir.from_torch(program)
 
 
-@pytest.mark.parametrize("value", [None, "model.pt2", models.Mlp(), 3])
+@pytest.mark.parametrize("value", [None, models.Mlp(), 3])
 def test_something_else_than_an_exported_program_is_refused(value, tmp_path):
     for call in (lambda: relaxir.from_torch(value), lambda: relaxir.save_weights(value, tmp_path / "x")):
         with pytest.raises(RelaxError, match=r"expected a torch.export.ExportedProgram, got .*; call torch.export.export"):
@@ -378,6 +379,30 @@ def test_a_saved_program_imports_as_well(tmp_path):
     inputs = model.inputs(5)
     got = run(program, module, *inputs.values())
     np.testing.assert_allclose(got[0], model.eager(inputs)[0], rtol=1e-5, atol=1e-6)
+
+
+def test_files_instead_of_programs_and_modules(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = models.mlp()
+    torch.export.save(model.export(), "mlp.pt2")
+    module = relaxir.from_torch("mlp.pt2")
+    relaxir.save_weights(tmp_path / "mlp.pt2", "mlp.safetensors")
+    module.save("mlp.mlir")
+    inputs = model.inputs(5)
+    for path in ("mlp.mlir", tmp_path / "mlp.pt2"):
+        executable = relaxir.compile(path)
+        executable.bind(executable.prepare("mlp.safetensors"))
+        np.testing.assert_allclose(executable(**inputs).numpy(), model.eager(inputs)[0], rtol=1e-5, atol=1e-6)
+    both = relaxir.from_torch({"one": "mlp.pt2", "two": torch.export.load("mlp.pt2")})
+    assert list(both.functions) == ["one", "two"]
+    command = ["import", "one=mlp.pt2", "two=mlp.pt2", "-o", "both.mlir", "--weights", "both.safetensors"]
+    assert cli.run(command) == 0
+    assert str(relaxir.Module.load("both.mlir")) == str(both)
+    assert list(Checkpoint("both.safetensors")) == list(Checkpoint("mlp.safetensors"))
+    with pytest.raises(RelaxError, match=r"expected a .pt2 file \(torch.export.save\), got 'mlp.mlir'"):
+        relaxir.from_torch("mlp.mlir")
+    with pytest.raises(RelaxError, match=r"cannot read 'none.pt2': No such file or directory"):
+        relaxir.compile("none.pt2")
 
 
 def test_without_torch_the_error_says_how_to_get_it():

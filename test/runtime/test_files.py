@@ -17,8 +17,9 @@ import pytest
 
 import relaxir as rx
 from relaxir import RelaxError
+from relaxir.frontend.saved_program import load_exported_program
 from relaxir.tools import cli, relax_opt
-from relaxir.tools.cli_io import load_exported_program, read_npy, write_npz
+from relaxir.tools.cli_io import read_npy, write_npz
 from relaxir.weights import Checkpoint, StreamWriter, write_safetensors
 from relaxir.weights.files import open_own, replacing
 from support.hand_compiled import scaled_executable

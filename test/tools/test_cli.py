@@ -221,6 +221,10 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
         (("compile", "good.mlir", "-o", "m.relax", "--pipeline", "no-such"), ".*'no-such'.*"),
         (("import", "model.onnx", "-o", "m.mlir"), "expected a .pt2 file (torch.export.save), got 'model.onnx'"),
         (("import", "none.pt2", "-o", "m.mlir"), "cannot read 'none.pt2': No such file or directory"),
+        (("import", "a=none.pt2", "-o", "m.mlir"), "cannot read 'none.pt2': No such file or directory"),
+        (("import", "a=a.pt2", "b.pt2", "-o", "m.mlir"),
+         "expected a name for each of several programs, as prefill=b.pt2, got 'b.pt2'"),
+        (("import", "a=a.pt2", "a=b.pt2", "-o", "m.mlir"), "expected distinct names of programs, got 'a' twice"),
     ],
 )  # fmt: skip
 def test_mistakes(relaxir: Cli, arguments: tuple[str, ...], message: str):
