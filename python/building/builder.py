@@ -43,6 +43,7 @@ from .arguments import (
     parsed_dims,
     parsed_dtype,
 )
+from .subscripts import subscript
 from .value import Number, Value, ValueLike
 
 __all__ = ["Builder", "Function"]
@@ -223,6 +224,10 @@ class Builder:
         """Equal parts along an axis."""
         with self._at_caller():
             return self._emit_all(Split, [x], {"sections": sections, "axis": axis})
+
+    def subscript(self, x: Value, given: object) -> Value:
+        """``x[given]``: :func:`~.subscripts.subscript`."""
+        return subscript(self, x, given)
 
     def like(self, other: ValueLike, value: Value) -> ValueLike:
         """The other side of an operator: an array becomes a constant of the value's dtype."""

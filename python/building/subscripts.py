@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from ..dialect.symbolic import Expr
-
-if TYPE_CHECKING:
-    from .value import Operators, Value
+from .value import Operators, Value
 
 __all__ = ["subscript"]
 

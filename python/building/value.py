@@ -12,7 +12,6 @@ from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
-from .subscripts import subscript
 
 __all__ = ["Number", "Value", "ValueLike"]
 
@@ -95,7 +94,7 @@ class Value:
         raise self._builder.error("expected subscripts or split, got a loop over a tensor that is not computed yet")
 
     def __getitem__(self, given: object) -> Value:
-        return subscript(self._builder, self, given)
+        return self._builder.subscript(self, given)
 
     def __bool__(self) -> bool:
         raise self._builder.error("expected a number where Python wants a truth value, got a tensor that is not computed yet")
