@@ -17,6 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.reports.checkpoint import CheckpointWeights
+from relaxir.dialect.reports.kernels import KernelSection
 from relaxir.weights import Checkpoint, write_safetensors
 from relaxir.weights.formats.gguf_file import BLOCKS
 from support import encoded_weights as write
@@ -198,6 +199,8 @@ def test_products_with_blocks(tmp_path: Path, kind: str, is_compiled_for_it: boo
         bits |= {"Q2_K": 4 + 2 * (8 / 16 + 16 / 256), "Q3_K": 4 + 8 / 16 + 16 / 256}
         bits |= {"Q5_K": 5 + 2 * (8 / 32 + 16 / 256), "Q6_K": 6 + 8 / 16 + 16 / 256}
         assert prepared == bits[kind] / 8 * weight.size
+        (kernels,) = [s.kernels for s in exe.report.sections if isinstance(s, KernelSection) and s.function == "main"]
+        assert [k.kind for k in kernels] == ["contraction"]  # nothing makes the weight wide in memory
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
