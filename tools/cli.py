@@ -81,6 +81,9 @@ def _add_import(commands: Any) -> None:
     )
     _add_output(command, "MODEL.mlir")
     command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
+    command.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=INPUT.AXIS", dest="dims", help="a dimension's name"
+    )
     command.set_defaults(command=_import)
 
 
@@ -178,12 +181,19 @@ def _named_files(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _named_dims(texts: Sequence[str]) -> dict[str, str]:
+    pairs = [text.split("=", 1) for text in texts]
+    if wrong := next((p[0] for p in pairs if len(p) == 1), None):
+        raise RelaxError(f"expected --dim NAME=INPUT.AXIS, got '{wrong}'")
+    return {name: place for name, place in pairs}
+
+
 def _import(arguments: argparse.Namespace) -> None:
     from .. import from_torch, save_weights
     from ..frontend.saved_program import load_exported_program
 
     programs = {name: load_exported_program(path) for name, path in _named_files(arguments.models).items()}
-    module = from_torch(programs)
+    module = from_torch(programs, dims=_named_dims(arguments.dims))
     module.save(arguments.output)
     print(f"imported {', '.join(arguments.models)} to {arguments.output}")
     for signature in module.functions.values():

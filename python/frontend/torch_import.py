@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["from_torch", "save_weights"]
 
 
-def from_torch(exported_program: Program | Mapping[str, Program]) -> Module:
+def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mapping[str, str] | None = None) -> Module:
     """Imports what ``torch.export.export(model.eval(), ...)`` returns, or a file of it (``torch.export.save``, ``.pt2``).
 
     The module has one function ``main``. Its arguments are the model's inputs under their Python names, then buffers that the
     model changes (they come back as additional results), then the weights it reads, under their fully qualified names, tied
     ones once. ``relax.kind`` tells them apart. Dimensions exported with ``torch.export.Dim`` are symbolic, under the Dim's
-    name where torch still knows it; their ranges are in ``relax.symbol_ranges``. Every op has the line of the user's Python.
+    name where torch still knows it, which it does not of a program that was saved: ``dims={"batch": "tokens.0"}`` gives names
+    to dimensions of inputs. Their ranges are in ``relax.symbol_ranges``. Every op has the line of the user's Python.
 
     Buffers that the model changes are state (``relax.state``), with the value that they have now as the first one; an
     executable keeps them between calls. An input that the model changes comes back as an additional result.
@@ -53,19 +54,21 @@ def from_torch(exported_program: Program | Mapping[str, Program]) -> Module:
         RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have
             neither a relax form nor a trusted lowering in torch-mlir (one error for all of them, with count, source lines and
             module paths); a tensor holds complex numbers; programs have different weights of one name; state shares a part of
-            its memory with another tensor.
+            its memory with another tensor; dims names what is no dynamic dimension of an input.
     """
     programs = _named_programs(exported_program)
-    from . import torch_graph
+    dims = dict(dims or {})
+    from . import torch_graph, torch_program
     from .torch_stored import stored_together
     from .torch_to_relax import convert_modules
     from .torch_weights import known_values
 
+    torch_program.check_dims(dims, programs.values())
     stored_together(programs)  # what cannot be imported is said before the seconds that decomposing takes
     prepared = {n: p if torch_graph.is_plain(p) else torch_graph.decomposed(p) for n, p in programs.items()}
     stored = stored_together(programs, prepared)
     context = new_context()
-    found = [_imported(program, prepared[name], name, stored, context) for name, program in programs.items()]
+    found = [_imported(program, prepared[name], name, stored, context, dims) for name, program in programs.items()]
     module = found[0][1] if len(found) == 1 else convert_modules([graph for graph, _ in found])
     with context, ir.Location.unknown():
         set_constants(module.operation, known_values(module.operation, stored.unsaved))
@@ -73,7 +76,7 @@ def from_torch(exported_program: Program | Mapping[str, Program]) -> Module:
 
 
 def _imported(
-    exported: ExportedProgram, prepared: ExportedProgram, entry: str, stored: Stored, context: Any
+    exported: ExportedProgram, prepared: ExportedProgram, entry: str, stored: Stored, context: Any, dims: Mapping[str, str]
 ) -> tuple[Any, Any]:
     """The program as a module in the torch dialect, and that one in relax.
 
@@ -83,12 +86,13 @@ def _imported(
         entry: the function's name.
         stored: the weights and the state of all programs.
         context: where the modules are made.
+        dims: names of dimensions, with their places.
     """
     from . import torch_graph, torch_program
     from .torch_report import UnsupportedError
     from .torch_to_relax import convert_modules
 
-    names = torch_program.symbol_names(exported)
+    names = torch_program.symbol_names(exported, dims)
     first: UnsupportedError | None = None
     also: frozenset[str] = frozenset()
     while True:  # each round decomposes more operators than the last

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,10 @@ from torch.utils import _pytree as pytree
 from ..dialect.errors import RelaxError
 from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, in_storage_order, qualified_name
 
-__all__ = ["Argument", "Program", "Returned", "read_program", "symbol_names"]
+__all__ = ["Argument", "Program", "Returned", "check_dims", "read_program", "symbol_names"]
+
+#: What torch calls symbols itself; such a name could be another one's.
+_OF_TORCH = re.compile(r"[suz]\d+")
 
 
 @dataclass(frozen=True)
@@ -123,12 +127,29 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
     return Program([*inputs, *state, *weights], tied, constants, results, first_values)
 
 
-def symbol_names(program: ExportedProgram) -> dict[str, str]:
-    """The user's ``torch.export.Dim`` names by the symbol's name in the graph; symbols without a usable name are absent."""
+def symbol_names(program: ExportedProgram, dims: Mapping[str, str]) -> dict[str, str]:
+    """The user's names of dimensions by the symbol's name in the graph; symbols without a usable name are absent.
+
+    Args:
+        program: the program. One that was saved has lost the names of its ``torch.export.Dim``.
+        dims: names that the user gives, with the input and the axis each, as ``"tokens.1"``, if the program has that input.
+
+    Raises:
+        RelaxError: the input has no such axis, or its size is no symbol.
+    """
     env = next((e for e in map(_shape_env, program.graph.nodes) if e is not None), None)
-    if env is None:
+    if env is None and not dims:
         return {}
+    inputs = _inputs_by_name(program)
     names: dict[str, str] = {}
+    for name, place in dims.items():
+        given, _, axis = place.rpartition(".")
+        if given in inputs:
+            known = names.setdefault(_symbol_of(inputs[given], given, int(axis)), name)
+            if known != name:
+                raise RelaxError(f"expected one name for a dimension, got '{known}' and '{name}' for {place}")
+    if env is None:
+        return names
     for source, variable in env.source_to_var.items():
         name = env.source_name_to_debug_name.get(source, source)
         symbol = str(env.replace(variable))
@@ -136,6 +157,33 @@ def symbol_names(program: ExportedProgram) -> dict[str, str]:
         if usable and symbol.isidentifier():
             names.setdefault(symbol, name)
     return names
+
+
+def check_dims(dims: Mapping[str, str], programs: Iterable[ExportedProgram]) -> None:
+    """Raises RelaxError for names that are none, for places that are no input and axis, and for inputs that no program has."""
+    inputs = list(dict.fromkeys(name for program in programs for name in _inputs_by_name(program)))
+    for name, place in dims.items():
+        if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or _OF_TORCH.fullmatch(name):
+            raise RelaxError(f"expected a name for a dimension, got {name!r}")
+        given, _, axis = place.rpartition(".") if isinstance(place, str) else ("", "", "")
+        if given not in inputs or not axis.isdecimal():
+            raise RelaxError(
+                f"expected an input ({', '.join(inputs)}) and an axis for dimension '{name}', as x.0, got {place!r}"
+            )
+
+
+def _inputs_by_name(program: ExportedProgram) -> dict[str, torch.fx.Node]:
+    nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    return {name: nodes[node] for node, name in _input_names(program).items() if node in nodes}
+
+
+def _symbol_of(node: torch.fx.Node, name: str, axis: int) -> str:
+    shape = getattr(node.meta.get("val"), "shape", ())
+    if axis >= len(shape):
+        raise RelaxError(f"expected an axis of input '{name}', which has {len(shape)} dimensions, got {axis}")
+    if not str(shape[axis]).isidentifier():
+        raise RelaxError(f"expected a dynamic dimension to name, {name}.{axis} is {shape[axis]}")
+    return str(shape[axis])
 
 
 def _shape_env(node: torch.fx.Node) -> Any:

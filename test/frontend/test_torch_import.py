@@ -405,6 +405,29 @@ def test_files_instead_of_programs_and_modules(tmp_path, monkeypatch):
         relaxir.compile("none.pt2")
 
 
+def test_dimensions_of_a_saved_program_get_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    torch.export.save(models.mlp().export(), "mlp.pt2")  # which forgets that its dimension is called batch
+    program = torch.export.load("mlp.pt2")
+    assert cli.run(["import", "mlp.pt2", "-o", "mlp.mlir", "--dim", "rows=x.0"]) == 0
+    assert cli.run(["import", "mlp.pt2", "-o", "mlp.mlir", "--dim", "rows"]) == 1
+    assert capsys.readouterr().err == "error: expected --dim NAME=INPUT.AXIS, got 'rows'\n"
+    for module in (relaxir.from_torch(program, dims={"rows": "x.0"}), relaxir.Module.load("mlp.mlir")):
+        (x, *_) = module.functions["main"].inputs
+        assert [str(d) for d in x.shape] == ["rows", "16"]
+    for dims, message in [
+        ({"rows": "y.0"}, r"expected an input \(x\) and an axis for dimension 'rows', as x.0, got 'y.0'"),
+        ({"rows": "x"}, r"expected an input \(x\) and an axis for dimension 'rows', as x.0, got 'x'"),
+        ({"2n": "x.0"}, "expected a name for a dimension, got '2n'"),
+        ({"s77": "x.0"}, "expected a name for a dimension, got 's77'"),
+        ({"n": "x.0", "m": "x.0"}, "expected one name for a dimension, got 'n' and 'm' for x.0"),
+        ({"rows": "x.2"}, "expected an axis of input 'x', which has 2 dimensions, got 2"),
+        ({"rows": "x.1"}, "expected a dynamic dimension to name, x.1 is 16"),
+    ]:
+        with pytest.raises(RelaxError, match=message):
+            relaxir.from_torch(program, dims=dims)
+
+
 def test_without_torch_the_error_says_how_to_get_it():
     script = """
 import sys
