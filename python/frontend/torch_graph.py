@@ -27,6 +27,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, STATE
 from . import torch_ops
 from .custom_operators import composites
+from .torch_complex import REFUSED, split_complex
 from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 from .torch_subgraphs import import_higher_order
@@ -56,7 +57,7 @@ class GraphSource(Protocol):
 
 
 def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> ExportedProgram:
-    """The program with every operator decomposed that the op map does not write itself.
+    """The program with every operator decomposed that the op map does not write itself, and complex numbers as pairs.
 
     torch-mlir's default table turns linear into permute, view, mm, 2 mul and add, and layer_norm into f64 reductions: 236 nodes
     for a BERT of 64. What has a relax form stays whole.
@@ -69,9 +70,12 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
         RelaxError: torch fails to run its own decompositions.
     """
     try:
-        return program.run_decompositions(decompositions(also))
+        result = program.run_decompositions(decompositions(also))
     except Exception as error:  # torch raises what it likes here
         raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
+    specs = result.graph_signature.input_specs
+    split_complex(result.graph, {s.arg.name for s in specs if s.kind is not InputKind.USER_INPUT})
+    return result
 
 
 def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
@@ -248,6 +252,8 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         location = self._cc.get_node_location(node)
         if node.op == "call_function":
             try:
+                if REFUSED in node.meta:
+                    raise NotImplementedError(node.meta[REFUSED])
                 self._dispatch(location, node)
             except _IMPORT_ERRORS as error:
                 self._placeholder(location, node, error)

@@ -176,7 +176,7 @@ def _tensor(program: ExportedProgram, spec: InputSpec) -> torch.Tensor:
     value = program.state_dict[name] if name in program.state_dict else program.constants.get(name)
     if not isinstance(value, torch.Tensor):
         raise RelaxError(f"expected a tensor in the exported program for '{name}', got {type(value).__name__}")
-    return value
+    return torch.view_as_real(value) if value.is_complex() else value
 
 
 def has_contents(tensor: torch.Tensor) -> bool:

@@ -42,6 +42,9 @@ torch_ops.load()
 _PYTHON_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 _UNFORESEEN = "no relax form of these operands"
 
+#: Why the importer could not take an operator, of which it then shows no operands.
+_REASON = "relax.reason"
+
 _WEIGHTS = ("param", "buffer", "constant")
 _Bound = ir.Value | list[ir.Value | None] | None
 
@@ -178,7 +181,7 @@ class _Function:
 
     def _mapped(self, op: TorchOp) -> ir.Value | Sequence[ir.Value | None]:
         handler = HANDLERS.get(op.key)
-        if handler is None:
+        if handler is None or _REASON in op.op.attributes:
             raise UnmappedError(_reason(op.op))
         try:
             return handler(op)
@@ -291,7 +294,7 @@ def _more_exact(inferred: Dim, declared: Dim) -> Dim:
 
 def _reason(op: ir.Operation) -> str:
     """Why an op has no handler: what the importer noted, if it was the importer that could not take it."""
-    return ir.StringAttr(op.attributes["relax.reason"]).value if "relax.reason" in op.attributes else "no relax form"
+    return ir.StringAttr(op.attributes[_REASON]).value if _REASON in op.attributes else "no relax form"
 
 
 def _is_used(value: ir.Value) -> bool:

@@ -13,6 +13,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from ..dialect.context import new_context
 from ..dialect.errors import RelaxError
 from ..module import Module
+from .torch_complex import split_complex
 from .torch_graph import import_graph
 from .torch_program import Argument, Program, Returned
 from .torch_to_relax import convert_modules
@@ -67,6 +68,7 @@ def traced_module(traced: torch.fx.GraphModule, weights: Mapping[int, str]) -> T
     for node in placeholders:
         _check_input(node)
     constants = _lift_constants(traced)
+    split_complex(traced.graph, ())
     carriers = _carriers(traced.graph, placeholders)
     tensors = [i for i, node in enumerate(placeholders) if isinstance(node.meta["val"], torch.Tensor)]
     inputs = [i for i in tensors if i not in weights]

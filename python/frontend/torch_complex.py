@@ -1,0 +1,211 @@
+"""Complex numbers as pairs of reals: a functional graph in, the same without complex tensors out, as far as there are rules.
+
+::
+
+    %c = aten.view_as_complex(%x)       # x: [n, 4, 2]
+    %d = aten.mul.Tensor(%c, %w)        # w: a complex weight [4], from here on [4, 2]
+    %y = aten.view_as_real(%d)
+
+    %re, %im = aten.select.int(%x, -1, 0), aten.select.int(%x, -1, 1)      # of %w alike
+    %y = aten.stack([re * re_w - im * im_w, re * im_w + im * re_w], -1)
+
+What has no rule stays, and is refused with its line when the graph is converted: complex inputs and results, fft, and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+from torch.fx.node import map_arg
+
+__all__ = ["REFUSED", "split_complex"]
+
+#: Of a node: why it has no relax form.
+REFUSED = "relax.refused"
+
+_aten = torch.ops.aten
+
+#: Real and imaginary part: nodes, or numbers.
+_Pair = tuple[Any, Any]
+
+#: Move elements, or add and scale them, whatever they are: applied to both parts.
+_LINEAR = {
+    _aten.alias.default, _aten.cat.default, _aten.clone.default, _aten.detach.default, _aten.expand.default,
+    _aten.flip.default, _aten.index.Tensor, _aten.index_select.default, _aten.mean.dim, _aten.neg.default,
+    _aten.permute.default, _aten.repeat.default, _aten.reshape.default, _aten.resolve_conj.default, _aten.select.int,
+    _aten.slice.Tensor, _aten.squeeze.dim, _aten.squeeze.dims, _aten.stack.default, _aten.sum.dim_IntList,
+    _aten.transpose.int, _aten.unsqueeze.default, _aten.view.default, _aten._unsafe_view.default,
+}  # fmt: skip
+_CONJUGATE = {_aten._conj.default, _aten._conj_physical.default, _aten.conj_physical.default}
+_PRODUCTS = {_aten.mul.Tensor, _aten.mm.default, _aten.bmm.default, _aten.matmul.default}
+_SUMS = {_aten.add.Tensor, _aten.sub.Tensor}
+
+
+_REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+
+
+def split_complex(graph: torch.fx.Graph, weights: Collection[str]) -> None:
+    """Rewrites a graph in place.
+
+    Args:
+        graph: operators with fake values.
+        weights: names of the placeholders that become real, with a last dimension of two, where they are complex.
+    """
+    if not any(_is_complex(node) for node in graph.nodes):
+        return
+    splitter = _Splitter(graph, weights)
+    for node in list(graph.nodes):
+        splitter.visit(node)
+    for node in graph.output_node().all_input_nodes:
+        if node in splitter.replaced:
+            _refuse(node)
+    for node in reversed(list(graph.nodes)):
+        if not node.users and node in splitter.replaced:
+            graph.erase_node(node)
+
+
+def _is_complex(value: object) -> bool:
+    found = value.meta.get("val") if isinstance(value, torch.fx.Node) else value
+    return found.is_complex() if isinstance(found, torch.Tensor) else isinstance(found, complex)
+
+
+def _refuse(node: torch.fx.Node) -> None:
+    """Has a node reported, and not what it reads: that has a form."""
+    node.args, node.kwargs = (), {}
+    node.meta[REFUSED] = "no form in real numbers"
+
+
+class _Splitter:
+    """Writes parts of complex values beside the nodes that make them.
+
+    Attributes:
+        parts: real and imaginary part of each complex node.
+        replaced: nodes that something else does the work of.
+    """
+
+    def __init__(self, graph: torch.fx.Graph, weights: Collection[str]):
+        self.parts: dict[torch.fx.Node, _Pair] = {}
+        self.replaced: set[torch.fx.Node] = set()
+        self._graph = graph
+        self._weights = weights
+        self._node: torch.fx.Node | None = None
+
+    def visit(self, node: torch.fx.Node) -> None:
+        if node.op == "placeholder" and _is_complex(node):
+            return self._split_placeholder(node)
+        operands = node.all_input_nodes
+        if node.op != "call_function" or not (_is_complex(node) or any(_is_complex(n) for n in operands)):
+            return
+        if any(_is_complex(n) and n not in self.parts for n in operands):
+            return  # of one that has no rule
+        self._node = node
+        with self._graph.inserting_before(node):
+            found = self._rule(node)
+        if isinstance(found, tuple):
+            self.parts[node] = found
+            self.replaced.add(node)
+        elif found is not None:
+            self._take_over(node, found)
+        else:
+            _refuse(node)
+
+    def _split_placeholder(self, node: torch.fx.Node) -> None:
+        if node.name not in self._weights:
+            return
+        node.meta["val"] = torch.view_as_real(node.meta["val"])
+        node.meta.pop("tensor_meta", None)
+        self._node = node
+        with self._graph.inserting_before(next(n for n in self._graph.nodes if n.op != "placeholder")):
+            self.parts[node] = self.call(_aten.select.int, node, -1, 0), self.call(_aten.select.int, node, -1, 1)
+
+    def _take_over(self, node: torch.fx.Node, new: torch.fx.Node) -> None:
+        """A real node in the place of another one, under its name: results go by the names of nodes."""
+        name = node.name
+        node.replace_all_uses_with(new)
+        self._graph.erase_node(node)
+        new.name = name
+
+    def _rule(self, node: torch.fx.Node) -> _Pair | torch.fx.Node | None:
+        """The parts of a complex node, what a real one becomes, or None where there is no rule."""
+        target, arguments = node.target, node.args
+        if target is _aten.view_as_complex.default:
+            return self.call(_aten.select.int, arguments[0], -1, 0), self.call(_aten.select.int, arguments[0], -1, 1)
+        if target is _aten.polar.default:
+            radius, angle = arguments
+            return tuple(self._mul(radius, self.call(f, angle)) for f in (_aten.cos.default, _aten.sin.default))
+        if target is _aten.complex.default:
+            return arguments[0], arguments[1]
+        if target in _PRODUCTS:
+            return self._product(target, arguments[0], arguments[1])
+        if target in _SUMS:
+            parts = zip(self._parts(arguments[0]), self._parts(arguments[1]), strict=True)
+            return tuple(self.call(target, a, b, **node.kwargs) for a, b in parts)
+        if target is _aten.div.Tensor:
+            return self._quotient(arguments[0], arguments[1])
+        if target in _LINEAR:
+            return tuple(self.call(target, *self._replaced(arguments, i), **node.kwargs) for i in (0, 1))
+        if target is _aten._to_copy.default and node.kwargs.get("dtype") in _REAL:
+            kwargs = {**node.kwargs, "dtype": _REAL[node.kwargs["dtype"]]}
+            return tuple(self.call(target, part, **kwargs) for part in self._parts(arguments[0]))
+        return self._of_one(node)
+
+    def _of_one(self, node: torch.fx.Node) -> _Pair | torch.fx.Node | None:
+        """Rules of operators with one complex operand."""
+        if not isinstance(node.args[0], torch.fx.Node) or node.args[0] not in self.parts:
+            return None
+        real, imaginary = self.parts[node.args[0]]
+        if node.target in _CONJUGATE:
+            return real, self.call(_aten.neg.default, imaginary)
+        if node.target is _aten.view_as_real.default:
+            return self.call(_aten.stack.default, [real, imaginary], -1)
+        if node.target in (_aten.real.default, _aten.imag.default):
+            return self.call(_aten.clone.default, real if node.target is _aten.real.default else imaginary)
+        if node.target is _aten.abs.default:
+            return self.call(_aten.hypot.default, real, imaginary)
+        return None
+
+    def _parts(self, value: Any) -> _Pair:
+        if isinstance(value, complex):
+            return value.real, value.imag
+        if not isinstance(value, torch.fx.Node):
+            return value, 0
+        return self.parts[value] if value in self.parts else (value, self.call(_aten.zeros_like.default, value))
+
+    def _replaced(self, arguments: Any, index: int) -> Any:
+        """Arguments with one part of each complex node in its place."""
+        return map_arg(arguments, lambda n: self._parts(n)[index] if isinstance(n.meta["val"], torch.Tensor) else n)
+
+    def _is_real(self, value: Any) -> bool:
+        return value not in self.parts if isinstance(value, torch.fx.Node) else not isinstance(value, complex)
+
+    def _mul(self, a: Any, b: Any) -> torch.fx.Node:
+        return self.call(_aten.mul.Tensor, a, b)
+
+    def _product(self, f: Any, a: Any, b: Any) -> _Pair:
+        if self._is_real(a):
+            return tuple(self.call(f, a, part) for part in self._parts(b))
+        if self._is_real(b):
+            return tuple(self.call(f, part, b) for part in self._parts(a))
+        (a_real, a_imaginary), (b_real, b_imaginary) = self._parts(a), self._parts(b)
+        real = self.call(_aten.sub.Tensor, self.call(f, a_real, b_real), self.call(f, a_imaginary, b_imaginary))
+        return real, self.call(_aten.add.Tensor, self.call(f, a_real, b_imaginary), self.call(f, a_imaginary, b_real))
+
+    def _quotient(self, a: Any, b: Any) -> _Pair | None:
+        """By a real number alone: the usual formulas for complex ones overflow where PyTorch's does not."""
+        if not self._is_real(b):
+            return None
+        return tuple(self.call(_aten.div.Tensor, part, b) for part in self._parts(a))
+
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        """A new node at the insertion point, with its fake value and the place in the source of the node it stands for."""
+        assert self._node is not None
+        node = self._graph.call_function(target, args, kwargs)
+        node.meta = {k: v for k, v in self._node.meta.items() if k in ("stack_trace", "nn_module_stack")}
+        node.meta["val"] = target(*map_arg(args, _value), **map_arg(kwargs, _value))
+        return node
+
+
+def _value(node: torch.fx.Node) -> Any:
+    return node.meta["val"]

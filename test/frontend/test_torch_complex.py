@@ -1,0 +1,101 @@
+"""Complex numbers become pairs of reals at import; what has no such form is refused with its line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import relaxir as rx  # noqa: E402
+from support import models  # noqa: E402
+
+
+class Rotary(torch.nn.Module):
+    """As Llama's first code has it: pairs of neighbours as complex numbers, turned by a table of complex weights."""
+
+    def __init__(self):
+        super().__init__()
+        angles = torch.outer(torch.arange(32.0), 1 / 10000 ** (torch.arange(4) / 4))
+        self.register_buffer("turns", torch.polar(torch.ones_like(angles), angles), persistent=False)
+
+    def forward(self, x):
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * self.turns[: x.shape[1], None]).flatten(-2)
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def as_complex(x):
+    return torch.complex(x, x.flip(0) * 0.5)
+
+
+FUNCTIONS = {
+    "polar": lambda x: torch.view_as_real(torch.polar(x.abs(), x) * as_complex(x)),
+    "sums": lambda x: torch.view_as_real((as_complex(x) + 1.5 - x) - as_complex(x).conj() * (2 - 1j)),
+    "moves": lambda x: torch.view_as_real(torch.cat([as_complex(x).T.unsqueeze(0), as_complex(x).T[None] / 2], 1).sum(1)),
+    "products": lambda x: (as_complex(x) @ as_complex(x).T).real * as_complex(x)[0, 0].imag,
+    "lengths": lambda x: as_complex(x).abs() * 2,
+    "casts": lambda x: torch.view_as_real(x.to(torch.complex64) * 1j + as_complex(x)),
+}
+
+
+def exported(model, *args, dims=None):
+    with models.quiet(), torch.no_grad():
+        return torch.export.export(model.eval(), args, dynamic_shapes=dims)
+
+
+def assert_equal(program, *args):
+    module = rx.from_torch(program)
+    module.verify()
+    found = rx.evaluate(module, "main", *(a.numpy() for a in args), weights=models.weights_of(program, module))
+    np.testing.assert_allclose(found[0], program.module()(*args).numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_operators_equal_eager_torch(name):
+    torch.manual_seed(0)
+    assert_equal(exported(Function(FUNCTIONS[name]), torch.randn(3, 4)), torch.randn(3, 4))
+
+
+def test_rotary_by_complex_weights_at_all_lengths(tmp_path):
+    torch.manual_seed(0)
+    program = exported(Rotary(), torch.randn(2, 5, 3, 8), dims=({1: torch.export.Dim("length", min=2, max=32)},))
+    for length in (5, 17):
+        assert_equal(program, torch.randn(2, length, 3, 8))
+    assert [(w.name, w.shape) for w in rx.from_torch(program).functions["main"].weights] == [("turns", (32, 4, 2))]
+    rx.save_weights(program, tmp_path / "w.safetensors")
+
+
+def test_torch_compile_has_them_too():
+    function, x, before = FUNCTIONS["sums"], torch.randn(3, 4), len(rx.torch_graphs())
+    torch.testing.assert_close(torch.compile(function, backend="relaxir")(x), function(x))
+    assert [g.runs_in for g in rx.torch_graphs()[before:]] == ["relaxir"]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: torch.view_as_real(as_complex(x) / as_complex(x)), "aten.div.Tensor: expected tensors of real numbers"),
+        (lambda x: torch.view_as_real(torch.fft.fft(x)), "aten._fft_r2c: expected tensors of real numbers"),
+        (lambda x: torch.linalg.vector_norm(as_complex(x)), "aten.linalg_vector_norm: no form in real numbers"),
+        (lambda x: as_complex(x) * 2, "aten.mul.Tensor: expected tensors of real numbers"),
+    ],
+)
+def test_what_has_no_rule_is_refused_with_its_line(function, message):
+    with pytest.raises(rx.RelaxError, match=message) as caught:
+        rx.from_torch(exported(Function(function), torch.randn(3, 4)))
+    assert "got 1 that cannot be imported" in str(caught.value)
+    assert "test_torch_complex.py" in caught.value.location
+
+
+def test_a_complex_input_is_refused_by_its_name():
+    with pytest.raises(rx.RelaxError, match=r"argument 'args_0': expected tensors of real numbers, got complex<f32>"):
+        rx.from_torch(exported(Function(torch.view_as_real), torch.randn(3, dtype=torch.complex64)))
