@@ -14,7 +14,7 @@ What has no rule stays, and is refused with its line when the graph is converted
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -134,21 +134,22 @@ class _Splitter:
             return self.call(_aten.select.int, arguments[0], -1, 0), self.call(_aten.select.int, arguments[0], -1, 1)
         if target is _aten.polar.default:
             radius, angle = arguments
-            return tuple(self._mul(radius, self.call(f, angle)) for f in (_aten.cos.default, _aten.sin.default))
+            return _both(lambda f: self._mul(radius, self.call(f, angle)), (_aten.cos.default, _aten.sin.default))
         if target is _aten.complex.default:
             return arguments[0], arguments[1]
         if target in _PRODUCTS:
             return self._product(target, arguments[0], arguments[1])
         if target in _SUMS:
-            parts = zip(self._parts(arguments[0]), self._parts(arguments[1]), strict=True)
-            return tuple(self.call(target, a, b, **node.kwargs) for a, b in parts)
+            a, b = self._parts(arguments[0]), self._parts(arguments[1])
+            return _both(lambda i: self.call(target, a[i], b[i], **node.kwargs), (0, 1))
         if target is _aten.div.Tensor:
             return self._quotient(arguments[0], arguments[1])
         if target in _LINEAR:
-            return tuple(self.call(target, *self._replaced(arguments, i), **node.kwargs) for i in (0, 1))
-        if target is _aten._to_copy.default and node.kwargs.get("dtype") in _REAL:
-            kwargs = {**node.kwargs, "dtype": _REAL[node.kwargs["dtype"]]}
-            return tuple(self.call(target, part, **kwargs) for part in self._parts(arguments[0]))
+            return _both(lambda i: self.call(target, *self._replaced(arguments, i), **node.kwargs), (0, 1))
+        dtype: Any = node.kwargs.get("dtype")
+        if target is _aten._to_copy.default and dtype in _REAL:
+            kwargs = {**node.kwargs, "dtype": _REAL[dtype]}
+            return _both(lambda part: self.call(target, part, **kwargs), self._parts(arguments[0]))
         return self._of_one(node)
 
     def _of_one(self, node: torch.fx.Node) -> _Pair | torch.fx.Node | None:
@@ -185,9 +186,9 @@ class _Splitter:
 
     def _product(self, f: Any, a: Any, b: Any) -> _Pair:
         if self._is_real(a):
-            return tuple(self.call(f, a, part) for part in self._parts(b))
+            return _both(lambda part: self.call(f, a, part), self._parts(b))
         if self._is_real(b):
-            return tuple(self.call(f, part, b) for part in self._parts(a))
+            return _both(lambda part: self.call(f, part, b), self._parts(a))
         (a_real, a_imaginary), (b_real, b_imaginary) = self._parts(a), self._parts(b)
         real = self.call(_aten.sub.Tensor, self.call(f, a_real, b_real), self.call(f, a_imaginary, b_imaginary))
         return real, self.call(_aten.add.Tensor, self.call(f, a_real, b_imaginary), self.call(f, a_imaginary, b_real))
@@ -196,7 +197,7 @@ class _Splitter:
         """By a real number alone: the usual formulas for complex ones overflow where PyTorch's does not."""
         if not self._is_real(b):
             return None
-        return tuple(self.call(_aten.div.Tensor, part, b) for part in self._parts(a))
+        return _both(lambda part: self.call(_aten.div.Tensor, part, b), self._parts(a))
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
         """A new node at the insertion point, with its fake value and the place in the source of the node it stands for."""
@@ -205,6 +206,10 @@ class _Splitter:
         node.meta = {k: v for k, v in self._node.meta.items() if k in ("stack_trace", "nn_module_stack")}
         node.meta["val"] = target(*map_arg(args, _value), **map_arg(kwargs, _value))
         return node
+
+
+def _both(f: Callable[[Any], Any], parts: _Pair) -> _Pair:
+    return f(parts[0]), f(parts[1])
 
 
 def _value(node: torch.fx.Node) -> Any:
