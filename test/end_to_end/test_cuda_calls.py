@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from end_to_end.test_backends import PRODUCT, TAKE
+from end_to_end.test_cuda_checks import on_device
 from end_to_end.test_quantized import model, weights
 from end_to_end.test_state import STEP, at, rows
 
@@ -143,3 +144,26 @@ def test_the_command_line_runs_on_a_device(tmp_path: Path, capsys: pytest.Captur
     assert np.load(names["out.npz"])["output0"].shape == (3, 40)
     assert cli.run([*run, "--device", "cpu"]) == 1
     assert "expected device 'cuda:0', another number or 'emulated', got 'cpu'" in capsys.readouterr().err
+
+
+def test_the_threads_context_stays_what_it_was() -> None:
+    """Torch's current device is that of the thread's context."""
+    executable = compiled(PRODUCT)
+    executable.bind(executable.prepare(ONES))
+    x = np.ones((3, 24), np.float32)
+    executable(x)
+    device = executable._library.loaded.device
+
+    def expect_none() -> None:
+        assert device.driver.made("cuCtxGetCurrent") == 0
+
+    expect_none()
+    there = on_device(executable, x)
+    for _ in range(3):
+        result = executable(there)
+        expect_none()
+    assert (result.numpy() == 24).all()
+    executable.wait()
+    expect_none()
+    del result, there
+    expect_none()

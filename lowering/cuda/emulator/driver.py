@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -66,6 +67,7 @@ class Library:
         self._handles: dict[int, Any] = {}
         self._numbers = itertools.count(0x1000, 16)
         self._host: dict[int, Any] = {}  # page-locked memory by address
+        self._current = threading.local()  # the context of each thread
         self._message, self._text, self._result = "", b"", Result.SUCCESS
         for name, arguments in ARGUMENTS.items():
             kind = ctypes.CFUNCTYPE(ctypes.c_int, *arguments)
@@ -168,9 +170,10 @@ class Library:
     def _cuCtxSetCurrent(self, context: int | None) -> None:  # noqa: N802
         if context not in (None, _CONTEXT):
             raise _CallError(Result.INVALID_HANDLE, f"expected the device's context, got {context}")
+        self._current.context = context
 
     def _cuCtxGetCurrent(self, result: int) -> None:  # noqa: N802
-        _put(result, ctypes.c_void_p, _CONTEXT)
+        _put(result, ctypes.c_void_p, getattr(self._current, "context", None) or 0)
 
     def _cuCtxSynchronize(self) -> None:  # noqa: N802
         self._settled()

@@ -18,6 +18,8 @@ from .results import ResultBuffer
 
 __all__ = ["DeviceArray", "DeviceTensor", "device_tensor", "is_on_device", "to_device_torch", "torch_stream"]
 
+#: What the interface calls the default stream; consumers order their work behind the stream that they are told.
+_LEGACY = 1
 #: Kernels read vectors of so many bytes; what drivers and frameworks allocate begins at multiples of 256.
 _ALIGNED = 16
 
@@ -74,9 +76,9 @@ class DeviceArray:
     def numpy(self) -> Array:
         """A copy in host memory. Raises RelaxError when a check of values failed in the call that computed it."""
         found = aligned_empty(self.dtype, self.shape)
-        self.device.use()
-        self.device.download(self.address, found, self.stream)
-        self._wait()
+        with self.device.current():
+            self.device.download(self.address, found, self.stream)
+            self._wait()
         return found
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -84,12 +86,12 @@ class DeviceArray:
 
     def __dlpack__(self, *, stream: int | None = None, **_: object) -> Any:
         """A capsule, for work on a stream of the consumer's; -1 is one that needs no order, None one that is not known."""
-        self.device.use()
         self._buffer.share()
-        if stream is None:
-            self._wait()
-        elif stream != -1:
-            self.device.order(self.stream, stream)
+        with self.device.current():
+            if stream is None:
+                self._wait()
+            elif stream != -1:
+                self.device.order(self.stream, stream)
         return exported(self.address, self.dtype, self.shape, self.__dlpack_device__(), self)
 
     @property
@@ -97,7 +99,10 @@ class DeviceArray:
         if self.device.is_emulated:
             raise AttributeError("an emulated device has no memory that CUDA knows")
         self._buffer.share()
-        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3, "strides": None}
+        return {
+            "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3, "strides": None,
+            "stream": self.stream or _LEGACY,
+        }  # fmt: skip
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:

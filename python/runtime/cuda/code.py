@@ -161,7 +161,9 @@ class CudaLibrary(Library):
     @functools.cached_property
     def loaded(self) -> LoadedCode:
         """The kernels on the device. Raises RelaxError when there is none that runs them."""
-        return LoadedCode(self, self._device(self.spec.architecture))
+        device = self._device(self.spec.architecture)
+        with device.current():
+            return LoadedCode(self, device)
 
     def entry(self, symbol: str) -> Any:
         """An entry, which takes the table as well; it releases Python's lock while it runs."""
@@ -207,7 +209,6 @@ class LoadedCode:
         """Loads the kernels. Raises RelaxError when the device is older than the code, or the driver refuses it."""
         self.device, self.spec, self._library = device, library.spec, library
         self._check()
-        device.use()
         driver = device.driver
         self._functions = (ctypes.c_void_p * max(1, len(self.spec.kernels)))()
         if self.spec.kernels:
@@ -301,8 +302,7 @@ class LoadedCode:
 
     def wait(self) -> None:
         """Waits for all calls. Raises RelaxError when a check of values failed in one that only began."""
-        self.device.use()
-        with self.device.turn:
+        with self.device.current(), self.device.turn:
             for stream in self._tables:
                 self.device.wait(stream)
             self.checks.expect_success()

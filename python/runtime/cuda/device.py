@@ -10,6 +10,7 @@ import re
 import threading
 import weakref
 from collections import deque
+from collections.abc import Generator
 from typing import Any
 
 from ...dialect.errors import RelaxError
@@ -42,8 +43,8 @@ class Device:
         self._context = driver.made("cuDevicePrimaryCtxRetain", self._device)
         self.turn = threading.RLock()
         self._later: deque[tuple[str, int]] = deque()
-        self.use()
-        self.stream = driver.made("cuStreamCreate", _NON_BLOCKING)
+        with self.current():
+            self.stream = driver.made("cuStreamCreate", _NON_BLOCKING)
 
     def use(self) -> None:
         """Makes the calling thread's calls of the driver go to this device."""
@@ -52,6 +53,20 @@ class Device:
             with contextlib.suppress(RelaxError, IndexError):  # of a device that is lost, everything is gone already
                 self.driver.call(*self._later.popleft())
 
+    @contextlib.contextmanager
+    def current(self) -> Generator[None]:
+        """:meth:`use` while this lasts; then the thread has the context again that it had.
+
+        Torch takes the thread's context for its current device, on which it makes tensors that name none.
+        """
+        before = self.driver.made("cuCtxGetCurrent")
+        self.use()
+        try:
+            yield
+        finally:
+            if before != self._context:
+                self.driver.call("cuCtxSetCurrent", before or None)
+
     def give_back(self, name: str, handle: int) -> None:
         """Calls a function that frees or destroys what nobody refers to any more; later, when the driver works at something.
 
@@ -59,8 +74,8 @@ class Device:
         """
         self._later.append((name, handle))
         if not self.driver.is_inside:
-            with contextlib.suppress(RelaxError):
-                self.use()
+            with contextlib.suppress(RelaxError), self.current():
+                pass
 
     @functools.cached_property
     def capability(self) -> tuple[int, int]:
@@ -131,9 +146,9 @@ class DeviceBuffer:
 
     def __init__(self, device: Device, nbytes: int):
         self.device, self.nbytes = device, nbytes
-        device.use()
         try:
-            self.address = device.driver.made("cuMemAlloc_v2", max(1, nbytes), kind=ctypes.c_uint64)
+            with device.current():
+                self.address = device.driver.made("cuMemAlloc_v2", max(1, nbytes), kind=ctypes.c_uint64)
         except RelaxError as error:
             raise RelaxError(f"expected {nbytes} bytes of memory on '{device.name}', got none ({error})") from None
         weakref.finalize(self, device.give_back, "cuMemFree_v2", self.address)

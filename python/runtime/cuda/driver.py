@@ -29,6 +29,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuDeviceTotalMem_v2": (_pointer, _i32),
     "cuDevicePrimaryCtxRetain": (_pointer, _i32),
     "cuDevicePrimaryCtxRelease_v2": (_i32,),
+    "cuCtxGetCurrent": (_pointer,),
     "cuCtxSetCurrent": (_pointer,),
     "cuModuleLoadData": (_pointer, _pointer),
     "cuModuleUnload": (_pointer,),

@@ -119,7 +119,10 @@ class DeviceEntry(EntryInputs):
         """
         if named or len(inputs) != len(self._inputs):
             inputs = self._arranged(inputs, named)
-        self._device.use()
+        with self._device.current():
+            return self._called(inputs, state, out)
+
+    def _called(self, inputs: tuple[object, ...], state: State | None, out: object) -> Any:
         stream = self._stream(inputs)
         read = [self._read(i, value, stream) for i, value in enumerate(inputs)]
         plan = self._plan(tuple([_shape(t) for t in read]))

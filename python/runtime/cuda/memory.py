@@ -118,7 +118,11 @@ def uploaded(device: Device, arrays: Mapping[str, Array]) -> dict[str, DeviceBuf
     Raises:
         RelaxError: there is not that much memory, on the device or pinned.
     """
-    device.use()
+    with device.current():
+        return _uploaded_all(device, arrays)
+
+
+def _uploaded_all(device: Device, arrays: Mapping[str, Array]) -> dict[str, DeviceBuffer]:
     largest = max((a.nbytes for a in arrays.values()), default=0)
     if not largest:
         return {name: device.allocate(0) for name in arrays}

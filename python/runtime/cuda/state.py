@@ -112,23 +112,24 @@ class DeviceState(State):
 
     def __getitem__(self, name: str) -> Array:
         spec, device = self._spec(name), self._device()
-        device.use()
-        self._expect_success()
-        if name in self._host:
-            return super().__getitem__(name)
-        found = aligned_empty(spec.array.dtype, spec.array.shape)
-        device.download(self.address(name), found)
-        device.wait()
+        with device.current():
+            self._expect_success()
+            if name in self._host:
+                return super().__getitem__(name)
+            found = aligned_empty(spec.array.dtype, spec.array.shape)
+            device.download(self.address(name), found)
+            device.wait()
         return found
 
     def __setitem__(self, name: str, value: object) -> None:
         array = np.ascontiguousarray(self._fitting(name, value))
-        self._wait()
-        self.address(name)
-        if name in self._host:
-            np.copyto(self._array(name), array)
-        else:
-            self._write(name, array)
+        with self._device().current():
+            self._wait()
+            self.address(name)
+            if name in self._host:
+                np.copyto(self._array(name), array)
+            else:
+                self._write(name, array)
 
     def _write(self, name: str, array: Array) -> None:
         device = self._device()
