@@ -177,7 +177,10 @@ def test_control_flow_by_data_ends_when_a_check_has_failed() -> None:
 
 
 def test_a_decode_step_with_a_cache_is_one_graph(driver_calls: list[str]) -> None:
-    """From the second call on: inputs, one launch, what checks have found, results, and one wait for all of it."""
+    """From the second call on: inputs, one launch, what checks have found, results, and one wait for all of it.
+
+    The thread had no context before, and has none again.
+    """
     model = generator()
     with quiet(), torch.no_grad():
         program = torch.export.export(model, (torch.tensor([[1]]),))
@@ -192,8 +195,8 @@ def test_a_decode_step_with_a_cache_is_one_graph(driver_calls: list[str]) -> Non
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)  # f32 sums in another order
         assert driver_calls.count("cuGraphLaunch") == (number > 0)
     assert driver_calls == [
-        "cuCtxSetCurrent", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemsetD8Async",
-        "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize",
+        "cuCtxGetCurrent", "cuCtxSetCurrent", "cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2",
+        "cuMemsetD8Async", "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuCtxSetCurrent",
     ]  # fmt: skip
     with pytest.raises(rx.RelaxError, match=r"expected indices in \[-128, 128\)"):
         executable(np.array([[128]]))
