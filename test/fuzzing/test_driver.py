@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ import pytest
 from fuzzing import __main__ as command
 from fuzzing.driver import fuzz
 from fuzzing.generators import GENERATORS, Generator
-from fuzzing.worker import outcomes
+from fuzzing.worker import MEMORY, outcomes
 
 
 def made_up(seed: int) -> str | None:
@@ -82,3 +83,11 @@ def test_an_unknown_generator_is_refused(capsys: pytest.CaptureFixture[str]) -> 
     with pytest.raises(SystemExit, match="2"):
         command.main(["--only", "nothing"])
     assert "expected generators out of modules, " in capsys.readouterr().err
+
+
+def test_seeds_may_map_as_much_whatever_the_parent_has() -> None:
+    def check(seed: int) -> None:
+        mmap.mmap(-1, MEMORY // 2 if seed == 0 else 2 * MEMORY, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
+
+    with mmap.mmap(-1, MEMORY, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
+        assert [o.kind for o in outcomes(check, [0, 1], seconds=10)] == ["equal", "mismatch"]
