@@ -34,6 +34,7 @@ from typing import Any, TypeAlias, cast
 
 from .attributes import REQUIRED, Attr
 from .bindings import Operand, Result, ext, ir, irdl
+from .dim_ties import BROADCAST, Tie, Ties
 from .errors import RelaxError
 from .image_rules import ImageRule
 from .op_costs import per_element
@@ -42,7 +43,7 @@ from .struct_info import TensorInfo, same_info, vdevice_of, with_vdevice
 
 __all__ = [
     "VDEVICES", "Attrs", "DefiningOp", "EffectOp", "Narrow", "Op", "Operand", "Result", "SymbolicOp", "Tensor", "attrs_of",
-    "groups_of", "grows_from", "is_elementwise", "op_class", "verifying_once",
+    "groups_of", "grows_from", "is_elementwise", "op_class", "ties_of", "verifying_once",
 ]  # fmt: skip
 
 Tensor: TypeAlias = ir.RankedTensorType | ir.UnrankedTensorType
@@ -101,6 +102,7 @@ class EffectOp(Relax.Operation):
         narrow: whether it computes on floats narrower than f32.
         packed: the operand that is packed as its attribute ``layout`` says; None where it reads none, or makes one.
         grows: the operand that it makes wider element by element, in the kernel that reads the result; None where it does not.
+        ties: which of its dimensions run along each other, a function of :mod:`.dim_ties`; None where it works on wholes.
 
     ``infer`` and ``check`` raise RelaxError with the text of the diagnostic; the op's name is put in front. They compare
     dimensions by :mod:`.size_relations`: what types leave open is then checked at run time.
@@ -119,6 +121,7 @@ class EffectOp(Relax.Operation):
     narrow = Narrow.NEVER
     packed = cast("str | None", None)
     grows = cast("str | None", None)
+    ties = cast("Ties | None", None)
 
     @classmethod
     def __init_subclass__(cls, *, name: str | None = None, traits: list[type] | None = None, **kwargs: Any):
@@ -264,6 +267,16 @@ def is_elementwise(op: ir.Operation | ir.OpView) -> bool:
     """Whether each element of the result depends on the elements at its place alone, operands broadcast; no barrier."""
     cls = op_class(op)
     return cls is not None and cls.elementwise
+
+
+def ties_of(op: ir.Operation | ir.OpView) -> list[Tie]:
+    """Dimensions of operands and results that run along each other; none of an op that works on whole tensors."""
+    view = op.opview if isinstance(op, ir.Operation) else op
+    cls = op_class(view)
+    if cls is None or len(view.regions):
+        return []
+    rule = BROADCAST if cls.elementwise else cls.ties
+    return [] if rule is None else rule(view)
 
 
 def grows_from(op: ir.Operation | ir.OpView) -> ir.Value | None:

@@ -102,7 +102,7 @@ def _described(module: ir.Operation, candidates: Sequence[_Op]) -> list[tuple[_O
     found = [(f, entry) for f in candidates if (entry := entry_of(f)) is not None]
     if not any(entry.is_step for _, entry in found):
         return found
-    order = {symbol: i for i, symbol in enumerate(dict.fromkeys(s.symbol for s in preparation_of(module).steps))}
+    order = {symbol: i for i, symbol in enumerate(dict.fromkeys(n for s in preparation_of(module).steps for n in s.symbols))}
     steps = [(f, entry) for f, entry in found if entry.is_step]
     return [(f, e) for f, e in found if not e.is_step] + sorted(steps, key=lambda step: order[step[1].spec.symbol])
 

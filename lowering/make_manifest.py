@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from ..dialect.bindings import ir
 from ..dialect.sharding import ranks_of
 from .arena import Arena, arena_of
 from .entries import Entry, lowered_entries, preparation_of
-from .manifest import EntrySpec, Manifest, TargetSpec
+from .manifest import EntrySpec, Manifest, StepSpec, TargetSpec
 from .marks import ACCESSES, CHECKS
 from .plain_attributes import from_attribute
 from .size_checks import with_arena
@@ -28,7 +29,7 @@ def make_manifest(module: ir.Operation, target: TargetSpec) -> dict[str, Any]:
     checks = _texts(module, CHECKS) or ()
     arenas = {entry.spec.symbol: arena_of(function) for function, entry in found}
     entries = [_complete(function, entry, checks) for function, entry in found if not entry.is_step]
-    steps = [s if s.symbol is None else replace(s, arena_bytes=_bytes(arenas[s.symbol])) for s in preparation.steps]
+    steps = [_with_arenas(s, {symbol: _bytes(arenas[symbol]) for symbol in s.symbols}) for s in preparation.steps]
     raw, prepared = preparation.raw_weights, preparation.prepared_weights
     return Manifest.json_of(
         preparation.fingerprint, target, entries, raw, prepared, steps, _texts(module, ACCESSES), ranks_of(module)
@@ -37,6 +38,15 @@ def make_manifest(module: ir.Operation, target: TargetSpec) -> dict[str, Any]:
 
 def _complete(function: ir.OpView, entry: Entry, checks: tuple[str, ...]) -> EntrySpec:
     return with_arena(replace(entry.spec, checks=checks), arena_of(function))
+
+
+def _with_arenas(step: StepSpec, needs: Mapping[str, int]) -> StepSpec:
+    """A step and what its functions need of memory."""
+    if step.symbol is None:
+        return step
+    most = max((needs[n] for n in step.symbols if n != step.symbol), default=0)
+    parts = None if step.parts is None else replace(step.parts, arena_bytes=most)
+    return replace(step, arena_bytes=needs[step.symbol], parts=parts)
 
 
 def _bytes(arena: Arena) -> int:

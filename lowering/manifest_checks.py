@@ -58,10 +58,28 @@ def _check_steps(manifest: Any, where: str) -> None:
             raise RelaxError(
                 f"{where}.steps[{i}]: expected a copy between equal shapes and dtypes, got {step.gets} to {step.sets}"
             )
+        if step.parts is not None:
+            _check_parts(step.parts, inputs, outputs, f"{where}.steps[{i}].parts")
         made += step.sets
     if sorted(made) != sorted(manifest.prepared_weights):
         raise RelaxError(f"{where}.steps: expected to make every prepared weight once, got {len(made)} results for "
                          f"{len(manifest.prepared_weights)} prepared weights")  # fmt: skip
+
+
+def _check_parts(parts: Any, inputs: list[Any], outputs: list[Any], where: str) -> None:
+    """Raises RelaxError for pieces that are not as many of all weights, or of results no ranges of their bytes."""
+    for key, places, arrays in (("gets", parts.gets, inputs), ("sets", parts.sets, outputs)):
+        fits = len(places) == len(arrays) and all(
+            place is None or (place[0] < len(a.shape) and -(-a.shape[place[0]] // place[1]) == parts.count)
+            for place, a in zip(places, arrays, strict=True)
+        )
+        if not fits:
+            raise RelaxError(f"{where}.{key}: expected {parts.count} pieces of each weight, got {list(places)}")
+    if any(p is None or a.shape[: p[0]] != (1,) * p[0] for p, a in zip(parts.sets, outputs, strict=True)):
+        raise RelaxError(f"{where}.sets: expected pieces along the first dimension that is not 1, got {list(parts.sets)}")
+    cut = [(a.shape[p[0]], p[1]) for p, a in zip((*parts.gets, *parts.sets), (*inputs, *outputs), strict=True) if p]
+    if (parts.last is None) != all(whole % size == 0 for whole, size in cut):
+        raise RelaxError(f"{where}.last: expected a function for a last piece that is smaller alone, got {parts.last!r}")
 
 
 def _check_cuts(manifest: Any, where: str) -> None:

@@ -50,9 +50,10 @@ from .boundary import Boundary, static_array, symbol_name
 from .check_entries import entry_functions, public_functions
 from .entries import Entry, Preparation, write_entry, write_preparation
 from .lowering_pass import LoweringPass
-from .manifest import PreparedSpec, RawSpec, StepSpec, TensorSpec, WeightSpec
+from .manifest import PartsSpec, PreparedSpec, RawSpec, StepSpec, TensorSpec, WeightSpec
 from .marks import PREPARATION
 from .partition import partition_transform
+from .split_steps import split_step
 
 __all__ = ["PartitionTransforms", "partition_transforms"]
 
@@ -108,6 +109,7 @@ class _Steps:
         raw, prepared: weights by name, in the order of the manifest.
         steps: what to run.
         computations: the function of each distinct computation, by its text.
+        parts: how each of them runs on one piece after another, where it can.
         done: the computed steps there are, as (text, gets, sets).
     """
 
@@ -118,6 +120,7 @@ class _Steps:
     prepared: dict[str, PreparedSpec] = field(default_factory=dict[str, PreparedSpec])
     steps: list[StepSpec] = field(default_factory=list[StepSpec])
     computations: dict[str, func.FuncOp] = field(default_factory=dict[str, func.FuncOp])
+    parts: dict[str, PartsSpec | None] = field(default_factory=dict[str, PartsSpec | None])
     done: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
 
     def add_copy(self, spec: TensorSpec, name: str | None = None) -> None:
@@ -167,6 +170,7 @@ class _Steps:
         gets = tuple(s.name for s in taken)
         known = self.computations.setdefault(text, step)
         if known is step:
+            self.parts[text] = self._split(step)
             write_entry(step, Entry(boundary.spec(), is_step=True))
         else:
             step.operation.erase()
@@ -178,7 +182,17 @@ class _Steps:
         sets = tuple(_renamed(entries, name) if name in self.prepared else name for name in sets)
         for name, spec in zip(sets, boundary.outputs, strict=True):
             self.prepared[name] = PreparedSpec(name, static_array(spec), gets, ops)
-        self.steps.append(StepSpec(symbol_name(name_of(known)), gets, sets, 0))
+        self.steps.append(StepSpec(symbol_name(name_of(known)), gets, sets, 0, self.parts[text]))
+
+    def _split(self, step: func.FuncOp) -> PartsSpec | None:
+        """How a step runs on pieces, whose functions are entries, too."""
+        found = split_step(step)
+        if found is None:
+            return None
+        parts, made = found
+        for function in made:
+            write_entry(function, Entry(Boundary.of(function).spec(), is_step=True))
+        return parts
 
     def _fingerprint(self) -> str:
         """Identifies what the prepared weights are: the computations, and the names and types around them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, image_rules, op_costs
+from .. import attributes, dim_ties, image_rules, op_costs
 from ..errors import RelaxError
 from ..inference import boolean, normalize_axis, require_integer
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
@@ -30,6 +30,7 @@ class Take(Op, name="take"):
     cost = op_costs.GATHERS
     may_fail = True
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.TAKEN
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -209,6 +210,7 @@ class StridedSlice(SymbolicOp, name="strided_slice"):
     cost = op_costs.SLICES
     image = image_rules.SLICE
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.BESIDE_AXES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

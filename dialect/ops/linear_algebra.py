@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, op_costs
+from .. import attributes, dim_ties, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import (
@@ -65,6 +65,7 @@ class PackWeight(Op, name="pack_weight"):
     result: Result[Tensor]
     attrs = {"layout": attributes.packed_layout()}
     cost = op_costs.MOVES
+    ties = dim_ties.PACKED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .. import attributes, image_rules, op_costs
+from .. import attributes, dim_ties, image_rules, op_costs
 from ..errors import RelaxError
 from ..inference import broadcast_shapes, normalize_axes, normalize_axis, require_known, require_same_dtype
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
@@ -27,6 +27,7 @@ class PermuteDims(Op, name="permute_dims"):
     attrs = {"axes": attributes.integers(default=None)}
     cost = op_costs.MOVES
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.PERMUTED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -51,6 +52,7 @@ class Reshape(SymbolicOp, name="reshape"):
     cost = op_costs.FREE
     image = image_rules.RESHAPE
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.REGROUPED
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
@@ -85,6 +87,7 @@ class BroadcastTo(SymbolicOp, name="broadcast_to"):
     result: Result[Tensor]
     cost = op_costs.MOVES
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.BROADCAST
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
@@ -104,6 +107,7 @@ class ExpandDims(Op, name="expand_dims"):
     cost = op_costs.FREE
     image = image_rules.LINES
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.REGROUPED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -123,6 +127,7 @@ class Squeeze(Op, name="squeeze"):
     cost = op_costs.FREE
     image = image_rules.LINES
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.REGROUPED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -145,6 +150,7 @@ class Concat(Op, name="concat"):
     cost = op_costs.MOVES
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.JOINED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -171,6 +177,7 @@ class Split(Op, name="split"):
     cost = op_costs.FREE
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.BESIDE_AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> list[TensorInfo]:
@@ -196,6 +203,7 @@ class Flip(Op, name="flip"):
     cost = op_costs.MOVES
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.BESIDE_AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -212,6 +220,7 @@ class Repeat(Op, name="repeat"):
     cost = op_costs.MOVES
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.BESIDE_AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

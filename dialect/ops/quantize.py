@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import attributes, op_costs
+from .. import attributes, dim_ties, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import is_float, normalize_axis, require_float, require_integer, require_number, require_rank
@@ -71,6 +71,7 @@ class Quantize(Op, name="quantize"):
     zero_point: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype()}
+    ties = dim_ties.QUANTIZED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -99,6 +100,7 @@ class Dequantize(Op, name="dequantize"):
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1), "out_dtype": attributes.dtype(default=None)}
     grows = "x"
+    ties = dim_ties.QUANTIZED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -119,6 +121,7 @@ class LookUp(Op, name="look_up"):
     table: Operand[Tensor]
     result: Result[Tensor]
     grows = "codes"
+    ties = dim_ties.BESIDE_TABLE
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -149,6 +152,7 @@ class PackNibbles(Op, name="pack_nibbles"):
         "layout": attributes.packed_layout(default=None),
     }
     cost = op_costs.MOVES
+    ties = dim_ties.BESIDE_AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -174,6 +178,7 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
     }
     cost = op_costs.MOVES
     packed = "x"
+    ties = dim_ties.BESIDE_AXIS
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import attributes, image_rules, op_costs
+from .. import attributes, dim_ties, image_rules, op_costs
 from ..inference import normalize_axes, normalize_axis, require_float, require_number
 from ..op import Attrs, Narrow, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
@@ -27,6 +27,7 @@ class _Reduction(Op):
     attrs = {"axis": attributes.integers(default=None), "keepdims": attributes.boolean(default=False)}
     cost = op_costs.REDUCES
     image = image_rules.REDUCTION
+    ties = dim_ties.REDUCED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -1,0 +1,174 @@
+"""Steps of a preparation that can run on one piece of their weights after another: a step in, functions for a piece out.
+
+Before::
+
+    func.func @main_transform_params.step0(%a: tensor<4096x4096xf32> {relax.name = "a"}) -> (tensor<128x4096x32xf32> ...)
+
+after, beside it::
+
+    func.func @main_transform_params.step0.piece(%a: tensor<1024x4096xf32> {relax.name = "a"}) -> (tensor<32x4096x32xf32> ...)
+
+A piece of each result is a range of its bytes, of the first dimension that is not one. What a piece is made from follows from how
+dimensions are tied to each other (:mod:`..dialect.dim_ties`): where every op between works on parts of the dimension. What
+is left for the last piece has a function of its own, ``.last``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..dialect.bindings import func, ir
+from ..dialect.dim_ties import Tie, TiedDim
+from ..dialect.functions import (
+    body_of,
+    full_argument_names,
+    name_of,
+    result_names,
+    returned_values,
+    set_names,
+    set_num_input,
+    terminator,
+)
+from ..dialect.op import ties_of
+from ..dialect.struct_info import TensorInfo, element_bytes
+from ..dialect.traversal import clone_with, operations
+from .boundary import symbol_name
+from .manifest import PartsSpec
+
+__all__ = ["PIECE_BYTES", "split_step"]
+
+#: About what a piece reads and makes; steps of less than two are not split. Large enough for disks and small beside what the
+#: interpreter takes: with 16 MiB a call, its reads and its writes are 0.2 % of a piece's time.
+PIECE_BYTES = 16 << 20
+
+
+def split_step(step: func.FuncOp) -> tuple[PartsSpec, list[func.FuncOp]] | None:
+    """The functions for pieces of a step, built behind it, and how they cut weights; None where it cannot be split, or is small."""
+    arguments, results = list(step.arguments), returned_values(step)
+    if not results or sum(_nbytes(v) for v in (*arguments, *results)) < 2 * PIECE_BYTES:
+        return None
+    dims = _tied_to_results(step)
+    if dims is None:
+        return None
+    unit = math.lcm(*(d.count.denominator for d in dims.values()))
+    sizes = {value: _Cut(d.axis, int(d.count * unit), _shape(value)[d.axis]) for value, d in dims.items()}
+    counts = {-(-cut.whole // cut.size) for cut in sizes.values()}
+    if len(counts) != 1 or not any(a in sizes for a in arguments):
+        return None
+    units = counts.pop()
+    whole = sum(_nbytes(v) for v in (*arguments, *results) if v in sizes)
+    each = _units_per_piece(units, max(1, PIECE_BYTES * units // max(whole, 1)))
+    if each >= units:
+        return None
+    cuts = {value: _Cut(cut.axis, cut.size * each, cut.whole) for value, cut in sizes.items()}
+    return _built(step, cuts, -(-units // each))
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How a value is cut: pieces of ``size`` along ``axis``, of ``whole``."""
+
+    axis: int
+    size: int
+    whole: int
+
+
+def _units_per_piece(units: int, most: int) -> int:
+    """As many as the most, or a divisor near it: then there is no rest, and one function is enough."""
+    return next((n for n in range(most, most // 2, -1) if units % n == 0), most)
+
+
+def _tied_to_results(step: func.FuncOp) -> dict[ir.Value, TiedDim] | None:
+    """The dimensions that run along the first one of the results, with their counts; None where an op needs a whole one."""
+    results = returned_values(step)
+    block = body_of(step)
+    assert block is not None
+    end, first = terminator(block), results[0]
+    readers: dict[ir.Value, list[ir.Operation]] = {}
+    for op in operations(block):
+        for value in dict.fromkeys(op.operands):
+            readers.setdefault(value, []).append(op)
+    found = {first: TiedDim(first, _first_axis(first))}
+    pending = [first]
+    while pending:
+        value = pending.pop()
+        around = [op for op in readers.get(value, []) if op != end]
+        if not isinstance(value, ir.BlockArgument):
+            around.append(value.owner.operation if isinstance(value.owner, ir.OpView) else value.owner)
+        for op in around:
+            tie = _tie(op, found[value])
+            if tie is None:
+                return None
+            for dim in tie:
+                if dim.value not in found:
+                    found[dim.value] = dim
+                    pending.append(dim.value)
+                elif (found[dim.value].axis, found[dim.value].count) != (dim.axis, dim.count):
+                    return None
+    return found if all(v in found and found[v].axis == _first_axis(v) for v in results) else None
+
+
+def _tie(op: ir.Operation, dim: TiedDim) -> Tie | None:
+    """What an op ties to a dimension, with counts by that one's; None where it is worked on as a whole."""
+    ties = [(tie, d) for tie in ties_of(op) for d in tie if d.value == dim.value and d.axis == dim.axis]
+    if not ties or any(other != ties[0] for other in ties[1:]):
+        return None
+    tie, own = ties[0]
+    scale = dim.count / own.count
+    return tuple(TiedDim(d.value, d.axis, d.count * scale) for d in tie)
+
+
+def _first_axis(value: ir.Value) -> int:
+    return next((i for i, size in enumerate(_shape(value)) if size != 1), 0)
+
+
+def _shape(value: ir.Value) -> list[int]:
+    return list(ir.RankedTensorType(value.type).shape)
+
+
+def _nbytes(value: ir.Value) -> int:
+    return math.prod(_shape(value)) * element_bytes(TensorInfo.of(value).dtype)
+
+
+def _built(step: func.FuncOp, cuts: Mapping[ir.Value, _Cut], count: int) -> tuple[PartsSpec, list[func.FuncOp]]:
+    name, rest = name_of(step), {v: c.whole - (count - 1) * c.size for v, c in cuts.items()}
+    made = [_function(step, f"{name}.piece", {v: (c.axis, c.size) for v, c in cuts.items()})]
+    if any(rest[v] != c.size for v, c in cuts.items()):
+        made.append(_function(step, f"{name}.last", {v: (c.axis, rest[v]) for v, c in cuts.items()}))
+    symbols = [symbol_name(name_of(f)) for f in made]
+    gets, sets = (_places(values, cuts) for values in (step.arguments, returned_values(step)))
+    return PartsSpec(count, symbols[0], symbols[1] if len(symbols) > 1 else None, 0, gets, sets), made
+
+
+def _places(values: Sequence[ir.Value], cuts: Mapping[ir.Value, _Cut]) -> tuple[tuple[int, int] | None, ...]:
+    return tuple((cuts[v].axis, cuts[v].size) if v in cuts else None for v in values)
+
+
+def _function(step: func.FuncOp, name: str, sizes: Mapping[ir.Value, tuple[int, int]]) -> func.FuncOp:
+    """The step on a piece: its ops, on types of which a dimension has another size."""
+    block = body_of(step)
+    assert block is not None
+    arguments = list(block.arguments)
+    types = ([_part(v, sizes) for v in arguments], [_part(v, sizes) for v in returned_values(step)])
+    with ir.InsertionPoint.after(step.operation), step.location:
+        made = func.FuncOp(name, types)
+    entry = made.add_entry_block(arg_locs=[v.location for v in arguments])
+    mapping: dict[ir.Value, ir.Value] = dict(zip(arguments, entry.arguments, strict=True))
+    for op in operations(block):
+        clone = clone_with(op, mapping, ir.InsertionPoint(entry))
+        for before, after in zip(op.results, clone.results, strict=True):
+            after.set_type(_part(before, sizes))
+    set_num_input(made, 0)
+    set_names(made, full_argument_names(step), result_names(step))
+    return made
+
+
+def _part(value: ir.Value, sizes: Mapping[ir.Value, tuple[int, int]]) -> ir.Type:
+    if value not in sizes:
+        return value.type
+    axis, size = sizes[value]
+    info = TensorInfo.of(value)
+    return info.with_(shape=[size if i == axis else d for i, d in enumerate(info.shape)]).type
