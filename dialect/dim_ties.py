@@ -18,8 +18,8 @@ from .inference import normalize_axes, normalize_axis
 from .struct_info import TensorInfo
 
 __all__ = [
-    "BESIDE_AXES", "BESIDE_AXIS", "BESIDE_TABLE", "BROADCAST", "JOINED", "PACKED", "PERMUTED", "QUANTIZED", "REDUCED", "REGROUPED",
-    "TAKEN", "Tie", "TiedDim", "Ties",
+    "BESIDE_AXES", "BESIDE_AXIS", "BESIDE_TABLE", "BROADCAST", "JOINED", "PACKED", "PERMUTED", "QUANTIZED", "REDUCED",
+    "REGROUPED", "SQUEEZED", "TAKEN", "Tie", "TiedDim", "Ties",
 ]  # fmt: skip
 
 
@@ -67,6 +67,11 @@ def _regrouped(op: Any) -> list[Tie]:
         (TiedDim(op.x, i, Fraction(1, rest)), TiedDim(op.results[0], j, Fraction(1, left)))
         for (i, rest), (j, left) in zip(one, other, strict=True)
     ]
+
+
+def _squeezed(op: Any) -> list[Tie]:
+    """Where axes are listed: else a piece of one index would lose its dimension."""
+    return [] if op.axis is None else _regrouped(op)
 
 
 def _borders(shape: Sequence[Any]) -> set[int]:
@@ -156,6 +161,8 @@ BROADCAST: Ties = _broadcast
 PERMUTED: Ties = _permuted
 #: The same elements in row-major order.
 REGROUPED: Ties = _regrouped
+#: The same, without dimensions of one.
+SQUEEZED: Ties = _squeezed
 #: All but ``axis``, of the first operand and all results.
 BESIDE_AXIS: Ties = _beside_axis
 #: All but ``axes``.

@@ -8,9 +8,9 @@ after, beside it::
 
     func.func @main_transform_params.step0.piece(%a: tensor<1024x4096xf32> {relax.name = "a"}) -> (tensor<32x4096x32xf32> ...)
 
-A piece of each result is a range of its bytes, of the first dimension that is not one. What a piece is made from follows from how
-dimensions are tied to each other (:mod:`..dialect.dim_ties`): where every op between works on parts of the dimension. What
-is left for the last piece has a function of its own, ``.last``.
+A piece of each result is a range of its bytes, of the first dimension that is not one. What it is made from follows from how
+dimensions are tied to each other (:mod:`..dialect.dim_ties`), where every op between works on parts of the dimension. What is
+left for the last piece has a function of its own, ``.last``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from ..dialect.bindings import func, ir
 from ..dialect.dim_ties import Tie, TiedDim
@@ -26,6 +25,7 @@ from ..dialect.functions import (
     body_of,
     full_argument_names,
     name_of,
+    num_input,
     result_names,
     returned_values,
     set_names,
@@ -38,7 +38,7 @@ from ..dialect.traversal import clone_with, operations
 from .boundary import symbol_name
 from .manifest import PartsSpec
 
-__all__ = ["PIECE_BYTES", "split_step"]
+__all__ = ["PIECE_BYTES", "function_of_piece", "split_step"]
 
 #: About what a piece reads and makes; steps of less than two are not split. Large enough for disks and small beside what the
 #: interpreter takes: with 16 MiB a call, its reads and its writes are 0.2 % of a piece's time.
@@ -46,7 +46,7 @@ PIECE_BYTES = 16 << 20
 
 
 def split_step(step: func.FuncOp) -> tuple[PartsSpec, list[func.FuncOp]] | None:
-    """The functions for pieces of a step, built behind it, and how they cut weights; None where it cannot be split, or is small."""
+    """How a step runs on pieces, and the functions for that, built behind it; None where it cannot be split, or is small."""
     arguments, results = list(step.arguments), returned_values(step)
     if not results or sum(_nbytes(v) for v in (*arguments, *results)) < 2 * PIECE_BYTES:
         return None
@@ -135,9 +135,9 @@ def _nbytes(value: ir.Value) -> int:
 
 def _built(step: func.FuncOp, cuts: Mapping[ir.Value, _Cut], count: int) -> tuple[PartsSpec, list[func.FuncOp]]:
     name, rest = name_of(step), {v: c.whole - (count - 1) * c.size for v, c in cuts.items()}
-    made = [_function(step, f"{name}.piece", {v: (c.axis, c.size) for v, c in cuts.items()})]
+    made = [function_of_piece(step, f"{name}.piece", {v: (c.axis, c.size) for v, c in cuts.items()})]
     if any(rest[v] != c.size for v, c in cuts.items()):
-        made.append(_function(step, f"{name}.last", {v: (c.axis, rest[v]) for v, c in cuts.items()}))
+        made.append(function_of_piece(step, f"{name}.last", {v: (c.axis, rest[v]) for v, c in cuts.items()}))
     symbols = [symbol_name(name_of(f)) for f in made]
     gets, sets = (_places(values, cuts) for values in (step.arguments, returned_values(step)))
     return PartsSpec(count, symbols[0], symbols[1] if len(symbols) > 1 else None, 0, gets, sets), made
@@ -147,21 +147,24 @@ def _places(values: Sequence[ir.Value], cuts: Mapping[ir.Value, _Cut]) -> tuple[
     return tuple((cuts[v].axis, cuts[v].size) if v in cuts else None for v in values)
 
 
-def _function(step: func.FuncOp, name: str, sizes: Mapping[ir.Value, tuple[int, int]]) -> func.FuncOp:
+def function_of_piece(step: func.FuncOp, name: str, sizes: Mapping[ir.Value, tuple[int, int]]) -> func.FuncOp:
     """The step on a piece: its ops, on types of which a dimension has another size."""
     block = body_of(step)
     assert block is not None
     arguments = list(block.arguments)
-    types = ([_part(v, sizes) for v in arguments], [_part(v, sizes) for v in returned_values(step)])
     with ir.InsertionPoint.after(step.operation), step.location:
+        types = ([_part(v, sizes) for v in arguments], [_part(v, sizes) for v in returned_values(step)])
         made = func.FuncOp(name, types)
     entry = made.add_entry_block(arg_locs=[v.location for v in arguments])
     mapping: dict[ir.Value, ir.Value] = dict(zip(arguments, entry.arguments, strict=True))
     for op in operations(block):
         clone = clone_with(op, mapping, ir.InsertionPoint(entry))
         for before, after in zip(op.results, clone.results, strict=True):
-            after.set_type(_part(before, sizes))
-    set_num_input(made, 0)
+            with op.location:
+                after.set_type(_part(before, sizes))
+    inputs = num_input(step)
+    if inputs is not None:
+        set_num_input(made, inputs)
     set_names(made, full_argument_names(step), result_names(step))
     return made
 

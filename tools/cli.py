@@ -127,7 +127,7 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument("--rank", type=int, metavar="R", help="which of several processes this is (default: as launched)")
     command.add_argument("--world", type=int, metavar="N", help="how many processes prepare, each its own files")
     command.add_argument("--shard-size", type=byte_count, metavar="5GB", help="the most bytes in a file")
-    command.add_argument("--memory-limit", type=byte_count, metavar="4GiB", help="bytes of weights at once: fewer threads run")
+    command.add_argument("--memory-limit", type=byte_count, metavar="4GiB", help="bytes at once: fewer threads, then pieces")
     command.set_defaults(command=_prepare)
 
 

@@ -127,7 +127,7 @@ class Squeeze(Op, name="squeeze"):
     cost = op_costs.FREE
     image = image_rules.LINES
     narrow = Narrow.FOLLOWS
-    ties = dim_ties.REGROUPED
+    ties = dim_ties.SQUEEZED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

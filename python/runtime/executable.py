@@ -242,7 +242,8 @@ class Executable:
                 writes the last file adds the index ``x.safetensors.index.json``. One that died is run again.
             shard_size: the most bytes of weights in a file; with it, or several ranks, ``dst`` is a checkpoint of several.
             memory_limit: bytes for weights, results and scratch memory at once: fewer threads run where ``jobs`` would take
-                more. Python and the libraries are not counted.
+                more, and a step that would alone runs on one piece of its weights after another, where its ops work on parts
+                of them and files can be read so. Python and the libraries are not counted.
             share: whether weights that inference reads as they are stay where ``src``, a mapping, has them, without a copy:
                 what is written there is then what calls read.
 
@@ -254,7 +255,7 @@ class Executable:
         Raises:
             RelaxError: raw weights are missing or have another shape or dtype (all are listed), the file is malformed or
                 already prepared, ``dst`` cannot be written, a weight that is quantized has a NaN or an infinity,
-                one step alone takes more than ``memory_limit`` (it says how much).
+                one step alone takes more than ``memory_limit``, even in pieces (it says how much).
         """
         manifest = own_manifest(self.manifest, self._library, rank, world)
         dst = own_path(manifest, dst)

@@ -13,12 +13,12 @@ from ..weights.arrays import Array
 from ..weights.files import path_text
 from ..weights.writer import StreamWriter
 from .binding import check_bytes, checked_prepared
+from .memory_plan import plan_memory
 from .names import near_names
 from .prepare import (
     PrepareOptions,
     PrepareReport,
     checked_source,
-    jobs_within,
     prepare_in_memory,
     prepared_metadata,
     report_of,
@@ -91,7 +91,7 @@ def prepare_again(
     part = part_of(manifest, names)
     old = checked_prepared(manifest, path)
     source = checked_source(part, src, options)
-    jobs = jobs_within(part, source, options)
+    plan = plan_memory(part, source, options.jobs, options.memory_limit)
     kept = [n for n in manifest.prepared_weights if n not in part.prepared_weights]
     check_bytes(old, kept, whole=True)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
@@ -99,8 +99,8 @@ def prepare_again(
         for name in kept:
             writer.put(name, old.read(name))
             old.release(name)
-        stream = StepStream(part, functions, source, FileSink(writer), list(part.steps), options.progress)
-        stream.run(jobs)
+        stream = StepStream(part, functions, source, FileSink(writer), list(part.steps), options.progress, plan)
+        stream.run(plan.jobs)
         source.check_unchanged()
         old.check_unchanged()
-    return report_of(manifest, source, path, started, stream, jobs)
+    return report_of(manifest, source, path, started, stream, plan)

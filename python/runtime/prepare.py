@@ -16,14 +16,15 @@ from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest, total_bytes
 from ..weights.files import os_errors, path_text
 from ..weights.writer import StreamWriter, working_files
+from .memory_plan import MemoryPlan, plan_memory
 from .names import Rename
 from .raw_weights import RawWeights
 from .sinks import FileSink, MemorySink
 from .sources import FINGERPRINT, PreparedWeights, open_source
-from .step_stream import Functions, PrepareProgress, ProgressHook, StepStream, predicted_peak, step_bytes
+from .step_stream import Functions, PrepareProgress, ProgressHook, StepStream
 
 __all__ = [
-    "PrepareOptions", "PrepareProgress", "PrepareReport", "check_not_source", "checked_source", "jobs_within",
+    "PrepareOptions", "PrepareProgress", "PrepareReport", "check_not_source", "checked_source",
     "prepare_in_memory", "prepare_to_file", "prepared_metadata", "report_of",
 ]  # fmt: skip
 
@@ -92,14 +93,14 @@ def prepare_to_file(
     source = checked_source(manifest, src, options)
     path = path_text(dst, "write")
     check_not_source(source, path)
-    jobs = jobs_within(manifest, source, options)
+    plan = plan_memory(manifest, source, options.jobs, options.memory_limit)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     with StreamWriter(path, specs, prepared_metadata(manifest), resume_key=source.identity, checksums=True) as writer:
         todo = [s for s in manifest.steps if not writer.done.issuperset(s.sets)]
-        stream = StepStream(manifest, functions, source, FileSink(writer), todo, options.progress)
-        stream.run(jobs)
+        stream = StepStream(manifest, functions, source, FileSink(writer), todo, options.progress, plan)
+        stream.run(plan.jobs)
         source.check_unchanged()
-    return report_of(manifest, source, path, started, stream, jobs)
+    return report_of(manifest, source, path, started, stream, plan)
 
 
 def prepare_in_memory(manifest: Manifest, functions: Functions, src: object, options: PrepareOptions) -> PreparedWeights:
@@ -107,17 +108,16 @@ def prepare_in_memory(manifest: Manifest, functions: Functions, src: object, opt
     started = time.perf_counter()
     source = checked_source(manifest, src, options)
     sink = MemorySink(options.share)
-    stream = StepStream(manifest, functions, source, sink, list(manifest.steps), options.progress)
-    stream.run(options.jobs)
+    plan = plan_memory(manifest, source, options.jobs)
+    stream = StepStream(manifest, functions, source, sink, list(manifest.steps), options.progress, plan)
+    stream.run(plan.jobs)
     source.check_unchanged()
     arrays = {name: sink.arrays[name] for name in manifest.prepared_weights}
-    return PreparedWeights(
-        arrays, manifest.fingerprint, report_of(manifest, source, "in memory", started, stream, options.jobs)
-    )
+    return PreparedWeights(arrays, manifest.fingerprint, report_of(manifest, source, "in memory", started, stream, plan))
 
 
 def report_of(
-    manifest: Manifest, source: RawWeights, path: str, started: float, stream: StepStream, jobs: int
+    manifest: Manifest, source: RawWeights, path: str, started: float, stream: StepStream, plan: MemoryPlan
 ) -> PrepareReport:  # fmt: skip
     """What was done, where it began at this time of :func:`time.perf_counter`."""
     return PrepareReport(
@@ -127,29 +127,11 @@ def report_of(
         time.perf_counter() - started,
         stream.step_count,
         len(manifest.steps) - stream.step_count,
-        predicted_peak(manifest, source) * jobs + source.ahead_bytes,
+        plan.each * plan.jobs + source.ahead_bytes,
         stream.peak_bytes,
         source.extra,
         source.notes,
     )
-
-
-def jobs_within(manifest: Manifest, source: RawWeights, options: PrepareOptions) -> int:
-    """How many threads at most may run steps at once, so that all together stay within the memory limit.
-
-    Raises:
-        RelaxError: one step alone takes more.
-    """
-    if options.memory_limit is None:
-        return options.jobs
-    limit = expect_count(options.memory_limit, "a memory limit of 1 byte or more")
-    each, ahead = predicted_peak(manifest, source), source.ahead_bytes
-    least = each + ahead
-    if least > limit:
-        largest = max(manifest.steps, key=lambda step: step_bytes(manifest, source, step))
-        what = f"which preparing '{largest.sets[0]}' takes"
-        raise RelaxError(f"expected a memory limit of {least} bytes or more, {what}, got {limit}")
-    return min(options.jobs, (limit - ahead) // max(each, 1))
 
 
 def checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> RawWeights:

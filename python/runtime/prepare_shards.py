@@ -13,13 +13,13 @@ from ..lowering.manifest import Manifest
 from ..weights.files import path_text
 from ..weights.shard_names import index_path, shard_path
 from ..weights.sharded import ShardedWriter, content_digest
+from .memory_plan import plan_memory
 from .part import manifest_of_steps
 from .prepare import (
     PrepareOptions,
     PrepareReport,
     check_not_source,
     checked_source,
-    jobs_within,
     prepared_metadata,
     report_of,
 )
@@ -46,16 +46,16 @@ def prepare_to_shards(
     for name in (index_path(path), *(shard_path(path, i + 1, len(shards)) for i in mine)):
         check_not_source(source, name)
     part = manifest_of_steps(manifest, [step for i in mine for step in shards[i].steps])
-    jobs = jobs_within(part, source, options)
+    plan = plan_memory(part, source, options.jobs, options.memory_limit)
     writer = ShardedWriter(
         path, [s.specs for s in shards], mine, prepared_metadata(manifest), source=_content(source), resume_key=source.identity
     )
     with writer:
         todo = [s for s in part.steps if not writer.done.issuperset(s.sets)]
-        stream = StepStream(part, functions, source, FileSink(writer), todo, options.progress)
-        stream.run(jobs)
+        stream = StepStream(part, functions, source, FileSink(writer), todo, options.progress, plan)
+        stream.run(plan.jobs)
         source.check_unchanged()
-    report = report_of(part, source, writer.path, started, stream, jobs)
+    report = report_of(part, source, writer.path, started, stream, plan)
     return replace(report, notes=(*report.notes, *_missing(shards, writer.missing)))
 
 

@@ -7,10 +7,11 @@ tensor in a narrower dtype is widened, which changes no number; in a wider one i
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from ..dialect.array_spec import dtype_text
 from ..dialect.checks import expect_flag
 from ..dialect.errors import RelaxError
 from ..dialect.reports.checkpoint import CheckpointWeights
-from ..lowering.manifest import Manifest, RawSpec
+from ..lowering.manifest import Manifest, RawSpec, WeightSpec
 from ..weights.arrays import Array, ArraySpec
 from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
 from ..weights.model_buffers import computed_buffer
@@ -26,10 +27,18 @@ from ..weights.source import ranges_of
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
 from .sources import WeightSource, problems_text, spec_problem
 
-__all__ = ["RawWeights", "known_value"]
+__all__ = ["Piece", "RawWeights", "known_value", "part_spec"]
 
 # Missing weights that get a hint of near names each.
 _HINTS = 5
+
+
+class Piece(NamedTuple):
+    """A range of a weight, along an axis."""
+
+    axis: int
+    begin: int
+    end: int
 
 
 class RawWeights:
@@ -106,22 +115,26 @@ class RawWeights:
 
     def nbytes(self, names: Iterable[str]) -> int:
         """Memory that these take while they are in use: as they are stored, and converted where they are."""
-        return sum(self._nbytes(name) for name in set(names))
+        return sum(self.part_bytes(name) for name in set(names))
 
-    def _nbytes(self, name: str) -> int:
-        wanted = self._specs[name].array
-        change = self._changed.get(name)
-        stored = 0 if change is None else wanted.nbytes // wanted.dtype.itemsize * change[0].itemsize
-        found = self._found[name]
-        return wanted.nbytes + stored + (0 if found is None else self._source.beside(found))
+    def part_bytes(self, name: str, piece: Piece | None = None) -> int:
+        """Memory of a weight, or of a piece of it, and of what that is read from where it cannot be read alone."""
+        spec, change, found = self._specs[name].array, self._changed.get(name), self._found[name]
+        elements = math.prod(part_spec(spec, piece).shape)
+        stored = spec.dtype.itemsize if change is None else change[0].itemsize
+        own = elements * (spec.dtype.itemsize + (0 if change is None else stored))
+        if found is None:
+            return own
+        alone = piece is None or self._source.reads_parts(found)
+        return own + self._source.beside(found) + (0 if alone else math.prod(spec.shape) * stored)
 
     @property
     def ahead_bytes(self) -> int:
         """Memory that reading ahead takes at most; nothing where files are mapped."""
         return self._source.ahead_bytes
 
-    def get(self, name: str, place: Array | None = None) -> Array:
-        """A weight as its spec says; in the memory of ``place``, an array like it, if it is read from a file as it is stored.
+    def get(self, name: str, place: Array | None = None, piece: Piece | None = None) -> Array:
+        """A weight as its spec says, or a piece of it; in the memory of ``place``, an array like it, if it is read as stored.
 
         Raises:
             RelaxError: it looks different from what the source said, is rounded beyond its dtype, or is to be quantized and not
@@ -129,10 +142,12 @@ class RawWeights:
         """
         spec, found = self._specs[name], self._found[name]
         if found is None:
-            return known_value(spec) if spec.value is not None else self._part(spec, self._computed[name])
-        array = self._read(spec, found, place)
+            value = known_value(spec) if spec.value is not None else self._part(spec, self._computed[name])
+            return value if piece is None else ranges_of(value, {piece.axis: [(piece.begin, piece.end)]})
+        array = self._read(spec, found, place, piece)
         self._check_finite(name, array)
-        if array.dtype != spec.array.dtype and array.shape == spec.array.shape and self._may_convert(name, array.dtype):
+        wanted = WeightSpec(name, part_spec(spec.array, piece))
+        if array.dtype != spec.array.dtype and array.shape == wanted.array.shape and self._may_convert(name, array.dtype):
             result = converted(array, spec.array.dtype)
             if result is None:
                 raise RelaxError(
@@ -140,7 +155,7 @@ class RawWeights:
                     f"got greater ones in {dtype_text(array.dtype)}"
                 )
             return result
-        self._refuse([line for line in [spec_problem(name, spec, ArraySpec.of(array))] if line])
+        self._refuse([line for line in [spec_problem(name, wanted, ArraySpec.of(array))] if line])
         return array
 
     def prefetch(self, name: str) -> None:
@@ -161,17 +176,25 @@ class RawWeights:
             None if names is None else [n for n in map(self._found.__getitem__, names) if n is not None]
         )
 
-    def _read(self, spec: RawSpec, found: str, place: Array | None) -> Array:
-        """A tensor of the source, or this rank's part of it."""
-        if spec.cut is None:
+    def _read(self, spec: RawSpec, found: str, place: Array | None, piece: Piece | None) -> Array:
+        """A tensor of the source, or a piece of it, or of this rank's part of it."""
+        ranges = self._ranges(spec)
+        if piece is not None:
+            whole = ranges.get(piece.axis, [(0, spec.array.shape[piece.axis])])
+            ranges[piece.axis] = _within(whole, piece.begin, piece.end)
+        if not ranges:
             return self._source.read(found, place)
         got, expected = self._source.spec(found).shape, spec.whole.array.shape
         if got != expected:  # of a source that says only now what it has
             self._refuse([line for line in [spec_problem(spec.name, spec.whole, self._source.spec(found))] if line])
-        return self._source.read_part(found, spec.cut.axis, spec.cut.ranges(self._rank, self._ranks), place)
+        return self._source.read_part(found, ranges, place)
+
+    def _ranges(self, spec: RawSpec) -> dict[int, list[tuple[int, int]]]:
+        """What this rank has of a weight, by axis; nothing where it has all of it."""
+        return {} if spec.cut is None else {spec.cut.axis: spec.cut.ranges(self._rank, self._ranks)}
 
     def _part(self, spec: RawSpec, value: Array) -> Array:
-        return value if spec.cut is None else ranges_of(value, spec.cut.axis, spec.cut.ranges(self._rank, self._ranks))
+        return ranges_of(value, self._ranges(spec))
 
     def _matched(self, names: dict[str, str]) -> dict[str, str | None]:
         """Of each weight the tensor of the source; None where the module has the value."""
@@ -254,6 +277,26 @@ def _digests(manifest: Manifest) -> dict[str, str]:
     """Of each weight that a module reads as a checkpoint encodes it, how."""
     sections = [s for s in manifest.report.sections if isinstance(s, CheckpointWeights)]
     return {w.name: w.digest for section in sections for w in section.kept if w.digest}
+
+
+def part_spec(spec: ArraySpec, piece: Piece | None) -> ArraySpec:
+    """Of a piece of an array."""
+    if piece is None:
+        return spec
+    shape = (*spec.shape[: piece.axis], piece.end - piece.begin, *spec.shape[piece.axis + 1 :])
+    return ArraySpec(spec.dtype, shape)
+
+
+def _within(ranges: Iterable[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
+    """Of what ranges hold, one behind the other, that from one place to another."""
+    found: list[tuple[int, int]] = []
+    done = 0
+    for first, last in ranges:
+        low, high = max(begin - done, 0), min(end - done, last - first)
+        if low < high:
+            found.append((first + low, first + high))
+        done += last - first
+    return found
 
 
 def known_value(spec: RawSpec) -> Array:

@@ -27,6 +27,7 @@ class FileSink:
 
     def __init__(self, writer: StreamWriter | ShardedWriter):
         self.put = self.copy = writer.put
+        self.begin = writer.begin
 
     def buffer_bytes(self, specs: Sequence[ArraySpec]) -> int:
         return buffer_bytes(specs)

@@ -15,7 +15,7 @@ from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors
 from ..weights.safetensors import Checkpoint
-from ..weights.source import DecodingSource, Ranges, TensorSource, ranges_of, read_all, read_part
+from ..weights.source import DecodingSource, Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
 
 __all__ = [
     "AGAIN", "FINGERPRINT", "MappingSource", "PreparedWeights", "StoredSource", "WeightSource", "open_source",
@@ -97,9 +97,13 @@ class StoredSource:
         tensors = self._tensors
         return tensors.read(name, place) if isinstance(tensors, Checkpoint) else read_all(tensors, [name])[name]
 
-    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
-        """Of a tensor, what is in these ranges along an axis: only these bytes, where the format lets them be found."""
-        return read_part(self._tensors, name, axis, ranges, place)
+    def reads_parts(self, name: str) -> bool:
+        """Whether a part of a tensor takes no more memory than its bytes."""
+        return reads_parts(self._tensors, name)
+
+    def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
+        """Of a tensor, what is in these ranges along some axes: only these bytes, where the format lets them be found."""
+        return read_part(self._tensors, name, ranges, place)
 
     def beside(self, name: str) -> int:
         """Memory that a tensor takes beside its array while it is read: what it is decoded from."""
@@ -204,10 +208,15 @@ class MappingSource:
         del place
         return self.get(name)
 
-    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
-        """Of a tensor, what is in these ranges along an axis."""
+    def reads_parts(self, name: str) -> bool:
+        """Whether a part of a tensor takes no more memory than its bytes; not of one that is made for it."""
+        del name
+        return not self.is_lazy
+
+    def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
+        """Of a tensor, what is in these ranges along some axes."""
         del place
-        return ranges_of(self.get(name), axis, ranges)
+        return ranges_of(self.get(name), ranges)
 
     def beside(self, name: str) -> int:
         """None: arrays are as they are."""

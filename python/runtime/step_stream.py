@@ -6,6 +6,7 @@ takes no memory beyond the largest step's: what is read goes into the buffer who
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +18,13 @@ from ..lowering.manifest import Manifest, StepSpec
 from ..weights.arrays import Array, address
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
+from .memory_plan import MemoryPlan, StepRun, plan_memory, runs_of
 from .raw_weights import RawWeights
-from .sinks import Sink, buffer_arrays
+from .sinks import FileSink, Sink, buffer_arrays
 from .step_buffers import StepBuffers, WriteBehind
 from .threads import work_alone
 
-__all__ = ["Functions", "PrepareProgress", "ProgressHook", "StepStream", "predicted_peak", "step_bytes"]
+__all__ = ["Functions", "PrepareProgress", "ProgressHook", "StepStream"]
 
 # Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 %.
 _AHEAD_BYTES = 64 << 20
@@ -51,17 +53,12 @@ Functions = Callable[[str], EntryFunction]
 ProgressHook = Callable[[PrepareProgress], None]
 
 
-def predicted_peak(manifest: Manifest, source: RawWeights) -> int:
-    """Memory of the largest step, with both forms of weights that are converted."""
-    if not source.converts:
-        return manifest.peak_bytes
-    return max((step_bytes(manifest, source, step) for step in manifest.steps), default=0)
+@dataclass(frozen=True)
+class _Writing:
+    """Where the results of a run go, and the step that is done with it, if one is."""
 
-
-def step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
-    """Memory that a step takes: its weights, its scratch memory and its results."""
-    extra = source.nbytes(step.gets) - sum(manifest.raw_weights[n].array.nbytes for n in set(step.gets))
-    return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
+    takers: Sequence[Callable[[Array], None]]
+    completes: StepSpec | None
 
 
 class StepStream:
@@ -74,8 +71,10 @@ class StepStream:
 
     def __init__(
         self, manifest: Manifest, functions: Functions, source: RawWeights, sink: Sink, steps: Sequence[StepSpec],
-        progress: ProgressHook | None,
+        progress: ProgressHook | None, plan: MemoryPlan | None = None,
     ):  # fmt: skip
+        """Takes what runs; ``plan`` says which steps run in pieces, into a file then."""
+        self._plan = plan_memory(manifest, source) if plan is None else plan
         self._manifest = manifest
         self._functions = functions
         self._source = source
@@ -108,7 +107,7 @@ class StepStream:
                 raise
 
     def _work(self) -> None:
-        buffers = StepBuffers(predicted_peak(self._manifest, self._source))
+        buffers = StepBuffers(self._plan.each)
         try:
             with WriteBehind() as behind:
                 while (step := self._take()) is not None:
@@ -140,39 +139,58 @@ class StepStream:
             self._ahead_bytes += self._bytes(self._manifest.raw_weights, step.gets)
 
     def _run_step(self, step: StepSpec, buffers: StepBuffers, behind: WriteBehind) -> None:
-        specs = [self._manifest.prepared_weights[n].array for n in step.sets if step.symbol is not None]
-        wanted = (self._source.nbytes(step.gets), step.arena_bytes, self._sink.buffer_bytes(specs))
+        self._source.check_unchanged(step.gets)
+        parts = self._plan.parts.get(step.sets)
+        takers = self._takers(step, parts is not None)
+        runs = runs_of(self._manifest, step, parts)
+        for left in range(0 if parts is None else parts.count - 1, -1, -1):
+            self._run(step, next(runs), _Writing(takers, step if not left else None), (buffers, behind))
+
+    def _takers(self, step: StepSpec, is_parted: bool) -> list[Callable[[Array], None]]:
+        """What takes the results of a step, or pieces of them."""
+        if is_parted:
+            assert isinstance(self._sink, FileSink)
+            return [self._sink.begin(name).put for name in step.sets]
+        put = self._sink.copy if step.symbol is None else self._sink.put
+        return [functools.partial(put, name) for name in step.sets]
+
+    def _run(self, step: StepSpec, run: StepRun, writing: _Writing, memory: tuple[StepBuffers, WriteBehind]) -> None:
+        buffers, behind = memory
+        read = {n: p for n, p in zip(step.gets, run.pieces, strict=True)}
+        weights = sum(self._source.part_bytes(name, piece) for name, piece in read.items())
+        results = self._sink.buffer_bytes(run.sets) if run.symbol is not None else 0
+        wanted = (weights, run.arena_bytes, results)
         if not buffers.has_room(*wanted, behind.held):
             behind.wait()
         self._hold(buffers.make_room(*wanted, behind.held) + behind.held)
-        self._source.check_unchanged(step.gets)
-        if step.symbol is None:
-            return self._copy(step, behind)
-        inputs = self._inputs(step, buffers)
+        if run.symbol is None:
+            arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read.items()]
+            self._let_go(writing)
+            return behind.put(lambda: self._write(writing, arrays), weights, held=weights)
+        inputs = self._inputs(step, run, buffers)
         behind.wait()  # what is written lies where the results go
-        outputs = self._sink.outputs(specs, buffers.results)
+        outputs = self._sink.outputs(run.sets, buffers.results)
         tensors = pointer_array([address(a) for a in (*inputs, *outputs)])
-        invoke(self._functions(step.symbol), tensors, _NO_SYMBOLS, buffers.arena, f"preparation of {', '.join(step.sets)}")
-        self._release(step)
-        behind.put(lambda: self._write(step, self._sink.put, outputs), sum(s.nbytes for s in specs))
+        invoke(self._functions(run.symbol), tensors, _NO_SYMBOLS, buffers.arena, f"preparation of {', '.join(step.sets)}")
+        self._let_go(writing)
+        behind.put(lambda: self._write(writing, outputs), sum(s.nbytes for s in run.sets))
 
-    def _copy(self, step: StepSpec, behind: WriteBehind) -> None:
-        """Raw weights are prepared ones; they are in memory of their own until they are written."""
-        arrays = [as_argument(self._source.get(name), f"weight '{name}'") for name in step.gets]
-        self._release(step)
-        nbytes = self._source.nbytes(step.gets)
-        behind.put(lambda: self._write(step, self._sink.copy, arrays), nbytes, held=nbytes)
+    def _let_go(self, writing: _Writing) -> None:
+        """Raw weights are in memory until the last run of their step has read them."""
+        if writing.completes is not None:
+            self._release(writing.completes)
 
-    def _inputs(self, step: StepSpec, buffers: StepBuffers) -> list[Array]:
+    def _inputs(self, step: StepSpec, run: StepRun, buffers: StepBuffers) -> list[Array]:
         """Raw weights as compiled code takes them, in the buffer where the source can read into one."""
-        specs = [self._manifest.raw_weights[n].array for n in step.gets]
-        places = buffer_arrays(specs, buffers.weights)
-        return [as_argument(self._source.get(n, p), f"weight '{n}'") for n, p in zip(step.gets, places, strict=True)]
+        places = buffer_arrays(run.gets, buffers.weights)
+        read = zip(step.gets, places, run.pieces, strict=True)
+        return [as_argument(self._source.get(n, place, piece), f"weight '{n}'") for n, place, piece in read]
 
-    def _write(self, step: StepSpec, put: Callable[[str, Array], None], arrays: Sequence[Array]) -> None:
-        for name, array in zip(step.sets, arrays, strict=True):
-            put(name, array)
-        self._tell(step)
+    def _write(self, writing: _Writing, arrays: Sequence[Array]) -> None:
+        for take, array in zip(writing.takers, arrays, strict=True):
+            take(array)
+        if writing.completes is not None:
+            self._tell(writing.completes)
 
     def _hold(self, count: int) -> None:
         """Enters what this thread holds while its next step runs."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 import functools
 import hashlib
-import math
 import mmap
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -24,6 +23,7 @@ from .header import Header, TensorEntry, parse_header, read_prefix
 from .mapped_file import MappedFile
 from .model_folder import CONFIG, INDEX, SINGLE, check_index, read_config, read_index
 from .shard_names import index_path, missing_shards
+from .source import Ranges, runs_of
 from .writer import StreamWriter
 
 __all__ = ["Checkpoint", "LazyTensor", "StreamWriter", "common_metadata", "write_safetensors"]
@@ -160,26 +160,22 @@ class Checkpoint:
         """Each as :meth:`read` gives it."""
         return {name: self.read(name) for name in names}
 
-    def read_part(
-        self, name: str, axis: int, ranges: Sequence[tuple[int, int]], place: Array | None = None
-    ) -> Array:  # fmt: skip
-        """Of a tensor, what is in these ranges along an axis, one behind the other; only these bytes are read.
+    def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
+        """Of a tensor, what is in these ranges along some axes, one behind the other; only these bytes are read.
 
         It is ``place`` if that is an array of its dtype and shape. Raises as :meth:`read`.
         """
         spec = self.spec(name)
         file, entry = self._find(name)
-        size, outer = spec.shape[axis], math.prod(spec.shape[:axis])
-        line = math.prod(spec.shape[axis + 1 :]) * spec.dtype.itemsize
-        shape = (*spec.shape[:axis], sum(e - b for b, e in ranges), *spec.shape[axis + 1 :])
+        shape = tuple(sum(e - b for b, e in ranges[i]) if i in ranges else d for i, d in enumerate(spec.shape))
         fits = place is not None and place.dtype == spec.dtype and place.shape == shape
         array = place if place is not None and fits else aligned_empty(spec.dtype, shape)
-        target, done = array.reshape(-1).view(np.uint8).data if array.nbytes else memoryview(b""), 0
-        for i in range(outer):
-            for begin, end in ranges:
-                count = (end - begin) * line
-                file.read(entry.begin + (i * size + begin) * line, target[done : done + count], name)
-                done += count
+        if not array.nbytes:
+            return array
+        target, done = array.reshape(-1).view(np.uint8).data, 0
+        for begin, count in runs_of(spec.shape, spec.dtype.itemsize, ranges):
+            file.read(entry.begin + begin, target[done : done + count], name)
+            done += count
         return array
 
     def prefetch(self, name: str) -> None:

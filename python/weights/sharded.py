@@ -20,6 +20,7 @@ from .checksums import CHECKSUMS, PAGE, SAMPLES
 from .files import open_regular, os_errors, path_text, replacing
 from .safetensors import Checkpoint
 from .shard_names import index_path, shard_path
+from .tensor_writer import TensorWriter
 from .writer import StreamWriter
 
 __all__ = ["SOURCE", "ShardedWriter", "content_digest"]
@@ -102,10 +103,23 @@ class ShardedWriter:
 
     def put(self, name: str, array: Array) -> None:
         """Writes one tensor; thread-safe. With its last tensor a file gets its name. Raises as StreamWriter does."""
+        i = self._file_of(name)
+        self._writers[i].put(name, array)
+        self._finish(i)
+
+    def begin(self, name: str) -> TensorWriter:
+        """What takes a tensor's bytes in order, piece by piece. Raises as StreamWriter does."""
+        i = self._file_of(name)
+        return self._writers[i].begin(name, lambda: self._finish(i))
+
+    def _file_of(self, name: str) -> int:
         i = self._of.get(name)
         if i is None:
             raise RelaxError(f"'{self.path}': expected a tensor that is to be written here, got {name!r}")
-        self._writers[i].put(name, array)
+        return i
+
+    def _finish(self, i: int) -> None:
+        """Counts a tensor of a file, which is complete with the last one."""
         with self._lock:
             self._left[i] -= 1
             writer = self._writers.pop(i) if not self._left[i] else None

@@ -9,14 +9,19 @@ A format plugs in at one of two places (:mod:`.opening` has both tables):
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from .arrays import Array, ArraySpec
 
-__all__ = ["DecodingSource", "RangedSource", "Ranges", "ReadingSource", "TensorSource", "ranges_of", "read_all", "read_part"]
+__all__ = [
+    "DecodingSource", "RangedSource", "Ranges", "ReadingSource", "TensorSource", "ranges_of", "read_all", "read_part",
+    "reads_parts", "runs_of",
+]  # fmt: skip
 
 #: Begins and ends.
 Ranges = Sequence[tuple[int, int]]
@@ -115,25 +120,54 @@ class ReadingSource(Protocol):
 class RangedSource(Protocol):
     """A source that reads parts of tensors."""
 
-    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
-        """Of a tensor, what is in these ranges along an axis, one behind the other; only these bytes are read.
+    def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
+        """Of a tensor, what is in these ranges along some axes, one behind the other; only these bytes are read.
 
         It may be in ``place``, if that is an array of its dtype and shape.
         """
         ...
 
 
-def read_part(source: TensorSource, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+def read_part(
+    source: TensorSource, name: str, ranges: Mapping[int, Ranges], place: Array | None = None
+) -> Array:  # fmt: skip
     """A part of a tensor: of its bytes alone where the source can, else cut from what it gives."""
     if hasattr(type(source), "read_part"):
-        return cast("RangedSource", source).read_part(name, axis, ranges, place)
-    return ranges_of(source.get(name), axis, ranges)
+        return cast("RangedSource", source).read_part(name, ranges, place)
+    return ranges_of(source.get(name), ranges)
 
 
-def ranges_of(array: Array, axis: int, ranges: Ranges) -> Array:
-    """What is in these ranges along an axis, one behind the other."""
-    before = (slice(None),) * axis
-    return np.concatenate([array[(*before, slice(begin, end))] for begin, end in ranges], axis)
+def reads_parts(source: TensorSource, name: str) -> bool:
+    """Whether a part of a tensor takes no more memory than its bytes."""
+    if hasattr(type(source), "reads_parts"):
+        return cast(Any, source).reads_parts(name)
+    return hasattr(type(source), "read_part")
+
+
+def ranges_of(array: Array, ranges: Mapping[int, Ranges]) -> Array:
+    """What is in these ranges along some axes, one behind the other; of one range each a view."""
+    for axis, pieces in ranges.items():
+        before = (slice(None),) * axis
+        parts = [array[(*before, slice(begin, end))] for begin, end in pieces]
+        array = parts[0] if len(parts) == 1 else np.concatenate(parts, axis)
+    return array
+
+
+def runs_of(shape: Sequence[int], itemsize: int, ranges: Mapping[int, Ranges]) -> Iterator[tuple[int, int]]:
+    """Where bytes of a part lie that follow one another, and how many, in order; ranges that are whole cut nothing."""
+    if not shape:
+        yield 0, itemsize
+        return
+    cut = {i: list(r) for i, r in ranges.items() if list(r) != [(0, shape[i])]}
+    last = max(cut, default=0)
+    line = prod(shape[last + 1 :]) * itemsize
+    outer = [[k for b, e in cut.get(i, [(0, shape[i])]) for k in range(b, e)] for i in range(last)]
+    for place in itertools.product(*outer):
+        start = 0
+        for index, size in zip((*place, 0), shape, strict=False):
+            start = start * size + index
+        for begin, end in cut.get(last, [(0, shape[last])]):
+            yield (start + begin) * line, (end - begin) * line
 
 
 def read_all(source: TensorSource, names: Collection[str]) -> dict[str, Array]:

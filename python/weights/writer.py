@@ -15,9 +15,7 @@ import json
 import mmap
 import os
 import threading
-import zlib
-from collections.abc import Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import cast
 
@@ -26,10 +24,11 @@ import numpy as np
 from ..dialect.checks import expect, expect_count, expect_flag, expect_text
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .checksums import CHECKSUMS, Checksum, combined, placeholder, sample, start
+from .checksums import CHECKSUMS, Checksum, combined, placeholder
 from .direct_file import DirectFile
 from .files import open_own, os_errors, path_text, sync_folder, written_path
 from .header import Layout, plan_layout
+from .tensor_writer import TensorPlace, TensorWriter
 
 __all__ = ["StreamWriter", "working_files"]
 
@@ -122,16 +121,34 @@ class StreamWriter:
             RelaxError: the file has no such tensor, it was already written, its dtype or shape differs, or writing fails.
         """
         spec = self._specs.get(name)
+        if spec is not None and (array.dtype != spec.dtype or array.shape != spec.shape):
+            raise RelaxError(f"'{self.path}': tensor {name!r}: expected {spec}, got {ArraySpec.of(array)}")
+        self.begin(name).put(array)
+
+    def begin(self, name: str, then: Callable[[], None] | None = None) -> TensorWriter:
+        """What takes a tensor's bytes in order, piece by piece; ``then`` is called when it has all of them.
+
+        Raises:
+            RelaxError: the file has no such tensor, or it was already written.
+        """
+        spec = self._specs.get(name)
         if spec is None:
             raise RelaxError(f"'{self.path}': expected a tensor of its layout, got {name!r}")
-        if array.dtype != spec.dtype or array.shape != spec.shape:
-            raise RelaxError(f"'{self.path}': tensor {name!r}: expected {spec}, got {ArraySpec.of(array)}")
         with self._lock:
             if name in self._written or name in self.done:
                 raise RelaxError(f"'{self.path}': tensor {name!r}: expected it once, got it twice")
             self._written.add(name)
-        with os_errors("write", self._partial):
-            checksum = self._write_tensor(name, spec, _bytes_of(name, array))
+
+        def finish(checksum: Checksum | None) -> None:
+            self._finish(name, spec, checksum)
+            if then is not None:
+                then()
+
+        place = TensorPlace(name, spec, self._layout.offsets[name], self._checksums is not None)
+        return TensorWriter(place, self._direct, self._partial, finish)
+
+    def _finish(self, name: str, spec: ArraySpec, checksum: Checksum | None) -> None:
+        """Enters a tensor that is written."""
         with self._lock:
             if self._checksums is not None:
                 self._checksums[name] = str(checksum)
@@ -291,23 +308,6 @@ class StreamWriter:
             self._drop_cache(offset, spec.nbytes)
         return found
 
-    def _write_tensor(self, name: str, spec: ArraySpec, content: memoryview) -> Checksum | None:
-        """Writes a tensor's bytes, and returns their checksum where one is wanted."""
-        offset, whole = self._layout.offsets[name], start(name, spec)
-        started: list[Future[None]] = []
-        try:
-            for piece in self._direct.pieces(content):
-                written = self._direct.start(piece, offset)
-                started += [written] if written is not None else []
-                if self._checksums is not None:  # while the piece is written
-                    whole = zlib.crc32(piece, whole)
-                offset += len(piece)
-        finally:
-            wait(started)
-        for written in started:
-            written.result()
-        return None if self._checksums is None else Checksum(sample(name, spec, content), whole)
-
     def _write(self, view: memoryview, offset: int) -> None:
         with os_errors("write", self._partial):
             while len(view):
@@ -361,13 +361,6 @@ def _check_spec(name: object, spec: ArraySpec) -> None:
     expect(spec.shape, tuple, f"the shape of tensor {name!r} as a tuple")
     if not all(type(d) is int and d >= 0 for d in spec.shape):
         raise RelaxError(f"expected sizes as the shape of tensor {name!r}, got {list(spec.shape)}")
-
-
-def _bytes_of(name: str, array: Array) -> memoryview:
-    try:
-        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-    except MemoryError:
-        raise RelaxError(f"tensor {name!r}: expected memory for {ArraySpec.of(array)}, got none") from None
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

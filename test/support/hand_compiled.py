@@ -163,7 +163,7 @@ def doubling(count: int, elements: int) -> Executable:
             raw_weights=[tensor(f"w{i}", [elements]) for i in range(count)],
             prepared_weights=[tensor(f"p{i}", [elements], sources=[f"w{i}"]) for i in range(count)],
             steps=[{"symbol": "relaxir_step", "gets": [f"w{i}"], "sets": [f"p{i}"], "arena_bytes": 64} for i in range(count)],
-            peak_bytes=8 * elements + 64,
+            peak_bytes=4 * elements + 64 + -(-4 * elements // 64) * 64,
         ),
         text,
     )

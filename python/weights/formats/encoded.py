@@ -20,7 +20,7 @@ import numpy as np
 from ...dialect.dtypes import dtype_name, numpy_dtype
 from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
-from ..source import Ranges, TensorSource, ranges_of, read_all, read_part
+from ..source import Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
 from .weight_math import MathValue, argument, digest_of, evaluate
 
 __all__ = ["EncodedSource", "EncodedWeight", "InOrder", "Math", "RowPlace"]
@@ -166,12 +166,16 @@ class EncodedSource:
         found = {n: _as_bytes(a) for n, a in read_all(self._stored, own).items()}
         return {n: found[n] if n in found else self._decode(n) for n in names}
 
-    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+    def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
         """A part of one of the file's own tensors, of whose bytes alone these are read; a weight is decoded whole before."""
         if name in self._raw or (name not in self.weights and name in self._stored):
             own = None if place is None or self.stored_spec(name) != self._stored.spec(name) else place
-            return _as_bytes(read_part(self._stored, name, axis, ranges, own))
-        return ranges_of(self._decode(name), axis, ranges)
+            return _as_bytes(read_part(self._stored, name, ranges, own))
+        return ranges_of(self._decode(name), ranges)
+
+    def reads_parts(self, name: str) -> bool:
+        """Whether a part takes no more memory than its bytes: not of what is decoded."""
+        return (name in self._raw or name not in self.weights) and reads_parts(self._stored, name)
 
     def _decode(self, name: str) -> Array:
         """A weight out of tensors that are read, not mapped: of a file that is cut off meanwhile an error."""

@@ -25,7 +25,7 @@ from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
 from ..files import open_regular, os_errors, path_text
 from ..mapped_file import MappedFile
-from ..source import Ranges
+from ..source import Ranges, runs_of
 
 __all__ = ["BLOCKS", "Content", "GgufEntry", "GgufFile", "GgufTensors"]
 
@@ -313,19 +313,16 @@ class GgufFile(MappedFile, GgufTensors):
         content = {tensor: self._read(tensor) for tensor in dict.fromkeys(self._part(n)[0] for n in names)}
         return {name: self._view(name, content[self._part(name)[0]], 0) for name in names}
 
-    def read_part(self, name: str, axis: int, ranges: Ranges, place: Array | None = None) -> Array:
+    def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
         """A part of a tensor or field, of rows or along them by blocks; the other fields of the same blocks are read, too."""
         del place  # which has a field's bytes alone
         tensor, entry, _ = self._part(name)
         dims = (*entry.shape[:-1], entry.shape[-1] // entry.kind.elements)
-        line, outer = prod(dims[axis + 1 :]) * entry.kind.nbytes, prod(dims[:axis])
-        wanted = (*dims[:axis], sum(end - begin for begin, end in ranges), *dims[axis + 1 :])
+        wanted = tuple(sum(e - b for b, e in ranges[i]) if i in ranges else d for i, d in enumerate(dims))
         content, done = aligned_empty(np.dtype(np.uint8), (prod(wanted) * entry.kind.nbytes,)), 0
-        for i in range(outer):
-            for begin, end in ranges:
-                count = (end - begin) * line
-                self.read(entry.begin + (i * dims[axis] + begin) * line, content.data[done : done + count], tensor)
-                done += count
+        for begin, count in runs_of(dims, entry.kind.nbytes, ranges):
+            self.read(entry.begin + begin, content.data[done : done + count], tensor)
+            done += count
         return self._view(name, content, 0, wanted)
 
     def _read(self, tensor: str) -> Array:

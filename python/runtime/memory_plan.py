@@ -1,0 +1,133 @@
+"""How a preparation stays within a memory limit: how many threads, and which steps run on one piece after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..dialect.array_spec import aligned
+from ..dialect.checks import expect_count
+from ..dialect.errors import RelaxError
+from ..lowering.manifest import Manifest, PartsSpec, StepSpec
+from ..weights.arrays import ArraySpec
+from .raw_weights import Piece, RawWeights, part_spec
+
+__all__ = ["MemoryPlan", "StepRun", "plan_memory", "predicted_peak", "runs_of", "step_bytes"]
+
+# Bytes of a piece of a weight that is copied: as many as a disk is busy with for some milliseconds.
+_COPY_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How steps run.
+
+    Attributes:
+        jobs: how many threads at most.
+        each: the most bytes that one of them holds.
+        parts: the steps that run in pieces, by what they make.
+    """
+
+    jobs: int
+    each: int
+    parts: Mapping[tuple[str, ...], PartsSpec] = field(default_factory=dict[tuple[str, ...], PartsSpec])
+
+
+@dataclass(frozen=True)
+class StepRun:
+    """One call of compiled code, or one copy.
+
+    Attributes:
+        symbol: the function; None of a copy.
+        pieces: of each weight that is read, which piece; None for all of it.
+        gets, sets: what these are, and what is made.
+        arena_bytes: what the function needs.
+    """
+
+    symbol: str | None
+    pieces: tuple[Piece | None, ...]
+    gets: tuple[ArraySpec, ...]
+    sets: tuple[ArraySpec, ...]
+    arena_bytes: int
+
+
+def plan_memory(
+    manifest: Manifest, source: RawWeights, jobs: int = 1, memory_limit: int | None = None
+) -> MemoryPlan:  # fmt: skip
+    """Steps as a whole where one alone stays within the limit, else in pieces; as many threads as all together let.
+
+    Raises:
+        RelaxError: a step takes more, even in pieces.
+    """
+    if memory_limit is None:
+        return MemoryPlan(jobs, predicted_peak(manifest, source))
+    limit = expect_count(memory_limit, "a memory limit of 1 byte or more")
+    ahead, parts, most, largest = source.ahead_bytes, dict[tuple[str, ...], PartsSpec](), 0, ""
+    for step in manifest.steps:
+        count = step_bytes(manifest, source, step)
+        if count + ahead > limit and (found := _parts(manifest, source, step)) is not None and found[0] < count:
+            count, parts[step.sets] = found
+        if count > most:
+            most, largest = count, step.sets[0]
+    if most + ahead > limit:
+        what = f"which preparing '{largest}' takes"
+        raise RelaxError(f"expected a memory limit of {most + ahead} bytes or more, {what}, got {limit}")
+    return MemoryPlan(min(jobs, (limit - ahead) // max(most, 1)), most, parts)
+
+
+def predicted_peak(manifest: Manifest, source: RawWeights) -> int:
+    """Memory of the largest step, with both forms of weights that are converted."""
+    if not source.converts:
+        return manifest.peak_bytes
+    return max((step_bytes(manifest, source, step) for step in manifest.steps), default=0)
+
+
+def step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
+    """Memory that a step takes: its weights, its scratch memory and its results."""
+    extra = source.nbytes(step.gets) - sum(manifest.raw_weights[n].array.nbytes for n in set(step.gets))
+    return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
+
+
+def runs_of(manifest: Manifest, step: StepSpec, parts: PartsSpec | None) -> Iterator[StepRun]:
+    """What is run for a step, in order."""
+    gets, sets = (manifest.raw_weights[n].array for n in step.gets), (manifest.prepared_weights[n].array for n in step.sets)
+    if parts is None:
+        yield StepRun(step.symbol, (None,) * len(step.gets), tuple(gets), tuple(sets), step.arena_bytes)
+        return
+    inputs, outputs = tuple(gets), tuple(sets)
+    for i in range(parts.count):
+        read, made = _pieces(inputs, parts.gets, i), _pieces(outputs, parts.sets, i)
+        symbol = parts.symbol if parts.last is None or i + 1 < parts.count else parts.last
+        yield StepRun(symbol, read, _specs(inputs, read), _specs(outputs, made), parts.arena_bytes)
+
+
+def _parts(manifest: Manifest, source: RawWeights, step: StepSpec) -> tuple[int, PartsSpec] | None:
+    """How a step runs in pieces, and memory that it takes then; None where it cannot."""
+    parts = _copied(manifest.prepared_weights[step.sets[0]].array) if step.symbol is None else step.parts
+    if parts is None:
+        return None
+    run = next(runs_of(manifest, step, parts))
+    read = sum(source.part_bytes(n, p) for n, p in dict(zip(step.gets, run.pieces, strict=True)).items())
+    made = 0 if step.symbol is None else sum(aligned(s.nbytes) for s in run.sets)
+    return read + run.arena_bytes + made, parts
+
+
+def _copied(spec: ArraySpec) -> PartsSpec | None:
+    """Any weight can be copied in pieces."""
+    axis = next((i for i, size in enumerate(spec.shape) if size != 1), None)
+    if axis is None or not spec.nbytes:
+        return None
+    size = min(max(1, _COPY_BYTES * spec.shape[axis] // spec.nbytes), spec.shape[axis])
+    place = (axis, size)
+    return PartsSpec(-(-spec.shape[axis] // size), None, None, 0, (place,), (place,))
+
+
+def _pieces(specs: Sequence[ArraySpec], places: Sequence[tuple[int, int] | None], i: int) -> tuple[Piece | None, ...]:
+    return tuple(
+        None if place is None else Piece(place[0], i * place[1], min((i + 1) * place[1], spec.shape[place[0]]))
+        for spec, place in zip(specs, places, strict=True)
+    )
+
+
+def _specs(specs: Sequence[ArraySpec], pieces: Sequence[Piece | None]) -> tuple[ArraySpec, ...]:
+    return tuple(part_spec(spec, piece) for spec, piece in zip(specs, pieces, strict=True))

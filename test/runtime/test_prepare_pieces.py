@@ -1,0 +1,188 @@
+"""Within a memory limit, steps run on one piece of their weights after another: to the same bytes, and to no more memory."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir import RelaxError
+from relaxir.lowering import split_steps
+from relaxir.lowering.manifest import Manifest
+from relaxir.runtime import memory_plan
+from relaxir.weights import Checkpoint, write_safetensors
+from relaxir.weights.tensor_writer import TensorWriter
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights of tests are some kilobytes."""
+    monkeypatch.setattr(split_steps, "PIECE_BYTES", 16 << 10)
+    monkeypatch.setattr(memory_plan, "_COPY_BYTES", 4 << 10)
+
+
+def layer(k: int, n: int, transposed: bool, dtype: str = "f32") -> rx.Module:
+    """``x @ w`` with a bias and a table that is only read."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, ids = b.input("x", ("m", k), dtype), b.input("ids", ("m",), "i64")
+        w = b.weight("w", (n, k) if transposed else (k, n), dtype)
+        table = b.weight("table", (n, k), dtype)
+        y = b.matmul(b.add(x, b.take(table, ids, axis=0)), b.permute_dims(w, axes=[1, 0]) if transposed else w)
+        b.output(y)
+    return b.build()
+
+
+def values(executable: rx.Executable) -> dict[str, np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(5)
+    return {n: rng.standard_normal(w.array.shape).astype(w.array.dtype) for n, w in executable.manifest.raw_weights.items()}
+
+
+def same(one: Path, other: Path) -> bool:
+    a, b = Checkpoint(one), Checkpoint(other)
+    return list(a) == list(b) and all(a.get(n).tobytes() == b.get(n).tobytes() for n in a) and a.checksums() == b.checksums()
+
+
+CASES: list[tuple[dict[str, Any], int, int, bool, str]] = [
+    ({}, 64, 200, True, "f32"),
+    ({}, 96, 160, False, "f32"),
+    ({}, 96, 161, True, "bf16"),
+    ({"weights": "bf16"}, 96, 130, True, "f32"),
+    ({"weights": "int8"}, 64, 200, True, "f32"),
+    ({"weights": "int4"}, 96, 200, False, "f32"),
+    ({"weights": "int4"}, 64, 223, True, "f32"),
+    ({"weights": "int8", "activations": "int8"}, 64, 200, True, "f32"),
+    ({"weights": "int4", "activations": "int8"}, 64, 192, True, "f32"),
+]
+
+
+@pytest.mark.parametrize(("options", "k", "n", "transposed", "dtype"), CASES)
+def test_pieces_make_the_bytes_that_the_whole_makes(
+    tmp_path: Path, options: dict[str, Any], k: int, n: int, transposed: bool, dtype: str
+) -> None:
+    executable = rx.compile(layer(k, n, transposed, dtype), **options)
+    raw, whole, pieces = (tmp_path / name for name in ("raw.safetensors", "whole.safetensors", "pieces.safetensors"))
+    write_safetensors(raw, values(executable))
+    peak = executable.prepare(raw, whole).peak_bytes
+    assert any(s.parts is not None for s in executable.manifest.steps)
+    report = executable.prepare(raw, pieces, memory_limit=least(executable, raw, pieces))
+    assert same(whole, pieces)
+    assert report.peak_bytes <= report.predicted_peak_bytes < peak / 1.5
+    executable.verify(pieces)
+
+
+def least(executable: rx.Executable, raw: object, path: Path, **options: Any) -> int:
+    """What the error says that would do."""
+    with pytest.raises(RelaxError, match=r"a memory limit of (\d+) bytes or more, which preparing '.*' takes, got 1") as e:
+        executable.prepare(raw, path, memory_limit=1, **options)
+    return int(str(e.value).split("limit of ")[1].split()[0])
+
+
+@functools.cache
+def four_bits() -> rx.Executable:
+    return rx.compile(layer(64, 200, True), weights="int4")
+
+
+def prepared_both_ways(folder: Path, raw: object, **options: Any) -> rx.PrepareReport:
+    """Prepares the whole and in pieces, holds the results to each other, and returns the second report."""
+    executable = four_bits()
+    executable.prepare(raw, folder / "whole.safetensors", **options)
+    limit = least(executable, raw, folder / "pieces.safetensors", **options)
+    report = executable.prepare(raw, folder / "pieces.safetensors", memory_limit=limit, **options)
+    assert same(folder / "whole.safetensors", folder / "pieces.safetensors")
+    assert report.peak_bytes <= report.predicted_peak_bytes == limit
+    return report
+
+
+def test_weights_of_another_dtype_are_converted_piece_by_piece(tmp_path: Path) -> None:
+    raw = values(four_bits())
+    write_safetensors(tmp_path / "raw.safetensors", {n: a.astype(ml_dtypes.bfloat16) for n, a in raw.items()})
+    report = prepared_both_ways(tmp_path, tmp_path / "raw.safetensors")
+    assert report.notes == ("2 weights widened from bf16 to f32",)
+
+
+def test_arrays_in_memory_are_read_in_pieces(tmp_path: Path) -> None:
+    prepared_both_ways(tmp_path, values(four_bits()))
+
+
+def test_files_of_a_size_are_written_in_pieces(tmp_path: Path) -> None:
+    raw = values(four_bits())
+    write_safetensors(tmp_path / "raw.safetensors", raw)
+    prepared_both_ways(tmp_path, tmp_path / "raw.safetensors", shard_size=20_000)
+
+
+def test_an_interrupted_preparation_in_pieces_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = four_bits()
+    raw, path = tmp_path / "raw.safetensors", tmp_path / "pieces.safetensors"
+    write_safetensors(raw, values(executable))
+    executable.prepare(raw, tmp_path / "whole.safetensors")
+    limit, put, left = least(executable, raw, path), TensorWriter.put, iter(range(10))
+
+    def failing(self: TensorWriter, array: np.ndarray[Any, Any]) -> None:
+        if next(left, None) is None:
+            raise OSError(5, "cannot write")
+        put(self, array)
+
+    monkeypatch.setattr(TensorWriter, "put", failing)
+    with pytest.raises(OSError, match="cannot write"):
+        executable.prepare(raw, path, memory_limit=limit)
+    monkeypatch.setattr(TensorWriter, "put", put)
+    report = executable.prepare(raw, path, memory_limit=limit)
+    assert (report.steps_run, report.steps_skipped) == (2, 0)  # the first 10 pieces are of a weight that has 13
+    assert same(tmp_path / "whole.safetensors", path)
+
+
+def test_threads_run_steps_whole_where_the_limit_lets_one_and_in_pieces_below(tmp_path: Path) -> None:
+    executable = four_bits()
+    raw = values(executable)
+    low = least(executable, raw, tmp_path / "out.safetensors")
+    whole = executable.prepare(raw, tmp_path / "whole.safetensors").predicted_peak_bytes
+    for limit, predicted in ((whole, whole), (2 * whole - 1, whole), (2 * whole, 2 * whole), (2 * low, 2 * low)):
+        report = executable.prepare(raw, tmp_path / "out.safetensors", 2, memory_limit=limit)
+        assert report.peak_bytes <= report.predicted_peak_bytes == predicted
+        assert same(tmp_path / "whole.safetensors", tmp_path / "out.safetensors")
+
+
+def test_a_step_whose_ops_want_all_of_a_weight_is_not_split() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", ("m", 64), "f32"), b.weight("w", (200, 64), "f32")
+        b.output(b.add(x, b.sum(b.cumsum(w, axis=0), axis=[0])))
+    assert [s.parts for s in rx.compile(b.build()).manifest.steps] == [None]
+
+
+@pytest.mark.parametrize(
+    "ranges", [{0: [(1, 3), (4, 5)]}, {1: [(0, 2)]}, {0: [(2, 5)], 2: [(1, 4), (5, 6)]}, {2: [(0, 6)]}, {}]
+)
+def test_parts_of_a_tensor_along_several_axes(tmp_path: Path, ranges: dict[int, list[tuple[int, int]]]) -> None:
+    array = np.arange(5 * 4 * 6, dtype=np.int16).reshape(5, 4, 6)
+    write_safetensors(tmp_path / "a.safetensors", {"a": array})
+    expected = array
+    for axis, pieces in ranges.items():
+        expected = np.take(expected, [i for b, e in pieces for i in range(b, e)], axis)
+    np.testing.assert_array_equal(Checkpoint(tmp_path / "a.safetensors").read_part("a", ranges), expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("gets", [[0]], r"parts.gets: expected an axis and a size each, or neither, got \[0\]"),
+        ("gets", [[0, 0]], r"parts.gets: expected an axis and a size each, or neither, got \[0, 0\]"),
+        ("gets", [[3, 32]], r"parts.gets: expected 7 pieces of each weight, got \[\(3, 32\)\]"),
+        ("count", 8, r"parts.gets: expected 8 pieces of each weight"),
+        ("sets", [[0, 1], [2, 5]], r"parts.sets: expected pieces along the first dimension that is not 1"),
+        ("last", None, r"parts.last: expected a function for a last piece that is smaller alone, got None"),
+    ],
+)
+def test_pieces_of_a_manifest_that_do_not_fit(field: str, value: Any, message: str) -> None:
+    data = copy.deepcopy(dict(four_bits().manifest.data))
+    parts = next(s["parts"] for s in data["steps"] if "parts" in s)
+    parts.pop(field) if value is None else parts.update({field: value})
+    with pytest.raises(RelaxError, match=message):
+        Manifest.of(data)
