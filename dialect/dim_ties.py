@@ -11,15 +11,29 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .bindings import ir
 from .inference import normalize_axes, normalize_axis
 from .struct_info import TensorInfo
 
 __all__ = [
-    "BESIDE_AXES", "BESIDE_AXIS", "BESIDE_TABLE", "BROADCAST", "JOINED", "PACKED", "PERMUTED", "QUANTIZED", "REDUCED",
-    "REGROUPED", "SQUEEZED", "TAKEN", "Tie", "TiedDim", "Ties",
+    "BESIDE_AXES",
+    "BESIDE_AXIS",
+    "BESIDE_TABLE",
+    "BROADCAST",
+    "JOINED",
+    "PACKED",
+    "PERMUTED",
+    "QUANTIZED",
+    "REDUCED",
+    "REGROUPED",
+    "SQUEEZED",
+    "TAKEN",
+    "WORDED",
+    "Tie",
+    "TiedDim",
+    "Ties",
 ]  # fmt: skip
 
 
@@ -28,7 +42,7 @@ class TiedDim(NamedTuple):
 
     value: ir.Value
     axis: int
-    count: Fraction = Fraction(1)
+    ratio: Fraction = Fraction(1)
 
 
 Tie = tuple[TiedDim, ...]
@@ -100,6 +114,11 @@ def _beside_axis(op: Any) -> list[Tie]:
     return _beside_axes(op, [normalize_axis(op.axis, TensorInfo.of(op.operands[0]).rank)])
 
 
+def _worded(op: Any) -> list[Tie]:
+    """Of packed weights panels, which have columns and words of one size."""
+    return _beside_axis(op) if op.layout is None else [(TiedDim(op.x, 0), TiedDim(op.results[0], 0))]
+
+
 def _beside_listed(op: Any) -> list[Tie]:
     return _beside_axes(op, normalize_axes(op.axes, TensorInfo.of(op.operands[0]).rank))
 
@@ -148,7 +167,7 @@ def _quantized(op: Any) -> list[Tie]:
 
 
 def _parameter(value: ir.Value, of: Sequence[Any], axis: int, i: int) -> Iterator[TiedDim]:
-    shape: Sequence[Any] = TensorInfo.of(value).shape
+    shape = cast("tuple[int, ...]", TensorInfo.of(value).shape)
     if len(shape) == len(of) and (shape[i] > 1 or of[i] == 1):
         yield TiedDim(value, i, Fraction(shape[i], of[i]))
     elif len(shape) == 1 < len(of) and i == normalize_axis(axis, len(of)):
@@ -165,6 +184,8 @@ REGROUPED: Ties = _regrouped
 SQUEEZED: Ties = _squeezed
 #: All but ``axis``, of the first operand and all results.
 BESIDE_AXIS: Ties = _beside_axis
+#: All but ``axis``, along which integers are in words; of a packed weight its panels alone.
+WORDED: Ties = _worded
 #: All but ``axes``.
 BESIDE_AXES: Ties = _beside_listed
 #: All of the first operand; the second one is a table for all.

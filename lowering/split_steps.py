@@ -53,8 +53,8 @@ def split_step(step: func.FuncOp) -> tuple[PartsSpec, list[func.FuncOp]] | None:
     dims = _tied_to_results(step)
     if dims is None:
         return None
-    unit = math.lcm(*(d.count.denominator for d in dims.values()))
-    sizes = {value: _Cut(d.axis, int(d.count * unit), _shape(value)[d.axis]) for value, d in dims.items()}
+    unit = math.lcm(*(d.ratio.denominator for d in dims.values()))
+    sizes = {value: _Cut(d.axis, int(d.ratio * unit), _shape(value)[d.axis]) for value, d in dims.items()}
     counts = {-(-cut.whole // cut.size) for cut in sizes.values()}
     if len(counts) != 1 or not any(a in sizes for a in arguments):
         return None
@@ -106,7 +106,7 @@ def _tied_to_results(step: func.FuncOp) -> dict[ir.Value, TiedDim] | None:
                 if dim.value not in found:
                     found[dim.value] = dim
                     pending.append(dim.value)
-                elif (found[dim.value].axis, found[dim.value].count) != (dim.axis, dim.count):
+                elif (found[dim.value].axis, found[dim.value].ratio) != (dim.axis, dim.ratio):
                     return None
     return found if all(v in found and found[v].axis == _first_axis(v) for v in results) else None
 
@@ -117,8 +117,8 @@ def _tie(op: ir.Operation, dim: TiedDim) -> Tie | None:
     if not ties or any(other != ties[0] for other in ties[1:]):
         return None
     tie, own = ties[0]
-    scale = dim.count / own.count
-    return tuple(TiedDim(d.value, d.axis, d.count * scale) for d in tie)
+    scale = dim.ratio / own.ratio
+    return tuple(TiedDim(d.value, d.axis, d.ratio * scale) for d in tie)
 
 
 def _first_axis(value: ir.Value) -> int:

@@ -152,7 +152,7 @@ class PackNibbles(Op, name="pack_nibbles"):
         "layout": attributes.packed_layout(default=None),
     }
     cost = op_costs.MOVES
-    ties = dim_ties.BESIDE_AXIS
+    ties = dim_ties.WORDED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -178,7 +178,7 @@ class UnpackNibbles(Op, name="unpack_nibbles"):
     }
     cost = op_costs.MOVES
     packed = "x"
-    ties = dim_ties.BESIDE_AXIS
+    ties = dim_ties.WORDED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

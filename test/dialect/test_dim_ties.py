@@ -69,11 +69,11 @@ def cases() -> Iterator[tuple[ir.Module, str]]:
 
 def cuts(tie: Tie) -> list[list[tuple[ir.Value, int, int, int]]]:
     """Two pieces of all values of a tie, each as value, axis, begin and end; none where it does not fall into two."""
-    unit = math.lcm(*(d.count.denominator for d in tie))
+    unit = math.lcm(*(d.ratio.denominator for d in tie))
     sizes = [int(TensorInfo.of(d.value).shape[d.axis]) for d in tie]  # type: ignore[arg-type]
-    if any(s <= d.count * unit for d, s in zip(tie, sizes, strict=True)):
+    if any(s <= d.ratio * unit for d, s in zip(tie, sizes, strict=True)):
         return []
-    middle = [int(d.count * unit) for d in tie]
+    middle = [int(d.ratio * unit) for d in tie]
     return [
         [(d.value, d.axis, b, e) for d, b, e in zip(tie, begins, ends, strict=True)]
         for begins, ends in (([0] * len(tie), middle), (middle, sizes))
