@@ -103,14 +103,14 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         Architecture("sm_80", (8, 0), 80, 163 * _KIB, 164 * _KIB, 2048, 32, 64, _A100, _AMPERE),
         Architecture("sm_86", (8, 6), 80, 99 * _KIB, 100 * _KIB, 1536, 16, 128, _A10, _SMALL_AMPERE),
         Architecture("sm_87", (8, 7), 80, 163 * _KIB, 164 * _KIB, 1536, 16, 128, _ORIN, _AMPERE),
-        Architecture("sm_89", (8, 9), 81, 99 * _KIB, 100 * _KIB, 1536, 24, 128, _L40S, _ADA, fp8=True),
+        Architecture("sm_89", (8, 9), 84, 99 * _KIB, 100 * _KIB, 1536, 24, 128, _L40S, _ADA, fp8=True),
         Architecture("sm_90a", (9, 0), 86, 227 * _KIB, 228 * _KIB, 2048, 32, 128, _H100, _HOPPER, wgmma=True, fp8=True),
         Architecture("sm_100a", (10, 0), 86, 227 * _KIB, 228 * _KIB, 2048, 32, 128, _B200, _BLACKWELL, fp8=True),
         Architecture("sm_120a", (12, 0), 87, 99 * _KIB, 100 * _KIB, 1536, 24, 128, _RTX5090, _SMALL_BLACKWELL, fp8=True),
     )
 }
 
-_FEATURES = ("tf32",)
+_FEATURES = ("tf32", "f8")
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,13 @@ class CudaTarget:
     Attributes:
         architecture: what its kind of GPU can do.
         tf32: whether products of f32 may round their factors to tf32, 10 bits of fraction; without it f32 stays f32.
+        f8: whether products of 8-bit floats may be summed by tensor cores that multiply these, with some 13 bits of fraction,
+            128 steps of k at a time, and these sums in f32; without it they are multiplied as f16, which loses nothing.
     """
 
     architecture: Architecture
     tf32: bool = False
+    f8: bool = False
 
     @staticmethod
     def parse(name: str) -> CudaTarget:
@@ -141,12 +144,17 @@ class CudaTarget:
         for feature in features:
             if feature not in _FEATURES:
                 raise RelaxError(f"expected features of {', '.join(_FEATURES)} after '+', got '{feature}' in target '{name}'")
-        return CudaTarget(ARCHITECTURES[architecture], tf32="tf32" in features)
+        found = ARCHITECTURES[architecture]
+        if "f8" in features and not found.fp8:
+            expected = "expected an architecture whose tensor cores multiply 8-bit floats"
+            raise RelaxError(f"{expected} for feature 'f8', got '{name}'")
+        return CudaTarget(found, tf32="tf32" in features, f8="f8" in features)
 
     @property
     def name(self) -> str:
         """What :meth:`parse` makes this target of."""
-        return f"cuda:{self.architecture.name}{'+tf32' if self.tf32 else ''}"
+        features = ("tf32" if self.tf32 else "", "f8" if self.f8 else "")
+        return "+".join([f"cuda:{self.architecture.name}", *filter(None, features)])
 
     @property
     def has_fma(self) -> bool:

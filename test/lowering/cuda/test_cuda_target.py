@@ -6,7 +6,7 @@ from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, CudaTarget
 
 
-@pytest.mark.parametrize("name", [*(f"cuda:{a}" for a in ARCHITECTURES), "cuda:sm_80+tf32"])
+@pytest.mark.parametrize("name", [*(f"cuda:{a}" for a in ARCHITECTURES), "cuda:sm_80+tf32", "cuda:sm_89+f8"])
 def test_a_target_has_the_name_it_was_made_of(name: str):
     target = CudaTarget.parse(name)
     assert target.name == name
@@ -25,7 +25,7 @@ def test_a_near_name_is_suggested():
 
 
 def test_an_unknown_feature_is_refused():
-    with pytest.raises(RelaxError, match=r"^expected features of tf32 after '\+', got 'fp4' in target 'cuda:sm_90a\+fp4'$"):
+    with pytest.raises(RelaxError, match=r"^expected features of tf32, f8 after '\+', got 'fp4' in target 'cuda:sm_90a\+fp4'$"):
         CudaTarget.parse("cuda:sm_90a+fp4")
 
 

@@ -80,6 +80,8 @@ def products(
     code: WarpCode, plan: ProductPlan, left: Fragments, right: Fragments, stage: ir.Value, sums: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """A warp's products of a stage, added to sums: four of each instruction, all columns of 16 rows before the next."""
+    if plan.instruction.is_float8:
+        return _stage_sums(code, plan, left, right, stage, sums)
     sums = list(sums)
     for step in range(plan.warp_steps):
         rows, columns = left.at_step(stage, step), right.at_step(stage, step)
@@ -87,4 +89,23 @@ def products(
             for j, b in enumerate(columns):
                 at = 4 * (i * len(columns) + j)
                 sums[at : at + 4] = code.multiply(plan.instruction, a, b, sums[at : at + 4])
+    return sums
+
+
+def _stage_sums(
+    code: WarpCode, plan: ProductPlan, left: Fragments, right: Fragments, stage: ir.Value, sums: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """The same of instructions whose sums have fewer bits than f32: those of a stage are summed alone, and added in f32."""
+    em, sums, steps = code.em, list(sums), range(plan.warp_steps)
+    zero = em.constant(0, sums[0].type)
+    rows = [left.at_step(stage, step) for step in steps]
+    for pair in range(right.count):
+        columns = [right.of(stage, step, pair) for step in steps]
+        for j in (0, 1):
+            for i in range(left.count):
+                part = [zero] * 4
+                for step in steps:
+                    part = code.multiply(plan.instruction, rows[step][i], columns[step][j], part)
+                at = 4 * (2 * right.count * i + 2 * pair + j)
+                sums[at : at + 4] = [em.op("arith.addf", [s, p], p.type) for s, p in zip(sums[at : at + 4], part, strict=True)]
     return sums

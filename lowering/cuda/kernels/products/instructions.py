@@ -47,6 +47,16 @@ class TensorInstruction:
         return not self.intrinsic
 
     @property
+    def is_float8(self) -> bool:
+        """Whether sums have fewer bits than f32, and are added up in f32 after a stage."""
+        return self.bits == 8 and self.sums == "f32"
+
+    @property
+    def peak(self) -> str:
+        """The kind of its products in :attr:`....cuda_target.Architecture.tensor`."""
+        return "i8" if self.sums == "i32" else "f8" if self.is_float8 else self.name
+
+    @property
     def depth(self) -> int:
         """Products that are summed into each sum."""
         return STEP_BYTES // self.bytes
@@ -63,5 +73,7 @@ INSTRUCTIONS = {
         TensorInstruction("fma", "f32", 32, "f32", ""),
         TensorInstruction("s8", "i8", 8, "i32", "llvm.nvvm.mma.m16n8k32.row.col.s8"),
         TensorInstruction("u8", "i8", 8, "i32", "llvm.nvvm.mma.m16n8k32.row.col.u8"),
+        TensorInstruction("e4m3", "i8", 8, "f32", "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", architecture=89),
+        TensorInstruction("e5m2", "i8", 8, "f32", "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", architecture=89),
     )
 }

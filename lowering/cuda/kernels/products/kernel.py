@@ -21,6 +21,7 @@ from ....kernels.structure.match import Contraction, MatchedGroup, match_contrac
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .copies import AsyncCopies, Copier, Depth, ValueCopies
+from .float8 import bytes_of
 from .fragments import Fragments, WarpPlace, products
 from .fused_products import FusedProducts
 from .narrow import narrow_factor
@@ -107,6 +108,8 @@ class ProductKernel:
     ) -> Copier:
         if bytes_:
             return AsyncCopies(self.code, self.memory, factor, tile, self.plan, bytes_, rows, depth, self.thread)
+        if self.plan.instruction.is_float8:
+            factor = bytes_of(factor)
         given = self.code, self.memory, factor, tile, self.plan, rows, depth, self.thread, shape.along_k
         return ValueCopies(*given, in_vectors=shape.is_computed)
 

@@ -11,14 +11,14 @@ from .instructions import INSTRUCTIONS
 from .plan import CopyBytes, ProductPlan, WarpGrid
 from .shape import ProductShape
 from .tile_plan import ProductTile, TilePlan, can_be_cut
-from .warpgroup_plan import LINE, ROWS, WarpgroupPlan
+from .warpgroup_plan import LINE, MOST_FLOAT8_COLUMNS, ROWS, WarpgroupPlan
 
 __all__ = ["plan_product", "plan_warpgroups"]
 
 # Rows, columns, and warps along these. 64 x 64 sums of a warp are 128 registers of a thread, and read the least from shared
 # memory for each product; rows of few warps are for few rows. Not measured: what public kernels for Ampere use.
 _TILES = ((128, 256, 2, 4), (128, 128, 2, 2), (128, 64, 2, 2), (64, 128, 2, 2), (64, 64, 2, 2), (32, 64, 1, 4), (16, 64, 1, 4))
-# Of a right factor that is computed on its way, and its scales: 64 x 64 sums leave too few registers (spills of 576 bytes, int4
+# Of factors that are computed on their way, and their scales: 64 x 64 sums leave too few registers (spills of 576 bytes, int4
 # at 4096 on sm_90a; with 64 x 32 none). Of fused multiply-adds, whose threads have 8 x 8 sums then.
 _NARROW_TILES = ((128, 128, 2, 4), (128, 64, 2, 2), (64, 128, 1, 4), (64, 64, 2, 2), (32, 64, 1, 4), (16, 64, 1, 4))
 # Of few rows, which read each weight once: blocks for all multiprocessors, whose warps share the steps of k of a stage.
@@ -63,8 +63,9 @@ def _thread_reads(plan: ProductPlan) -> float:
 
 
 def _tiles(shape: ProductShape) -> tuple[tuple[int, int, int, int], ...]:
-    is_plain = shape.group is None and not INSTRUCTIONS[shape.by].is_fused
-    return _TILES if is_plain else _NARROW_TILES
+    is_computed = shape.left.is_computed or shape.right.is_computed
+    needs_registers = is_computed or INSTRUCTIONS[shape.by].is_fused or INSTRUCTIONS[shape.by].is_float8
+    return _NARROW_TILES if needs_registers else _TILES
 
 
 def _plan_of_few_rows(shape: ProductShape, architecture: Architecture) -> ProductPlan:
@@ -93,7 +94,8 @@ def plan_warpgroups(shape: ProductShape, architecture: Architecture) -> Warpgrou
         return None
     if not shape.is_mapped or not shape.left.along_k or not (shape.right.along_k or wide):
         return None
-    plans = [_warpgroup_plan(shape, tile, architecture) for tile in _WARPGROUP_TILES]
+    most = MOST_FLOAT8_COLUMNS if INSTRUCTIONS[shape.by].is_float8 else _WARPGROUP_TILES[0][1]
+    plans = [_warpgroup_plan(shape, tile, architecture) for tile in _WARPGROUP_TILES if tile[1] <= most]
     best = min(plans, key=lambda p: _time(p.tile, shape, architecture))
     return replace(best, split=_split(best, shape, architecture))
 
@@ -132,7 +134,7 @@ def _time(tile: ProductTile, shape: ProductShape, architecture: Architecture, sh
     instruction = INSTRUCTIONS[shape.by]
     peak = 2 * architecture.f32_lanes
     if not instruction.is_fused:
-        peak = architecture.tensor["i8" if instruction.sums == "i32" else instruction.name]
+        peak = architecture.tensor[instruction.peak]
     rows, columns = shape.rows or _USUAL, shape.columns or _USUAL
     tiles = ceil(rows / tile.rows) * ceil(columns / tile.columns) * (shape.batch or 1)
     products = 2 * tile.rows * tile.columns * (LINE // instruction.bytes) / peak

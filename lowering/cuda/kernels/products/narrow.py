@@ -4,8 +4,8 @@ A factor ``(q[k, n] - zero[k div g, n]) * scale[k div g, n]`` is summed group by
 
     sum += scale[g, n] * sum over the group (x[m, k] * (q[k, n] - zero))
 
-A float of 16 bits has the integers of 8 bits, and their differences, without rounding, and so is the product with an x of 16
-bits in f32: sums are those of the factor in f32, and not of one that was rounded.
+A float of 16 bits has the integers and the floats of 8 bits, and differences of such integers, without rounding. So is the
+product with an x of 16 bits in f32: sums are those of the factor in f32, and not of one that was rounded.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.group_invariant import find_group_invariant
 from ....kernels.structure.match import Contraction
+from .float8 import float8_format
 
 __all__ = ["NarrowFactor", "narrow_factor"]
 
@@ -30,7 +31,7 @@ class NarrowFactor:
 
     Attributes:
         group: steps of k that have one scale; 0: all have.
-        integers: one part, whole numbers that a float of 16 bits has.
+        integers: one part, whole numbers, or floats of 8 bits, that a float of 16 bits has.
         scale: the other part.
     """
 
@@ -48,7 +49,7 @@ def narrow_factor(contraction: Contraction) -> NarrowFactor | None:
     value = found.step_value.value if found.conversion is None else found.conversion.results[0]
     integers = factor.part(value)
     bounds = _bounds(value)
-    if bounds is None or max(map(abs, bounds)) > _LARGEST:
+    if (bounds is None or max(map(abs, bounds)) > _LARGEST) and float8_format(integers) is None:
         return None
     return NarrowFactor(found.group_size, integers, factor.part(found.scale))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -10,7 +11,9 @@ from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.packed_words import steps_of_element
+from ...cuda_target import CudaTarget
 from ..device_memory import element_bytes_of, known_product, multiple_of
+from .float8 import FLOAT8, float8_format
 from .instructions import INSTRUCTIONS
 from .narrow import narrow_factor
 from .tensor_maps import dims_of_rows, map_factors
@@ -69,17 +72,15 @@ class ProductShape:
     splits: bool = False
 
 
-def describe(contraction: Contraction, tf32: bool) -> ProductShape | None:
-    """The shape of a product that tensor cores compute, None for others.
-
-    Args:
-        contraction: on buffers.
-        tf32: whether factors of f32 may be rounded to tf32.
-    """
+def describe(contraction: Contraction, target: CudaTarget) -> ProductShape | None:
+    """The shape of a product that tensor cores compute, None for others; factors are on buffers."""
     nest = contraction.nest
     narrow = narrow_factor(contraction)
-    by = _instruction(contraction, tf32) if narrow is None else _instruction_of_left(contraction)
-    left, right = (_factor(f, dims, contraction) for f, dims in _sides(contraction))
+    by = _instruction(contraction, target) if narrow is None else _instruction_of_left(contraction)
+    sides = _sides(contraction)
+    left, right = (_factor(f, dims, contraction) for f, dims in sides)
+    if narrow is None and by is not None and INSTRUCTIONS[by].bits == 16:
+        left, right = (_widened(f, s, contraction.k) for (f, _), s in zip(sides, (left, right), strict=True))
     if narrow is not None:
         has_stages = _has_stages(narrow.group, nest.extents[contraction.k].static)
         right = FactorShape(_is_along_k(narrow.integers, contraction.k), 0, is_computed=True) if has_stages else None
@@ -118,15 +119,34 @@ def _sides(contraction: Contraction) -> list[tuple[Factor, tuple[int, ...]]]:
     return [(contraction.left, dims_of_rows(contraction)), (contraction.right, (contraction.n,))]
 
 
-def _instruction(contraction: Contraction, tf32: bool) -> str | None:
+def _instruction(contraction: Contraction, target: CudaTarget) -> str | None:
     """The instruction that sums products of what the factors have in memory, exactly or as f32 do."""
     sums = str(contraction.nest.outputs[0].argument.type)
     kinds = [_element(f) for f in (contraction.left, contraction.right)]
+    if sums == "f32" and any(k in FLOAT8 for k in kinds):
+        return _instruction_of_float8(kinds, target)
     names = [i.name for i in INSTRUCTIONS.values() if kinds == [i.element, i.element] and i.sums == sums]
     if "u8" in names:
         signs = {_is_unsigned(f) for f in (contraction.left, contraction.right)}
         names = [] if len(signs) > 1 else ["u8" if signs == {True} else "s8"]
-    return next((n for n in names if n != "tf32" or tf32), None)
+    return next((n for n in names if n != "tf32" or target.tf32), None)
+
+
+def _instruction_of_float8(kinds: Sequence[str | None], target: CudaTarget) -> str | None:
+    """The instruction for floats of 8 bits, where one has both factors as they are and the target lets sums be less exact.
+
+    Else they become floats of 16 bits, which have them without rounding: what the other factor is, or f16.
+    """
+    if kinds[0] == kinds[1] and target.f8:
+        return kinds[0]
+    others = [k for k in kinds if k not in FLOAT8]
+    wide = others[0] if others else "f16"
+    return wide if wide in ("bf16", "f16") else None
+
+
+def _widened(factor: Factor, shape: FactorShape | None, k: int) -> FactorShape | None:
+    """How a factor is in memory, whose floats of 8 bits threads make 16 of on their way."""
+    return shape if _element(factor) not in FLOAT8 else FactorShape(_is_along_k(factor, k), 0, is_computed=True)
 
 
 def _instruction_of_left(contraction: Contraction) -> str | None:
@@ -167,10 +187,9 @@ def _element(factor: Factor) -> str | None:
     operand = _only_operand(factor)
     if operand is None or operand.buffer is None:
         return None
-    if (
-        any(op.name not in ("arith.extf", "arith.extsi", "arith.extui") for op in factor.operations)
-        or len(factor.operations) > 1
-    ):
+    if len(factor.operations) > 1:
+        return float8_format(factor)
+    if any(op.name not in ("arith.extf", "arith.extsi", "arith.extui") for op in factor.operations):
         return None
     return str(operand.buffer.element)
 

@@ -69,7 +69,7 @@ def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct
     """
     group = product_group(function)
     contraction = None if group is None else match_contraction(group.contraction, Buffers(group.contraction.location))
-    shape = None if contraction is None else describe(contraction, target.tf32)
+    shape = None if contraction is None else describe(contraction, target)
     if group is None or shape is None or (_is_computed(shape) and plan_outer(function, target) is not None):
         return None  # the right factor of few rows is read once, with no use for shared memory
     shape = replace(shape, splits=not shape.group and can_split(group))
@@ -78,7 +78,7 @@ def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct
 
 def _is_computed(shape: ProductShape) -> bool:
     """Whether few rows have other templates than tensor cores."""
-    return shape.group is not None or INSTRUCTIONS[shape.by].is_fused
+    return shape.left.is_computed or shape.right.is_computed or INSTRUCTIONS[shape.by].is_fused
 
 
 def _plan(operation: ir.Operation, shape: ProductShape, target: CudaTarget) -> ProductPlan | WarpgroupPlan:

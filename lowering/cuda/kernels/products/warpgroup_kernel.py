@@ -164,6 +164,28 @@ class WarpgroupKernel:
             code.wait_for(self._full(stage), parity)
             return self._stage_products(code.mul(stage, plan.stage_bytes), warpgroup, sums, starts=starts)
 
+        element = ir.Type.parse(plan.instruction.sums, em.context)
+
+        def fields(sums: ir.Value) -> list[ir.Value]:
+            return [code.field(sums, i, element) for i in range(plan.tile.columns // 2)]
+
+        def tile_of_float8(number: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
+            """Sums have fewer bits than f32: those of a stage, 128 steps of k, are summed alone, and added in f32."""
+            rows, columns = self.order.place(number)
+
+            def stage(_: ir.Value, at: list[ir.Value]) -> Sequence[ir.Value]:
+                here, sums = at[:2], at[2:]
+                part = products(here, code.no_sums(plan.instruction, plan.tile.columns), starts=True)
+                code.wait_products(0)
+                release(here[0])
+                added = [em.op("arith.addf", [s, p], element) for s, p in zip(sums, fields(part), strict=True)]
+                return [*self._next(*here), *added]
+
+            zeros = [em.constant(0, element)] * (plan.tile.columns // 2)
+            following, parity, *sums = em.loop(em.number(0), em.number(self.steps), 1, stage, [*carried, *zeros])
+            self._store(sums, warpgroup, in_group, rows, columns)
+            return [following, parity]
+
         def tile(number: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
             rows, columns = self.order.place(number)
             sums = products(carried, code.no_sums(plan.instruction, plan.tile.columns), starts=True)
@@ -179,12 +201,10 @@ class WarpgroupKernel:
             stage_, parity, last, sums = em.loop(em.number(1), em.number(self.steps), 1, stage, started)
             code.wait_products(0)
             release(last)
-            element = ir.Type.parse(plan.instruction.sums, em.context)
-            values = [code.field(sums, i, element) for i in range(plan.tile.columns // 2)]
-            self._store(values, warpgroup, in_group, rows, columns)
+            self._store(fields(sums), warpgroup, in_group, rows, columns)
             return [stage_, parity]
 
-        self._tiles(tile, 0)
+        self._tiles(tile_of_float8 if plan.instruction.is_float8 else tile, 0)
 
     def _stage_products(self, start: ir.Value, warpgroup: ir.Value, sums: ir.Value, *, starts: bool) -> ir.Value:
         """Starts all products of a stage."""

@@ -14,10 +14,12 @@ from .plan import sums_pitch
 from .shape import ProductShape
 from .tile_plan import TilePlan, check_tile_plan, fields_of_plan
 
-__all__ = ["LINE", "ROWS", "WarpgroupPlan", "check_warpgroup_plan", "parse_warpgroup_plan"]
+__all__ = ["LINE", "MOST_FLOAT8_COLUMNS", "ROWS", "WarpgroupPlan", "check_warpgroup_plan", "parse_warpgroup_plan"]
 
 #: Rows that a warpgroup multiplies.
 ROWS = 64
+#: Columns of a tile of 8-bit floats, whose threads have sums twice: of all stages, and of one.
+MOST_FLOAT8_COLUMNS = 128
 #: Bytes of a line of a factor in shared memory: all of its banks.
 LINE = 128
 # Columns of the result that a warp passes through shared memory at once: stages of 48 KiB leave room for four and these.
@@ -84,6 +86,8 @@ def check_warpgroup_plan(plan: WarpgroupPlan, shape: ProductShape, limit: int) -
     if tile.rows != ROWS * plan.warpgroups or tile.columns not in (64, 128, 256):
         expected = f"{ROWS * plan.warpgroups} rows and 64, 128 or 256 columns"
         raise RelaxError(f"expected a tile of {expected}, got {tile.rows} and {tile.columns}")
+    if plan.instruction.is_float8 and tile.columns > MOST_FLOAT8_COLUMNS:
+        raise RelaxError(f"expected a tile of at most {MOST_FLOAT8_COLUMNS} columns of 8-bit floats, got {tile.columns}")
     if tile.depth * plan.instruction.bytes != LINE:
         raise RelaxError(f"expected stages of {LINE} bytes of k, got {tile.depth * plan.instruction.bytes}")
     check_tile_plan(plan, shape, plan.shared_bytes, limit)
