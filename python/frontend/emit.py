@@ -11,14 +11,15 @@ import numpy as np
 from ..dialect import ops
 from ..dialect.bindings import ir
 from ..dialect.dtypes import numpy_dtype
+from ..dialect.errors import RelaxError
 from ..dialect.inference import boolean, broadcast_shapes, is_float
 from ..dialect.op import EffectOp
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "broadcast", "cast", "concat", "emit", "expand", "full", "in_dtype", "info_of", "integer", "match", "multiply_all",
-    "neutral", "permute", "reshape", "slice_axis", "squeeze", "unsqueeze",
+    "broadcast", "cast", "concat", "cut", "emit", "expand", "full", "in_dtype", "info_of", "integer", "match", "multiply_all",
+    "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile", "unsqueeze",
 ]  # fmt: skip
 
 
@@ -143,3 +144,41 @@ def neutral(reduction: str, dtype: ir.Type) -> float:
     limits = np.iinfo(numpy_dtype(dtype)) if dtype != boolean() else None
     low, high = (0, 1) if limits is None else (limits.min, limits.max)
     return int(low if reduction == "max" else high)
+
+
+def tile(x: ir.Value, repeats: Sequence[Dim]) -> ir.Value:
+    """The tensor several times along each dimension; for symbolic numbers each is (repeats, size), broadcast and merged."""
+    if all(isinstance(r, int) for r in repeats):
+        return emit(ops.Tile, x, repeats=repeats)
+    shape = info_of(x).shape
+    apart = reshape(x, [d for size in shape for d in (1, size)])
+    repeated = expand(apart, [d for pair in zip(repeats, shape, strict=True) for d in pair])
+    return reshape(repeated, [multiply_all(pair) for pair in zip(repeats, shape, strict=True)])
+
+
+def cut(x: ir.Value, axis: int, parts: Sequence[Dim]) -> list[ir.Value]:
+    """The tensor in consecutive parts of these sizes."""
+    if len(parts) > 1 and all(isinstance(p, int) and p == parts[0] for p in parts):
+        return list(ops.Split.create(x, sections=len(parts), axis=axis).results)
+    found: list[ir.Value] = []
+    start: int | Expr = 0
+    for part in parts:
+        if part is None:
+            raise RelaxError("expected parts of known sizes")
+        found.append(slice_axis(x, axis, start, start + part))
+        start = start + part
+    return found
+
+
+def sequence(start: Any, end: Any, step: int = 1, dtype: ir.Type | None = None) -> ir.Value:
+    """``start, start + step, ...`` below end, of i64 by default; start and end may be symbolic."""
+    length = (end - start + step - 1) // step if step > 0 else (start - end - step - 1) // -step
+    length = max(length, 0) if isinstance(length, int) else length
+    type_ = TensorInfo((length,), dtype or integer()).type
+    return emit(ops.Arange, start=[start], end=[end], step=[step], result_types=[type_])
+
+
+def table(values: np.ndarray[Any, Any], dtype: ir.Type) -> ir.Value:
+    """A small tensor written into the IR."""
+    elements = ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=dtype, shape=list(values.shape))
+    return emit(ops.Constant, value=elements)

@@ -12,9 +12,8 @@ from ...dialect.bindings import ir
 from ...dialect.elements import from_numpy, to_numpy
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_float
-from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
-from ..emit import cast, emit, expand, full, info_of, integer
+from ..emit import cast, emit, expand, full, info_of, integer, sequence, table
 from ..torch_op import TorchOp, handles
 from .manipulate import sizes
 
@@ -79,14 +78,6 @@ def _arange(op: TorchOp) -> ir.Value:
     return cast(sequence(start, end, step, dtype), op.dtype)
 
 
-def sequence(start: Any, end: Any, step: int, dtype: ir.Type) -> ir.Value:
-    """``start, start + step, ...`` below end; start and end may be symbolic."""
-    length = (end - start + step - 1) // step if step > 0 else (start - end - step - 1) // -step
-    length = max(length, 0) if isinstance(length, int) else length
-    type_ = TensorInfo((length,), dtype).type
-    return emit(ops.Arange, start=[start], end=[end], step=[step], result_types=[type_])
-
-
 def _fractions(op: TorchOp, start: Any, end: Any, step: Any) -> ir.Value:
     if any(isinstance(v, Expr) for v in (start, end, step)):
         raise RelaxError("expected a sequence of integers when its bounds are symbolic")
@@ -94,12 +85,6 @@ def _fractions(op: TorchOp, start: Any, end: Any, step: Any) -> ir.Value:
     if count > _LONGEST_TABLE:
         raise RelaxError(f"expected a sequence of fractions of at most {_LONGEST_TABLE} elements, got {count}")
     return cast(table((start + step * np.arange(count)).astype(np.float32), ir.F32Type.get()), op.dtype)
-
-
-def table(values: np.ndarray[Any, Any], dtype: ir.Type) -> ir.Value:
-    """A small tensor written into the IR."""
-    elements = ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=dtype, shape=list(values.shape))
-    return emit(ops.Constant, value=elements)
 
 
 @handles("aten.tril", "aten.triu")

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
-from ...dialect.symbolic import Dim, Expr
-from ..emit import cast, concat, emit, expand, info_of, multiply_all, permute, reshape, slice_axis, squeeze, unsqueeze
+from ...dialect.symbolic import Dim
+from ..emit import (
+    cast,
+    concat,
+    cut,
+    emit,
+    expand,
+    info_of,
+    multiply_all,
+    permute,
+    reshape,
+    slice_axis,
+    squeeze,
+    tile,
+    unsqueeze,
+)
 from ..torch_op import TorchOp, handles
 
 
@@ -132,17 +144,7 @@ def _repeat(op: TorchOp) -> ir.Value:
     x, repeats = op.tensor(0), op.number(1)
     shape = info_of(x).shape
     x = reshape(x, (*[1] * (len(repeats) - len(shape)), *shape))
-    if all(isinstance(r, int) for r in repeats):
-        return emit(ops.Tile, x, repeats=repeats)
-    return _repeat_symbolically(x, repeats)
-
-
-def _repeat_symbolically(x: ir.Value, repeats: Sequence[Dim]) -> ir.Value:
-    """Every dimension as (repeats, size): broadcast over the first, then merged."""
-    shape = info_of(x).shape
-    apart = reshape(x, [d for size in shape for d in (1, size)])
-    repeated = expand(apart, [d for pair in zip(repeats, shape, strict=True) for d in pair])
-    return reshape(repeated, [multiply_all(pair) for pair in zip(repeats, shape, strict=True)])
+    return tile(x, repeats)
 
 
 @handles("aten.repeat_interleave.self_int")
@@ -210,17 +212,3 @@ def _split(op: TorchOp) -> list[ir.Value | None]:
         raise RelaxError(f"expected to split a dimension of known size, got {size}")
     part = -(-size // wanted) if op.key == "aten.chunk" else wanted
     return list(cut(x, axis, [min(part, size - i) for i in range(0, size, part)] if part and size else [size]))
-
-
-def cut(x: ir.Value, axis: int, parts: Sequence[Dim]) -> list[ir.Value]:
-    """The tensor in consecutive parts of these sizes."""
-    if len(parts) > 1 and all(isinstance(p, int) and p == parts[0] for p in parts):
-        return list(ops.Split.create(x, sections=len(parts), axis=axis).results)
-    found: list[ir.Value] = []
-    start: int | Expr = 0
-    for part in parts:
-        if part is None:
-            raise RelaxError("expected parts of known sizes")
-        found.append(slice_axis(x, axis, start, start + part))
-        start = start + part
-    return found

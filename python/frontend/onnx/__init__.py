@@ -1,0 +1,1 @@
+"""``from_onnx``: ONNX models as relax modules."""

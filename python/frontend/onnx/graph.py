@@ -1,0 +1,219 @@
+"""ONNX graphs, and functions that nodes call, as relax ops at the current insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import onnx
+
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ..torch_report import ImportReport
+from .folding import folded
+from .node import HANDLERS, Node, UnmappedError
+from .schemas import schema_body
+from .tensors import attribute_value
+from .values import NumbersWantedError, Operand, TensorSequence, known_operand, tensor_operand
+from .weights import Weights
+
+__all__ = ["UNUSABLE", "Conversion", "Scope"]
+
+#: What a handler that was never meant to fail may raise all the same, on attributes of the wrong kind.
+_PYTHON_ERRORS = (TypeError, AttributeError, KeyError, IndexError, ValueError, AssertionError, OverflowError, ZeroDivisionError)
+
+#: What depends on a node that could not be converted.
+UNUSABLE = TensorSequence()
+
+
+@dataclass
+class Conversion:
+    """What is shared by all graphs of a model.
+
+    Attributes:
+        path: how errors name the model.
+        weights: its initializers, which become arguments.
+        functions: those that the model brings, by domain and name.
+        report: what could not be converted.
+        wanted: inputs whose elements some operator wants at import.
+    """
+
+    path: str
+    weights: Weights
+    functions: Mapping[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict[tuple[str, str], onnx.FunctionProto])
+    report: ImportReport = field(default_factory=ImportReport)
+    wanted: set[str] = field(default_factory=set[str])
+    depth: int = 0
+
+
+@dataclass
+class Scope:
+    """The values of a graph by name, and those of the graphs around it.
+
+    Attributes:
+        conversion: of the model.
+        opsets: version by domain.
+        parent: the graph around; None for the model's and for those of functions.
+        attributes: of the node that calls the function whose body this is.
+        prefix: of the names of nodes and weights: the nodes that lead here.
+    """
+
+    conversion: Conversion
+    opsets: Mapping[str, int]
+    parent: Scope | None = None
+    attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict[str, onnx.AttributeProto])
+    prefix: str = ""
+    names: dict[str, Operand | TensorSequence] = field(default_factory=dict[str, "Operand | TensorSequence"])
+
+    def find(self, name: str) -> Operand | TensorSequence:
+        """The value of a name. Raises RelaxError where there is none."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.parent
+        raise RelaxError(f"expected a value that an earlier node gives, got '{name}'")
+
+    def nested(self, name: str) -> Scope:
+        """A graph inside of a node of this one."""
+        return Scope(self.conversion, self.opsets, self, self.attributes, f"{self.prefix}{name}/")
+
+    def convert(self, nodes: Iterable[onnx.NodeProto]) -> None:
+        """Converts nodes in their order; what cannot be converted goes into the report."""
+        for number, proto in enumerate(nodes):
+            name = self.prefix + (proto.name or next(iter(proto.output), ""))
+            line = ir.Location.file(self.conversion.path, number + 1, 0)
+            with ir.Location.name(name, line) as location:
+                self._convert(proto, name, location)
+
+    def initialize(self, graph: onnx.GraphProto) -> None:
+        """Takes the graph's initializers."""
+        for tensor in graph.initializer:
+            self.names[tensor.name] = self.conversion.weights.operand(tensor, self.prefix)
+        for sparse in graph.sparse_initializer:
+            raise RelaxError(f"expected dense initializers, got sparse '{sparse.values.name}'")
+
+    def _convert(self, proto: onnx.NodeProto, name: str, location: ir.Location) -> None:
+        key = f"{proto.domain}.{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type
+        proto = self._resolved(proto)
+        try:
+            node = self._node(proto, key, name)
+            if any(o is UNUSABLE for o in node.operands):
+                self._unusable(proto)
+                return
+            results = self._handled(node, proto)
+        except NumbersWantedError as error:
+            self.conversion.wanted |= error.inputs
+            self._failed(proto, key, error.args[0], location)
+            return
+        except RelaxError as error:
+            self._failed(proto, key, error.args[0], location)
+            return
+        except _PYTHON_ERRORS as error:
+            self._failed(proto, key, f"no relax form of these operands and attributes ({type(error).__name__})", location)
+            return
+        self._bind(node, results)
+
+    def _failed(self, proto: onnx.NodeProto, key: str, reason: str, location: ir.Location) -> None:
+        self.conversion.report.add(key, reason, location)
+        self._unusable(proto)
+
+    def _unusable(self, proto: onnx.NodeProto) -> None:
+        self.names.update((o, UNUSABLE) for o in proto.output if o)
+
+    def _node(self, proto: onnx.NodeProto, key: str, name: str) -> Node:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        version = self.opsets.get(domain, 1)
+        operands = [self.find(i) if i else None for i in proto.input]
+        attributes = {a.name: attribute_value(a) for a in proto.attribute}
+        return Node(key, name, version, operands, attributes, list(proto.output), self)
+
+    def _handled(self, node: Node, proto: onnx.NodeProto) -> Sequence[Any]:
+        local = self.conversion.functions.get((proto.domain, proto.op_type))
+        if local is not None:
+            return self._called(local, node, proto)
+        known = folded(node, proto)
+        if known is not None:
+            return known
+        handler = HANDLERS.get(node.key)
+        unmapped: RelaxError | None = None
+        if handler is not None:
+            try:
+                return _listed(handler(node))
+            except UnmappedError as error:
+                unmapped = error
+        body = schema_body(node, proto)
+        if body is None:
+            raise unmapped or RelaxError("no relax form")
+        return self._called(body, node, proto)
+
+    def _called(self, function: onnx.FunctionProto, node: Node, proto: onnx.NodeProto) -> list[Operand | TensorSequence | None]:
+        """The nodes of a function in the place of a node that calls it."""
+        attributes = {a.name: a for a in [*function.attribute_proto, *proto.attribute]}
+        opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}
+        inner = Scope(self.conversion, opsets or self.opsets, None, attributes, f"{node.name}/")
+        for name, operand in zip(function.input, node.operands, strict=False):
+            if operand is not None:
+                inner.names[name] = operand
+        for name in function.input[len(node.operands) :]:
+            inner.names.pop(name, None)
+        absent = [n for n in function.input if n not in inner.names]
+        self.conversion.depth += 1
+        try:
+            if self.conversion.depth > 64:
+                raise RelaxError(f"expected functions that do not call themselves, got '{function.name}'")
+            inner.convert(_without(function.node, absent))
+        finally:
+            self.conversion.depth -= 1
+        return [inner.names.get(o) for o in function.output[: len(node.outputs)]]
+
+    def _resolved(self, proto: onnx.NodeProto) -> onnx.NodeProto:
+        """The node with the attributes of the function's caller in the place of references to them."""
+        if not any(a.ref_attr_name for a in proto.attribute):
+            return proto
+        found = onnx.NodeProto()
+        found.CopyFrom(proto)
+        del found.attribute[:]
+        for attribute in proto.attribute:
+            value = self.attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+            if value is not None:
+                copy = found.attribute.add()
+                copy.CopyFrom(value)
+                copy.name = attribute.name
+        return found
+
+    def _bind(self, node: Node, results: Sequence[Any]) -> None:
+        inputs = frozenset[str]().union(*(o.inputs for o in node.operands if isinstance(o, Operand)))
+        for name, result in zip(node.outputs, results, strict=False):
+            if name and result is not None:
+                self.names[name] = _bound(name, result, inputs)
+        for name in node.outputs[len(results) :]:
+            if name:
+                raise RelaxError(f"expected {len(results)} results of {node.key}, got a use of '{name}'")
+
+
+def _without(nodes: Iterable[onnx.NodeProto], absent: Sequence[str]) -> Iterable[onnx.NodeProto]:
+    """The nodes, where names of operands that the caller leaves out are empty."""
+    for node in nodes:
+        if not any(i in absent for i in node.input):
+            yield node
+            continue
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copy.input[:] = ["" if i in absent else i for i in node.input]
+        yield copy
+
+
+def _bound(name: str, result: Any, inputs: frozenset[str]) -> Operand | TensorSequence:
+    if isinstance(result, TensorSequence):
+        return result
+    if isinstance(result, Operand):
+        return result if result.known is not None or inputs <= result.inputs else replace(result, inputs=result.inputs | inputs)
+    if isinstance(result, ir.Value):
+        return tensor_operand(name, result, inputs)
+    return known_operand(name, result)
+
+
+def _listed(results: Any) -> Sequence[Any]:
+    return results if isinstance(results, list | tuple) else [results]

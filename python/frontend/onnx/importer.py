@@ -1,0 +1,183 @@
+"""``from_onnx``: an ONNX model as a relax module, its initializers as named weights."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...dialect.bindings import func, ir
+from ...dialect.context import new_context
+from ...dialect.errors import RelaxError
+from ...dialect.functions import set_names, set_num_input
+from ...dialect.struct_info import TensorInfo
+from ...dialect.symbolic import Dim, Expr, parse, symbol
+from ...module import Module
+
+__all__ = ["Imported", "from_onnx", "import_model"]
+
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Imported:
+    """A module, and what its function takes and gives.
+
+    Attributes:
+        module: with one function, ``main``.
+        weights: the arrays of its weights by name.
+        inputs: the names of those inputs of the model that are arguments.
+        outputs: what the model calls its results.
+    """
+
+    module: Module
+    weights: Mapping[str, Any]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+def from_onnx(model: Any) -> Module:
+    """Imports an ONNX model.
+
+    Args:
+        model: the path of an ``.onnx`` file, or a ``ModelProto``. Operator sets 7 and later; older ones are converted.
+
+    The module has one function ``main`` with the model's inputs and results under their names. Dimensions with a ``dim_param``
+    are symbols of that name, those without are symbols of their own. Initializers are weights under their names, except single
+    numbers and up to 1,024 integers, which are constants; external data is not read. Functions of the model, and operators that
+    their schema defines by others, are taken apart.
+
+    Raises:
+        RelaxError: onnx is not installed; it is no valid model; operators have no relax form (one error for all of them); a
+            tensor holds strings or complex numbers.
+    """
+    return import_model(model).module
+
+
+def import_model(model: Any, values: Mapping[str, _Array] | None = None) -> Imported:
+    """The same, where inputs of these names are constants of these values, and no arguments."""
+    try:
+        import onnx
+    except ImportError:
+        raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]") from None
+    from .model import read_model
+
+    proto, path = read_model(model)
+    context = new_context()
+    with context, ir.Location.file(path, 0, 0):
+        return _Import(proto, path, dict(values or {}), onnx).run()
+
+
+class _Import:
+    """One import. See :func:`import_model`."""
+
+    def __init__(self, proto: Any, path: str, values: dict[str, _Array], onnx: Any):
+        from .external import ExternalData
+        from .graph import Conversion, Scope
+        from .operators import load_operators
+        from .weights import Weights
+
+        load_operators()
+        self.proto, self.values = proto, values
+        self.module = ir.Module.create()
+        self.function = func.FuncOp("main", ([], []), ip=ir.InsertionPoint(self.module.body))
+        self.block = self.function.add_entry_block()
+        folder = os.path.dirname(os.path.abspath(path)) if os.path.exists(path) else None
+        weights = Weights(ExternalData(folder), self._argument)
+        functions = {(f.domain, f.name): f for f in proto.functions}
+        self.conversion = Conversion(path, weights, functions)
+        opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in proto.opset_import}
+        self.scope = Scope(self.conversion, opsets)
+        self.arguments: list[str] = []
+        self.onnx = onnx
+
+    def run(self) -> Imported:
+        from .values import Operand, TensorSequence
+
+        graph = self.proto.graph
+        with ir.InsertionPoint(self.block):
+            self.scope.initialize(graph)
+            inputs = self._inputs()
+            self.scope.convert(graph.node)
+            self._raise_if_any()
+            outputs = [self.scope.find(o.name) for o in graph.output]
+            wrong = next((o.name for o, v in zip(graph.output, outputs, strict=True) if isinstance(v, TensorSequence)), None)
+            if wrong is not None:
+                raise RelaxError(f"expected tensors as results, got the sequence '{wrong}'")
+            results = [v.value for v in outputs if isinstance(v, Operand)]
+            func.ReturnOp(results)
+        self._finish(inputs, [o.name for o in graph.output], results)
+        weights = self.conversion.weights
+        arrays = {name: (lambda t=tensor: weights.read(t)) for name, tensor in weights.used.items()}
+        return Imported(Module(self.module), arrays, inputs, [o.name for o in graph.output])
+
+    def _raise_if_any(self) -> None:
+        report = self.conversion.report
+        if not report.found:
+            return
+        from ..torch_report import UnsupportedError
+
+        error = UnsupportedError(report)
+        error.wanted = frozenset(self.conversion.wanted)
+        raise error
+
+    def _inputs(self) -> list[str]:
+        from .values import known_operand
+
+        names: list[str] = []
+        for given in self.proto.graph.input:
+            if given.name in self.scope.names:  # an initializer, which is only the default of this input
+                continue
+            if given.name in self.values:
+                self.scope.names[given.name] = known_operand(given.name, self.values[given.name])
+                continue
+            self.scope.names[given.name] = self._input(given)
+            names.append(given.name)
+        return names
+
+    def _input(self, given: Any) -> Any:
+        from .tensors import element_dtype
+        from .values import Operand
+
+        kind = given.type.WhichOneof("value")
+        if kind != "tensor_type":
+            raise RelaxError(f"expected tensors as inputs, got '{given.name}' of {kind or 'no type'}")
+        if not given.type.tensor_type.HasField("shape"):
+            raise RelaxError(f"expected inputs of known rank, got '{given.name}'")
+        dims = given.type.tensor_type.shape.dim
+        shape = tuple(_dimension(d, f"{given.name}_{i}") for i, d in enumerate(dims))
+        dtype = element_dtype(given.type.tensor_type.elem_type)
+        value = self._argument(given.name, TensorInfo(shape, dtype))
+        return Operand(given.name, dtype, shape, None, lambda: value, frozenset([given.name]))
+
+    def _argument(self, name: str, info: TensorInfo) -> ir.Value:
+        self.arguments.append(name)
+        return self.block.add_argument(info.type, ir.Location.name(name, ir.Location.current))
+
+    def _finish(self, inputs: Sequence[str], outputs: Sequence[str], results: Sequence[ir.Value]) -> None:
+        types = [a.type for a in self.block.arguments], [r.type for r in results]
+        self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+        set_names(self.function, self.arguments, outputs)
+        set_num_input(self.function, len(inputs))
+        from ...dialect.errors import RelaxError as _Error  # noqa: F401
+
+        Module(self.module).verify()
+
+
+def _dimension(dim: Any, name: str) -> Dim:
+    """A size; a symbol where the model names one, or says nothing."""
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return dim.dim_value
+    text = dim.dim_param or name
+    try:
+        found = parse(text)
+    except RelaxError:
+        found = None
+    if isinstance(found, Expr):
+        return found
+    plain = re.sub(r"\W", "_", text)
+    return symbol(plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}")

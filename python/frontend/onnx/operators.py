@@ -1,0 +1,18 @@
+"""Loads the op map: one module per family of operators."""
+
+from __future__ import annotations
+
+import importlib
+
+__all__ = ["FAMILIES", "load_operators"]
+
+FAMILIES = (
+    "control_flow", "convolution", "elementwise", "indexing", "linear_algebra", "manipulate", "nn", "pooling", "quantize",
+    "recurrent", "reduction", "resize", "sampling", "sequences", "signal",
+)  # fmt: skip
+
+
+def load_operators() -> None:
+    """Fills the table of handlers; nothing the second time."""
+    for family in FAMILIES:
+        importlib.import_module(f"{__package__}.ops.{family}")

@@ -1,0 +1,1 @@
+"""What converts the nodes of ONNX operators; importing it fills :data:`..node.HANDLERS`."""

@@ -1,0 +1,104 @@
+"""ONNX operators that are convolutions."""
+
+from __future__ import annotations
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ...convolutions import convolve, convolve_transposed, pad_axis
+from ...emit import cast, emit, info_of, unsqueeze
+from ..node import Node, handles
+from .quantize import centered
+
+
+@handles("Conv")
+def _conv(node: Node) -> ir.Value:
+    result = convolved(node, node.tensor(0), node.tensor(1))
+    return _with_bias(node, result, 2)
+
+
+@handles("ConvInteger")
+def _conv_integer(node: Node) -> ir.Value:
+    """Sums of products of integers are exact in f32 up to 2**24: f64 where a window may have more."""
+    x, weight = centered(node, 0, 2), centered(node, 1, 3)
+    wide = ir.F64Type.get()
+    return cast(convolved(node, cast(x, wide), cast(weight, wide)), ir.IntegerType.get_signless(32))
+
+
+def convolved(node: Node, x: ir.Value, weight: ir.Value) -> ir.Value:
+    """The convolution that a node's attributes describe. Raises RelaxError where its kernel is of no known size."""
+    kernel = [d for d in info_of(weight).shape[2:] if isinstance(d, int)]
+    spatial = len(kernel)
+    if spatial not in (1, 2, 3) or info_of(weight).rank != spatial + 2:
+        raise RelaxError(f"expected a kernel of one to three dimensions of known size, got {info_of(weight)}")
+    strides, dilation = (node.attribute(k, [1] * spatial) for k in ("strides", "dilations"))
+    pads = padding(node, kernel, strides, dilation, info_of(x).shape[2:])
+    return convolve(x, weight, strides, pads, dilation, node.attribute("group", 1))
+
+
+def _with_bias(node: Node, result: ir.Value, index: int) -> ir.Value:
+    if not node.has(index):
+        return result
+    return emit(ops.Add, result, unsqueeze(node.tensor(index), *range(1, info_of(result).rank - 1)))
+
+
+def padding(node: Node, kernel: list[int], strides: list[int], dilation: list[int], sizes: object) -> list[tuple[int, int]]:
+    """Amounts before and after each dimension: given, or what makes as many windows as strides fit.
+
+    Source: https://onnx.ai/onnx/operators/onnx__Conv.html.
+    """
+    how = node.attribute("auto_pad", "NOTSET")
+    count = len(kernel)
+    if how == "VALID":
+        return [(0, 0)] * count
+    if how == "NOTSET":
+        pads = node.attribute("pads", [0] * (2 * count))
+        return [(pads[i], pads[i + count]) for i in range(count)]
+    if how not in ("SAME_UPPER", "SAME_LOWER"):
+        raise RelaxError(f"expected auto_pad to be NOTSET, VALID, SAME_UPPER or SAME_LOWER, got '{how}'")
+    found: list[tuple[int, int]] = []
+    for size, k, stride, d in zip(sizes, kernel, strides, dilation, strict=True):  # pyright: ignore[reportArgumentType]
+        reach = d * (k - 1) + 1
+        if not isinstance(size, int):
+            if stride != 1:
+                raise RelaxError(f"expected auto_pad {how} over dimensions of known size, or strides of 1")
+            total = reach - 1
+        else:
+            total = max((-(-size // stride) - 1) * stride + reach - size, 0)
+        small = total // 2
+        found.append((small, total - small) if how == "SAME_UPPER" else (total - small, small))
+    return found
+
+
+@handles("ConvTranspose")
+def _conv_transpose(node: Node) -> ir.Value:
+    """Source: https://onnx.ai/onnx/operators/onnx__ConvTranspose.html."""
+    x, weight = node.tensor(0), node.tensor(1)
+    kernel = [d for d in info_of(weight).shape[2:] if isinstance(d, int)]
+    count = len(kernel)
+    strides, dilation = (node.attribute(k, [1] * count) for k in ("strides", "dilations"))
+    extra = node.attribute("output_padding", [0] * count)
+    pads = _transposed_padding(node, kernel, strides, dilation, extra)
+    # The lesser amount is taken from both ends, the rest cut off, or added, at one.
+    groups = node.attribute("group", 1)
+    result = convolve_transposed(x, weight, (strides, [0] * count, dilation, extra), groups)
+    for axis, (before, after) in enumerate(pads, start=2):
+        result = pad_axis(result, axis, (-before, -after))
+    return _with_bias(node, result, 2)
+
+
+def _transposed_padding(
+    node: Node, kernel: list[int], strides: list[int], dilation: list[int], extra: list[int]
+) -> list[tuple[int, int]]:
+    how, shape, count = node.attribute("auto_pad", "NOTSET"), node.attribute("output_shape"), len(kernel)
+    if shape is None and how in ("NOTSET", "VALID"):
+        pads = node.attribute("pads", [0] * (2 * count)) if how == "NOTSET" else [0] * (2 * count)
+        return [(pads[i], pads[i + count]) for i in range(count)]
+    found: list[tuple[int, int]] = []
+    for i in range(count):
+        size = node.known_size(0, i + 2)
+        wanted = shape[len(shape) - count + i] if shape is not None else size * strides[i]
+        total = strides[i] * (size - 1) + extra[i] + (kernel[i] - 1) * dilation[i] + 1 - wanted
+        small = total // 2
+        found.append((small, total - small) if how != "SAME_LOWER" else (total - small, small))
+    return found

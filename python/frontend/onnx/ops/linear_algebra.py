@@ -1,0 +1,138 @@
+"""ONNX operators that are products."""
+
+from __future__ import annotations
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ....dialect.inference import is_float
+from ...emit import cast, emit, full, info_of, permute, reshape, squeeze, unsqueeze
+from ..node import Node, handles
+
+
+@handles("MatMul")
+def _matmul(node: Node) -> ir.Value:
+    return product(node.tensor(0), node.tensor(1))
+
+
+def product(a: ir.Value, b: ir.Value) -> ir.Value:
+    """As NumPy's matmul; integers by sums of products."""
+    if is_float(info_of(a).dtype):
+        return emit(ops.MatMul, a, b)
+    return integer_product(a, b)
+
+
+def integer_product(a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sum over products of integers, in their dtype."""
+    ranks = info_of(a).rank, info_of(b).rank
+    a = unsqueeze(a, 0) if ranks[0] == 1 else a
+    b = unsqueeze(b, 1) if ranks[1] == 1 else b
+    rank = max(info_of(a).rank, info_of(b).rank)
+    left, right = unsqueeze(a, info_of(a).rank), unsqueeze(b, info_of(b).rank - 2)
+    result = emit(ops.Sum, emit(ops.Multiply, left, right), axis=[rank - 1])
+    result = squeeze(result, rank - 2) if ranks[0] == 1 else result
+    return squeeze(result, info_of(result).rank - 1) if ranks[1] == 1 else result
+
+
+@handles("Gemm")
+def _gemm(node: Node) -> ir.Value:
+    """``alpha * a @ b + beta * c``."""
+    a, b = node.tensor(0), node.tensor(1)
+    a = permute(a, [1, 0]) if node.attribute("transA", 0) else a
+    b = permute(b, [1, 0]) if node.attribute("transB", 0) else b
+    dtype = node.dtype()
+    result = _times(product(a, b), node.attribute("alpha", 1.0))
+    return emit(ops.Add, result, _times(node.tensor(2), node.attribute("beta", 1.0))) if node.has(2) else cast(result, dtype)
+
+
+def _times(x: ir.Value, number: float) -> ir.Value:
+    return x if number == 1 else emit(ops.Multiply, x, full(number, info_of(x).dtype))
+
+
+@handles("Einsum")
+def _einsum(node: Node) -> ir.Value:
+    """Operands one after the other: a letter that nobody wants any more is summed as soon as it appears in one alone."""
+    equation = node.attribute("equation", "").replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(node.operands):
+        raise RelaxError(f"expected {len(terms)} operands of '{equation}', got {len(node.operands)}")
+    terms = [_spelled(t, node.rank(i)) for i, t in enumerate(terms)]
+    letters = "".join(terms)
+    ellipsis = "".join(sorted({c for c in letters if c.isupper() and c in _ELLIPSIS}, reverse=True))
+    if not arrow:
+        right = ("..." if ellipsis else "") + "".join(sorted(c for c in set(letters) - set(ellipsis) if letters.count(c) == 1))
+    wanted = right.replace("...", ellipsis)
+    values = [_diagonals(node.tensor(i), t) for i, t in enumerate(terms)]
+    value, term = values[0]
+    for other, letters in values[1:]:
+        value, term = _contracted(value, term, other, letters)
+    summed = [i for i, c in enumerate(term) if c not in wanted]
+    value = emit(ops.Sum, value, axis=summed) if summed else value
+    term = "".join(c for c in term if c in wanted)
+    if sorted(term) != sorted(wanted):
+        raise RelaxError(f"expected a result of letters among the operands', got '{equation}'")
+    return permute(value, [term.index(c) for c in wanted])
+
+
+#: Letters for the dimensions of an ellipsis, from the last one on. Equations seldom have them: those that do are refused.
+_ELLIPSIS = "ZYXWVUTS"
+
+
+def _spelled(term: str, rank: int) -> str:
+    if "..." not in term:
+        return term
+    count = rank - (len(term) - 3)
+    return term.replace("...", _ELLIPSIS[:count][::-1])
+
+
+def _diagonals(x: ir.Value, term: str) -> tuple[ir.Value, str]:
+    """A letter twice is the diagonal."""
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            first, second = term.index(letter), term.index(letter, term.index(letter) + 1)
+            rest = [i for i in range(len(term)) if i not in (first, second)]
+            x = permute(x, [*rest, first, second])
+            *batch, size, _ = info_of(x).shape
+            if not isinstance(size, int):
+                raise RelaxError("expected a diagonal of dimensions of known size")
+            flat = reshape(x, (*batch, size * size))
+            x = emit(ops.StridedSlice, flat, axes=[len(batch)], begin=[0], end=[size * size], strides=[size + 1])
+            term = "".join(term[i] for i in rest) + letter
+    return x, term
+
+
+def _contracted(a: ir.Value, left: str, b: ir.Value, right: str) -> tuple[ir.Value, str]:
+    """The product with all letters of both: a matrix product sums them where that is what is left of them."""
+    letters = left + "".join(c for c in right if c not in left)
+    return emit(ops.Multiply, _arranged(a, left, letters), _arranged(b, right, letters)), letters
+
+
+def _arranged(x: ir.Value, term: str, letters: str) -> ir.Value:
+    order = [term.index(c) for c in letters if c in term]
+    return unsqueeze(permute(x, order), *(i for i, c in enumerate(letters) if c not in term))
+
+
+@handles("Det")
+def _det(node: Node) -> ir.Value:
+    """By elimination without exchange of rows would divide by 0: by minors, for up to four rows."""
+    size = node.known_size(0, -1)
+    if size > 4:
+        raise RelaxError(f"expected determinants of at most 4 rows, got {size}")
+    return _minor(node.tensor(0), list(range(size)), list(range(size)))
+
+
+def _minor(x: ir.Value, rows: list[int], columns: list[int]) -> ir.Value:
+    def element(i: int, j: int) -> ir.Value:
+        rank = info_of(x).rank
+        part = emit(ops.StridedSlice, x, axes=[rank - 2, rank - 1], begin=[i, j], end=[i + 1, j + 1])
+        return squeeze(part, rank - 2, rank - 1)
+
+    if len(rows) == 1:
+        return element(rows[0], columns[0])
+    total: ir.Value | None = None
+    for k, column in enumerate(columns):
+        part = emit(ops.Multiply, element(rows[0], column), _minor(x, rows[1:], columns[:k] + columns[k + 1 :]))
+        total = part if total is None else emit(ops.Subtract if k % 2 else ops.Add, total, part)
+    assert total is not None
+    return total

@@ -1,0 +1,342 @@
+"""ONNX operators that change shape or order, and sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ....dialect.inference import broadcast_shapes
+from ....dialect.symbolic import Dim, Expr
+from ...emit import (
+    cast,
+    concat,
+    cut,
+    emit,
+    expand,
+    full,
+    info_of,
+    integer,
+    multiply_all,
+    permute,
+    reshape,
+    sequence,
+    slice_axis,
+    squeeze,
+    tile,
+    unsqueeze,
+)  # fmt: skip
+from ..node import Node, handles
+from ..tensors import element_dtype, tensor_array
+from ..values import known_operand, numbers_array, relax_dtype
+
+#: The most elements that are known one by one.
+_MOST_FILLED = 1024
+
+
+@handles("Shape")
+def _shape(node: Node) -> Any:
+    shape = node.operand(0).shape
+    rank = len(shape)
+    start, end = node.attribute("start", 0), node.attribute("end", rank)
+    first, last = (min(max(v + rank if v < 0 else v, 0), rank) for v in (start, end))
+    if any(d is None for d in shape[first:last]):
+        raise RelaxError("expected sizes that are known or symbolic")
+    return known_operand(node.outputs[0], numbers_array(shape[first:last]), integer())
+
+
+@handles("Size")
+def _size(node: Node) -> Any:
+    count = multiply_all(node.operand(0).shape)
+    if count is None:
+        raise RelaxError("expected sizes that are known or symbolic")
+    return known_operand(node.outputs[0], numbers_array([count], ()), integer())
+
+
+@handles("Constant")
+def _constant(node: Node) -> Any:
+    for name, value in node.attributes.items():
+        if name == "value":
+            return node.scope.conversion.weights.constant(node.scope.prefix + node.outputs[0], value)
+        if name in ("value_float", "value_floats"):
+            return np.array(value, np.float32)
+        if name in ("value_int", "value_ints"):
+            return np.array(value, np.int64)
+    raise RelaxError(f"expected a constant tensor of numbers, got {', '.join(node.attributes) or 'nothing'}")
+
+
+@handles("ConstantOfShape")
+def _constant_of_shape(node: Node) -> Any:
+    """Small ones are numbers: shapes are made of them."""
+    value = node.attribute("value")
+    array = np.zeros(1, np.float32) if value is None else tensor_array(value)
+    if array.size != 1:
+        raise RelaxError(f"expected one number as value, got {array.size}")
+    shape = node.numbers(0)
+    if all(isinstance(d, int) for d in shape) and math.prod(shape) <= _MOST_FILLED:
+        return np.broadcast_to(array.reshape(()), shape).copy()
+    return full(array.reshape(-1)[0].item(), relax_dtype(array.dtype), shape)
+
+
+@handles("Reshape")
+def _reshape(node: Node) -> ir.Value:
+    shape = node.listed("shape", 1)
+    assert shape is not None
+    before = node.operand(0).shape
+    if not node.attribute("allowzero", 0):
+        shape = [before[i] if isinstance(s, int) and s == 0 and i < len(before) else s for i, s in enumerate(shape)]
+    return reshape(node.tensor(0), completed(before, shape))
+
+
+def completed(before: Sequence[Dim], shape: Sequence[Dim]) -> list[Dim]:
+    """The shape with its -1 replaced by what the number of elements leaves."""
+    holes = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
+    if not holes:
+        return list(shape)
+    if len(holes) > 1:
+        raise RelaxError(f"expected at most one size of -1, got {list(shape)}")
+    known = [d for i, d in enumerate(shape) if i != holes[0]]
+    total, rest = multiply_all(_uncommon(before, known)), multiply_all(_uncommon(known, before))
+    if total is None or rest is None:
+        raise RelaxError("expected sizes that are known or symbolic beside -1")
+    if isinstance(rest, int) and rest == 0:
+        raise RelaxError("expected sizes other than 0 beside -1")
+    missing = total // rest
+    return [missing if i == holes[0] else d for i, d in enumerate(shape)]
+
+
+def _uncommon(dims: Sequence[Dim], others: Sequence[Dim]) -> list[Dim]:
+    """The sizes without those symbolic ones that are among the others, too: a quotient of both need not name them."""
+    left = list(others)
+    found: list[Dim] = []
+    for dim in dims:
+        if isinstance(dim, Expr) and dim in left:
+            left.remove(dim)
+        else:
+            found.append(dim)
+    return found
+
+
+@handles("Flatten")
+def _flatten(node: Node) -> ir.Value:
+    shape = node.operand(0).shape
+    axis = node.attribute("axis", 1)
+    axis = axis + len(shape) if axis < 0 else axis
+    return reshape(node.tensor(0), (multiply_all(shape[:axis]), multiply_all(shape[axis:])))
+
+
+@handles("Squeeze")
+def _squeeze(node: Node) -> ir.Value:
+    axes = node.listed("axes", 1)
+    shape = node.operand(0).shape
+    given = [i for i, d in enumerate(shape) if d == 1] if axes is None else node.axes(axes, len(shape))
+    return squeeze(node.tensor(0), *sorted(given))
+
+
+@handles("Unsqueeze")
+def _unsqueeze(node: Node) -> ir.Value:
+    axes = node.listed("axes", 1) or []
+    return unsqueeze(node.tensor(0), *sorted(node.axes(axes, node.rank(0) + len(axes))))
+
+
+@handles("Transpose")
+def _transpose(node: Node) -> ir.Value:
+    axes = node.attribute("perm")
+    rank = node.rank(0)
+    return permute(node.tensor(0), list(range(rank))[::-1] if axes is None else node.axes(axes, rank))
+
+
+@handles("Concat")
+def _concat(node: Node) -> ir.Value:
+    return concat(node.tensors(), node.axis(None, node.rank(0)))
+
+
+@handles("Split")
+def _split(node: Node) -> list[ir.Value]:
+    x, axis = node.tensor(0), node.axis(0, node.rank(0))
+    sizes = node.listed("split", 1)
+    if sizes is None:
+        count = node.attribute("num_outputs", len(node.outputs))
+        size = node.size(0, axis)
+        if not isinstance(size, int):
+            part = (size + count - 1) // count
+            sizes = [part] * (count - 1) + [size - part * (count - 1)]
+        else:
+            part = -(-size // count)
+            sizes = [max(min(part, size - part * i), 0) for i in range(count)]
+    return cut(x, axis, sizes)
+
+
+@handles("Expand")
+def _expand(node: Node) -> ir.Value:
+    return expand(node.tensor(0), broadcast_shapes(node.operand(0).shape, tuple(node.numbers(1))))
+
+
+@handles("Tile")
+def _tile(node: Node) -> ir.Value:
+    x, repeats = node.tensor(0), node.numbers(1)
+    return tile(x, repeats)
+
+
+def slice_of(x: ir.Value, axis: int, begin: Dim, end: Dim, step: int) -> ir.Value:
+    """``x[begin:end:step]`` along an axis: bounds are limited to the dimension, a negative step goes backwards."""
+    size = info_of(x).shape[axis]
+    if size is None or begin is None or end is None:
+        raise RelaxError("expected to slice a dimension whose size is known or symbolic")
+    if not step:
+        raise RelaxError("expected a step other than 0")
+    if step < 0:
+        if isinstance(size, int) and isinstance(begin, int) and isinstance(end, int):
+            picked = range(size)[slice(begin, end if end >= -size else None, step)]
+            if not len(picked):
+                return slice_axis(x, axis, 0, 0)
+            low, high = picked[-1], picked[0]
+            return slice_axis(emit(ops.Flip, slice_axis(x, axis, low, high + 1), axis=axis), axis, 0, high + 1 - low, -step)
+        if begin == -1 and isinstance(end, int) and end < -(2**31) and step == -1:
+            return emit(ops.Flip, x, axis=axis)
+        raise RelaxError("expected constant bounds of a slice that goes backwards, in a dimension of known size")
+    start, stop = _limited(begin, size), _limited(end, size)
+    if isinstance(start, int) and isinstance(stop, int):
+        stop = max(start, stop)
+    return slice_axis(x, axis, start, stop, step)
+
+
+def _limited(bound: int | Expr, size: int | Expr) -> Dim:
+    if isinstance(bound, int) and isinstance(size, int):
+        return min(max(bound + size if bound < 0 else bound, 0), size)
+    if isinstance(bound, int):
+        if bound >= 2**31 - 1:
+            return size
+        return size + bound if bound < 0 else bound
+    return bound
+
+
+@handles("Slice")
+def _slice(node: Node) -> ir.Value:
+    x = node.tensor(0)
+    begins, ends = node.listed("starts", 1), node.listed("ends", 2)
+    assert begins is not None
+    assert ends is not None
+    axes = node.axes(node.listed("axes", 3), node.rank(0))
+    steps = node.listed("steps", 4) or [1] * len(begins)
+    for axis, begin, end, step in zip(axes, begins, ends, steps, strict=False):
+        x = slice_of(x, axis, begin, end, step)
+    return x
+
+
+@handles("Pad")
+def _pad(node: Node) -> ir.Value:
+    """Amounts of all axes, or of those that the last operand lists; negative ones take away."""
+    mode, amounts = node.attribute("mode", "constant"), node.listed("pads", 1)
+    assert amounts is not None
+    rank = node.rank(0)
+    axes = node.axes(node.numbers(3) if node.has(3) else None, rank)
+    value = node.attribute("value", 0.0) if node.version < 11 else node.number(2, 0)
+    x = node.tensor(0)
+    for i, axis in enumerate(axes):
+        x = padded(x, axis, amounts[i], amounts[i + len(axes)], mode, value)
+    return x
+
+
+def padded(x: ir.Value, axis: int, before: Any, after: Any, mode: str, value: Any = 0) -> ir.Value:
+    """A dimension with more elements, or fewer, at its ends: a number, or elements of the tensor itself."""
+    size = info_of(x).shape[axis]
+    if not isinstance(before, int) or not isinstance(after, int):
+        raise RelaxError("expected constant amounts of padding")
+    if before < 0 or after < 0:
+        if size is None:
+            raise RelaxError("expected to crop a dimension whose size is known or symbolic")
+        x = slice_axis(x, axis, max(-before, 0), size + min(after, 0))
+        size, before, after = info_of(x).shape[axis], max(before, 0), max(after, 0)
+    if not before and not after:
+        return x
+    if mode == "constant":
+        amounts = [[n if a == axis else 0 for a in range(info_of(x).rank)] for n in (before, after)]
+        return emit(ops.Pad, x, before=amounts[0], after=amounts[1], value=value)
+    if not isinstance(size, int):
+        raise RelaxError(f"expected padding by {mode} of a dimension of known size")
+    places = np.pad(np.arange(size), (before, after), mode=_MODES[mode])
+    return emit(ops.Take, x, known_operand("places", places.astype(np.int64)).value, axis=axis)
+
+
+_MODES: Any = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
+@handles("DepthToSpace")
+def _depth_to_space(node: Node) -> ir.Value:
+    block = node.attribute("blocksize")
+    n, c, h, w = (node.size(0, i) for i in range(4))
+    part = c // (block * block)
+    if node.attribute("mode", "DCR") == "DCR":
+        apart, axes = (n, block, block, part, h, w), [0, 3, 4, 1, 5, 2]
+    else:
+        apart, axes = (n, part, block, block, h, w), [0, 1, 4, 2, 5, 3]
+    return reshape(permute(reshape(node.tensor(0), apart), axes), (n, part, h * block, w * block))
+
+
+@handles("SpaceToDepth")
+def _space_to_depth(node: Node) -> ir.Value:
+    block = node.attribute("blocksize")
+    n, c, h, w = (node.size(0, i) for i in range(4))
+    apart = reshape(node.tensor(0), (n, c, h // block, block, w // block, block))
+    axes = [0, 3, 5, 1, 2, 4] if node.attribute("mode", "DCR") == "DCR" else [0, 1, 3, 5, 2, 4]
+    return reshape(permute(apart, axes), (n, c * block * block, h // block, w // block))
+
+
+@handles("Trilu")
+def _trilu(node: Node) -> ir.Value:
+    k = node.number(1, 0)
+    return emit(ops.Triu if node.attribute("upper", 1) else ops.Tril, node.tensor(0), k=min(max(int(k), -(2**31)), 2**31 - 1))
+
+
+@handles("EyeLike")
+def _eye_like(node: Node) -> ir.Value:
+    dtype = element_dtype(node.attribute("dtype")) if "dtype" in node.attributes else node.dtype()
+    k = node.attribute("k", 0)
+    rows, columns = (sequence(0, node.size(0, i), 1) for i in range(2))
+    return cast(emit(ops.Equal, emit(ops.Add, unsqueeze(rows, 1), full(k, integer())), unsqueeze(columns, 0)), dtype)
+
+
+@handles("Range")
+def _range(node: Node) -> ir.Value:
+    start, end, step = (node.number(i) for i in range(3))
+    if not isinstance(step, int):
+        raise RelaxError(f"expected a range of integers where its bounds are symbolic, got step {step}")
+    return sequence(start, end, step, node.dtype())
+
+
+@handles("CenterCropPad")
+def _center_crop_pad(node: Node) -> ir.Value:
+    """Source: https://onnx.ai/onnx/operators/onnx__CenterCropPad.html."""
+    x, wanted = node.tensor(0), node.numbers(1)
+    for axis, size in zip(node.axes(node.attribute("axes"), node.rank(0)), wanted, strict=True):
+        had = info_of(x).shape[axis]
+        if not isinstance(had, int) or not isinstance(size, int):
+            raise RelaxError("expected dimensions of known sizes")
+        if size < had:
+            begin = (had - size) // 2
+            x = slice_axis(x, axis, begin, begin + size)
+        else:
+            before = (size - had) // 2
+            x = padded(x, axis, before, size - had - before, "constant", 0)
+    return x
+
+
+@handles("ReverseSequence")
+def _reverse_sequence(node: Node) -> ir.Value:
+    """Of each row its first elements backwards: element ``i`` is that at ``length - 1 - i`` where ``i < length``."""
+    time, batch = node.axis(0, 2, "time_axis"), node.axis(1, 2, "batch_axis")
+    x, lengths = node.tensor(0), cast(node.tensor(1), integer())
+    shape = info_of(x).shape
+    places = sequence(0, node.size(0, time), 1)
+    length, place = unsqueeze(lengths, time), unsqueeze(places, batch)
+    mirrored = emit(ops.Subtract, emit(ops.Subtract, length, full(1, integer())), place)
+    index = emit(ops.Where, emit(ops.Less, place, length), mirrored, place)
+    for axis in range(2, len(shape)):
+        index = unsqueeze(index, axis)
+    return emit(ops.GatherElements, x, expand(index, shape), axis=time)

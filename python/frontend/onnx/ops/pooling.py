@@ -1,0 +1,200 @@
+"""ONNX operators that pool over windows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ....dialect.inference import is_float
+from ...emit import emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
+from ..node import Node, handles
+from ..values import known_operand
+from .convolution import padding
+
+
+@handles("GlobalAveragePool", "GlobalMaxPool")
+def _global(node: Node) -> ir.Value:
+    op_class = ops.Mean if node.key == "GlobalAveragePool" else ops.Max
+    return emit(op_class, node.tensor(0), axis=list(range(2, node.rank(0))), keepdims=True)
+
+
+@handles("GlobalLpPool")
+def _global_lp(node: Node) -> ir.Value:
+    order = node.attribute("p", 2)
+    powers = _power(emit(ops.Abs, node.tensor(0)), order)
+    return _power(emit(ops.Sum, powers, axis=list(range(2, node.rank(0))), keepdims=True), 1 / order)
+
+
+def _power(x: ir.Value, exponent: float) -> ir.Value:
+    if exponent == 1:
+        return x
+    if exponent in (2, 0.5):
+        return emit(ops.Square if exponent == 2 else ops.Sqrt, x)
+    return emit(ops.Power, x, full(exponent, info_of(x).dtype))
+
+
+class _Windows:
+    """The windows of a node over the dimensions behind batch and channels.
+
+    Each dimension becomes two: which window, and where in it. A place outside of the tensor, or of the padding that counts, is
+    no place; the last window of ``ceil_mode`` has such.
+    """
+
+    def __init__(self, node: Node, rank: int):
+        self.kernel: list[int] = node.attribute("kernel_shape")
+        count = len(self.kernel)
+        if rank != count + 2:
+            raise RelaxError(f"expected windows of {rank - 2} dimensions, got {self.kernel}")
+        self.strides: list[int] = node.attribute("strides", [1] * count)
+        self.dilation: list[int] = node.attribute("dilations", [1] * count)
+        sizes = node.operand(0).shape[2:]
+        self.pads = padding(node, self.kernel, self.strides, self.dilation, sizes)
+        self.ceil = bool(node.attribute("ceil_mode", 0))
+
+    def places(self, size: int, i: int) -> np.ndarray:
+        """``[windows, kernel]``: the places of each window, counted from the first of the dimension itself."""
+        (before, after), stride = self.pads[i], self.strides[i]
+        reach = self.dilation[i] * (self.kernel[i] - 1) + 1
+        span = size + before + after - reach
+        if span < 0:
+            raise RelaxError(f"expected a window of at most {size + before + after}, got {reach}")
+        count = (-(-span // stride) if self.ceil else span // stride) + 1
+        if self.ceil and (count - 1) * stride >= size + before:
+            count -= 1
+        return np.arange(count)[:, None] * stride + np.arange(self.kernel[i])[None, :] * self.dilation[i] - before
+
+
+def _gathered(x: ir.Value, windows: _Windows, fill: float) -> ir.Value:
+    """``x[n, c, windows 0, kernel 0, windows 1, kernel 1, ...]``, with ``fill`` outside."""
+    for i in range(len(windows.kernel)):
+        axis = 2 + 2 * i
+        size = info_of(x).shape[axis]
+        if not isinstance(size, int):
+            raise RelaxError("expected windows over dimensions of known size")
+        places = windows.places(size, i)
+        before, after = max(-int(places.min(initial=0)), 0), max(int(places.max(initial=0)) - size + 1, 0)
+        if before or after:
+            amounts = [[n if a == axis else 0 for a in range(info_of(x).rank)] for n in (before, after)]
+            x = emit(ops.Pad, x, before=amounts[0], after=amounts[1], value=fill)
+        x = emit(ops.Take, x, known_operand("places", places + before).value, axis=axis)
+    return x
+
+
+def _kernel_axes(windows: _Windows) -> list[int]:
+    return [3 + 2 * i for i in range(len(windows.kernel))]
+
+
+def _is_plane(node: Node, windows: _Windows) -> bool:
+    """Whether an op of our own has these windows."""
+    return len(windows.kernel) <= 2 and is_float(node.dtype()) and not windows.ceil
+
+
+@handles("MaxPool")
+def _max_pool(node: Node) -> list[ir.Value | None]:
+    windows = _Windows(node, node.rank(0))
+    if _is_plane(node, windows) and not node.wants(1):
+        return [_pooled(node, windows, ops.MaxPool2D, {})]
+    dtype = node.dtype()
+    gathered = _gathered(node.tensor(0), windows, neutral("max", dtype))
+    result = emit(ops.Max, gathered, axis=_kernel_axes(windows))
+    return [result, _positions(node, windows, gathered) if node.wants(1) else None]
+
+
+def _pooled(node: Node, windows: _Windows, op_class: type, attrs: dict[str, object]) -> ir.Value:
+    """In one or two dimensions; one is a row of two."""
+    x, single = node.tensor(0), len(windows.kernel) == 1
+    kernel, strides, dilation, pads = windows.kernel, windows.strides, windows.dilation, windows.pads
+    if single:
+        x, pads = unsqueeze(x, 2), [(0, 0), *pads]
+        kernel, strides, dilation = [1, *kernel], [1, *strides], [1, *dilation]
+    (top, bottom), (left, right) = pads
+    how = {"pool_size": kernel, "strides": strides, "dilation": dilation, "padding": [top, left, bottom, right]}
+    result = emit(op_class, x, **how, **attrs)
+    return emit(ops.Squeeze, result, axis=[2]) if single else result
+
+
+def _positions(node: Node, windows: _Windows, gathered: ir.Value) -> ir.Value:
+    """Where the first largest element of each window is, counted in the whole tensor, rows first or columns first."""
+    n, c, *sizes = (node.known_size(0, i) for i in range(node.rank(0)))
+    count = len(sizes)
+    order = list(range(count)) if not node.attribute("storage_order", 0) else list(range(count))[::-1]
+    strides = [0] * count
+    step = 1
+    for i in reversed(order):
+        strides[i] = step
+        step *= sizes[i]
+    places = [windows.places(size, i) for i, size in enumerate(sizes)]
+    table = np.zeros([1] * 0, np.int64)
+    for i, place in enumerate(places):
+        shape = [1] * (2 * count)
+        shape[2 * i], shape[2 * i + 1] = place.shape
+        table = table + (place * strides[i]).reshape(shape)
+    axes = [2 * i for i in range(count)] + [2 * i + 1 for i in range(count)]
+    outs = [len(p) for p in places]
+    rows = np.transpose(table, axes).reshape(1, 1, *outs, -1)
+    rank = info_of(gathered).rank
+    last = permute_windows(gathered, count, rank)
+    flat = reshape(last, (n, c, *outs, math.prod(windows.kernel)))
+    found = emit(ops.ArgMax, flat, axis=2 + count, keepdims=True)
+    wide = emit(ops.BroadcastTo, known_operand("places", rows).value, result_types=[info_of(flat).with_(dtype=integer()).type])
+    place = emit(ops.Squeeze, emit(ops.GatherElements, wide, found, axis=2 + count), axis=[2 + count])
+    images = np.arange(n * c, dtype=np.int64).reshape(n, c, *[1] * count) * math.prod(sizes)
+    return emit(ops.Add, place, known_operand("images", images).value)
+
+
+def permute_windows(x: ir.Value, count: int, rank: int) -> ir.Value:
+    """All places within windows behind all windows."""
+    axes = [0, 1, *(2 + 2 * i for i in range(count)), *(3 + 2 * i for i in range(count))]
+    return emit(ops.PermuteDims, x, axes=axes)
+
+
+@handles("AveragePool")
+def _average_pool(node: Node) -> ir.Value:
+    windows = _Windows(node, node.rank(0))
+    padded = bool(node.attribute("count_include_pad", 0))
+    if _is_plane(node, windows):
+        return _pooled(node, windows, ops.AvgPool2D, {"count_include_pad": padded})
+    total = emit(ops.Sum, _gathered(node.tensor(0), windows, 0), axis=_kernel_axes(windows))
+    counts = np.ones((), np.float64)
+    for i in range(len(windows.kernel)):
+        size = node.known_size(0, i + 2)
+        before, after = windows.pads[i] if padded else (0, 0)
+        places = windows.places(size, i)
+        inside = ((places >= -before) & (places < size + after)).sum(1)
+        counts = np.multiply.outer(counts, inside)
+    from ....dialect.dtypes import numpy_dtype
+
+    divisor = known_operand("counts", counts.astype(numpy_dtype(node.dtype()))).value
+    return emit(ops.Divide, total, divisor)
+
+
+@handles("LpPool")
+def _lp_pool(node: Node) -> ir.Value:
+    windows, order = _Windows(node, node.rank(0)), node.attribute("p", 2)
+    powers = _power(emit(ops.Abs, node.tensor(0)), order)
+    return _power(emit(ops.Sum, _gathered(powers, windows, 0), axis=_kernel_axes(windows)), 1 / order)
+
+
+@handles("MaxUnpool")
+def _max_unpool(node: Node) -> ir.Value:
+    """Each element at the place that its index says, zeros elsewhere."""
+    kernel = node.attribute("kernel_shape")
+    strides = node.attribute("strides", [1] * len(kernel))
+    pads = node.attribute("pads", [0] * (2 * len(kernel)))
+    shape = [node.known_size(0, i) for i in range(2)]
+    for i, (k, s) in enumerate(zip(kernel, strides, strict=True)):
+        shape.append((node.known_size(0, i + 2) - 1) * s + k - pads[i] - pads[i + len(kernel)])
+    count = math.prod(shape)
+    flat = full(0, node.dtype(), (count,))
+    elements = reshape(node.tensor(0), (multiply_all(node.operand(0).shape),))
+    places = reshape(node.tensor(1), (multiply_all(node.operand(1).shape),))
+    result = reshape(emit(ops.ScatterElements, flat, places, elements, axis=0), shape)
+    if not node.has(2):
+        return result
+    wanted = node.numbers(2)
+    flat = full(0, node.dtype(), (math.prod(wanted),))
+    return reshape(emit(ops.ScatterElements, flat, places, elements, axis=0), wanted)

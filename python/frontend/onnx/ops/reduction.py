@@ -1,0 +1,146 @@
+"""ONNX operators that reduce along axes, scans, and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.inference import boolean, is_float
+from ....dialect.op import EffectOp
+from ...emit import cast, emit, full, info_of, integer, multiply_all, reshape, sequence
+from ..node import Node, handles
+
+
+def _axes(node: Node) -> list[int] | None:
+    """The axes to reduce; None for no reduction at all."""
+    given = node.listed("axes", 1)
+    if not given and node.attribute("noop_with_empty_axes", 0):
+        return None
+    return node.axes(given or None, node.rank(0))
+
+
+def _reduced(node: Node, reduce: Callable[[ir.Value, dict[str, Any]], ir.Value]) -> ir.Value:
+    axes = _axes(node)
+    x = node.tensor(0)
+    if axes is None:
+        return reduce(x, {"axis": [], "keepdims": True}) if node.key not in ("ReduceSum", "ReduceMean") else x
+    return reduce(x, {"axis": axes, "keepdims": bool(node.attribute("keepdims", 1))})
+
+
+_PLAIN: dict[str, type[EffectOp]] = {"ReduceSum": ops.Sum, "ReduceProd": ops.Prod, "ReduceMean": ops.Mean}
+
+
+def _register() -> None:
+    for key, op_class in _PLAIN.items():
+        handles(key)(lambda node, c=op_class: _reduced(node, lambda x, how: emit(c, x, **how)))
+    for key, op_class in (("ReduceMax", ops.Max), ("ReduceMin", ops.Min)):
+        handles(key)(lambda node, c=op_class: _reduced(node, lambda x, how: _extreme(x, how, c)))
+
+
+_register()
+
+
+def _extreme(x: ir.Value, how: dict[str, Any], op_class: type[EffectOp]) -> ir.Value:
+    if info_of(x).dtype != boolean():
+        return emit(op_class, x, **how)
+    return cast(emit(op_class, cast(x, integer(8)), **how), boolean())
+
+
+@handles("ReduceL1")
+def _l1(node: Node) -> ir.Value:
+    return _reduced(node, lambda x, how: emit(ops.Sum, emit(ops.Abs, x), **how))
+
+
+@handles("ReduceL2")
+def _l2(node: Node) -> ir.Value:
+    dtype = node.dtype()
+
+    def reduce(x: ir.Value, how: dict[str, Any]) -> ir.Value:
+        total = emit(ops.Sum, emit(ops.Multiply, x, x), **how)
+        return emit(ops.Sqrt, total) if is_float(dtype) else cast(emit(ops.Sqrt, cast(total, ir.F64Type.get())), dtype)
+
+    return _reduced(node, reduce)
+
+
+@handles("ReduceSumSquare")
+def _sum_square(node: Node) -> ir.Value:
+    return _reduced(node, lambda x, how: emit(ops.Sum, emit(ops.Multiply, x, x), **how))
+
+
+@handles("ReduceLogSum")
+def _log_sum(node: Node) -> ir.Value:
+    return _reduced(node, lambda x, how: emit(ops.Log, emit(ops.Sum, x, **how)))
+
+
+@handles("ReduceLogSumExp")
+def _log_sum_exp(node: Node) -> ir.Value:
+    """Around the largest element, or 0 where that is infinite, so that nothing overflows."""
+
+    def reduce(x: ir.Value, how: dict[str, Any]) -> ir.Value:
+        dtype = info_of(x).dtype
+        largest = emit(ops.Max, x, axis=how["axis"], keepdims=True)
+        largest = emit(ops.Where, emit(ops.IsFinite, largest), largest, full(0, dtype))
+        total = emit(ops.Log, emit(ops.Sum, emit(ops.Exp, emit(ops.Subtract, x, largest)), axis=how["axis"], keepdims=True))
+        result = emit(ops.Add, total, largest)
+        return result if how["keepdims"] or not how["axis"] else emit(ops.Squeeze, result, axis=how["axis"])
+
+    return _reduced(node, reduce)
+
+
+@handles("ArgMax", "ArgMin")
+def _arg(node: Node) -> ir.Value:
+    """The first of equals, or the last one: that is the first from the other end."""
+    x, axis = node.tensor(0), node.axis(0, node.rank(0))
+    op_class = ops.ArgMax if node.key == "ArgMax" else ops.ArgMin
+    keep = bool(node.attribute("keepdims", 1))
+    if not node.attribute("select_last_index", 0):
+        return emit(op_class, x, axis=axis, keepdims=keep)
+    found = emit(op_class, emit(ops.Flip, x, axis=axis), axis=axis, keepdims=keep)
+    return emit(ops.Subtract, full(node.size(0, axis) - 1, integer()), found)
+
+
+@handles("CumSum", "CumProd")
+def _scan(node: Node) -> ir.Value:
+    x = node.tensor(0)
+    axis = node.axes([node.number(1)], node.rank(0))[0]
+    backwards = bool(node.attribute("reverse", 0))
+    x = emit(ops.Flip, x, axis=axis) if backwards else x
+    op_class = ops.CumSum if node.key == "CumSum" else ops.CumProd
+    result = emit(op_class, x, axis=axis, exclusive=bool(node.attribute("exclusive", 0)))
+    return emit(ops.Flip, result, axis=axis) if backwards else result
+
+
+@handles("Softmax", "LogSoftmax")
+def _softmax(node: Node) -> ir.Value:
+    """Up to operator set 12 all dimensions from the axis on are one."""
+    op_class = ops.Softmax if node.key == "Softmax" else ops.LogSoftmax
+    x, rank = node.tensor(0), node.rank(0)
+    if node.version >= 13:
+        return emit(op_class, x, axis=node.axis(-1, rank))
+    axis = node.axis(1, rank + 1)
+    shape = info_of(x).shape
+    flat = reshape(x, (multiply_all(shape[:axis]), multiply_all(shape[axis:])))
+    return reshape(emit(op_class, flat, axis=1), shape)
+
+
+@handles("Hardmax")
+def _hardmax(node: Node) -> ir.Value:
+    """1 at the first largest element, else 0."""
+    x, rank = node.tensor(0), node.rank(0)
+    axis = node.axis(-1 if node.version >= 13 else 1, rank)
+    found = emit(ops.ArgMax, x, axis=axis, keepdims=True)
+    places = reshape(sequence(0, node.size(0, axis), 1), [node.size(0, axis) if a == axis else 1 for a in range(rank)])
+    return cast(emit(ops.Equal, found, places), node.dtype())
+
+
+@handles("LpNormalization")
+def _lp_normalization(node: Node) -> ir.Value:
+    """What has norm 0 stays 0."""
+    x, axis = node.tensor(0), node.axis(-1, node.rank(0))
+    squares = node.attribute("p", 2) == 2
+    size = emit(ops.Sum, emit(ops.Square, x) if squares else emit(ops.Abs, x), axis=[axis], keepdims=True)
+    size = emit(ops.Sqrt, size) if squares else size
+    zero = full(0, node.dtype())
+    return emit(ops.Where, emit(ops.Equal, size, zero), zero, emit(ops.Divide, x, size))

@@ -1,0 +1,94 @@
+"""ONNX operators of signals: Fourier transforms as products with matrices of cosines and sines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.dtypes import numpy_dtype
+from ....dialect.errors import RelaxError
+from ...emit import concat, emit, info_of, permute, slice_axis, squeeze, unsqueeze
+from ..node import Node, handles
+from ..values import known_operand
+from .manipulate import padded
+
+#: The longest transform: its matrices are constants in the module. Longer ones want a fast algorithm.
+_LONGEST = 1024
+
+
+@handles("DFT")
+def _dft(node: Node) -> ir.Value:
+    """Source: https://onnx.ai/onnx/operators/onnx__DFT.html."""
+    x = node.tensor(0)
+    rank = node.rank(0)
+    given = node.attribute("axis", 1) if node.version < 20 else node.number(2, -2)
+    axis = node.axes([given], rank)[0]
+    length = int(node.number(1, 0)) or node.known_size(0, axis)
+    inverse, one_sided = bool(node.attribute("inverse", 0)), bool(node.attribute("onesided", 0))
+    x = _resized(x, axis, length)
+    parts = [squeeze(slice_axis(x, rank - 1, i, i + 1), rank - 1) for i in range(_parts(x))]
+    if one_sided and inverse:
+        parts = _completed(parts, axis, length)
+    return _transformed(parts, axis, length, inverse, one_sided)
+
+
+def _parts(x: ir.Value) -> int:
+    count = info_of(x).shape[-1]
+    if count not in (1, 2):
+        raise RelaxError(f"expected real or complex numbers in the last dimension, got {count}")
+    return count
+
+
+def _resized(x: ir.Value, axis: int, length: int) -> ir.Value:
+    size = info_of(x).shape[axis]
+    if not isinstance(size, int):
+        raise RelaxError("expected a transform of a dimension of known size")
+    return padded(x, axis, 0, length - size, "constant", 0.0)
+
+
+def _completed(parts: list[ir.Value], axis: int, length: int) -> list[ir.Value]:
+    raise RelaxError("expected an inverse transform of both sides")
+
+
+def _transformed(parts: list[ir.Value], axis: int, length: int, inverse: bool, one_sided: bool) -> ir.Value:
+    """Real and imaginary part by products along the axis, side by side in a last dimension."""
+    if length > _LONGEST:
+        raise RelaxError(f"expected a transform of at most {_LONGEST} elements, got {length}")
+    dtype = info_of(parts[0]).dtype
+    count = length // 2 + 1 if one_sided and not inverse else length
+    angle = 2 * np.pi * np.outer(np.arange(length), np.arange(count)) / length * (1 if inverse else -1)
+    factor = 1 / length if inverse else 1.0
+    cosine, sine = (known_operand("table", (f(angle) * factor).astype(numpy_dtype(dtype))).value for f in (np.cos, np.sin))
+    rank = info_of(parts[0]).rank
+    order = [a for a in range(rank) if a != axis] + [axis]
+    back = [*range(axis), rank - 1, *range(axis, rank - 1)]
+
+    def times(x: ir.Value, table: ir.Value) -> ir.Value:
+        return permute(emit(ops.MatMul, permute(x, order), table), back)
+
+    real, imaginary = times(parts[0], cosine), times(parts[0], sine)
+    if len(parts) == 2:
+        real = emit(ops.Subtract, real, times(parts[1], sine))
+        imaginary = emit(ops.Add, imaginary, times(parts[1], cosine))
+    return concat([unsqueeze(p, rank) for p in (real, imaginary)], rank)
+
+
+@handles("STFT")
+def _stft(node: Node) -> ir.Value:
+    """Windows of a signal, each transformed. Source: https://onnx.ai/onnx/operators/onnx__STFT.html."""
+    step = int(node.number(1))
+    x = node.tensor(0)
+    x = x if node.rank(0) == 3 else unsqueeze(x, 2)
+    length = int(node.number(3, 0)) or (node.known_size(2, 0) if node.has(2) else 0)
+    size = info_of(x).shape[1]
+    if not isinstance(size, int) or not length:
+        raise RelaxError("expected a signal and frames of known length")
+    count = (size - length) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(length)[None, :]
+    frames = emit(ops.Take, x, known_operand("places", places.astype(np.int64)).value, axis=1)
+    parts = [squeeze(slice_axis(frames, 3, i, i + 1), 3) for i in range(_parts(frames))]
+    if node.has(2):
+        window = node.tensor(2)
+        parts = [emit(ops.Multiply, p, window) for p in parts]
+    return _transformed(parts, 2, length, False, bool(node.attribute("onesided", 1)))

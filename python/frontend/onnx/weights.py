@@ -1,0 +1,75 @@
+"""Initializers of a model: named arguments of the function, but for the small ones, which are numbers in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.struct_info import TensorInfo
+from .external import ExternalData
+from .tensors import element_dtype, numpy_element, tensor_array
+from .values import Array, Operand, known_operand
+
+__all__ = ["Weights"]
+
+#: The most integers that are numbers in the module: axes, shapes, indices. Anything larger is a weight.
+_MOST_INTEGERS = 1024
+
+
+class Weights:
+    """The initializers of a model, which become arguments when something reads them.
+
+    Attributes:
+        used: those that became arguments, by name, in that order.
+    """
+
+    def __init__(self, external: ExternalData, argument: Callable[[str, TensorInfo], ir.Value]):
+        self._external = external
+        self._argument = argument
+        self._values: dict[str, ir.Value] = {}
+        self.used: dict[str, onnx.TensorProto] = {}
+
+    def operand(self, tensor: onnx.TensorProto, prefix: str = "") -> Operand:
+        """What an initializer is in a graph; those of inner graphs get its prefix."""
+        name = prefix + tensor.name
+        shape = _shape(tensor)
+        dtype = numpy_element(tensor.data_type)
+        count = int(np.prod(shape, dtype=object)) if shape else 1
+        few = _MOST_INTEGERS if dtype in (np.int64, np.int32, np.bool_) else 1
+        if count <= few:
+            return known_operand(name, self.read(tensor))
+        element = element_dtype(tensor.data_type)
+        operand = Operand(name, element, shape, None, lambda: self._weight(name, tensor, TensorInfo(shape, element)))
+        operand.load = lambda: self.read(tensor)
+        return operand
+
+    def read(self, tensor: onnx.TensorProto) -> Array:
+        """The elements of an initializer, of its file where they are outside of the model."""
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            return self._external.read(tensor)
+        return tensor_array(tensor)
+
+    def constant(self, name: str, tensor: onnx.TensorProto) -> Operand:
+        """What a Constant node with that tensor is: numbers, or a weight where it is large."""
+        if int(np.prod(tensor.dims, dtype=object)) <= 4096:
+            return known_operand(name, self.read(tensor))
+        named = onnx.TensorProto()
+        named.CopyFrom(tensor)
+        named.name = name
+        return self.operand(named)
+
+    def _weight(self, name: str, tensor: onnx.TensorProto, info: TensorInfo) -> ir.Value:
+        if name not in self._values:
+            self._values[name] = self._argument(name, info)
+            self.used[name] = tensor
+        return self._values[name]
+
+
+def _shape(tensor: onnx.TensorProto) -> tuple[int, ...]:
+    if any(d < 0 for d in tensor.dims):
+        raise RelaxError(f"expected dimensions of 0 or more, got {list(tensor.dims)} of '{tensor.name}'")
+    return tuple(tensor.dims)
