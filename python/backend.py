@@ -76,7 +76,7 @@ class PreparedModel:
 def _array(value: Any) -> _Array:
     """An input as an array; ONNX's own tests also have tensors as protos."""
     if hasattr(value, "data_type") and hasattr(value, "dims"):
-        from .frontend.onnx.tensors import tensor_array
+        from .weights.onnx_tensors import tensor_array
 
         return tensor_array(value)
     return np.asarray(value)
@@ -85,7 +85,7 @@ def _array(value: Any) -> _Array:
 def _input_names(model: Any) -> list[str]:
     from .frontend.onnx.model import read_model
 
-    proto, _ = read_model(model)
+    proto = read_model(model).proto
     defaults = {t.name for t in proto.graph.initializer}
     return [i.name for i in proto.graph.input if i.name not in defaults]
 

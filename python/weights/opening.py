@@ -22,6 +22,7 @@ __all__ = ["decoded", "open_tensors"]
 _CONTAINERS: dict[str, str] = {
     ".gguf": "formats.gguf_file:GgufFile",
     ".npz": "npz_file:NpzFile",
+    ".onnx": "onnx_file:OnnxFile",
     ".bin": "torch_file:TorchCheckpoint",
     ".bin.index.json": "torch_file:TorchCheckpoint",
     ".pt": "torch_file:TorchCheckpoint",

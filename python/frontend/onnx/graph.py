@@ -37,6 +37,7 @@ class Conversion:
         functions: those that the model brings, by domain and name.
         report: what could not be converted.
         wanted: inputs whose elements some operator wants at import.
+        opset: the version that the model was written in, which may have been converted to a newer one.
     """
 
     path: str
@@ -44,6 +45,7 @@ class Conversion:
     functions: Mapping[tuple[str, str], onnx.FunctionProto] = field(default_factory=dict[tuple[str, str], onnx.FunctionProto])
     report: ImportReport = field(default_factory=ImportReport)
     wanted: set[str] = field(default_factory=set[str])
+    opset: int = 0
     depth: int = 0
 
 

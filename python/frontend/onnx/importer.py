@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +16,9 @@ from ...dialect.functions import set_names, set_num_input
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr, parse, symbol
 from ...module import Module
+
+if TYPE_CHECKING:
+    from .model import OnnxModel
 
 __all__ = ["Imported", "from_onnx", "import_model"]
 
@@ -61,39 +63,36 @@ def from_onnx(model: Any) -> Module:
 def import_model(model: Any, values: Mapping[str, _Array] | None = None) -> Imported:
     """The same, where inputs of these names are constants of these values, and no arguments."""
     try:
-        import onnx
+        import onnx  # noqa: F401
     except ImportError:
         raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]") from None
     from .model import read_model
 
-    proto, path = read_model(model)
-    context = new_context()
-    with context, ir.Location.file(path, 0, 0):
-        return _Import(proto, path, dict(values or {}), onnx).run()
+    read = read_model(model)
+    with new_context(), ir.Location.file(read.path, 0, 0):
+        return _Import(read, dict(values or {})).run()
 
 
 class _Import:
     """One import. See :func:`import_model`."""
 
-    def __init__(self, proto: Any, path: str, values: dict[str, _Array], onnx: Any):
-        from .external import ExternalData
+    def __init__(self, model: OnnxModel, values: dict[str, _Array]):
+        from ...weights.onnx_tensors import ExternalData
         from .graph import Conversion, Scope
         from .operators import load_operators
         from .weights import Weights
 
         load_operators()
-        self.proto, self.values = proto, values
+        self.proto, self.values = model.proto, values
         self.module = ir.Module.create()
         self.function = func.FuncOp("main", ([], []), ip=ir.InsertionPoint(self.module.body))
         self.block = self.function.add_entry_block()
-        folder = os.path.dirname(os.path.abspath(path)) if os.path.exists(path) else None
-        weights = Weights(ExternalData(folder), self._argument)
-        functions = {(f.domain, f.name): f for f in proto.functions}
-        self.conversion = Conversion(path, weights, functions)
-        opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in proto.opset_import}
+        weights = Weights(ExternalData(model.folder), self._argument)
+        functions = {(f.domain, f.name): f for f in model.proto.functions}
+        self.conversion = Conversion(model.path, weights, functions, opset=model.opset)
+        opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.proto.opset_import}
         self.scope = Scope(self.conversion, opsets)
         self.arguments: list[str] = []
-        self.onnx = onnx
 
     def run(self) -> Imported:
         from .values import Operand, TensorSequence
@@ -163,8 +162,6 @@ class _Import:
         self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
         set_names(self.function, self.arguments, outputs)
         set_num_input(self.function, len(inputs))
-        from ...dialect.errors import RelaxError as _Error  # noqa: F401
-
         Module(self.module).verify()
 
 

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
 import onnx.version_converter
-from google.protobuf.message import DecodeError
 
 from ...dialect.errors import RelaxError
-from ...weights.files import path_text, read_bytes
+from ...weights.files import path_text
+from ...weights.onnx_file import parse_model
 
-__all__ = ["read_model"]
+__all__ = ["OnnxModel", "read_model"]
 
 #: Older operator sets are converted to this one: up to 6 operators broadcast by attributes.
 _OLDEST, _CONVERTED = 7, 13
 
 
-def read_model(model: Any) -> tuple[onnx.ModelProto, str]:
-    """The model without its external data, and how errors name it. Raises RelaxError where it is none."""
+@dataclass(frozen=True)
+class OnnxModel:
+    """A model whose external data is not read.
+
+    Attributes:
+        proto: of operator set 7 or later.
+        path: how errors name it.
+        opset: that of the file, which may have been an older one.
+        folder: where external data lies; None for a model in memory.
+    """
+
+    proto: onnx.ModelProto
+    path: str
+    opset: int
+    folder: str | None
+
+
+def read_model(model: Any) -> OnnxModel:
+    """A path or a proto as a model. Raises RelaxError where it is none."""
     if isinstance(model, onnx.ModelProto):
-        proto, path = model, "<onnx>"
+        proto, path, folder = model, "<onnx>", None
     else:
         path = path_text(model)
-        proto = onnx.ModelProto()
-        try:
-            proto.ParseFromString(read_bytes(path, what="an ONNX model"))
-        except DecodeError:
-            raise RelaxError(f"expected an ONNX model, '{path}' is none") from None
+        folder = os.path.dirname(os.path.abspath(path))
+        proto = parse_model(path)
     if not proto.HasField("graph") or not proto.opset_import:
         raise RelaxError(f"expected an ONNX model, '{path}' has {'no operator set' if proto.HasField('graph') else 'no graph'}")
-    return _newer(proto, path), path
-
-
-def _newer(proto: onnx.ModelProto, path: str) -> onnx.ModelProto:
     version = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), _OLDEST)
+    return OnnxModel(_newer(proto, path, version), path, version, folder)
+
+
+def _newer(proto: onnx.ModelProto, path: str, version: int) -> onnx.ModelProto:
     if version >= _OLDEST:
         return proto
     try:

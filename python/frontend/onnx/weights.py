@@ -8,10 +8,9 @@ import numpy as np
 import onnx
 
 from ...dialect.bindings import ir
-from ...dialect.errors import RelaxError
 from ...dialect.struct_info import TensorInfo
-from .external import ExternalData
-from .tensors import element_dtype, numpy_element, tensor_array
+from ...weights.onnx_tensors import ExternalData, numpy_element, tensor_shape
+from .tensors import element_dtype
 from .values import Array, Operand, known_operand
 
 __all__ = ["Weights"]
@@ -36,7 +35,7 @@ class Weights:
     def operand(self, tensor: onnx.TensorProto, prefix: str = "") -> Operand:
         """What an initializer is in a graph; those of inner graphs get its prefix."""
         name = prefix + tensor.name
-        shape = _shape(tensor)
+        shape = tensor_shape(tensor)
         dtype = numpy_element(tensor.data_type)
         count = int(np.prod(shape, dtype=object)) if shape else 1
         few = _MOST_INTEGERS if dtype in (np.int64, np.int32, np.bool_) else 1
@@ -49,9 +48,7 @@ class Weights:
 
     def read(self, tensor: onnx.TensorProto) -> Array:
         """The elements of an initializer, of its file where they are outside of the model."""
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            return self._external.read(tensor)
-        return tensor_array(tensor)
+        return self._external.read(tensor)
 
     def constant(self, name: str, tensor: onnx.TensorProto) -> Operand:
         """What a Constant node with that tensor is: numbers, or a weight where it is large."""
@@ -67,9 +64,3 @@ class Weights:
             self._values[name] = self._argument(name, info)
             self.used[name] = tensor
         return self._values[name]
-
-
-def _shape(tensor: onnx.TensorProto) -> tuple[int, ...]:
-    if any(d < 0 for d in tensor.dims):
-        raise RelaxError(f"expected dimensions of 0 or more, got {list(tensor.dims)} of '{tensor.name}'")
-    return tuple(tensor.dims)

@@ -45,24 +45,26 @@ def _values(results: Sequence[Operand | TensorSequence]) -> list[ir.Value]:
 @handles("If")
 def _if(node: Node) -> list[Any]:
     """Of a condition that is known only that branch; else a branch at run time, whose results have one type."""
-    branches = [node.attribute(k) for k in ("then_branch", "else_branch")]
+    names = ("then_branch", "else_branch")
+    branches = [(node.attribute(k), k) for k in names]
     known = node.operand(0).known
     if known is not None:
-        return list(run_graph(node, branches[0 if bool(known.reshape(-1)[0]) else 1], [], "branch"))
+        graph, name = branches[0 if bool(known.reshape(-1)[0]) else 1]
+        return list(run_graph(node, graph, [], name))
     infos: list[list[TensorInfo]] = []
-    for branch in branches:  # once to see the types: what is made of it goes
+    for graph, name in branches:  # once to see the types: what is made of it goes
         block = _scratch()
         with ir.InsertionPoint(block):
-            infos.append([info_of(v) for v in _values(run_graph(node, branch, [], "branch"))])
+            infos.append([info_of(v) for v in _values(run_graph(node, graph, [], name))])
         _discard(block)
     joined = [_joined(a, b) for a, b in zip(*infos, strict=True)]
     condition = _element(node.tensor(0))
-    op = scf.IfOp(condition, [i.type for i in joined], hasElse=True)
-    for branch, block in zip(branches, (op.then_block, op.else_block), strict=True):
-        with ir.InsertionPoint(block):
-            values = _values(run_graph(node, branch, [], "branch"))
+    op = ir.Operation.create("scf.if", [i.type for i in joined], [condition], regions=2)
+    for (graph, name), region in zip(branches, op.regions, strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            values = _values(run_graph(node, graph, [], name))
             scf.YieldOp([_as(v, i) for v, i in zip(values, joined, strict=True)])
-    return list(op.results_)
+    return list(op.results)
 
 
 def _scratch() -> ir.Block:

@@ -100,5 +100,5 @@ def _transposed_padding(
         wanted = shape[len(shape) - count + i] if shape is not None else size * strides[i]
         total = strides[i] * (size - 1) + extra[i] + (kernel[i] - 1) * dilation[i] + 1 - wanted
         small = total // 2
-        found.append((small, total - small) if how != "SAME_LOWER" else (total - small, small))
+        found.append((small, total - small) if how == "SAME_UPPER" else (total - small, small))
     return found

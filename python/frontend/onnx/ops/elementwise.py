@@ -11,7 +11,7 @@ from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
-from ...emit import cast, emit, full, info_of, reshape
+from ...emit import cast, emit, full, info_of, reshape, unsqueeze
 from ..node import Node, UnmappedError, handles
 from ..tensors import element_dtype
 
@@ -163,6 +163,9 @@ def _leaky_relu(node: Node) -> ir.Value:
 @handles("PRelu")
 def _prelu(node: Node) -> ir.Value:
     x, slope = node.tensor(0), node.tensor(1)
+    rank = node.rank(0)
+    if node.scope.conversion.opset < 7 and node.rank(1) == 1 and rank > 2:  # one per channel, before there was broadcasting
+        slope = unsqueeze(slope, *range(1, rank - 1))
     return emit(ops.Where, emit(ops.Less, x, full(0, node.dtype())), emit(ops.Multiply, x, slope), x)
 
 

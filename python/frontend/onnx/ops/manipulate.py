@@ -13,6 +13,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import broadcast_shapes
 from ....dialect.symbolic import Dim, Expr
+from ....weights.onnx_tensors import tensor_array
 from ...emit import (
     cast,
     concat,
@@ -32,7 +33,7 @@ from ...emit import (
     unsqueeze,
 )  # fmt: skip
 from ..node import Node, handles
-from ..tensors import element_dtype, tensor_array
+from ..tensors import element_dtype
 from ..values import known_operand, numbers_array, relax_dtype
 
 #: The most elements that are known one by one.

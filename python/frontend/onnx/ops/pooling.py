@@ -10,6 +10,7 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
+from ...convolutions import pad_axis
 from ...emit import emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
 from ..node import Node, handles
 from ..values import known_operand
@@ -193,8 +194,7 @@ def _max_unpool(node: Node) -> ir.Value:
     elements = reshape(node.tensor(0), (multiply_all(node.operand(0).shape),))
     places = reshape(node.tensor(1), (multiply_all(node.operand(1).shape),))
     result = reshape(emit(ops.ScatterElements, flat, places, elements, axis=0), shape)
-    if not node.has(2):
-        return result
-    wanted = node.numbers(2)
-    flat = full(0, node.dtype(), (math.prod(wanted),))
-    return reshape(emit(ops.ScatterElements, flat, places, elements, axis=0), wanted)
+    wanted = node.numbers(2) if node.has(2) else shape
+    for axis, (size, had) in enumerate(zip(wanted, shape, strict=True)):
+        result = pad_axis(result, axis, (0, size - had))
+    return result

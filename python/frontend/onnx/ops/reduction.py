@@ -45,7 +45,7 @@ _register()
 def _extreme(x: ir.Value, how: dict[str, Any], op_class: type[EffectOp]) -> ir.Value:
     if info_of(x).dtype != boolean():
         return emit(op_class, x, **how)
-    return cast(emit(op_class, cast(x, integer(8)), **how), boolean())
+    return emit(ops.Greater, emit(op_class, cast(x, integer(8)), **how), full(0, integer(8)))  # of nothing: the least integer
 
 
 @handles("ReduceL1")

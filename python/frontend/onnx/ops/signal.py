@@ -6,9 +6,8 @@ import numpy as np
 
 from ....dialect import ops
 from ....dialect.bindings import ir
-from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
-from ...emit import concat, emit, info_of, permute, slice_axis, squeeze, unsqueeze
+from ...emit import cast, concat, emit, info_of, permute, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
 from ..values import known_operand
 from .manipulate import padded
@@ -26,10 +25,16 @@ def _dft(node: Node) -> ir.Value:
     axis = node.axes([given], rank)[0]
     length = int(node.number(1, 0)) or node.known_size(0, axis)
     inverse, one_sided = bool(node.attribute("inverse", 0)), bool(node.attribute("onesided", 0))
-    x = _resized(x, axis, length)
+    if one_sided and inverse:
+        given = int(node.number(1, 0))
+        length = given or 2 * (node.known_size(0, axis) - 1)
+        x = _resized(x, axis, length // 2 + 1)
+    else:
+        x = _resized(x, axis, length)
     parts = [squeeze(slice_axis(x, rank - 1, i, i + 1), rank - 1) for i in range(_parts(x))]
     if one_sided and inverse:
-        parts = _completed(parts, axis, length)
+        result = _transformed(_both_sides(parts, axis, length), axis, length, True, False)
+        return slice_axis(result, rank - 1, 0, 1)
     return _transformed(parts, axis, length, inverse, one_sided)
 
 
@@ -47,19 +52,26 @@ def _resized(x: ir.Value, axis: int, length: int) -> ir.Value:
     return padded(x, axis, 0, length - size, "constant", 0.0)
 
 
-def _completed(parts: list[ir.Value], axis: int, length: int) -> list[ir.Value]:
-    raise RelaxError("expected an inverse transform of both sides")
+def _both_sides(parts: list[ir.Value], axis: int, length: int) -> list[ir.Value]:
+    """The other half of the transform of real numbers: its conjugate, backwards."""
+    half = length // 2 + 1
+    if len(parts) != 2:
+        raise RelaxError("expected complex numbers for an inverse transform of one side")
+    rest = [emit(ops.Flip, slice_axis(p, axis, 1, length - half + 1), axis=axis) for p in parts]
+    rest[1] = emit(ops.Negative, rest[1])
+    return [concat([slice_axis(p, axis, 0, half), r], axis) for p, r in zip(parts, rest, strict=True)]
 
 
 def _transformed(parts: list[ir.Value], axis: int, length: int, inverse: bool, one_sided: bool) -> ir.Value:
     """Real and imaginary part by products along the axis, side by side in a last dimension."""
     if length > _LONGEST:
         raise RelaxError(f"expected a transform of at most {_LONGEST} elements, got {length}")
-    dtype = info_of(parts[0]).dtype
+    dtype, wide = info_of(parts[0]).dtype, ir.F64Type.get()  # sums of f32 would leave 1e-6 where zeros belong
+    parts = [cast(p, wide) for p in parts]
     count = length // 2 + 1 if one_sided and not inverse else length
     angle = 2 * np.pi * np.outer(np.arange(length), np.arange(count)) / length * (1 if inverse else -1)
     factor = 1 / length if inverse else 1.0
-    cosine, sine = (known_operand("table", (f(angle) * factor).astype(numpy_dtype(dtype))).value for f in (np.cos, np.sin))
+    cosine, sine = (known_operand("table", f(angle) * factor).value for f in (np.cos, np.sin))
     rank = info_of(parts[0]).rank
     order = [a for a in range(rank) if a != axis] + [axis]
     back = [*range(axis), rank - 1, *range(axis, rank - 1)]
@@ -71,7 +83,7 @@ def _transformed(parts: list[ir.Value], axis: int, length: int, inverse: bool, o
     if len(parts) == 2:
         real = emit(ops.Subtract, real, times(parts[1], sine))
         imaginary = emit(ops.Add, imaginary, times(parts[1], cosine))
-    return concat([unsqueeze(p, rank) for p in (real, imaginary)], rank)
+    return cast(concat([unsqueeze(p, rank) for p in (real, imaginary)], rank), dtype)
 
 
 @handles("STFT")

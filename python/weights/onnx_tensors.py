@@ -1,0 +1,117 @@
+"""Tensors of ONNX models as arrays, and those that lie in files beside the model; imports no MLIR."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.numpy_helper
+
+from ..dialect.errors import RelaxError
+from .arrays import Array
+from .files import open_regular
+
+__all__ = ["ExternalData", "numpy_element", "tensor_array", "tensor_shape"]
+
+#: Elements of less than eight bits share bytes.
+_BITS = {
+    getattr(onnx.TensorProto, name): bits
+    for name, bits in {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}.items()
+    if hasattr(onnx.TensorProto, name)
+}
+
+
+def numpy_element(element: int) -> np.dtype[Any]:
+    """An element type of ONNX as NumPy's. Raises RelaxError where there is none."""
+    try:
+        found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
+    except (KeyError, TypeError):
+        raise RelaxError(f"expected an element type with numbers, got {_name(element)}") from None
+    if found.kind in "OcSU":
+        raise RelaxError(f"expected an element type with numbers, got {_name(element)}")
+    return found
+
+
+def _name(element: int) -> str:
+    try:
+        return onnx.TensorProto.DataType.Name(element)
+    except ValueError:
+        return f"number {element}"
+
+
+def tensor_shape(tensor: onnx.TensorProto) -> tuple[int, ...]:
+    """The dimensions. Raises RelaxError where one is negative."""
+    if any(d < 0 for d in tensor.dims):
+        raise RelaxError(f"expected dimensions of 0 or more, got {list(tensor.dims)} of '{tensor.name}'")
+    return tuple(tensor.dims)
+
+
+def tensor_array(tensor: onnx.TensorProto) -> Array:
+    """The elements of a tensor that is in the model itself. Raises RelaxError where they do not fit its shape and type."""
+    numpy_element(tensor.data_type)
+    shape = tensor_shape(tensor)
+    try:
+        return np.ascontiguousarray(onnx.numpy_helper.to_array(tensor)).reshape(shape)
+    except (ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise RelaxError(
+            f"expected elements of '{tensor.name}' that fit its shape {list(shape)}, got others ({error})"
+        ) from None
+
+
+class ExternalData:
+    """The files of a model; nothing of them is read but the elements that someone asks for."""
+
+    def __init__(self, folder: str | None):
+        self._folder = folder
+
+    def place(self, tensor: onnx.TensorProto) -> tuple[str, int, int]:
+        """Path, first byte and number of bytes of a tensor.
+
+        Raises:
+            RelaxError: the model is in no folder; the entry is not as ONNX has it, leads out of the folder, or does not have
+                as many bytes as the shape says.
+        """
+        entries = {e.key: e.value for e in tensor.external_data}
+        location = entries.get("location", "")
+        if self._folder is None:
+            raise RelaxError(f"expected a model from a file for the external data of '{tensor.name}', got one in memory")
+        root = os.path.realpath(self._folder)
+        path = os.path.realpath(os.path.join(root, location)) if location and "\0" not in location else ""
+        if not path or os.path.isabs(location) or os.path.commonpath([root, path]) != root:
+            raise RelaxError(f"expected external data of '{tensor.name}' inside of the model's folder, got {location!r}")
+        offset, length = (_count(entries, key, tensor.name) for key in ("offset", "length"))
+        wanted = _stored_bytes(tensor)
+        if length is not None and length != wanted:
+            raise RelaxError(f"expected {wanted} bytes of external data of '{tensor.name}', got {length}")
+        return path, offset or 0, wanted
+
+    def read(self, tensor: onnx.TensorProto) -> Array:
+        """The elements, of the model itself or of a file. Raises RelaxError where they cannot be read."""
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            return tensor_array(tensor)
+        path, offset, count = self.place(tensor)
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_size < offset + count:
+                raise RelaxError(f"expected {count} bytes of '{tensor.name}' at {offset} of '{path}', got fewer")
+            file.seek(offset)
+            content = file.read(count)
+        raw = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=content, name=tensor.name)
+        return tensor_array(raw)
+
+
+def _stored_bytes(tensor: onnx.TensorProto) -> int:
+    count = int(np.prod(tensor_shape(tensor), dtype=object)) if tensor.dims else 1
+    bits = _BITS.get(tensor.data_type)
+    return (count * bits + 7) // 8 if bits else count * numpy_element(tensor.data_type).itemsize
+
+
+def _count(entries: dict[str, str], key: str, name: str) -> int | None:
+    text = entries.get(key)
+    if text is None:
+        return None
+    if not text.isdecimal() or len(text) > 18:
+        raise RelaxError(f"expected a number of bytes as {key} of the external data of '{name}', got {text[:40]!r}")
+    return int(text)
