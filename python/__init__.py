@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .building.builder import Builder
     from .compiler import compile
     from .evaluation import evaluate
-    from .frontend import from_torch, register_torch_op, save_weights, torch_graphs
+    from .frontend import from_onnx, from_torch, register_torch_op, save_weights, torch_graphs
     from .mesh import Mesh
     from .module import Module
     from .runtime.executable import Executable, load
@@ -30,6 +30,7 @@ __all__ = [
     "RelaxWarning",
     "compile",
     "evaluate",
+    "from_onnx",
     "from_torch",
     "load",
     "register_torch_op",
@@ -48,6 +49,7 @@ _HOMES = {
     "Module": "module",
     "compile": "compiler",
     "evaluate": "evaluation",
+    "from_onnx": "frontend",
     "from_torch": "frontend",
     "load": "runtime.executable",
     "register_torch_op": "frontend",

@@ -29,8 +29,9 @@ def parse_model(path: str) -> onnx.ModelProto:
 
 
 def stored_tensors(graph: onnx.GraphProto, prefix: str = "") -> Iterator[tuple[str, onnx.TensorProto]]:
-    """The initializers of a graph and of those inside of it, and the tensors of its Constant nodes, under the names that weights of
-    an imported model have: those of inner graphs begin with the nodes that lead there.
+    """The initializers of a graph and of those inside of it, and the tensors of its Constant nodes, by name.
+
+    The names are those that weights of an imported model have: in inner graphs they begin with the nodes that lead there.
     """
     for tensor in graph.initializer:
         yield prefix + tensor.name, tensor

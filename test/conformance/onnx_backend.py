@@ -72,7 +72,7 @@ def _data(test: Any, model: Any) -> Iterator[tuple[list[Any], list[Any]]]:
         return
     for folder in sorted(Path(test.model_dir).glob("test_data_set_*")):
         yield tuple(
-            [_stored(folder / f"{kind}_{i}.pb", value) for i, value in enumerate(values) if (folder / f"{kind}_{i}.pb").exists()]
+            [_stored(p, value) for i, value in enumerate(values) if (p := folder / f"{kind}_{i}.pb").exists()]
             for kind, values in (("input", model.graph.input), ("output", model.graph.output))
         )  # fmt: skip
 

@@ -64,6 +64,7 @@ GENERATORS = {
         Generator("flow", "fuzzing.control_flow", budget=6),
         Generator("bodies", "fuzzing.linalg_bodies", budget=12),
         Generator("headers", "fuzzing.file_headers", budget=60),
+        Generator("onnx", "fuzzing.mutated_onnx", budget=60),
         Generator("files", "fuzzing.mutated_files", budget=200),
         Generator("kills", "fuzzing.killed_preparations", budget=6),
         Generator("sizes", "fuzzing.size_variants", budget=8),

@@ -21,7 +21,17 @@ from .weights import Weights
 __all__ = ["UNUSABLE", "Conversion", "Scope"]
 
 #: What a handler that was never meant to fail may raise all the same, on attributes of the wrong kind.
-_PYTHON_ERRORS = (TypeError, AttributeError, KeyError, IndexError, ValueError, AssertionError, OverflowError, ZeroDivisionError)
+_PYTHON_ERRORS = (
+    MemoryError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    IndexError,
+    ValueError,
+    AssertionError,
+    OverflowError,
+    ZeroDivisionError,
+)
 
 #: What depends on a node that could not be converted.
 UNUSABLE = TensorSequence()

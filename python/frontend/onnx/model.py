@@ -8,6 +8,8 @@ from typing import Any
 
 import onnx
 import onnx.version_converter
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 
 from ...dialect.errors import RelaxError
 from ...weights.files import path_text
@@ -46,8 +48,21 @@ def read_model(model: Any) -> OnnxModel:
         proto = parse_model(path)
     if not proto.HasField("graph") or not proto.opset_import:
         raise RelaxError(f"expected an ONNX model, '{path}' has {'no operator set' if proto.HasField('graph') else 'no graph'}")
+    _require_texts(proto, path)
     version = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), _OLDEST)
     return OnnxModel(_newer(proto, path, version), path, version, folder)
+
+
+def _require_texts(message: Message, path: str) -> None:
+    """Raises RelaxError for names that are no UTF-8: protobuf gives their bytes."""
+    for field, value in message.ListFields():
+        if field.type not in (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE):
+            continue
+        for item in [value] if isinstance(value, Message | str | bytes) else value:
+            if isinstance(item, Message):
+                _require_texts(item, path)
+            elif not isinstance(item, str):
+                raise RelaxError(f"expected names in UTF-8, '{path}' has {item!r} as {field.name}")
 
 
 def _newer(proto: onnx.ModelProto, path: str, version: int) -> onnx.ModelProto:

@@ -25,6 +25,7 @@ __all__ = [
     "known_operand",
     "numbers_array",
     "relax_dtype",
+    "require_places",
     "tensor_operand",
 ]
 
@@ -41,6 +42,10 @@ class NumbersWantedError(RelaxError):
     def __init__(self, message: str, inputs: frozenset[str]):
         super().__init__(message)
         self.inputs = inputs
+
+
+#: A table of that many places takes 128 MiB.
+_MOST_PLACES = 1 << 24
 
 
 @dataclass
@@ -140,6 +145,12 @@ def _symbolic(array: Array, dtype: ir.Type) -> ir.Value:
     if len({str(n) for n in array.reshape(-1)}) == 1:
         return expand(scalars[0], array.shape)
     return reshape(concat([reshape(s, (1,)) for s in scalars], 0), array.shape)
+
+
+def require_places(count: int) -> None:
+    """Raises RelaxError for a table of places, written into the module, that is longer than memory should be spent on."""
+    if count > _MOST_PLACES:
+        raise RelaxError(f"expected at most {_MOST_PLACES} places of windows, or of elements to read, got {count}")
 
 
 def array_dtype(dtype: ir.Type) -> np.dtype[Any]:

@@ -34,7 +34,7 @@ from ...emit import (
 )  # fmt: skip
 from ..node import Node, handles
 from ..tensors import element_dtype
-from ..values import known_operand, numbers_array, relax_dtype
+from ..values import known_operand, numbers_array, relax_dtype, require_places
 
 #: The most elements that are known one by one.
 _MOST_FILLED = 1024
@@ -261,6 +261,7 @@ def padded(x: ir.Value, axis: int, before: Any, after: Any, mode: str, value: An
         return emit(ops.Pad, x, before=amounts[0], after=amounts[1], value=value)
     if not isinstance(size, int):
         raise RelaxError(f"expected padding by {mode} of a dimension of known size")
+    require_places(size + before + after)
     places = np.pad(np.arange(size), (before, after), mode=_MODES[mode])
     return emit(ops.Take, x, known_operand("places", places.astype(np.int64)).value, axis=axis)
 

@@ -13,7 +13,7 @@ from ....dialect.inference import is_float
 from ...convolutions import pad_axis
 from ...emit import emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
 from ..node import Node, handles
-from ..values import known_operand
+from ..values import known_operand, require_places
 from .convolution import padding
 
 
@@ -66,6 +66,7 @@ class _Windows:
         count = (-(-span // stride) if self.ceil else span // stride) + 1
         if self.ceil and (count - 1) * stride >= size + before:
             count -= 1
+        require_places(count * self.kernel[i])
         return np.arange(count)[:, None] * stride + np.arange(self.kernel[i])[None, :] * self.dilation[i] - before
 
 

@@ -73,8 +73,15 @@ def _quantize(node: Node) -> ir.Value:
 
 @handles("DynamicQuantizeLinear")
 def _dynamic_quantize(node: Node) -> list[ir.Value]:
-    """Source: https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html."""
-    x, f32 = node.tensor(0), ir.F32Type.get()
+    return list(dynamically_quantized(node.tensor(0)))
+
+
+def dynamically_quantized(x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """A tensor in ui8 by its own range, its scale and its zero point.
+
+    Source: https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html.
+    """
+    f32 = ir.F32Type.get()
     zero = full(0, f32)
     low, high = (emit(c, emit(r, x), zero) for r, c in ((ops.Min, ops.Minimum), (ops.Max, ops.Maximum)))
     span = emit(ops.Divide, emit(ops.Subtract, high, low), full(255, f32))
@@ -82,7 +89,7 @@ def _dynamic_quantize(node: Node) -> list[ir.Value]:
     point = emit(ops.Round, emit(ops.Clip, emit(ops.Negative, emit(ops.Divide, low, scale)), min=0.0, max=255.0))
     stored = ir.IntegerType.get_unsigned(8)
     zero_point = cast(point, stored)
-    return [emit(ops.Quantize, x, scale, zero_point, axis=0, dtype=stored), scale, zero_point]
+    return emit(ops.Quantize, x, scale, zero_point, axis=0, dtype=stored), scale, zero_point
 
 
 def centered(node: Node, index: int, zero_index: int) -> ir.Value:

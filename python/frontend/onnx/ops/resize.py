@@ -15,7 +15,7 @@ from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
 from ...emit import cast, emit, full, info_of
 from ..node import Node, handles
-from ..values import known_operand
+from ..values import known_operand, require_places
 
 _Array = np.ndarray[Any, Any]
 
@@ -82,6 +82,7 @@ class _Axis:
         self, node: Node, size: int, wanted: int, scale: float, start: float, end: float, how: str, nearest: str
     ):  # fmt: skip
         self.node, self.size, self.wanted, self.scale, self.nearest = node, size, wanted, scale, nearest
+        require_places(max(size, wanted))
         x = np.arange(wanted, dtype=np.float64)
         self.outside: _Array | None = None
         if how == "align_corners":

@@ -13,7 +13,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...emit import cast, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
-from ..values import known_operand
+from ..values import known_operand, require_places
 
 
 @handles("GridSample")
@@ -162,6 +162,7 @@ def _col_to_im(node: Node) -> ir.Value:
     places = np.zeros((), np.int64)
     for i in range(count):
         windows = (whole[i] - dilation[i] * (block[i] - 1) - 1) // strides[i] + 1
+        require_places(places.size * block[i] * max(windows, 0))
         along = np.arange(block[i])[:, None] * dilation[i] + np.arange(windows)[None, :] * strides[i]
         shape = [1] * (2 * count)
         shape[i], shape[count + i] = along.shape

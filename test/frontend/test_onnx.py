@@ -1,0 +1,193 @@
+"""ONNX models: what an import keeps of names, sizes and weights, against ONNX Runtime, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import relaxir as rx
+from relaxir import backend
+from support.onnx_models import MODELS, model
+
+_SIZES = {"batch": 5, "n": 4, "length": 21}
+
+
+def _inputs(proto: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
+    generator = np.random.default_rng(0)
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    for given in proto.graph.input:
+        shape = [_SIZES[d.dim_param] if d.dim_param else d.dim_value for d in given.type.tensor_type.shape.dim]
+        kind = helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+        numbers = generator.standard_normal(shape)
+        found[given.name] = np.asarray(numbers > 0 if kind == np.bool_ else numbers, kind)
+    return found
+
+
+def _by_runtime(proto: onnx.ModelProto, inputs: dict[str, Any]) -> list[Any]:
+    return onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, inputs)
+
+
+def _own_function(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """ONNX Runtime wants types of results."""
+    for value in proto.graph.output:
+        value.type.tensor_type.elem_type = TensorProto.FLOAT
+    return proto
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_results_are_those_of_onnx_runtime(name: str, tmp_path: Path) -> None:
+    """From the file: import, preparation from the same file, a call with sizes that the file leaves open."""
+    proto = _own_function(MODELS[name]())
+    path = tmp_path / "model.onnx"
+    onnx.save(proto, path)
+    inputs = _inputs(proto)
+    executable = rx.compile(rx.from_onnx(path))
+    if executable.manifest.raw_weights:
+        executable.bind(executable.prepare(path, tmp_path / "prepared.safetensors"))
+    found = executable(**inputs)
+    wanted = _by_runtime(proto, inputs)
+    for got, want in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        # Sums in another order: a few units in the last place of the largest term.
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def test_names_of_inputs_weights_results_and_sizes_are_the_models() -> None:
+    (signature,) = rx.from_onnx(MODELS["perceptron"]()).functions.values()
+    assert str(signature) == "@main(%x: f32[batch, 4], *, %w0: f32[8, 4], %b0: f32[8], %w1: f32[8, 3]) -> (f32[batch, 3])"
+    assert [o.name for o in signature.outputs] == ["y"]
+
+
+def test_sizes_without_a_name_are_symbols_of_their_own() -> None:
+    proto = model([helper.make_node("Exp", ["x"], ["y"])], {"x": (TensorProto.FLOAT, [None, 4])}, ["y"])
+    (signature,) = rx.from_onnx(proto).functions.values()
+    assert str(signature.inputs[0]) == "f32[x_0, 4]"
+
+
+def test_nodes_are_locations() -> None:
+    text = rx.from_onnx(MODELS["perceptron"]()).ir.operation.get_asm(enable_debug_info=True)
+    assert 'loc("first"' in text
+
+
+def test_external_data_is_read_from_beside_the_model(tmp_path: Path) -> None:
+    proto = MODELS["perceptron"]()
+    inputs = _inputs(proto)
+    wanted = backend.run_model(proto, inputs)
+    path = tmp_path / "model.onnx"
+    onnx.save_model(proto, path, save_as_external_data=True, size_threshold=0)
+    executable = rx.compile(rx.from_onnx(path))
+    executable.bind(executable.prepare(path))
+    np.testing.assert_array_equal(executable(**inputs), wanted[0])
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"location": "../weights"}, "expected external data of 'w0' inside of the model's folder, got '../weights'"),
+        ({"location": "/etc/passwd"}, "expected external data of 'w0' inside of the model's folder, got '/etc/passwd'"),
+        ({"location": "w", "length": "7"}, "expected 128 bytes of external data of 'w0', got 7"),
+        ({"location": "w", "offset": "-3"}, "expected a number of bytes as offset of the external data of 'w0', got '-3'"),
+        ({"location": "w"}, "expected 128 bytes of 'w0' at 0"),
+    ],
+)
+def test_external_data_that_is_not_there_is_refused(entries: dict[str, str], message: str, tmp_path: Path) -> None:
+    proto = MODELS["perceptron"]()
+    weight = proto.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    for key, value in entries.items():
+        weight.external_data.add(key=key, value=value)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    (tmp_path / "w").write_bytes(b"short")
+    executable = rx.compile(rx.from_onnx(path))
+    with pytest.raises(rx.RelaxError) as error:
+        executable.prepare(path)
+    assert message in str(error.value)
+
+
+def _with(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
+    proto = MODELS["perceptron"]()
+    change(proto)
+    return proto
+
+
+@pytest.mark.parametrize(
+    ("proto", "message"),
+    [
+        (onnx.ModelProto(), "expected an ONNX model, '<onnx>' has no graph"),
+        (_with(lambda p: p.ClearField("opset_import")), "has no operator set"),
+        (_with(lambda p: p.graph.node[0].input.__setitem__(0, "z")),
+         "1 x Gemm: expected a value that an earlier node gives, got 'z'"),
+        (_with(lambda p: setattr(p.graph.node[1], "op_type", "NonZero")), "1 x NonZero: no relax form"),
+        (_with(lambda p: p.graph.input[0].ClearField("type")), "expected tensors as inputs, got 'x' of no type"),
+        (_with(lambda p: setattr(p.graph.input[0].type.tensor_type, "elem_type", TensorProto.STRING)),
+         "expected an element type with numbers, got STRING"),
+        (_with(lambda p: p.graph.input[0].type.tensor_type.ClearField("shape")), "expected inputs of known rank, got 'x'"),
+        (_with(lambda p: p.graph.initializer[0].dims.__setitem__(0, -1)),
+         "expected dimensions of 0 or more, got [-1, 4] of 'w0'"),
+        (_with(lambda p: p.MergeFromString(b"\x12\x01\xff")),
+         "expected names in UTF-8, '<onnx>' has b'\\xff' as producer_name"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_imported_is_said(proto: onnx.ModelProto, message: str) -> None:
+    with pytest.raises(rx.RelaxError) as error:
+        rx.from_onnx(proto)
+    assert message in str(error.value)
+
+
+def test_all_that_has_no_relax_form_is_said_at_once() -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["a"], name="first"),
+        helper.make_node("Unique", ["x"], ["b"], name="second"),
+        helper.make_node("Add", ["a", "b"], ["y"]),
+    ]
+    with pytest.raises(rx.RelaxError) as error:
+        rx.from_onnx(model(nodes, {"x": (TensorProto.FLOAT, [3])}, ["y"]))
+    assert [line.strip() for line in str(error.value).splitlines()[1:]] == [
+        "1 x NonZero: no relax form", "at <onnx>:1 in first", "1 x Unique: no relax form", "at <onnx>:2 in second",
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"\xff" * 100)
+    with pytest.raises(rx.RelaxError, match=r"expected an ONNX model, '.*' is none"):
+        rx.from_onnx(path)
+
+
+def test_inputs_that_are_shapes_or_axes_are_known_when_a_model_is_run() -> None:
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
+    proto = model(nodes, {"x": (TensorProto.FLOAT, ["n"]), "shape": (TensorProto.INT64, [2])}, ["y"])
+    with pytest.raises(rx.RelaxError, match="expected numbers known at import, got 'shape', computed from 'shape'"):
+        rx.from_onnx(proto)
+    prepared = backend.prepare(proto)
+    x = np.arange(6, dtype=np.float32)
+    for shape in ([2, 3], [3, -1]):
+        (found,) = prepared.run([x, np.array(shape)])
+        np.testing.assert_array_equal(found, x.reshape(shape))
+
+
+def test_one_node_runs() -> None:
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=0)
+    (found,) = backend.run_node(node, [np.zeros((4, 2), np.float32)])
+    np.testing.assert_array_equal(found, np.full((4, 2), 0.25, np.float32))
+
+
+def test_devices_that_are_not_there_are_refused() -> None:
+    assert backend.supports_device("CPU:0")
+    with pytest.raises(rx.RelaxError, match="expected device CPU, got 'CUDA'"):
+        backend.prepare(MODELS["sizes"](), "CUDA")
+
+
+def test_weights_of_four_bits_stay_so() -> None:
+    manifest = rx.compile(rx.from_onnx(MODELS["quantized"]())).manifest
+    codes = manifest.raw_weights["q"].array
+    assert codes.nbytes == 64 * 32 // 2
+    assert sum(w.array.nbytes for w in manifest.prepared_weights.values()) < 64 * 32  # a byte for each would be as many
