@@ -58,8 +58,8 @@ def compile(
     """Compiles a module: lifts the weight math out of its functions, and generates code for them and for the preparation.
 
     Args:
-        module: relax functions; not changed. Or where they are: a .mlir file, or a .pt2 file (``torch.export.save``), which
-            :func:`relaxir.from_torch` imports.
+        module: relax functions; not changed. Or where they are: a .mlir file, a .pt2 file (``torch.export.save``), which
+            :func:`relaxir.from_torch` imports, or an .onnx file, which :func:`relaxir.from_onnx` imports.
         target: ``"cpu"``, the machine this runs on, or one it can run, such as ``"cpu:x86-64-v3"``.
         pipeline: the relax passes to run first instead of :func:`default_pipeline`; without ``relax-lift-transform-params``
             nothing is prepared, and the executable computes on the weights as they are, and without ``relax-check-scalars`` and
@@ -184,7 +184,11 @@ def _module_of(given: Module | str | os.PathLike[str]) -> Module:
         from .frontend import from_torch
 
         return from_torch(name)
-    raise RelaxError(f"expected a .mlir file or a .pt2 file (torch.export.save), got '{name}'")
+    if name.endswith(".onnx"):
+        from .frontend import from_onnx
+
+        return from_onnx(name)
+    raise RelaxError(f"expected a .mlir, .onnx or .pt2 file (torch.export.save), got '{name}'")
 
 
 def _check_precision(weights: object, activations: object) -> None:

@@ -75,16 +75,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_import(commands: Any) -> None:
-    command = commands.add_parser("import", help="PyTorch programs (torch.export.save) to MLIR")
+    command = commands.add_parser("import", help="PyTorch programs (torch.export.save), or an ONNX model, to MLIR")
     command.add_argument(
-        "models", nargs="+", metavar="[NAME=]MODEL.pt2", help="several: of one model, each with its function's name"
+        "models",
+        nargs="+",
+        metavar="[NAME=]MODEL",
+        help=".pt2 files, several of one model with their functions' names; or an .onnx file",
     )
     _add_output(command, "MODEL.mlir")
     command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
     command.add_argument(
         "--dim", action="append", default=[], metavar="NAME=INPUT.AXIS", dest="dims", help="a dimension's name"
     )
-    command.set_defaults(command=_import)
+    command.set_defaults(command=_import, refuse=command.error)
 
 
 def _add_compile(commands: Any) -> None:
@@ -189,20 +192,40 @@ def _named_dims(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _import(arguments: argparse.Namespace) -> None:
+    models: list[str] = arguments.models
+    if len(models) == 1 and models[0].endswith(".onnx"):
+        _import_onnx(models[0], arguments)
+        return
     from .. import from_torch, save_weights
     from ..frontend.saved_program import load_exported_program
 
     programs = {name: load_exported_program(path) for name, path in _named_files(arguments.models).items()}
     module = from_torch(programs, dims=_named_dims(arguments.dims))
+    _tell_imported(module, arguments)
+    if arguments.weights is not None:
+        save_weights(programs, arguments.weights)
+        print(f"wrote the weights to {arguments.weights}")
+
+
+def _import_onnx(path: str, arguments: argparse.Namespace) -> None:
+    """The weights stay where they are: ``prepare`` reads .onnx files."""
+    from .. import from_onnx
+
+    refuse: Callable[[str], NoReturn] = arguments.refuse
+    if arguments.weights is not None:
+        refuse("--weights: prepare reads the weights of an .onnx file from the file itself")
+    if arguments.dims:
+        refuse("--dim: an .onnx file has names for its dimensions")
+    _tell_imported(from_onnx(path), arguments)
+
+
+def _tell_imported(module: Any, arguments: argparse.Namespace) -> None:
     module.save(arguments.output)
     print(f"imported {', '.join(arguments.models)} to {arguments.output}")
     for signature in module.functions.values():
         if not signature.private:
             weights = f"{len(signature.weights)} weights" if signature.weights else "no weights"
             print(f"  @{signature.name}: {', '.join(f'{s.name}: {s}' for s in signature.inputs) or 'no inputs'}; {weights}")
-    if arguments.weights is not None:
-        save_weights(programs, arguments.weights)
-        print(f"wrote the weights to {arguments.weights}")
 
 
 def _pipeline(arguments: argparse.Namespace) -> str:

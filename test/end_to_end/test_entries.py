@@ -106,7 +106,7 @@ def test_unknown_targets_and_modules_are_refused() -> None:
         rx.compile(module, target="tpu")
     with pytest.raises(rx.RelaxError, match=r"expected a relaxir.Module or the path of one, got int"):
         rx.compile(1)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(rx.RelaxError, match=r"expected a .mlir file or a .pt2 file \(torch.export.save\), got 'func"):
+    with pytest.raises(rx.RelaxError, match=r"expected a .mlir, .onnx or .pt2 file \(torch.export.save\), got 'func"):
         rx.compile("func.func @main()")
     with pytest.raises(rx.RelaxError, match="expected a public function to compile, got none"):
         rx.compile(rx.Module.parse("func.func private @f()"))
