@@ -15,7 +15,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Expr
 from .node import Node
-from .values import Array, Operand, known_operand, numbers_array, relax_dtype
+from .values import Array, GraphValue, known_value, numbers_array, relax_dtype
 
 __all__ = ["folded"]
 
@@ -37,9 +37,9 @@ def folded(node: Node, proto: onnx.NodeProto) -> list[Any] | None:
         return None
     arrays: list[Array | None] = []
     for operand in node.operands:
-        if operand is not None and (not isinstance(operand, Operand) or operand.known is None):
+        if operand is not None and (not isinstance(operand, GraphValue) or operand.known is None):
             return None
-        arrays.append(operand.known if isinstance(operand, Operand) else None)
+        arrays.append(operand.known if isinstance(operand, GraphValue) else None)
     present = [a for a in arrays if a is not None]
     if not present or sum(a.size for a in present) > _MOST:
         return None
@@ -55,9 +55,11 @@ def _symbolic(node: Node, fold: Callable[[Node, list[Array]], Array], arrays: li
     except (TypeError, ZeroDivisionError):
         return None
     result = np.asarray(result, object)  # of one element, indexing gives the element itself
-    dtype = next(o.dtype for o in node.operands if isinstance(o, Operand) and o.known is not None and o.known.dtype == object)
+    dtype = next(
+        o.dtype for o in node.operands if isinstance(o, GraphValue) and o.known is not None and o.known.dtype == object
+    )
     plain = not any(isinstance(n, Expr) for n in result.reshape(-1).tolist())
-    return [known_operand(node.name, result.astype(np.int64) if plain else result, dtype)]
+    return [known_value(node.name, result.astype(np.int64) if plain else result, dtype)]
 
 
 def _evaluated(node: Node, proto: onnx.NodeProto, arrays: Sequence[Array | None]) -> list[Any] | None:

@@ -15,10 +15,10 @@ from .folding import folded
 from .node import HANDLERS, Node, UnmappedError
 from .schemas import schema_body
 from .tensors import attribute_value
-from .values import NumbersWantedError, Operand, TensorSequence, known_operand, tensor_operand
+from .values import GraphValue, NumbersWantedError, TensorSequence, known_value, tensor_value
 from .weights import Weights
 
-__all__ = ["UNUSABLE", "Conversion", "Scope"]
+__all__ = ["UNUSABLE", "Conversion", "GraphScope"]
 
 #: What a handler that was never meant to fail may raise all the same, on attributes of the wrong kind.
 _PYTHON_ERRORS = (
@@ -60,7 +60,7 @@ class Conversion:
 
 
 @dataclass
-class Scope:
+class GraphScope:
     """The values of a graph by name, and those of the graphs around it.
 
     Attributes:
@@ -73,23 +73,23 @@ class Scope:
 
     conversion: Conversion
     opsets: Mapping[str, int]
-    parent: Scope | None = None
+    parent: GraphScope | None = None
     attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict[str, onnx.AttributeProto])
     prefix: str = ""
-    names: dict[str, Operand | TensorSequence] = field(default_factory=dict[str, "Operand | TensorSequence"])
+    names: dict[str, GraphValue | TensorSequence] = field(default_factory=dict[str, "GraphValue | TensorSequence"])
 
-    def find(self, name: str) -> Operand | TensorSequence:
+    def find(self, name: str) -> GraphValue | TensorSequence:
         """The value of a name. Raises RelaxError where there is none."""
-        scope: Scope | None = self
+        scope: GraphScope | None = self
         while scope is not None:
             if name in scope.names:
                 return scope.names[name]
             scope = scope.parent
         raise RelaxError(f"expected a value that an earlier node gives, got '{name}'")
 
-    def nested(self, name: str) -> Scope:
+    def nested(self, name: str) -> GraphScope:
         """A graph inside of a node of this one."""
-        return Scope(self.conversion, self.opsets, self, self.attributes, f"{self.prefix}{name}/")
+        return GraphScope(self.conversion, self.opsets, self, self.attributes, f"{self.prefix}{name}/")
 
     def convert(self, nodes: Iterable[onnx.NodeProto]) -> None:
         """Converts nodes in their order; what cannot be converted goes into the report."""
@@ -160,11 +160,13 @@ class Scope:
             raise unmapped or RelaxError("no relax form")
         return self._called(body, node, proto)
 
-    def _called(self, function: onnx.FunctionProto, node: Node, proto: onnx.NodeProto) -> list[Operand | TensorSequence | None]:
+    def _called(
+        self, function: onnx.FunctionProto, node: Node, proto: onnx.NodeProto
+    ) -> list[GraphValue | TensorSequence | None]:
         """The nodes of a function in the place of a node that calls it."""
         attributes = {a.name: a for a in [*function.attribute_proto, *proto.attribute]}
         opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in function.opset_import}
-        inner = Scope(self.conversion, opsets or self.opsets, None, attributes, f"{node.name}/")
+        inner = GraphScope(self.conversion, opsets or self.opsets, None, attributes, f"{node.name}/")
         for name, operand in zip(function.input, node.operands, strict=False):
             if operand is not None:
                 inner.names[name] = operand
@@ -196,7 +198,7 @@ class Scope:
         return found
 
     def _bind(self, node: Node, results: Sequence[Any]) -> None:
-        inputs = frozenset[str]().union(*(o.inputs for o in node.operands if isinstance(o, Operand)))
+        inputs = frozenset[str]().union(*(o.inputs for o in node.operands if isinstance(o, GraphValue)))
         for name, result in zip(node.outputs, results, strict=False):
             if name and result is not None:
                 self.names[name] = _bound(name, result, inputs)
@@ -217,14 +219,14 @@ def _without(nodes: Iterable[onnx.NodeProto], absent: Sequence[str]) -> Iterable
         yield copy
 
 
-def _bound(name: str, result: Any, inputs: frozenset[str]) -> Operand | TensorSequence:
+def _bound(name: str, result: Any, inputs: frozenset[str]) -> GraphValue | TensorSequence:
     if isinstance(result, TensorSequence):
         return result
-    if isinstance(result, Operand):
+    if isinstance(result, GraphValue):
         return result if result.known is not None or inputs <= result.inputs else replace(result, inputs=result.inputs | inputs)
     if isinstance(result, ir.Value):
-        return tensor_operand(name, result, inputs)
-    return known_operand(name, result)
+        return tensor_value(name, result, inputs)
+    return known_value(name, result)
 
 
 def _listed(results: Any) -> Sequence[Any]:

@@ -78,7 +78,7 @@ class _Import:
 
     def __init__(self, model: OnnxModel, values: dict[str, _Array]):
         from ...weights.onnx_tensors import ExternalData
-        from .graph import Conversion, Scope
+        from .graph import Conversion, GraphScope
         from .operators import load_operators
         from .weights import Weights
 
@@ -91,11 +91,11 @@ class _Import:
         functions = {(f.domain, f.name): f for f in model.proto.functions}
         self.conversion = Conversion(model.path, weights, functions, opset=model.opset)
         opsets = {"" if o.domain == "ai.onnx" else o.domain: o.version for o in model.proto.opset_import}
-        self.scope = Scope(self.conversion, opsets)
+        self.scope = GraphScope(self.conversion, opsets)
         self.arguments: list[str] = []
 
     def run(self) -> Imported:
-        from .values import Operand, TensorSequence
+        from .values import GraphValue, TensorSequence
 
         graph = self.proto.graph
         with ir.InsertionPoint(self.block):
@@ -107,7 +107,7 @@ class _Import:
             wrong = next((o.name for o, v in zip(graph.output, outputs, strict=True) if isinstance(v, TensorSequence)), None)
             if wrong is not None:
                 raise RelaxError(f"expected tensors as results, got the sequence '{wrong}'")
-            results = [v.value for v in outputs if isinstance(v, Operand)]
+            results = [v.value for v in outputs if isinstance(v, GraphValue)]
             func.ReturnOp(results)
         self._finish(inputs, [o.name for o in graph.output], results)
         weights = self.conversion.weights
@@ -125,14 +125,14 @@ class _Import:
         raise error
 
     def _inputs(self) -> list[str]:
-        from .values import known_operand
+        from .values import known_value
 
         names: list[str] = []
         for given in self.proto.graph.input:
             if given.name in self.scope.names:  # an initializer, which is only the default of this input
                 continue
             if given.name in self.values:
-                self.scope.names[given.name] = known_operand(given.name, self.values[given.name])
+                self.scope.names[given.name] = known_value(given.name, self.values[given.name])
                 continue
             self.scope.names[given.name] = self._input(given)
             names.append(given.name)
@@ -140,7 +140,7 @@ class _Import:
 
     def _input(self, given: Any) -> Any:
         from .tensors import element_dtype
-        from .values import Operand
+        from .values import GraphValue
 
         kind = given.type.WhichOneof("value")
         if kind != "tensor_type":
@@ -151,7 +151,7 @@ class _Import:
         shape = tuple(_dimension(d, f"{given.name}_{i}") for i, d in enumerate(dims))
         dtype = element_dtype(given.type.tensor_type.elem_type)
         value = self._argument(given.name, TensorInfo(shape, dtype))
-        return Operand(given.name, dtype, shape, None, lambda: value, frozenset([given.name]))
+        return GraphValue(given.name, dtype, shape, None, lambda: value, frozenset([given.name]))
 
     def _argument(self, name: str, info: TensorInfo) -> ir.Value:
         self.arguments.append(name)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
-from .values import Operand, TensorSequence, info
+from ..torch_op import UnmappedError
+from .values import GraphValue, TensorSequence, info
 
-if TYPE_CHECKING:
-    from .graph import Scope
-
-__all__ = ["HANDLERS", "Handler", "Node", "Result", "UnmappedError", "handles"]
-
-#: What a handler gives for one output: a relax value, numbers known at import, an operand or a sequence as they are.
-Result = "ir.Value | Array | Operand | TensorSequence | None"
+__all__ = ["HANDLERS", "Handler", "Node", "Surroundings", "UnmappedError", "handles"]
 
 
-class UnmappedError(RelaxError):
-    """The op map has nothing for an operator, or for this use of it; the body that its schema has may do."""
+class Surroundings(Protocol):
+    """The graph that a node is in, as handlers of nodes with graphs inside see it: :class:`.graph.GraphScope`."""
+
+    conversion: Any
+    prefix: str
+    attributes: Mapping[str, Any]
+    names: dict[str, GraphValue | TensorSequence]
+
+    def find(self, name: str) -> GraphValue | TensorSequence: ...
+    def nested(self, name: str) -> Surroundings: ...
+    def initialize(self, graph: Any) -> None: ...
+    def convert(self, nodes: Any) -> None: ...
 
 
 @dataclass
@@ -43,10 +48,10 @@ class Node:
     key: str
     name: str
     version: int
-    operands: list[Operand | TensorSequence | None]
+    operands: list[GraphValue | TensorSequence | None]
     attributes: Mapping[str, Any]
     outputs: Sequence[str]
-    scope: Scope
+    scope: Surroundings
 
     def has(self, index: int) -> bool:
         """Whether an operand is there."""
@@ -56,10 +61,10 @@ class Node:
         """Whether a result is used."""
         return index < len(self.outputs) and bool(self.outputs[index])
 
-    def operand(self, index: int) -> Operand:
+    def operand(self, index: int) -> GraphValue:
         """A tensor. Raises RelaxError where it is absent, or a sequence."""
         found = self.operands[index] if index < len(self.operands) else None
-        if not isinstance(found, Operand):
+        if not isinstance(found, GraphValue):
             what = "none" if found is None else "a sequence"
             raise RelaxError(f"expected a tensor as operand {index}, got {what}")
         return found

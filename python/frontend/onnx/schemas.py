@@ -8,7 +8,7 @@ import onnx.defs
 from ...dialect.dtypes import numpy_dtype
 from ...dialect.symbolic import Expr
 from .node import Node
-from .values import Operand
+from .values import GraphValue
 
 __all__ = ["schema_body"]
 
@@ -49,7 +49,7 @@ def _plain(schema: onnx.defs.OpSchema, version: int) -> bytes | None:
 
 def _type(operand: object) -> onnx.TypeProto:
     found = onnx.TypeProto()
-    if isinstance(operand, Operand):
+    if isinstance(operand, GraphValue):
         found.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(operand.dtype))
         for dim in operand.shape:
             size = found.tensor_type.shape.dim.add()

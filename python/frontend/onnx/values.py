@@ -19,14 +19,14 @@ from ..emit import concat, emit, expand, full, info_of, reshape
 
 __all__ = [
     "Array",
+    "GraphValue",
     "NumbersWantedError",
-    "Operand",
     "TensorSequence",
-    "known_operand",
+    "known_value",
     "numbers_array",
     "relax_dtype",
     "require_places",
-    "tensor_operand",
+    "tensor_value",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -49,7 +49,7 @@ _MOST_PLACES = 1 << 24
 
 
 @dataclass
-class Operand:
+class GraphValue:
     """One value of the graph.
 
     Attributes:
@@ -99,20 +99,20 @@ class TensorSequence:
         optional: whether it is an optional.
     """
 
-    items: list[Operand] = field(default_factory=list[Operand])
+    items: list[GraphValue] = field(default_factory=list[GraphValue])
     optional: bool = False
 
 
-def tensor_operand(name: str, value: ir.Value, inputs: frozenset[str] = frozenset()) -> Operand:
+def tensor_value(name: str, value: ir.Value, inputs: frozenset[str] = frozenset()) -> GraphValue:
     """What a relax value is."""
     info = info_of(value)
-    return Operand(name, info.dtype, info.shape, None, lambda: value, inputs)
+    return GraphValue(name, info.dtype, info.shape, None, lambda: value, inputs)
 
 
-def known_operand(name: str, array: Array, dtype: ir.Type | None = None) -> Operand:
+def known_value(name: str, array: Array, dtype: ir.Type | None = None) -> GraphValue:
     """Numbers known at import; the relax value is written into the IR where one is asked for."""
     element = relax_dtype(array.dtype) if dtype is None else dtype
-    return Operand(name, element, array.shape, array, lambda: _written(array, element))
+    return GraphValue(name, element, array.shape, array, lambda: _written(array, element))
 
 
 def relax_dtype(dtype: np.dtype[Any]) -> ir.Type:
@@ -158,6 +158,6 @@ def array_dtype(dtype: ir.Type) -> np.dtype[Any]:
     return numpy_dtype(dtype)
 
 
-def info(operand: Operand) -> TensorInfo:
+def info(operand: GraphValue) -> TensorInfo:
     """Shape and dtype."""
     return TensorInfo(operand.shape, operand.dtype)

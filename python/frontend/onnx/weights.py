@@ -11,7 +11,7 @@ from ...dialect.bindings import ir
 from ...dialect.struct_info import TensorInfo
 from ...weights.onnx_tensors import ExternalData, numpy_element, tensor_shape
 from .tensors import element_dtype
-from .values import Array, Operand, known_operand
+from .values import Array, GraphValue, known_value
 
 __all__ = ["Weights"]
 
@@ -32,7 +32,7 @@ class Weights:
         self._values: dict[str, ir.Value] = {}
         self.used: dict[str, onnx.TensorProto] = {}
 
-    def operand(self, tensor: onnx.TensorProto, prefix: str = "") -> Operand:
+    def operand(self, tensor: onnx.TensorProto, prefix: str = "") -> GraphValue:
         """What an initializer is in a graph; those of inner graphs get its prefix."""
         name = prefix + tensor.name
         shape = tensor_shape(tensor)
@@ -40,9 +40,9 @@ class Weights:
         count = int(np.prod(shape, dtype=object)) if shape else 1
         few = _MOST_INTEGERS if dtype in (np.int64, np.int32, np.bool_) else 1
         if count <= few:
-            return known_operand(name, self.read(tensor))
+            return known_value(name, self.read(tensor))
         element = element_dtype(tensor.data_type)
-        operand = Operand(name, element, shape, None, lambda: self._weight(name, tensor, TensorInfo(shape, element)))
+        operand = GraphValue(name, element, shape, None, lambda: self._weight(name, tensor, TensorInfo(shape, element)))
         operand.load = lambda: self.read(tensor)
         return operand
 
@@ -50,10 +50,10 @@ class Weights:
         """The elements of an initializer, of its file where they are outside of the model."""
         return self._external.read(tensor)
 
-    def constant(self, name: str, tensor: onnx.TensorProto) -> Operand:
+    def constant(self, name: str, tensor: onnx.TensorProto) -> GraphValue:
         """What a Constant node with that tensor is: numbers, or a weight where it is large."""
         if int(np.prod(tensor.dims, dtype=object)) <= 4096:
-            return known_operand(name, self.read(tensor))
+            return known_value(name, self.read(tensor))
         named = onnx.TensorProto()
         named.CopyFrom(tensor)
         named.name = name

@@ -16,13 +16,13 @@ from ....dialect.symbolic import Expr
 from ...emit import emit, full, info_of, integer, match, reshape, squeeze, unsqueeze
 from ..graph import UNUSABLE
 from ..node import Node, handles
-from ..values import Operand, TensorSequence, known_operand, numbers_array, tensor_operand
+from ..values import GraphValue, TensorSequence, known_value, numbers_array, tensor_value
 
 #: Loops of at most so many rounds are written out: sizes may then differ from round to round, and nothing is stored in between.
 _MOST_ROUNDS = 16
 
 
-def run_graph(node: Node, graph: onnx.GraphProto, values: Sequence[Any], where: str) -> list[Operand | TensorSequence]:
+def run_graph(node: Node, graph: onnx.GraphProto, values: Sequence[Any], where: str) -> list[GraphValue | TensorSequence]:
     """The results of a graph for operands, at the current insertion point. Raises RelaxError where it cannot be converted."""
     scope = node.scope.nested(f"{node.name.removeprefix(node.scope.prefix)}/{where}")
     scope.initialize(graph)
@@ -36,10 +36,10 @@ def run_graph(node: Node, graph: onnx.GraphProto, values: Sequence[Any], where: 
     return found
 
 
-def _values(results: Sequence[Operand | TensorSequence]) -> list[ir.Value]:
+def _values(results: Sequence[GraphValue | TensorSequence]) -> list[ir.Value]:
     if any(isinstance(r, TensorSequence) for r in results):
         raise RelaxError("expected tensors from a branch or a loop that is not known at import, got a sequence")
-    return [r.value for r in results if isinstance(r, Operand)]
+    return [r.value for r in results if isinstance(r, GraphValue)]
 
 
 @handles("If")
@@ -96,7 +96,7 @@ def _extracted(scalar: ir.Value) -> ir.Value:
     return ir.Operation.create("tensor.extract", [info_of(scalar).dtype], [scalar]).results[0]
 
 
-Body = Callable[[Operand, "list[Operand | TensorSequence]"], "tuple[list[Any], list[Any]]"]
+Body = Callable[[GraphValue, "list[GraphValue | TensorSequence]"], "tuple[list[Any], list[Any]]"]
 
 
 def repeat(count: int | Expr, carried: list[Any], body: Body, stop: bool = False) -> tuple[list[Any], list[ir.Value]]:
@@ -118,7 +118,7 @@ def repeat(count: int | Expr, carried: list[Any], body: Body, stop: bool = False
 def _written_out(count: int, carried: list[Any], body: Body) -> tuple[list[Any], list[ir.Value]]:
     given: list[list[ir.Value]] = []
     for i in range(count):
-        carried, results = body(known_operand("round", numbers_array([i], ())), carried)
+        carried, results = body(known_value("round", numbers_array([i], ())), carried)
         given.append([r.value for r in results])
     stacked: list[ir.Value] = []
     for column in zip(*given, strict=True):
@@ -136,8 +136,8 @@ def _looped(count: int | Expr, carried: list[Any], body: Body) -> tuple[list[Any
     block = _scratch()
     i64 = integer()
     with ir.InsertionPoint(block):
-        zero = tensor_operand("round", full(0, i64))
-        after, given = body(zero, [tensor_operand("carried", v) for v in starts])
+        zero = tensor_value("round", full(0, i64))
+        after, given = body(zero, [tensor_value("carried", v) for v in starts])
         types = [info_of(v.value) for v in after]
         pieces = [info_of(v.value) for v in given]
     _discard(block)
@@ -151,13 +151,13 @@ def _looped(count: int | Expr, carried: list[Any], body: Body) -> tuple[list[Any
     with ir.InsertionPoint(loop.body):
         number, *rest = loop.inner_iter_args
         current, rows = rest[: len(starts)], rest[len(starts) :]
-        after, given = body(tensor_operand("round", number), [tensor_operand("carried", v) for v in current])
+        after, given = body(tensor_value("round", number), [tensor_value("carried", v) for v in current])
         after = [_as(v.value, i) for v, i in zip(after, infos, strict=True)]
         at = reshape(number, (1,))
         rows = [emit(ops.IndexCopy, r, at, unsqueeze(v.value, 0), axis=0) for r, v in zip(rows, given, strict=True)]
         scf.YieldOp([emit(ops.Add, number, full(1, i64)), *after, *rows])
     found = list(loop.results)[1:]
-    return [tensor_operand("carried", v) for v in found[: len(starts)]], found[len(starts) :]
+    return [tensor_value("carried", v) for v in found[: len(starts)]], found[len(starts) :]
 
 
 def _index(number: int | Expr) -> ir.Value:
@@ -181,11 +181,11 @@ def _loop(node: Node) -> list[Any]:
     carried = list(node.operands[2:])
     if isinstance(count, int) and count <= 4096 and _conditions(node, graph) is None:
         return _rounds(node, graph, count, carried, kept)
-    going = known_operand("condition", numbers_array([1], ()).astype(bool), boolean())
+    going = known_value("condition", numbers_array([1], ()).astype(bool), boolean())
 
-    def body(number: Operand, values: list[Any]) -> tuple[list[Any], list[Any]]:
+    def body(number: GraphValue, values: list[Any]) -> tuple[list[Any], list[Any]]:
         condition, *results = run_graph(node, graph, [number, going, *values], "body")
-        if not isinstance(condition, Operand) or condition.known is None or not bool(condition.known.reshape(-1)[0]):
+        if not isinstance(condition, GraphValue) or condition.known is None or not bool(condition.known.reshape(-1)[0]):
             raise RelaxError("expected a loop whose condition holds throughout, or is known at import")
         return results[:kept], results[kept:]
 
@@ -207,10 +207,10 @@ def _conditions(node: Node, graph: onnx.GraphProto) -> str | None:
 def _rounds(node: Node, graph: onnx.GraphProto, count: int, carried: list[Any], kept: int) -> list[Any]:
     """Round by round, as long as the condition, known in each round, holds."""
     given: list[list[Any]] = []
-    condition: Any = known_operand("condition", numbers_array([1], ()).astype(bool), boolean())
+    condition: Any = known_value("condition", numbers_array([1], ()).astype(bool), boolean())
     for i in range(count):
         condition, *results = run_graph(
-            node, graph, [known_operand("round", numbers_array([i], ())), condition, *carried], "body"
+            node, graph, [known_value("round", numbers_array([i], ())), condition, *carried], "body"
         )
         carried = results[:kept]
         given.append(results[kept:])
@@ -254,15 +254,15 @@ def _scan(node: Node) -> list[Any]:
 def scan(node: Node, graph: onnx.GraphProto, rounds: Any, states: list[Any], scanned: list[ir.Value], axes: list[int]) -> Any:
     """Rounds of a graph over slices of tensors."""
 
-    def body(number: Operand, values: list[Any]) -> tuple[list[Any], list[Any]]:
-        slices = [tensor_operand("slice", _taken(v, number, a)) for v, a in zip(scanned, axes, strict=True)]
+    def body(number: GraphValue, values: list[Any]) -> tuple[list[Any], list[Any]]:
+        slices = [tensor_value("slice", _taken(v, number, a)) for v, a in zip(scanned, axes, strict=True)]
         results = run_graph(node, graph, [*values, *slices], "body")
         return list(results[: len(states)]), list(results[len(states) :])
 
     return repeat(rounds, states, body)
 
 
-def _taken(x: ir.Value, number: Operand, axis: int) -> ir.Value:
+def _taken(x: ir.Value, number: GraphValue, axis: int) -> ir.Value:
     from ...emit import slice_axis
 
     if number.known is not None:
@@ -297,7 +297,7 @@ def _batched_scan(node: Node, graph: onnx.GraphProto, count: int) -> list[Any]:
         parts = [squeeze(slice_axis(v, 0, b, b + 1), 0) for v in operands]
         states, scanned = parts[: len(parts) - count], parts[len(parts) - count :]
         rounds = info_of(scanned[0]).shape[0]
-        carried, stacked = scan(node, graph, rounds, [tensor_operand("state", s) for s in states], scanned, [0] * count)
+        carried, stacked = scan(node, graph, rounds, [tensor_value("state", s) for s in states], scanned, [0] * count)
         columns.append([*(c.value for c in carried), *stacked])
     return [_stacked([unsqueeze(v, 0) for v in column]) for column in zip(*columns, strict=True)]
 

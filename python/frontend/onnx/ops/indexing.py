@@ -10,7 +10,7 @@ from ....dialect.errors import RelaxError
 from ....dialect.symbolic import Expr
 from ...emit import cast, emit, expand, full, info_of, integer, multiply_all, reshape, sequence, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
-from ..values import known_operand, numbers_array
+from ..values import known_value, numbers_array
 
 
 @handles("Gather")
@@ -160,7 +160,5 @@ def _compress(node: Node) -> ir.Value:
     """Of a condition that is known at import: which elements are kept decides the size of the result."""
     x, chosen = node.tensor(0), [i for i, c in enumerate(node.numbers(1)) if c]
     if "axis" not in node.attributes:
-        return emit(
-            ops.Take, reshape(x, (multiply_all(info_of(x).shape),)), known_operand("places", numbers_array(chosen)).value
-        )
-    return emit(ops.Take, x, known_operand("places", numbers_array(chosen)).value, axis=node.axis(None, node.rank(0)))
+        return emit(ops.Take, reshape(x, (multiply_all(info_of(x).shape),)), known_value("places", numbers_array(chosen)).value)
+    return emit(ops.Take, x, known_value("places", numbers_array(chosen)).value, axis=node.axis(None, node.rank(0)))

@@ -34,7 +34,7 @@ from ...emit import (
 )  # fmt: skip
 from ..node import Node, handles
 from ..tensors import element_dtype
-from ..values import known_operand, numbers_array, relax_dtype, require_places
+from ..values import known_value, numbers_array, relax_dtype, require_places
 
 #: The most elements that are known one by one.
 _MOST_FILLED = 1024
@@ -48,7 +48,7 @@ def _shape(node: Node) -> Any:
     first, last = (min(max(v + rank if v < 0 else v, 0), rank) for v in (start, end))
     if any(d is None for d in shape[first:last]):
         raise RelaxError("expected sizes that are known or symbolic")
-    return known_operand(node.outputs[0], numbers_array(shape[first:last]), integer())
+    return known_value(node.outputs[0], numbers_array(shape[first:last]), integer())
 
 
 @handles("Size")
@@ -56,7 +56,7 @@ def _size(node: Node) -> Any:
     count = multiply_all(node.operand(0).shape)
     if count is None:
         raise RelaxError("expected sizes that are known or symbolic")
-    return known_operand(node.outputs[0], numbers_array([count], ()), integer())
+    return known_value(node.outputs[0], numbers_array([count], ()), integer())
 
 
 @handles("Constant")
@@ -263,7 +263,7 @@ def padded(x: ir.Value, axis: int, before: Any, after: Any, mode: str, value: An
         raise RelaxError(f"expected padding by {mode} of a dimension of known size")
     require_places(size + before + after)
     places = np.pad(np.arange(size), (before, after), mode=_MODES[mode])
-    return emit(ops.Take, x, known_operand("places", places.astype(np.int64)).value, axis=axis)
+    return emit(ops.Take, x, known_value("places", places.astype(np.int64)).value, axis=axis)
 
 
 _MODES: Any = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}

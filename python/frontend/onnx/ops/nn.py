@@ -10,28 +10,24 @@ from ..node import Node, UnmappedError, handles
 
 
 @handles("BatchNormalization")
-def _batch_norm(node: Node) -> ir.Value:
+def _batch_norm(node: Node) -> ir.Value | list[ir.Value]:
     """Statistics are given: in training they would be those of the batch."""
     if node.attribute("training_mode", 0):
-        return UnmappedBatchNorm.train(node)
+        return _batch_norm_in_training(node)
     dtype = node.dtype()
     parameters = [cast(node.tensor(i), dtype) for i in range(1, 5)]
     return emit(ops.BatchNorm, node.tensor(0), *parameters, axis=1, epsilon=node.attribute("epsilon", 1e-5))
 
 
-class UnmappedBatchNorm:
-    """Batch norm with the statistics of the batch itself, which are results, too."""
-
-    @staticmethod
-    def train(node: Node) -> list[ir.Value]:  # pyright: ignore[reportReturnType]
-        x, dtype = node.tensor(0), node.dtype()
-        axes = [0, *range(2, node.rank(0))]
-        mean, variance = (emit(c, x, axis=axes) for c in (ops.Mean, ops.Variance))
-        scale, shift = (cast(node.tensor(i), dtype) for i in (1, 2))
-        result = emit(ops.BatchNorm, x, scale, shift, mean, variance, axis=1, epsilon=node.attribute("epsilon", 1e-5))
-        momentum = node.attribute("momentum", 0.9)
-        running = [_blended(node.tensor(i), s, momentum) for i, s in ((3, mean), (4, variance))]
-        return [result, *running]
+def _batch_norm_in_training(node: Node) -> list[ir.Value]:
+    """With the statistics of the batch itself, which are results, too."""
+    x, dtype = node.tensor(0), node.dtype()
+    axes = [0, *range(2, node.rank(0))]
+    mean, variance = (emit(c, x, axis=axes) for c in (ops.Mean, ops.Variance))
+    scale, shift = (cast(node.tensor(i), dtype) for i in (1, 2))
+    result = emit(ops.BatchNorm, x, scale, shift, mean, variance, axis=1, epsilon=node.attribute("epsilon", 1e-5))
+    momentum = node.attribute("momentum", 0.9)
+    return [result, *(_blended(node.tensor(i), s, momentum) for i, s in ((3, mean), (4, variance)))]
 
 
 def _blended(old: ir.Value, new: ir.Value, momentum: float) -> ir.Value:

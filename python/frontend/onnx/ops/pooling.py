@@ -13,7 +13,7 @@ from ....dialect.inference import is_float
 from ...convolutions import pad_axis
 from ...emit import emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
 from ..node import Node, handles
-from ..values import known_operand, require_places
+from ..values import known_value, require_places
 from .convolution import padding
 
 
@@ -82,7 +82,7 @@ def _gathered(x: ir.Value, windows: _Windows, fill: float) -> ir.Value:
         if before or after:
             amounts = [[n if a == axis else 0 for a in range(info_of(x).rank)] for n in (before, after)]
             x = emit(ops.Pad, x, before=amounts[0], after=amounts[1], value=fill)
-        x = emit(ops.Take, x, known_operand("places", places + before).value, axis=axis)
+        x = emit(ops.Take, x, known_value("places", places + before).value, axis=axis)
     return x
 
 
@@ -142,10 +142,10 @@ def _positions(node: Node, windows: _Windows, gathered: ir.Value) -> ir.Value:
     last = permute_windows(gathered, count, rank)
     flat = reshape(last, (n, c, *outs, math.prod(windows.kernel)))
     found = emit(ops.ArgMax, flat, axis=2 + count, keepdims=True)
-    wide = emit(ops.BroadcastTo, known_operand("places", rows).value, result_types=[info_of(flat).with_(dtype=integer()).type])
+    wide = emit(ops.BroadcastTo, known_value("places", rows).value, result_types=[info_of(flat).with_(dtype=integer()).type])
     place = emit(ops.Squeeze, emit(ops.GatherElements, wide, found, axis=2 + count), axis=[2 + count])
     images = np.arange(n * c, dtype=np.int64).reshape(n, c, *[1] * count) * math.prod(sizes)
-    return emit(ops.Add, place, known_operand("images", images).value)
+    return emit(ops.Add, place, known_value("images", images).value)
 
 
 def permute_windows(x: ir.Value, count: int, rank: int) -> ir.Value:
@@ -170,7 +170,7 @@ def _average_pool(node: Node) -> ir.Value:
         counts = np.multiply.outer(counts, inside)
     from ....dialect.dtypes import numpy_dtype
 
-    divisor = known_operand("counts", counts.astype(numpy_dtype(node.dtype()))).value
+    divisor = known_value("counts", counts.astype(numpy_dtype(node.dtype()))).value
     return emit(ops.Divide, total, divisor)
 
 

@@ -10,7 +10,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...emit import cast, emit, full, info_of, integer, permute, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
-from ..values import Operand, tensor_operand
+from ..values import GraphValue, tensor_value
 from .control_flow import repeat
 
 _Activation = Callable[[ir.Value], ir.Value]
@@ -111,7 +111,7 @@ class _Layer:
         inputs = self.current
         lengths = cast(self.node.tensor(4), integer()) if self.node.has(4) else None
 
-        def body(number: Operand, values: list[Any]) -> tuple[list[Any], list[Any]]:
+        def body(number: GraphValue, values: list[Any]) -> tuple[list[Any], list[Any]]:
             i = number
             at = squeeze(slice_axis(inputs, 0, int(i.known), int(i.known) + 1), 0) if i.known is not None else emit(
                 ops.Take, inputs, i.value, axis=0)  # fmt: skip
@@ -122,9 +122,9 @@ class _Layer:
                 going = unsqueeze(self.is_inside(i.value, lengths, direction), 1)
                 after = [emit(ops.Where, going, a, b) for a, b in zip(after, before, strict=True)]
                 output = emit(ops.Where, going, after[0], full(0, info_of(output).dtype))
-            return [tensor_operand("carried", a) for a in after], [tensor_operand("output", output)]
+            return [tensor_value("carried", a) for a in after], [tensor_value("output", output)]
 
-        last, (outputs,) = repeat(self.length, [tensor_operand("start", c) for c in carried], body)
+        last, (outputs,) = repeat(self.length, [tensor_value("start", c) for c in carried], body)
         return self.reversed(outputs, direction), [v.value for v in last]
 
     def is_inside(self, number: ir.Value, lengths: ir.Value, direction: int) -> ir.Value:

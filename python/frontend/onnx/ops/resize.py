@@ -15,7 +15,7 @@ from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
 from ...emit import cast, emit, full, info_of
 from ..node import Node, handles
-from ..values import known_operand, require_places
+from ..values import known_value, require_places
 
 _Array = np.ndarray[Any, Any]
 
@@ -152,7 +152,7 @@ def _resized(x: ir.Value, axis: int, along: _Axis) -> ir.Value:
         return x
     mode = along.node.attribute("mode", "nearest")
     if mode == "nearest":
-        result = emit(ops.Take, x, known_operand("places", along.nearest_places()).value, axis=axis)
+        result = emit(ops.Take, x, known_value("places", along.nearest_places()).value, axis=axis)
     elif mode in ("linear", "bilinear", "cubic"):
         result = _blended(x, axis, *along.taps("cubic" if mode == "cubic" else "linear"))
     else:
@@ -160,7 +160,7 @@ def _resized(x: ir.Value, axis: int, along: _Axis) -> ir.Value:
     if along.outside is None or not along.outside.any():
         return result
     shape = [-1 if a == axis else 1 for a in range(info_of(x).rank)]
-    outside = known_operand("outside", along.outside.reshape(shape)).value
+    outside = known_value("outside", along.outside.reshape(shape)).value
     value = full(along.node.attribute("extrapolation_value", 0.0), info_of(x).dtype)
     return emit(ops.Where, outside, value, result)
 
@@ -173,8 +173,8 @@ def _blended(x: ir.Value, axis: int, places: _Array, weights: _Array) -> ir.Valu
     for place, weight in zip(places, weights, strict=True):
         if not weight.any():
             continue
-        factor = known_operand("weights", weight.astype(numpy_dtype(dtype)).reshape(shape)).value
-        part = emit(ops.Multiply, emit(ops.Take, x, known_operand("places", place).value, axis=axis), factor)
+        factor = known_value("weights", weight.astype(numpy_dtype(dtype)).reshape(shape)).value
+        part = emit(ops.Multiply, emit(ops.Take, x, known_value("places", place).value, axis=axis), factor)
         total = part if total is None else emit(ops.Add, total, part)
     assert total is not None
     return total

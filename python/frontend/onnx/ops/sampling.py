@@ -13,7 +13,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...emit import cast, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
-from ..values import known_operand, require_places
+from ..values import known_value, require_places
 
 
 @handles("GridSample")
@@ -172,7 +172,7 @@ def _col_to_im(node: Node) -> ir.Value:
     channels = depth // math.prod(block) if depth is not None else None
     rows = multiply_all([n, channels])
     columns = reshape(node.tensor(0), (rows, table.size))
-    index = emit(ops.BroadcastTo, known_operand("places", table).value,
+    index = emit(ops.BroadcastTo, known_value("places", table).value,
                  result_types=[info_of(columns).with_(dtype=integer()).type])  # fmt: skip
     start = full(0, node.dtype(), (rows, math.prod(whole)))
     result = emit(ops.ScatterElements, start, index, columns, axis=1, reduction="add")

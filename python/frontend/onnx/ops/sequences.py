@@ -10,10 +10,10 @@ from ....dialect import ops
 from ....dialect.errors import RelaxError
 from ...emit import emit, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
-from ..values import Operand, TensorSequence, known_operand, tensor_operand
+from ..values import GraphValue, TensorSequence, known_value, tensor_value
 
 
-def _items(node: Node) -> list[Operand]:
+def _items(node: Node) -> list[GraphValue]:
     return [node.operand(i) for i in range(len(node.operands))]
 
 
@@ -35,7 +35,7 @@ def _at(node: Node, index: int, count: int) -> int:
 
 
 @handles("SequenceAt")
-def _sequence_at(node: Node) -> Operand:
+def _sequence_at(node: Node) -> GraphValue:
     items = node.sequence(0).items
     return items[_at(node, 1, len(items))]
 
@@ -72,11 +72,11 @@ def _split(node: Node) -> TensorSequence:
         parts = [min(part, size - i) for i in range(0, size, part)]
     else:
         parts = [int(n) for n in node.numbers(1)]
-    items: list[Operand] = []
+    items: list[GraphValue] = []
     start = 0
     for part in parts:
         value = slice_axis(x, axis, start, start + part)
-        items.append(tensor_operand("item", value if keep else squeeze(value, axis)))
+        items.append(tensor_value("item", value if keep else squeeze(value, axis)))
         start += part
     return TensorSequence(items)
 
@@ -105,7 +105,7 @@ def _optional(node: Node) -> TensorSequence:
 def _has_element(node: Node) -> Any:
     found = node.operands[0] if node.operands else None
     has = found is not None and not (isinstance(found, TensorSequence) and found.optional and not found.items)
-    return known_operand("has", np.array(has))
+    return known_value("has", np.array(has))
 
 
 @handles("OptionalGetElement")

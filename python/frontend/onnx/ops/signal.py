@@ -9,7 +9,7 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...emit import cast, concat, emit, info_of, permute, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
-from ..values import known_operand
+from ..values import known_value
 from .manipulate import padded
 
 #: The longest transform: its matrices are constants in the module. Longer ones want a fast algorithm.
@@ -71,7 +71,7 @@ def _transformed(parts: list[ir.Value], axis: int, length: int, inverse: bool, o
     count = length // 2 + 1 if one_sided and not inverse else length
     angle = 2 * np.pi * np.outer(np.arange(length), np.arange(count)) / length * (1 if inverse else -1)
     factor = 1 / length if inverse else 1.0
-    cosine, sine = (known_operand("table", f(angle) * factor).value for f in (np.cos, np.sin))
+    cosine, sine = (known_value("table", f(angle) * factor).value for f in (np.cos, np.sin))
     rank = info_of(parts[0]).rank
     order = [a for a in range(rank) if a != axis] + [axis]
     back = [*range(axis), rank - 1, *range(axis, rank - 1)]
@@ -98,7 +98,7 @@ def _stft(node: Node) -> ir.Value:
         raise RelaxError("expected a signal and frames of known length")
     count = (size - length) // step + 1
     places = np.arange(count)[:, None] * step + np.arange(length)[None, :]
-    frames = emit(ops.Take, x, known_operand("places", places.astype(np.int64)).value, axis=1)
+    frames = emit(ops.Take, x, known_value("places", places.astype(np.int64)).value, axis=1)
     parts = [squeeze(slice_axis(frames, 3, i, i + 1), 3) for i in range(_parts(frames))]
     if node.has(2):
         window = node.tensor(2)
