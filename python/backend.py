@@ -6,13 +6,13 @@ Source: https://github.com/onnx/onnx/blob/main/docs/ImplementingAnOnnxBackend.md
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .compiler import compile as compile_module
 from .dialect.errors import RelaxError
-from .frontend.onnx.importer import Imported, import_model
+from .frontend.onnx.importer import Imported, UnsupportedNodesError, import_model
 
 __all__ = ["PreparedModel", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
@@ -45,8 +45,8 @@ class PreparedModel:
             values = {name: given[name] for name in self._wanted}
             try:
                 imported, executable = self._code(values)
-            except RelaxError as error:
-                more = sorted(getattr(error, "wanted", frozenset()) - set(self._wanted))
+            except UnsupportedNodesError as error:
+                more = sorted(error.wanted - set(self._wanted))
                 if not more:
                     raise
                 self._wanted = (*self._wanted, *more)
@@ -123,13 +123,8 @@ def is_compatible(model: Any, device: str = "CPU", **_: Any) -> bool:
     """Whether a model can be prepared; inputs that are wanted at import are no hindrance."""
     try:
         import_model(model)
-    except RelaxError as error:
-        return bool(getattr(error, "wanted", False))
+    except UnsupportedNodesError as error:
+        return bool(error.wanted)
+    except RelaxError:
+        return False
     return supports_device(device)
-
-
-class _Version(NamedTuple):
-    """What ONNX's own test runner asks for."""
-
-
-_ = _Version

@@ -99,15 +99,21 @@ def test_pytorch_example():
     assert {"mlp.mlir", "mlp.safetensors"} <= set(os.listdir())
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's older exporter, which needs no package of its own
+def test_onnx_example():
+    program, model = blocks("python")[2:4]
+    execute(program + model)
+
+
 def test_compiling_by_torch():
-    lines = execute(blocks("python")[3]).splitlines()[-2:]
+    lines = execute(blocks("python")[4]).splitlines()[-2:]
     for line, sizes in zip(lines, ("", r", sizes s[0-9]+"), strict=True):
         assert re.fullmatch(rf"graph [0-9]+/[01]( \(.*\))? runs in relaxir: 5 operators{sizes}", line)
 
 
 def test_generation_example():
     pytest.importorskip("transformers")
-    execute(blocks("python")[4])
+    execute(blocks("python")[5])
     weights = Checkpoint("llama.safetensors")
     assert "model.lm_head.weight" in weights
     assert not [name for name in weights if "keys" in name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,26 @@ from ...dialect.functions import set_names, set_num_input
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr, parse, symbol
 from ...module import Module
+from ..torch_report import ImportReport, UnsupportedError
 
 if TYPE_CHECKING:
     from .model import OnnxModel
 
-__all__ = ["Imported", "from_onnx", "import_model"]
+__all__ = ["Imported", "UnsupportedNodesError", "from_onnx", "import_model"]
 
 _Array = np.ndarray[Any, Any]
+
+
+class UnsupportedNodesError(UnsupportedError):
+    """Nodes have no relax form, or want numbers that are not known.
+
+    Attributes:
+        wanted: the inputs whose elements they want.
+    """
+
+    def __init__(self, report: ImportReport, wanted: frozenset[str]):
+        super().__init__(report)
+        self.wanted = wanted
 
 
 @dataclass
@@ -62,10 +76,8 @@ def from_onnx(model: Any) -> Module:
 
 def import_model(model: Any, values: Mapping[str, _Array] | None = None) -> Imported:
     """The same, where inputs of these names are constants of these values, and no arguments."""
-    try:
-        import onnx  # noqa: F401
-    except ImportError:
-        raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]") from None
+    if importlib.util.find_spec("onnx") is None:
+        raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]")
     from .model import read_model
 
     read = read_model(model)
@@ -118,11 +130,7 @@ class _Import:
         report = self.conversion.report
         if not report.found:
             return
-        from ..torch_report import UnsupportedError
-
-        error = UnsupportedError(report)
-        error.wanted = frozenset(self.conversion.wanted)
-        raise error
+        raise UnsupportedNodesError(report, frozenset(self.conversion.wanted))
 
     def _inputs(self) -> list[str]:
         from .values import known_value

@@ -10,7 +10,7 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.struct_info import TensorInfo
-from ...dialect.symbolic import Dim, Expr
+from ...dialect.symbolic import Expr
 from ..torch_op import UnmappedError
 from .values import GraphValue, TensorSequence, info
 
@@ -134,7 +134,7 @@ class Node:
             raise RelaxError(f"expected distinct axes, got {found}")
         return found
 
-    def size(self, index: int, axis: int) -> Dim:
+    def size(self, index: int, axis: int) -> int | Expr:
         """A dimension of an operand that is known or symbolic."""
         found = self.operand(index).shape[axis]
         if found is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 import onnx.defs
 
@@ -16,7 +18,7 @@ __all__ = ["schema_body"]
 def schema_body(node: Node, proto: onnx.NodeProto) -> onnx.FunctionProto | None:
     """The function, None where the schema has none for this operator set and these operands."""
     try:
-        schema = onnx.defs.get_schema(proto.op_type, max_inclusive_version=node.version, domain=proto.domain)
+        schema: Any = onnx.defs.get_schema(proto.op_type, max_inclusive_version=node.version, domain=proto.domain)
     except onnx.defs.SchemaError:
         return None
     text = _context_dependent(schema, node, proto) or _plain(schema, node.version)
@@ -33,7 +35,7 @@ def schema_body(node: Node, proto: onnx.NodeProto) -> onnx.FunctionProto | None:
     return function
 
 
-def _context_dependent(schema: onnx.defs.OpSchema, node: Node, proto: onnx.NodeProto) -> bytes | None:
+def _context_dependent(schema: Any, node: Node, proto: onnx.NodeProto) -> bytes | None:
     versions = [v for v in schema.context_dependent_function_opset_versions if v <= node.version]
     plain = [v for v in schema.function_opset_versions if v <= node.version]
     if not versions or (plain and max(plain) > max(versions)):
@@ -42,7 +44,7 @@ def _context_dependent(schema: onnx.defs.OpSchema, node: Node, proto: onnx.NodeP
     return schema.get_context_dependent_function_with_opset_version(max(versions), proto.SerializeToString(), types)
 
 
-def _plain(schema: onnx.defs.OpSchema, version: int) -> bytes | None:
+def _plain(schema: Any, version: int) -> bytes | None:
     versions = [v for v in schema.function_opset_versions if v <= version]
     return schema.get_function_with_opset_version(max(versions)) if versions else None
 

@@ -131,7 +131,7 @@ def numbers_array(items: Sequence[Any], shape: Sequence[int] | None = None) -> A
 def _written(array: Array, dtype: ir.Type) -> ir.Value:
     if array.dtype == object:
         return _symbolic(array, dtype)
-    first = array.reshape(-1)[0] if array.size else 0
+    first: Any = array.reshape(-1)[0] if array.size else 0
     if array.size and array.dtype.kind in "fiub" and array.ndim and (array == first).all() and np.isfinite(first):
         return full(first.item(), dtype, array.shape)
     return emit(ops.Constant, value=from_numpy(array, ir.RankedTensorType.get(list(array.shape), dtype)))

@@ -38,7 +38,7 @@ class Weights:
         shape = tensor_shape(tensor)
         dtype = numpy_element(tensor.data_type)
         count = int(np.prod(shape, dtype=object)) if shape else 1
-        few = _MOST_INTEGERS if dtype in (np.int64, np.int32, np.bool_) else 1
+        few = _MOST_INTEGERS if dtype.name in ("int64", "int32", "bool") else 1
         if count <= few:
             return known_value(name, self.read(tensor))
         element = element_dtype(tensor.data_type)

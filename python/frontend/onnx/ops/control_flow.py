@@ -147,7 +147,8 @@ def _looped(count: int | Expr, carried: list[Any], body: Body) -> tuple[list[Any
         raise RelaxError("expected results of a loop's rounds of known or symbolic sizes")
     room = [full(0, p.dtype, (count, *p.shape)) for p in pieces]
     bounds = [_index(n) for n in (0, count, 1)]
-    loop = scf.ForOp(*bounds, [full(0, i64), *starts, *room])
+    low, high, step = bounds
+    loop = scf.ForOp(low, high, step, [full(0, i64), *starts, *room])
     with ir.InsertionPoint(loop.body):
         number, *rest = loop.inner_iter_args
         current, rows = rest[: len(starts)], rest[len(starts) :]

@@ -6,23 +6,14 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ...convolutions import convolve, convolve_transposed, pad_axis
-from ...emit import cast, emit, info_of, unsqueeze
+from ...emit import emit, info_of, unsqueeze
 from ..node import Node, handles
-from .quantize import centered
 
 
 @handles("Conv")
 def _conv(node: Node) -> ir.Value:
     result = convolved(node, node.tensor(0), node.tensor(1))
     return _with_bias(node, result, 2)
-
-
-@handles("ConvInteger")
-def _conv_integer(node: Node) -> ir.Value:
-    """Sums of products of integers are exact in f32 up to 2**24: f64 where a window may have more."""
-    x, weight = centered(node, 0, 2), centered(node, 1, 3)
-    wide = ir.F64Type.get()
-    return cast(convolved(node, cast(x, wide), cast(weight, wide)), ir.IntegerType.get_signless(32))
 
 
 def convolved(node: Node, x: ir.Value, weight: ir.Value) -> ir.Value:

@@ -157,10 +157,12 @@ def _rotary(node: Node) -> ir.Value:
     half = info_of(cosine).shape[1]
     if not isinstance(half, int):
         raise RelaxError("expected tables of angles of known size")
-    size = info_of(x).shape[-1]
+    hidden = info_of(x).shape[-1]
     if flat:
-        size = size // heads if heads and size is not None else 2 * half
-        x = permute(reshape(x, (batch, length, info_of(x).shape[-1] // size, size)), [0, 2, 1, 3])
+        if hidden is None:
+            raise RelaxError("expected heads of known size")
+        size = hidden // heads if heads else 2 * half
+        x = permute(reshape(x, (batch, length, hidden // size, size)), [0, 2, 1, 3])
     turned = rotate(
         x, _angles(cosine, positions, length), _angles(sine, positions, length), bool(node.attribute("interleaved", 0))
     )

@@ -9,6 +9,7 @@ from ....dialect.inference import is_float
 from ...emit import cast, emit, full, info_of, integer, reshape, unsqueeze
 from ..node import Node, handles
 from ..tensors import element_dtype
+from .convolution import convolved
 from .elementwise import converted
 from .linear_algebra import product
 
@@ -140,10 +141,16 @@ def _requantized(node: Node, total: ir.Value, a: ir.Value, b: ir.Value, out: ir.
     return emit(ops.Quantize, real, full(1.0, f32), zero, axis=0, dtype=info_of(zero).dtype)
 
 
+@handles("ConvInteger")
+def _conv_integer(node: Node) -> ir.Value:
+    """Sums of products of integers are exact in f64."""
+    wide = ir.F64Type.get()
+    x, weight = (cast(centered(node, i, z), wide) for i, z in ((0, 2), (1, 3)))
+    return cast(convolved(node, x, weight), integer(32))
+
+
 @handles("QLinearConv")
 def _qlinear_conv(node: Node) -> ir.Value:
-    from .convolution import convolved
-
     i32 = integer(32)
     x = emit(ops.Subtract, cast(node.tensor(0), i32), cast(_scalar(node.tensor(2)), i32))
     zero = cast(_scalar(node.tensor(5)), i32)

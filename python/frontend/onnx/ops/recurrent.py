@@ -8,6 +8,7 @@ from typing import Any
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
+from ....dialect.symbolic import Expr
 from ...emit import cast, emit, full, info_of, integer, permute, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
 from ..values import GraphValue, tensor_value
@@ -62,9 +63,11 @@ class _Layer:
         self.batch_first = bool(node.attribute("layout", 0))
         x = node.tensor(0)
         self.x = permute(x, [1, 0, 2]) if self.batch_first else x
-        self.length, self.batch = info_of(self.x).shape[0], info_of(self.x).shape[1]
-        if self.length is None or self.batch is None:
+        length, batch = info_of(self.x).shape[:2]
+        if length is None or batch is None:
             raise RelaxError("expected sequences whose length and number are known or symbolic")
+        self.length: int | Expr = length
+        self.batch: int | Expr = batch
 
     def functions(self, direction: int) -> list[_Activation]:
         return self.activations[direction * self.each : (direction + 1) * self.each]

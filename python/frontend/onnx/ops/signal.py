@@ -40,7 +40,7 @@ def _dft(node: Node) -> ir.Value:
 
 def _parts(x: ir.Value) -> int:
     count = info_of(x).shape[-1]
-    if count not in (1, 2):
+    if not isinstance(count, int) or count not in (1, 2):
         raise RelaxError(f"expected real or complex numbers in the last dimension, got {count}")
     return count
 
