@@ -334,8 +334,8 @@ extern func @outside(f32[2] on cuda:0) -> ()
 def test_public_names():
     assert rx.__all__ == sorted(rx.__all__)
     assert set(rx.__all__) <= set(dir(rx))
-    with pytest.raises(AttributeError, match="no attribute 'from_onnx'"):
-        _ = rx.from_onnx
+    with pytest.raises(AttributeError, match="no attribute 'from_jax'"):
+        _ = rx.from_jax
 
 
 @pytest.mark.parametrize("name", rx.__all__)
