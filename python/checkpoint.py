@@ -41,7 +41,7 @@ from .weights.formats.encoded import EncodedSource, EncodedWeight
 from .weights.formats.weight_math import MathValue
 from .weights.opening import decoded, open_tensors
 
-__all__ = ["reading"]
+__all__ = ["reading", "reading_source"]
 
 #: Ops that only move data: a weight that is narrow before them is narrow behind them.
 _MOVES = ("permute_dims", "reshape")
@@ -60,7 +60,20 @@ def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename =
     source = decoded(open_tensors(checkpoint))
     if not isinstance(source, EncodedSource):
         return module
-    names = renamed(source.all_names, rename_rules(rename), f"'{source.path}'")
+    return reading_source(module, source, renamed(source.all_names, rename_rules(rename), f"'{source.path}'"))
+
+
+def reading_source(module: Module, source: EncodedSource, names: Mapping[str, str]) -> Module:
+    """As :func:`reading`.
+
+    Args:
+        module: relax functions that take the weights of the plain architecture.
+        source: the checkpoint.
+        names: by those that its tensors get in the module, its own names of weights and of tensors that make these.
+
+    Raises:
+        RelaxError: a weight has another shape in the checkpoint.
+    """
     # Functions that others call get weights as inputs: what reads these is seen once it is where they are.
     return module.run("relax-inline-private-functions").rewritten(lambda op: _rewrite(op, source, names))
 

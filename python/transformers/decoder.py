@@ -16,10 +16,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from ..dialect.errors import RelaxError
 from .experts import EXPERTS
 
-__all__ = ["PREFIX", "FullLayer", "cache_shapes", "decoder_programs", "masked"]
-
-#: Before the names that weights have in the model.
-PREFIX = "model."
+__all__ = ["FullLayer", "cache_shapes", "decoder_programs", "masked"]
 
 
 class FullLayer(CacheLayerMixin):

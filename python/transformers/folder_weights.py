@@ -18,10 +18,10 @@ from transformers.core_model_loading import WeightConverter, dot_natural_key, re
 
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, to_numpy
-from ..weights.opening import decoded
+from ..weights.formats.encoded import EncodedSource
 from ..weights.source import DecodingSource, TensorSource
 
-__all__ = ["FolderWeights"]
+__all__ = ["FolderWeights", "file_names"]
 
 
 @dataclass
@@ -52,18 +52,14 @@ class FolderWeights:
         """Finds what each weight is made of.
 
         Args:
-            stored: the folder's tensors.
+            stored: the folder's tensors; of encoded ones, what :func:`~relaxir.weights.opening.decoded` makes of them.
             model: of the folder's configuration; its parameters are not read.
             expected: the weights of an executable.
             prefix: what their names have before the model's own.
-
-        Raises:
-            RelaxError: there is no decoder for the folder's quantization.
         """
-        source = decoded(stored)
-        self._stored, self._model, self._expected = source, model, expected
-        found = _found(source, model)
-        ties = _tied(model)
+        self._stored, self._model, self._expected = stored, model, expected
+        found, ties = _found(stored, model), _tied(model)
+        own = frozenset[str](getattr(stored, "all_names", ()))  # of encoded weights, which are in found, the files' tensors
         self._buffers = {prefix + n: b for n, b in model.named_buffers() if b.device.type != "meta"}
         self._found: dict[str, _Found] = {}
         self._targets: dict[str, str] = {}
@@ -72,9 +68,11 @@ class FolderWeights:
             target = next((t for t in ties.get(plain, (plain,)) if t in found), None)
             if target is not None:
                 self._found[name], self._targets[name] = found[target], target
-        if hasattr(type(source), "serving"):  # isinstance would ask for all properties, such as the identity
+            elif plain in own:
+                self._found[name] = _Found(plain, None, [plain], [""])
+        if hasattr(type(stored), "serving"):  # isinstance would ask for all properties, such as the identity
             plain = {f.keys[0]: expected[n] for n, f in self._found.items() if f.converter is None}
-            self._stored = cast("DecodingSource", source).serving(plain)
+            self._stored = cast("DecodingSource", stored).serving(plain)
         self._names = self._all_names()
 
     @property
@@ -161,6 +159,21 @@ class FolderWeights:
 
     def _keys(self, names: Iterable[str]) -> list[str]:
         return [key for name in names if name in self._found for key in self._found[name].keys]
+
+
+def file_names(stored: EncodedSource, model: PreTrainedModel, prefix: str) -> dict[str, str]:
+    """What a folder calls the weights that a module has, and its own tensors, which a module that reads these has so, too.
+
+    Args:
+        stored: the folder's tensors.
+        model: of the folder's configuration.
+        prefix: what the module's names have before the model's own.
+    """
+    ties, names = _tied(model), {prefix + own: own for own in stored.all_names}
+    for target, found in _found(stored, model).items():
+        if found.converter is None:
+            names |= {prefix + name: found.keys[0] for name in ties.get(target, (target,))}
+    return names
 
 
 def _found(stored: Iterable[str], model: PreTrainedModel) -> dict[str, _Found]:

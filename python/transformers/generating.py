@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig, PreTrainedModel
+from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig
 from transformers.cache_utils import Cache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
 from ..runtime.state import State
+from .compiled_model import CompiledModel
 
 __all__ = ["CompiledForCausalLM", "ExecutableCache", "MakeExecutable"]
 
@@ -74,7 +75,7 @@ class ExecutableCache(Cache):
         self.mask = self.mask[beam_idx]
 
 
-class CompiledForCausalLM(PreTrainedModel, GenerationMixin):
+class CompiledForCausalLM(CompiledModel, GenerationMixin):
     """A compiled decoder. ``generate()`` is that of transformers; calls give logits and a cache, as of any model there.
 
     Each number of rows (sequences times beams) has code of its own, compiled, or found in the cache, when it is first needed;
@@ -84,9 +85,7 @@ class CompiledForCausalLM(PreTrainedModel, GenerationMixin):
         length: how many tokens a sequence can have, those of the prompt among them.
     """
 
-    config_class = PreTrainedConfig
     main_input_name = "input_ids"
-    _supports_sdpa = True  # what the configuration asks for is looked for here, too
 
     def __init__(
         self, config: PreTrainedConfig, make: MakeExecutable, length: int, generation_config: GenerationConfig | None = None
@@ -96,14 +95,6 @@ class CompiledForCausalLM(PreTrainedModel, GenerationMixin):
         self._make = make
         self._executables: dict[int, Executable] = {}
         self.generation_config = generation_config or GenerationConfig.from_model_config(config)
-
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return torch.float32
 
     @classmethod
     def can_generate(cls) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import torch
 from torch import nn
+from torch.utils.weak import WeakIdKeyDictionary
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.initialization import no_init_weights
 
@@ -22,28 +23,32 @@ def skeleton(model_class: type[PreTrainedModel], config: PreTrainedConfig) -> Pr
     torch.export takes no parameters on ``meta`` beside inputs with contents; buffers, as frequencies, are needed as they are.
     Ties are kept. What is quantized in the checkpoint is here as the architecture has it.
     """
-    with no_init_weights(), _parameters_without_memory():
+    with no_init_weights(), _parameters_on_meta():  # which takes what modules write to them, as stride 0 does not
         model = cast("Any", model_class)._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS)
     model.tie_weights()
+    known = dict[int, nn.Parameter]()
+    for module in model.modules():
+        for name, param in module.named_parameters(recurse=False, remove_duplicate=False):
+            one = known.get(id(param))
+            if one is None:
+                one = nn.Parameter(torch.zeros((), dtype=param.dtype).expand(param.shape), requires_grad=False)
+            module._parameters[name] = known[id(param)] = one
     return model.eval()
 
 
 @contextlib.contextmanager
-def _parameters_without_memory() -> Generator[None]:
-    """Modules that are made meanwhile get one number for each parameter; one that several share stays one."""
+def _parameters_on_meta() -> Generator[None]:
+    """Modules that are made meanwhile get their parameters without memory; one that several share stays one."""
     register = nn.Module.register_parameter
-    known: dict[int, nn.Parameter] = {}
-    made: list[nn.Parameter] = []  # those that were replaced: another object must not get the number of one of them
+    known = WeakIdKeyDictionary()
 
-    def replace(param: nn.Parameter) -> None:
-        one = nn.Parameter(torch.zeros((), dtype=param.dtype).expand(param.shape), requires_grad=False)
-        made.append(param)
-        known[id(param)] = known[id(one)] = one
+    def on_meta(param: nn.Parameter) -> nn.Parameter:
+        if not param.is_meta and param not in known:
+            known[param] = nn.Parameter(param.detach().to("meta"), requires_grad=False)
+        return param if param.is_meta else known[param]
 
     def registered(self: nn.Module, name: str, param: nn.Parameter | None) -> None:
-        if param is not None and id(param) not in known:
-            replace(param)
-        register(self, name, None if param is None else known.get(id(param), param))
+        register(self, name, None if param is None else on_meta(param))
 
     nn.Module.register_parameter = registered
     try:

@@ -1,0 +1,100 @@
+"""What is exported of a model that is called once for all of its inputs: tokens with their mask, or images, in; results out."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from ..dialect.checks import expect_count
+from ..dialect.errors import RelaxError
+
+__all__ = ["encoder_program", "image_size", "input_names"]
+
+#: Sizes of an image where neither config.json nor preprocessor_config.json has any: what most are trained with.
+_IMAGE = (224, 224)
+
+_TOKENS = ("input_ids", "attention_mask", "token_type_ids")
+
+
+class _Encoder(nn.Module):
+    """A model whose arguments are tensors alone, and results those that are tensors, by name."""
+
+    def __init__(self, model: PreTrainedModel, names: tuple[str, ...]):
+        super().__init__()
+        self.model, self._names = model, names
+        takes_cache = "use_cache" in inspect.signature(model.forward).parameters
+        self._given: dict[str, Any] = {"use_cache": False} if takes_cache else {}
+
+    def forward(self, *tensors: torch.Tensor) -> dict[str, torch.Tensor]:
+        found = self.model(**dict(zip(self._names, tensors, strict=True)), **self._given, return_dict=True)
+        return {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
+
+
+def input_names(model_class: type[PreTrainedModel], config: PreTrainedConfig) -> tuple[str, ...]:
+    """The inputs of a model, in the order in which its executable takes them.
+
+    Raises:
+        RelaxError: it takes neither tokens nor images.
+    """
+    takes = inspect.signature(model_class.forward).parameters
+    if model_class.main_input_name not in ("input_ids", "pixel_values"):
+        raise RelaxError(f"expected a model of tokens or images, got {model_class.__name__} of {model_class.main_input_name}")
+    if model_class.main_input_name == "pixel_values":
+        return ("pixel_values",)
+    has_types = getattr(config, "type_vocab_size", None) is not None  # else a model without them is another one than with zeros
+    tokens = tuple(n for n in _TOKENS if n in takes and (n != "token_type_ids" or has_types))
+    return (*tokens, *(n for n in ("pixel_values",) if n in takes))
+
+
+def image_size(path: str, config: PreTrainedConfig) -> tuple[int, int]:
+    """Height and width of a model's images, as its configuration has them, or else that of what prepares them."""
+    vision: Any = getattr(config, "vision_config", config)
+    found = getattr(vision, "image_size", None) or _processor_size(os.path.join(path, "preprocessor_config.json"))
+    if isinstance(found, int):
+        return found, found
+    return (int(found[0]), int(found[1])) if found else _IMAGE
+
+
+def _processor_size(file: str) -> tuple[int, int] | None:
+    if not os.path.isfile(file):
+        return None
+    with open(file, encoding="utf-8") as text:
+        options: Mapping[str, Any] = json.load(text)
+    size = options.get("crop_size" if options.get("do_center_crop") else "size")
+    if isinstance(size, int):
+        return size, size
+    return (size["height"], size["width"]) if isinstance(size, Mapping) and {"height", "width"} <= set(size) else None
+
+
+def encoder_program(model: PreTrainedModel, names: tuple[str, ...], length: int, image: tuple[int, int]) -> ExportedProgram:
+    """One entry, for any number of sequences of up to ``length`` tokens, or of images.
+
+    Args:
+        model: from :func:`~.skeleton.skeleton`.
+        names: from :func:`input_names`: tokens and what belongs to them is [batch, length], images are [batch, channels, ...].
+        length: how many tokens a sequence can have.
+        image: height and width.
+
+    Raises:
+        RelaxError: torch.export does not take the model.
+    """
+    batch, count = Dim("batch", min=1), Dim("length", min=1, max=expect_count(length, "a number of tokens from 1 on"))
+    vision: Any = getattr(model.config, "vision_config", model.config)
+    pixels = (2, getattr(vision, "num_channels", 3), *image)
+    example = tuple(torch.zeros(pixels) if n == "pixel_values" else _tokens(n, min(7, length)) for n in names)
+    dynamic = tuple({0: batch} if n == "pixel_values" else {0: batch, 1: count} for n in names)
+    with torch.no_grad():
+        return torch.export.export(_Encoder(model, names), example, dynamic_shapes=(dynamic,))
+
+
+def _tokens(name: str, count: int) -> torch.Tensor:
+    """Tensors of their own: torch.export takes one that comes twice for one input."""
+    return (torch.ones if name == "attention_mask" else torch.zeros)(2, count, dtype=torch.int64)
