@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
-from typing import Any
+from collections.abc import Generator
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -16,7 +18,10 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from ..dialect.errors import RelaxError
 from .experts import EXPERTS
 
-__all__ = ["FullLayer", "cache_shapes", "decoder_programs", "masked"]
+__all__ = ["FullLayer", "Shapes", "decoder_programs", "layer_shapes", "probe_of"]
+
+#: Heads, and sizes of a key and of a value, of each layer.
+Shapes = list[tuple[int, int, int]]
 
 
 class FullLayer(CacheLayerMixin):
@@ -58,25 +63,36 @@ class FullLayer(CacheLayerMixin):
         return self.keys.shape[2]
 
 
-def cache_shapes(model: PreTrainedModel) -> list[tuple[int, int, int]]:
-    """Heads, and sizes of a key and of a value, of each layer: found by a run without memory.
+def _cache_shapes(model: PreTrainedModel) -> Shapes:
+    """Found by a run without memory.
 
     Raises:
         RelaxError: a layer keeps something else than keys and values.
     """
+    cache = DynamicCache()
+    with probe_of(model) as probe:
+        probe(torch.zeros(1, 2, dtype=torch.int64), past_key_values=cache, use_cache=True)
+    return layer_shapes(cache, model)
+
+
+@contextlib.contextmanager
+def probe_of(model: PreTrainedModel) -> Generator[Any]:
+    """The model again, without memory and contents, for calls inside."""
     config = copy.deepcopy(model.config)
     config.pad_token_id = None  # else some look for padding in the tokens
-    cache, ids = DynamicCache(), torch.zeros(1, 2, dtype=torch.int64)
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
-        probe: Any = type(model)._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS)
-        probe.eval()(ids, past_key_values=cache, use_cache=True)
+        yield cast("Any", type(model))._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS).eval()
+
+
+def layer_shapes(cache: Cache, model: PreTrainedModel) -> Shapes:
+    """Of what a call left in a cache. Raises RelaxError where that is something else than keys and values."""
     found: list[Any] = [(getattr(layer, "keys", None), getattr(layer, "values", None)) for layer in cache.layers]
     if not found or any(keys is None or values is None or keys.ndim != 4 for keys, values in found):
         raise RelaxError(f"expected a model whose layers keep keys and values, got {type(model).__name__}")
     return [(keys.shape[1], keys.shape[3], values.shape[3]) for keys, values in found]
 
 
-def masked(model: PreTrainedModel) -> bool:
+def _takes_positions(model: PreTrainedModel) -> bool:
     """Whether the model's forward takes position_ids beside its mask."""
     return "position_ids" in inspect.signature(model.forward).parameters
 
@@ -84,11 +100,11 @@ def masked(model: PreTrainedModel) -> bool:
 class _Decoder(nn.Module):
     """A model with its cache as buffers."""
 
-    def __init__(self, model: PreTrainedModel, shapes: list[tuple[int, int, int]], batch: int, length: int):
+    def __init__(self, model: PreTrainedModel, shapes: Shapes, batch: int, length: int):
         super().__init__()
         self.model = model
         self._cache = Cache(layers=[FullLayer() for _ in shapes])
-        self._has_positions = masked(model)
+        self._has_positions = _takes_positions(model)
         self._keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
         for i, (heads, key, value) in enumerate(shapes):
             for name, size in ((f"keys_{i}", key), (f"values_{i}", value)):
@@ -121,7 +137,7 @@ def decoder_programs(model: PreTrainedModel, batch: int, length: int) -> dict[st
     Raises:
         RelaxError: the model keeps something else than keys and values.
     """
-    step = _Decoder(model, cache_shapes(model), batch, length).eval()
+    step = _Decoder(model, _cache_shapes(model), batch, length).eval()
     tokens, kept = Dim("n", min=2, max=length), Dim("k", min=1, max=length)
     dynamic = ({1: tokens}, None, {1: tokens}, None, {0: kept})
     with torch.no_grad():

@@ -18,9 +18,11 @@ from ..weights.opening import open_tensors
 from .compiled_model import CompiledModel
 from .decoder import decoder_programs
 from .encoder import encoder_program, image_size, input_names
+from .encoder_decoder import encoder_decoder_programs, encoder_programs
 from .encoding import CompiledEncoder
 from .folder_executables import FolderExecutables
 from .generating import CompiledForCausalLM
+from .seq2seq import CompiledForSeq2Seq
 
 __all__ = ["load"]
 
@@ -62,8 +64,8 @@ def load(
         progress: called after each step of the preparation.
 
     Returns:
-        A :class:`~.generating.CompiledForCausalLM` of a model that generates tokens, else a
-        :class:`~.encoding.CompiledEncoder`.
+        A :class:`~.generating.CompiledForCausalLM` of a model that generates tokens, or, where it has an encoder for what it
+        reads, a :class:`~.seq2seq.CompiledForSeq2Seq`; else a :class:`~.encoding.CompiledEncoder`.
 
     Raises:
         RelaxError: there is no such folder or model, its architecture is none that can be compiled, a file is missing or
@@ -77,6 +79,8 @@ def load(
     expect_count(batch, "a number of sequences from 1 on")
     open_tensors(path)  # what is wrong with the files is said before the seconds that compiling takes
     source = FolderExecutables(path, config, model_class, weights, activations, target, device, threads, jobs, progress)
+    if model_class.can_generate() and config.is_encoder_decoder:
+        return _encoder_decoder(source, length, batch)
     if model_class.can_generate():
         return _decoder(source, length, batch)
     return _encoder(source, length)
@@ -88,6 +92,22 @@ def _decoder(source: FolderExecutables, length: int, batch: int) -> CompiledForC
 
     config = copy.deepcopy(source.config)
     made = _named(source, CompiledForCausalLM)(config, executable, length, _generation_config(source.path))
+    made.executable(batch)
+    return made
+
+
+def _encoder_decoder(source: FolderExecutables, length: int, batch: int) -> CompiledForSeq2Seq:
+    config = copy.deepcopy(source.config)
+    most = getattr(config, "max_source_positions", None) or getattr(config, "max_position_embeddings", None) or _LENGTH
+
+    def executable(rows: int) -> Any:
+        return source.executable(
+            ("decoder", str(length), str(rows)), lambda model: encoder_decoder_programs(model, rows, length, most)
+        )
+
+    encoder = source.executable(("encoder",), lambda model: encoder_programs(model, most))
+    name, generation = source.model_class.main_input_name, _generation_config(source.path)
+    made = _named(source, CompiledForSeq2Seq)(config, encoder, executable, length, name, generation)
     made.executable(batch)
     return made
 
@@ -137,14 +157,13 @@ def _model_class(config: PreTrainedConfig, path: str) -> type[PreTrainedModel]:
         found = found or auto._model_mapping.get(type(config), None)
     if found is None or isinstance(found, tuple):
         raise RelaxError(f"'{path}': expected an architecture that transformers has, got {named or config.model_type}")
-    if config.is_encoder_decoder and found.can_generate():
-        raise RelaxError(f"'{path}': expected an encoder, or a decoder, got {found.__name__}, which is both")
     return found
 
 
 def _length(config: PreTrainedConfig, wanted: int | None, generates: bool) -> int:
     """How many tokens a sequence can have."""
-    most: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
+    text: Any = config.get_text_config(decoder=True)
+    most: int | None = getattr(text, "max_target_positions", None) or getattr(text, "max_position_embeddings", None)
     if wanted is None:
         return min(_LENGTH, most or _LENGTH) if generates else most or _LENGTH
     expect_count(wanted, "a number of tokens from 1 on as max_length")

@@ -1,0 +1,193 @@
+"""A compiled model with an encoder, as transformers has it: ``generate()`` calls that once, then ``forward`` per token."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+
+from ..dialect.errors import RelaxError
+from ..runtime.executable import Executable
+from .compiled_model import CompiledModel
+from .generating import ExecutableCache, MakeExecutable
+
+__all__ = ["CompiledForSeq2Seq"]
+
+
+class _Seq2SeqCache(ExecutableCache):
+    """A decoder's cache, and keys and values of the encoder's results.
+
+    Attributes:
+        cross: of each layer [rows, heads, source, size]; none before the first call.
+    """
+
+    def __init__(self, length: int):
+        super().__init__(length)
+        self.cross: list[torch.Tensor] = []
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        super().reorder_cache(beam_idx)
+        self.cross = [one[beam_idx] for one in self.cross]
+
+
+class _Encoder:
+    """What ``generate()`` takes the encoder for; it looks at the arguments of ``forward``."""
+
+    def __init__(self, executable: Executable, main_input_name: str):
+        self._executable, self.main_input_name = executable, main_input_name
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        input_features: torch.Tensor | None = None,
+        return_dict: bool = True,
+        **kwargs: Any,
+    ) -> Any:
+        """The encoder's results, [batch, n, width].
+
+        Args:
+            input_ids: [batch, n] numbers of tokens.
+            attention_mask: [batch, n], 0 for padding.
+            input_features: [batch, features, frames], in place of tokens.
+            return_dict: False for a tuple.
+            kwargs: what ``generate()`` asks every encoder; attentions and hidden states are not kept.
+
+        Raises:
+            RelaxError: attentions or hidden states are asked for, or there is no input.
+        """
+        asked = [name for name, value in kwargs.items() if value is not None and value is not False]
+        source = input_ids if self.main_input_name == "input_ids" else input_features
+        if asked or source is None:
+            raise RelaxError(f"expected {self.main_input_name} and a mask, got {asked[0] if asked else 'no such input'}")
+        mask = torch.ones_like(source) if attention_mask is None else attention_mask
+        given = (source, mask) if self.main_input_name == "input_ids" else (source,)
+        found = BaseModelOutput(last_hidden_state=self._executable(*given, entry="encode"))
+        return found if return_dict else found.to_tuple()
+
+    __call__ = forward
+
+
+class CompiledForSeq2Seq(CompiledModel, GenerationMixin):
+    """A compiled model of encoder and decoder. ``generate()`` is that of transformers.
+
+    The encoder takes any number of sources; the decoder has code for each number of rows (sequences times beams), compiled, or
+    found in the cache, when it is first needed.
+
+    Attributes:
+        length: how many tokens the decoder can have in a sequence.
+    """
+
+    def __init__(
+        self,
+        config: PreTrainedConfig,
+        encoder: Executable,
+        make: MakeExecutable,
+        length: int,
+        main_input_name: str,
+        generation_config: GenerationConfig | None = None,
+    ):
+        """Takes the executables.
+
+        Args:
+            config: of the folder.
+            encoder: of :func:`~.encoder_decoder.encoder_programs`.
+            make: the executable of :func:`~.encoder_decoder.encoder_decoder_programs` for so many rows.
+            length: how many tokens the decoder can have.
+            main_input_name: of the encoder.
+            generation_config: None is what the configuration says.
+        """
+        super().__init__(config)
+        self.length, self.main_input_name = length, main_input_name
+        self._encoder, self._make = encoder, make
+        self._executables: dict[int, Executable] = {}
+        self.generation_config = generation_config or GenerationConfig.from_model_config(config)
+
+    @classmethod
+    def can_generate(cls) -> bool:
+        return True
+
+    def get_encoder(self, modality: str | None = None) -> Any:
+        """The encoder alone."""
+        return _Encoder(self._encoder, self.main_input_name)
+
+    def executable(self, rows: int = 1) -> Executable:
+        """The decoder's executable for so many rows: its report, its entries ``prefill`` and ``decode``."""
+        if rows not in self._executables:
+            self._executables[rows] = self._make(rows)
+        return self._executables[rows]
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+        decoder_input_ids: torch.Tensor | None = None,
+        decoder_attention_mask: torch.Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: _Seq2SeqCache | None = None,
+        input_features: torch.Tensor | None = None,
+        use_cache: bool = True,
+        return_dict: bool = True,
+    ) -> Any:
+        """Logits of the decoder's tokens.
+
+        Args:
+            input_ids, attention_mask, input_features: of the encoder, where its results are not given.
+            decoder_input_ids: [rows, n] numbers of tokens.
+            decoder_attention_mask: [rows, all tokens so far], 0 for padding.
+            encoder_outputs: of ``get_encoder()``.
+            past_key_values: from an earlier call; None begins.
+            use_cache: whether to return it.
+            return_dict: False for a tuple.
+
+        Raises:
+            RelaxError: the cache is full, or holds another number of rows, or there are no tokens.
+        """
+        if decoder_input_ids is None:
+            raise RelaxError("expected decoder_input_ids, got none")
+        if encoder_outputs is None:
+            encoder_outputs = self.get_encoder()(input_ids, attention_mask, input_features)
+        hidden, (rows, count) = encoder_outputs[0], decoder_input_ids.shape
+        cache = _Seq2SeqCache(self.length) if past_key_values is None else past_key_values
+        end = cache.used + count
+        if end > cache.length:
+            raise RelaxError(f"expected at most {cache.length} tokens in a sequence (max_length= of load), got {end}")
+        executable = self.executable(rows)
+        state = cache.begin(executable, rows)
+        if decoder_attention_mask is not None:
+            cache.mask[:, cache.used : end] = decoder_attention_mask[:, cache.used : end]
+        if not cache.cross:
+            cache.cross = list(self._encoder(hidden, entry="cross"))
+        has_mask = attention_mask is not None and self.main_input_name == "input_ids"
+        logits = executable(
+            decoder_input_ids,
+            cache.mask,
+            torch.tensor(cache.used),
+            attention_mask if has_mask else torch.ones(rows, hidden.shape[1], dtype=torch.int64),
+            *cache.cross,
+            entry="decode" if count == 1 else "prefill",
+            state=state,
+        )
+        cache.used = end
+        kept = cache if use_cache else None
+        found = Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=hidden)  # type: ignore[arg-type]
+        return found if return_dict else found.to_tuple()
+
+    def _prepare_cache_for_generation(
+        self,
+        generation_config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+        generation_mode: Any,
+        batch_size: int,
+        max_cache_length: int,
+    ) -> bool:
+        """Makes the cache, of a size that is known beforehand; what will not fit is refused before the first token."""
+        if max_cache_length >= self.length:  # the last token needs no place, but counts
+            raise RelaxError(
+                f"expected at most {self.length} tokens in a sequence (max_length= of load), got {max_cache_length + 1}"
+            )
+        if generation_config.use_cache:
+            model_kwargs.setdefault("past_key_values", _Seq2SeqCache(self.length))
+        return generation_config.use_cache
