@@ -50,14 +50,14 @@ class _Cross(nn.Module):
 
     def forward(self, hidden: torch.Tensor) -> dict[str, torch.Tensor]:
         layers = [_CrossLayer() for _ in range(_decoder_layers(self.model))]
-        both = EncoderDecoderCache(DynamicCache(), Cache(layers=layers))
+        both = EncoderDecoderCache(DynamicCache(), Cache(layers=[*layers]))
         both.is_updated = dict.fromkeys(range(len(layers)), False)
         start = torch.zeros(hidden.shape[0], 1, dtype=torch.int64)
         self.model(
             decoder_input_ids=start,
             encoder_outputs=BaseModelOutput(hidden),
             past_key_values=both,
-            use_cache=True,  # type: ignore[arg-type]
+            use_cache=True,
         )
         found = ((f"{kind}_{i}", getattr(layer, kind)) for i, layer in enumerate(layers) for kind in ("keys", "values"))
         return dict(found)
@@ -84,12 +84,8 @@ class _Decoder(nn.Module):
             assert isinstance(layer, FullLayer)
             layer.keys, layer.values, layer.past = getattr(self, f"keys_{i}"), getattr(self, f"values_{i}"), past
             other.keys, other.values = cross[2 * i], cross[2 * i + 1]
-        for layer in self._cache.layers:
-            layer.past = 0  # EncoderDecoderCache asks for a number
-        both = EncoderDecoderCache(self._cache, Cache(layers=there))
+        both = EncoderDecoderCache(self._cache, Cache(layers=[*there]))
         both.is_updated = dict.fromkeys(range(len(there)), True)
-        for layer in self._cache.layers:
-            layer.past = past
         positions = (past + torch.arange(tokens.shape[1]))[None]
         given: dict[str, Any] = {"decoder_position_ids": positions} if self._takes_positions else {}
         hidden = torch.zeros(tokens.shape[0], cross[0].shape[2], self._width)  # only its shape is looked at
@@ -97,7 +93,7 @@ class _Decoder(nn.Module):
             decoder_input_ids=tokens,
             decoder_attention_mask=mask,
             attention_mask=source_mask,
-            encoder_outputs=BaseModelOutput(hidden),  # type: ignore[arg-type]
+            encoder_outputs=BaseModelOutput(hidden),
             past_key_values=both,
             use_cache=True,
             **given,

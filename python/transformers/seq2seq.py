@@ -172,7 +172,7 @@ class CompiledForSeq2Seq(CompiledModel, GenerationMixin):
         )
         cache.used = end
         kept = cache if use_cache else None
-        found = Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=hidden)  # type: ignore[arg-type]
+        found = Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=hidden)
         return found if return_dict else found.to_tuple()
 
     def _prepare_cache_for_generation(
