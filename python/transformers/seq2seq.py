@@ -171,7 +171,7 @@ class CompiledForSeq2Seq(CompiledModel, GenerationMixin):
             state=state,
         )
         cache.used = end
-        kept = cache if use_cache else None
+        kept: Any = cache if use_cache else None  # transformers names its own class, whose methods ours has
         found = Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=hidden)
         return found if return_dict else found.to_tuple()
 
