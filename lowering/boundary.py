@@ -26,7 +26,7 @@ from ..dialect.functions import (
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Expr, InnerSize
 from ..dialect.weights import full_result_names
-from .manifest import EntrySpec, StateSpec, SymbolSpec, TensorSpec, WeightSpec
+from .manifest_specs import EntrySpec, StateSpec, SymbolSpec, TensorSpec, WeightSpec
 
 __all__ = ["Boundary", "Update", "static_array", "symbol_name"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dialect.bindings import ir
 from ..dialect.weight_layouts import WeightLayouts
-from .manifest import TargetSpec
+from .manifest_specs import TargetSpec
 from .relax_pipeline import default_pipeline
 
 __all__ = ["Compiler", "Listener"]

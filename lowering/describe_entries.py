@@ -26,7 +26,7 @@ from .boundary import Boundary
 from .check_entries import public_functions
 from .entries import Entry, entries_of, entry_of, write_entry
 from .lowering_pass import LoweringPass
-from .manifest import StateSpec
+from .manifest_specs import StateSpec
 from .size_checks import inner_sizes
 
 __all__ = ["DescribeEntries", "describe_entries"]

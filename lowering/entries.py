@@ -1,7 +1,7 @@
 """What functions are to their callers, as attributes that last from relax to LLVM: written once, read by every later step.
 
-``relax.entry`` on a function is its entry of the manifest (:class:`.manifest.EntrySpec`), with ``updates``, the positions of
-results that are a state's next value with those of the arguments they go into, and ``step`` for one that prepares weights::
+``relax.entry`` on a function is its entry of the manifest (:class:`.manifest_specs.EntrySpec`), with ``updates``, the positions
+of results that are a state's next value with those of the arguments they go into, and ``step`` for one that prepares weights::
 
     relax.entry = {name = "main", symbol = "relaxir_main", symbols = [{min = 0 : i64, name = "n"}],
                    inputs = [{dtype = "f32", name = "x", shape = ["n", 64]}], ...}
@@ -20,7 +20,7 @@ from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import functions
 from .json_reader import Reader
-from .manifest import EntrySpec, PreparedSpec, RawSpec, StepSpec
+from .manifest_specs import EntrySpec, PreparedSpec, RawSpec, StepSpec
 from .marks import ENTRY, PREPARATION
 from .plain_attributes import from_attribute, to_attribute
 

@@ -10,7 +10,8 @@ from ..dialect.bindings import ir
 from ..dialect.sharding import ranks_of
 from .arena import Arena, arena_of
 from .entries import Entry, lowered_entries, preparation_of
-from .manifest import EntrySpec, Manifest, StepSpec, TargetSpec
+from .manifest import Manifest
+from .manifest_specs import EntrySpec, StepSpec, TargetSpec
 from .marks import ACCESSES, CHECKS
 from .plain_attributes import from_attribute
 from .size_checks import with_arena

@@ -50,7 +50,7 @@ from .boundary import Boundary, static_array, symbol_name
 from .check_entries import entry_functions, public_functions
 from .entries import Entry, Preparation, write_entry, write_preparation
 from .lowering_pass import LoweringPass
-from .manifest import PartsSpec, PreparedSpec, RawSpec, StepSpec, TensorSpec, WeightSpec
+from .manifest_specs import PartsSpec, PreparedSpec, RawSpec, StepSpec, TensorSpec, WeightSpec
 from .marks import PREPARATION
 from .partition import partition_transform
 from .split_steps import split_step

@@ -17,7 +17,7 @@ from ..dialect.functions import body_of
 from ..dialect.symbolic import Expr, InnerSize, require_bounded
 from ..dialect.traversal import nested_operations
 from .arena import Arena
-from .manifest import EntrySpec
+from .manifest_specs import EntrySpec
 
 __all__ = ["inner_sizes", "with_arena"]
 

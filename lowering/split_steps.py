@@ -36,7 +36,7 @@ from ..dialect.op import ties_of
 from ..dialect.struct_info import TensorInfo, element_bytes
 from ..dialect.traversal import clone_with, operations
 from .boundary import symbol_name
-from .manifest import PartsSpec
+from .manifest_specs import PartsSpec
 
 __all__ = ["PIECE_BYTES", "function_of_piece", "split_step"]
 

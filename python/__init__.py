@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .frontend import from_onnx, from_torch, register_torch_op, save_weights, torch_graphs
     from .mesh import Mesh
     from .module import Module
-    from .runtime.executable import Executable, load
+    from .runtime.executable import Executable
+    from .runtime.loading import load
 
 __all__ = [
     "Builder",
@@ -51,7 +52,7 @@ _HOMES = {
     "evaluate": "evaluation",
     "from_onnx": "frontend",
     "from_torch": "frontend",
-    "load": "runtime.executable",
+    "load": "runtime.loading",
     "register_torch_op": "frontend",
     "save_weights": "frontend",
     "torch_graphs": "frontend",

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from .lowering.linalg.builder import LinalgBuilder
     from .lowering.linalg.registry import Source, lowering
     from .lowering.linalg.scalar import Scalar, math, select
-    from .lowering.manifest import Manifest, TargetSpec
+    from .lowering.manifest import Manifest
+    from .lowering.manifest_specs import TargetSpec
     from .lowering.target import Target
     from .runtime.backend import Runtime
     from .runtime.library import Library

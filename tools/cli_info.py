@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..dialect.reports.report import bytes_text, plural
-from ..lowering.manifest import EntrySpec, Manifest, total_bytes
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import EntrySpec, total_bytes
 from ..runtime.backend import runtime_of
 from .summary import lifted_groups, symbol_text
 

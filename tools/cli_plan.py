@@ -9,7 +9,8 @@ from typing import Any
 
 from ..dialect.checks import expect_count
 from ..dialect.reports.report import aligned, bytes_text, plural
-from ..lowering.manifest import Manifest, total_bytes
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import total_bytes
 from ..runtime.artifact import read_manifest
 from ..runtime.shards import Shard, check_rank, plan_shards, read_bytes_of, written_bytes_of
 from .sizes import byte_count, byte_rate

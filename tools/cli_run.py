@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from ..dialect.symbolic import Expr, evaluate
-from ..lowering.manifest import EntrySpec, TensorSpec
+from ..lowering.manifest_specs import EntrySpec, TensorSpec
 from ..runtime.executable import Executable
 from .cli_io import read_npy
 

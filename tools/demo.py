@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dialect.reports.report import bytes_text
-from ..lowering.manifest import total_bytes
-from ..runtime.executable import Executable, load
+from ..lowering.manifest_specs import total_bytes
+from ..runtime.executable import Executable
+from ..runtime.loading import load
 from ..weights import write_safetensors
 from .summary import lifted_groups
 

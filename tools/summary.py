@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..lowering.manifest import Manifest, WeightSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import WeightSpec
 
 __all__ = ["LiftedGroup", "lifted_groups", "symbol_text"]
 

@@ -10,7 +10,7 @@ from ...dialect.bindings import ir
 from ...dialect.sharding import ranks_of
 from ...dialect.weight_layouts import WeightLayouts
 from ..compiler import Compiler, Listener
-from ..manifest import TargetSpec
+from ..manifest_specs import TargetSpec
 from ..target import Target
 from .call_collectives import CALL, DEFINITION
 from .codegen import assembly, object_code

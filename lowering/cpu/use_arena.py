@@ -31,7 +31,7 @@ from ...dialect.functions import body_of, name_of, terminator, update_type
 from ..arena import Arena, write_arena
 from ..entries import entries_of
 from ..lowering_pass import LoweringPass
-from ..manifest import EntrySpec
+from ..manifest_specs import EntrySpec
 from ..marks import ARENA
 from .arena import plan_arena
 

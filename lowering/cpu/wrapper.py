@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...dialect.symbolic import Expr
 from ..arena import Arena
-from ..manifest import EntrySpec
+from ..manifest_specs import EntrySpec
 from ..symbolic_llvm import llvm_text, saturating_text
 
 __all__ = ["body_name", "entry_point"]

@@ -17,7 +17,7 @@ from ..compiler import Compiler, Listener
 from ..cpu.codegen import object_code
 from ..cpu.compiler import CpuCompiler
 from ..cpu.translate import translate
-from ..manifest import TargetSpec
+from ..manifest_specs import TargetSpec
 from ..marks import DEVICE_ACCESSES, DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_HOSTS, DEVICE_KERNELS
 from ..plain_attributes import from_attribute
 from .assemble import assemble, assembler

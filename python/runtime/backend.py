@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from ..dialect.errors import RelaxError
 from ..lowering.backend import backend_named
-from ..lowering.manifest import EntrySpec, Manifest, StateSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import EntrySpec, StateSpec
 from ..weights.arrays import Array
 from .entry import BoundEntry
 from .library import Library

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest, RawSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import RawSpec
 from ..weights.arrays import Array
 from ..weights.remote.places import Place, is_url
 from .raw_weights import known_value

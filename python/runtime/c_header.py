@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..lowering.collective_call import ELEMENTS
-from ..lowering.manifest import EntrySpec, Manifest
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import EntrySpec
 
 __all__ = ["c_header"]
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest, TargetSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import TargetSpec
 from ..weights.files import write_file
 from . import threads
 from .backend import Runtime

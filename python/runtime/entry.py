@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import EntrySpec
+from ..lowering.manifest_specs import EntrySpec
 from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block, is_torch, to_torch
 from .calls import RefusedError, as_argument, finish, pointer_array
 from .entry_inputs import CallPlan, EntryInputs

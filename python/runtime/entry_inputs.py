@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import EntrySpec
+from ..lowering.manifest_specs import EntrySpec
 from ..weights.arrays import Array, dtype_text, to_numpy
 from .calls import int64_array
 from .shapes import Shape, ShapeSolver

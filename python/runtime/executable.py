@@ -8,12 +8,13 @@ from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, overload
 
-from ..dialect.checks import expect, expect_count, expect_flag, expect_text
+from ..dialect.checks import expect, expect_count, expect_flag
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import Report
-from ..lowering.manifest import EntrySpec, Manifest
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import EntrySpec
 from ..weights.files import path_text
-from .artifact import read_artifact, write_artifact
+from .artifact import write_artifact
 from .backend import runtime_of
 from .binding import prepared_arrays
 from .c_header import c_header
@@ -32,7 +33,7 @@ from .step_stream import ProgressHook
 from .verify import verify_prepared
 from .weight_cache import cached_weights, weights_folder
 
-__all__ = ["Executable", "PreparedWeights", "State", "load"]
+__all__ = ["Executable", "PreparedWeights", "State"]
 
 
 class Executable:
@@ -483,28 +484,3 @@ class Executable:
             return RelaxError(f"expected an entry out of {', '.join(self.manifest.entries)}, got {name!r}")
         count = len(entry.weights)
         return RelaxError(f"entry '{name}': expected bound weights ({count}), got none: call prepare, then bind")
-
-
-def load(path: str | os.PathLike[str], device: str | None = None) -> Executable:
-    """Loads an artifact; neither MLIR nor a compiler is needed. Its code runs with your rights: load only what you trust.
-
-    Args:
-        path: the directory.
-        device: where it runs: ``"cpu"``; of code for GPUs ``"cuda:0"`` (the default), another number, or ``"emulated"``, which
-            runs the kernels on the CPU, slowly, and checks what they do.
-
-    Raises:
-        RelaxError: its code runs on no such device, it is no artifact, a file is missing or damaged, or its version or
-            processor is another one.
-    """
-    expect_text(device, "a device as text", optional=True)
-    artifact = read_artifact(path_text(path), device)
-    return Executable(
-        artifact.manifest,
-        artifact.library,
-        object_code=None if artifact.is_linked else artifact.code,
-        shared_code=artifact.code if artifact.is_linked else None,
-        module_text=artifact.module_text,
-        header=artifact.header,
-        device=device,
-    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dialect.reports.report import Report
-from ..lowering.manifest import Manifest, total_bytes
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import total_bytes
 from .backend import runtime_of
 
 __all__ = ["ExecutableReport"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from ..dialect.array_spec import aligned
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest, PartsSpec, StepSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import PartsSpec, StepSpec
 from ..weights.arrays import ArraySpec
 from .raw_weights import Piece, RawWeights, part_spec
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import TensorSpec
+from ..lowering.manifest_specs import TensorSpec
 from ..weights.arrays import Array, ArraySpec, address, is_torch, to_numpy
 
 __all__ = ["MemoryRanges", "arranged_outputs", "memory_range", "output_address", "writable_address"]

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest, StepSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import StepSpec
 from ..weights.arrays import Array
 from ..weights.files import path_text
 from ..weights.writer import StreamWriter

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import Manifest, total_bytes
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import total_bytes
 from ..weights.files import os_errors, path_text
 from ..weights.writer import StreamWriter, working_files
 from .memory_plan import MemoryPlan, plan_memory

@@ -19,7 +19,8 @@ from ..dialect.array_spec import dtype_text
 from ..dialect.checks import expect_flag
 from ..dialect.errors import RelaxError
 from ..dialect.reports.checkpoint import CheckpointWeights
-from ..lowering.manifest import Manifest, RawSpec, WeightSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import RawSpec, WeightSpec
 from ..weights.arrays import Array, ArraySpec
 from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
 from ..weights.model_buffers import computed_buffer

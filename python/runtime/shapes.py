@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..dialect import symbolic
 from ..dialect.errors import RelaxError
 from ..dialect.symbolic import Expr
-from ..lowering.manifest import EntrySpec, SymbolSpec, TensorSpec
+from ..lowering.manifest_specs import EntrySpec, SymbolSpec, TensorSpec
 
 __all__ = ["ShapeSolver", "Shapes"]
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import WeightSpec
+from ..lowering.manifest_specs import WeightSpec
 from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import SAMPLES
 from ..weights.opening import decoded, open_tensors

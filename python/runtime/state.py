@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
-from ..lowering.manifest import StateSpec
+from ..lowering.manifest_specs import StateSpec
 from ..weights.arrays import Array, ArraySpec, address, aligned_empty, to_numpy
 
 __all__ = ["State", "fill"]

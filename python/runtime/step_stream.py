@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from ..lowering.manifest import Manifest, StepSpec
+from ..lowering.manifest import Manifest
+from ..lowering.manifest_specs import StepSpec
 from ..weights.arrays import Array, address
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction

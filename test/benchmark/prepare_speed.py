@@ -126,7 +126,7 @@ class Case:
         return self._total("prepared_weights")
 
     def _total(self, key: str) -> int:
-        from relaxir.lowering.manifest import total_bytes
+        from relaxir.lowering.manifest_specs import total_bytes
         from relaxir.runtime.artifact import read_manifest
 
         return total_bytes(getattr(read_manifest(self.path("relax")), key))

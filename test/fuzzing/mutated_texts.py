@@ -24,7 +24,7 @@ import numpy as np
 import relaxir as rx
 from relaxir.dialect.dtypes import dtype_name
 from relaxir.dialect.symbolic import evaluate
-from relaxir.lowering.manifest import EntrySpec
+from relaxir.lowering.manifest_specs import EntrySpec
 from relaxir.tools.relax_opt import run
 from support.guard_pages import guarded_copy
 from support.loop_rounds import TooManyRoundsError, at_most_rounds

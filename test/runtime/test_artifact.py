@@ -16,11 +16,12 @@ import pytest
 
 import relaxir
 from relaxir import RelaxError
-from relaxir.lowering.manifest import TargetSpec
+from relaxir.lowering.manifest_specs import TargetSpec
 from relaxir.runtime import artifact
 from relaxir.runtime.cpu import check_target
 from relaxir.runtime.cpu_features import known_features, lacking
-from relaxir.runtime.executable import Executable, load
+from relaxir.runtime.executable import Executable
+from relaxir.runtime.loading import load
 from support.hand_compiled import entry, executable_of, manifest, scaled_executable, tensor
 
 RAW = {"w": np.array([1, 2, 3, 4], np.float32), "bias": np.zeros(3, np.int8)}

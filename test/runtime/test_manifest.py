@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from relaxir import RelaxError
-from relaxir.lowering.manifest import Manifest, total_bytes
+from relaxir.lowering.manifest import Manifest
+from relaxir.lowering.manifest_specs import total_bytes
 from support.hand_compiled import manifest, scaled_manifest, tensor
 
 

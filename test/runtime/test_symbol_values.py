@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from relaxir import RelaxError
-from relaxir.lowering.manifest import EntrySpec, Manifest
+from relaxir.lowering.manifest import Manifest
+from relaxir.lowering.manifest_specs import EntrySpec
 from relaxir.runtime.shapes import ShapeSolver
 from support.hand_compiled import entry, manifest, tensor
 

@@ -20,8 +20,9 @@ from relaxir.dialect.symbolic import evaluate as evaluate_dim
 from relaxir.lowering.backend import Backend
 from relaxir.lowering.compiler import Compiler, Listener
 from relaxir.lowering.entries import Entry, entries_of
-from relaxir.lowering.manifest import Manifest, TargetSpec
+from relaxir.lowering.manifest import Manifest
 from relaxir.lowering.manifest_digest import digest_of
+from relaxir.lowering.manifest_specs import TargetSpec
 from relaxir.runtime.backend import Runtime
 from relaxir.runtime.calls import RefusedError
 from relaxir.runtime.library import Library

@@ -20,7 +20,8 @@ from relaxir.lowering.cpu.pipeline import lowering_pipeline
 from relaxir.lowering.cpu.translate import translate
 from relaxir.lowering.entries import entries_of
 from relaxir.lowering.make_manifest import make_manifest
-from relaxir.lowering.manifest import Manifest, TargetSpec
+from relaxir.lowering.manifest import Manifest
+from relaxir.lowering.manifest_specs import TargetSpec
 from relaxir.lowering.set_target import set_target, target_of
 from relaxir.lowering.target import Target
 from relaxir.runtime.executable import Executable

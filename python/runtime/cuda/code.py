@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ...dialect.errors import RelaxError
 from ...lowering.json_reader import Reader
-from ...lowering.manifest import EntrySpec
+from ...lowering.manifest_specs import EntrySpec
 from ..library import Library
 from .allocations import Allocations
 from .deferred import DeferredChecks

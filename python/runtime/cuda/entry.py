@@ -9,7 +9,7 @@ from typing import Any
 
 from ...dialect.array_spec import aligned
 from ...dialect.errors import RelaxError
-from ...lowering.manifest import EntrySpec
+from ...lowering.manifest_specs import EntrySpec
 from ...weights.arrays import Array, ArraySpec, address, aligned_empty, array_at, dtype_text, is_torch, to_torch
 from ..calls import RefusedError, as_argument, failure, pointer_array
 from ..entry_inputs import CallPlan, EntryInputs

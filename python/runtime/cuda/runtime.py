@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...lowering.manifest import EntrySpec, Manifest, StateSpec
+from ...lowering.manifest import Manifest
+from ...lowering.manifest_specs import EntrySpec, StateSpec
 from ...weights.arrays import Array
 from ..backend import CallableEntry, Runtime
 from ..calls import as_argument

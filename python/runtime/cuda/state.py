@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from ...dialect.errors import RelaxError
-from ...lowering.manifest import StateSpec
+from ...lowering.manifest_specs import StateSpec
 from ...weights.arrays import Array, aligned_empty
 from ..state import State, fill
 from .arrays import DeviceTensor, device_tensor, is_on_device

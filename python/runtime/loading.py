@@ -1,0 +1,37 @@
+"""``relaxir.load``: an artifact's folder as an executable."""
+
+from __future__ import annotations
+
+import os
+
+from ..dialect.checks import expect_text
+from ..weights.files import path_text
+from .artifact import read_artifact
+from .executable import Executable
+
+__all__ = ["load"]
+
+
+def load(path: str | os.PathLike[str], device: str | None = None) -> Executable:
+    """Loads an artifact; neither MLIR nor a compiler is needed. Its code runs with your rights: load only what you trust.
+
+    Args:
+        path: the directory.
+        device: where it runs: ``"cpu"``; of code for GPUs ``"cuda:0"`` (the default), another number, or ``"emulated"``, which
+            runs the kernels on the CPU, slowly, and checks what they do.
+
+    Raises:
+        RelaxError: its code runs on no such device, it is no artifact, a file is missing or damaged, or its version or
+            processor is another one.
+    """
+    expect_text(device, "a device as text", optional=True)
+    artifact = read_artifact(path_text(path), device)
+    return Executable(
+        artifact.manifest,
+        artifact.library,
+        object_code=None if artifact.is_linked else artifact.code,
+        shared_code=artifact.code if artifact.is_linked else None,
+        module_text=artifact.module_text,
+        header=artifact.header,
+        device=device,
+    )
