@@ -74,7 +74,7 @@ def unpack_nibbles(x: Array, *, axis: int, dtype: np.dtype[Any], size: int, layo
 def unpack_planes(low: Array, high: Array, *, layout: PackedLayout, size: int) -> Array:
     assert layout.word is not None
     nibbles, more = out_of_words(low, NIBBLES, 1, axis=1), out_of_words(high, layout.word, layout.rows, axis=1)
-    return (nibbles[:, :size] | more[:, :size] << NIBBLES.bits).astype(np.uint8)
+    return np.ascontiguousarray(nibbles[:, :size] | more[:, :size] << NIBBLES.bits).astype(np.uint8)
 
 
 def _word(dtype: np.dtype[Any], layout: PackedLayout | None) -> tuple[Word, int]:
