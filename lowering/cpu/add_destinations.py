@@ -75,9 +75,8 @@ def add_destinations(function: func.FuncOp, state: Mapping[int, int] | None = No
             if i in kept:
                 continue
             out = block.add_argument(value.type, function.location)
-            if value not in written and _write_directly(value, out) and _is_yielded(value):
-                written[value] = _materialized_at_once(value, out)
-                continue
+            if value not in written and not _is_yielded(value):
+                _write_directly(value, out)
             # A value returned twice is copied from the output that has it: its own buffer is that output.
             current: ir.Value = returned.operands[i]
             source = written.get(value, current)
@@ -122,17 +121,6 @@ def _is_scf(op: ir.OpView) -> bool:
 
 def _materialized(source: ir.Value, into: ir.Value) -> ir.Value:
     return ir.Operation.create("bufferization.materialize_in_destination", [source.type], [source, into]).result
-
-
-def _materialized_at_once(value: ir.Value, out: ir.Value) -> ir.Value:
-    """A result that is made in the caller's buffer, for all its users: behind control flow that may hand it on, what says so
-    would count as another write to that buffer."""
-    users = [(u.owner.operation, u.operand_number) for u in value.uses]
-    with ir.InsertionPoint.after(value.owner), value.owner.location:
-        made = _materialized(value, out)
-    for user, position in users:
-        user.operands[position] = made
-    return made
 
 
 def _apart(source: ir.Value, state: ir.Value) -> ir.Value:

@@ -150,6 +150,13 @@ def test_control_flow_means_what_the_reference_says(text: str) -> None:
 
 HANDED_ON = {
     "branch": "%r = scf.if %p -> ({T}) {{ scf.yield %s : {T} }} else {{ scf.yield %m : {T} }}",
+    "branch in a branch": """%q = arith.cmpf olt, %e, %zero : f32
+  %r = scf.if %p -> ({T}) {{
+    %i = scf.if %q -> ({T}) {{ scf.yield %m : {T} }} else {{ scf.yield %x : {T} }}
+    scf.yield %i : {T}
+  }} else {{
+    scf.yield %m : {T}
+  }}""",
     "loop": "%r = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %y) -> ({T}) {{ scf.yield %m : {T} }}",
     "loop from it": """%r = scf.for %i = %c0 to %c3 step %c1 iter_args(%v = %m) -> ({T}) {{
     %n = "relax.multiply"(%v, %y) : ({T}, {T}) -> {T}
