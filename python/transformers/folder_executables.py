@@ -81,10 +81,25 @@ class FolderExecutables:
         return made.load_weights(FolderWeights(self._tensors, self.skeleton, expected, PREFIX), self.jobs, self.progress)
 
     def _module(self, programs: Programs) -> Module:
-        module = from_torch(programs(self.skeleton))
+        module = from_torch(self._exported(programs))
         if self._encoded is None:
             return module
         return reading_source(module, self._encoded, file_names(self._encoded, self.skeleton, PREFIX))
+
+    def _exported(self, programs: Programs) -> dict[str, ExportedProgram]:
+        """The programs of the model without memory.
+
+        Raises:
+            RelaxError: torch.export does not take it, or it wants other inputs.
+        """
+        try:
+            return programs(self.skeleton)
+        except RelaxError:
+            raise
+        except Exception as error:  # of the model's own code, which may be anything
+            reason = (str(error) or type(error).__name__).strip().splitlines()[0]
+            name = self.model_class.__name__
+            raise RelaxError(f"'{self.path}': expected a model that torch.export takes, got {name}: {reason}") from error
 
     @functools.cached_property
     def _tensors(self) -> Any:

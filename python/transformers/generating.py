@@ -15,7 +15,7 @@ from ..runtime.executable import Executable
 from ..runtime.state import State
 from .compiled_model import CompiledModel
 
-__all__ = ["CompiledForCausalLM", "ExecutableCache", "MakeExecutable"]
+__all__ = ["CompiledForCausalLM", "CompiledGenerator", "ExecutableCache", "MakeExecutable"]
 
 #: The executable for so many rows, with its weights.
 MakeExecutable = Callable[[int], Executable]
@@ -75,21 +75,27 @@ class ExecutableCache(Cache):
         self.mask = self.mask[beam_idx]
 
 
-class CompiledForCausalLM(CompiledModel, GenerationMixin):
-    """A compiled decoder. ``generate()`` is that of transformers; calls give logits and a cache, as of any model there.
-
-    Each number of rows (sequences times beams) has code of its own, compiled, or found in the cache, when it is first needed;
-    all use the same weights.
+class CompiledGenerator(CompiledModel, GenerationMixin):
+    """What generates: code for each number of rows (sequences times beams), compiled, or found in the cache, when it is first
+    needed, all with the same weights; and a cache whose size is known before the first token.
 
     Attributes:
         length: how many tokens a sequence can have, those of the prompt among them.
     """
 
-    main_input_name = "input_ids"
+    cache_class: type[ExecutableCache] = ExecutableCache
 
     def __init__(
         self, config: PreTrainedConfig, make: MakeExecutable, length: int, generation_config: GenerationConfig | None = None
     ):
+        """Takes what makes executables.
+
+        Args:
+            config: of the folder.
+            make: the executable for so many rows.
+            length: how many tokens a sequence can have.
+            generation_config: None is what the configuration says.
+        """
         super().__init__(config)
         self.length = length
         self._make = make
@@ -105,6 +111,30 @@ class CompiledForCausalLM(CompiledModel, GenerationMixin):
         if rows not in self._executables:
             self._executables[rows] = self._make(rows)
         return self._executables[rows]
+
+    def _prepare_cache_for_generation(
+        self,
+        generation_config: GenerationConfig,
+        model_kwargs: dict[str, Any],
+        generation_mode: Any,
+        batch_size: int,
+        max_cache_length: int,
+    ) -> bool:
+        """Makes the cache, of a size that is known beforehand; what will not fit is refused before the first token."""
+        if max_cache_length >= self.length:  # the last token needs no place, but counts
+            raise RelaxError(
+                f"expected at most {self.length} tokens in a sequence (max_length= of load), got a prompt and new ones of "
+                f"{max_cache_length + 1}"
+            )
+        if generation_config.use_cache:
+            model_kwargs.setdefault("past_key_values", self.cache_class(self.length))
+        return generation_config.use_cache
+
+
+class CompiledForCausalLM(CompiledGenerator):
+    """A compiled decoder. ``generate()`` is that of transformers; calls give logits and a cache, as of any model there."""
+
+    main_input_name = "input_ids"
 
     def forward(
         self,
@@ -153,21 +183,3 @@ class CompiledForCausalLM(CompiledModel, GenerationMixin):
         cache.used = end
         found = CausalLMOutputWithPast(logits=logits, past_key_values=cache if use_cache else None)
         return found if return_dict else found.to_tuple()
-
-    def _prepare_cache_for_generation(
-        self,
-        generation_config: GenerationConfig,
-        model_kwargs: dict[str, Any],
-        generation_mode: Any,
-        batch_size: int,
-        max_cache_length: int,
-    ) -> bool:
-        """Makes the cache, of a size that is known beforehand; what will not fit is refused before the first token."""
-        if max_cache_length >= self.length:  # the last token needs no place, but counts
-            raise RelaxError(
-                f"expected at most {self.length} tokens in a sequence (max_length= of load), got a prompt and new ones of "
-                f"{max_cache_length + 1}"
-            )
-        if generation_config.use_cache:
-            model_kwargs.setdefault("past_key_values", ExecutableCache(self.length))
-        return generation_config.use_cache

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig
+from transformers import GenerationConfig, PreTrainedConfig
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
-from .compiled_model import CompiledModel
-from .generating import ExecutableCache, MakeExecutable
+from .generating import CompiledGenerator, ExecutableCache, MakeExecutable
 
 __all__ = ["CompiledForSeq2Seq"]
 
@@ -70,15 +69,13 @@ class _Encoder:
     __call__ = forward
 
 
-class CompiledForSeq2Seq(CompiledModel, GenerationMixin):
+class CompiledForSeq2Seq(CompiledGenerator):
     """A compiled model of encoder and decoder. ``generate()`` is that of transformers.
 
-    The encoder takes any number of sources; the decoder has code for each number of rows (sequences times beams), compiled, or
-    found in the cache, when it is first needed.
-
-    Attributes:
-        length: how many tokens the decoder can have in a sequence.
+    The encoder takes any number of sources; what has code for each number of rows, and the length, are the decoder's.
     """
+
+    cache_class = _Seq2SeqCache
 
     def __init__(
         self,
@@ -99,25 +96,12 @@ class CompiledForSeq2Seq(CompiledModel, GenerationMixin):
             main_input_name: of the encoder.
             generation_config: None is what the configuration says.
         """
-        super().__init__(config)
-        self.length, self.main_input_name = length, main_input_name
-        self._encoder, self._make = encoder, make
-        self._executables: dict[int, Executable] = {}
-        self.generation_config = generation_config or GenerationConfig.from_model_config(config)
-
-    @classmethod
-    def can_generate(cls) -> bool:
-        return True
+        super().__init__(config, make, length, generation_config)
+        self.main_input_name, self._encoder = main_input_name, encoder
 
     def get_encoder(self, modality: str | None = None) -> Any:
         """The encoder alone."""
         return _Encoder(self._encoder, self.main_input_name)
-
-    def executable(self, rows: int = 1) -> Executable:
-        """The decoder's executable for so many rows: its report, its entries ``prefill`` and ``decode``."""
-        if rows not in self._executables:
-            self._executables[rows] = self._make(rows)
-        return self._executables[rows]
 
     def forward(
         self,
@@ -174,20 +158,3 @@ class CompiledForSeq2Seq(CompiledModel, GenerationMixin):
         kept: Any = cache if use_cache else None  # transformers names its own class, whose methods ours has
         found = Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=hidden)
         return found if return_dict else found.to_tuple()
-
-    def _prepare_cache_for_generation(
-        self,
-        generation_config: GenerationConfig,
-        model_kwargs: dict[str, Any],
-        generation_mode: Any,
-        batch_size: int,
-        max_cache_length: int,
-    ) -> bool:
-        """Makes the cache, of a size that is known beforehand; what will not fit is refused before the first token."""
-        if max_cache_length >= self.length:  # the last token needs no place, but counts
-            raise RelaxError(
-                f"expected at most {self.length} tokens in a sequence (max_length= of load), got {max_cache_length + 1}"
-            )
-        if generation_config.use_cache:
-            model_kwargs.setdefault("past_key_values", _Seq2SeqCache(self.length))
-        return generation_config.use_cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,20 @@ from relaxir.weights import write_safetensors
 from support import encoded_weights as write
 from support.hf_folders import SMALL, loaded
 
-GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32}
+#: What the configuration says, and what writes a weight of so many outputs and inputs, by method.
+METHODS: dict[str, tuple[dict[str, Any], Callable[..., tuple[write.Arrays, np.ndarray]]]] = {
+    "gptq": ({"bits": 4, "group_size": 32}, partial(write.gptq, symmetric=False, act_order=False)),
+    "awq": ({"bits": 4, "group_size": 32, "version": "gemm"}, write.awq),
+    "compressed-tensors": ({}, write.compressed),
+    "fp8": ({"weight_block_size": [16, 16]}, partial(write.fp8, block=16)),
+}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+@pytest.fixture(scope="module", params=METHODS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A folder of a causal language model of which the plain one is asked for, and that one with the weights that it means."""
-    path = tmp_path_factory.mktemp("gptq")
+    said, writer = METHODS[request.param]
+    path = tmp_path_factory.mktemp(request.param)
     config = transformers.LlamaConfig(**SMALL | {"hidden_size": 64, "architectures": ["LlamaModel"]})
     torch.manual_seed(0)
     model = transformers.LlamaModel(config).eval()
@@ -33,11 +42,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
         if "_proj." not in name:
             tensors[f"model.{name}"] = value
             continue
-        parts, meaning = write.gptq(rng, *value.shape, symmetric=False, act_order=False)
+        parts, meaning = writer(rng, *value.shape)
         tensors |= {f"model.{name}".removesuffix(".weight") + end: array for end, array in parts.items()}
         parameter.data = torch.from_numpy(np.ascontiguousarray(meaning)).float()
     write_safetensors(path / "model.safetensors", tensors)
-    (path / "config.json").write_text(json.dumps(config.to_dict() | {"quantization_config": GPTQ}))
+    (path / "config.json").write_text(
+        json.dumps(config.to_dict() | {"quantization_config": {"quant_method": request.param, **said}})
+    )
     return path, model
 
 

@@ -15,6 +15,10 @@ from support.hf_folders import SMALL, loaded, saved
 VIT = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4, "image_size": 32}
 
 
+#: A safetensors file without tensors.
+EMPTY = b"\x02\0\0\0\0\0\0\0{}"
+
+
 def assert_same(compiled: Any, model: Any, **given: torch.Tensor) -> None:
     """Sums in another order than torch's, of up to 768 products in single precision."""
     with torch.no_grad():
@@ -62,13 +66,40 @@ def test_arguments_and_results_as_transformers_has_them(bert: tuple[Any, Any]) -
         compiled(tokens, tokens, tokens, tokens)
 
 
+TOKENIZER = transformers.BertTokenizer(
+    vocab={t: i for i, t in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"])}
+)
+
+
+@pytest.mark.parametrize("head", ["BertForQuestionAnswering", "BertForTokenClassification"])
+def test_heads_for_spans_and_tokens(tmp_path: Path, head: str) -> None:
+    model = saved(head, "bert", SMALL, tmp_path)
+    tokens = torch.randint(3, 96, (2, 7))
+    mask = torch.ones_like(tokens)
+    mask[1, 4:] = 0
+    assert_same(loaded(tmp_path), model, input_ids=tokens, attention_mask=mask)
+
+
+def test_words_under_a_mask(tmp_path: Path) -> None:
+    both = saved("BertForMaskedLM", "bert", SMALL, tmp_path), loaded(tmp_path)
+    expected, got = (
+        transformers.pipeline("fill-mask", model=m, tokenizer=TOKENIZER, targets=["a", "b", "c"])("a [MASK] c") for m in both
+    )
+    assert [word["token"] for word in got] == [word["token"] for word in expected]
+    assert [word["score"] for word in got] == pytest.approx([word["score"] for word in expected], rel=1e-4)
+
+
+def test_features_of_an_encoder(tmp_path: Path) -> None:
+    """``AutoModel``: what a pipeline makes of its last hidden state."""
+    both = saved("BertModel", "bert", SMALL, tmp_path), loaded(tmp_path)
+    expected, got = (transformers.pipeline("feature-extraction", model=m, tokenizer=TOKENIZER)("a b c") for m in both)
+    torch.testing.assert_close(torch.tensor(got), torch.tensor(expected), rtol=1e-4, atol=1e-4)
+
+
 def test_a_pipeline(bert: tuple[Any, Any]) -> None:
     """Of two texts of different length at once."""
-    tokenizer = transformers.BertTokenizer(
-        vocab={t: i for i, t in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"])}
-    )
     texts = ["a b c", "h g f e d"]
-    results = [transformers.pipeline("text-classification", model=m, tokenizer=tokenizer)(texts, batch_size=2) for m in bert]
+    results = [transformers.pipeline("text-classification", model=m, tokenizer=TOKENIZER)(texts, batch_size=2) for m in bert]
     for got, expected in zip(*results, strict=True):
         assert got["label"] == expected["label"]
         assert got["score"] == pytest.approx(expected["score"], rel=1e-4)
@@ -82,8 +113,25 @@ def test_images(tmp_path: Path) -> None:
         assert_same(compiled, model, pixel_values=torch.randn(count, 3, 32, 32))
 
 
+def test_an_architecture_that_nobody_has(tmp_path: Path) -> None:
+    """And of whose kind transformers has two."""
+    transformers.FunnelConfig(architectures=["NoSuchModel"]).save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(EMPTY)
+    with pytest.raises(RelaxError, match=r"expected an architecture that transformers has, got NoSuchModel$"):
+        loaded(tmp_path)
+
+
+def test_a_model_that_wants_other_inputs_too(tmp_path: Path) -> None:
+    """Sounds beside tokens: its own code fails without them."""
+    transformers.ClvpConfig(architectures=["ClvpModelForConditionalGeneration"]).save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(EMPTY)
+    message = r"expected a model that torch.export takes, got ClvpModelForConditionalGeneration: conv1d\(\) received"
+    with pytest.raises(RelaxError, match=message):
+        loaded(tmp_path)
+
+
 def test_models_that_are_none_of_these(tmp_path: Path) -> None:
     transformers.Wav2Vec2Config(architectures=["Wav2Vec2ForCTC"]).save_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    (tmp_path / "model.safetensors").write_bytes(EMPTY)
     with pytest.raises(RelaxError, match=r"^expected a model of tokens or images, got Wav2Vec2ForCTC of input_values$"):
         loaded(tmp_path)

@@ -48,7 +48,8 @@ def test_beams(t5: tuple[Any, Any]) -> None:
 
 
 def test_logits_of_calls(t5: tuple[Any, Any]) -> None:
-    """Sums in another order than torch's, of up to 64 products of both signs in single precision."""
+    """In single precision, the largest logit being 67: of the same model in double precision ours are off by 2.4e-4, torch's
+    by 2.2e-4, and by 4.6e-4 from one another."""
     compiled, model = t5
     with torch.no_grad():
         expected = model(input_ids=TOKENS, decoder_input_ids=TOKENS[:, :3])
@@ -72,7 +73,7 @@ def test_what_is_refused(t5: tuple[Any, Any]) -> None:
         compiled.get_encoder()(TOKENS, output_attentions=True)
     with pytest.raises(RelaxError, match=r"^expected at most 32 tokens in a sequence \(max_length= of load\), got 33$"):
         compiled(input_ids=TOKENS, decoder_input_ids=torch.ones(2, 33, dtype=torch.int64))
-    with pytest.raises(RelaxError, match=r"^expected at most 32 tokens in a sequence \(max_length= of load\), got 40$"):
+    with pytest.raises(RelaxError, match=r"^expected at most 32 tokens in a sequence .*, got a prompt and new ones of 40$"):
         compiled.generate(TOKENS, max_new_tokens=39)
 
 

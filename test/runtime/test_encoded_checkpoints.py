@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import tracemalloc
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from relaxir.weights.formats import encoded
 from relaxir.weights.formats.encoded import EncodedSource
 from relaxir.weights.opening import decoded, open_tensors
 from support import encoded_weights as write
+from support.decoding_memory import assert_no_more_than_said
 
 F32 = np.dtype(np.float32)
 Writer = Callable[[np.random.Generator], tuple[write.Arrays, np.ndarray]]
@@ -120,18 +120,10 @@ def test_compiled_code_decodes_the_same(tmp_path: Path, name: str, monkeypatch: 
     "name", ["gptq-v1", "gptq-act-order", "gptq-one-group", "gptq-8", "awq", "ct", "ct-act-order", "ct-fp8", "fp8-block", "nf4"]
 )
 def test_decoding_takes_no_more_than_is_said(tmp_path: Path, name: str) -> None:
-    """NumPy's temporary arrays; compiled code has fewer."""
     method, config, writer = CASES[name]
     tensors, _ = writer(np.random.default_rng(0), n=256, k=1056)
     source = opened(folder(tmp_path, method, config, {f"t{e}": t for e, t in tensors.items()}))
-    source.get("t.weight")  # what is imported for it
-    tracemalloc.start()
-    try:
-        weight = source.get("t.weight")
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak <= weight.nbytes + source.beside("t.weight")
+    assert_no_more_than_said(source, "t.weight")
 
 
 def test_experts_of_four_bit_floats(tmp_path: Path) -> None:

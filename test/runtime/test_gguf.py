@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from pathlib import Path
 
 import gguf
@@ -17,6 +16,7 @@ from relaxir.weights.formats.encoded import EncodedSource
 from relaxir.weights.formats.gguf_file import BLOCKS
 from relaxir.weights.formats.gguf_names import GGUF_ARCHITECTURES, model_name
 from relaxir.weights.opening import decoded, open_tensors
+from support.decoding_memory import assert_no_more_than_said
 from support.gguf_files import blocks, permuted, write
 
 Kind = gguf.GGMLQuantizationType
@@ -50,17 +50,9 @@ def test_blocks_are_what_gguf_says(tmp_path: Path, name: str, part: int, monkeyp
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_decoding_takes_no_more_than_is_said(tmp_path: Path, name: str) -> None:
-    """NumPy's temporary arrays; compiled code has fewer."""
     raw = blocks(np.random.default_rng(3), name, 64, 4096 // BLOCKS[name].elements, usual=True)
     source = opened(write(tmp_path / "m.gguf", {"t": (raw, Kind[name])}))
-    source.get("t")  # what is imported for it
-    tracemalloc.start()
-    try:
-        weight = source.get("t")
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak <= weight.nbytes + source.beside("t")
+    assert_no_more_than_said(source, "t")
 
 
 @pytest.mark.parametrize("name", BLOCKS)
