@@ -118,6 +118,11 @@ def _with(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
     return proto
 
 
+def _older(proto: onnx.ModelProto) -> None:
+    """Of an operator set that is converted."""
+    proto.opset_import[0].version = 6
+
+
 @pytest.mark.parametrize(
     ("proto", "message"),
     [
@@ -134,6 +139,10 @@ def _with(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
          "expected dimensions of 0 or more, got [-1, 4] of 'w0'"),
         (_with(lambda p: p.MergeFromString(b"\x12\x01\xff")),
          "expected names in UTF-8, '<onnx>' has b'\\xff' as producer_name"),
+        (_with(lambda p: (_older(p), p.graph.node[1].input.__setitem__(0, "z"))),
+         "expected a model that can be converted from operator set 6, '<onnx>': Input z is undefined!"),
+        (_with(lambda p: (_older(p), setattr(p.graph.node[0], "domain", "nobody"))),
+         "expected a model that can be converted from operator set 6, '<onnx>': [TypeInferenceError] "),
     ],
 )  # fmt: skip
 def test_what_cannot_be_imported_is_said(proto: onnx.ModelProto, message: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import onnx
+import onnx.shape_inference
 import onnx.version_converter
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -19,6 +20,15 @@ __all__ = ["OnnxModel", "read_model"]
 
 #: Older operator sets are converted to this one: up to 6 operators broadcast by attributes.
 _OLDEST, _CONVERTED = 7, 13
+
+#: What the conversion raises for models that are none: kinds of its own, and what C++ exceptions become.
+_CONVERTER_ERRORS = (
+    onnx.version_converter.ConvertError,
+    onnx.shape_inference.InferenceError,
+    RuntimeError,
+    ValueError,
+    IndexError,
+)
 
 
 @dataclass(frozen=True)
@@ -70,5 +80,6 @@ def _newer(proto: onnx.ModelProto, path: str, version: int) -> onnx.ModelProto:
         return proto
     try:
         return onnx.version_converter.convert_version(proto, _CONVERTED)
-    except RuntimeError as error:
-        raise RelaxError(f"expected a model that can be converted from operator set {version}, '{path}': {error}") from None
+    except _CONVERTER_ERRORS as error:
+        reason = str(error).splitlines()[0]
+        raise RelaxError(f"expected a model that can be converted from operator set {version}, '{path}': {reason}") from None
