@@ -12,8 +12,8 @@ after::
     return %x
 
 MLIR drops pure ops that go unread, and what they would check with them. Checks are made where ops become linalg; then the op
-goes, and the check stays. An op whose result surely gets to a result of the function is left alone. What scalar operations of
-other dialects ask is checked by then (:mod:`.check_scalars`).
+goes, and the check stays. An op whose result surely gets to a result of a public function is left alone. What scalar operations
+of other dialects ask is checked by then (:mod:`.check_scalars`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import ClassVar
 from ..dialect.analysis.inner_sizes import is_size
 from ..dialect.analysis.known_sizes import KnownSizes, known_sizes
 from ..dialect.bindings import func, ir
-from ..dialect.functions import body_of, functions
+from ..dialect.functions import body_of, functions, is_private
 from ..dialect.op import EffectOp, Op, attrs_of
 from ..dialect.ops import Keep
 from ..dialect.struct_info import TensorInfo, is_tensor
@@ -50,7 +50,7 @@ class KeepChecks(LoweringPass):
 
 def _keep_in(function: func.FuncOp) -> None:
     ops = list(nested_operations(function.operation))
-    needed = _surely_read(ops)
+    needed = _surely_read(ops, is_private(function))
     doubtful = [op for op in ops if len(op.results) and not any(r in needed for r in op.results)]
     if not doubtful:
         return
@@ -97,9 +97,13 @@ def _named(op: EffectOp) -> Iterator[Dim]:
 # -- what is read --------------------------------------------------------------------------------------------------
 
 
-def _surely_read(ops: list[ir.Operation]) -> set[ir.Value]:
-    """Values that get to results of the function, or to effects, by ways on which nothing is folded away."""
-    pending = [v for op in ops if _is_root(op) for v in op.operands]
+def _surely_read(ops: list[ir.Operation], private: bool) -> set[ir.Value]:
+    """Values that get to results of the function, or to effects, by ways on which nothing is folded away.
+
+    What a private function returns its callers may not read.
+    """
+    ends = ("func.call",) if private else ("func.call", "func.return")
+    pending = [v for op in ops if _is_root(op, ends) for v in op.operands]
     found: set[ir.Value] = set()
     while pending:
         value = pending.pop()
@@ -109,9 +113,9 @@ def _surely_read(ops: list[ir.Operation]) -> set[ir.Value]:
     return found
 
 
-def _is_root(op: ir.Operation) -> bool:
+def _is_root(op: ir.Operation, ends: tuple[str, ...]) -> bool:
     view = op.opview
-    return op.name in ("func.return", "func.call") or (isinstance(view, EffectOp) and not isinstance(view, Op))
+    return op.name in ends or (isinstance(view, EffectOp) and not isinstance(view, Op))
 
 
 def _read_with(value: ir.Value) -> Iterator[ir.Value]:

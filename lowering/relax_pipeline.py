@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["WEIGHTS", "default_pipeline"]
+__all__ = ["WEIGHTS", "default_pipeline", "with_checks_first"]
 
 # What calls may fail in is checked, or kept, before anything is dropped that goes unread: code refuses what `evaluate` does.
+_CHECKS = "relax-check-scalars,relax-keep-checks"
 # Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
 # target is in the module (``relax.weight_layouts``).
 _PIPELINE = (
-    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,relax-check-scalars,relax-keep-checks,"
+    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},"
     "relax-canonicalize,relax-pack-weights,relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,"
     "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
@@ -26,4 +27,9 @@ WEIGHTS = {
 def default_pipeline(weights: str | None = None, activations: str | None = None) -> str:
     """What happens to a module before it is lowered, as a pipeline; the options are those of ``relaxir.compile``."""
     integers = "" if activations is None else "relax-quantize-activations,"
-    return _PIPELINE.format(weights=WEIGHTS[weights], activations=integers)
+    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], activations=integers)
+
+
+def with_checks_first(pipeline: str) -> str:
+    """A user's pipeline behind the passes without which its own may drop what calls fail in."""
+    return f"{_CHECKS},{pipeline}" if pipeline.strip() else _CHECKS

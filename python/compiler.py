@@ -24,7 +24,7 @@ from .dialect.plugins import sources
 from .dialect.reports.cache import CacheSection
 from .dialect.reports.report import collecting
 from .dump import Dump
-from .lowering.relax_pipeline import WEIGHTS, default_pipeline
+from .lowering.relax_pipeline import WEIGHTS, default_pipeline, with_checks_first
 from .mesh import Mesh
 from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
@@ -62,8 +62,8 @@ def compile(
             :func:`relaxir.from_torch` imports, or an .onnx file, which :func:`relaxir.from_onnx` imports.
         target: ``"cpu"``, the machine this runs on, or one it can run, such as ``"cpu:x86-64-v3"``.
         pipeline: the relax passes to run first instead of :func:`default_pipeline`; without ``relax-lift-transform-params``
-            nothing is prepared, and the executable computes on the weights as they are, and without ``relax-check-scalars`` and
-            ``relax-keep-checks`` in front of passes that drop what goes unread, its checks go, too.
+            nothing is prepared, and the executable computes on the weights as they are. ``relax-check-scalars`` and
+            ``relax-keep-checks`` run in front of it, so that no pass drops what a call may fail in.
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
             With a pipeline of your own neither happens: its passes may be anything.
         weights: what weights of products are stored in, with less memory to read and less exact: ``"bf16"`` (what they are
@@ -116,7 +116,7 @@ def compile(
         raise RelaxError("expected weights or a pipeline, which may have relax-quantize-weights, got both")
     if activations is not None and pipeline is not None:
         raise RelaxError("expected activations or a pipeline, which may have relax-quantize-activations, got both")
-    text = compiler.relax_pipeline(weights, activations) if pipeline is None else pipeline
+    text = compiler.relax_pipeline(weights, activations) if pipeline is None else with_checks_first(pipeline)
     if mesh is not None:
         text = _passes_of(mesh, target, pipeline) + text
     folder = dump_directory() if dump is None else dump

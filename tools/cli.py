@@ -231,12 +231,14 @@ def _tell_imported(module: Any, arguments: argparse.Namespace) -> None:
 def _pipeline(arguments: argparse.Namespace) -> str:
     """All passes of a compilation, as ``relax-opt --pass-pipeline`` takes them."""
     from ..lowering.backend import backend_of
+    from ..lowering.relax_pipeline import with_checks_first
     from ..mesh import Mesh
     from ..runtime.environment import plan_table_directory
 
     backend, folder = backend_of(arguments.target), arguments.plan_table or plan_table_directory()
     compiler = backend.compiler_for(arguments.target, {**backend.make_runtime().here(), "plan_table": folder})
-    relax = arguments.pipeline or compiler.relax_pipeline(arguments.weights, arguments.activations)
+    given = arguments.pipeline
+    relax = with_checks_first(given) if given else compiler.relax_pipeline(arguments.weights, arguments.activations)
     return f"builtin.module({Mesh(arguments.tp).passes}{relax},{compiler.pipeline(arguments.checked)})"
 
 

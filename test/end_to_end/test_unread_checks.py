@@ -167,3 +167,34 @@ def test_weights_that_an_unread_operation_refuses() -> None:
             continue
         assert not fails
         assert got.tolist() == [1] * 4
+
+
+#: What a function of its own reads, whose result nobody does.
+CALLED = """
+func.func private @part(%x: tensor<4xf32>, %i: tensor<2xi64>) -> (tensor<2xf32>, tensor<4xf32>) {
+  %r = "relax.take"(%x, %i) : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return %r, %x : tensor<2xf32>, tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>, %i: tensor<2xi64>, %n: tensor<i64>) -> tensor<4xf32> {
+  %c3 = arith.constant 3 : i64
+  %v = tensor.extract %n[] : tensor<i64>
+  %q = arith.divsi %c3, %v : i64
+  %r:2 = call @part(%x, %i) : (tensor<4xf32>, tensor<2xi64>) -> (tensor<2xf32>, tensor<4xf32>)
+  return %r#1 : tensor<4xf32>
+}
+"""
+#: Pipelines that people write; what each drops goes unread.
+PIPELINES = [
+    "", "canonicalize", "relax-canonicalize,cse", "relax-inline-private-functions,relax-canonicalize",
+    "relax-remove-unused-outputs,relax-canonicalize", "relax-remove-unused-outputs,relax-remove-unused-parameters,canonicalize",
+    "inline,cse,canonicalize,symbol-dce", "relax-inline-private-functions,relax-lift-transform-params,canonicalize",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_pipelines_of_users_drop_no_check(pipeline: str) -> None:
+    module = rx.Module.parse(CALLED)
+    executable = rx.compile(module, pipeline=pipeline)
+    x = np.arange(4, dtype=np.float32)
+    for last, number in ((3, 1), (4, 1), (-5, 1), (3, 0)):
+        compare(module, executable, "main", [x, np.array([0, last]), np.int64(number)], CALLED)
