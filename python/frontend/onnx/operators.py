@@ -8,7 +8,7 @@ __all__ = ["FAMILIES", "load_operators"]
 
 FAMILIES = (
     "control_flow", "convolution", "elementwise", "fused", "indexing", "linear_algebra", "manipulate", "nn", "pooling",
-    "quantize", "recurrent", "reduction", "resize", "sampling", "sequences", "signal",
+    "qlinear", "quantize", "recurrent", "reduction", "resize", "sampling", "sequences", "signal",
 )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def _quick_gelu(node: Node) -> ir.Value:
 @handles(f"{_DOMAIN}.FusedMatMul")
 def _fused_matmul(node: Node) -> ir.Value:
     """``alpha`` times the product, either operand transposed."""
-    a, b = (_transposed(node.tensor(i), bool(node.attribute(k, 0))) for i, k in ((0, "transA"), (1, "transB")))
+    a, b = (transposed(node.tensor(i), bool(node.attribute(k, 0))) for i, k in ((0, "transA"), (1, "transB")))
     if node.attribute("transBatchA", 0) or node.attribute("transBatchB", 0):
         raise RelaxError("expected a product whose batches come first")
     alpha = node.attribute("alpha", 1.0)
@@ -84,7 +84,8 @@ def _fused_matmul(node: Node) -> ir.Value:
     return result if alpha == 1 else emit(ops.Multiply, result, full(alpha, info_of(result).dtype))
 
 
-def _transposed(x: ir.Value, wanted: bool) -> ir.Value:
+def transposed(x: ir.Value, wanted: bool) -> ir.Value:
+    """A tensor with its last two dimensions exchanged, where that is wanted and it has two."""
     rank = info_of(x).rank
     return permute(x, [*range(rank - 2), rank - 1, rank - 2]) if wanted and rank > 1 else x
 
@@ -306,72 +307,3 @@ def _group_query_attention(node: Node) -> list[ir.Value]:
     mask = _masked(node.tensor(10), seen) if node.has(10) else seen
     result = emit(ops.Attention, query, key, value, mask, scale=node.attribute("scale", 0.0) or None)
     return [_without_heads(result), key, value]
-
-
-@handles(f"{_DOMAIN}.MatMulIntegerToFloat")
-def _matmul_integer_to_float(node: Node) -> ir.Value:
-    """Integers less their zero points, multiplied, then both scales; operands a, b, scales, zero points, bias."""
-    a, b = (_less_zero(node, i, z) for i, z in ((0, 4), (1, 5)))
-    scale = emit(ops.Multiply, node.tensor(2), node.tensor(3))
-    result = emit(ops.Multiply, cast(product(a, b), info_of(scale).dtype), scale)
-    return emit(ops.Add, result, node.tensor(6)) if node.has(6) else result
-
-
-def _less_zero(node: Node, index: int, zero: int) -> ir.Value:
-    i32 = ir.IntegerType.get_signless(32)
-    x = cast(node.tensor(index), i32)
-    return emit(ops.Subtract, x, cast(node.tensor(zero), i32)) if node.has(zero) else x
-
-
-@handles(f"{_DOMAIN}.DynamicQuantizeMatMul")
-def _dynamic_quantize_matmul(node: Node) -> ir.Value:
-    """The first operand quantized by its own range, as DynamicQuantizeLinear does."""
-    from .quantize import dynamically_quantized
-
-    codes, scale, zero = dynamically_quantized(node.tensor(0))
-    i32 = ir.IntegerType.get_signless(32)
-    a = emit(ops.Subtract, cast(codes, i32), cast(zero, i32))
-    b = _less_zero(node, 1, 3)
-    factor = emit(ops.Multiply, scale, node.tensor(2))
-    result = emit(ops.Multiply, cast(product(a, b), info_of(factor).dtype), factor)
-    return emit(ops.Add, result, node.tensor(4)) if node.has(4) else result
-
-
-@handles(f"{_DOMAIN}.QLinearAdd", f"{_DOMAIN}.QLinearMul")
-def _qlinear_binary(node: Node) -> ir.Value:
-    """Operands a, scale, zero point, b, scale, zero point, and scale and zero point of the result."""
-    a, b = (emit(ops.Dequantize, node.tensor(i), _scalar(node.tensor(i + 1)), _zero(node, i + 2, i), axis=0) for i in (0, 3))
-    result = emit(ops.Add if node.key.endswith("Add") else ops.Multiply, a, b)
-    return emit(ops.Quantize, result, _scalar(node.tensor(6)), _zero(node, 7, 0), axis=0, dtype=node.dtype())
-
-
-@handles(f"{_DOMAIN}.QLinearGlobalAveragePool")
-def _qlinear_pool(node: Node) -> ir.Value:
-    if node.attribute("channels_last", 0):
-        raise RelaxError("expected channels before positions")
-    x = emit(ops.Dequantize, node.tensor(0), _scalar(node.tensor(1)), _zero(node, 2, 0), axis=0)
-    mean = emit(ops.Mean, x, axis=list(range(2, node.rank(0))), keepdims=True)
-    return emit(ops.Quantize, mean, _scalar(node.tensor(3)), _zero(node, 4, 0), axis=0, dtype=node.dtype())
-
-
-def _scalar(x: ir.Value) -> ir.Value:
-    return reshape(x, ()) if info_of(x).shape == (1,) else x
-
-
-def _zero(node: Node, index: int, of: int) -> ir.Value:
-    return _scalar(node.tensor(index)) if node.has(index) else full(0, node.dtype(of))
-
-
-@handles(f"{_DOMAIN}.QGemm")
-def _qgemm(node: Node) -> ir.Value:
-    """Operands a, scale, zero point, b, scale, zero point, bias in i32, and of a quantized result scale and zero point."""
-    a = _transposed(_less_zero(node, 0, 2), bool(node.attribute("transA", 0)))
-    b = _transposed(_less_zero(node, 3, 5), bool(node.attribute("transB", 0)))
-    total = product(a, b)
-    total = emit(ops.Add, total, node.tensor(6)) if node.has(6) else total
-    factor = emit(ops.Multiply, _scalar(node.tensor(1)), _scalar(node.tensor(4)))
-    factor = emit(ops.Multiply, factor, full(node.attribute("alpha", 1.0), info_of(factor).dtype))
-    result = emit(ops.Multiply, cast(total, info_of(factor).dtype), factor)
-    if not node.has(7):
-        return result
-    return emit(ops.Quantize, result, _scalar(node.tensor(7)), _zero(node, 8, 0), axis=0, dtype=node.dtype())

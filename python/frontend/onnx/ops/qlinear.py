@@ -1,0 +1,149 @@
+"""Operators of com.microsoft on quantized tensors, of ONNX Runtime: products, and plain operators between two scales.
+
+Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ...emit import cast, concat, emit, full, info_of, integer, reshape
+from ..node import HANDLERS, Node, handles
+from ..values import GraphValue, TensorSequence, tensor_value
+from .fused import transposed
+from .linear_algebra import product
+from .quantize import dynamically_quantized
+
+_DOMAIN = "com.microsoft"
+
+#: Operators with operands ``x, scale, zero point``, then those of the result, by the plain ones.
+_UNARY = {"QLinearSigmoid": "Sigmoid", "QLinearLeakyRelu": "LeakyRelu", "QLinearSoftmax": "Softmax"}
+_POOLS = {"QLinearAveragePool": "AveragePool", "QLinearGlobalAveragePool": "GlobalAveragePool"}
+_BINARY = {"QLinearAdd": "Add", "QLinearMul": "Mul"}
+
+
+def _keys(table: Mapping[str, str]) -> list[str]:
+    return [f"{_DOMAIN}.{name}" for name in table]
+
+
+def _real(node: Node, index: int) -> ir.Value:
+    """The numbers that an operand stands for; its scale and its zero point, which may be absent, are the next two."""
+    return emit(ops.Dequantize, node.tensor(index), _scalar(node.tensor(index + 1)), _zero(node, index + 2, index), axis=0)
+
+
+def _quantized(node: Node, x: ir.Value, index: int, like: int = 0) -> ir.Value:
+    """A result by the scale that is operand ``index``, and the zero point behind it, in the dtype of operand ``like``."""
+    zero = _zero(node, index + 1, like)
+    return emit(ops.Quantize, x, _scalar(node.tensor(index)), zero, axis=0, dtype=node.dtype(like))
+
+
+def _scalar(x: ir.Value) -> ir.Value:
+    return reshape(x, ()) if info_of(x).shape == (1,) else x
+
+
+def _zero(node: Node, index: int, of: int) -> ir.Value:
+    return _scalar(node.tensor(index)) if node.has(index) else full(0, node.dtype(of))
+
+
+def _plain(node: Node, operator: str, values: list[ir.Value], **attributes: Any) -> ir.Value:
+    """What the plain operator makes of numbers."""
+    operands: list[GraphValue | TensorSequence | None] = [tensor_value(node.name, v) for v in values]
+    version = int(node.attribute("opset", 13))
+    inner = replace(node, key=operator, operands=operands, version=version, attributes={**node.attributes, **attributes})
+    found: Any = HANDLERS[operator](inner)
+    return found[0] if isinstance(found, list | tuple) else found
+
+
+@handles(*_keys(_UNARY))
+def _unary(node: Node) -> ir.Value:
+    """The attribute ``opset`` of a softmax is the version of the plain one."""
+    operator = _UNARY[node.key.rpartition(".")[2]]
+    return _quantized(node, _plain(node, operator, [_real(node, 0)]), 3)
+
+
+@handles(*_keys(_POOLS))
+def _pool(node: Node) -> ir.Value:
+    if node.attribute("channels_last", 0):
+        raise RelaxError("expected channels before positions")
+    return _quantized(node, _plain(node, _POOLS[node.key.rpartition(".")[2]], [_real(node, 0)]), 3)
+
+
+@handles(*_keys(_BINARY))
+def _binary(node: Node) -> ir.Value:
+    operator = _BINARY[node.key.rpartition(".")[2]]
+    return _quantized(node, _plain(node, operator, [_real(node, 0), _real(node, 3)]), 6)
+
+
+@handles(f"{_DOMAIN}.QLinearWhere")
+def _where(node: Node) -> ir.Value:
+    """A condition, then operands as of a sum."""
+    chosen = emit(ops.Where, node.tensor(0), _real(node, 1), _real(node, 4))
+    return _quantized(node, chosen, 7, like=1)
+
+
+@handles(f"{_DOMAIN}.QLinearConcat")
+def _concat(node: Node) -> ir.Value:
+    """Scale and zero point of the result come first, then tensors with theirs."""
+    parts = [_real(node, i) for i in range(2, len(node.operands), 3)]
+    if not parts:
+        raise RelaxError("expected tensors to concatenate")
+    return _quantized(node, concat(parts, node.axis(None, node.rank(2))), 0, like=2)
+
+
+@handles(f"{_DOMAIN}.QAttention")
+def _attention(node: Node) -> ir.Value:
+    """Operands x, weight, bias, their scales, the mask, their zero points, and what a cache would be."""
+    if node.has(8) or node.wants(1):
+        raise RelaxError("expected attention without a cache")
+    x, weight = (
+        emit(ops.Dequantize, node.tensor(i), _scalar(node.tensor(i + 3)), _zero(node, i + 6, i), axis=1) for i in range(2)
+    )
+    operands = [tensor_value(node.name, x), tensor_value(node.name, weight), node.operands[2], *node.operands[5:6]]
+    return HANDLERS[f"{_DOMAIN}.Attention"](replace(node, key=f"{_DOMAIN}.Attention", operands=operands))
+
+
+@handles(f"{_DOMAIN}.MatMulIntegerToFloat")
+def _matmul_integer_to_float(node: Node) -> ir.Value:
+    """Integers less their zero points, multiplied, then both scales; operands a, b, scales, zero points, bias."""
+    a, b = (_less_zero(node, i, z) for i, z in ((0, 4), (1, 5)))
+    scale = emit(ops.Multiply, node.tensor(2), node.tensor(3))
+    result = emit(ops.Multiply, cast(product(a, b), info_of(scale).dtype), scale)
+    return emit(ops.Add, result, node.tensor(6)) if node.has(6) else result
+
+
+def _less_zero(node: Node, index: int, zero: int) -> ir.Value:
+    i32 = integer(32)
+    x = cast(node.tensor(index), i32)
+    return emit(ops.Subtract, x, cast(node.tensor(zero), i32)) if node.has(zero) else x
+
+
+@handles(f"{_DOMAIN}.DynamicQuantizeMatMul")
+def _dynamic_quantize_matmul(node: Node) -> ir.Value:
+    """The first operand quantized by its own range, as DynamicQuantizeLinear does."""
+    codes, scale, zero = dynamically_quantized(node.tensor(0))
+    i32 = integer(32)
+    a = emit(ops.Subtract, cast(codes, i32), cast(zero, i32))
+    b = _less_zero(node, 1, 3)
+    factor = emit(ops.Multiply, scale, node.tensor(2))
+    result = emit(ops.Multiply, cast(product(a, b), info_of(factor).dtype), factor)
+    return emit(ops.Add, result, node.tensor(4)) if node.has(4) else result
+
+
+@handles(f"{_DOMAIN}.QGemm")
+def _qgemm(node: Node) -> ir.Value:
+    """Operands a, scale, zero point, b, scale, zero point, bias in i32, and of a quantized result scale and zero point."""
+    a = transposed(_less_zero(node, 0, 2), bool(node.attribute("transA", 0)))
+    b = transposed(_less_zero(node, 3, 5), bool(node.attribute("transB", 0)))
+    total = product(a, b)
+    total = emit(ops.Add, total, node.tensor(6)) if node.has(6) else total
+    factor = emit(ops.Multiply, _scalar(node.tensor(1)), _scalar(node.tensor(4)))
+    factor = emit(ops.Multiply, factor, full(node.attribute("alpha", 1.0), info_of(factor).dtype))
+    result = emit(ops.Multiply, cast(total, info_of(factor).dtype), factor)
+    if not node.has(7):
+        return result
+    return _quantized(node, result, 7)
