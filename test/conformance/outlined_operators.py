@@ -1,6 +1,6 @@
 """Writes python/frontend/outlined_operators.py: which operators agree with torch when torch-mlir lowers them.
 
-    .venv/bin/python test/conformance/outlined_operators.py [--check N] [OPINFO NAME ...]
+    .venv/bin/python test/conformance/outlined_operators.py [--check N] [--keep FILE] [OPINFO NAME ...]
 
 Every sample of torch's OpInfo database that takes an operator through torch-mlir is exported with known and with symbolic
 sizes, imported, compiled, run, and compared with eager torch. What differs once, is refused by the compiler or crashes is left
@@ -8,6 +8,9 @@ out. With names, only those are gone through and the result is printed. A full r
 
 ``--check N`` writes nothing: of all OpInfos, with N samples per dtype, the uses that the table allows have to be right; what it
 does not allow is refused before torch-mlir sees it. Each OpInfo has a process of its own. It exits with 1 if one is wrong.
+
+``--keep FILE`` writes what each OpInfo gave to a file of JSON lines, and takes what is there already from it: a run that was
+stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -159,31 +162,44 @@ def go_through(position: int, path: str, limit: int, allowed: bool) -> None:
             print(json.dumps([uses, why]), file=out, flush=True)
 
 
-def collect(names: Sequence[str], limit: int = MOST, allowed: bool = False) -> tuple[set[Use], dict[Use, str]]:
+def collect(
+    names: Sequence[str], limit: int = MOST, allowed: bool = False, keep: Path | None = None
+) -> tuple[set[Use], dict[Use, str]]:
     """The uses that were right, and those that were not, with the first reason.
 
     Args:
         names: of OpInfos; none for all.
         limit: samples of each dtype, of known and of symbolic sizes.
         allowed: whether only what the table allows is compiled.
+        keep: what is known of OpInfos, and is added to.
     """
     right: set[Use] = set()
     wrong: dict[Use, str] = {}
+    known = dict(map(json.loads, keep.read_text().splitlines())) if keep is not None and keep.exists() else {}
     for position, op in enumerate(op_db):
         if names and op.name not in names:
             continue
-        with tempfile.NamedTemporaryFile("r") as file:
-            # A process of its own, which a crash may end; forked, since importing torch and its samples takes seconds.
-            child = multiprocessing.get_context("fork").Process(target=go_through, args=(position, file.name, limit, allowed))
-            child.start()
-            child.join()
-            for line in file:
-                uses, why = json.loads(line)
-                for use in map(tuple, uses):
-                    right.add(use)
-                    if why:
-                        wrong.setdefault(use, f"{op.name}: {why.strip().splitlines()[0]}")
+        full = f"{op.name}.{op.variant_test_name} {limit} {allowed}"
+        found = known[full] if full in known else outcomes(position, limit, allowed)
+        if keep is not None and full not in known:
+            with keep.open("a") as file:
+                print(json.dumps([full, found]), file=file)
+        for uses, why in found:
+            for use in map(tuple, uses):
+                right.add(use)
+                if why:
+                    wrong.setdefault(use, f"{op.name}: {why.strip().splitlines()[0]}")
     return right - wrong.keys(), wrong
+
+
+def outcomes(position: int, limit: int, allowed: bool) -> list[Any]:
+    """What the samples of one OpInfo gave: uses, and why they are not right."""
+    with tempfile.NamedTemporaryFile("r") as file:
+        # A process of its own, which a crash may end; forked, since importing torch and its samples takes seconds.
+        child = multiprocessing.get_context("fork").Process(target=go_through, args=(position, file.name, limit, allowed))
+        child.start()
+        child.join()
+        return list(map(json.loads, file))
 
 
 def text(right: set[Use]) -> str:
@@ -200,9 +216,9 @@ def text(right: set[Use]) -> str:
     return lines
 
 
-def check(names: Sequence[str], limit: int) -> int:
+def check(names: Sequence[str], limit: int, keep: Path | None) -> int:
     """Prints what the table allows and is right, or wrong; how many are wrong."""
-    right, wrong = collect(names, limit, allowed=True)
+    right, wrong = collect(names, limit, True, keep)
     for use, why in sorted(wrong.items()):
         print("wrong:", *use, why)
     print(f"{len(right)} uses of {len({key for key, _, _ in right})} operators are right, {len(wrong)} are wrong")
@@ -212,11 +228,12 @@ def check(names: Sequence[str], limit: int) -> int:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", type=int, metavar="N", help="write nothing; N samples per dtype of what the table allows")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="what is known of OpInfos, and is added to")
     parser.add_argument("names", nargs="*", help="OpInfos to go through")
     options = parser.parse_args(arguments)
     if options.check is not None:
-        return int(check(options.names, options.check) > 0)
-    right, wrong = collect(options.names)
+        return int(check(options.names, options.check, options.keep) > 0)
+    right, wrong = collect(options.names, keep=options.keep)
     for use, why in sorted(wrong.items()):
         print(*use, why, file=sys.stderr)
     if options.names:
