@@ -58,6 +58,7 @@ GENERATORS = {
         Generator("checked", "fuzzing.checked_modules", budget=2, seconds=240),
         Generator("shapes", "fuzzing.random_shapes", budget=4),
         Generator("pipelines", "fuzzing.random_pipelines", budget=12),
+        Generator("refused", "fuzzing.refused_calls", budget=6),
         Generator("products", "fuzzing.matrix_products", budget=4),
         Generator("texts", "fuzzing.mutated_texts", budget=60),
         Generator("indices", "fuzzing.index_extremes", budget=6),
