@@ -200,3 +200,23 @@ def test_weights_of_four_bits_stay_so() -> None:
     codes = manifest.raw_weights["q"].array
     assert codes.nbytes == 64 * 32 // 2
     assert sum(w.array.nbytes for w in manifest.prepared_weights.values()) < 64 * 32  # a byte for each would be as many
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "products"),
+    [
+        ("bqhd,bkhd->bhqk", [(2, 4, 3, 5), (2, 6, 3, 5)], 1),
+        ("...ij,...jk->...ik", [(2, 1, 3, 4), (7, 4, 5)], 1),
+        ("abcd,cdef,e->abf", [(2, 3, 4, 5), (4, 5, 6, 7), (6,)], 2),
+        ("ii,ik->k", [(3, 3), (3, 2)], 1),
+        ("i,j->ij", [(3,), (4,)], 0),
+    ],
+)
+def test_einsum_is_a_product_of_matrices_where_it_sums(equation: str, shapes: list[tuple[int, ...]], products: int) -> None:
+    names = [f"x{i}" for i in range(len(shapes))]
+    arrays = [np.random.default_rng(i).standard_normal(s).astype(np.float32) for i, s in enumerate(shapes)]
+    node = helper.make_node("Einsum", names, ["y"], equation=equation)
+    proto = model([node], {n: (TensorProto.FLOAT, s) for n, s in zip(names, shapes, strict=True)}, ["y"])
+    assert str(rx.from_onnx(proto)).count("relax.matmul") == products
+    # Sums of up to 20 products in another order.
+    np.testing.assert_allclose(backend.run_model(proto, arrays)[0], np.einsum(equation, *arrays), rtol=1e-5, atol=1e-5)

@@ -6,7 +6,8 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
-from ...emit import cast, emit, full, info_of, permute, reshape, squeeze, unsqueeze
+from ....dialect.symbolic import same
+from ...emit import cast, emit, full, info_of, multiply_all, permute, reshape, squeeze, unsqueeze
 from ..node import Node, handles
 
 
@@ -59,14 +60,15 @@ def _einsum(node: Node) -> ir.Value:
         raise RelaxError(f"expected {len(terms)} operands of '{equation}', got {len(node.operands)}")
     terms = [_spelled(t, node.rank(i)) for i, t in enumerate(terms)]
     letters = "".join(terms)
-    ellipsis = "".join(sorted({c for c in letters if c.isupper() and c in _ELLIPSIS}, reverse=True))
+    ellipsis = "".join(sorted({c for c in letters if c.isupper() and c in _ELLIPSIS}))
     if not arrow:
         right = ("..." if ellipsis else "") + "".join(sorted(c for c in set(letters) - set(ellipsis) if letters.count(c) == 1))
     wanted = right.replace("...", ellipsis)
     values = [_diagonals(node.tensor(i), t) for i, t in enumerate(terms)]
     value, term = values[0]
-    for other, letters in values[1:]:
-        value, term = _contracted(value, term, other, letters)
+    for i, (other, letters) in enumerate(values[1:], start=2):
+        kept = wanted + "".join(t for _, t in values[i:])
+        value, term = _contracted(value, term, other, letters, kept)
     summed = [i for i, c in enumerate(term) if c not in wanted]
     value = emit(ops.Sum, value, axis=summed) if summed else value
     term = "".join(c for c in term if c in wanted)
@@ -102,10 +104,31 @@ def _diagonals(x: ir.Value, term: str) -> tuple[ir.Value, str]:
     return x, term
 
 
-def _contracted(a: ir.Value, left: str, b: ir.Value, right: str) -> tuple[ir.Value, str]:
-    """The product with all letters of both: a matrix product sums them where that is what is left of them."""
+def _contracted(a: ir.Value, left: str, b: ir.Value, right: str, kept: str) -> tuple[ir.Value, str]:
+    """The product with all letters of both that are kept; a matrix product where that sums some, else with the others, too."""
+    summed = [c for c in left if c in right and c not in kept]
+    sizes = [(info_of(a).shape[left.index(c)], info_of(b).shape[right.index(c)]) for c in summed]
+    whole = None not in (*info_of(a).shape, *info_of(b).shape) and all(same(*pair) for pair in sizes)
+    if summed and whole and is_float(info_of(a).dtype):
+        return _matrix_product(a, left, b, right, summed)
     letters = left + "".join(c for c in right if c not in left)
     return emit(ops.Multiply, _arranged(a, left, letters), _arranged(b, right, letters)), letters
+
+
+def _matrix_product(a: ir.Value, left: str, b: ir.Value, right: str, summed: list[str]) -> tuple[ir.Value, str]:
+    """``[batch, rows, summed] @ [batch, summed, columns]``, where each of the last is several letters or none."""
+    batch = [c for c in left if c in right and c not in summed]
+    rows, columns = ([c for c in term if c not in other] for term, other in ((left, right), (right, left)))
+    a, b = (permute(x, [term.index(c) for c in order]) for x, term, order in (
+        (a, left, [*batch, *rows, *summed]), (b, right, [*batch, *summed, *columns])))  # fmt: skip
+    first, second = info_of(a).shape, info_of(b).shape
+    outer, inner = len(batch), len(batch) + len(summed)
+    depth = multiply_all(second[outer:inner])
+    split = outer + len(rows)
+    a = reshape(a, (*first[:outer], multiply_all(first[outer:split]), depth))
+    result = emit(ops.MatMul, a, reshape(b, (*second[:outer], depth, multiply_all(second[inner:]))))
+    shape = (*info_of(result).shape[:outer], *first[outer:split], *second[inner:])
+    return reshape(result, shape), "".join([*batch, *rows, *columns])
 
 
 def _arranged(x: ir.Value, term: str, letters: str) -> ir.Value:
