@@ -3,7 +3,8 @@
     linalg.generic {(i) -> (i), (i) -> (i)} ins(%x : tensor<?xf32>) outs(%y : tensor<4xf32>) { ... }
 
 reads as many elements of ``%x`` as ``%y`` has. That sizes agree MLIR verifies where all are static, and nobody elsewhere. Of
-other maps, such as ``(i mod 3)``, it looks at the ends of the loops alone.
+other maps, such as ``(i mod 3)``, it looks at the ends of the loops alone: where intervals do not prove that every turn is
+inside, a call goes through all turns of them first.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def size_checks(op: ir.Operation) -> Iterator[tuple[ir.Value, str]]:
     """Conditions under which every turn of the loops is inside of all operands, and what to say else.
 
     Raises:
-        RelaxError: that cannot be told for an index map.
+        RelaxError: it has no index maps, or one that divides by what is not positive.
     """
     get_indexing_maps = dialect_module("linalg").get_indexing_maps
     found = get_indexing_maps(op)
@@ -97,8 +98,9 @@ def size_checks(op: ir.Operation) -> Iterator[tuple[ir.Value, str]]:
                 sizes = [_known(*place) for place in (*loops.values(), (value, axis))]
                 last = _last(expr, loops) if _DYNAMIC in sizes else None
                 if last is None:
-                    text = f"expected index maps that stay inside of operands, got {expr}"
-                    raise RelaxError(f"'{op.name}' op {text}", op.location)
+                    _refuse_divisors(op, expr)
+                    yield _every_turn(expr, [loops[d] for d in range(maps[0].n_dims)], _size(value, axis)).value, _DISAGREE
+                    continue
                 inside = last.compare("lt", _size(value, axis))
                 yield functools.reduce(Scalar.__or__, _without_turns(loops), inside).value, _DISAGREE
             elif not _is_same(loops[expr.position], (value, axis)):
@@ -147,6 +149,34 @@ def _last(expr: ir.AffineExpr, loops: dict[int, tuple[ir.Value, int]]) -> Scalar
     if left is None or right is None:
         return None
     return left + right if isinstance(expr, ir.AffineAddExpr) else left * right
+
+
+def _refuse_divisors(op: ir.Operation, expr: ir.AffineExpr) -> None:
+    for divisor in _divisors(expr):
+        known = expr_interval(divisor, [])
+        if known is None or known[0] < 1:
+            raise RelaxError(f"'{op.name}' op expected index maps that divide by positive constants, got {expr}", op.location)
+
+
+def _every_turn(expr: ir.AffineExpr, loops: Sequence[tuple[ir.Value, int]], size: Scalar) -> Scalar:
+    """Whether an index is below a size in every turn of loops of these lengths, found by going through them all."""
+    index, truth, here = ir.IndexType.get(), ir.IntegerType.get_signless(1), ir.Location.current
+    map_ = ir.AffineMapAttr.get(ir.AffineMap.get(len(loops), 0, [expr]))
+    zero, one = constant(index, 0).value, constant(index, 1).value
+    lengths = [_size(*loop).value for loop in loops]
+
+    def nest(turns: list[ir.Value], inside: Scalar) -> Scalar:
+        if len(turns) == len(lengths):
+            place = Scalar(emit("affine.apply", index, *turns, map=map_), unsigned=True)
+            return inside & place.compare("lt", Scalar(size.value, unsigned=True))
+        for_ = ir.Operation.create("scf.for", [truth], [zero, lengths[len(turns)], one, inside.value], regions=1)
+        block = for_.regions[0].blocks.append(index, truth, arg_locs=[here, here])
+        with ir.InsertionPoint(block):
+            found = nest([*turns, block.arguments[0]], Scalar(block.arguments[1], unsigned=True))
+            ir.Operation.create("scf.yield", [], [found.value])
+        return Scalar(for_.result, unsigned=True)
+
+    return nest([], constant(truth, 1, unsigned=True))
 
 
 def _is_inside(op: ir.Operation, loop: ir.Operation) -> bool:

@@ -119,3 +119,21 @@ func.func @body(%x: tensor<4xi32>, %t: tensor<4xi32>) -> tensor<4xi32> {
   }
   return %y : tensor<4xi32>
 }
+
+// Of a map whose places no interval tells, all turns are gone through.
+// CHECK-LABEL: func.func @turns(
+// CHECK: %[[INSIDE:.*]] = scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[SO_FAR:.*]] = %true
+// CHECK-NEXT: %[[PLACE:.*]] = affine.apply #{{.*}}(%[[I]])
+// CHECK-NEXT: %[[HERE:.*]] = arith.cmpi ult, %[[PLACE]], %{{.*}} : index
+// CHECK-NEXT: %[[BOTH:.*]] = arith.andi %[[SO_FAR]], %[[HERE]] : i1
+// CHECK-NEXT: scf.yield %[[BOTH]]
+// CHECK: cf.assert %[[INSIDE]], "'linalg.generic' op expected sizes that agree"
+// CHECK: linalg.generic
+func.func @turns(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(a) -> (a floordiv 2)>, affine_map<(a) -> (a)>],
+                       iterator_types = ["parallel"]} ins(%x : tensor<?xf32>) outs(%y : tensor<?xf32>) {
+  ^bb0(%j: f32, %o: f32):
+    linalg.yield %j : f32
+  } -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
