@@ -13,6 +13,8 @@ Interval = tuple[int, int]
 #: Beyond this a sum or product might overflow 64 bits.
 _LIMIT = 2**62
 
+_ANY = -(2**63), 2**63 - 1
+
 
 def index_interval(value: ir.Value, loop: ir.Operation | None) -> Interval | None:
     """The values that an index takes; None where that is not known, as for what comes from the contents of a tensor.
@@ -21,11 +23,15 @@ def index_interval(value: ir.Value, loop: ir.Operation | None) -> Interval | Non
         value: an index or an integer.
         loop: the linalg op in whose body it is.
     """
-    if isinstance(value, ir.BlockArgument):
-        return None
-    op = value.owner
-    found = _of_op(op.operation, loop)
-    return found if found is not None and -_LIMIT < found[0] <= found[1] < _LIMIT else None
+    low, high = _bounds(value, loop)
+    return (low, high) if -_LIMIT < low <= high < _LIMIT else None
+
+
+def _bounds(value: ir.Value, loop: ir.Operation | None) -> Interval:
+    """The same, with the ends of 64 bits where nothing says more: one that is limited on one side may be on the other, too."""
+    found = None if isinstance(value, ir.BlockArgument) else _of_op(value.owner.operation, loop)
+    limit = 2**63 if isinstance(value.type, ir.IndexType) else 1 << (ir.IntegerType(value.type).width - 1)
+    return found if found is not None and -limit <= found[0] <= found[1] < limit else _ANY  # beyond its type it wraps
 
 
 def _of_op(op: ir.Operation, loop: ir.Operation | None) -> Interval | None:
@@ -38,6 +44,8 @@ def _of_op(op: ir.Operation, loop: ir.Operation | None) -> Interval | None:
         return _of_affine(op, loop)
     if op.name in ("arith.index_cast", "arith.extsi"):
         return index_interval(op.operands[0], loop)
+    if op.name in _LIMITING:
+        return _LIMITING[op.name](*(_bounds(v, loop) for v in op.operands))
     combine = _ARITHMETIC.get(op.name)
     if combine is None:
         return None
@@ -77,10 +85,13 @@ def _remainder(a: Interval, b: Interval) -> Interval | None:
 
 
 _ARITHMETIC: dict[str, Callable[[Interval, Interval], Interval | None]] = {
-    "arith.addi": _add, "arith.subi": _subtract, "arith.muli": _multiply, "arith.minsi": _smaller, "arith.maxsi": _larger,
+    "arith.addi": _add, "arith.subi": _subtract, "arith.muli": _multiply,
     "arith.divsi": _divide, "arith.divui": _divide, "arith.floordivsi": _divide, "arith.remsi": _remainder,
     "arith.remui": _remainder,
 }  # fmt: skip
+
+
+_LIMITING: dict[str, Callable[[Interval, Interval], Interval]] = {"arith.minsi": _smaller, "arith.maxsi": _larger}
 
 
 def _of_affine(op: ir.Operation, loop: ir.Operation | None) -> Interval | None:
