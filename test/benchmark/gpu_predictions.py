@@ -24,7 +24,7 @@ from relaxir.lowering.cuda.cost.instruction_counts import executed
 from relaxir.lowering.cuda.cost.kernel_time import START, KernelWork, LaunchShape, Prediction, kernel_time
 from relaxir.lowering.cuda.cost.product_time import ProductTiling, product_time
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, Architecture, CudaTarget
-from relaxir.lowering.cuda.kernels.attention.make_plan import key_cycles, plan_few, plan_many
+from relaxir.lowering.cuda.kernels.attention.make_plan import key_cycles, plan_few, plan_many, plan_warpgroups, warpgroup_cycles
 from relaxir.lowering.cuda.kernels.attention.shape import AttentionShape
 from relaxir.lowering.cuda.kernels.matvec.plan import LANES, parse_matvec_plan
 from support.device_cases import Case, product
@@ -58,9 +58,9 @@ _MATVECS = {
 _BYTES = {None: 2.0, "int8": 1.0, "int4": 0.5 + 4 / 32}
 # Rows, keys, and heads of keys that as many of queries share, of 128 elements in bf16.
 _ATTENTION = {
-    "attention of 4096, 32 heads, causal": AttentionShape("bf16", 128, 128, 4096, 1, 32, 4096, True, None),
-    "attention of 4096, 32 heads": AttentionShape("bf16", 128, 128, 4096, 1, 32, 4096, False, None),
-    "attention of 512, 12 heads, 64 elements": AttentionShape("bf16", 64, 64, 512, 1, 12, 512, False, None),
+    "attention of 4096, 32 heads, causal": AttentionShape("bf16", 128, 128, 4096, 1, 32, 4096, True, None, True),
+    "attention of 4096, 32 heads": AttentionShape("bf16", 128, 128, 4096, 1, 32, 4096, False, None, True),
+    "attention of 512, 12 heads, 64 elements": AttentionShape("bf16", 64, 64, 512, 1, 12, 512, False, None, True),
 }
 _DECODE = {
     "row over 8192 keys, 32 heads of 8": AttentionShape("bf16", 128, 128, 1, 4, 8, 8192, False, None),
@@ -134,13 +134,15 @@ def matvec(architecture: Architecture, sizes: tuple[int, int, int], weights: str
 
 def attention(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:
     """Of many rows; causal attention sees half of the keys."""
-    plan = plan_many(shape, CudaTarget(architecture))
+    target = CudaTarget(architecture)
+    grouped, plan = plan_warpgroups(shape, target), plan_many(shape, target)
     assert plan is not None
+    cycles = key_cycles(plan, shape, architecture) if grouped is None else warpgroup_cycles(grouped, shape, architecture)
     part, seen = architecture.part, 0.5 if shape.causal else 1.0
     keys, rows = (shape.keys or 0) * seen, (shape.rows or 0) * (shape.pairs or 0)
     operations = 2 * rows * keys * (shape.depth + shape.width)
     limit = operations / (architecture.tensor["bf16"] * part.sm_count * part.clock)
-    return Prediction(key_cycles(plan, shape, architecture) * keys / part.clock + START, limit, "tensor"), str(plan)
+    return Prediction(cycles * keys / part.clock + START, limit, "tensor"), str(grouped or plan)
 
 
 def decode(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:

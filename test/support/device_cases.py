@@ -149,6 +149,7 @@ CASES = {
     "rms-norm": Case(rms_norm(_HIDDEN)),
     "gate": Case(gate(_INNER)),
     "attention": Case(attention(_HEADS, _HIDDEN // _HEADS)),
+    "attention-64": Case(attention(12, 64)),
     "attention-padded": Case(masked_attention(12, 64)),
     "attention-decode": Case(decode_attention(_HEADS, _HEADS // 4, _HIDDEN // _HEADS)),
     "embedding": Case(_embedding),

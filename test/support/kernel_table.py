@@ -26,6 +26,7 @@ def lines_of(name: str, target: str) -> list[str]:
 
 
 def _line(kernel: DeviceKernel) -> str:
+    assert not kernel.resources.warnings, f"{kernel.name}: {kernel.resources.warnings}"
     r, counts = kernel.resources, {n: sum(i.name == n for i in kernel.instructions) for n in _TENSOR}
     used = ",".join(f"{name}:{count}" for name, count in counts.items() if count) or "-"
     return f"{kernel.name} {r.registers} {r.shared} {r.spill_stores + r.spill_loads} {len(kernel.instructions)} {used}"

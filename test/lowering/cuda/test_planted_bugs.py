@@ -115,6 +115,25 @@ _ATTENTION: dict[str, Edit] = {
     "powers of 2 of scores that are not scaled": put(r"ex2\.approx\.ftz\.f32|ex2\.approx\.f32", "neg.f32", 3),
     "results of the next row": put(r"(st\.global\.b32\s+\[%rd\d+)\]", r"\1+64]", 2),
 }  # fmt: skip
+_WARPGROUPS: dict[str, Edit] = {
+    "wait for scores later": put(r"(wgmma\.wait_group\.sync\.aligned\s+)1", r"\g<1>2"),
+    "wait for the first scores dropped": drop(r"wgmma\.wait_group\.sync\.aligned\s+0"),
+    "wait for totals dropped": drop(r"wgmma\.wait_group\.sync\.aligned\s+0", 1),
+    "last wait for totals dropped": drop(r"wgmma\.wait_group\.sync\.aligned\s+0", -1),
+    "commit of scores dropped": drop(r"wgmma\.commit_group", 1),
+    "fence in front of powers dropped": drop(r"wgmma\.fence", 1),
+    "first scores add to what was there": put(r"setp\.ne\.b32 p, 0, 0;", "setp.ne.b32 p, 1, 0;"),
+    "totals start again": put(r"setp\.ne\.b32 p, 1, 0;", "setp.ne.b32 p, 0, 0;", -1),
+    "values as if along keys": put(r"(wgmma\.mma_async[^;]*, p, 1, 1, )1;", r"\g<1>0;"),
+    "queries of another instruction": put(r"(wgmma\.mma_async[^{]*\{[^}]*\}, \{)%r\d+, (%r\d+)", r"\1\2, \2", 1),
+    "wait for a full stage dropped": put(_WAIT, "", 1),
+    "wait for a free stage dropped": put(_WAIT, ""),
+    "release of a stage dropped": drop(r"mbarrier\.arrive\.shared\.b64", 0),
+    "bytes that are expected too few": put(r"(mbarrier\.arrive\.expect_tx\.shared\.b64 [^;]*), %r\d+;", r"\1, 16;"),
+    "values copied eight keys further": put(r"(cp\.async\.bulk\.tensor[^\[]*\[%rd\d+)\]", r"\1+1024]", 1),
+    "greatest score of half a row": put(r"(shfl\.sync\.bfly\.b32\s+%r\d+, %r\d+), 2,", r"\1, 1,"),
+    "results of the next row": put(r"(st\.global\.b32\s+\[%rd\d+)\]", r"\1+64]", 2),
+}  # fmt: skip
 _PARTS: dict[str, Edit] = {
     "waits for the last copies dropped": put(r"(cp\.async\.wait_group\s+)1", r"\g<1>2", None),
     "barriers in loops dropped": put(r"^\s*bar\.sync\s+0;", "", None),
@@ -150,6 +169,7 @@ KERNELS = {
     "product": _Kernel("cuda:sm_80", _product(352), [(70, 352), (352, 40)], _BF16, _RING),
     "hopper": _Kernel("cuda:sm_90a", _product(808), [(70, 808), (808, 40)], _BF16, _HOPPER),
     "attention": _Kernel("cuda:sm_80", attention(2, 32), [(1, 2, 130, 32)] * 3, _BF16, _ATTENTION),
+    "attention-hopper": _Kernel("cuda:sm_90a", attention(2, 32), [(1, 2, 600, 32)] * 3, _BF16, _WARPGROUPS),
     "decode": _Kernel("cuda:sm_80", _DECODE, [(1, 2, 300, 32), (1, 2, 300, 32), (1, 4, 1, 32)], _BF16, _PARTS),
     "softmax": _Kernel("cuda:sm_80", softmax(300), [(5, 300)], np.float32, _ROWS | _TAIL),
     "rms-norm": _Kernel("cuda:sm_80", rms_norm(256), [(5, 256), (256,)], _BF16, _ROWS),

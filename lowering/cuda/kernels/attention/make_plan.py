@@ -11,16 +11,25 @@ from dataclasses import replace
 from math import ceil
 
 from ...cuda_target import Architecture, CudaTarget
+from ..products.warpgroup_plan import ROWS
 from .plan import STRIP, THIRDS, AttentionPlan, AttentionTile, AttentionWarps
 from .shape import AttentionShape
+from .warpgroup_plan import WarpgroupAttentionPlan
 
-__all__ = ["FEW_ROWS", "key_cycles", "plan_few", "plan_many"]
+__all__ = ["FEW_ROWS", "key_cycles", "plan_few", "plan_many", "plan_warpgroups", "warpgroup_cycles"]
 
 #: Rows, of all heads that share keys, up to which blocks share keys: an instruction's.
 FEW_ROWS = STRIP
 # Rows, keys, and warps, which are along rows. Not measured: what public kernels for Ampere use, and smaller ones.
 _TILES = ((128, 64, 4), (128, 32, 4), (64, 64, 4), (64, 32, 4), (64, 16, 4), (32, 32, 2), (32, 16, 2), (16, 16, 1))
 _STAGES = 2
+# Of warpgroups: what they multiply, how many there are, and keys; their elements; sums, scores, powers and queries of a thread,
+# up to which ptxas 13.0 spills nothing (128 elements and keys).
+_HALVES = ("bf16", "f16")
+_GROUP_TILES = ((2, 128), (2, 64), (1, 128), (1, 64))
+_STEP, _MOST_ELEMENTS, _MOST_GROUP_REGISTERS = 32, 128, 224
+# Of the exponentials' time, what no products are beside; cycles for barriers and the first product of a tile.
+_UNHIDDEN, _TILE_CYCLES = 0.125, 60
 # Of few rows: keys of a tile, the warps that share them, and stages, which a block asks for before it needs them.
 _FEW_TILES = ((64, 4, 3), (64, 4, 2), (32, 2, 3), (32, 2, 2), (16, 1, 2))
 # Registers of a thread but for what is counted: addresses and what the compiler wants.
@@ -44,6 +53,41 @@ def plan_many(shape: AttentionShape, target: CudaTarget) -> AttentionPlan | None
     fitting = [p for p in plans if p.shared_bytes(shape.depth, shape.width) <= limit]
     fitting = [p for p in fitting if _registers(p, shape) <= _MOST_REGISTERS]
     return min(fitting, key=lambda p: key_cycles(p, shape, target.architecture), default=None)
+
+
+def plan_warpgroups(shape: AttentionShape, target: CudaTarget) -> WarpgroupAttentionPlan | None:
+    """The plan of many rows for warpgroups; None for architectures without, and for what others compute."""
+    architecture, together = target.architecture, shape.together
+    if not architecture.wgmma or not shape.is_mapped or shape.mask is not None or shape.element not in _HALVES:
+        return None
+    if (together is not None and together <= ROWS) or not all(_STEP <= n <= _MOST_ELEMENTS for n in (shape.depth, shape.width)):
+        return None
+    plans = [p for tile in _GROUP_TILES for p in _plans_of_warpgroups(shape, tile)]
+    fitting = [p for p in plans if p.shared_bytes(shape.depth, shape.width) <= architecture.shared_per_block]
+    fitting = [p for p in fitting if p.registers(shape.depth, shape.width) <= _MOST_GROUP_REGISTERS]
+    return min(fitting, key=lambda p: warpgroup_cycles(p, shape, architecture), default=None)
+
+
+def _plans_of_warpgroups(shape: AttentionShape, tile: tuple[int, int]) -> list[WarpgroupAttentionPlan]:
+    """Those with more stages first."""
+    groups, keys = tile
+    sizes = AttentionTile(ROWS * groups, keys)
+    return [WarpgroupAttentionPlan(groups, sizes, stages, shape.element) for stages in (4, 3, 2)]
+
+
+def warpgroup_cycles(plan: WarpgroupAttentionPlan, shape: AttentionShape, architecture: Architecture) -> float:
+    """Cycles for a key of all rows, on all multiprocessors, each of which has one block; as :func:`key_cycles`.
+
+    The softmax of a tile is beside products, but for what it waits for and is waited for: an eighth of it, for each warpgroup.
+    """
+    rows, peak = plan.tile.rows, architecture.tensor[plan.by]
+    depth, width = plan.steps(shape.depth) * plan.instruction.depth, shape.width
+    products, powers = 2 * rows * (depth + width) / peak / _SHARE, rows / _EXPONENTIALS
+    bytes_ = plan.stage_bytes(shape.depth, shape.width) / plan.tile.keys
+    together = (_USUAL_ROWS if shape.rows is None else shape.rows) * (shape.shared or 1)
+    blocks = ceil(together / rows) * (shape.pairs or _USUAL_PAIRS)
+    of_tile = max(products, 2 * powers, bytes_ / _CACHE_BYTES) + _UNHIDDEN * powers + _TILE_CYCLES / plan.tile.keys
+    return ceil(blocks / architecture.part.sm_count) * of_tile
 
 
 def plan_few(shape: AttentionShape, target: CudaTarget) -> AttentionPlan | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ....kernels.emit.linear_index import Size
 from ....kernels.structure.attention import AttentionOperand, MatchedAttention
 from ..device_memory import element_bytes_of, multiple_of
+from .key_maps import map_keys, map_values
 
 __all__ = ["BOOLEAN", "PIECE", "AttentionShape", "describe"]
 
@@ -37,6 +38,7 @@ class AttentionShape:
         keys: of a head.
         causal: whether row i sees the keys up to i only.
         mask: the type of the mask's elements, if there is one.
+        is_mapped: whether keys and values are tensors that descriptors can say (:mod:`.key_maps`).
     """
 
     element: str
@@ -48,6 +50,7 @@ class AttentionShape:
     keys: int | None
     causal: bool
     mask: str | None
+    is_mapped: bool = False
 
     @property
     def together(self) -> int | None:
@@ -70,7 +73,8 @@ def describe(attention: MatchedAttention) -> AttentionShape | None:
     heads, rows, groups, keys = (a.extents[d].static for d in (dims.head, dims.row, dims.group, dims.key))
     shared = None if heads is None or not groups else heads // groups
     pairs = _product(a.extents[d] for d in (*range(dims.batch), dims.group))
-    return AttentionShape(element, a.depth, a.width, rows, shared, pairs, keys, a.causal, mask)
+    is_mapped = map_keys(a) is not None and map_values(a) is not None
+    return AttentionShape(element, a.depth, a.width, rows, shared, pairs, keys, a.causal, mask, is_mapped)
 
 
 def _is_tiled(size: int | None) -> bool:

@@ -73,22 +73,32 @@ class SoftmaxCode:
 
     def take_in(self, state: RowState, scores: Sequence[ir.Value]) -> tuple[RowState, list[ir.Value]]:
         """The state with some scores, four for each eight columns, but for products with values; and powers of these."""
+        most, sums, powers, old = self.weigh(state.most, state.sums, scores)
+        return RowState(most, sums, self.scaled(state.total, old)), powers
+
+    def scaled(self, total: Sequence[ir.Value], old: Sequence[ir.Value]) -> list[ir.Value]:
+        """Values times powers, of what was seen before, by the greatest score that there is now."""
+        return [self.op("arith.mulf", t, old[i % 4 // 2]) for i, t in enumerate(total)]
+
+    def weigh(
+        self, before: Sequence[ir.Value], sums_before: Sequence[ir.Value], scores: Sequence[ir.Value]
+    ) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value], list[ir.Value]]:
+        """The greatest scores and the sums of powers with some scores; powers of these; what others are multiplied by."""
         most, sums, powers, old = list[ir.Value](), list[ir.Value](), list(scores), list[ir.Value]()
         for half in range(HALVES):
             own = [i for i in range(len(scores)) if i % 4 // 2 == half]
-            greatest = state.most[half]
+            greatest = before[half]
             for i in own:
                 greatest = self.op("arith.maxnumf", greatest, scores[i])
             greatest = self._of_row("arith.maxnumf", greatest)
-            old.append(self.power(state.most[half], greatest))
-            total = self.op("arith.mulf", state.sums[half], old[half])
+            old.append(self.power(before[half], greatest))
+            total = self.op("arith.mulf", sums_before[half], old[half])
             for i in own:
                 powers[i] = self.power(scores[i], greatest)
                 total = self.op("arith.addf", total, powers[i])
             most.append(greatest)
             sums.append(total)
-        scaled = [self.op("arith.mulf", t, old[i % 4 // 2]) for i, t in enumerate(state.total)]
-        return RowState(most, sums, scaled), powers
+        return most, sums, powers, old
 
     def whole_sums(self, state: RowState) -> list[ir.Value]:
         """The sums of powers of rows."""

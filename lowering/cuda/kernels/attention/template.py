@@ -16,13 +16,18 @@ from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..host_code import HostCode
 from ..memory import address_of
+from ..products.encode_maps import encoded
+from ..products.tensor_maps import MappedFactor
 from .kernel import AttentionKernel
-from .make_plan import FEW_ROWS, plan_few, plan_many
+from .key_maps import map_keys, map_values
+from .make_plan import FEW_ROWS, plan_few, plan_many, plan_warpgroups
 from .merge import build_merge, merge_threads
 from .places import SharedHeads
 from .plan import AttentionPlan
 from .results import PartialResults, WholeResults
 from .shape import AttentionShape, describe
+from .warpgroup_kernel import WarpgroupAttention
+from .warpgroup_plan import WarpgroupAttentionPlan
 
 __all__ = ["PlannedAttention", "build_attention", "plan_of_attention"]
 
@@ -38,7 +43,7 @@ class PlannedAttention:
     """
 
     shape: AttentionShape
-    many: AttentionPlan | None
+    many: AttentionPlan | WarpgroupAttentionPlan | None
     few: AttentionPlan | None
 
     def __str__(self) -> str:
@@ -56,7 +61,7 @@ def plan_of_attention(function: func.FuncOp, target: CudaTarget) -> PlannedAtten
     if shape is None:
         return None
     together = shape.together
-    many = plan_many(shape, target) if together is None or together > FEW_ROWS else None
+    many = (plan_warpgroups(shape, target) or plan_many(shape, target)) if together is None or together > FEW_ROWS else None
     few = plan_few(shape, target) if together is None or together <= FEW_ROWS else None
     missing = many is None if together is None or together > FEW_ROWS else few is None
     return None if missing or (together is None and few is None) else PlannedAttention(shape, many, few)
@@ -100,7 +105,7 @@ class _Launches:
         elif few is not None:
             self._launch_few(few, self.em.number(1))
 
-    def _by_rows(self, many: AttentionPlan, few: AttentionPlan) -> None:
+    def _by_rows(self, many: AttentionPlan | WarpgroupAttentionPlan, few: AttentionPlan) -> None:
         """Both, one of which has no blocks: what is between launches is allocated by sizes of the function's arguments."""
         em = self.em
         is_few = em.compare("ule", self.together, em.number(FEW_ROWS))
@@ -114,28 +119,53 @@ class _Launches:
         by = em.number(by) if isinstance(by, int) else by
         return em.op("arith.divui", [em.sub(em.add(a, by), em.number(1)), by], em.index)
 
-    def _launch_many(self, plan: AttentionPlan, tiles: ir.Value) -> None:
+    def _launch_many(self, plan: AttentionPlan | WarpgroupAttentionPlan, tiles: ir.Value) -> None:
         """A block for some rows; of causal attention those that see most begin."""
+        pointers = self._maps(plan) if isinstance(plan, WarpgroupAttentionPlan) else []
 
         def build(device: DeviceCode) -> None:
-            em, memory = device.em, DeviceMemory(device)
+            memory = DeviceMemory(device)
             attention = self._read(memory)
             parts = self._tiles_of(device, memory, attention, plan)
-            kernel = AttentionKernel(device, memory, attention, plan, parts)
-            part = kernel.places.part
-            if attention.causal:
-                part = em.sub(em.sub(parts, em.number(1)), part)
-            keys = em.number(0), kernel.places.keys
-            kernel.build(em.mul(part, em.number(plan.tile.rows)), keys, WholeResults(attention.result))
+            results = WholeResults(attention.result)
+            if isinstance(plan, WarpgroupAttentionPlan):
+                maps = [(factor, device.descriptor(pointer)) for factor, pointer in pointers]
+                grouped = WarpgroupAttention(device, memory, attention, plan, parts, maps)
+                grouped.build(self._first_row(device, attention, plan, parts, grouped.places.part), results)
+            else:
+                kernel = AttentionKernel(device, memory, attention, plan, parts)
+                first = self._first_row(device, attention, plan, parts, kernel.places.part)
+                kernel.build(first, (device.em.number(0), kernel.places.keys), results)
 
         self.code.launch([self.em.mul(tiles, self.pairs)], [plan.threads], build)
+
+    def _first_row(
+        self, device: DeviceCode, attention: MatchedAttention, plan: AttentionPlan | WarpgroupAttentionPlan,
+        parts: ir.Value, part: ir.Value,
+    ) -> ir.Value:  # fmt: skip
+        em = device.em
+        if attention.causal:
+            part = em.sub(em.sub(parts, em.number(1)), part)
+        return em.mul(part, em.number(plan.tile.rows))
+
+    def _maps(self, plan: WarpgroupAttentionPlan) -> list[tuple[MappedFactor, ir.Value]]:
+        """Keys and values as tensors, with pointers to their descriptors."""
+        factors = [map_keys(self.attention), map_values(self.attention)]
+        box = plan.block_elements, plan.tile.keys
+        return [(f, encoded(self.memory, f, (*box, *[1] * len(f.batch)))) for f in factors if f is not None]
 
     def _read(self, memory: DeviceMemory) -> MatchedAttention:
         found = read_attention(self.code.function, memory)
         assert found is not None
         return found
 
-    def _tiles_of(self, device: DeviceCode, memory: DeviceMemory, attention: MatchedAttention, plan: AttentionPlan) -> ir.Value:
+    def _tiles_of(
+        self,
+        device: DeviceCode,
+        memory: DeviceMemory,
+        attention: MatchedAttention,
+        plan: AttentionPlan | WarpgroupAttentionPlan,
+    ) -> ir.Value:
         em = device.em
         _, together = SharedHeads(attention, memory.size).build(lambda n, v: em.op(n, v, em.index), em.number)
         rows = em.add(together, em.number(plan.tile.rows - 1))

@@ -13,6 +13,8 @@ from .tensor_maps import MappedFactor
 
 __all__ = ["encoded"]
 
+# Bytes that strides are multiples of.
+_STEP = 16
 # CUtensorMapDataType. Of integers the driver has no signed bytes: elements are copied as they are.
 _KINDS = {"i8": 0, "f16": 6, "f32": 7, "bf16": 9}
 
@@ -27,9 +29,10 @@ def encoded(memory: Memory, factor: MappedFactor, box: Sequence[int]) -> ir.Valu
     """
     em, value = memory.emitter, factor.operand.value
     kind = ir.MemRefType(value.type).element_type
-    # A tensor without elements has no map, and no block reads it.
+    # A tensor without elements has no map, and no block reads it; nor have strides of 0, which are beside no elements.
     sizes = [em.op("arith.maxsi", [memory.size(s), em.number(1)], em.index) for s in factor.sizes]
     strides = [em.mul(memory.size(s), em.number(element_bytes_of(kind))) for s in factor.strides]
+    strides = [em.op("arith.maxsi", [s, em.number(_STEP)], em.index) for s in strides]
     one = em.number(1)
     numbers = [
         em.number(_KINDS[str(kind)]),

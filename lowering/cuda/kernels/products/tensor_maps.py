@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import ZERO, Linear, Size
+from ....kernels.structure.attention import AttentionOperand
 from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 
-__all__ = ["MappedFactor", "dims_of_rows", "map_factors"]
+__all__ = ["MOST_DIMENSIONS", "MappedFactor", "dims_of_rows", "map_factors"]
 
-# Of a descriptor.
-_MOST_DIMENSIONS = 5
+#: Of a descriptor.
+MOST_DIMENSIONS = 5
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class MappedFactor:
         batch: the loop dimensions that the others behind the first two are.
     """
 
-    operand: Operand
+    operand: Operand | AttentionOperand
     along_k: bool
     sizes: tuple[Size, ...]
     strides: tuple[Size, ...]
@@ -69,7 +70,7 @@ def _mapped(operand: Operand, rows: Sequence[int], contraction: Contraction) -> 
         return None
     sizes = [extents[k], count] if along_k else [count, extents[k]]
     batch = tuple(d for d in contraction.batch if offset.factor(d) != ZERO)
-    if len(batch) > _MOST_DIMENSIONS - 2:
+    if len(batch) > MOST_DIMENSIONS - 2:
         return None
     strides = [stride if along_k else offset.factor(k), *(offset.factor(d) for d in batch)]
     return MappedFactor(operand, along_k, (*sizes, *(extents[d] for d in batch)), tuple(strides), batch)

@@ -8,7 +8,10 @@ from .....dialect.bindings import ir
 from .instructions import TensorInstruction
 from .warp_code import WarpCode
 
-__all__ = ["WarpgroupCode"]
+__all__ = ["ASKING", "MULTIPLYING", "WarpgroupCode"]
+
+#: Registers of a thread: 65536 are shared by 128 threads that ask and 128 or 256 that multiply, in multiples of 8.
+ASKING, MULTIPLYING = 40, 232
 
 # Until a thread that waits looks again, in nanoseconds, at most.
 _PATIENCE = 10_000_000
@@ -109,6 +112,56 @@ class WarpgroupCode(WarpCode):
             "layoutB": self._attribute(f"#nvvm.mma_layout<{'row' if across else 'col'}>"),
         }
         return em.op("nvvm.wgmma.mma_async", [sums, left, right], sums.type, attributes)
+
+    def multiply_registers(
+        self,
+        by: TensorInstruction,
+        rows: Sequence[ir.Value],
+        right: ir.Value,
+        columns: int,
+        sums: Sequence[ir.Value] | None,
+        *,
+        across: bool,
+    ) -> list[ir.Value]:
+        """The same, of 64 rows in registers: four of a thread, as ``mma.sync`` has them; ``sums`` of None: it starts."""
+        count, em = columns // 2, self.em
+        names = ", ".join(f"${i}" for i in range(count))
+        left = ", ".join(f"${count + i}" for i in range(4))
+        shape = f"m64n{columns}k{by.depth}.{by.sums}.{by.name}.{by.name}"
+        text = (
+            f"{{ .reg .pred p; setp.ne.b32 p, {int(sums is not None)}, 0; wgmma.mma_async.sync.aligned.{shape} "
+            f"{{{names}}}, {{{left}}}, ${count + 4}, p, 1, 1, {int(across)}; }}"
+        )
+        kept = list(sums or ())
+        inputs = ["r"] * 4 + ["l"] + [str(i) for i in range(len(kept))]
+        return self._assembly(text, [*rows, right, *kept], inputs, [em.f32] * count)
+
+    def begin_products_of(self, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """:meth:`begin_products`, in front of which these registers have been written: the compiler moves none behind it."""
+        return self._pinned("wgmma.fence.sync.aligned;", values)
+
+    def wait_products_of(self, groups: int, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """:meth:`wait_products`, which these sums are the results of: the compiler reads none in front of it."""
+        return self._pinned(f"wgmma.wait_group.sync.aligned {groups};", values)
+
+    def _pinned(self, text: str, values: Sequence[ir.Value]) -> list[ir.Value]:
+        return self._assembly(text, values, [str(i) for i in range(len(values))], [v.type for v in values])
+
+    def _assembly(
+        self, text: str, operands: Sequence[ir.Value], inputs: Sequence[str], results: Sequence[ir.Type]
+    ) -> list[ir.Value]:
+        """An instruction that no operation of NVVM is, with results in f32 or i32."""
+        em = self.em
+        outputs = ["=f" if kind == em.f32 else "=r" for kind in results]
+        attributes = {
+            "asm_string": ir.StringAttr.get(text, em.context),
+            "constraints": ir.StringAttr.get(",".join([*outputs, *inputs]), em.context),
+            "asm_dialect": ir.IntegerAttr.get(em.integer(64), 0),
+            "has_side_effects": ir.UnitAttr.get(em.context),
+        }
+        kind = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, results))})>", em.context)
+        found = em.op("llvm.inline_asm", operands, kind, attributes)
+        return [self.field(found, i, t) for i, t in enumerate(results)]
 
     def begin_products(self) -> None:
         """Orders registers, and what was written to shared memory, before products."""

@@ -22,17 +22,13 @@ from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .instructions import STEP_BYTES
 from .results import Exchange, Results
+from .stage_ring import StageRing
 from .tensor_maps import MappedFactor
 from .tile_order import RowsOfTile, TileOrder
-from .warpgroup_code import WarpgroupCode
-from .warpgroup_plan import LINE, ROWS, WarpgroupPlan
+from .warpgroup_code import ASKING, MULTIPLYING, WarpgroupCode
+from .warpgroup_plan import EIGHT_LINES, LINE, ROWS, WarpgroupPlan
 
 __all__ = ["WarpgroupKernel"]
-
-# Registers of a thread: 65536 are shared by 128 threads that ask and 128 or 256 that multiply, in multiples of 8.
-_ASKING, _MULTIPLYING = 40, 232
-# Eight lines of a factor, which one part of a matrix has.
-_EIGHT_LINES = 8 * LINE
 
 
 class WarpgroupKernel:
@@ -55,6 +51,7 @@ class WarpgroupKernel:
         assert contraction is not None
         self.contraction: Contraction = contraction
         self.code = WarpgroupCode(device.em, device.shared_pointer(plan.shared_bytes, 1024))
+        self.ring = StageRing(self.code, plan.stages, plan.barriers_start)
         self.thread = self.code.narrow(device.thread())
         self.order = TileOrder(self.code, self.memory, contraction, plan.tile, plan.raster)
         self.results = Results(self.code, self.memory, contraction, group, plan.store)
@@ -68,10 +65,7 @@ class WarpgroupKernel:
         warpgroup = code.same_in_warp(code.divide(self.thread, 128)[0])
 
         def make() -> None:
-            for stage in range(plan.stages):
-                code.init_barrier(self._full(code.number(stage)), 1)
-                code.init_barrier(self._free(code.number(stage)), plan.warpgroups)
-            code.barriers_are_made()
+            self.ring.make(plan.warpgroups)
             for _, tensor_map in self.maps:
                 code.prefetch_map(tensor_map)
 
@@ -80,36 +74,17 @@ class WarpgroupKernel:
         code.barrier()
 
         def ask() -> None:
-            code.set_registers(_ASKING, more=False)
+            code.set_registers(ASKING, more=False)
             em.only_when(is_first, self._ask)
 
         def multiply() -> None:
-            code.set_registers(_MULTIPLYING, more=True)
+            code.set_registers(MULTIPLYING, more=True)
             self._multiply(em.op("arith.subi", [warpgroup, code.number(1)], em.i32))
 
         em.only_when(em.compare("eq", warpgroup, code.number(0)), ask)
         em.only_when(em.compare("ne", warpgroup, code.number(0)), multiply)
 
     # -- stages in turn --------------------------------------------------------------------------------------------
-
-    def _full(self, stage: ir.Value) -> ir.Value:
-        """The barrier at which a stage's bytes arrive."""
-        return self.code.add(self.code.mul(stage, 8), self.plan.barriers_start)
-
-    def _free(self, stage: ir.Value) -> ir.Value:
-        """The barrier at which warpgroups that have read a stage arrive."""
-        return self.code.add(self._full(stage), 8 * self.plan.stages)
-
-    def _next(self, stage: ir.Value, parity: ir.Value) -> list[ir.Value]:
-        """The stage behind one, and the parity of its phase, which changes with every turn."""
-        em, code = self.em, self.code
-        following = code.add(stage, 1)
-        is_over = em.compare("eq", following, code.number(self.plan.stages))
-        turned = code.xor(parity, 1)
-        return [
-            em.op("arith.select", [is_over, code.number(0), following], em.i32),
-            em.op("arith.select", [is_over, turned, parity], em.i32),
-        ]
 
     def _tiles(self, body: Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]], parity: int) -> None:
         """A loop over the block's tiles, in which stages go on from tile to tile."""
@@ -128,13 +103,13 @@ class WarpgroupKernel:
 
             def stage(step: ir.Value, at: list[ir.Value]) -> Sequence[ir.Value]:
                 stage, parity = at
-                code.wait_for(self._free(stage), parity)
-                full, start = self._full(stage), code.mul(stage, plan.stage_bytes)
+                code.wait_for(self.ring.free(stage), parity)
+                full, start = self.ring.full(stage), code.mul(stage, plan.stage_bytes)
                 code.arrive_expecting(full, plan.stage_bytes)
                 k = code.mul(code.narrow(step), plan.tile.depth)
                 self._ask_for(0, start, k, rows, plan.tile.rows, full)
                 self._ask_for(1, code.add(start, plan.left_bytes), k, columns, plan.tile.columns, full)
-                return self._next(stage, parity)
+                return self.ring.following(stage, parity)
 
             return em.loop(em.number(0), em.number(self.steps), 1, stage, carried)
 
@@ -157,11 +132,11 @@ class WarpgroupKernel:
         is_first = em.compare("eq", in_group, code.number(0))
 
         def release(stage: ir.Value) -> None:
-            em.only_when(is_first, lambda: code.arrive(self._free(stage)))
+            em.only_when(is_first, lambda: code.arrive(self.ring.free(stage)))
 
         def products(at: list[ir.Value], sums: ir.Value, *, starts: bool) -> ir.Value:
             stage, parity = at
-            code.wait_for(self._full(stage), parity)
+            code.wait_for(self.ring.full(stage), parity)
             return self._stage_products(code.mul(stage, plan.stage_bytes), warpgroup, sums, starts=starts)
 
         element = ir.Type.parse(plan.instruction.sums, em.context)
@@ -179,7 +154,7 @@ class WarpgroupKernel:
                 code.wait_products(0)
                 release(here[0])
                 added = [em.op("arith.addf", [s, p], element) for s, p in zip(sums, fields(part), strict=True)]
-                return [*self._next(*here), *added]
+                return [*self.ring.following(*here), *added]
 
             zeros = [em.constant(0, element)] * (plan.tile.columns // 2)
             following, parity, *sums = em.loop(em.number(0), em.number(self.steps), 1, stage, [*carried, *zeros])
@@ -195,9 +170,9 @@ class WarpgroupKernel:
                 sums = products(here, sums, starts=False)
                 code.wait_products(1)
                 release(before)
-                return [*self._next(here[0], here[1]), here[0], sums]
+                return [*self.ring.following(here[0], here[1]), here[0], sums]
 
-            started = [*self._next(carried[0], carried[1]), carried[0], sums]
+            started = [*self.ring.following(carried[0], carried[1]), carried[0], sums]
             stage_, parity, last, sums = em.loop(em.number(1), em.number(self.steps), 1, stage, started)
             code.wait_products(0)
             release(last)
@@ -210,10 +185,10 @@ class WarpgroupKernel:
         """Starts all products of a stage."""
         code, plan = self.code, self.plan
         across = not self.maps[1][0].along_k
-        left = code.descriptor(code.add(start, code.mul(warpgroup, ROWS * LINE)), LINE // 8, _EIGHT_LINES)
+        left = code.descriptor(code.add(start, code.mul(warpgroup, ROWS * LINE)), LINE // 8, EIGHT_LINES)
         # Of steps of k along columns, 64 columns are a block of lines; lines of the next ones are so many bytes further on.
         block = plan.tile.depth * LINE
-        right = code.descriptor(code.add(start, plan.left_bytes), block if across else LINE // 8, _EIGHT_LINES)
+        right = code.descriptor(code.add(start, plan.left_bytes), block if across else LINE // 8, EIGHT_LINES)
         further = plan.instruction.depth * LINE if across else STEP_BYTES
         code.begin_products()
         for step in range(LINE // STEP_BYTES):

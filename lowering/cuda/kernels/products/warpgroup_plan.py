@@ -14,7 +14,16 @@ from .plan import sums_pitch
 from .shape import ProductShape
 from .tile_plan import TilePlan, check_tile_plan, fields_of_plan
 
-__all__ = ["LINE", "MOST_FLOAT8_COLUMNS", "ROWS", "WarpgroupPlan", "check_warpgroup_plan", "parse_warpgroup_plan"]
+__all__ = [
+    "BARRIER_BYTES",
+    "EIGHT_LINES",
+    "LINE",
+    "MOST_FLOAT8_COLUMNS",
+    "ROWS",
+    "WarpgroupPlan",
+    "check_warpgroup_plan",
+    "parse_warpgroup_plan",
+]
 
 #: Rows that a warpgroup multiplies.
 ROWS = 64
@@ -22,10 +31,12 @@ ROWS = 64
 MOST_FLOAT8_COLUMNS = 128
 #: Bytes of a line of a factor in shared memory: all of its banks.
 LINE = 128
+#: Eight of them, which one part of a matrix has.
+EIGHT_LINES = 8 * LINE
 # Columns of the result that a warp passes through shared memory at once: stages of 48 KiB leave room for four and these.
 _PART = 32
-# A barrier of 8 bytes for stages that are full, and one for those that are free; they and what is behind is at such a multiple.
-_BARRIERS, _ALIGNMENT = 16, 1024
+#: Of a stage: a barrier of 8 bytes for when it is full, and one for when it is free.
+BARRIER_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +73,7 @@ class WarpgroupPlan(TilePlan):
 
     @property
     def exchange_start(self) -> int:
-        return self.barriers_start + _BARRIERS * self.stages
+        return self.barriers_start + BARRIER_BYTES * self.stages
 
     @property
     def shared_bytes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.lowering.attention_mark import AttentionMark
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, CudaTarget
-from relaxir.lowering.cuda.kernels.attention.make_plan import plan_few, plan_many
+from relaxir.lowering.cuda.kernels.attention.make_plan import plan_few, plan_many, plan_warpgroups
 from relaxir.lowering.cuda.kernels.attention.shape import AttentionShape
 from relaxir.lowering.marks import ATTENTION
 from support.emulated_cuda import plans, random
@@ -99,14 +100,53 @@ def test_how_many_rows_are_known_when_it_runs(target: str) -> None:
     for rows, keys in ((1, 200), (8, 70), (9, 70), (150, 150)):
         k = random((1, 2, keys, 64), "bf16", 1)
         (plan,) = agree(module, random((1, 4, rows, 64), "bf16"), k, random(k.shape, "bf16", 2), target=target)
-    assert re.fullmatch(r"attention tile=\d+x\d+ warps=\dx1 stages=2 by=bf16 .* else tile=16x64 warps=1x4 .* blocks=\d+", plan)
+    of_warps, of_groups = r"tile=\d+x\d+ warps=\dx1 stages=2 by=bf16 .*", "warpgroups=2 tile=128x128 stages=4 by=bf16"
+    many = of_warps if target == TARGETS[0] else of_groups
+    assert re.fullmatch(rf"attention {many} else tile=16x64 warps=1x4 .* blocks=\d+", plan)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "depth", "width", "rows", "keys", "options"),
+    [
+        ("bf16", 128, 128, 70, 410, {}),
+        ("f16", 80, 96, 70, 129, {}),
+        ("f16", 88, 40, 140, 300, {"causal": True, "scale": -0.3}),
+        ("bf16", 64, 64, 130, 600, {}),
+        ("bf16", 96, 120, 40, 5, {"causal": True}),
+    ],
+)
+def test_warpgroups(dtype: str, depth: int, width: int, rows: int, keys: int, options: dict[str, object]) -> None:
+    """Ragged rows and keys, stages that go round, lines that zeros fill up, grouped queries, heads behind positions."""
+    by_position = rows == 40
+    shapes = [(1, 4, rows, depth), (1, 2, keys, depth), (1, 2, keys, width)]
+    if by_position:
+        shapes = [(a, c, b, d) for a, b, c, d in shapes]
+    q, k, v = shapes
+    module = attention(q, k, v, dtype=dtype, by_position=by_position, **options)
+    inputs = [random(s, dtype, i) for i, s in enumerate(shapes)]
+    (plan,) = (p for p in agree(module, *inputs, target=TARGETS[1], bound=BOUNDS[dtype]) if p.startswith("attention "))
+    assert plan.startswith("attention warpgroups=")
+
+
+def test_what_warpgroups_do_not_take() -> None:
+    """Masks, few rows, many elements, and more dimensions than a descriptor has."""
+    q, k = (1, 2, 300, 64), (1, 2, 300, 64)
+    long = (1, 2, 300, 136)
+    dims = (2, 2, 2, 2, 300, 64)
+    modules = [
+        attention(q, k, mask=(300, 300)), attention((1, 2, 32, 64), k), attention(long, long), attention(dims, dims),
+    ]  # fmt: skip
+    for module in modules:
+        (plan,) = plans(rx.compile(module, target=TARGETS[1]))
+        assert plan.startswith("attention tile=")
 
 
 def test_no_rows_no_keys_and_rows_that_see_nothing() -> None:
-    module = attention((1, 2, "n", 16), (1, 2, "m", 16))
-    for rows, keys in ((0, 5), (3, 0), (20, 0)):
-        q, k = random((1, 2, rows, 16), "bf16"), random((1, 2, keys, 16), "bf16", 1)
-        agree(module, q, k, k)
+    for target, sizes in zip(TARGETS, (((0, 5), (3, 0), (20, 0)), ((0, 5), (20, 0))), strict=True):
+        module = attention((1, 2, "n", 32), (1, 2, "m", 32))
+        for rows, keys in sizes:
+            q, k = random((1, 2, rows, 32), "bf16"), random((1, 2, keys, 32), "bf16", 1)
+            agree(module, q, k, k, target=target)
     mask = random((40, 40), "i1")
     mask[[0, 3, 17, 39]] = False
     for rows in (4, 40):
@@ -154,6 +194,9 @@ def test_plans_fit_every_architecture(element: str, target: str) -> None:
             assert plan is not None
             assert plan.shared_bytes(depth, depth) <= limit
             assert plan.warp_keys >= 16
+        grouped = plan_warpgroups(replace(shape, mask=None, is_mapped=True), CudaTarget.parse(target))
+        assert (grouped is not None) == (target == TARGETS[1] and element == "bf16" and 32 <= depth <= 128)
+        assert grouped is None or grouped.shared_bytes(depth, depth) <= limit
 
 
 @pytest.mark.parametrize(
