@@ -27,7 +27,7 @@ _STAGES = 2
 # up to which ptxas 13.0 spills nothing (128 elements and keys).
 _HALVES = ("bf16", "f16")
 _GROUP_TILES = ((2, 128), (2, 64), (1, 128), (1, 64))
-_STEP, _MOST_ELEMENTS, _MOST_GROUP_REGISTERS = 32, 128, 224
+_LEAST_ELEMENTS, _MOST_ELEMENTS, _MOST_GROUP_REGISTERS = 32, 128, 224
 # Of the exponentials' time, what no products are beside; cycles for barriers and the first product of a tile.
 _UNHIDDEN, _TILE_CYCLES = 0.125, 60
 # Of few rows: keys of a tile, the warps that share them, and stages, which a block asks for before it needs them.
@@ -60,7 +60,9 @@ def plan_warpgroups(shape: AttentionShape, target: CudaTarget) -> WarpgroupAtten
     architecture, together = target.architecture, shape.together
     if not architecture.wgmma or not shape.is_mapped or shape.mask is not None or shape.element not in _HALVES:
         return None
-    if (together is not None and together <= ROWS) or not all(_STEP <= n <= _MOST_ELEMENTS for n in (shape.depth, shape.width)):
+    if (together is not None and together <= ROWS) or not all(
+        _LEAST_ELEMENTS <= n <= _MOST_ELEMENTS for n in (shape.depth, shape.width)
+    ):
         return None
     plans = [p for tile in _GROUP_TILES for p in _plans_of_warpgroups(shape, tile)]
     fitting = [p for p in plans if p.shared_bytes(shape.depth, shape.width) <= architecture.shared_per_block]
