@@ -33,7 +33,7 @@ from ..dialect.symbolic import Dim
 from ..dialect.traversal import nested_operations
 from .lowering_pass import LoweringPass
 
-__all__ = ["KeepChecks"]
+__all__ = ["KeepChecks", "may_fail"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _keep_in(function: func.FuncOp) -> None:
         return
     sizes = known_sizes(function)
     for op in doubtful:
-        if _may_fail(op, sizes):
+        if may_fail(op, sizes):
             with ir.InsertionPoint.after(op), op.location:
                 Keep.create(op.results[0])
 
@@ -64,7 +64,7 @@ def _keep_in(function: func.FuncOp) -> None:
 # -- what may fail -------------------------------------------------------------------------------------------------
 
 
-def _may_fail(op: ir.Operation, sizes: KnownSizes) -> bool:
+def may_fail(op: ir.Operation, sizes: KnownSizes) -> bool:
     """Whether there are calls that an op refuses, by values or by sizes."""
     if any(not _is_proven(r) for r in op.results):
         return True

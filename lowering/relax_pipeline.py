@@ -12,7 +12,7 @@ _PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},"
     "relax-canonicalize,relax-pack-weights,relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,"
-    "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,symbol-dce"
+    "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,{branches}symbol-dce"
 )
 # What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
 # need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).
@@ -24,10 +24,15 @@ WEIGHTS = {
 }
 
 
-def default_pipeline(weights: str | None = None, activations: str | None = None) -> str:
-    """What happens to a module before it is lowered, as a pipeline; the options are those of ``relaxir.compile``."""
+def default_pipeline(weights: str | None = None, activations: str | None = None, *, branches: bool = True) -> str:
+    """What happens to a module before it is lowered, as a pipeline; the first options are those of ``relaxir.compile``.
+
+    Args:
+        branches: whether products are skipped where a mask keeps nothing of them; on a GPU the host would wait for each mask.
+    """
     integers = "" if activations is None else "relax-quantize-activations,"
-    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], activations=integers)
+    skip = "relax-skip-masked-products," if branches else ""
+    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], activations=integers, branches=skip)
 
 
 def with_checks_first(pipeline: str) -> str:

@@ -20,6 +20,7 @@ from ..cpu.translate import translate
 from ..manifest_specs import TargetSpec
 from ..marks import DEVICE_ACCESSES, DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_HOSTS, DEVICE_KERNELS
 from ..plain_attributes import from_attribute
+from ..relax_pipeline import default_pipeline
 from .assemble import assemble, assembler
 from .cuda_target import CudaTarget
 from .driver_calls import definitions
@@ -65,6 +66,9 @@ class CudaCompiler(Compiler):
     @property
     def weight_layouts(self) -> WeightLayouts:
         return self.target.weight_layouts
+
+    def relax_pipeline(self, weights: str | None, activations: str | None) -> str:
+        return default_pipeline(weights, activations, branches=False)
 
     def pipeline(self, checked: bool) -> str:
         host = f"target=cpu openmp={str(self.host.target.openmp).lower()}"

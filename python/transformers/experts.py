@@ -1,7 +1,8 @@
-"""Mixtures of experts for export: all experts compute all tokens, and what a token did not choose counts nothing.
+"""Mixtures of experts for export: each expert computes all tokens if one of them chose it, and counts for those that did.
 
 transformers' own forms gather tokens, or weights, by what the router says: sizes that depend on data, and copies of matrices.
-Here a product's weight is a matrix of the checkpoint, which is laid out, or quantized, beforehand.
+Here a product's weight is a matrix of the checkpoint, which is laid out, or quantized, beforehand. The compiler makes a branch
+around what a mask keeps no row of (``relax-skip-masked-products``), so a token reads the weights of its own experts alone.
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ def _all_experts(experts: Any, hidden: torch.Tensor, chosen: torch.Tensor, share
         shares: [tokens, k], by how much each of these counts.
     """
     result = torch.zeros_like(hidden)
+    members = chosen.unsqueeze(-1) == torch.arange(experts.num_experts)
+    dense = (shares.unsqueeze(-1) * members).sum(1).to(hidden.dtype)
+    used = members.any(1)
     for i in range(experts.num_experts):
-        share = (shares * (chosen == i)).sum(-1, keepdim=True).to(hidden.dtype)
+        share, mask = dense[:, i : i + 1], used[:, i : i + 1]
         first = _product(experts, "gate_up_proj" if experts.has_gate else "up_proj", i, hidden)
         inner = experts._apply_gate(first) if experts.has_gate else experts.act_fn(first)
-        result = result + share * _product(experts, "down_proj", i, inner)
+        result = torch.where(mask, result + share * _product(experts, "down_proj", i, inner), result)
     return result
 
 
