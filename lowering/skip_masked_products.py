@@ -27,18 +27,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..dialect import op_costs
 from ..dialect.analysis.known_sizes import KnownSizes, known_sizes
 from ..dialect.analysis.weight_flow import FlowRules, WeightFlow
 from ..dialect.bindings import func, ir
 from ..dialect.functions import body_of, functions, num_input
-from ..dialect.op import Op
-from ..dialect.ops import AsType, Full, MatMul, NotEqual, PackedMatMul, QuantizedMatMul, Sum, Where
+from ..dialect.op import Op, op_class
+from ..dialect.ops import AsType, Full, NotEqual, Sum, Where
 from ..dialect.struct_info import TensorInfo
 from ..dialect.traversal import nested_operations
 from .keep_checks import may_fail
 from .lowering_pass import LoweringPass
 
 __all__ = ["SkipMaskedProducts"]
+
+#: What is worth a branch.
+_PRODUCTS = (op_costs.PRODUCT, op_costs.CONVOLUTION, op_costs.PACKED_CONVOLUTION)
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,8 @@ def _is_skipped(choice: Where) -> bool:
 
 
 def _is_product(op: ir.Operation, flow: WeightFlow) -> bool:
-    if not isinstance(op.opview, MatMul | PackedMatMul | QuantizedMatMul):
-        return False
-    return any(map(flow.comes_from_weights, list(op.operands)[1:]))
+    cls = op_class(op.opview)
+    return cls is not None and cls.cost in _PRODUCTS and any(map(flow.comes_from_weights, list(op.operands)[1:]))
 
 
 def _only_for(choice: Where, sizes: KnownSizes) -> list[ir.Operation]:

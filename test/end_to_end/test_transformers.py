@@ -109,6 +109,7 @@ def test_a_mixture_of_experts(tmp_path: Path) -> None:
     compiled = loaded(tmp_path)
     assert_same_tokens(compiled, model)
     assert "model.model.layers.0.mlp.experts.gate_up_proj" in compiled.executable().manifest.raw_weights
+    assert "scf.if" in compiled.executable().module_text  # an expert that no token chose is not read
 
 
 def test_experts_of_four_bits(tmp_path: Path) -> None:
