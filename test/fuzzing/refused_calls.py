@@ -8,6 +8,7 @@ undone, in branches, loops and functions as well. Where all sizes are 4 and all 
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ __all__ = ["check", "check_text", "text"]
 
 #: What keeps checks of what goes unread, in front of passes that drop it.
 _KEEP = "relax-check-scalars,relax-keep-checks"
+
+#: MLIR's own: a loop that starts with a cast of a known size is made to carry that size in each turn (dialect/README.md).
+_NARROWS_LOOPS = re.compile(r"(?<!relax-)\bcanonicalize\b")
 
 #: Passes that round results to few digits: of these the shapes count.
 _ROUND = ("mixed-precision", "quantize")
@@ -59,8 +63,8 @@ def check_text(text: str) -> None:
     assert not isinstance(wanted[0], str), f"a call that fits is refused: {wanted[0]}"
     kept = manager.run(module.operation, _KEEP)
     _compare(kept, _KEEP, calls, wanted)
-    singles = rng.sample(ELEMENTS, _PIPELINES)
-    for pipeline in [*singles, *(random_pipeline(rng) for _ in range(_PIPELINES))]:
+    pipelines = [*rng.sample(ELEMENTS, _PIPELINES), *(random_pipeline(rng) for _ in range(_PIPELINES))]
+    for pipeline in (p for p in pipelines if "scf.for" not in text or not _NARROWS_LOOPS.search(p)):
         after = _run(kept, pipeline)
         if after is not None:
             _compare(after, pipeline, calls, wanted)
