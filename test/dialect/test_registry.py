@@ -32,6 +32,7 @@ TABLES = {
     "transforms/packing/block_movement.py": "rewrites, each of one op: a growth is not sunk through others",
     "transforms/parallel/cut_rules.py": "rules, each of some ops: others work on whole tensors",
     "transforms/parallel/weight_math_cuts.py": "rules, each of one op: weights behind others stay whole",
+    "transforms/precision/quantize_weights.py": "searches, and ops that routers are looked for through: not through others",
     "transforms/products/axis_moves.py": "ops that products are looked for through: not through others",
 }
 

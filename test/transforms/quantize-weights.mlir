@@ -88,7 +88,26 @@ func.func @kept(%x: tensor<3x8xf32>, %a: tensor<8x8xf32>, %k: tensor<8x8xf32> {r
   return %9 : tensor<3x8xf32>
 }
 
+// A router stays, through what does not change places; the last matrix, which has more columns than rows, does not.
+// CHECK-LABEL: @chosen
+// CHECK-NOT:     "relax.quantize"(%arg1
+// CHECK:         "relax.quantize"(%arg2
+// CHECK:         return
+func.func @chosen(%x: tensor<3x8xf32>, %r: tensor<8x4xf32> {relax.name = "router"}, %l: tensor<8x12xf32>
+    {relax.name = "last"}, %b: tensor<4xf32> {relax.name = "bias"}) -> (tensor<3x4xi64>, tensor<3xi64>)
+    attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.matmul"(%x, %r) : (tensor<3x8xf32>, tensor<8x4xf32>) -> tensor<3x4xf32>
+  %1 = "relax.add"(%0, %b) : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %2 = "relax.softmax"(%1) {axis = 1 : i64} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %3 = "relax.argsort"(%2) {axis = 1 : i64, descending = true} : (tensor<3x4xf32>) -> tensor<3x4xi64>
+  %4 = "relax.matmul"(%x, %l) : (tensor<3x8xf32>, tensor<8x12xf32>) -> tensor<3x12xf32>
+  %5 = "relax.argmax"(%4) {axis = 1 : i64} : (tensor<3x12xf32>) -> tensor<3xi64>
+  return %3, %5 : tensor<3x4xi64>, tensor<3xi64>
+}
+
 // CHECK: @main: 1 weight quantized, 96 B -> 72 B, an element is off by at most 1/8 of its group's largest
 // CHECK: @loop: 1 weight quantized
 // CHECK: @kept: 1 weight quantized, 192 B -> 72 B, {{.*}}; 4 weights kept
 // CHECK-NEXT: o  192 B -> 72 B  4 bits in groups of 4
+// CHECK: @chosen: 1 weight quantized
+// CHECK: router {{.*}} what is computed with it is sorted, or searched for the largest

@@ -17,6 +17,9 @@ largest magnitude over -8, which makes that one exact and uses all 16 integers (
 half a scale, and those within half a scale of the opposite end by up to a whole one, 1/8. A group of zeros has the scale 1.
 
 A product of narrower floats becomes one of f32, with casts around it: its sums are in f32 anyway.
+
+A weight of fewer columns than rows whose products are sorted, or searched for the largest, stays as it is: the router of a
+mixture of experts, in which a rounding sends tokens to other experts, and which is small beside what it chooses from.
 """
 
 from __future__ import annotations
@@ -32,19 +35,26 @@ from ...errors import RelaxError
 from ...functions import argument_names, functions, name_of, num_input
 from ...inference import is_integer
 from ...lift_override import LIFT, NEVER
+from ...op import is_elementwise
 from ...ops import (
     Abs,
+    ArgMax,
+    ArgMin,
+    ArgSort,
     AsType,
     Dequantize,
     Equal,
     Full,
     GreaterEqual,
+    LogSoftmax,
     MatMul,
     Max,
     Min,
     Multiply,
     Negative,
     Quantize,
+    Reshape,
+    Softmax,
     Where,
 )
 from ...passes.base import Pass
@@ -52,7 +62,7 @@ from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
 from ...reports.weights import NarrowWeight, QuantizedWeights, WideWeight
 from ...struct_info import TensorInfo
-from ...traversal import outermost
+from ...traversal import nested_operations, outermost
 from ..emit import cast
 from ..packing.block_movement import reshaped
 
@@ -90,7 +100,7 @@ class QuantizeWeights(Pass):
         for function in functions(op):
             if num_input(function) is None:
                 continue
-            found = _Quantizing(self, rules.flow(function))
+            found = _Quantizing(self, rules.flow(function), _choosing(function))
             walk(function, found.patterns())
             if found.narrow or found.kept:
                 told = tuple(found.narrow), tuple(found.kept.values())
@@ -148,8 +158,8 @@ class _Quantizing:
         narrow, kept: what the report tells.
     """
 
-    def __init__(self, options: QuantizeWeights, flow: WeightFlow):
-        self._options, self._flow = options, flow
+    def __init__(self, options: QuantizeWeights, flow: WeightFlow, choosing: set[ir.Value]):
+        self._options, self._flow, self._choosing = options, flow, choosing
         self._made: dict[ir.Value, ir.Value] = {}
         self.narrow: list[NarrowWeight] = []
         self.kept: dict[ir.Value, WideWeight] = {}
@@ -171,6 +181,8 @@ class _Quantizing:
         """Puts the weight through integers; False where it is kept."""
         sources = self._flow.sources(weight)
         reason = self._options.refusal(weight, sources)
+        if reason is None and op.result in self._choosing and _is_narrow(weight):
+            reason = "what is computed with it is sorted, or searched for the largest"
         if reason is not None:
             self.kept[weight] = WideWeight(sources, _bytes(weight), reason)
             return False
@@ -178,6 +190,31 @@ class _Quantizing:
             self._made[weight], entry = self._options.quantized(weight, sources)
         self.narrow.append(entry)
         return True
+
+
+def _choosing(function: func.FuncOp) -> set[ir.Value]:
+    """Values of which the order decides something, and those that they are computed from element by element, up to products."""
+    searches = [op for op in nested_operations(function.operation) if isinstance(op.opview, ArgSort | ArgMax | ArgMin)]
+    pending, found = [op.operands[0] for op in searches], set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        if value in found:
+            continue
+        found.add(value)
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            continue
+        if is_elementwise(owner) or isinstance(owner.opview, Softmax | LogSoftmax | Reshape):
+            pending += owner.operands
+    return found
+
+
+def _is_narrow(weight: ir.Value) -> bool:
+    """Whether it has fewer columns than rows: the last matrix of a language model, whose best token is searched, has more."""
+    rows, columns = TensorInfo.of(weight).shape
+    assert isinstance(rows, int)
+    assert isinstance(columns, int)
+    return columns < rows
 
 
 def _read(op: MatMul, weight: ir.Value, rewriter: Rewriter) -> bool:
