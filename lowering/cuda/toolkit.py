@@ -18,7 +18,10 @@ __all__ = ["libdevice", "tool"]
 _LIBDEVICE = "nvvm/libdevice/libdevice.10.bc"
 # Folders under the packages' common one, `nvidia`: that of CUDA 12's packages, and of CUDA 13's.
 _PACKAGES = ("cuda_nvcc", "cuda_nvdisasm", "cu13")
-_TOOLKIT = Path("/usr/local/cuda")
+# Where a toolkit is: what its users set (on Windows, too), or else where NVIDIA's installer puts it unless told otherwise:
+# https://docs.nvidia.com/cuda/cuda-installation-guide-linux/, "Environment Setup".
+_HOMES = ("CUDA_HOME", "CUDA_PATH")
+_USUAL_HOME = "/usr/local/cuda"
 
 
 @functools.cache
@@ -28,18 +31,23 @@ def tool(name: str) -> Path | None:
     if installed is not None:
         return installed
     found = shutil.which(name)
-    return Path(found) if found else next(_existing(_TOOLKIT / "bin" / name), None)
+    return Path(found) if found else next(_existing(*(home / "bin" / name for home in _homes())), None)
 
 
 @functools.cache
 def libdevice() -> Path | None:
     """NVIDIA's library of functions of f32 and f64, as LLVM bitcode; None where there is none."""
-    candidates = (*(root / _LIBDEVICE for root in _roots()), _beside_triton("lib", "libdevice.10.bc"), _TOOLKIT / _LIBDEVICE)
-    return next(_existing(*candidates), None)
+    installed = (*(root / _LIBDEVICE for root in _roots()), _beside_triton("lib", "libdevice.10.bc"))
+    return next(_existing(*installed, *(home / _LIBDEVICE for home in _homes())), None)
 
 
 def _roots() -> list[Path]:
     return [folder / package for folder in _locations("nvidia") for package in _PACKAGES]
+
+
+def _homes() -> list[Path]:
+    """Folders of toolkits, those that are named first."""
+    return [Path(home) for home in (*(os.environ.get(name) for name in _HOMES), _USUAL_HOME) if home]
 
 
 def _beside_triton(kind: str, name: str) -> Path | None:

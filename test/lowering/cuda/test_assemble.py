@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 
@@ -98,6 +99,20 @@ def test_the_pinned_assembler_is_the_one_that_is_used():
     library = toolkit.libdevice()
     assert library is not None
     assert "cuda_nvcc" in library.parts
+
+
+@pytest.mark.parametrize("variable", ["CUDA_HOME", "CUDA_PATH"])
+def test_a_toolkit_is_found_where_its_users_say(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where neither pip's packages nor PATH have what is looked for."""
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setattr(toolkit, "_locations", lambda package: [])
+    wanted = [tmp_path / "bin" / "relaxir-ptxas", tmp_path / "nvvm" / "libdevice" / "libdevice.10.bc"]
+    for path in wanted:
+        path.parent.mkdir(parents=True)
+        path.touch()
+    assert [toolkit.tool.__wrapped__("relaxir-ptxas"), toolkit.libdevice.__wrapped__()] == wanted
 
 
 def test_instructions_are_those_of_the_machine_and_loops_are_found():
