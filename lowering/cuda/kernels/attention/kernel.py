@@ -90,16 +90,12 @@ class AttentionKernel:
             keys: the first one that the block reads, and the one behind the last that there is for it.
             results: what writes what is found.
         """
-        em, places = self.em, self.places
+        places = self.places
         self.first_row = first_row
         self.begin, self.end = keys
-        last_row = em.sub(places.together, em.number(1))
-        self.rows = [em.op("arith.minui", [r, last_row], em.index) for r in self._own_rows()]
-        full = self.end
-        if self.attention.causal:
-            last = self._least(em.add(first_row, em.number(self.plan.tile.rows - 1)), last_row)
-            self.end = self._least(self.end, em.add(places.position(last), em.number(1)))
-            full = self._least(self.end, em.add(places.position(first_row), em.number(1)))
+        last_row = places.last_row()
+        self.rows = [places.least(r, last_row) for r in self._own_rows()]
+        self.end, full = places.bounds(first_row, self.plan.tile.rows, self.end)
         self.mask = None if self.attention.mask is None else MaskCode(self.code, places, self.attention.mask, self.rows)
         state = self._tiles(self._count(self.end, up=True), self._count(full, up=False))
         results.write(places, self.softmax, [RowState.of(s) for s in self._strips(state)], self._own_rows(), self.lane)
@@ -110,9 +106,6 @@ class AttentionKernel:
         own = code.add(code.mul(self.warp_row, plan.strips * STRIP), code.bits(self.lane, 2, 3))
         start = em.add(self.first_row, code.index(own))
         return [em.add(start, em.number(STRIP * s + 8 * h)) for s in range(plan.strips) for h in range(HALVES)]
-
-    def _least(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.em.op("arith.minui", [a, b], self.em.index)
 
     def _count(self, end: ir.Value, *, up: bool) -> ir.Value:
         """How many tiles there are up to a key."""
@@ -173,10 +166,10 @@ class AttentionKernel:
     def _start_queries(self) -> None:
         code, em, places = self.code, self.em, self.places
         copies = RowCopies(code, self.queries, self.thread, self.plan.threads)
-        own, last = em.add(self.first_row, code.index(copies.row)), em.sub(places.together, em.number(1))
+        own, last = em.add(self.first_row, code.index(copies.row)), places.last_row()
 
         def source(row: int) -> ir.Value:
-            there = places.row(self._least(em.add(own, em.number(row)), last))
+            there = places.row(places.least(em.add(own, em.number(row)), last))
             return em.add(places.address(self.attention.query, there), code.index(copies.byte))
 
         copies.start(code.number(0), source, code.narrow(em.sub(places.together, self.first_row)))
@@ -210,7 +203,7 @@ class AttentionKernel:
         if mask is None or not self.plan.blocks or not is_same_for_rows(self.places):
             return None
         own, last = em.add(first, self.code.index(copies.row)), em.sub(self.end, em.number(1))
-        return lambda row: mask.shows(self._least(em.add(own, em.number(row)), last))
+        return lambda row: mask.shows(self.places.least(em.add(own, em.number(row)), last))
 
     # -- one tile --------------------------------------------------------------------------------------------------
 
@@ -231,12 +224,7 @@ class AttentionKernel:
 
     def _visible(self, own: ir.Value) -> list[Visible]:
         """What a thread's rows see from its first key on."""
-        em, code, found = self.em, self.code, list[ir.Value]()
-        for row in self.rows:
-            bound = self.end
-            if self.attention.causal:
-                bound = self._least(bound, em.add(self.places.position(row), em.number(1)))
-            found.append(code.narrow(em.sub(bound, own)))
+        found = [self.code.narrow(self.em.sub(self.places.bound(row, self.end), own)) for row in self.rows]
         return [Visible(found[i : i + HALVES]) for i in range(0, len(found), HALVES)]
 
     def _taken_in(

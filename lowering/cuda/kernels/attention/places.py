@@ -91,6 +91,27 @@ class AttentionPlaces:
         """The row's number in its head."""
         return self.row(number)[self.attention.dims.row]
 
+    def least(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.em.op("arith.minui", [a, b], self.em.index)
+
+    def last_row(self) -> ir.Value:
+        """The last of the rows of all heads that share the block's keys."""
+        return self.em.sub(self.together, self.em.number(1))
+
+    def bound(self, row: ir.Value, end: ir.Value) -> ir.Value:
+        """The first key that a row does not see, of those before ``end``."""
+        if not self.attention.causal:
+            return end
+        return self.least(end, self.em.add(self.position(row), self.em.number(1)))
+
+    def bounds(self, first: ir.Value, rows: int, end: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Of so many rows from ``first`` on: the first key before ``end`` that none sees, and the first that not all see."""
+        if not self.attention.causal:
+            return end, end
+        last = self.least(self.em.add(first, self.em.number(rows - 1)), self.last_row())
+        end = self.bound(last, end)
+        return end, self.bound(first, end)
+
     def address(self, operand: AttentionOperand, indices: Mapping[int, ir.Value]) -> ir.Value:
         """That of an element; of indices that are not given, the first one's."""
         em, zero = self.em, self.em.number(0)

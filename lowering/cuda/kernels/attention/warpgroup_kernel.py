@@ -48,16 +48,7 @@ class WarpgroupAttention:
         self, device: DeviceCode, memory: DeviceMemory, attention: MatchedAttention, plan: WarpgroupAttentionPlan,
         parts: ir.Value, maps: Sequence[tuple[MappedFactor, ir.Value]],
     ):  # fmt: skip
-        """Reads the operation.
-
-        Args:
-            device: where to build.
-            memory: the kernel's.
-            attention: read with it.
-            plan: how.
-            parts: how many blocks compute heads that share keys, a value of the kernel.
-            maps: keys and values, each with its descriptor, a parameter of the kernel.
-        """
+        """As for :class:`~.kernel.AttentionKernel`; ``maps`` are keys and values, each with its descriptor, a parameter."""
         assert attention.depth is not None
         assert attention.width is not None
         self.device, self.attention, self.plan, self.em, self.maps = device, attention, plan, device.em, maps
@@ -75,12 +66,8 @@ class WarpgroupAttention:
         """Builds the kernel's code, for the rows from one on of the heads that share keys."""
         em, code, places = self.em, self.code, self.places
         self.first_row = first_row
-        last = em.sub(places.together, em.number(1))
-        self.last_row, self.end, full = last, places.keys, places.keys
-        if self.attention.causal:
-            behind = self._least(em.add(first_row, em.number(self.plan.tile.rows - 1)), last)
-            self.end = self._least(self.end, em.add(places.position(behind), em.number(1)))
-            full = self._least(self.end, em.add(places.position(first_row), em.number(1)))
+        self.last_row = places.last_row()
+        self.end, full = places.bounds(first_row, self.plan.tile.rows, places.keys)
         keys = em.number(self.plan.tile.keys)
         count = em.op("arith.divui", [em.add(self.end, em.number(self.plan.tile.keys - 1)), keys], em.index)
         full = em.op("arith.divui", [full, keys], em.index)
@@ -105,9 +92,6 @@ class WarpgroupAttention:
 
         em.only_when(em.compare("eq", warpgroup, code.number(0)), ask)
         em.only_when(em.compare("ne", warpgroup, code.number(0)), multiply)
-
-    def _least(self, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self.em.op("arith.minui", [a, b], self.em.index)
 
     # -- the thread that asks --------------------------------------------------------------------------------------
 
@@ -144,7 +128,7 @@ class WarpgroupAttention:
         own = code.add(code.mul(warpgroup, ROWS), code.add(code.mul(warp, STRIP), code.bits(lane, 2, 3)))
         first = em.add(self.first_row, code.index(own))
         own_rows = [em.add(first, em.number(8 * half)) for half in range(HALVES)]
-        self.rows = [self._least(r, self.last_row) for r in own_rows]
+        self.rows = [self.places.least(r, self.last_row) for r in own_rows]
         self.quarter = code.mul(code.bits(lane, 0, 2), 2)
         start = self.softmax.start(self.width).values
         types = [v.type for v in start]
@@ -246,10 +230,4 @@ class WarpgroupAttention:
         if is_full:
             return scores
         first = em.add(em.mul(tile, em.number(self.plan.tile.keys)), code.index(self.quarter))
-        bounds = list[ir.Value]()
-        for row in self.rows:
-            bound = self.end
-            if self.attention.causal:
-                bound = self._least(bound, em.add(places.position(row), em.number(1)))
-            bounds.append(code.narrow(em.sub(bound, first)))
-        return Visible(bounds).limited(code, scores)
+        return Visible([code.narrow(em.sub(places.bound(row, self.end), first)) for row in self.rows]).limited(code, scores)
