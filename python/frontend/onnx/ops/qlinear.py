@@ -12,12 +12,12 @@ from typing import Any
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ...emit import cast, concat, emit, full, info_of, integer, reshape
+from ...emit import cast, concat, emit, full, info_of
 from ..node import HANDLERS, Node, handles
 from ..values import GraphValue, TensorSequence, tensor_value
 from .fused import transposed
 from .linear_algebra import product
-from .quantize import dynamically_quantized
+from .quantize import dynamically_quantized, real, rows, scalar
 
 _DOMAIN = "com.microsoft"
 
@@ -33,21 +33,17 @@ def _keys(table: Mapping[str, str]) -> list[str]:
 
 def _real(node: Node, index: int) -> ir.Value:
     """The numbers that an operand stands for; its scale and its zero point, which may be absent, are the next two."""
-    return emit(ops.Dequantize, node.tensor(index), _scalar(node.tensor(index + 1)), _zero(node, index + 2, index), axis=0)
+    return emit(ops.Dequantize, node.tensor(index), scalar(node.tensor(index + 1)), _zero(node, index + 2, index), axis=0)
 
 
 def _quantized(node: Node, x: ir.Value, index: int, like: int = 0) -> ir.Value:
     """A result by the scale that is operand ``index``, and the zero point behind it, in the dtype of operand ``like``."""
     zero = _zero(node, index + 1, like)
-    return emit(ops.Quantize, x, _scalar(node.tensor(index)), zero, axis=0, dtype=node.dtype(like))
-
-
-def _scalar(x: ir.Value) -> ir.Value:
-    return reshape(x, ()) if info_of(x).shape == (1,) else x
+    return emit(ops.Quantize, x, scalar(node.tensor(index)), zero, axis=0, dtype=node.dtype(like))
 
 
 def _zero(node: Node, index: int, of: int) -> ir.Value:
-    return _scalar(node.tensor(index)) if node.has(index) else full(0, node.dtype(of))
+    return scalar(node.tensor(index)) if node.has(index) else full(0, node.dtype(of))
 
 
 def _plain(node: Node, operator: str, values: list[ir.Value], **attributes: Any) -> ir.Value:
@@ -101,7 +97,7 @@ def _attention(node: Node) -> ir.Value:
     if node.has(8) or node.wants(1):
         raise RelaxError("expected attention without a cache")
     x, weight = (
-        emit(ops.Dequantize, node.tensor(i), _scalar(node.tensor(i + 3)), _zero(node, i + 6, i), axis=1) for i in range(2)
+        emit(ops.Dequantize, node.tensor(i), scalar(node.tensor(i + 3)), _zero(node, i + 6, i), axis=1) for i in range(2)
     )
     operands = [tensor_value(node.name, x), tensor_value(node.name, weight), node.operands[2], *node.operands[5:6]]
     return HANDLERS[f"{_DOMAIN}.Attention"](replace(node, key=f"{_DOMAIN}.Attention", operands=operands))
@@ -109,41 +105,35 @@ def _attention(node: Node) -> ir.Value:
 
 @handles(f"{_DOMAIN}.MatMulIntegerToFloat")
 def _matmul_integer_to_float(node: Node) -> ir.Value:
-    """Integers less their zero points, multiplied, then both scales; operands a, b, scales, zero points, bias."""
-    a, b = (_less_zero(node, i, z) for i, z in ((0, 4), (1, 5)))
-    scale = emit(ops.Multiply, node.tensor(2), node.tensor(3))
-    result = emit(ops.Multiply, cast(product(a, b), info_of(scale).dtype), scale)
-    return emit(ops.Add, result, node.tensor(6)) if node.has(6) else result
-
-
-def _less_zero(node: Node, index: int, zero: int) -> ir.Value:
-    i32 = integer(32)
-    x = cast(node.tensor(index), i32)
-    return emit(ops.Subtract, x, cast(node.tensor(zero), i32)) if node.has(zero) else x
+    """Operands a, b, their scales, their zero points, bias."""
+    wide = ir.F32Type.get()
+    a = real(node, 0, cast(node.tensor(2), wide), 4, rows(node, 0))
+    result = product(a, real(node, 1, cast(node.tensor(3), wide), 5, -1))
+    return _with_bias(node, cast(result, node.dtype(2)), 6)
 
 
 @handles(f"{_DOMAIN}.DynamicQuantizeMatMul")
 def _dynamic_quantize_matmul(node: Node) -> ir.Value:
     """The first operand quantized by its own range, as DynamicQuantizeLinear does."""
     codes, scale, zero = dynamically_quantized(node.tensor(0))
-    i32 = integer(32)
-    a = emit(ops.Subtract, cast(codes, i32), cast(zero, i32))
-    b = _less_zero(node, 1, 3)
-    factor = emit(ops.Multiply, scale, node.tensor(2))
-    result = emit(ops.Multiply, cast(product(a, b), info_of(factor).dtype), factor)
-    return emit(ops.Add, result, node.tensor(4)) if node.has(4) else result
+    a = emit(ops.Dequantize, codes, scale, zero, axis=0)
+    return _with_bias(node, product(a, real(node, 1, node.tensor(2), 3, -1)), 4)
+
+
+def _with_bias(node: Node, x: ir.Value, index: int) -> ir.Value:
+    return emit(ops.Add, x, node.tensor(index)) if node.has(index) else x
 
 
 @handles(f"{_DOMAIN}.QGemm")
 def _qgemm(node: Node) -> ir.Value:
     """Operands a, scale, zero point, b, scale, zero point, bias in i32, and of a quantized result scale and zero point."""
-    a = transposed(_less_zero(node, 0, 2), bool(node.attribute("transA", 0)))
-    b = transposed(_less_zero(node, 3, 5), bool(node.attribute("transB", 0)))
-    total = product(a, b)
-    total = emit(ops.Add, total, node.tensor(6)) if node.has(6) else total
-    factor = emit(ops.Multiply, _scalar(node.tensor(1)), _scalar(node.tensor(4)))
-    factor = emit(ops.Multiply, factor, full(node.attribute("alpha", 1.0), info_of(factor).dtype))
-    result = emit(ops.Multiply, cast(total, info_of(factor).dtype), factor)
-    if not node.has(7):
-        return result
-    return _quantized(node, result, 7)
+    scales = [scalar(node.tensor(i)) for i in (1, 4)]
+    a = transposed(real(node, 0, scales[0], 2, 0), bool(node.attribute("transA", 0)))
+    is_transposed = bool(node.attribute("transB", 0))
+    total = product(a, transposed(real(node, 3, scales[1], 5, 0 if is_transposed else 1), is_transposed))
+    if node.has(6):
+        step = emit(ops.Multiply, *scales)
+        total = emit(ops.Add, total, emit(ops.Multiply, cast(node.tensor(6), info_of(step).dtype), step))
+    alpha = node.attribute("alpha", 1.0)
+    total = total if alpha == 1 else emit(ops.Multiply, total, full(alpha, info_of(total).dtype))
+    return _quantized(node, total, 7) if node.has(7) else total

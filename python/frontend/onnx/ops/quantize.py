@@ -93,74 +93,57 @@ def dynamically_quantized(x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
     return emit(ops.Quantize, x, scale, zero_point, axis=0, dtype=stored), scale, zero_point
 
 
-def centered(node: Node, index: int, zero_index: int) -> ir.Value:
-    """The integers of an operand less their zero point, in i32; one per row of the first, per column of the second operand."""
-    i32 = integer(32)
-    x = cast(node.tensor(index), i32)
-    if not node.has(zero_index):
-        return x
-    zero = cast(node.tensor(zero_index), i32)
-    rank = info_of(x).rank
-    if info_of(zero).shape == (1,):
-        zero = reshape(zero, ())
-    if info_of(zero).rank == 1 and rank > 1:
-        if node.key in ("ConvInteger", "QLinearConv"):
-            zero = unsqueeze(zero, *range(1, rank))
-        elif index == 0 or (node.key == "QLinearMatMul" and index == 0):
-            zero = unsqueeze(zero, 1)
-    return emit(ops.Subtract, x, zero)
+def scalar(x: ir.Value) -> ir.Value:
+    """A scale or zero point; one of a single element as a scalar."""
+    return reshape(x, ()) if info_of(x).shape == (1,) else x
+
+
+def real(node: Node, index: int, scale: ir.Value, zero_index: int, axis: int) -> ir.Value:
+    """The numbers that the integers of an operand stand for, in the dtype of the scale.
+
+    Scale and zero point, which may be absent, are scalars, one per index of ``axis``, or one per block.
+    """
+    zero = scalar(node.tensor(zero_index)) if node.has(zero_index) else full(0, node.dtype(index))
+    return emit(ops.Dequantize, node.tensor(index), scalar(scale), zero, axis=axis)
+
+
+def rows(node: Node, index: int) -> int:
+    """The axis along which the left factor of a matrix product has parameters of its own."""
+    return max(node.rank(index) - 2, 0)
 
 
 @handles("MatMulInteger")
 def _matmul_integer(node: Node) -> ir.Value:
-    return product(centered(node, 0, 2), centered(node, 1, 3))
+    """Sums of products of integers are exact in f64."""
+    one = full(1.0, ir.F64Type.get())
+    return cast(product(real(node, 0, one, 2, rows(node, 0)), real(node, 1, one, 3, -1)), integer(32))
 
 
 @handles("QLinearMatMul")
 def _qlinear_matmul(node: Node) -> ir.Value:
-    """``(a - za) @ (b - zb)`` in integers, times both scales, in steps of the result's."""
-    total = product(centered(node, 0, 2), centered(node, 3, 5))
-    a, b = _column(node.tensor(1)), _scalar(node.tensor(4))
-    return _requantized(node, total, a, b, node.tensor(6), 7)
+    a, b = (cast(node.tensor(i), ir.F32Type.get()) for i in (1, 4))
+    return requantized(node, product(real(node, 0, a, 2, rows(node, 0)), real(node, 3, b, 5, -1)), 6)
 
 
-def _scalar(scale: ir.Value) -> ir.Value:
-    return reshape(scale, ()) if info_of(scale).shape == (1,) else scale
-
-
-def _column(scale: ir.Value) -> ir.Value:
-    scale = _scalar(scale)
-    return unsqueeze(scale, 1) if info_of(scale).rank == 1 else scale
-
-
-def _requantized(node: Node, total: ir.Value, a: ir.Value, b: ir.Value, out: ir.Value, zero_index: int) -> ir.Value:
-    f32 = ir.F32Type.get()
-    factor = emit(ops.Divide, emit(ops.Multiply, cast(a, f32), cast(b, f32)), cast(_scalar(out), f32))
-    real = emit(ops.Multiply, cast(total, f32), factor)
-    zero = _scalar(node.tensor(zero_index))
-    return emit(ops.Quantize, real, full(1.0, f32), zero, axis=0, dtype=info_of(zero).dtype)
+def requantized(node: Node, x: ir.Value, index: int) -> ir.Value:
+    """A result by the scale that is operand ``index``, and the zero point behind it, whose dtype it gets."""
+    scale, zero = (scalar(node.tensor(i)) for i in (index, index + 1))
+    return emit(ops.Quantize, x, cast(scale, info_of(x).dtype), zero, axis=rows(node, 0), dtype=info_of(zero).dtype)
 
 
 @handles("ConvInteger")
 def _conv_integer(node: Node) -> ir.Value:
     """Sums of products of integers are exact in f64."""
-    wide = ir.F64Type.get()
-    x, weight = (cast(centered(node, i, z), wide) for i, z in ((0, 2), (1, 3)))
-    return cast(convolved(node, x, weight), integer(32))
+    one = full(1.0, ir.F64Type.get())
+    return cast(convolved(node, real(node, 0, one, 2, 0), real(node, 1, one, 3, 0)), integer(32))
 
 
 @handles("QLinearConv")
 def _qlinear_conv(node: Node) -> ir.Value:
-    i32 = integer(32)
-    x = emit(ops.Subtract, cast(node.tensor(0), i32), cast(_scalar(node.tensor(2)), i32))
-    zero = cast(_scalar(node.tensor(5)), i32)
-    spatial = node.rank(3) - 1
-    zero = unsqueeze(zero, *range(1, spatial + 1)) if info_of(zero).rank else zero
-    weight = emit(ops.Subtract, cast(node.tensor(3), i32), zero)
-    wide = ir.F64Type.get()
-    total = convolved(node, cast(x, wide), cast(weight, wide))
+    """The bias is in i32, in steps of both scales."""
+    x_scale, scale = (scalar(cast(node.tensor(i), ir.F32Type.get())) for i in (1, 4))
+    total = convolved(node, real(node, 0, x_scale, 2, 0), real(node, 3, scale, 5, 0))
     if node.has(8):
-        total = emit(ops.Add, total, unsqueeze(cast(node.tensor(8), wide), *range(1, spatial)))
-    scale = _scalar(node.tensor(4))
-    scale = unsqueeze(scale, *range(1, spatial)) if info_of(scale).rank else scale
-    return _requantized(node, total, _scalar(node.tensor(1)), scale, node.tensor(6), 7)
+        bias = emit(ops.Multiply, cast(node.tensor(8), ir.F32Type.get()), emit(ops.Multiply, x_scale, scale))
+        total = emit(ops.Add, total, unsqueeze(bias, *range(1, node.rank(3) - 1)))
+    return requantized(node, total, 6)
