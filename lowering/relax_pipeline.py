@@ -10,8 +10,8 @@ _CHECKS = "relax-check-scalars,relax-keep-checks"
 # target is in the module (``relax.weight_layouts``).
 _PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{checks},"
-    "relax-canonicalize,relax-fold-dequantize,relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},"
-    "relax-canonicalize,relax-pack-weights,relax-sink-growth,relax-share-packed-weights,{activations}relax-pack-nibbles,"
+    "relax-canonicalize,relax-fold-dequantize,relax-round-exact-products,relax-fold-batch-norm,{weights}relax-convert-layout{{gainful=true}},"
+    "relax-canonicalize,relax-pack-weights,relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats}}},relax-pack-nibbles,"
     "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,{branches}symbol-dce"
 )
 # What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
@@ -30,9 +30,9 @@ def default_pipeline(weights: str | None = None, activations: str | None = None,
     Args:
         branches: whether products are skipped where a mask keeps nothing of them; on a GPU the host would wait for each mask.
     """
-    integers = "" if activations is None else "relax-quantize-activations,"
+    floats = "false" if activations is None else "true"
     skip = "relax-skip-masked-products," if branches else ""
-    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], activations=integers, branches=skip)
+    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip)
 
 
 def with_checks_first(pipeline: str) -> str:

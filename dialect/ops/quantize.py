@@ -23,8 +23,8 @@ from ..symbolic import Dim
 
 __all__ = ["Dequantize", "LookUp", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles", "UnpackPlanes"]
 
-#: The most products that are summed in 32 bits: 2**31 / (127 * 255) = 66311, where an element is an i8 of at least -127 and a
-#: weight at most 255 from its zero point. Sums in between may wrap.
+#: The most products that are summed in 32 bits: 2**31 / (128 * 255) = 65793, where an element is an i8 and a weight at most 255
+#: from its zero point. Sums in between may wrap.
 LONGEST_GROUP = 1 << 16
 
 
@@ -265,8 +265,8 @@ class QuantizedMatMul(Op, name="quantized_matmul"):
 
         y[m, n] = sum over g: x_scale[m, g] * scale[g, n] * (sum over k in g: x[m, k] * weight[k, n] - x_sum[m, g] * zero[g, n])
 
-    The inner sums are exact, up to ``LONGEST_GROUP`` rows; the outer one is in f32, rounded once to ``out_dtype``. ``x`` is i8
-    without -128, ``x_scale`` f32 and ``x_sum`` i32, the sums of its groups: ``[..., m, groups]``.
+    The inner sums are exact, up to ``LONGEST_GROUP`` rows; the outer one is in f32, rounded once to ``out_dtype``. ``x`` is i8,
+    ``x_scale`` f32 and ``x_sum`` i32, the sums of its groups: ``[..., m, groups]``.
 
     The weight is of i8 or ui8, or ``ui32`` in a layout of words, with 2 or 4 rows side by side; see
     :class:`~relaxir.dialect.packed_layout.PackedLayout`. ``scale`` is f32 ``[panels, groups, tile]``, ``zero`` a scalar or of

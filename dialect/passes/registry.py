@@ -57,6 +57,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-reorder-take-after-matmul": _ours("products.reorder_take_after_matmul", "ReorderTakeAfterMatmul"),
     "relax-remove-unused-outputs": _ours("cleanup.remove_unused_outputs", "RemoveUnusedOutputs"),
     "relax-remove-unused-parameters": _ours("cleanup.remove_unused_parameters", "RemoveUnusedParameters"),
+    "relax-round-exact-products": _ours("precision.round_exact_products", "RoundExactProducts"),
     "relax-shard": _ours("parallel.shard", "ShardWeights"),
     "relax-share-packed-weights": _ours("packing.share_packed_weights", "SharePackedWeights"),
     "relax-sink-growth": _ours("packing.sink_growth", "SinkGrowth"),

@@ -24,6 +24,7 @@ PATTERN_PASSES = {
     "relax-realize-vdevice": "",
     "relax-reorder-permute-dims-after-concat": "",
     "relax-reorder-take-after-matmul": "",
+    "relax-round-exact-products": "",
     "relax-share-packed-weights": "",
     "relax-sink-growth": "",
     "relax-to-mixed-precision": "",

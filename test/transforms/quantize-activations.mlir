@@ -5,6 +5,8 @@
 // RUN:   | filecheck %s --check-prefix=ONE
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations,relax-lift-transform-params)' \
 // RUN:   | filecheck %s --check-prefix=LIFTED
+// RUN: relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{floats=false})' \
+// RUN:   | filecheck %s --check-prefix=GIVEN
 // RUN: not relax-opt %s --pass-pipeline='builtin.module(relax-quantize-activations{rows=3})' 2>&1 \
 // RUN:   | filecheck %s --check-prefix=THREE
 
@@ -12,6 +14,9 @@
 
 // One scale per row where columns have one; the integers of a weight are unsigned, 128 more, and four of them side by
 // side. Two products share the rows.
+// GIVEN-LABEL: @bytes
+// GIVEN-NOT:     relax.quantize
+// GIVEN:         return
 // CHECK-LABEL: @bytes
 // CHECK-NEXT:    %[[ABS:.*]] = "relax.abs"(%arg0)
 // CHECK-NEXT:    %[[MAX:.*]] = "relax.max"(%[[ABS]]) {axis = array<i64: -1>, keepdims = true}
@@ -126,4 +131,63 @@ func.func @unknown(%x: tensor<3x16xf32>, %q: tensor<2x16x8xi8>, %s: tensor<2x1x8
   %1 = "relax.packed_matmul"(%x, %0) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>)
       -> tensor<3x12xf32>
   return %1 : tensor<3x12xf32>
+}
+
+
+// Rows that are bytes already: those without a sign get one, and the two products share them. What is taken away for the zero
+// point is the scale, times how much the zero point is more, times the sums of columns. Zero points of 0 take nothing away.
+// GIVEN-LABEL: @given
+// GIVEN:         %[[BITS:.*]] = "relax.bitwise_xor"(%arg0,
+// GIVEN-NEXT:    %[[X:.*]] = "relax.astype"(%[[BITS]]) {dtype = i8}
+// GIVEN-NEXT:    %[[WIDE:.*]] = "relax.astype"(%[[X]]) {dtype = i32}
+// GIVEN-NEXT:    %[[XS:.*]] = "relax.broadcast_to"(%arg2) : (tensor<f32>) -> tensor<2x?x1xf32, {sym = ["m"]}>
+// GIVEN-NEXT:    %[[SUM:.*]] = "relax.sum"(%[[WIDE]]) {axis = array<i64: -1>, keepdims = true}
+// GIVEN:         %[[Y:.*]] = "relax.quantized_matmul"(%[[X]], %[[XS]], %[[SUM]], {{.*}}) {layout = "tile 8, rows 4, offset 128"
+// GIVEN:         %[[LESS:.*]] = "relax.multiply"(%{{\w+}}, %[[V:\w+]]) : (tensor<f32>, tensor<12xf32>) -> tensor<12xf32>
+// GIVEN-NEXT:    "relax.subtract"(%[[Y]], %[[LESS]])
+// GIVEN:         "relax.quantized_matmul"(%[[X]], %[[XS]], %[[SUM]],
+// GIVEN:         "relax.quantized_matmul"(%arg1,
+// GIVEN-NEXT:    return
+// CHECK-LABEL: @given
+// CHECK-NOT:     relax.quantize"
+// CHECK:         return
+// ONE-LABEL: @given
+// ONE-NOT:     quantized_matmul
+// ONE:         return
+func.func @given(%r: tensor<2x?x16xui8, {sym = ["m"]}> {relax.name = "r"}, %t: tensor<3x16xi8> {relax.name = "t"},
+    %s: tensor<f32> {relax.name = "s"}, %z: tensor<ui8> {relax.name = "z"}, %u: tensor<3x1xf32> {relax.name = "u"},
+    %q: tensor<2x16x8xi8> {relax.name = "q"}, %c: tensor<2x1x8xf32> {relax.name = "c"},
+    %p: tensor<2x1x8xi8> {relax.name = "p"})
+    -> (tensor<2x?x12xf32, {sym = ["m"]}>, tensor<2x?x16xbf16, {sym = ["m"]}>, tensor<3x12xf32>)
+    attributes {relax.num_input = 5 : i64} {
+  %0 = "relax.dequantize"(%r, %s, %z) : (tensor<2x?x16xui8, {sym = ["m"]}>, tensor<f32>, tensor<ui8>)
+      -> tensor<2x?x16xf32, {sym = ["m"]}>
+  %1 = "relax.dequantize"(%q, %c, %p) : (tensor<2x16x8xi8>, tensor<2x1x8xf32>, tensor<2x1x8xi8>) -> tensor<2x16x8xf32>
+  %2 = "relax.packed_matmul"(%0, %1) {layout = "tile 8", n = 12 : i64}
+      : (tensor<2x?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<2x?x12xf32, {sym = ["m"]}>
+  %3 = "relax.packed_matmul"(%0, %1) {layout = "tile 8", n = 16 : i64, out_dtype = bf16}
+      : (tensor<2x?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<2x?x16xbf16, {sym = ["m"]}>
+  %4 = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
+  %5 = "relax.dequantize"(%t, %u, %4) : (tensor<3x16xi8>, tensor<3x1xf32>, tensor<i8>) -> tensor<3x16xf32>
+  %6 = "relax.packed_matmul"(%5, %1) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>)
+      -> tensor<3x12xf32>
+  return %2, %3, %6 : tensor<2x?x12xf32, {sym = ["m"]}>, tensor<2x?x16xbf16, {sym = ["m"]}>, tensor<3x12xf32>
+}
+
+// Not given: a scale for each column, floats of 16 bits, and of integers of 16 bits.
+// GIVEN-LABEL: @not_given
+// GIVEN-NOT:     quantized_matmul
+// GIVEN:         return
+func.func @not_given(%r: tensor<3x16xi8> {relax.name = "r"}, %w: tensor<3x16xi16> {relax.name = "w"},
+    %s: tensor<16xf32> {relax.name = "s"}, %q: tensor<2x16x8xi8> {relax.name = "q"}, %c: tensor<f32> {relax.name = "c"})
+    -> (tensor<3x12xf32>, tensor<3x12xf32>) attributes {relax.num_input = 3 : i64} {
+  %z = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
+  %0 = "relax.dequantize"(%r, %s, %z) : (tensor<3x16xi8>, tensor<16xf32>, tensor<i8>) -> tensor<3x16xf32>
+  %1 = "relax.dequantize"(%q, %c, %z) : (tensor<2x16x8xi8>, tensor<f32>, tensor<i8>) -> tensor<2x16x8xf32>
+  %2 = "relax.packed_matmul"(%0, %1) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>)
+      -> tensor<3x12xf32>
+  %3 = "relax.dequantize"(%w, %c, %z) : (tensor<3x16xi16>, tensor<f32>, tensor<i8>) -> tensor<3x16xf32>
+  %4 = "relax.packed_matmul"(%3, %1) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>)
+      -> tensor<3x12xf32>
+  return %2, %4 : tensor<3x12xf32>, tensor<3x12xf32>
 }

@@ -17,6 +17,13 @@ A scale is ``max |x| / 127``, symmetric, for each row and group of rows of the w
 MatMulNBits with accuracy_level 4 and llama.cpp's Q8_0 do), for the whole row where a column of the weight has one. An
 activation is off by at most 1/254 of the largest in its group. Products that read the same activations share them.
 
+Rows that are dequantized bytes stay those integers, and nothing is rounded::
+
+    %x = "relax.dequantize"(%r, %s, %zero)         // tensor<?x768xui8>, one scale and zero point, or one for each row
+
+Bytes without a sign get one, and what the zero point adds to the product of each column is taken away behind it
+(:mod:`.given_integers`). With ``floats=false`` only products of such rows are rewritten.
+
 What the weight becomes comes from it alone: lifting moves that to preparation. Products of other weights stay, as do those of
 groups that the instructions do not divide, and on targets whose kernels sum bytes, and scale sums, those of others.
 """
@@ -37,7 +44,6 @@ from ...ops import (
     Abs,
     Add,
     AsType,
-    BitwiseXor,
     Dequantize,
     Full,
     Max,
@@ -48,6 +54,7 @@ from ...ops import (
     PermuteDims,
     Quantize,
     QuantizedMatMul,
+    Subtract,
     Sum,
 )
 from ...ops.quantize import LONGEST_GROUP
@@ -61,6 +68,7 @@ from ...symbolic import Dim
 from ...weight_layouts import WeightLayouts
 from ..emit import cast
 from ..packing.block_movement import per_index, reshaped
+from .given_integers import GivenRows, column_sums, full, given_rows, turned
 
 __all__ = ["QuantizeActivations"]
 
@@ -80,11 +88,13 @@ class QuantizeActivations(Pass):
         rows: how many rows of a weight the target's instruction takes side by side, 2 or 4; with 1 nothing changes. None: what
             the module's ``relax.weight_layouts`` say.
         unsigned: whether it takes 8-bit weights as unsigned ones; else as signed ones. None: the same.
+        floats: whether rows of floats are quantized; else only products of rows that are integers already change.
     """
 
     name: ClassVar[str] = "relax-quantize-activations"
     rows: int | None = None
     unsigned: bool | None = None
+    floats: bool = True
 
     def run(self, op: ir.Operation) -> None:
         layouts = WeightLayouts.of(op)
@@ -95,7 +105,7 @@ class QuantizeActivations(Pass):
         rules = FlowRules.of(op)
         for function in functions(op) if rows > 1 else ():
             if num_input(function) is not None:
-                _Function(function, rows, unsigned, layouts.int8_groups, rules.flow(function)).rewrite()
+                _Function(function, rows, unsigned, layouts.int8_groups, self.floats, rules.flow(function)).rewrite()
 
 
 @dataclass(frozen=True)
@@ -108,12 +118,13 @@ class _Rearranged:
 
 @dataclass
 class _Function:
-    """One function; ``rearranged`` and ``quantized`` are what was made of weights, and of rows in groups."""
+    """One function; ``rearranged``, ``quantized`` and ``summed`` are what was made of weights, and of rows in groups."""
 
     function: func.FuncOp
     rows: int
     unsigned: bool
     groups: bool
+    floats: bool
     flow: WeightFlow
     integer: list[QuantizedProduct] = field(default_factory=list[QuantizedProduct])
     kept: list[KeptProduct] = field(default_factory=list[KeptProduct])
@@ -121,6 +132,7 @@ class _Function:
     quantized: dict[tuple[ir.Value, int], tuple[ir.Value, ...]] = field(
         default_factory=dict[tuple[ir.Value, int], tuple[ir.Value, ...]]
     )
+    summed: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict[tuple[ir.Value, int], ir.Value])
 
     def rewrite(self) -> None:
         walk(self.function, self.patterns())
@@ -132,7 +144,7 @@ class _Function:
 
     def _multiply_integers(self, op: PackedMatMul, rewriter: Rewriter) -> bool:
         weight = op.weight.owner
-        if not isinstance(weight, Dequantize):
+        if not isinstance(weight, Dequantize) or not (self.floats or given_rows(op.x)):
             return False
         reason, sources = self._refusal(op, weight), self.flow.sources(op.weight)
         if reason is not None:
@@ -140,7 +152,12 @@ class _Function:
             return False
         self.integer.append(QuantizedProduct(sources, _width(weight.x), _shape(weight.x)[_ROWS] // _groups(weight)))
         rewriter.discard(weight)
-        return rewriter.replace(op, self._product(op, weight))
+        given = given_rows(op.x)
+        if given is not None:
+            rewriter.discard(given.source)
+            return rewriter.replace(op, [self._product_of_given(op, weight, given)])
+        rows = self._quantized_rows(op, _groups(weight))
+        return rewriter.replace(op, self._product(op, weight, rows, TensorInfo.of(op.result).dtype))
 
     def _refusal(self, op: PackedMatMul, weight: Dequantize) -> str | None:
         """Why a product stays as it is."""
@@ -171,20 +188,42 @@ class _Function:
             return f"sums of {every} products may not fit 32 bits"
         return None
 
-    def _product(self, op: PackedMatMul, weight: Dequantize) -> ir.Operation:
-        groups = _groups(weight)
+    def _product(self, op: PackedMatMul, weight: Dequantize, rows: Sequence[ir.Value], dtype: ir.Type) -> QuantizedMatMul:
         if weight.result not in self.rearranged:
             with ir.InsertionPoint(weight), weight.location:
-                self.rearranged[weight.result] = self._rearranged(weight, groups)
+                self.rearranged[weight.result] = self._rearranged(weight, _groups(weight))
+        with ir.InsertionPoint(op), op.location:
+            made, out_dtype = self.rearranged[weight.result], None if isinstance(dtype, ir.F32Type) else dtype
+            return QuantizedMatMul.create(*rows, *made.operands, layout=made.layout, n=op.n, out_dtype=out_dtype)
+
+    def _quantized_rows(self, op: PackedMatMul, groups: int) -> tuple[ir.Value, ...]:
         key = op.x, groups
         if key not in self.quantized:
             with _after(op.x), op.location:
                 self.quantized[key] = _quantized(op.x, groups)
+        return self.quantized[key]
+
+    def _product_of_given(self, op: PackedMatMul, weight: Dequantize, rows: GivenRows) -> ir.Value:
+        """The product of integers that are there, less what their zero point adds."""
+        key = op.x, _groups(weight)
+        if key not in self.quantized:
+            with _after(op.x), op.location:
+                self.quantized[key] = _given(rows, _groups(weight))
+        product = self._product(op, weight, self.quantized[key], ir.F32Type.get()).result
         with ir.InsertionPoint(op), op.location:
-            made, dtype = self.rearranged[weight.result], TensorInfo.of(op.result).dtype
-            out_dtype = None if isinstance(dtype, ir.F32Type) else dtype
-            operands = *self.quantized[key], *made.operands
-            return QuantizedMatMul.create(*operands, layout=made.layout, n=op.n, out_dtype=out_dtype)
+            more = rows.offset()
+            if more is not None:
+                product = Subtract.create(product, Multiply.create(more, self._sums(op, weight)).result).result
+            return cast(product, TensorInfo.of(op.result).dtype)
+
+    def _sums(self, op: PackedMatMul, weight: Dequantize) -> ir.Value:
+        """The sums of columns of a rearranged weight."""
+        key = weight.result, op.n
+        if key not in self.summed:
+            made = self.rearranged[weight.result]
+            with ir.InsertionPoint(weight), weight.location:
+                self.summed[key] = column_sums(weight.x, made.operands[1:], made.layout.offset, op.n)
+        return self.summed[key]
 
     def _rearranged(self, weight: Dequantize, groups: int) -> _Rearranged:
         """The integers side by side, their scales and their zero points."""
@@ -197,7 +236,7 @@ class _Function:
         zero = _zero(weight, layout.offset)
         if TensorInfo.of(zero).rank:
             zero = _spread(zero, [panels, groups, tile])
-        integers = _turned(weight.x) if moves else weight.x
+        integers = turned(weight.x) if moves else weight.x
         if is_nibble:
             word = ir.IntegerType.get_unsigned(NIBBLES.width)
             integers = PackNibbles.create(integers, axis=_ROWS, dtype=word, layout=layout).result
@@ -210,7 +249,7 @@ class _Function:
 def _scale(weight: Dequantize, shape: Sequence[int]) -> ir.Value:
     maker = weight.scale.owner
     if isinstance(maker, Full):
-        return _full(maker.value, ir.F32Type.get(), shape)
+        return full(maker.value, ir.F32Type.get(), shape)
     return _spread(cast(_blocks(weight.scale, weight), ir.F32Type.get()), shape)
 
 
@@ -219,36 +258,29 @@ def _zero(weight: Dequantize, more: int) -> ir.Value:
     value, width = weight.zero_point, _width(weight.zero_point)
     maker = value.owner
     if isinstance(maker, Full):
-        return _full(maker.value + more, ir.IntegerType.get_signless(32), [])
+        return full(maker.value + more, ir.IntegerType.get_signless(32), [])
     wide = cast(value, ir.IntegerType.get_signless(8 if width == 4 else 16 if width == 8 else 32))
     if more:
-        wide = Add.create(wide, _full(more, TensorInfo.of(wide).dtype, [])).result
+        wide = Add.create(wide, full(more, TensorInfo.of(wide).dtype, [])).result
     return _blocks(wide, weight) if TensorInfo.of(wide).rank else wide
-
-
-def _turned(value: ir.Value) -> ir.Value:
-    """Signed integers as unsigned ones that are more by half of their range, or back: the highest bit the other way round."""
-    dtype = _dtype(value)
-    other = ir.IntegerType.get_unsigned(dtype.width)
-    if dtype.is_unsigned and dtype.width == 8:
-        return AsType.create(_flipped(value), dtype=ir.IntegerType.get_signless(8)).result
-    return _flipped(AsType.create(value, dtype=other).result)
-
-
-def _flipped(value: ir.Value) -> ir.Value:
-    dtype = _dtype(value)
-    return BitwiseXor.create(value, _full(1 << (dtype.width - 1), dtype, [])).result
 
 
 def _quantized(x: ir.Value, groups: int) -> tuple[ir.Value, ...]:
     """Integers of rows, their scales and their sums by groups."""
     wide = cast(x, ir.F32Type.get())
     magnitude = _by_groups(Max, Abs.create(wide).result, groups)
-    least, step = (_full(v, ir.F32Type.get(), []) for v in (_LARGEST * _LEAST, 1 / _LARGEST))
+    least, step = (full(v, ir.F32Type.get(), []) for v in (_LARGEST * _LEAST, 1 / _LARGEST))
     scale = Multiply.create(Maximum.create(magnitude, least).result, step).result
     byte, integer = (ir.IntegerType.get_signless(n) for n in (8, 32))
-    integers = Quantize.create(wide, scale, _full(0, byte, []), dtype=byte).result
+    integers = Quantize.create(wide, scale, full(0, byte, []), dtype=byte).result
     return integers, scale, _by_groups(Sum, AsType.create(integers, dtype=integer).result, groups)
+
+
+def _given(rows: GivenRows, groups: int) -> tuple[ir.Value, ...]:
+    """Integers of rows that are there, their scales and their sums by groups."""
+    integers = rows.integers()
+    wide = AsType.create(integers, dtype=ir.IntegerType.get_signless(32)).result
+    return integers, rows.scale(groups), _by_groups(Sum, wide, groups)
 
 
 def _by_groups(reduction: type[Max] | type[Sum], x: ir.Value, groups: int) -> ir.Value:
@@ -289,10 +321,6 @@ def _after(value: ir.Value) -> ir.InsertionPoint:
     """Right behind where a value is made."""
     owner = value.owner
     return ir.InsertionPoint.at_block_begin(owner) if isinstance(owner, ir.Block) else ir.InsertionPoint.after(owner)
-
-
-def _full(value: float, dtype: ir.Type, shape: Sequence[Dim]) -> ir.Value:
-    return Full.create(value=value, result_types=[TensorInfo(tuple(shape), dtype, None).type]).result
 
 
 def _dtype(value: ir.Value) -> ir.IntegerType:
