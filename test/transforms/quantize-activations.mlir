@@ -133,17 +133,19 @@ func.func @unknown(%x: tensor<3x16xf32>, %q: tensor<2x16x8xi8>, %s: tensor<2x1x8
   return %1 : tensor<3x12xf32>
 }
 
-
-// Rows that are bytes already: those without a sign get one, and the two products share them. What is taken away for the zero
-// point is the scale, times how much the zero point is more, times the sums of columns. Zero points of 0 take nothing away.
+// Rows that are bytes already: those without a sign get one, and the two products share them. What is taken away for
+// the zero point is the scale, times how much the zero point is more, times the sums of columns. Zero points of 0 take
+// nothing away.
 // GIVEN-LABEL: @given
 // GIVEN:         %[[BITS:.*]] = "relax.bitwise_xor"(%arg0,
 // GIVEN-NEXT:    %[[X:.*]] = "relax.astype"(%[[BITS]]) {dtype = i8}
 // GIVEN-NEXT:    %[[WIDE:.*]] = "relax.astype"(%[[X]]) {dtype = i32}
 // GIVEN-NEXT:    %[[XS:.*]] = "relax.broadcast_to"(%arg2) : (tensor<f32>) -> tensor<2x?x1xf32, {sym = ["m"]}>
 // GIVEN-NEXT:    %[[SUM:.*]] = "relax.sum"(%[[WIDE]]) {axis = array<i64: -1>, keepdims = true}
-// GIVEN:         %[[Y:.*]] = "relax.quantized_matmul"(%[[X]], %[[XS]], %[[SUM]], {{.*}}) {layout = "tile 8, rows 4, offset 128"
-// GIVEN:         %[[LESS:.*]] = "relax.multiply"(%{{\w+}}, %[[V:\w+]]) : (tensor<f32>, tensor<12xf32>) -> tensor<12xf32>
+// GIVEN:         %[[Y:.*]] = "relax.quantized_matmul"(%[[X]], %[[XS]], %[[SUM]], {{.*}}) {layout = "tile 8, rows 4,
+// GIVEN-SAME:      offset 128"
+// GIVEN:         %[[LESS:.*]] = "relax.multiply"(%{{\w+}}, %[[V:\w+]]) : (tensor<f32>, tensor<12xf32>) ->
+// GIVEN-SAME:      tensor<12xf32>
 // GIVEN-NEXT:    "relax.subtract"(%[[Y]], %[[LESS]])
 // GIVEN:         "relax.quantized_matmul"(%[[X]], %[[XS]], %[[SUM]],
 // GIVEN:         "relax.quantized_matmul"(%arg1,

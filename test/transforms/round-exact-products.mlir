@@ -4,21 +4,25 @@
 // CHECK-LABEL: @products
 // CHECK:         %[[A:.*]] = "relax.dequantize"(%arg0, %{{\w+}}, %arg2) {axis = 0 : i64}
 // CHECK-SAME:      : (tensor<3x16xui8>, tensor<f32>, tensor<ui8>) -> tensor<3x16xf32>
-// CHECK:         %[[B:.*]] = "relax.dequantize"(%arg1, {{.*}} : (tensor<16x8xi8>, tensor<f32>, tensor<8xi8>) -> tensor<16x8xf32>
+// CHECK:         %[[B:.*]] = "relax.dequantize"(%arg1, {{.*}} : (tensor<16x8xi8>, tensor<f32>, tensor<8xi8>) ->
+// CHECK-SAME:      tensor<16x8xf32>
 // CHECK-NEXT:    %[[Y:.*]] = "relax.matmul"(%[[A]], %[[B]]) : (tensor<3x16xf32>, tensor<16x8xf32>) -> tensor<3x8xf32>
-// CHECK:         %[[C:.*]] = "relax.conv2d"({{[^)]*}}) {padding = array<i64: 1, 1, 1, 1>} : (tensor<1x2x4x4xf32>, tensor<3x2x3x3xf32>)
+// CHECK:         %[[C:.*]] = "relax.conv2d"({{[^)]*}}) {padding = array<i64: 1, 1, 1, 1>} : (tensor<1x2x4x4xf32>,
+// CHECK-SAME:      tensor<3x2x3x3xf32>)
 // CHECK-NEXT:    return %[[Y]], %[[C]]
-func.func @products(%a: tensor<3x16xui8>, %b: tensor<16x8xi8>, %za: tensor<ui8>, %zb: tensor<8xi8>, %x: tensor<1x2x4x4xui8>,
-    %w: tensor<3x2x3x3xui8>) -> (tensor<3x8xf32>, tensor<1x3x4x4xf32>) {
+func.func @products(%a: tensor<3x16xui8>, %b: tensor<16x8xi8>, %za: tensor<ui8>, %zb: tensor<8xi8>,
+    %x: tensor<1x2x4x4xui8>, %w: tensor<3x2x3x3xui8>) -> (tensor<3x8xf32>, tensor<1x3x4x4xf32>) {
   %one = "relax.full"() {value = 1.0 : f64} : () -> tensor<f64>
-  %0 = "relax.dequantize"(%a, %one, %za) {axis = 0 : i64} : (tensor<3x16xui8>, tensor<f64>, tensor<ui8>) -> tensor<3x16xf64>
+  %0 = "relax.dequantize"(%a, %one, %za) {axis = 0 : i64}
+      : (tensor<3x16xui8>, tensor<f64>, tensor<ui8>) -> tensor<3x16xf64>
   %1 = "relax.dequantize"(%b, %one, %zb) : (tensor<16x8xi8>, tensor<f64>, tensor<8xi8>) -> tensor<16x8xf64>
   %2 = "relax.matmul"(%0, %1) : (tensor<3x16xf64>, tensor<16x8xf64>) -> tensor<3x8xf64>
   %3 = "relax.astype"(%2) {dtype = i32} : (tensor<3x8xf64>) -> tensor<3x8xi32>
   %4 = "relax.astype"(%3) {dtype = f32} : (tensor<3x8xi32>) -> tensor<3x8xf32>
   %5 = "relax.dequantize"(%x, %one, %za) : (tensor<1x2x4x4xui8>, tensor<f64>, tensor<ui8>) -> tensor<1x2x4x4xf64>
   %6 = "relax.dequantize"(%w, %one, %za) : (tensor<3x2x3x3xui8>, tensor<f64>, tensor<ui8>) -> tensor<3x2x3x3xf64>
-  %7 = "relax.conv2d"(%5, %6) {padding = array<i64: 1, 1, 1, 1>} : (tensor<1x2x4x4xf64>, tensor<3x2x3x3xf64>) -> tensor<1x3x4x4xf64>
+  %7 = "relax.conv2d"(%5, %6) {padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<1x2x4x4xf64>, tensor<3x2x3x3xf64>) -> tensor<1x3x4x4xf64>
   %8 = "relax.astype"(%7) {dtype = i32} : (tensor<1x3x4x4xf64>) -> tensor<1x3x4x4xi32>
   %9 = "relax.astype"(%8) {dtype = f32} : (tensor<1x3x4x4xi32>) -> tensor<1x3x4x4xf32>
   return %4, %9 : tensor<3x8xf32>, tensor<1x3x4x4xf32>
