@@ -1,14 +1,15 @@
-"""Conversion between dtypes."""
+"""Conversion between dtypes, of numbers and of bits."""
 
 from __future__ import annotations
 
 from .. import attributes, op_costs
+from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import is_float, is_integer
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..struct_info import TensorInfo
 
-__all__ = ["AsType"]
+__all__ = ["AsType", "Bitcast"]
 
 
 class AsType(Op, name="astype"):
@@ -36,3 +37,28 @@ class AsType(Op, name="astype"):
         if not (is_float(result.dtype) or is_integer(result.dtype)):
             raise RelaxError(f"expected an integer or floating-point dtype, got {result.dtype}")
         return result
+
+
+class Bitcast(Op, name="bitcast"):
+    """Every element's bits as another dtype of 8, 16, 32 or 64 bits; the dtype has as many as that of ``x``."""
+
+    x: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"dtype": attributes.dtype()}
+    elementwise = True
+    cost = op_costs.MOVES
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        result = operands[0].with_(dtype=attrs["dtype"])
+        before, after = _bytes(operands[0].dtype), _bytes(result.dtype)
+        if before != after:
+            raise RelaxError(f"expected a dtype of as many bits as {operands[0].dtype}, got {result.dtype}")
+        return result
+
+
+def _bytes(dtype: ir.Type) -> int:
+    """Raises RelaxError for what has no whole bytes: of others nothing says what the rest of a byte is."""
+    if not (is_float(dtype) or is_integer(dtype)) or dtype.width % 8:
+        raise RelaxError(f"expected a dtype of 8, 16, 32 or 64 bits, got {dtype}")
+    return dtype.width // 8

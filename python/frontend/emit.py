@@ -18,8 +18,8 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "broadcast", "cast", "concat", "cut", "emit", "expand", "full", "in_dtype", "info_of", "integer", "match", "multiply_all",
-    "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile", "unsqueeze",
+    "bitcast", "broadcast", "cast", "concat", "cut", "emit", "expand", "full", "in_dtype", "info_of", "integer", "match",
+    "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile", "unsqueeze",
 ]  # fmt: skip
 
 
@@ -41,6 +41,14 @@ def integer(width: int = 64) -> ir.Type:
 def cast(x: ir.Value, dtype: ir.Type) -> ir.Value:
     """The tensor in another dtype; itself when it has that one."""
     return x if info_of(x).dtype == dtype else emit(ops.AsType, x, dtype=dtype)
+
+
+def bitcast(x: ir.Value, dtype: ir.Type) -> ir.Value:
+    """The elements' bits in another dtype of as many; a boolean is a byte, 0 or 1."""
+    if info_of(x).dtype == dtype:
+        return x
+    x = cast(x, ir.IntegerType.get_unsigned(8)) if info_of(x).dtype == boolean() else x
+    return x if info_of(x).dtype == dtype else emit(ops.Bitcast, x, dtype=dtype)
 
 
 def full(value: float | Expr, dtype: ir.Type, shape: Sequence[Dim] = ()) -> ir.Value:

@@ -165,6 +165,10 @@ class TorchOp:
     def dtype(self) -> ir.Type:
         return self.info.dtype
 
+    def is_used(self, index: int) -> bool:
+        """Whether anything reads a result."""
+        return next(iter(self.op.results[index].uses), None) is not None
+
     def is_tensor(self, index: int) -> bool:
         return self.operands[index] in self.values.tensors
 

@@ -21,3 +21,19 @@ func.func @dtype_is_missing(%x: tensor<4xf32>) {
   %0 = "relax.astype"(%x) : (tensor<4xf32>) -> tensor<4xf16>
   return
 }
+
+// -----
+
+func.func @other_bits(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'relax.bitcast' op expected a dtype of as many bits as f32, got i16}}
+  %0 = "relax.bitcast"(%x) {dtype = i16} : (tensor<4xf32>) -> tensor<4xi16>
+  return
+}
+
+// -----
+
+func.func @no_bytes(%x: tensor<4xi1>) {
+  // expected-error @+1 {{'relax.bitcast' op expected a dtype of 8, 16, 32 or 64 bits, got i1}}
+  %0 = "relax.bitcast"(%x) {dtype = i8} : (tensor<4xi1>) -> tensor<4xi8>
+  return
+}

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.target import Target
 from relaxir.runtime.executable import Executable
 from support import casts
@@ -104,6 +105,25 @@ def test_conversions(name: str, seed: int) -> None:
         found += casts.check(x, source, targets, executable(x, entry=source), flush)
         found += casts.check(x, source, targets, rx.evaluate(module, source, x))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", ["", "x86-64-v2"])
+def test_bits_stay(name: str) -> None:
+    """Every pattern of them, out of each dtype of whole bytes and into another."""
+    sizes = {d: numpy_dtype(d).itemsize for d in casts.DTYPES if d not in ("i1", "i4", "ui4")}
+    alike = [[d for d in sizes if sizes[d] == size] for size in set(sizes.values())]
+    pairs = [pair for group in alike for pair in pairwise([*group, group[0]])]
+    b = rx.Builder()
+    for source, target in pairs:
+        with b.function(f"{source}_{target}"):
+            b.output(b.bitcast(b.input("x", ("n", 19), source), dtype=target))
+    module = b.build()
+    executable = compiled(module, name)
+    for source, target in pairs:
+        x = np.frombuffer(np.random.default_rng(0).bytes(19 * 40 * sizes[source]), numpy_dtype(source)).reshape(40, 19)
+        entry = f"{source}_{target}"
+        for got in (executable(x, entry=entry), rx.evaluate(module, entry, x)[0]):
+            assert (got.dtype, got.tobytes()) == (numpy_dtype(target), x.tobytes()), entry
 
 
 def test_choices_keep_what_they_choose() -> None:

@@ -54,7 +54,7 @@ def keys_of(name, level):
 
 
 #: Functions of composite operators; the others need no decomposition as they were exported.
-COMPOSITES = ("composites", "parts", "sums_of_products")
+COMPOSITES = ("composites", "distances", "parts", "sums_of_products")
 RUNS = [(n, v) for n in CASES for v in ("whole" if n in COMPOSITES else "exported", "core")]
 
 

@@ -138,3 +138,14 @@ def test_same_dtype_is_a_copy() -> None:
     assert not np.shares_memory(astype(x, "f32"), x)
     y = np.arange(4).astype(ml_dtypes.bfloat16)
     assert not np.shares_memory(astype(y, "bf16"), y)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("f32", "i32"), ("bf16", "ui16"), ("f8E4M3FN", "i8"), ("f64", "i64"), ("i32", "ui32")]
+)
+def test_bits_stay(dtype: str, bits: str) -> None:
+    x = np.frombuffer(np.random.default_rng(0).bytes(96), numpy_dtype(dtype)).reshape(2, -1)
+    there = reference_of("bitcast").function(x, dtype=numpy_dtype(bits))
+    back = reference_of("bitcast").function(there, dtype=numpy_dtype(dtype))
+    assert (there.shape, there.dtype) == (x.shape, numpy_dtype(bits))
+    assert there.tobytes() == back.tobytes() == x.tobytes()

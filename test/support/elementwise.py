@@ -219,7 +219,7 @@ WHOLE |= _SHIFTS
 
 
 #: Their operands and results are of two dtypes, or of three operands: checks of their own.
-_APART = ("astype", "where")
+_APART = ("astype", "bitcast", "where")
 
 
 def elementwise_ops() -> dict[str, type[EffectOp]]:

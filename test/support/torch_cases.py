@@ -521,11 +521,14 @@ def sorted_(x, i, b, special, z, rows):
     }  # fmt: skip
 
 
-@case(floats(3, 4), floats(3, 4), lambda: torch.tensor([0.0, -0.0, float("inf"), float("nan")]), integers(3, 4))
+@case(floats(3, 4), floats(3, 4), lambda: torch.tensor([0.0, -0.0, float("inf"), -float("nan")]), integers(3, 4))
 def edges(x, y, special, i):
     return {
         "fmax": torch.fmax(x, special), "fmin": torch.fmin(special, x), "fmax_int": torch.fmax(i, i.flip(1)),
-        "signbit": torch.signbit(special), "signbit_int": torch.signbit(i), "copysign": torch.copysign(x, special),
+        "signbit": torch.signbit(special), "signbit_bf16": torch.signbit(-special.bfloat16()),
+        "bits": x.view(torch.int32), "other_bits": i.bfloat16().view(torch.float16), "same_bits": x.view(torch.float32),
+        "bits_of_truth": (x > 0).view(torch.int8),
+        "signbit_int": torch.signbit(i), "copysign": torch.copysign(x, special),
         "copysign_number": torch.copysign(x, -0.0), "hypot": torch.hypot(x, y), "hypot_special": torch.hypot(special, x * 1e30),
     }  # fmt: skip
 
@@ -609,6 +612,8 @@ def reductions(x, i, b):
         "softmax": x.softmax(-1),
         "log_softmax": x.log_softmax(1),
         "logsumexp": x.logsumexp((1, 2)),
+        "logsumexp_infinite": (x[0] / 0).logsumexp(0),
+        "logsumexp_nothing": (-x[0].abs() / 0).logsumexp(1, keepdim=True),
         "norm": torch.linalg.vector_norm(x, dim=-1),
         "sum_0d": x[0, 0, 0].sum(),
         "softmax_0d": x[0, 0, 0].softmax(0),

@@ -65,14 +65,54 @@ def pooling(line, image, volume):
         found[f"dilated {key}"] = _of_rank("max_pool{}d", x)(x, 2, stride, padding, dilation=2, ceil_mode=ceil)
         for padded in (True, False):
             found[f"avg {padded} {key}"] = _of_rank("avg_pool{}d", x)(x, size, stride, padding, ceil, padded)
-        if x.dim() > 3 and not ceil:
-            found[f"own divisor {key}"] = _of_rank("avg_pool{}d", x)(x, size, stride, padding, divisor_override=5)
+        if x.dim() > 3:
+            found[f"own divisor {key}"] = _of_rank("avg_pool{}d", x)(x, size, stride, padding, ceil, divisor_override=5)
+    found["narrow divisor"] = F.avg_pool2d(image.bfloat16(), 3, 2, 1, True, divisor_override=5)
     found["unbatched"] = F.max_pool3d(volume[0], 2)
     found["adaptive 1"] = F.adaptive_max_pool1d(line, 3)
     found["adaptive 2"] = F.adaptive_max_pool2d(image, (3, 4))
     found["adaptive 2 up"] = F.adaptive_max_pool2d(image, (9, 1))
+    found["adaptive mean 3"] = F.adaptive_avg_pool3d(volume, (2, 6, 3))
+    found["adaptive mean 3 unbatched"] = F.adaptive_avg_pool3d(volume[0], (None, 1, 8))
     found["adaptive 3"] = F.adaptive_max_pool3d(volume, (2, 6, 3))
     found["aten line"] = aten.max_pool1d(line, 2)
+    return found
+
+
+def _with_equals() -> Tensor:
+    """Numbers of which many are equal, and in each row some that are none, or infinite."""
+    x = torch.randint(-1, 2, (2, 2, 6, 7)).float()
+    x[0, :, 1::3, ::2], x[:, 1, 3, 2:5], x[1, 0] = float("-inf"), float("nan"), float("-inf")
+    return x
+
+
+@case(floats(2, 3, 7), _with_equals, floats(1, 3, 5, 6, 5), integers(1, 6, 7))
+def places_of_largest(line, image, volume, numbers):
+    found: Outputs = {}
+    for x, (size, stride, padding, dilation, ceil) in itertools.product(
+        (line, image, volume), [(2, 2, 0, 1, False), (3, 2, 1, 1, True), (3, 1, 1, 2, False), (2, 3, 1, 3, True)]
+    ):
+        pool, key = _of_rank("max_pool{}d", x), f"{x.dim() - 2} {size} {stride} {padding} {dilation} {ceil}"
+        found[f"largest {key}"], found[f"places {key}"] = pool(x, size, stride, padding, dilation, ceil, True)
+    for x in (line, image, volume):
+        pool, key = _of_rank("adaptive_max_pool{}d", x), f"{x.dim() - 2}"
+        found[f"adaptive {key}"], found[f"adaptive places {key}"] = pool(x, (3, 4, 2)[: x.dim() - 2], True)
+    found["integers"] = F.max_pool2d(numbers, 3, 2, 1, return_indices=True)[1]
+    return found
+
+
+@case(floats(4, 5), floats(2, 3, 5), floats(2, 1, 5), floats(40, 3))
+def distances(x, y, z, many):
+    found: Outputs = {}
+    for order in (0.0, 0.5, 1.0, 2.0, 3.0, float("inf")):
+        found[f"between {order}"] = torch.cdist(x, y, order)
+        found[f"between batches {order}"] = torch.cdist(y, z, order)
+        found[f"of pairs {order}"] = F.pdist(many, order)
+    found["of nothing"] = torch.cdist(x[:, :0], y[0, :, :0])
+    found["of one"] = F.pdist(x[:1])
+    found["narrow"] = torch.linalg.vector_norm(x.bfloat16(), 3, -1)
+    for order in (-1.0, -2.5, 0.0, 0.5, float("-inf")):
+        found[f"norm {order}"] = torch.linalg.vector_norm(x, order, dim=1)
     return found
 
 

@@ -5,7 +5,8 @@ import importlib
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
-    "control_flow", "convolution", "creation", "elementwise", "embedding_bag", "experts", "indexing", "linear_algebra",
+    "control_flow", "convolution", "creation", "distances", "elementwise", "embedding_bag", "experts", "indexing",
+    "linear_algebra",
     "manipulate", "nn", "pooling", "reduction", "scatter", "sorting",
 )  # fmt: skip
 

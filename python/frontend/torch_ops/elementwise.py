@@ -14,7 +14,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Expr
-from ..emit import cast, emit, full, in_dtype, info_of
+from ..emit import bitcast, cast, emit, full, in_dtype, info_of, integer
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 
@@ -234,17 +234,19 @@ def _copysign(op: TorchOp) -> ir.Value:
     return emit(ops.Where, _is_negative(op.value_in(1, op.dtype)), emit(ops.Negative, x), x)
 
 
+@handles("aten.view.dtype")
+def _bits(op: TorchOp) -> ir.Value:
+    return bitcast(op.tensor(0), op.dtype)
+
+
 def _is_negative(x: ir.Value) -> ir.Value:
-    """Whether a number has a minus sign, zeros by that of their reciprocals; the sign of a NaN means nothing, and is none."""
+    """Whether a number has a minus sign; zeros and NaN may have one."""
     dtype = info_of(x).dtype
     if dtype == boolean():
         return full(False, boolean(), info_of(x).shape)
-    zero = full(0, dtype)
-    below = emit(ops.Less, x, zero)
-    if not is_float(dtype):
-        return below
-    is_zero = emit(ops.Equal, x, zero)
-    return emit(ops.LogicalOr, below, emit(ops.LogicalAnd, is_zero, emit(ops.Less, emit(ops.Reciprocal, x), zero)))
+    if is_float(dtype):
+        x = bitcast(x, integer(dtype.width))
+    return emit(ops.Less, x, full(0, info_of(x).dtype))
 
 
 @handles("aten.hypot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,11 @@ import numpy as np
 
 from ...dialect import ops
 from ...dialect.bindings import ir
-from ...dialect.errors import RelaxError
 from ...dialect.op import EffectOp
-from ..emit import emit, full, info_of, integer, multiply_all, reshape, squeeze, unsqueeze
+from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape, squeeze, table, unsqueeze
 from ..torch_op import TorchOp, handles
 from .convolution import several
-from .creation import table
+from .windows import adaptive_windows, largest_and_places, spatial_sizes, windows
 
 _RANKS = {"1": 1, "2": 2, "3": 3}
 
@@ -34,11 +34,22 @@ def _spatial(op: TorchOp) -> int:
     return next(rank for text, rank in _RANKS.items() if f"pool{text}d" in op.key)
 
 
-@handles("aten.max_pool1d", *(f"aten.max_pool{n}d{how}" for n in "23" for how in ("", "_with_indices")))
+@handles(*(f"aten.max_pool{n}d{how}" for n in "123" for how in ("", "_with_indices")))
 def _max_pool(op: TorchOp) -> list[ir.Value | None]:
-    dilation = several(op.number(4, 1), _spatial(op))
-    result = _pool(op, ops.MaxPool2D, dilation, ceil_mode=bool(op.number(5, False)))
+    dilation, ceil_mode = several(op.number(4, 1), _spatial(op)), bool(op.number(5, False))
+    if len(op.results) > 1 and op.is_used(1):
+        return _max_pool_places(op, dilation, ceil_mode)
+    result = _pool(op, ops.MaxPool2D, dilation, ceil_mode=ceil_mode)
     return [result, None][: len(op.results)]
+
+
+def _max_pool_places(op: TorchOp, dilation: list[int], ceil_mode: bool) -> list[ir.Value | None]:
+    sizes = spatial_sizes(op.tensor(0), _spatial(op), "max pooling whose places are used")
+    along = [
+        windows(size, w.size, w.stride, w.pad, w.dilation, ceil_mode=ceil_mode)
+        for size, w in zip(sizes, _windows_of(op, dilation), strict=True)
+    ]
+    return largest_and_places(op.tensor(0), along)
 
 
 @handles("aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")
@@ -46,54 +57,91 @@ def _avg_pool(op: TorchOp) -> ir.Value:
     """With its own divisor: the sum over the window, which is the mean times the window's size, divided by that."""
     spatial, divisor = _spatial(op), op.number(6)
     ceil_mode, padded = bool(op.number(4, False)), bool(op.number(5, True))
-    if divisor is not None and ceil_mode:
-        raise RelaxError("expected average pooling with its own divisor without ceil_mode")
     result = _pool(op, ops.AvgPool2D, None, ceil_mode=ceil_mode, count_include_pad=padded or divisor is not None)
     if divisor is None:
         return result
-    factor = math.prod(several(op.number(1), spatial)) / divisor
-    return emit(ops.Multiply, result, full(factor, op.dtype))
+    if not ceil_mode:
+        return emit(ops.Multiply, result, full(math.prod(several(op.number(1), spatial)) / divisor, op.dtype))
+    for i, factors in enumerate(_window_sizes(op)):
+        shape = [len(factors) if j == i else 1 for j in range(spatial)]
+        result = emit(ops.Multiply, result, reshape(_numbers(op, factors / (1 if i else divisor)), shape))
+    return result
+
+
+def _numbers(op: TorchOp, values: np.ndarray[Any, Any]) -> ir.Value:
+    return cast(table(values.astype(np.float32), ir.F32Type.get()), op.dtype)
+
+
+def _window_sizes(op: TorchOp) -> Iterator[np.ndarray[Any, Any]]:
+    """How long windows are in each dimension: with ceil_mode the last one may end behind the padding, which does not count."""
+    sizes = spatial_sizes(op.tensor(0), _spatial(op), "average pooling with its own divisor and ceil_mode")
+    for size, w in zip(sizes, _windows_of(op, [1] * len(sizes)), strict=True):
+        begins = np.arange(len(windows(size, w.size, w.stride, w.pad, 1, ceil_mode=True))) * w.stride - w.pad
+        yield np.minimum(begins + w.size, size + w.pad) - begins
 
 
 def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **attrs: Any) -> ir.Value:
     """Window by window over the last two dimensions, then over the third from the end: largest and mean are separable."""
     x, spatial = op.tensor(0), _spatial(op)
-    size = several(op.number(1), spatial)
-    strides = size if op.number(2, []) == [] else several(op.number(2), spatial)
-    padding = several(op.number(3, 0), spatial)
-    windows = [_Window(*w) for w in zip(size, strides, padding, dilation or [1] * spatial, strict=True)]
-    has_dilation = dilation is not None
+    along, has_dilation = _windows_of(op, dilation or [1] * spatial), dilation is not None
     batched = info_of(x).rank == spatial + 2
     x = x if batched else unsqueeze(x, 0)
     if spatial == 1:
-        x = squeeze(_pool_plane(unsqueeze(x, 2), op_class, [_Window(), *windows], has_dilation, attrs), 2)
+        x = squeeze(_pool_plane(unsqueeze(x, 2), op_class, [_Window(), *along], has_dilation, attrs), 2)
     elif spatial == 2:
-        x = _pool_plane(x, op_class, windows, has_dilation, attrs)
+        x = _pool_plane(x, op_class, along, has_dilation, attrs)
     else:
-        x = _pool_depth(x, op_class, windows, has_dilation, attrs)
+        x = _pool_depth(x, op_class, along, has_dilation, attrs)
     return x if batched else squeeze(x, 0)
 
 
+def _windows_of(op: TorchOp, dilation: list[int]) -> list[_Window]:
+    size = several(op.number(1), _spatial(op))
+    strides = size if op.number(2, []) == [] else several(op.number(2), _spatial(op))
+    padding = several(op.number(3, 0), _spatial(op))
+    return [_Window(*w) for w in zip(size, strides, padding, dilation, strict=True)]
+
+
 def _pool_plane(
-    x: ir.Value, op_class: type[EffectOp], windows: list[_Window], has_dilation: bool, attrs: dict[str, Any]
+    x: ir.Value, op_class: type[EffectOp], along: list[_Window], has_dilation: bool, attrs: dict[str, Any]
 ) -> ir.Value:
-    vertical, horizontal = windows
+    vertical, horizontal = along
     pads = [vertical.pad, horizontal.pad] * 2
-    more = {"dilation": [w.dilation for w in windows]} if has_dilation else {}
-    sizes, strides = [w.size for w in windows], [w.stride for w in windows]
+    more = {"dilation": [w.dilation for w in along]} if has_dilation else {}
+    sizes, strides = [w.size for w in along], [w.stride for w in along]
     return emit(op_class, x, pool_size=sizes, strides=strides, padding=pads, **more, **attrs)
 
 
 def _pool_depth(
-    x: ir.Value, op_class: type[EffectOp], windows: list[_Window], has_dilation: bool, attrs: dict[str, Any]
+    x: ir.Value, op_class: type[EffectOp], along: list[_Window], has_dilation: bool, attrs: dict[str, Any]
 ) -> ir.Value:
+    in_planes = _by_planes(x, lambda planes: _pool_plane(planes, op_class, along[1:], has_dilation, attrs))
+    return _along_depth(in_planes, lambda columns: _pool_plane(columns, op_class, [along[0], _Window()], has_dilation, attrs))
+
+
+def _by_planes(x: ir.Value, pool: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """A volume with each plane pooled: [batch, channels, depth, height, width]."""
     batch, channels, depth, height, width = info_of(x).shape
-    planes = reshape(x, (batch, multiply_all([channels, depth]), height, width))
-    pooled = _pool_plane(planes, op_class, windows[1:], has_dilation, attrs)
-    *_, rows, columns = info_of(pooled).shape
-    columns_of_depth = reshape(pooled, (batch, channels, depth, multiply_all([rows, columns])))
-    result = _pool_plane(columns_of_depth, op_class, [windows[0], _Window()], has_dilation, attrs)
-    return reshape(result, (batch, channels, info_of(result).shape[2], rows, columns))
+    pooled = pool(reshape(x, (batch, multiply_all([channels, depth]), height, width)))
+    return reshape(pooled, (batch, channels, depth, *info_of(pooled).shape[2:]))
+
+
+def _along_depth(x: ir.Value, pool: Callable[[ir.Value], ir.Value]) -> ir.Value:
+    """A volume pooled along its depth, given as an image of depth times all that is in a plane."""
+    batch, channels, depth, rows, columns = info_of(x).shape
+    pooled = pool(reshape(x, (batch, channels, depth, multiply_all([rows, columns]))))
+    return reshape(pooled, (batch, channels, info_of(pooled).shape[2], rows, columns))
+
+
+@handles("aten.adaptive_avg_pool3d", "aten._adaptive_avg_pool3d")
+def _adaptive_avg_pool_volume(op: TorchOp) -> ir.Value:
+    """The mean of a window is that of the means along each of its dimensions."""
+    x, (depth, *plane) = op.tensor(0), several(op.number(1), 3)
+    batched = info_of(x).rank == 5
+    x = _by_planes(x if batched else unsqueeze(x, 0), lambda p: emit(ops.AdaptiveAvgPool2D, p, output_size=plane))
+    size = [depth, math.prod(plane)]
+    x = _along_depth(x, lambda c: emit(ops.AdaptiveAvgPool2D, c, output_size=size))
+    return x if batched else squeeze(x, 0)
 
 
 @handles("aten.adaptive_avg_pool2d", "aten._adaptive_avg_pool2d")
@@ -107,22 +155,13 @@ def _adaptive_avg_pool(op: TorchOp) -> ir.Value:
 
 @handles("aten.adaptive_max_pool1d", "aten.adaptive_max_pool2d", "aten.adaptive_max_pool3d")
 def _adaptive_max_pool(op: TorchOp) -> list[ir.Value | None]:
-    """Each dimension as the windows along it, and the largest of each; a shorter window has its last element again."""
+    """Each dimension as the windows along it, and the largest of each."""
     x, spatial = op.tensor(0), _spatial(op)
-    for i, wanted in enumerate(several(op.number(1), spatial)):
+    sizes = spatial_sizes(x, spatial, "adaptive max pooling")
+    along = [adaptive_windows(*both) for both in zip(sizes, several(op.number(1), spatial), strict=True)]
+    if op.is_used(1):
+        return largest_and_places(x, along)
+    for i, places in enumerate(along):
         axis = info_of(x).rank - spatial + i
-        size = info_of(x).shape[axis]
-        if not isinstance(size, int) or not size:
-            raise RelaxError(f"expected adaptive pooling over a dimension of known size, got {size}")
-        places = table(_windows(size, wanted), integer())
-        x = emit(ops.Max, emit(ops.Take, x, places, axis=axis), axis=[axis + 1])
+        x = emit(ops.Max, emit(ops.Take, x, table(places, integer()), axis=axis), axis=[axis + 1])
     return [x, None]
-
-
-def _windows(size: int, count: int) -> np.ndarray[Any, Any]:
-    """Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/AdaptivePooling.h, start_index and end_index."""
-    begins = [i * size // count for i in range(count)]
-    ends = [-(-(i + 1) * size // count) for i in range(count)]
-    longest = max((e - b for b, e in zip(begins, ends, strict=True)), default=1)
-    rows = [[min(b + i, e - 1) for i in range(longest)] for b, e in zip(begins, ends, strict=True)]
-    return np.array(rows, np.int64).reshape(count, longest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ...dialect import ops
@@ -172,25 +173,37 @@ def _softmax(op: TorchOp) -> ir.Value:
 
 @handles("aten.linalg_vector_norm")
 def _vector_norm(op: TorchOp) -> ir.Value:
-    """``sum(|x| ** p) ** (1 / p)``, the largest or smallest magnitude for an infinite p."""
-    x = emit(ops.Abs, cast(op.tensor(0), op.dtype))
-    order = float(op.number(1, 2))
+    x, order = emit(ops.Abs, cast(op.tensor(0), op.dtype)), float(op.number(1, 2))
+    return norm(x, order, lambda op_class, terms: _reduced(op, op_class, terms, 2))
+
+
+def norm(x: ir.Value, order: float, reduced: Callable[[type[EffectOp], ir.Value], ir.Value]) -> ir.Value:
+    """``sum(x ** p) ** (1 / p)`` of magnitudes; of an infinite p the largest or smallest, of 0 how many are not 0.
+
+    Args:
+        x: no negative number.
+        order: p.
+        reduced: a reduction of such terms.
+    """
+    dtype = info_of(x).dtype
     if math.isinf(order):
-        return _reduced(op, ops.Max if order > 0 else ops.Min, x, 2)
+        return reduced(ops.Max if order > 0 else ops.Min, x)
+    if order == 0:
+        return reduced(ops.Sum, cast(emit(ops.NotEqual, x, full(0, dtype)), dtype))
     if order in (1, 2):
-        total = _reduced(op, ops.Sum, emit(ops.Square, x) if order == 2 else x, 2)
+        total = reduced(ops.Sum, emit(ops.Square, x) if order == 2 else x)
         return emit(ops.Sqrt, total) if order == 2 else total
-    if order <= 0:
-        raise RelaxError(f"expected a norm of positive order, got {order}")
-    total = _reduced(op, ops.Sum, emit(ops.Power, x, full(order, op.dtype)), 2)
-    return emit(ops.Power, total, full(1 / order, op.dtype))
+    total = reduced(ops.Sum, emit(ops.Power, x, full(order, dtype)))
+    return emit(ops.Power, total, full(1 / order, dtype))
 
 
 @handles("aten.logsumexp")
 def _logsumexp(op: TorchOp) -> ir.Value:
+    """By the largest, but for an infinite one: infinities less infinities are no numbers."""
     x = cast(op.tensor(0), op.dtype)
     axes = _axes(op, 1, info_of(x))
     largest = emit(ops.Max, x, axis=axes, keepdims=True)
+    largest = emit(ops.Where, emit(ops.IsInf, largest), full(0, op.dtype), largest)
     total = emit(ops.Log, emit(ops.Sum, emit(ops.Exp, emit(ops.Subtract, x, largest)), axis=axes, keepdims=True))
     result = emit(ops.Add, total, largest)
     return result if op.number(2, False) else emit(ops.Squeeze, result, axis=axes)

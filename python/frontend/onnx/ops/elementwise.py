@@ -11,7 +11,7 @@ from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
-from ...emit import cast, emit, full, info_of, reshape, unsqueeze
+from ...emit import bitcast, cast, emit, full, info_of, reshape, unsqueeze
 from ..node import Node, UnmappedError, handles
 from ..tensors import element_dtype
 
@@ -114,6 +114,11 @@ def _dropout(node: Node) -> Any:
 @handles("Cast")
 def _cast(node: Node) -> ir.Value:
     return converted(node.tensor(0), element_dtype(node.attribute("to")), bool(node.attribute("saturate", 1)))
+
+
+@handles("BitCast")
+def _bit_cast(node: Node) -> ir.Value:
+    return bitcast(node.tensor(0), element_dtype(node.attribute("to")))
 
 
 @handles("CastLike")

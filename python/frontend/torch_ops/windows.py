@@ -1,0 +1,97 @@
+"""The largest elements of windows, and which they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dialect import ops
+from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
+from ...dialect.inference import is_float
+from ..emit import emit, expand, full, info_of, integer, permute, reshape, table
+
+__all__ = ["adaptive_windows", "largest_and_places", "spatial_sizes", "windows"]
+
+#: Positions in one dimension, [number of windows, longest window]; a shorter window has an element of its own again.
+Windows = np.ndarray[Any, Any]
+
+
+def spatial_sizes(x: ir.Value, spatial: int, what: str) -> list[int]:
+    """The last dimensions. Raises RelaxError, in which ``what`` is expected, unless they are known and there is something."""
+    found = [size for size in info_of(x).shape[-spatial:] if isinstance(size, int) and size]
+    if len(found) != spatial:
+        raise RelaxError(f"expected {what} over dimensions whose sizes are known, got {info_of(x)}")
+    return found
+
+
+def windows(size: int, window: int, stride: int, pad: int, dilation: int, *, ceil_mode: bool) -> Windows:
+    """Where windows of equal distance are, of which the padding is no part.
+
+    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/Pool.h, pooling_output_shape.
+    """
+    steps, rest = divmod(size + 2 * pad - dilation * (window - 1) - 1, stride)
+    count = steps + 1 + (ceil_mode and rest > 0 and (steps + 1) * stride < size + pad)
+    places = np.arange(count)[:, None] * stride - pad + np.arange(window) * dilation
+    inside = (places >= 0) & (places < size)
+    first, last = np.where(inside, places, size).min(1), np.where(inside, places, -1).max(1)
+    return np.clip(places, first[:, None], last[:, None])
+
+
+def adaptive_windows(size: int, count: int) -> Windows:
+    """Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/AdaptivePooling.h, start_index and end_index."""
+    begins = [i * size // count for i in range(count)]
+    ends = [-(-(i + 1) * size // count) for i in range(count)]
+    longest = max((e - b for b, e in zip(begins, ends, strict=True)), default=1)
+    rows = [[min(b + i, e - 1) for i in range(longest)] for b, e in zip(begins, ends, strict=True)]
+    return np.array(rows, np.int64).reshape(count, longest)
+
+
+def largest_and_places(x: ir.Value, along: Sequence[Windows]) -> list[ir.Value | None]:
+    """The largest element of each window, and where it is: the first, or the last that is no number where there is one.
+
+    Args:
+        x: [..., one dimension for each of ``along``].
+        along: the windows of each dimension.
+
+    Returns:
+        Both as [..., number of windows in each dimension]; places count the elements of these dimensions, row by row.
+    """
+    spatial, outer = len(along), info_of(x).rank - len(along)
+    sizes = spatial_sizes(x, spatial, "windows")
+    for i, places in enumerate(along):  # [..., windows, elements of a window, ...]
+        x = emit(ops.Take, x, table(places, integer()), axis=outer + 2 * i)
+    x = _elements_last(x, outer, spatial)
+    where = expand(_flat_places(along, sizes), info_of(x).shape)
+    last = [info_of(x).rank - 1]
+    first = emit(ops.GatherElements, where, emit(ops.ArgMax, x, axis=last[0], keepdims=True), axis=last[0])
+    found = emit(ops.Squeeze, first, axis=last)
+    if is_float(info_of(x).dtype):
+        no_number = emit(ops.Max, emit(ops.Where, emit(ops.IsNan, x), where, full(-1, integer())), axis=last)
+        found = emit(ops.Where, emit(ops.Less, no_number, full(0, integer())), found, no_number)
+    return [emit(ops.Max, x, axis=last), found]
+
+
+def _elements_last(x: ir.Value, outer: int, spatial: int) -> ir.Value:
+    """[..., windows, elements, windows, elements] as [..., windows, windows, elements of both]."""
+    windows_at = [outer + 2 * i for i in range(spatial)]
+    x = permute(x, [*range(outer), *windows_at, *(a + 1 for a in windows_at)])
+    shape = info_of(x).shape
+    return reshape(x, (*shape[:-spatial], math.prod(s for s in shape[-spatial:] if isinstance(s, int))))
+
+
+def _flat_places(along: Sequence[Windows], sizes: Sequence[int]) -> ir.Value:
+    """Where the elements of all windows are, counted row by row: a sum of what each dimension adds."""
+    spatial = len(along)
+    total = None
+    for i, places in enumerate(along):
+        shape = [1] * (2 * spatial)
+        shape[i], shape[spatial + i] = places.shape
+        part = reshape(table(places * math.prod(sizes[i + 1 :]), integer()), shape)
+        total = part if total is None else emit(ops.Add, total, part)
+    assert total is not None
+    shape = info_of(total).shape
+    return reshape(total, (*shape[:spatial], math.prod(s for s in shape[spatial:] if isinstance(s, int))))
