@@ -186,3 +186,35 @@ func.func @region(%x: tensor<4x4xf32>, %c: i1) -> tensor<4x4xf32> {
   }
   return %0 : tensor<4x4xf32>
 }
+
+// Integers that become floats and integers again by the same scale and zero point are moved as they are; not by others,
+// and not where a scale for each column would have to move, too.
+// CHECK-LABEL: @integers_again
+// CHECK-NEXT:    %[[C:.*]] = "relax.dequantize"(%arg0, %arg1, %arg2)
+// CHECK-NEXT:    %[[A:.*]] = "relax.reshape"(%arg0) : (tensor<?x12xui8, {sym = ["n"]}>) -> tensor<?x3x4xui8
+// CHECK-NEXT:    %[[B:.*]] = "relax.permute_dims"(%[[A]]) {axes = array<i64: 1, 0, 2>}
+// CHECK-NEXT:    %[[D:.*]] = "relax.quantize"(%[[C]], %arg3, %arg2)
+// CHECK-NEXT:    %[[E:.*]] = "relax.dequantize"(%arg0, %arg4, %arg2)
+// CHECK-NEXT:    %[[F:.*]] = "relax.quantize"(%[[E]], %arg4, %arg2)
+// CHECK-NEXT:    return %arg0, %[[B]], %[[D]], %[[F]]
+func.func @integers_again(%x: tensor<?x12xui8, {sym = ["n"]}>, %s: tensor<f32>, %z: tensor<ui8>, %t: tensor<f32>,
+    %v: tensor<12xf32>) -> (tensor<?x12xui8, {sym = ["n"]}>, tensor<3x?x4xui8, {sym = ["n"]}>,
+    tensor<?x12xui8, {sym = ["n"]}>, tensor<?x12xui8, {sym = ["n"]}>) {
+  %0 = "relax.dequantize"(%x, %s, %z) : (tensor<?x12xui8, {sym = ["n"]}>, tensor<f32>, tensor<ui8>)
+      -> tensor<?x12xf32, {sym = ["n"]}>
+  %1 = "relax.quantize"(%0, %s, %z) {dtype = ui8} : (tensor<?x12xf32, {sym = ["n"]}>, tensor<f32>, tensor<ui8>)
+      -> tensor<?x12xui8, {sym = ["n"]}>
+  %2 = "relax.reshape"(%0) : (tensor<?x12xf32, {sym = ["n"]}>) -> tensor<?x3x4xf32, {sym = ["n"]}>
+  %3 = "relax.permute_dims"(%2) {axes = array<i64: 1, 0, 2>} : (tensor<?x3x4xf32, {sym = ["n"]}>)
+      -> tensor<3x?x4xf32, {sym = ["n"]}>
+  %4 = "relax.quantize"(%3, %s, %z) {dtype = ui8} : (tensor<3x?x4xf32, {sym = ["n"]}>, tensor<f32>, tensor<ui8>)
+      -> tensor<3x?x4xui8, {sym = ["n"]}>
+  %5 = "relax.quantize"(%0, %t, %z) {dtype = ui8} : (tensor<?x12xf32, {sym = ["n"]}>, tensor<f32>, tensor<ui8>)
+      -> tensor<?x12xui8, {sym = ["n"]}>
+  %6 = "relax.dequantize"(%x, %v, %z) : (tensor<?x12xui8, {sym = ["n"]}>, tensor<12xf32>, tensor<ui8>)
+      -> tensor<?x12xf32, {sym = ["n"]}>
+  %7 = "relax.quantize"(%6, %v, %z) {dtype = ui8} : (tensor<?x12xf32, {sym = ["n"]}>, tensor<12xf32>, tensor<ui8>)
+      -> tensor<?x12xui8, {sym = ["n"]}>
+  return %1, %4, %5, %7 : tensor<?x12xui8, {sym = ["n"]}>, tensor<3x?x4xui8, {sym = ["n"]}>,
+      tensor<?x12xui8, {sym = ["n"]}>, tensor<?x12xui8, {sym = ["n"]}>
+}

@@ -17,6 +17,7 @@ from ...ops import (
     AsType,
     BitwiseNot,
     BroadcastTo,
+    Dequantize,
     ExpandDims,
     Flip,
     LogicalNot,
@@ -25,6 +26,7 @@ from ...ops import (
     Minimum,
     Negative,
     PermuteDims,
+    Quantize,
     Relu,
     Repeat,
     Reshape,
@@ -194,10 +196,43 @@ def drop_copy_to_same_device(op: ToVDevice, rewriter: Rewriter) -> bool:
     return vdevice_of(op.operands[0]) == op.vdevice and _replace(op, rewriter, op.operands[0])
 
 
+#: Ops that only place elements elsewhere, and how many bits integers have whose multiples of an f32 are told apart.
+_PLACES, _TOLD_APART = (ExpandDims, PermuteDims, Reshape, Squeeze), 16
+
+
+def drop_quantize_of_dequantize(op: Quantize, rewriter: Rewriter) -> bool:
+    """Integers that become multiples of a scale, are moved, and become integers again by the same one, are moved as they are.
+
+    Not where multiples overflow, or the scale is 0: integers are not told apart there.
+    """
+    moves, value = list[EffectOp](), op.x
+    while isinstance(value.owner, _PLACES):
+        moves.append(value.owner)
+        value = value.owner.operands[0]
+    source = value.owner
+    if not isinstance(source, Dequantize) or not _undoes(op, source):
+        return False
+    with rewriter.before(op):
+        moved = source.x
+        for move in reversed(moves):
+            info = TensorInfo.of(move.results[0]).with_(dtype=TensorInfo.of(source.x).dtype)
+            moved = type(move).create(moved, result_types=[info.type], **attrs_of(move)).results[0]
+        return moved.type == op.result.type and rewriter.replace(op, [moved])
+
+
+def _undoes(op: Quantize, source: Dequantize) -> bool:
+    """Whether integers come out again: by the same scalars, in floats that tell them apart."""
+    same = (op.scale, op.zero_point) == (source.scale, source.zero_point) and not TensorInfo.of(op.scale).rank
+    stored, real = TensorInfo.of(source.x).dtype, TensorInfo.of(source.result).dtype
+    exact = isinstance(real, ir.F32Type) and ir.IntegerType(stored).width <= _TOLD_APART
+    return same and exact and not TensorInfo.of(op.zero_point).rank and TensorInfo.of(op.result).dtype == stored
+
+
 #: Those of one class are tried in this order.
 PATTERNS: Patterns = [
     (PermuteDims, drop_identity_permute),
     (PermuteDims, merge_permutes),
+    (Quantize, drop_quantize_of_dequantize),
     *((kind, drop_if_type_stays) for kind in (Squeeze, ExpandDims, AsType, MatchCast)),
     *((kind, drop_if_shape_stays) for kind in (Reshape, BroadcastTo)),
     (Reshape, merge_into_reshape),

@@ -63,9 +63,9 @@ def from_onnx(model: Any) -> Module:
         model: the path of an ``.onnx`` file, or a ``ModelProto``. Operator sets 7 and later; older ones are converted.
 
     The module has one function ``main`` with the model's inputs and results under their names. Dimensions with a ``dim_param``
-    are symbols of that name, those without are symbols of their own. Initializers are weights under their names, except single
-    numbers and up to 1,024 integers, which are constants; external data is not read. Functions of the model, and operators that
-    their schema defines by others, are taken apart.
+    are symbols of that name, those without are symbols of their own. Initializers are weights under their names, except up to
+    1,024 integers and single numbers that are no scale or zero point, which are constants; external data is not read. Functions
+    of the model, and operators that their schema defines by others, are taken apart.
 
     Raises:
         RelaxError: onnx is not installed; it is no valid model; operators have no relax form (one error for all of them); a

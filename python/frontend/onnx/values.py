@@ -60,6 +60,7 @@ class GraphValue:
         make: gives the relax value, at the current insertion point.
         inputs: the graph's inputs whose elements it is computed from.
         load: reads the elements of a weight.
+        argument: gives a known number of the model's file as a weight.
     """
 
     name: str
@@ -69,6 +70,7 @@ class GraphValue:
     make: Callable[[], ir.Value]
     inputs: frozenset[str] = frozenset()
     load: Callable[[], Array] | None = None
+    argument: Callable[[], ir.Value] | None = None
 
     @property
     def rank(self) -> int:

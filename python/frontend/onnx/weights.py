@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -39,10 +40,14 @@ class Weights:
         dtype = numpy_element(tensor.data_type)
         count = int(np.prod(shape, dtype=object)) if shape else 1
         few = _MOST_INTEGERS if dtype.name in ("int64", "int32", "bool") else 1
-        if count <= few:
-            return known_value(name, self.read(tensor))
         element = element_dtype(tensor.data_type)
-        operand = GraphValue(name, element, shape, None, lambda: self._weight(name, tensor, TensorInfo(shape, element)))
+
+        def argument() -> ir.Value:
+            return self._weight(name, tensor, TensorInfo(shape, element))
+
+        if count <= few:
+            return replace(known_value(name, self.read(tensor)), argument=argument)
+        operand = GraphValue(name, element, shape, None, argument)
         operand.load = lambda: self.read(tensor)
         return operand
 

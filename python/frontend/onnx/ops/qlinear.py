@@ -17,7 +17,7 @@ from ..node import HANDLERS, Node, handles
 from ..values import GraphValue, TensorSequence, tensor_value
 from .fused import transposed
 from .linear_algebra import product
-from .quantize import dynamically_quantized, real, rows, scalar
+from .quantize import dynamically_quantized, parameter, real, rows
 
 _DOMAIN = "com.microsoft"
 
@@ -33,17 +33,17 @@ def _keys(table: Mapping[str, str]) -> list[str]:
 
 def _real(node: Node, index: int) -> ir.Value:
     """The numbers that an operand stands for; its scale and its zero point, which may be absent, are the next two."""
-    return emit(ops.Dequantize, node.tensor(index), scalar(node.tensor(index + 1)), _zero(node, index + 2, index), axis=0)
+    return emit(ops.Dequantize, node.tensor(index), parameter(node, index + 1), _zero(node, index + 2, index), axis=0)
 
 
 def _quantized(node: Node, x: ir.Value, index: int, like: int = 0) -> ir.Value:
     """A result by the scale that is operand ``index``, and the zero point behind it, in the dtype of operand ``like``."""
     zero = _zero(node, index + 1, like)
-    return emit(ops.Quantize, x, scalar(node.tensor(index)), zero, axis=0, dtype=node.dtype(like))
+    return emit(ops.Quantize, x, parameter(node, index), zero, axis=0, dtype=node.dtype(like))
 
 
 def _zero(node: Node, index: int, of: int) -> ir.Value:
-    return scalar(node.tensor(index)) if node.has(index) else full(0, node.dtype(of))
+    return parameter(node, index) if node.has(index) else full(0, node.dtype(of))
 
 
 def _plain(node: Node, operator: str, values: list[ir.Value], **attributes: Any) -> ir.Value:
@@ -96,9 +96,7 @@ def _attention(node: Node) -> ir.Value:
     """Operands x, weight, bias, their scales, the mask, their zero points, and what a cache would be."""
     if node.has(8) or node.wants(1):
         raise RelaxError("expected attention without a cache")
-    x, weight = (
-        emit(ops.Dequantize, node.tensor(i), scalar(node.tensor(i + 3)), _zero(node, i + 6, i), axis=1) for i in range(2)
-    )
+    x, weight = (emit(ops.Dequantize, node.tensor(i), parameter(node, i + 3), _zero(node, i + 6, i), axis=1) for i in range(2))
     operands = [tensor_value(node.name, x), tensor_value(node.name, weight), node.operands[2], *node.operands[5:6]]
     return HANDLERS[f"{_DOMAIN}.Attention"](replace(node, key=f"{_DOMAIN}.Attention", operands=operands))
 
@@ -107,8 +105,8 @@ def _attention(node: Node) -> ir.Value:
 def _matmul_integer_to_float(node: Node) -> ir.Value:
     """Operands a, b, their scales, their zero points, bias."""
     wide = ir.F32Type.get()
-    a = real(node, 0, cast(node.tensor(2), wide), 4, rows(node, 0))
-    result = product(a, real(node, 1, cast(node.tensor(3), wide), 5, -1))
+    a = real(node, 0, cast(parameter(node, 2), wide), 4, rows(node, 0))
+    result = product(a, real(node, 1, cast(parameter(node, 3), wide), 5, -1))
     return _with_bias(node, cast(result, node.dtype(2)), 6)
 
 
@@ -117,7 +115,7 @@ def _dynamic_quantize_matmul(node: Node) -> ir.Value:
     """The first operand quantized by its own range, as DynamicQuantizeLinear does."""
     codes, scale, zero = dynamically_quantized(node.tensor(0))
     a = emit(ops.Dequantize, codes, scale, zero, axis=0)
-    return _with_bias(node, product(a, real(node, 1, node.tensor(2), 3, -1)), 4)
+    return _with_bias(node, product(a, real(node, 1, parameter(node, 2), 3, -1)), 4)
 
 
 def _with_bias(node: Node, x: ir.Value, index: int) -> ir.Value:
@@ -127,7 +125,7 @@ def _with_bias(node: Node, x: ir.Value, index: int) -> ir.Value:
 @handles(f"{_DOMAIN}.QGemm")
 def _qgemm(node: Node) -> ir.Value:
     """Operands a, scale, zero point, b, scale, zero point, bias in i32, and of a quantized result scale and zero point."""
-    scales = [scalar(node.tensor(i)) for i in (1, 4)]
+    scales = [parameter(node, i) for i in (1, 4)]
     a = transposed(real(node, 0, scales[0], 2, 0), bool(node.attribute("transA", 0)))
     is_transposed = bool(node.attribute("transB", 0))
     total = product(a, transposed(real(node, 3, scales[1], 5, 0 if is_transposed else 1), is_transposed))

@@ -32,11 +32,8 @@ def _parameters(node: Node, stored: ir.Type) -> tuple[ir.Value, ir.Value | None,
     axis = node.attribute("axis", 1)
     axis = axis + rank if axis < 0 else axis
     block = node.attribute("block_size", 0)
-    scale = node.tensor(1)
-    zero = node.tensor(2) if node.has(2) else None
-    if info_of(scale).shape == (1,):
-        scale = reshape(scale, ())
-        zero = None if zero is None else reshape(zero, ())
+    scale = parameter(node, 1)
+    zero = parameter(node, 2) if node.has(2) else None
     if block:
         size = info_of(node.tensor(0)).shape[axis]
         scale = _blocks(scale, axis, block, size)
@@ -93,9 +90,19 @@ def dynamically_quantized(x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
     return emit(ops.Quantize, x, scale, zero_point, axis=0, dtype=stored), scale, zero_point
 
 
-def scalar(x: ir.Value) -> ir.Value:
-    """A scale or zero point; one of a single element as a scalar."""
-    return reshape(x, ()) if info_of(x).shape == (1,) else x
+def parameter(node: Node, index: int) -> ir.Value:
+    """A scale or zero point; one of a single element as a scalar.
+
+    What the model's file has is a weight: layers that differ in these alone have the same kernels. Zero points at the end or in
+    the middle of their range are numbers, of which some work is saved.
+    """
+    operand = node.operand(index)
+    if operand.known is not None and operand.known.size == 1 and not is_float(operand.dtype):
+        number = int(operand.known.reshape(-1)[0])
+        if number in (0, 1 << ir.IntegerType(operand.dtype).width - 1):
+            return full(number, operand.dtype)
+    value = operand.value if operand.argument is None else operand.argument()
+    return reshape(value, ()) if info_of(value).shape == (1,) else value
 
 
 def real(node: Node, index: int, scale: ir.Value, zero_index: int, axis: int) -> ir.Value:
@@ -103,8 +110,8 @@ def real(node: Node, index: int, scale: ir.Value, zero_index: int, axis: int) ->
 
     Scale and zero point, which may be absent, are scalars, one per index of ``axis``, or one per block.
     """
-    zero = scalar(node.tensor(zero_index)) if node.has(zero_index) else full(0, node.dtype(index))
-    return emit(ops.Dequantize, node.tensor(index), scalar(scale), zero, axis=axis)
+    zero = parameter(node, zero_index) if node.has(zero_index) else full(0, node.dtype(index))
+    return emit(ops.Dequantize, node.tensor(index), scale, zero, axis=axis)
 
 
 def rows(node: Node, index: int) -> int:
@@ -121,13 +128,13 @@ def _matmul_integer(node: Node) -> ir.Value:
 
 @handles("QLinearMatMul")
 def _qlinear_matmul(node: Node) -> ir.Value:
-    a, b = (cast(node.tensor(i), ir.F32Type.get()) for i in (1, 4))
+    a, b = (cast(parameter(node, i), ir.F32Type.get()) for i in (1, 4))
     return requantized(node, product(real(node, 0, a, 2, rows(node, 0)), real(node, 3, b, 5, -1)), 6)
 
 
 def requantized(node: Node, x: ir.Value, index: int) -> ir.Value:
     """A result by the scale that is operand ``index``, and the zero point behind it, whose dtype it gets."""
-    scale, zero = (scalar(node.tensor(i)) for i in (index, index + 1))
+    scale, zero = (parameter(node, i) for i in (index, index + 1))
     return emit(ops.Quantize, x, cast(scale, info_of(x).dtype), zero, axis=rows(node, 0), dtype=info_of(zero).dtype)
 
 
@@ -141,7 +148,7 @@ def _conv_integer(node: Node) -> ir.Value:
 @handles("QLinearConv")
 def _qlinear_conv(node: Node) -> ir.Value:
     """The bias is in i32, in steps of both scales."""
-    x_scale, scale = (scalar(cast(node.tensor(i), ir.F32Type.get())) for i in (1, 4))
+    x_scale, scale = (cast(parameter(node, i), ir.F32Type.get()) for i in (1, 4))
     total = convolved(node, real(node, 0, x_scale, 2, 0), real(node, 3, scale, 5, 0))
     if node.has(8):
         bias = emit(ops.Multiply, cast(node.tensor(8), ir.F32Type.get()), emit(ops.Multiply, x_scale, scale))
