@@ -119,7 +119,7 @@ def _convolved(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: 
 
 
 def _packed_convolved(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:
-    return 2 * product(results[0].shape) * _known(inputs[1].shape[1])
+    return 2 * product(results[0].shape) * _known(inputs[1].shape[1]) * op.layout.rows
 
 
 def _attended(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:

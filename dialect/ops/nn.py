@@ -285,24 +285,30 @@ class Conv2D(Op, name="conv2d"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         x, weight = operands
-        layout, out_dtype = attrs["data_layout"], attrs["out_dtype"]
+        out_dtype = attrs["out_dtype"]
         require_float(x)
         require_same_dtype(x, weight)
-        require_rank(x, 4)
-        require_rank(weight, 4, "weight")
         if out_dtype is not None and not isinstance(out_dtype, ir.FloatType):
             raise RelaxError(f"expected a floating-point out_dtype, got {out_dtype}")
-        n, c, h, w = reordered(x.shape, layout, "NCHW")
-        o, cg, kh, kw = reordered(weight.shape, attrs["kernel_layout"], "OIHW")
-        groups = attrs["groups"]
-        message = f"expected channels that fit {groups} groups, got {shape_text(x.shape)} and {shape_text(weight.shape)}"
-        if groups < 1:
-            raise RelaxError(message)
-        require_same(c, None if cg is None else cg * groups, message)
-        require_multiple(o, groups, message)
-        (sh, sw), (top, left, bottom, right), (dh, dw) = attrs["strides"], attrs["padding"], attrs["dilation"]
-        shape = [n, o, _window(h, kh, sh, top, bottom, dh), _window(w, kw, sw, left, right, dw)]
-        return x.with_(shape=reordered(shape, "NCHW", layout), dtype=out_dtype)
+        return _convolved(x, weight, attrs).with_(dtype=out_dtype)
+
+
+def _convolved(x: TensorInfo, weight: TensorInfo, attrs: Attrs) -> TensorInfo:
+    """The image that a convolution gives, in the dtype of its operand."""
+    layout = attrs["data_layout"]
+    require_rank(x, 4)
+    require_rank(weight, 4, "weight")
+    n, c, h, w = reordered(x.shape, layout, "NCHW")
+    o, cg, kh, kw = reordered(weight.shape, attrs["kernel_layout"], "OIHW")
+    groups = attrs["groups"]
+    message = f"expected channels that fit {groups} groups, got {shape_text(x.shape)} and {shape_text(weight.shape)}"
+    if groups < 1:
+        raise RelaxError(message)
+    require_same(c, None if cg is None else cg * groups, message)
+    require_multiple(o, groups, message)
+    (sh, sw), (top, left, bottom, right), (dh, dw) = attrs["strides"], attrs["padding"], attrs["dilation"]
+    shape = [n, o, _window(h, kh, sh, top, bottom, dh), _window(w, kw, sw, left, right, dw)]
+    return x.with_(shape=reordered(shape, "NCHW", layout))
 
 
 class PackedConv2D(Op, name="packed_conv2d"):

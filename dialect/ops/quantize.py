@@ -9,19 +9,32 @@ Four-bit integers have a byte each, except where ``pack_nibbles`` put several of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from .. import attributes, dim_ties, op_costs
+from .. import attributes, dim_ties, image_rules, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import is_float, normalize_axis, require_float, require_integer, require_number, require_rank
+from ..layouts import DATA_LAYOUTS, KERNEL_LAYOUTS, reordered
 from ..op import Attrs, Op, Operand, Result, Tensor
 from ..packed_layout import NIBBLES, PLANES, PackedLayout, Word
-from ..packed_weights import require_columns
+from ..packed_weights import require_columns, require_elements, require_panels
 from ..size_relations import require_multiple, require_same, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
+from .nn import _convolved
 
-__all__ = ["Dequantize", "LookUp", "PackNibbles", "Quantize", "QuantizedMatMul", "UnpackNibbles", "UnpackPlanes"]
+__all__ = [
+    "Dequantize",
+    "LookUp",
+    "PackNibbles",
+    "PackedQuantizedConv2D",
+    "Quantize",
+    "QuantizedConv2D",
+    "QuantizedMatMul",
+    "UnpackNibbles",
+    "UnpackPlanes",
+]
 
 #: The most products that are summed in 32 bits: 2**31 / (128 * 255) = 65793, where an element is an i8 and a weight at most 255
 #: from its zero point. Sums in between may wrap.
@@ -71,6 +84,7 @@ class Quantize(Op, name="quantize"):
     zero_point: Operand[Tensor]
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1), "dtype": attributes.dtype()}
+    image = image_rules.AXIS
     ties = dim_ties.QUANTIZED
 
     @staticmethod
@@ -100,6 +114,7 @@ class Dequantize(Op, name="dequantize"):
     result: Result[Tensor]
     attrs = {"axis": attributes.integer(default=-1), "out_dtype": attributes.dtype(default=None)}
     grows = "x"
+    image = image_rules.AXIS
     ties = dim_ties.QUANTIZED
 
     @staticmethod
@@ -335,3 +350,87 @@ def _check_integers(weight: TensorInfo, layout: PackedLayout, every: int) -> Non
         raise RelaxError(f"expected a layout of 2 or 4 rows, got '{layout}'")
     if every % layout.step:
         raise RelaxError(f"expected groups of a multiple of {layout.step} rows, got {every}")
+
+
+class QuantizedConv2D(Op, name="quantized_conv2d"):
+    """:class:`Conv2D` of integers: the sums of products of ``x[n, c, h, w]`` and ``weight[o, c / groups, kh, kw]``, in i32.
+
+    Both are of eight bits, with or without a sign. What is beyond the image is ``pad_value``: the zero point of ``x``, so
+    that what zero points add to a sum is the same everywhere, that many times the sum of a filter. Sums are exact, up to
+    ``LONGEST_GROUP`` products.
+    """
+
+    x: Operand[Tensor]
+    weight: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "pad_value": attributes.integer(default=0),
+        "strides": attributes.integers(default=(1, 1), length=2),
+        "padding": attributes.integers(default=(0, 0, 0, 0), length=4),
+        "dilation": attributes.integers(default=(1, 1), length=2),
+        "groups": attributes.integer(default=1),
+        "data_layout": attributes.enum(DATA_LAYOUTS, default="NCHW"),
+        "kernel_layout": attributes.enum(KERNEL_LAYOUTS, default="OIHW"),
+    }
+    cost = op_costs.CONVOLUTION
+    image = image_rules.CONVOLUTION
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, weight = operands
+        for info, what in ((x, "x"), (weight, "a weight")):
+            if str(info.dtype) not in ("i8", "ui8"):
+                raise RelaxError(f"expected {what} of i8 or ui8, got {info.dtype}")
+        low, high = (0, 255) if ir.IntegerType(x.dtype).is_unsigned else (-128, 127)
+        if not low <= attrs["pad_value"] <= high:
+            raise RelaxError(f"expected a pad_value of {x.dtype}, got {attrs['pad_value']}")
+        result = _convolved(x, weight, attrs)
+        _, *window = reordered(weight.shape, attrs["kernel_layout"], "OIHW")
+        if None not in window and prod(d for d in window if isinstance(d, int)) > LONGEST_GROUP:
+            raise RelaxError(f"expected filters of at most {LONGEST_GROUP} elements, got {shape_text(window)}")
+        return result.with_(dtype=ir.IntegerType.get_signless(32))
+
+
+class PackedQuantizedConv2D(Op, name="packed_quantized_conv2d"):
+    """:class:`QuantizedConv2D` of ``x[n, h, w, c]`` with filters that :class:`PackWeight` packed: ``[n, h', w', channels]``.
+
+    Packed is the matrix of filters ``[kh * kw * c / groups, channels]``, of the layout HWIO with the first three dimensions
+    as one, ``rows`` channels of which are side by side: channels of a group are a multiple of these. An image in one group may
+    have fewer, and ``pad_value`` in their place. Panels do not span groups.
+    """
+
+    x: Operand[Tensor]
+    weight: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {
+        "layout": attributes.packed_layout(),
+        "channels": attributes.integer(),
+        "kernel_size": attributes.integers(length=2),
+        **{name: attr for name, attr in QuantizedConv2D.attrs.items() if not name.endswith("layout")},
+    }
+    cost = op_costs.PACKED_CONVOLUTION
+    packed = "weight"
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, weight = operands
+        channels, (kh, kw), groups = attrs["channels"], attrs["kernel_size"], attrs["groups"]
+        layout = require_elements(attrs["layout"])
+        require_panels(weight, layout, channels, "channels")
+        taps = weight.shape[1]
+        if min(kh, kw) < 1 or not isinstance(taps, int) or taps % (kh * kw):
+            raise RelaxError(f"expected filters of {kh} by {kw} elements, got {shape_text(weight.shape)}")
+        if groups > 1 and channels // groups % layout.tile:
+            raise RelaxError(
+                f"expected groups of whole panels, got {channels} channels in {groups} groups, panels of {layout.tile}"
+            )
+        require_rank(x, 4)
+        inside, most = x.shape[-1], groups * (taps // (kh * kw)) * layout.rows
+        message = f"expected at most {layout.rows - 1} channels less than the {most} of the filters, got {shape_text(x.shape)}"
+        if groups > 1:
+            require_same(inside, most, message)
+        elif not isinstance(inside, int) or not most - layout.rows < inside <= most:
+            raise RelaxError(message)
+        filters = weight.with_(shape=[kh, kw, most // max(1, groups), channels])
+        layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+        return QuantizedConv2D.infer([x.with_(shape=[*x.shape[:-1], most]), filters], {**attrs, **layouts})

@@ -165,20 +165,30 @@ def conv2d(
     x: Array, weight: Array, *, strides: _Pair, padding: list[int], dilation: _Pair, groups: int,
     data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_dtype: np.dtype[Any] | None = None,
 ) -> Array:  # fmt: skip
+    layouts = data_layout, kernel_layout
+    return convert(_convolved(wide(x), wide(weight), 0, strides, padding, dilation, groups, layouts), out_dtype or x.dtype)
+
+
+def _convolved(
+    x: Array, weight: Array, beyond: int, strides: _Pair, padding: list[int], dilation: _Pair, groups: int,
+    layouts: tuple[str, str],
+) -> Array:  # fmt: skip
+    """Sums in the operands' own dtype; ``beyond`` is what is outside of the image."""
+    data_layout, kernel_layout = layouts
     x, weight = _laid_out(x, data_layout, "NCHW"), _laid_out(weight, kernel_layout, "OIHW")
     n, channels = x.shape[:2]
     outputs, per_group, kh, kw = weight.shape
     if channels != per_group * groups or outputs % groups:
         raise RelaxError(f"expected channels that fit {groups} groups, got {channels} and {outputs} of {per_group}")
-    padded = _padded(wide(x), padding[:2], padding[2:], 0)
+    padded = _padded(x, padding[:2], padding[2:], beyond)
     windows = _windows(padded, [kh, kw], strides, dilation)
     oh, ow = windows.shape[2:4]
     split = windows.reshape(n, groups, per_group, oh, ow, kh, kw).transpose(1, 0, 3, 4, 2, 5, 6)
     columns = split.reshape(groups, n * oh * ow, per_group * kh * kw)
-    filters = wide(weight).reshape(groups, outputs // groups, per_group * kh * kw)
+    filters = weight.reshape(groups, outputs // groups, per_group * kh * kw)
     product = np.matmul(columns, filters.transpose(0, 2, 1)).reshape(groups, n, oh, ow, outputs // groups)
     image = product.transpose(1, 0, 4, 2, 3).reshape(n, outputs, oh, ow)
-    return convert(_laid_out(image, "NCHW", data_layout), out_dtype or x.dtype)
+    return _laid_out(image, "NCHW", data_layout)
 
 
 @reference

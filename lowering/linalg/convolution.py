@@ -32,14 +32,14 @@ from .reshaping import view
 from .scalar import Scalar, emit, maximum, minimum, select
 from .window import Axis, axes_of, output_size, window_exprs, with_spatial
 
-__all__: list[str] = []
+__all__ = ["ContractionLoops", "exact_image", "is_point", "laid_out", "moved"]
 
 
 @lowering("relax.conv2d")
 def _lower_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
     x, weight = source.operands
     layout, groups = source.attrs["data_layout"], source.attrs["groups"]
-    weight = _laid_out(b, weight, source.attrs["kernel_layout"], "HWIO" if layout == "NHWC" else "OIHW")
+    weight = laid_out(b, weight, source.attrs["kernel_layout"], "HWIO" if layout == "NHWC" else "OIHW")
     source = replace(source, operands=[x, weight])
     if layout == "NCHW":
         return _in_nchw(b, source)
@@ -47,23 +47,26 @@ def _lower_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
     depthwise = channels == 1 and isinstance(outputs, int)
     whole = isinstance(channels, int) and isinstance(outputs, int) and outputs // groups % b.tile == 0
     if groups > 1 and not (depthwise or whole):  # panels would span groups
-        operands = [_laid_out(b, x, "NHWC", "NCHW"), _laid_out(b, weight, "HWIO", "OIHW")]
+        operands = [laid_out(b, x, "NHWC", "NCHW"), laid_out(b, weight, "HWIO", "OIHW")]
         product = _in_nchw(b, replace(source, operands=operands))
-        return _moved(b, product, "NCHW", "NHWC")
+        return moved(b, product, "NCHW", "NHWC")
     axes = axes_of(b.sizes(x)[1:3], b.sizes(weight)[:2], source.attrs)
     result = [output_size(b, axis) for axis in axes]
     lower = _depthwise if groups > 1 and depthwise else _in_nhwc
     return lower(b, source, axes, result)
 
 
-def _laid_out(b: LinalgBuilder, x: Tensor, source: str, target: str) -> Tensor:
+def laid_out(b: LinalgBuilder, x: Tensor, source: str, target: str) -> Tensor:
     """An operand in another layout."""
     if source == target:
         return x
-    return Tensor(_moved(b, x.value, source, target), x.info.with_(shape=reordered(x.shape, source, target)))
+    return Tensor(moved(b, x.value, source, target), x.info.with_(shape=reordered(x.shape, source, target)))
 
 
-def _moved(b: LinalgBuilder, value: ir.Value, source: str, target: str) -> ir.Value:
+def moved(b: LinalgBuilder, value: ir.Value, source: str, target: str) -> ir.Value:
+    """A value with its dimensions in another layout."""
+    if source == target:
+        return value
     sizes = reordered(b.value_sizes(value), source, target)
     return b.movement(value, permutation(target, source), sizes)
 
@@ -84,7 +87,7 @@ def _lower_packed_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
     return _direct(b, source, x, filters, source.attrs["layout"], axes, result, source.attrs["channels"])
 
 
-class _Loops:
+class ContractionLoops:
     """The loops of a contraction in the making: one letter each, and the sizes of the parallel ones."""
 
     def __init__(self):
@@ -123,17 +126,17 @@ def _direct(
     """Sums over the windows of an image ``[n, h, w, c]`` and packed filters, straight from the padded image."""
     n, *_, channels = b.sizes(x)
     groups, dtype, tile = source.attrs["groups"], source.result.dtype, layout.tile
-    if groups == 1 and all(_is_point(axis) for axis in axes):
+    if groups == 1 and all(is_point(axis) for axis in axes):
         rows = b.product([n, *result])
         matrices = Matrix(view(b, x.value, [rows, channels]), x.dtype, []), Matrix(filters.value, filters.dtype, [], layout)
         return view(b, contract(b, *matrices, [rows, outputs], dtype), [n, *result, outputs])
-    loops, kernel = _Loops(), [axis.kernel for axis in axes]
+    loops, kernel = ContractionLoops(), [axis.kernel for axis in axes]
     each = channels if groups == 1 else b.arith("divsi", b.dim(filters.value, 1), b.product(kernel))
     image, place = loops.over(n), loops.image(b, *result)
     group, output = loops.over(groups), loops.over(b.arith("divsi", outputs, groups))
     taps = [loops.over(size, "r") for size in (*kernel, each)]
     where = [p * axis.stride + tap * axis.dilation for p, tap, axis in zip(place, taps, axes, strict=False)]
-    padded = _exact(b, padded_image(b, x, axes, [axis.after for axis in axes], 0.0, "NHWC"), axes, result)
+    padded = exact_image(b, padded_image(b, x, axes, [axis.after for axis in axes], 0.0, "NHWC"), axes, result)
     panels = b.arith("divsi", b.dim(filters.value, 0), groups)
     product = products(
         b,
@@ -151,7 +154,7 @@ def _direct(
     return view(b, product, [n, *result, outputs])
 
 
-def _exact(b: LinalgBuilder, image: ir.Value, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
+def exact_image(b: LinalgBuilder, image: ir.Value, axes: Sequence[Axis], result: Sequence[Size]) -> ir.Value:
     """A padded image ``[n, h, w, c]`` without what is beyond the only window of an axis: there, the tap is the index, and
     a loop over taps is as long as the dimension that it indexes."""
     sizes = b.value_sizes(image)
@@ -173,7 +176,7 @@ def _in_nchw(b: LinalgBuilder, source: Source) -> ir.Value:
         return _depthwise(b, source, axes, result)
     taps = b.product([channels, *kernel])
     layout = PackedLayout(b.tile)
-    if all(_is_point(axis) for axis in axes):
+    if all(is_point(axis) for axis in axes):
         columns = view(b, x.value, [n, groups, channels, b.product(image)])
         columns, layout = (pack(b, replace(x, value=columns), b.tile, widen=True), layout) if b.panels else (columns, None)
     else:
@@ -190,7 +193,7 @@ def _in_nchw(b: LinalgBuilder, source: Source) -> ir.Value:
     return view(b, product, [n, outputs, *result])
 
 
-def _is_point(axis: Axis) -> bool:
+def is_point(axis: Axis) -> bool:
     """Whether windows are the elements themselves."""
     return axis.kernel == 1 and axis.stride == 1 and axis.before == axis.after == 0
 

@@ -10,6 +10,7 @@ from ...dialect.packed_layout import NIBBLES, PackedLayout, Word
 from ...dialect.symbolic import Dim
 from ..integer_product import IntegerProduct
 from ..marks import WORD
+from . import quantized_convolution
 from .builder import ZERO, Exprs, Input, LinalgBuilder, Tensor, index, read, value_type
 from .contraction import contraction_mark, converted
 from .conversion import convert, load, store
@@ -18,7 +19,7 @@ from .kernel import call_kernel
 from .registry import Source, lowering
 from .scalar import Scalar, constant, emit, math, select
 
-__all__: list[str] = []
+__all__ = ["quantized_convolution"]
 
 
 class _Parameters:

@@ -172,7 +172,8 @@ ELSEWHERE = {
     "bind_argument": "test/transforms", "prim_value": "test_shape_values.py", "to_vdevice": "test/lowering/linalg",
     "hint_on_device": "test/transforms", "index_copy": "test_state.py",
     "pack_nibbles": "test_quantize.py", "unpack_nibbles": "test_quantize.py", "unpack_planes": "test_quantize.py",
-    "quantized_matmul": "test_integer_sums.py",
+    "quantized_matmul": "test_integer_sums.py", "quantized_conv2d": "test_byte_sums.py",
+    "packed_quantized_conv2d": "test_byte_sums.py",
     "look_up": "test_quantize.py", "keep": "test_unread_checks.py",
     "rank": "test_tensor_parallel.py", "all_reduce": "test_tensor_parallel.py", "all_gather": "test_tensor_parallel.py",
 }  # fmt: skip
