@@ -14,7 +14,7 @@ from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cpu.kernels.contraction.check_plan import check_plan
 from relaxir.lowering.cpu.kernels.contraction.contraction_plan import parse_plan
 from relaxir.lowering.cpu.kernels.contraction.plan import plan_contraction
-from relaxir.lowering.cpu.kernels.contraction.shape import BufferShape, ContractionShape, GroupShape, IntegerShape
+from relaxir.lowering.cpu.kernels.contraction.shape import BufferShape, ByteShape, ContractionShape, GroupShape, IntegerShape
 from relaxir.lowering.target import TARGETS, Target
 from support.contractions import MARK, MULTIPLY_ADD, SCALED_MULTIPLY_ADD, packed
 from support.kernel_harness import Compiled, function, generic, memref, narrower, random
@@ -52,6 +52,9 @@ def shape_of(rng: chance.Random, target: Target) -> ContractionShape:
         "integers": ContractionShape(
             size(), rng.choice(SIZES), depth, operations=2, buffers=(panels(8, columns),),
             integers=IntegerShape(columns, rng.choice((2, 4)), 4, False, rng.random() < 0.5, 32, rng.random() < 0.5),
+        ),
+        "bytes": ContractionShape(
+            size(), size(), 4, "i32", outer=(3, 48), bytes=ByteShape(4, columns, rng.random() < 0.5, rng.random() < 0.5)
         ),
     }  # fmt: skip
     return kinds[rng.choice(list(kinds))]
@@ -243,7 +246,7 @@ def test_code_is_built_as_an_edited_plan_says() -> None:
 BASE = "tile=6x2x8 sums=fma accumulators=8 unroll=4"
 REFUSED = {
     "tile=6x2": "expected rows x vectors x lanes, such as tile=8x2x16, got 'tile=6x2'",
-    "sums=mul": "expected fma, words, groups, dot or integers, got 'sums=mul'",
+    "sums=mul": "expected fma, words, groups, dot, integers or bytes, got 'sums=mul'",
     "accumulators=0": "expected a positive number of accumulators, got 'accumulators=0'",
     "unroll=x": "expected a positive number of steps, got 'unroll=x'",
     "panels=0": "expected a positive number of panels, got 'panels=0'",
@@ -315,6 +318,7 @@ def test_a_plan_that_does_not_fit_a_shape(fields: str, shape: ContractionShape, 
             "blocks of sums that take some steps, got sums=groups",
         ),
         (BASE.replace("fma", "integers"), "sums of floats or integers as they are, got sums=integers"),
+        (BASE.replace("fma", "bytes"), "neighbouring bytes in whole panels, got sums=bytes"),
     ],
 )
 def test_sums_that_do_not_fit(plan: str, expected: str) -> None:

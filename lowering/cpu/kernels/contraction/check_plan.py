@@ -62,6 +62,9 @@ class _Check:
         if plan.sums == "groups":
             _expect(shape.group is not None, "sums of what has groups", got)
             _expect(plan.blocks is None or plan.stage is not None, "blocks of sums that take some steps", got)
+        if plan.sums == "bytes":
+            fits = shape.bytes is not None and shape.bytes.panel % tile.columns == 0
+            _expect(fits and plan.blocks is None, "neighbouring bytes in whole panels", got)
         if plan.sums == "words":
             fits = shape.is_cast_bf16 and shape.element == "f32" and tile.vectors % 2 == 0
             fits = fits and shape.is_packed(tile.columns) and shape.buffers[0].is_padded(tile.columns)
@@ -75,7 +78,7 @@ class _Check:
             fits = panel % tile.lanes == 0 and (shape.columns is not None or panel % tile.columns == 0)
             _expect(fits, f"vectors inside of panels of {panel}", f"tile={tile}")
         expected = needed_instruction(shape, self.target, tile, plan.sums)
-        given = plan.instruction in (("", expected) if plan.sums == "integers" else (expected,))
+        given = plan.instruction in (("", expected) if plan.sums in ("integers", "bytes") else (expected,))
         _expect(given, f"instruction={expected}" if expected else "no instruction", f"instruction={plan.instruction}")
 
     def _kind(self) -> str:

@@ -103,11 +103,11 @@ class ContractionPlan:
         tile: the register tile.
         sums: how a tile sums: ``fma``, a step of k at a time; ``words``, the same with two bf16 of a word widened by a shift
             and a mask; ``groups``, sums of groups of steps that are scaled when they are complete; ``dot``, pairs of bf16 by an
-            instruction; ``integers``, exact sums of integers that are scaled.
-        instruction: LLVM's name of the one for ``dot`` or ``integers``; empty: plain operations.
+            instruction; ``integers``, exact sums of integers that are scaled; ``bytes``, exact sums of neighbouring bytes.
+        instruction: LLVM's name of the one for ``dot``, ``integers`` or ``bytes``; empty: plain operations.
         accumulators: sums in flight; where a tile has fewer, each has several copies.
         group_accumulators: the same of ``groups``.
-        unroll: steps of k in an iteration; of ``dot`` pairs, of ``integers`` vectors.
+        unroll: steps of k in an iteration; of ``dot`` pairs, of ``integers`` and ``bytes`` vectors.
         group_unroll: the same of ``groups``, and of what is staged.
         stream_bytes: of ``dot``, bytes of the right operand that an iteration reads for fewer rows than are fetched for.
         loop_above: of ``integers``, how many vectors of a group need no loop.
@@ -235,7 +235,7 @@ def _keyed(read: Callable[[str], object]) -> Callable[[str], object]:
 
 _READERS: dict[str, Callable[[str], object]] = {
     "tile": _tile,
-    "sums": one_of("fma", "words", "groups", "dot", "integers"),
+    "sums": one_of("fma", "words", "groups", "dot", "integers", "bytes"),
     "instruction": str,
     "accumulators": positive,
     "group_accumulators": positive,
@@ -252,7 +252,7 @@ _READERS: dict[str, Callable[[str], object]] = {
 }
 _EXAMPLES = {
     "tile": "rows x vectors x lanes, such as tile=8x2x16",
-    "sums": "fma, words, groups, dot or integers",
+    "sums": "fma, words, groups, dot, integers or bytes",
     "instruction": "LLVM's name of an instruction",
     "accumulators": "a positive number of accumulators",
     "group_accumulators": "a positive number of accumulators",

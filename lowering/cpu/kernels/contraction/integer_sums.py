@@ -21,6 +21,7 @@ from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.product_checks import check_product
 from ....kernels.structure.roles import Roles
+from .byte_dots import ByteDots
 from .operand_loads import OperandLoads
 from .tile_place import Column, TilePlace
 
@@ -61,6 +62,8 @@ class IntegerSums:
         self.rows, self.width = layout.rows, loads.width
         # Steps of k that are read at once, and elements between two of these.
         self.unit, self.stride = layout.step, layout.tile * (layout.rows if layout.has_neighbours else 1)
+        unsigned = product.is_unsigned and not self.parts.is_word
+        self.dots = ByteDots(self.emitter, self.plan.instruction, self.rows, self.width, False, unsigned)
 
     def accumulate(self, place: TilePlace, start: Sequence[ir.Value]) -> list[ir.Value]:
         """Adds all products to ``start``; a single exact sum has copies of accumulators, so that additions overlap."""
@@ -143,8 +146,9 @@ class IntegerSums:
         self, xs: Sequence[ir.Value], ws: Sequence[ir.Value], number: int, sums: Sequence[ir.Value], fetches: bool
     ) -> list[ir.Value]:
         """What is read at once, ``number`` times that behind the places of rows and columns."""
-        em, buffer = self.emitter, self.parts.weight.buffer
+        em, buffer, x_buffer = self.emitter, self.parts.weight.buffer, self.parts.x.buffer
         assert buffer is not None
+        assert x_buffer is not None
         lanes = self.width * (1 if self.parts.is_word else self.rows)
         read = list[ir.Value]()
         for w in ws:
@@ -156,19 +160,14 @@ class IntegerSums:
         for part in range(self.unit // self.rows):
             right = [self._integers(vector, part) for vector in read]
             offset = number * self.unit + part * self.rows
-            left = [self._row(em.add(x, em.number(offset)) if offset else x) for x in xs]
+            left = [self.dots.left(x_buffer, em.add(x, em.number(offset)) if offset else x) for x in xs]
             products = [(x, w) for x in left for w in right]
-            result = [self._dot(total, x, w) for total, (x, w) in zip(result, products, strict=True)]
+            result = [self.dots.added(total, x, w) for total, (x, w) in zip(result, products, strict=True)]
         return result
 
     @property
     def _bits(self) -> int:
         return 32 if self.parts.is_word else 8
-
-    @property
-    def _is_wide(self) -> bool:
-        """Whether factors are i16."""
-        return self.rows == 2
 
     def _integers(self, vector: ir.Value, part: int) -> ir.Value:
         """The integers of columns in what was read: bytes, or i16."""
@@ -176,49 +175,12 @@ class IntegerSums:
         element = ir.IntegerType.get_signless(32 // self.rows, em.context)
         kind = em.vector(self.rows * self.width, element)
         if word is None:
-            extension = "arith.extui" if self.parts.product.is_unsigned else "arith.extsi"
-            return em.op(extension, [vector], kind) if self._is_wide else vector
+            return self.dots.right(vector)
         if part:
             place = word.places(self.rows)[part * self.rows]
             vector = em.op("arith.shrui", [vector, em.constant(place, vector.type)], vector.type)
         vector = em.op("arith.andi", [vector, em.constant(word.mask(self.rows), vector.type)], vector.type)
         return em.op("vector.bitcast", [vector], kind)
-
-    def _row(self, at: ir.Value) -> ir.Value:
-        """Integers of a row in every lane."""
-        em, buffer = self.emitter, self.parts.x.buffer
-        assert buffer is not None
-        some = em.op("vector.load", [buffer.flat, at], em.vector(self.rows, buffer.stored))
-        element = ir.IntegerType.get_signless(32 // self.rows, em.context)
-        if self._is_wide:
-            some = em.op("arith.extsi", [some], em.vector(self.rows, element))
-        bits = em.op("vector.bitcast", [some], em.vector(1, em.i32))
-        position = {"static_position": ir.DenseI64ArrayAttr.get([0], em.context)}
-        lane = em.op("vector.extract", [bits], em.i32, position)
-        return em.op("vector.bitcast", [em.broadcast(lane, self.width)], em.vector(self.rows * self.width, element))
-
-    def _dot(self, total: ir.Value, x: ir.Value, w: ir.Value) -> ir.Value:
-        em = self.emitter
-        if not self.plan.instruction:
-            return em.add(total, self._plain(x, w))
-        if self._is_wide:
-            return em.add(total, em.intrinsic(self.plan.instruction, [w, x], total.type))
-        return em.intrinsic(self.plan.instruction, [total, w, x], total.type)
-
-    def _plain(self, x: ir.Value, w: ir.Value) -> ir.Value:
-        """The sums of neighbours' products."""
-        em, lanes = self.emitter, self.rows * self.width
-        unsigned = self.parts.product.is_unsigned and not self._is_wide and not self.parts.is_word
-        wide = em.vector(lanes, em.i32)
-        left = em.op("arith.extsi", [x], wide)
-        product = em.mul(left, em.op("arith.extui" if unsigned else "arith.extsi", [w], wide))
-        result = None
-        for j in range(self.rows):
-            mask = {"mask": ir.DenseI64ArrayAttr.get(list(range(j, lanes, self.rows)), em.context)}
-            some = em.op("vector.shuffle", [product, product], em.vector(self.width, em.i32), mask)
-            result = some if result is None else em.add(result, some)
-        assert result is not None
-        return result
 
 
 def _parts(contraction: Contraction, product: IntegerProduct) -> _Parts:

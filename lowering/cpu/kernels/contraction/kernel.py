@@ -33,6 +33,7 @@ from ....kernels.structure.match import Contraction, MatchedGroup, match_contrac
 from ....kernels.structure.nest import Nest, read_nest
 from ....target import Target
 from .blocks import BlockLoops
+from .byte_sums import ByteSums
 from .contraction_plan import COLUMNS, ROWS, ContractionPlan, batch_loop, shared_loop
 from .dot_sums import DotSums
 from .epilogue import FetchedEpilogue
@@ -122,6 +123,8 @@ class ContractionKernel:
             product = IntegerProduct.of(self.contraction.nest.operation)
             assert product is not None
             return IntegerSums(self.loads, product)
+        if self.plan.sums == "bytes":
+            return ByteSums(self.loads)
         if self.plan.sums == "dot":
             return DotSums(self.loads)
         if self.plan.sums == "groups":

@@ -42,6 +42,8 @@ def needed_instruction(shape: ContractionShape, target: Target, tile: RegisterTi
     Of integers it takes so many neighbours of such signs, in whole vectors; words and i16 are right in either sign.
     """
     integers, dot = shape.integers, target.int8_dot
+    if sums == "bytes":
+        return _byte_instruction(shape, target, tile)
     if sums == "dot":
         return "" if target.bf16_dot is None else target.bf16_dot.name
     if sums != "integers" or integers is None or dot is None:
@@ -49,6 +51,15 @@ def needed_instruction(shape: ContractionShape, target: Target, tile: RegisterTi
     is_byte = not integers.is_word and integers.rows == 4
     takes = dot.rows == integers.rows and tile.lanes == target.lanes() and (not is_byte or integers.is_unsigned == dot.unsigned)
     return dot.name if takes else ""
+
+
+def _byte_instruction(shape: ContractionShape, target: Target, tile: RegisterTile) -> str:
+    """One that takes an unsigned and a signed byte, where the target's takes such, else two signed ones; or any, as i16."""
+    found, dot = shape.bytes, target.int8_dot
+    if found is None or dot is None or dot.rows != found.rows or tile.lanes != target.lanes():
+        return ""
+    unsigned = found.left_unsigned + found.right_unsigned
+    return dot.name if dot.rows == 2 or unsigned == dot.unsigned else ""
 
 
 class _Planner:
@@ -95,6 +106,8 @@ class _Planner:
         shape, tile = self.shape, self.tile
         if shape.integers is not None:
             return "integers", needed_instruction(shape, self.target, tile, "integers")
+        if shape.bytes is not None and shape.bytes.panel % tile.columns == 0:
+            return "bytes", needed_instruction(shape, self.target, tile, "bytes")
         dot, is_exact = self.target.bf16_dot, shape.element == "f32" and not shape.outer and shape.depth is not None
         if dot is not None and is_exact and shape.dot_panel and shape.dot_panel % tile.columns == 0:
             return "dot", needed_instruction(shape, self.target, tile, "dot")

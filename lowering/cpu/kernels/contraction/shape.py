@@ -16,7 +16,16 @@ from ....kernels.structure.match import Contraction
 from ....kernels.structure.nest import Operand
 from ....kernels.structure.packed_pairs import paired_panel
 
-__all__ = ["BufferShape", "ContractionShape", "GroupShape", "IntegerShape", "describe", "group_invariant_of"]
+__all__ = [
+    "BufferShape",
+    "ByteShape",
+    "ContractionShape",
+    "GroupShape",
+    "IntegerShape",
+    "byte_shape",
+    "describe",
+    "group_invariant_of",
+]
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,22 @@ class IntegerShape:
 
 
 @dataclass(frozen=True)
+class ByteShape:
+    """Bytes of both factors that are multiplied as they are, and summed in i32.
+
+    Attributes:
+        rows: how many are neighbours in both.
+        panel: columns of a panel of the right one.
+        left_unsigned, right_unsigned: whether they have no sign.
+    """
+
+    rows: int
+    panel: int
+    left_unsigned: bool
+    right_unsigned: bool
+
+
+@dataclass(frozen=True)
 class ContractionShape:
     """Sizes are None where they are known at run time only.
 
@@ -110,6 +135,7 @@ class ContractionShape:
         dot_panel: columns of its panels where both factors are bf16 and pairs of its rows are neighbours, else 0.
         group: its invariant part.
         integers: set for a product of integers.
+        bytes: set for one of neighbouring bytes as they are.
     """
 
     rows: int | None
@@ -126,6 +152,7 @@ class ContractionShape:
     dot_panel: int = 0
     group: GroupShape | None = None
     integers: IntegerShape | None = None
+    bytes: ByteShape | None = None
 
     @property
     def bits(self) -> int:
@@ -160,7 +187,37 @@ def describe(contraction: Contraction) -> ContractionShape:
         dot_panel=_dot_panel(contraction),
         group=None if group is None else _group_shape(group),
         integers=_integer_shape(IntegerProduct.of(contraction.nest.operation)),
+        bytes=byte_shape(contraction),
     )
+
+
+def byte_shape(contraction: Contraction) -> ByteShape | None:
+    """The bytes that a contraction sums products of, where the last reduction runs over neighbours of both factors."""
+    nest, k, n = contraction.nest, contraction.k, contraction.n
+    rows, outer = nest.extents[k].static, contraction.outer
+    signs = [_byte_sign(factor) for factor in (contraction.left, contraction.right)]
+    if rows not in (2, 4) or None in signs or str(nest.outputs[0].argument.type) != "i32":
+        return None
+    offsets = [contraction.left.operands[0].offset, contraction.right.operands[0].offset]
+    floors = [f for offset in offsets for f in offset.floors()]
+    if any(o.factor(k).static != 1 for o in offsets) or any(f.inner.dims() & {k, *outer[-1:]} for f in floors):
+        return None
+    if outer and (nest.extents[outer[-1]].static is None or any(o.factor(outer[-1]).static is None for o in offsets)):
+        return None
+    shape: Sequence[int] = ir.MemRefType(contraction.right.operands[0].value.type).shape
+    panels = {f.divisor for f in offsets[1].floors() if f.inner == Linear.dim(n) and f.divisor in shape}
+    if offsets[1].factor(n).static != rows or len(panels) != 1 or len(offsets[1].floors()) != 1:
+        return None
+    return ByteShape(rows, panels.pop(), signs[0] == "arith.extui", signs[1] == "arith.extui")
+
+
+def _byte_sign(factor: Factor) -> str | None:
+    """The operation that widens a factor, where it is a byte of a buffer and nothing else."""
+    names = [op.name for op in factor.operations]
+    if len(factor.operands) != 1 or names not in (["arith.extsi"], ["arith.extui"]):
+        return None
+    buffer = factor.operands[0].buffer
+    return names[0] if buffer is not None and str(buffer.element) == "i8" else None
 
 
 def group_invariant_of(contraction: Contraction) -> GroupInvariant | None:
