@@ -22,7 +22,7 @@ from ..ops import (
 )
 from ..struct_info import TensorInfo
 
-__all__ = ["bits_of"]
+__all__ = ["bits_of", "number_of"]
 
 #: What only moves elements of its first operand, or puts zeros beside them.
 _MOVES = (PackWeight, PermuteDims, Reshape, StridedSlice, Take)
@@ -48,7 +48,7 @@ def _of_result(op: Any) -> int | None:
         return max(map(bits_of, op.operands))
     if isinstance(op, BitwiseAnd):
         return min(map(bits_of, op.operands))
-    known = _number(op.operands[1]) if isinstance(op, LeftShift | RightShift) else None
+    known = number_of(op.operands[1]) if isinstance(op, LeftShift | RightShift) else None
     if known is not None:
         return max(0, bits_of(op.operands[0]) + (known if isinstance(op, LeftShift) else -known))
     if isinstance(op, Constant | Full):
@@ -56,7 +56,7 @@ def _of_result(op: Any) -> int | None:
     return None
 
 
-def _number(value: ir.Value) -> int | None:
+def number_of(value: ir.Value) -> int | None:
     """The number that all elements are."""
     if isinstance(value.owner, ir.Block):
         return None
@@ -68,5 +68,5 @@ def _number(value: ir.Value) -> int | None:
 
 
 def _largest(op: Constant | Full) -> int | None:
-    known = _number(op.result)
+    known = number_of(op.result)
     return None if known is None or known < 0 else known.bit_length()

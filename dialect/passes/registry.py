@@ -49,6 +49,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-pack-nibbles": _ours("packing.pack_nibbles", "PackIntoNibbles"),
     "relax-pack-weights": _ours("packing.pack_weights", "PackWeights"),
     "relax-quantize-activations": _ours("precision.quantize_activations", "QuantizeActivations"),
+    "relax-quantize-convolutions": _ours("precision.quantize_convolutions", "QuantizeConvolutions"),
     "relax-quantize-weights": _ours("precision.quantize_weights", "QuantizeWeights"),
     "relax-realize-vdevice": _ours("devices.realize_vdevice", "RealizeVDevice"),
     "relax-reorder-permute-dims-after-concat": _ours(

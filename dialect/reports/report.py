@@ -36,6 +36,7 @@ _MODULES = {
     "kernels": "kernels",
     "lift": "lifting",
     "quantize-activations": "activations",
+    "quantize-convolutions": "convolutions",
     "quantize-weights": "weights",
     "schedule-lazy-io": "lazy_io",
     "share-packed-weights": "shared_weights",

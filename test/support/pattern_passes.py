@@ -20,6 +20,7 @@ PATTERN_PASSES = {
     "relax-pack-nibbles": "",
     "relax-pack-weights": "",
     "relax-quantize-activations": "{rows=4}",
+    "relax-quantize-convolutions": "",
     "relax-quantize-weights": "",
     "relax-realize-vdevice": "",
     "relax-reorder-permute-dims-after-concat": "",

@@ -39,11 +39,10 @@ from ...errors import RelaxError
 from ...functions import functions
 from ...image_rules import Change
 from ...layouts import DATA_LAYOUTS
-from ...ops import Conv2D
 from ...passes.base import Pass
 from ...traversal import nested_operations
 from .gains import gaining_convolutions
-from .rules import follows, moved_attributes
+from .rules import follows, is_convolution, moved_attributes
 from .values import Reordering
 
 __all__ = ["ConvertLayout"]
@@ -77,7 +76,7 @@ def _convert_in(function: func.FuncOp, change: Change, gaining: Collection[ir.Va
     """Goes through the ops once, in program order; those that have been replaced are erased in the end."""
     values, replaced = Reordering(change), list[ir.Operation]()
     for op in list(nested_operations(function.operation)):
-        starts = op.name == Conv2D.OPERATION_NAME and op.opview.data_layout == change.source
+        starts = is_convolution(op, change.source)
         starts = starts and (gaining is None or op.results[0] in gaining)
         if not starts and not any(v in values.reordered for v in op.operands):
             continue

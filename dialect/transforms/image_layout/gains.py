@@ -16,11 +16,11 @@ from ...bindings import func, ir
 from ...image_rules import Change
 from ...inference import normalize_axis
 from ...layouts import reordered
-from ...ops import Conv2D, PermuteDims
+from ...ops import Conv2D, PermuteDims, QuantizedConv2D
 from ...struct_info import TensorInfo, is_tensor
 from ...symbolic import Dim
 from ...traversal import nested_operations
-from .rules import follows, gives_image, moved_attributes
+from .rules import follows, gives_image, is_convolution, moved_attributes
 
 __all__ = ["gaining_convolutions"]
 
@@ -59,7 +59,7 @@ class _Regions:
         return value
 
     def enter(self, op: ir.Operation) -> None:
-        starts = isinstance(op.opview, Conv2D) and op.opview.data_layout == self._change.source
+        starts = is_convolution(op, self._change.source)
         if not starts and not any(v in self._parents for v in op.operands):
             return
         if not (starts or follows(op, self._parents)) or moved_attributes(op.opview, self._change) is None:
@@ -118,7 +118,7 @@ def _undoes(op: ir.Operation, order: list[int]) -> bool:
     return [normalize_axis(a, len(order)) for a in op.opview.axes] == order
 
 
-def _saved(conv: Conv2D) -> int:
+def _saved(conv: Conv2D | QuantizedConv2D) -> int:
     """Elements that a convolution in the order NCHW moves before its product; of a depthwise one there is no product."""
     if conv.groups != 1:
         return 0

@@ -6,11 +6,17 @@ from collections.abc import Container
 from typing import Any
 
 from ...bindings import ir
-from ...image_rules import REDUCTION, Change
+from ...image_rules import CONVOLUTION, REDUCTION, Change
 from ...op import is_elementwise, op_class
 from ...struct_info import TensorInfo
 
-__all__ = ["follows", "gives_image", "moved_attributes"]
+__all__ = ["follows", "gives_image", "is_convolution", "moved_attributes"]
+
+
+def is_convolution(op: ir.Operation | ir.OpView, layout: str) -> bool:
+    """Whether an op is a convolution of an image in a layout."""
+    cls = op_class(op)
+    return cls is not None and cls.image is CONVOLUTION and op.opview.data_layout == layout
 
 
 def follows(op: ir.Operation, images: Container[ir.Value]) -> bool:

@@ -9,9 +9,9 @@ from ...bindings import ir
 from ...image_rules import Change
 from ...layouts import permutation
 from ...op import is_elementwise, op_class
-from ...ops import Conv2D, ExpandDims, PermuteDims, Reshape
+from ...ops import Conv2D, ExpandDims, PermuteDims, QuantizedConv2D, Reshape
 from ...struct_info import TensorInfo, is_tensor
-from .rules import gives_image
+from .rules import gives_image, is_convolution
 
 __all__ = ["Reordering"]
 
@@ -63,7 +63,7 @@ class Reordering:
     def _fitting(self, op: ir.Operation, position: int, value: ir.Value) -> ir.Value:
         """An operand as the op wants it when its images are reordered."""
         view = op.opview
-        if isinstance(view, Conv2D) and position == 1:
+        if position == 1 and is_convolution(view, self._change.source):
             return self._kernel(view)
         if not is_tensor(value):
             return value
@@ -78,7 +78,7 @@ class Reordering:
             self._copies[value, wanted] = self._aligned(value, wanted)
         return self._copies[value, wanted]
 
-    def _kernel(self, op: Conv2D) -> ir.Value:
+    def _kernel(self, op: Conv2D | QuantizedConv2D) -> ir.Value:
         source, target = op.kernel_layout, _KERNELS[self._change.target]
         if source == target:
             return op.weight

@@ -24,7 +24,15 @@ A convolution in NHWC reads its filters as the packed matrix ``[kh * kw * c / gr
     %p = "relax.pack_weight"(%m) {layout = "tile 32"} : (tensor<576x128xf32>) -> tensor<4x576x32xf32>
     %y = "relax.packed_conv2d"(%x, %p) {channels = 128 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 32"}
 
-unless it is in groups that panels would span. One in NCHW stays, as its filters are no right-hand side.
+unless it is in groups that panels would span. One in NCHW stays, as its filters are no right-hand side. One of integers reads
+some channels side by side, and zeros beyond the last::
+
+    %y = "relax.quantized_conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"}
+
+    %0 = "relax.pad"(%w) {before = array<i64: 0, 0, 0, 0>, after = array<i64: 0, 0, 1, 0>, value = 0 : i64}
+    %m = "relax.reshape"(%0) : (tensor<7x7x4x64xi8>) -> tensor<196x64xi8>
+    %p = "relax.pack_weight"(%m) {layout = "tile 32, rows 4"} : (tensor<196x64xi8>) -> tensor<2x49x32x4xi8>
+    %y = "relax.packed_quantized_conv2d"(%x, %p) {channels = 64 : i64, kernel_size = ..., layout = "tile 32, rows 4"}
 """
 
 from __future__ import annotations
@@ -39,7 +47,19 @@ from ...functions import functions, num_input
 from ...inference import is_float
 from ...layouts import permutation, reordered
 from ...op import attrs_of
-from ...ops import AsType, Conv2D, Dequantize, MatMul, PackedConv2D, PackedMatMul, PackWeight, PermuteDims
+from ...ops import (
+    AsType,
+    Conv2D,
+    Dequantize,
+    MatMul,
+    PackedConv2D,
+    PackedMatMul,
+    PackedQuantizedConv2D,
+    PackWeight,
+    Pad,
+    PermuteDims,
+    QuantizedConv2D,
+)
 from ...packed_layout import PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
@@ -49,6 +69,8 @@ from ...weight_layouts import WeightLayouts
 from .block_movement import MOVES, reshaped
 
 __all__ = ["PackWeights"]
+
+_Convolution = Conv2D | QuantizedConv2D
 
 
 @dataclass(frozen=True)
@@ -64,36 +86,47 @@ class PackWeights(Pass):
 
     def run(self, op: ir.Operation) -> None:
         tile = WeightLayouts.of(op).columns if self.tile is None else self.tile
-        layout, rules, panels = PackedLayout(tile), FlowRules.of(op), WeightLayouts.of(op).panels
+        layout, layouts, rules = PackedLayout(tile), WeightLayouts.of(op), FlowRules.of(op)
+        integers = PackedLayout(tile, layouts.int8_rows)
         for function in functions(op):
             if num_input(function) is not None:
-                walk(function, _Packing(layout, rules.flow(function), panels).patterns())
+                walk(function, _Packing(layout, integers, rules.flow(function), layouts.panels).patterns())
 
 
 class _Packing:
     """What is packed in one function: a weight that several products read once, before the first, and outside of loops."""
 
-    def __init__(self, layout: PackedLayout, flow: WeightFlow, panels: bool):
-        self._layout, self._flow, self._panels = layout, flow, panels
+    def __init__(self, layout: PackedLayout, integers: PackedLayout, flow: WeightFlow, panels: bool):
+        self._layout, self._integers, self._flow, self._panels = layout, integers, flow, panels
         self._packed: dict[tuple[ir.Value, str], ir.Value] = {}
 
     def patterns(self) -> Patterns:
-        return [(MatMul, self._read_packed), (Conv2D, self._read_packed)]
+        convolutions = [(convolution, self._read_packed) for convolution in (Conv2D, QuantizedConv2D)]
+        return [(MatMul, self._read_packed), *convolutions]
 
-    def _read_packed(self, op: MatMul | Conv2D, rewriter: Rewriter) -> bool:
+    def _read_packed(self, op: MatMul | _Convolution, rewriter: Rewriter) -> bool:
         weight = op.operands[1]
         if self._flow.comes_from_weights(op.results[0]) or not self._flow.once_from_weights(weight) or not self._can_pack(op):
             return False
-        filters = op.kernel_layout if isinstance(op, Conv2D) else ""
+        filters = "" if isinstance(op, MatMul) else op.kernel_layout
+        layout = self._integers if isinstance(op, QuantizedConv2D) else self._layout
         if (weight, filters) not in self._packed:
             with ir.InsertionPoint(outermost(op.operation)), op.location:
-                self._packed[weight, filters] = self._pack(_matrix(weight, filters))
+                self._packed[weight, filters] = self._pack(_matrix(weight, filters, layout.rows), layout)
         with rewriter.before(op):
-            return rewriter.replace(op, _packed(op, self._packed[weight, filters], self._layout))
+            return rewriter.replace(op, _packed(op, self._packed[weight, filters], layout))
 
-    def _can_pack(self, op: MatMul | Conv2D) -> bool:
+    def _can_pack(self, op: MatMul | _Convolution) -> bool:
         weight = TensorInfo.of(op.operands[1])
-        if not all(isinstance(d, int) and d > 0 for d in weight.shape) or not is_float(weight.dtype):
+        if not all(isinstance(d, int) and d > 0 for d in weight.shape):
+            return False
+        if isinstance(op, QuantizedConv2D):
+            channels, rows = weight.shape[op.kernel_layout.index("I")], self._integers.rows
+            assert isinstance(channels, int)
+            known = isinstance(TensorInfo.of(op.x).shape[op.data_layout.index("C")], int)
+            if rows == 1 or not self._panels or not known or (op.groups > 1 and channels % rows):
+                return False
+        elif not is_float(weight.dtype):
             return False
         if isinstance(op, MatMul):
             return weight.rank == 2 and (self._panels or self._layout.tile == 1 or _is_quantized(op.operands[1]))
@@ -101,13 +134,13 @@ class _Packing:
         assert isinstance(outputs, int)
         return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self._layout.tile == 0)
 
-    def _pack(self, matrix: ir.Value) -> ir.Value:
+    def _pack(self, matrix: ir.Value, layout: PackedLayout) -> ir.Value:
         """A matrix in panels; one that is transposed has its columns one after the other already."""
         owner = matrix.owner
-        if self._layout == PackedLayout(1) and isinstance(owner, PermuteDims):
+        if layout == PackedLayout(1) and isinstance(owner, PermuteDims):
             k, n = TensorInfo.of(matrix).shape
-            return reshaped(owner.x, self._layout.shape(k, n))
-        return PackWeight.create(matrix, layout=self._layout).result
+            return reshaped(owner.x, layout.shape(k, n))
+        return PackWeight.create(matrix, layout=layout).result
 
 
 def _is_quantized(weight: ir.Value) -> bool:
@@ -118,17 +151,26 @@ def _is_quantized(weight: ir.Value) -> bool:
     return isinstance(owner, Dequantize)
 
 
-def _matrix(weight: ir.Value, layout: str) -> ir.Value:
-    """A weight as ``[k, n]``: of a layout of filters, ``[kh * kw * c, o]``."""
+def _matrix(weight: ir.Value, layout: str, rows: int) -> ir.Value:
+    """A weight as ``[k, n]``: of a layout of filters, ``[kh * kw * c, o]``, with channels of zeros up to a multiple of rows."""
     if not layout:
         return weight
     axes = permutation(layout, "HWIO")
     moved = weight if axes == sorted(axes) else PermuteDims.create(weight, axes=axes).result
+    more = -_channels(moved) % rows
+    if more:
+        moved = Pad.create(moved, before=[0] * 4, after=[0, 0, more, 0], value=0).result
     *taps, outputs = TensorInfo.of(moved).shape
     return reshaped(moved, [prod(d for d in taps if isinstance(d, int)), outputs])
 
 
-def _packed(op: MatMul | Conv2D, weight: ir.Value, layout: PackedLayout) -> ir.Operation:
+def _channels(filters: ir.Value) -> int:
+    channels = TensorInfo.of(filters).shape[2]
+    assert isinstance(channels, int)
+    return channels
+
+
+def _packed(op: MatMul | _Convolution, weight: ir.Value, layout: PackedLayout) -> ir.Operation:
     """The same product with a packed weight."""
     x, shape, types = op.operands[0], TensorInfo.of(op.operands[1]).shape, [op.results[0].type]
     attrs: dict[str, Any] = {key: value for key, value in attrs_of(op).items() if key in op.attributes}
@@ -136,5 +178,6 @@ def _packed(op: MatMul | Conv2D, weight: ir.Value, layout: PackedLayout) -> ir.O
     if isinstance(op, MatMul):
         return PackedMatMul.create(x, weight, result_types=types, n=shape[1], **attrs)
     *kernel, _, channels = reordered(shape, op.kernel_layout, "HWIO")
-    attrs = {key: value for key, value in attrs.items() if key in PackedConv2D.attrs}
-    return PackedConv2D.create(x, weight, result_types=types, channels=channels, kernel_size=kernel, **attrs)
+    packed = PackedQuantizedConv2D if isinstance(op, QuantizedConv2D) else PackedConv2D
+    attrs = {key: value for key, value in attrs.items() if key in packed.attrs}
+    return packed.create(x, weight, result_types=types, channels=channels, kernel_size=kernel, **attrs)

@@ -18,6 +18,8 @@ __all__ = ["Weights"]
 
 #: The most integers that are numbers in the module: axes, shapes, indices. Anything larger is a weight.
 _MOST_INTEGERS = 1024
+#: The same of a vector of bytes, which is a zero point per channel: what is computed in integers depends on whether it is 0.
+_MOST_BYTES = 8192
 
 
 class Weights:
@@ -40,6 +42,7 @@ class Weights:
         dtype = numpy_element(tensor.data_type)
         count = int(np.prod(shape, dtype=object)) if shape else 1
         few = _MOST_INTEGERS if dtype.name in ("int64", "int32", "bool") else 1
+        few = _MOST_BYTES if dtype.name in ("int8", "uint8") and len(shape) == 1 else few
         element = element_dtype(tensor.data_type)
 
         def argument() -> ir.Value:
