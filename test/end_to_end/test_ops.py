@@ -174,7 +174,7 @@ ELSEWHERE = {
     "pack_nibbles": "test_quantize.py", "unpack_nibbles": "test_quantize.py", "unpack_planes": "test_quantize.py",
     "quantized_matmul": "test_integer_sums.py", "quantized_conv2d": "test_byte_sums.py",
     "packed_quantized_conv2d": "test_byte_sums.py",
-    "look_up": "test_quantize.py", "keep": "test_unread_checks.py",
+    "look_up": "test_quantize.py", "bitcast": "test_elementwise_numbers.py", "keep": "test_unread_checks.py",
     "rank": "test_tensor_parallel.py", "all_reduce": "test_tensor_parallel.py", "all_gather": "test_tensor_parallel.py",
 }  # fmt: skip
 
