@@ -355,16 +355,16 @@ def _check_integers(weight: TensorInfo, layout: PackedLayout, every: int) -> Non
 class QuantizedConv2D(Op, name="quantized_conv2d"):
     """:class:`Conv2D` of integers: the sums of products of ``x[n, c, h, w]`` and ``weight[o, c / groups, kh, kw]``, in i32.
 
-    Both are of eight bits, with or without a sign. What is beyond the image is ``pad_value``: the zero point of ``x``, so
-    that what zero points add to a sum is the same everywhere, that many times the sum of a filter. Sums are exact, up to
-    ``LONGEST_GROUP`` products.
+    Both are of eight bits, with or without a sign. What is beyond the image is ``zero``, a scalar of its dtype: the zero point
+    of ``x``, so that what that adds to a sum is the same everywhere, that many times the sum of a filter. Sums are exact, up
+    to ``LONGEST_GROUP`` products.
     """
 
     x: Operand[Tensor]
     weight: Operand[Tensor]
+    zero: Operand[Tensor]
     result: Result[Tensor]
     attrs = {
-        "pad_value": attributes.integer(default=0),
         "strides": attributes.integers(default=(1, 1), length=2),
         "padding": attributes.integers(default=(0, 0, 0, 0), length=4),
         "dilation": attributes.integers(default=(1, 1), length=2),
@@ -377,13 +377,12 @@ class QuantizedConv2D(Op, name="quantized_conv2d"):
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
-        x, weight = operands
+        x, weight, zero = operands
         for info, what in ((x, "x"), (weight, "a weight")):
             if str(info.dtype) not in ("i8", "ui8"):
                 raise RelaxError(f"expected {what} of i8 or ui8, got {info.dtype}")
-        low, high = (0, 255) if ir.IntegerType(x.dtype).is_unsigned else (-128, 127)
-        if not low <= attrs["pad_value"] <= high:
-            raise RelaxError(f"expected a pad_value of {x.dtype}, got {attrs['pad_value']}")
+        if zero.rank or zero.dtype != x.dtype:
+            raise RelaxError(f"expected a scalar {x.dtype} as zero, got {zero}")
         result = _convolved(x, weight, attrs)
         _, *window = reordered(weight.shape, attrs["kernel_layout"], "OIHW")
         if None not in window and prod(d for d in window if isinstance(d, int)) > LONGEST_GROUP:
@@ -396,11 +395,12 @@ class PackedQuantizedConv2D(Op, name="packed_quantized_conv2d"):
 
     Packed is the matrix of filters ``[kh * kw * c / groups, channels]``, of the layout HWIO with the first three dimensions
     as one, ``rows`` channels of which are side by side: channels of a group are a multiple of these. An image in one group may
-    have fewer, and ``pad_value`` in their place. Panels do not span groups.
+    have fewer, and ``zero`` in their place. Panels do not span groups.
     """
 
     x: Operand[Tensor]
     weight: Operand[Tensor]
+    zero: Operand[Tensor]
     result: Result[Tensor]
     attrs = {
         "layout": attributes.packed_layout(),
@@ -413,7 +413,7 @@ class PackedQuantizedConv2D(Op, name="packed_quantized_conv2d"):
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
-        x, weight = operands
+        x, weight, zero = operands
         channels, (kh, kw), groups = attrs["channels"], attrs["kernel_size"], attrs["groups"]
         layout = require_elements(attrs["layout"])
         require_panels(weight, layout, channels, "channels")
@@ -433,4 +433,4 @@ class PackedQuantizedConv2D(Op, name="packed_quantized_conv2d"):
             raise RelaxError(message)
         filters = weight.with_(shape=[kh, kw, most // max(1, groups), channels])
         layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
-        return QuantizedConv2D.infer([x.with_(shape=[*x.shape[:-1], most]), filters], {**attrs, **layouts})
+        return QuantizedConv2D.infer([x.with_(shape=[*x.shape[:-1], most]), filters, zero], {**attrs, **layouts})

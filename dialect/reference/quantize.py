@@ -119,23 +119,23 @@ def _by_group(parameter: Array, like: Array, n: int) -> Array:
 
 @reference
 def quantized_conv2d(
-    x: Array, weight: Array, *, pad_value: int, strides: list[int], padding: list[int], dilation: list[int], groups: int,
+    x: Array, weight: Array, zero: Array, *, strides: list[int], padding: list[int], dilation: list[int], groups: int,
     data_layout: str = "NCHW", kernel_layout: str = "OIHW",
 ) -> Array:  # fmt: skip
     """Sums of so few products of integers of eight bits are exact in f64."""
     left, right = (convert(factor, np.dtype(np.float64)) for factor in (x, weight))
-    sums = _convolved(left, right, pad_value, strides, padding, dilation, groups, (data_layout, kernel_layout))
+    sums = _convolved(left, right, int(zero), strides, padding, dilation, groups, (data_layout, kernel_layout))
     return convert(sums, np.dtype(np.int32))
 
 
 @reference
 def packed_quantized_conv2d(
-    x: Array, weight: Array, *, layout: PackedLayout, channels: int, kernel_size: list[int], pad_value: int,
+    x: Array, weight: Array, zero: Array, *, layout: PackedLayout, channels: int, kernel_size: list[int],
     strides: list[int], padding: list[int], dilation: list[int], groups: int,
 ) -> Array:  # fmt: skip
     filters = unpacked(weight, layout, channels).reshape(*kernel_size, -1, channels)
-    some = np.full((*x.shape[:-1], filters.shape[2] * groups - x.shape[-1]), pad_value, x.dtype)
+    some = np.full((*x.shape[:-1], filters.shape[2] * groups - x.shape[-1]), zero, x.dtype)
     return quantized_conv2d(
-        np.concatenate([x, some], -1), filters, pad_value=pad_value, strides=strides, padding=padding, dilation=dilation,
-        groups=groups, data_layout="NHWC", kernel_layout="HWIO",
+        np.concatenate([x, some], -1), filters, zero, strides=strides, padding=padding, dilation=dilation, groups=groups,
+        data_layout="NHWC", kernel_layout="HWIO",
     )  # fmt: skip

@@ -20,7 +20,6 @@ from ...dialect.packed_layout import PackedLayout
 from .builder import ZERO, Input, LinalgBuilder, Size, Tensor, value_type
 from .contraction import FactorTensor, factor, products
 from .convolution import ContractionLoops, exact_image, is_point, laid_out, moved
-from .dtypes import is_unsigned
 from .registry import Source, lowering
 from .reshaping import view
 from .scalar import Scalar
@@ -32,14 +31,14 @@ __all__: list[str] = []
 
 @lowering("relax.quantized_conv2d")
 def _lower_quantized_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
-    given, weight = source.operands
+    given, weight, zero = source.operands
     layout, groups = source.attrs["data_layout"], source.attrs["groups"]
     weight = laid_out(b, weight, source.attrs["kernel_layout"], "HWIO")
     x = laid_out(b, given, layout, "NHWC")
     *kernel, channels, outputs = b.sizes(weight)
     axes = axes_of(b.sizes(x)[1:3], kernel, source.attrs)
     result = [output_size(b, axis) for axis in axes]
-    x = _padded(b, x, axes, b.size(x, 3), source.attrs["pad_value"])
+    x = _padded(b, x, axes, b.size(x, 3), zero)
     if groups > 1 and channels == 1 and isinstance(outputs, int):
         sums = _depthwise(b, source, x, weight, axes, result)
     else:
@@ -49,13 +48,13 @@ def _lower_quantized_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
 
 @lowering("relax.packed_quantized_conv2d")
 def _lower_packed_quantized_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
-    x, filters = source.operands
+    x, filters, zero = source.operands
     layout: PackedLayout = source.attrs["layout"]
     kernel, groups, outputs = source.attrs["kernel_size"], source.attrs["groups"], source.attrs["channels"]
     axes = axes_of(b.sizes(x)[1:3], kernel, source.attrs)
     result = [output_size(b, axis) for axis in axes]
     neighbours = value_type(filters.value).shape[1] // prod(kernel)
-    x = _padded(b, x, axes, neighbours * groups * layout.rows, source.attrs["pad_value"])
+    x = _padded(b, x, axes, neighbours * groups * layout.rows, zero)
     n = b.size(x, 0)
     sizes: list[Size] = [n, *result, outputs]
     if groups == 1 and all(is_point(axis) for axis in axes):  # all of its rows are one line of an image
@@ -92,13 +91,14 @@ def _lower_packed_quantized_conv2d(b: LinalgBuilder, source: Source) -> ir.Value
     return view(b, product, sizes)
 
 
-def _padded(b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], channels: Size, number: int) -> Tensor:
+def _padded(b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], channels: Size, zero: Tensor) -> Tensor:
     """An image ``[n, h, w, c]`` of so many channels, the number where it has none, and around it."""
     n, height, width, inside = b.sizes(x)
     if all(axis.before == axis.after == 0 for axis in axes) and channels == inside:
         return x
     padded = [b.arith("addi", size, axis.before + axis.after) for size, axis in zip((height, width), axes, strict=True)]
-    image = b.filled([n, *padded, channels], value_type(x.value).element_type, number, is_unsigned(x.dtype))
+    image = b.empty([n, *padded, channels], value_type(x.value).element_type)
+    image = b.generic("pppp", [(zero.value, [])], image, lambda number, _: number)
     return replace(x, value=insert_slice(b, x.value, image, [0, *(axis.before for axis in axes), 0], b.sizes(x)))
 
 

@@ -390,76 +390,76 @@ func.func @table_of_integers(%x: tensor<4xui4>, %y: tensor<16xi8>) {
 
 // -----
 
-func.func @convolution_of_words(%x: tensor<1x4x8x8xi16>, %w: tensor<6x4x3x3xi8>) {
+func.func @convolution_of_words(%x: tensor<1x4x8x8xi16>, %w: tensor<6x4x3x3xi8>, %z: tensor<i16>) {
   // expected-error @+1 {{'relax.quantized_conv2d' op expected x of i8 or ui8, got i16}}
-  %0 = "relax.quantized_conv2d"(%x, %w) {}
-      : (tensor<1x4x8x8xi16>, tensor<6x4x3x3xi8>) -> tensor<1x6x6x6xi32>
+  %0 = "relax.quantized_conv2d"(%x, %w, %z) {}
+      : (tensor<1x4x8x8xi16>, tensor<6x4x3x3xi8>, tensor<i16>) -> tensor<1x6x6x6xi32>
   return
 }
 
 // -----
 
-func.func @convolution_with_words(%x: tensor<1x4x8x8xi8>, %w: tensor<6x4x3x3xi32>) {
+func.func @convolution_with_words(%x: tensor<1x4x8x8xi8>, %w: tensor<6x4x3x3xi32>, %z: tensor<i8>) {
   // expected-error @+1 {{'relax.quantized_conv2d' op expected a weight of i8 or ui8, got i32}}
-  %0 = "relax.quantized_conv2d"(%x, %w) {}
-      : (tensor<1x4x8x8xi8>, tensor<6x4x3x3xi32>) -> tensor<1x6x6x6xi32>
+  %0 = "relax.quantized_conv2d"(%x, %w, %z) {}
+      : (tensor<1x4x8x8xi8>, tensor<6x4x3x3xi32>, tensor<i8>) -> tensor<1x6x6x6xi32>
   return
 }
 
 // -----
 
-func.func @padding_of_another_type(%x: tensor<1x4x8x8xi8>, %w: tensor<6x4x3x3xi8>) {
-  // expected-error @+1 {{'relax.quantized_conv2d' op expected a pad_value of i8, got 128}}
-  %0 = "relax.quantized_conv2d"(%x, %w) {pad_value = 128 : i64}
-      : (tensor<1x4x8x8xi8>, tensor<6x4x3x3xi8>) -> tensor<1x6x6x6xi32>
+func.func @padding_of_another_type(%x: tensor<1x4x8x8xi8>, %w: tensor<6x4x3x3xi8>, %z: tensor<4xi8>) {
+  // expected-error @+1 {{'relax.quantized_conv2d' op expected a scalar i8 as zero, got 4xi8}}
+  %0 = "relax.quantized_conv2d"(%x, %w, %z) {}
+      : (tensor<1x4x8x8xi8>, tensor<6x4x3x3xi8>, tensor<4xi8>) -> tensor<1x6x6x6xi32>
   return
 }
 
 // -----
 
-func.func @long_filters(%x: tensor<1x4096x8x8xi8>, %w: tensor<6x4096x5x5xi8>) {
+func.func @long_filters(%x: tensor<1x4096x8x8xi8>, %w: tensor<6x4096x5x5xi8>, %z: tensor<i8>) {
   // expected-error @+1 {{'relax.quantized_conv2d' op expected filters of at most 65536 elements, got [4096, 5, 5]}}
-  %0 = "relax.quantized_conv2d"(%x, %w) {}
-      : (tensor<1x4096x8x8xi8>, tensor<6x4096x5x5xi8>) -> tensor<1x6x4x4xi32>
+  %0 = "relax.quantized_conv2d"(%x, %w, %z) {}
+      : (tensor<1x4096x8x8xi8>, tensor<6x4096x5x5xi8>, tensor<i8>) -> tensor<1x6x4x4xi32>
   return
 }
 
 // -----
 
-func.func @packed_filters_of_another_size(%x: tensor<1x5x6x4xui8>, %w: tensor<2x8x8x4xi8>) {
+func.func @packed_filters_of_another_size(%x: tensor<1x5x6x4xui8>, %w: tensor<2x8x8x4xi8>, %z: tensor<ui8>) {
   // expected-error @+1 {{'relax.packed_quantized_conv2d' op expected filters of 3 by 3 elements, got [2, 8, 8, 4]}}
-  %0 = "relax.packed_quantized_conv2d"(%x, %w) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
+  %0 = "relax.packed_quantized_conv2d"(%x, %w, %z) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
       layout = "tile 8, rows 4"}
-      : (tensor<1x5x6x4xui8>, tensor<2x8x8x4xi8>) -> tensor<1x3x4x12xi32>
+      : (tensor<1x5x6x4xui8>, tensor<2x8x8x4xi8>, tensor<ui8>) -> tensor<1x3x4x12xi32>
   return
 }
 
 // -----
 
-func.func @groups_of_parts_of_panels(%x: tensor<1x5x6x12xui8>, %w: tensor<2x9x8x4xi8>) {
+func.func @groups_of_parts_of_panels(%x: tensor<1x5x6x12xui8>, %w: tensor<2x9x8x4xi8>, %z: tensor<ui8>) {
   // expected-error @+1 {{'relax.packed_quantized_conv2d' op expected groups of whole panels, got 12 channels in 3 groups, panels of 8}}
-  %0 = "relax.packed_quantized_conv2d"(%x, %w) {channels = 12 : i64, groups = 3 : i64, kernel_size = array<i64: 3, 3>,
-      layout = "tile 8, rows 4"}
-      : (tensor<1x5x6x12xui8>, tensor<2x9x8x4xi8>) -> tensor<1x3x4x12xi32>
+  %0 = "relax.packed_quantized_conv2d"(%x, %w, %z) {channels = 12 : i64, groups = 3 : i64,
+      kernel_size = array<i64: 3, 3>, layout = "tile 8, rows 4"}
+      : (tensor<1x5x6x12xui8>, tensor<2x9x8x4xi8>, tensor<ui8>) -> tensor<1x3x4x12xi32>
   return
 }
 
 // -----
 
-func.func @image_of_fewer_channels(%x: tensor<1x5x6x4xui8>, %w: tensor<2x18x8x4xi8>) {
+func.func @image_of_fewer_channels(%x: tensor<1x5x6x4xui8>, %w: tensor<2x18x8x4xi8>, %z: tensor<ui8>) {
   // expected-error @+1 {{'relax.packed_quantized_conv2d' op expected at most 3 channels less than the 8 of the filters, got [1, 5, 6, 4]}}
-  %0 = "relax.packed_quantized_conv2d"(%x, %w) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
+  %0 = "relax.packed_quantized_conv2d"(%x, %w, %z) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
       layout = "tile 8, rows 4"}
-      : (tensor<1x5x6x4xui8>, tensor<2x18x8x4xi8>) -> tensor<1x3x4x12xi32>
+      : (tensor<1x5x6x4xui8>, tensor<2x18x8x4xi8>, tensor<ui8>) -> tensor<1x3x4x12xi32>
   return
 }
 
 // -----
 
-func.func @packed_in_words(%x: tensor<1x5x6x4xui8>, %w: tensor<2x9x8xui32>) {
+func.func @packed_in_words(%x: tensor<1x5x6x4xui8>, %w: tensor<2x9x8xui32>, %z: tensor<ui8>) {
   // expected-error @+1 {{'relax.packed_quantized_conv2d' op expected a layout of a tile and rows alone, got 'tile 8, rows 4, u4x8'}}
-  %0 = "relax.packed_quantized_conv2d"(%x, %w) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
+  %0 = "relax.packed_quantized_conv2d"(%x, %w, %z) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
       layout = "tile 8, rows 4, u4x8"}
-      : (tensor<1x5x6x4xui8>, tensor<2x9x8xui32>) -> tensor<1x3x4x12xi32>
+      : (tensor<1x5x6x4xui8>, tensor<2x9x8xui32>, tensor<ui8>) -> tensor<1x3x4x12xi32>
   return
 }

@@ -130,40 +130,41 @@ func.func @quantized_matmul_of_words(%x: tensor<16xi8>, %s: tensor<2xf32>, %t: t
 }
 
 // CHECK-LABEL: func.func @quantized_conv2d(
-// CHECK: "relax.quantized_conv2d"(%{{\w+}}, %{{\w+}})
-// CHECK-SAME: {dilation = array<i64: 1, 2>, groups = 2 : i64, pad_value = 200 : i64, padding = array<i64: 1, 0, 2, 1>,
-// CHECK-SAME: strides = array<i64: 2, 1>} : (tensor<?x4x8x9xui8, {sym = ["n"]}>, tensor<6x2x3x2xi8>)
+// CHECK: "relax.quantized_conv2d"(%{{\w+}}, %{{\w+}}, %{{\w+}})
+// CHECK-SAME: {dilation = array<i64: 1, 2>, groups = 2 : i64, padding = array<i64: 1, 0, 2, 1>,
+// CHECK-SAME: strides = array<i64: 2, 1>} : (tensor<?x4x8x9xui8, {sym = ["n"]}>, tensor<6x2x3x2xi8>, tensor<ui8>)
 // CHECK-SAME: -> tensor<?x6x5x8xi32, {sym = ["n"]}>
-func.func @quantized_conv2d(%x: tensor<?x4x8x9xui8, {sym = ["n"]}>, %w: tensor<6x2x3x2xi8>) {
-  %0 = "relax.quantized_conv2d"(%x, %w) {dilation = array<i64: 1, 2>, groups = 2 : i64, pad_value = 200 : i64,
+func.func @quantized_conv2d(%x: tensor<?x4x8x9xui8, {sym = ["n"]}>, %w: tensor<6x2x3x2xi8>, %z: tensor<ui8>) {
+  %0 = "relax.quantized_conv2d"(%x, %w, %z) {dilation = array<i64: 1, 2>, groups = 2 : i64,
       padding = array<i64: 1, 0, 2, 1>, strides = array<i64: 2, 1>} : (tensor<?x4x8x9xui8, {sym = ["n"]}>,
-      tensor<6x2x3x2xi8>) -> tensor<?x6x5x8xi32, {sym = ["n"]}>
+      tensor<6x2x3x2xi8>, tensor<ui8>) -> tensor<?x6x5x8xi32, {sym = ["n"]}>
   return
 }
 
 // CHECK-LABEL: func.func @quantized_conv2d_in_nhwc(
-// CHECK: "relax.quantized_conv2d"(%{{\w+}}, %{{\w+}}) {data_layout = "NHWC", kernel_layout = "HWIO"}
-func.func @quantized_conv2d_in_nhwc(%x: tensor<1x5x6x3xi8>, %w: tensor<3x3x3x4xui8>) {
-  %0 = "relax.quantized_conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"}
-      : (tensor<1x5x6x3xi8>, tensor<3x3x3x4xui8>) -> tensor<1x3x4x4xi32>
+// CHECK: "relax.quantized_conv2d"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {data_layout = "NHWC", kernel_layout = "HWIO"}
+func.func @quantized_conv2d_in_nhwc(%x: tensor<1x5x6x3xi8>, %w: tensor<3x3x3x4xui8>, %z: tensor<i8>) {
+  %0 = "relax.quantized_conv2d"(%x, %w, %z) {data_layout = "NHWC", kernel_layout = "HWIO"}
+      : (tensor<1x5x6x3xi8>, tensor<3x3x3x4xui8>, tensor<i8>) -> tensor<1x3x4x4xi32>
   return
 }
 
 // CHECK-LABEL: func.func @packed_quantized_conv2d(
-// CHECK: "relax.packed_quantized_conv2d"(%{{\w+}}, %{{\w+}})
-// CHECK-SAME: {channels = 12 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8, rows 4", pad_value = 7 : i64,
-// CHECK-SAME: padding = array<i64: 1, 1, 1, 1>} : (tensor<1x5x6x3xui8>, tensor<2x9x8x4xi8>) -> tensor<1x5x6x12xi32>
-func.func @packed_quantized_conv2d(%x: tensor<1x5x6x3xui8>, %w: tensor<2x9x8x4xi8>) {
-  %0 = "relax.packed_quantized_conv2d"(%x, %w) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
-      layout = "tile 8, rows 4", pad_value = 7 : i64, padding = array<i64: 1, 1, 1, 1>}
-      : (tensor<1x5x6x3xui8>, tensor<2x9x8x4xi8>) -> tensor<1x5x6x12xi32>
+// CHECK: "relax.packed_quantized_conv2d"(%{{\w+}}, %{{\w+}}, %{{\w+}})
+// CHECK-SAME: {channels = 12 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8, rows 4",
+// CHECK-SAME: padding = array<i64: 1, 1, 1, 1>} : (tensor<1x5x6x3xui8>, tensor<2x9x8x4xi8>, tensor<ui8>)
+func.func @packed_quantized_conv2d(%x: tensor<1x5x6x3xui8>, %w: tensor<2x9x8x4xi8>, %z: tensor<ui8>) {
+  %0 = "relax.packed_quantized_conv2d"(%x, %w, %z) {channels = 12 : i64, kernel_size = array<i64: 3, 3>,
+      layout = "tile 8, rows 4", padding = array<i64: 1, 1, 1, 1>}
+      : (tensor<1x5x6x3xui8>, tensor<2x9x8x4xi8>, tensor<ui8>) -> tensor<1x5x6x12xi32>
   return
 }
 
 // CHECK-LABEL: func.func @packed_quantized_conv2d_groups(
-// CHECK: "relax.packed_quantized_conv2d"(%{{\w+}}, %{{\w+}})
-func.func @packed_quantized_conv2d_groups(%x: tensor<2x4x5x8xi8>, %w: tensor<2x2x8x2xi8>) {
-  %0 = "relax.packed_quantized_conv2d"(%x, %w) {channels = 16 : i64, groups = 2 : i64, kernel_size = array<i64: 1, 1>,
-      layout = "tile 8, rows 2"} : (tensor<2x4x5x8xi8>, tensor<2x2x8x2xi8>) -> tensor<2x4x5x16xi32>
+// CHECK: "relax.packed_quantized_conv2d"(%{{\w+}}, %{{\w+}}, %{{\w+}})
+func.func @packed_quantized_conv2d_groups(%x: tensor<2x4x5x8xi8>, %w: tensor<2x2x8x2xi8>, %z: tensor<i8>) {
+  %0 = "relax.packed_quantized_conv2d"(%x, %w, %z) {channels = 16 : i64, groups = 2 : i64,
+      kernel_size = array<i64: 1, 1>, layout = "tile 8, rows 2"}
+      : (tensor<2x4x5x8xi8>, tensor<2x2x8x2xi8>, tensor<i8>) -> tensor<2x4x5x16xi32>
   return
 }

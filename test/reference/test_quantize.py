@@ -191,21 +191,21 @@ def test_planes_are_where_the_layout_says(bits: int) -> None:
 
 @pytest.mark.parametrize(("groups", "channels"), [(1, 3), (2, 8)])
 def test_convolutions_of_integers_are_those_of_floats_around_a_zero_point(groups: int, channels: int) -> None:
-    rng, zero, outputs, layout = np.random.default_rng(groups), 200, 16, PackedLayout(8, 4)
+    rng, zero, outputs, layout = np.random.default_rng(groups), np.array(200, np.uint8), 16, PackedLayout(8, 4)
     x = rng.integers(0, 256, (2, 7, 6, channels), np.uint8)
     weight = rng.integers(-128, 128, (3, 2, channels // groups, outputs)).astype(np.int8)
     attrs = {"strides": [2, 1], "padding": [1, 0, 2, 1], "dilation": [1, 2], "groups": groups}
     image = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
-    got = reference_of("quantized_conv2d").function(x, weight, pad_value=zero, **attrs, **image)
-    floats = [x.astype(np.float64) - zero, weight.astype(np.float64)]
+    got = reference_of("quantized_conv2d").function(x, weight, zero, **attrs, **image)
+    floats = [x.astype(np.float64) - 200, weight.astype(np.float64)]
     want = reference_of("conv2d").function(*floats, **attrs, **image)
-    np.testing.assert_array_equal(got + 0.0, want + zero * weight.sum((0, 1, 2), dtype=np.int32))
+    np.testing.assert_array_equal(got + 0.0, want + 200 * weight.sum((0, 1, 2), dtype=np.int32))
     assert got.dtype == np.int32
     filled = np.concatenate([weight, rng.integers(-9, 9, (3, 2, -weight.shape[2] % 4, outputs)).astype(np.int8)], 2)
     packed = reference_of("pack_weight").function(filled.reshape(-1, outputs), layout=layout)
     some = np.full((*x.shape[:-1], filled.shape[2] * groups - channels), zero, np.uint8)
-    want = reference_of("quantized_conv2d").function(np.concatenate([x, some], -1), filled, pad_value=zero, **attrs, **image)
+    want = reference_of("quantized_conv2d").function(np.concatenate([x, some], -1), filled, zero, **attrs, **image)
     got = reference_of("packed_quantized_conv2d").function(
-        x, packed, layout=layout, channels=outputs, kernel_size=[3, 2], pad_value=zero, **attrs
+        x, packed, zero, layout=layout, channels=outputs, kernel_size=[3, 2], **attrs
     )
     np.testing.assert_array_equal(got, want)

@@ -4,12 +4,10 @@
 
 // Integers as they are, what a zero point adds to sums as a number per channel, and a scale per channel.
 // CHECK-LABEL: @layer
-// CHECK:         %[[SUMS:.*]] = "relax.quantized_conv2d"(%arg0, %arg1) {pad_value = 3 : i64, padding = array<i64: 1,
-// CHECK-SAME:      1, 1, 1>}
+// CHECK:         %[[SUMS:.*]] = "relax.quantized_conv2d"(%arg0, %arg1, %{{.*}}) {padding = array<i64: 1, 1, 1, 1>}
+// CHECK-NEXT:    %[[WIDE:.*]] = "relax.astype"(%arg1) {dtype = i32}
+// CHECK-NEXT:    %[[FILTERS:.*]] = "relax.sum"(%[[WIDE]]) {axis = array<i64: 1, 2, 3>}
 // CHECK-NEXT:    %[[ZERO:.*]] = "relax.full"() {value = -3 : i64} : () -> tensor<i32>
-// CHECK-NEXT:    %[[WIDE:.*]] = "relax.astype"(%arg1) {dtype = i32} : (tensor<16x3x3x3xi8>) -> tensor<16x3x3x3xi32>
-// CHECK-NEXT:    %[[FILTERS:.*]] = "relax.sum"(%[[WIDE]]) {axis = array<i64: 1, 2, 3>} : (tensor<16x3x3x3xi32>) ->
-// CHECK-SAME:      tensor<16xi32>
 // CHECK-NEXT:    %[[MORE:.*]] = "relax.multiply"(%[[FILTERS]], %[[ZERO]])
 // CHECK-NEXT:    %[[COLUMN:.*]] = "relax.reshape"(%[[MORE]]) : (tensor<16xi32>) -> tensor<16x1x1xi32>
 // CHECK-NEXT:    %[[EXACT:.*]] = "relax.add"(%[[SUMS]], %[[COLUMN]])
@@ -22,11 +20,10 @@
 // PACKED:        "relax.pad"(%{{\w+}}) {after = array<i64: 0, 0, 1, 0>, before = array<i64: 0, 0, 0, 0>, value
 // PACKED-SAME:      : (tensor<3x3x3x16xi8>) -> tensor<3x3x4x16xi8>
 // PACKED:        "relax.pack_weight"(%{{\w+}}) {layout = "tile 8, rows 4"} : (tensor<36x16xi8>) -> tensor<2x9x8x4xi8>
-// PACKED-NEXT:   "relax.packed_quantized_conv2d"(%{{\w+}}, %{{\w+}})
-// PACKED-SAME:      {channels = 16 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8, rows 4", pad_value = 3 :
-// PACKED-SAME:      i64,
-// PACKED-SAME:      padding = array<i64: 1, 1, 1, 1>} : (tensor<1x9x9x3xui8>, tensor<2x9x8x4xi8>) ->
-// PACKED-SAME:      tensor<1x9x9x16xi32>
+// PACKED-NEXT:   "relax.packed_quantized_conv2d"(%{{\w+}}, %{{\w+}}, %{{\w+}})
+// PACKED-SAME:      {channels = 16 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 8, rows 4",
+// PACKED-SAME:      padding = array<i64: 1, 1, 1, 1>} : (tensor<1x9x9x3xui8>, tensor<2x9x8x4xi8>, tensor<ui8>)
+// PACKED-SAME:      -> tensor<1x9x9x16xi32>
 // PACKED:        "relax.quantize"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {{.*}} -> tensor<1x9x9x16xui8>
 func.func @layer(%x: tensor<1x3x9x9xui8>, %q: tensor<16x3x3x3xi8> {relax.name = "w"}, %t: tensor<16xf32>
     {relax.name = "s"}) -> tensor<1x16x9x9xui8> attributes {relax.num_input = 1 : i64} {
@@ -50,12 +47,11 @@ func.func @layer(%x: tensor<1x3x9x9xui8>, %q: tensor<16x3x3x3xi8> {relax.name = 
 // CHECK:         %[[BYTES:.*]] = "relax.astype"(%arg0) {dtype = ui8}
 // CHECK-NEXT:    %[[HALF:.*]] = "relax.full"() {value = 128 : i64} : () -> tensor<ui8>
 // CHECK-NEXT:    %[[X:.*]] = "relax.bitwise_xor"(%[[BYTES]], %[[HALF]])
+// CHECK:         %[[ZERO:.*]] = "relax.full"() {value = 123 : i64} : () -> tensor<ui8>
 // CHECK:         %[[TURNED:.*]] = "relax.bitwise_xor"(%arg1, %{{.*}}) : (tensor<1x1x4x8xui8>, tensor<ui8>)
 // CHECK-NEXT:    %[[W:.*]] = "relax.astype"(%[[TURNED]]) {dtype = i8}
-// CHECK-NEXT:    "relax.quantized_conv2d"(%[[X]], %[[W]]) {data_layout = "NHWC", kernel_layout = "HWIO", pad_value =
-// CHECK-SAME:      123 : i64}
-// CHECK:         "relax.quantized_conv2d"(%[[X]], %{{.*}}) {data_layout = "NHWC", kernel_layout = "HWIO", pad_value =
-// CHECK-SAME:      123
+// CHECK-NEXT:    "relax.quantized_conv2d"(%[[X]], %[[W]], %[[ZERO]]) {data_layout = "NHWC", kernel_layout = "HWIO"}
+// CHECK:         "relax.quantized_conv2d"(%[[X]], %{{.*}}, %{{.*}}) {data_layout = "NHWC", kernel_layout = "HWIO",
 // CHECK-SAME:      strides = array<i64: 2, 2>}
 // CHECK-NOT:     relax.conv2d
 func.func @signs(%x: tensor<1x5x6x4xi8>, %q: tensor<1x1x4x8xui8> {relax.name = "uw"}, %t: tensor<f32> {relax.name =
@@ -71,6 +67,22 @@ func.func @signs(%x: tensor<1x5x6x4xi8>, %q: tensor<1x1x4x8xui8> {relax.name = "
   %3 = "relax.conv2d"(%0, %1) {data_layout = "NHWC", kernel_layout = "HWIO", strides = array<i64: 2, 2>}
       : (tensor<1x5x6x4xf32>, tensor<1x1x4x8xf32>) -> tensor<1x3x3x8xf32>
   return %2, %3 : tensor<1x5x6x8xf32>, tensor<1x3x3x8xf32>
+}
+
+// A zero point that is a weight.
+// CHECK-LABEL: @unknown
+// CHECK:         "relax.quantized_conv2d"(%arg0, %arg1, %arg3)
+// CHECK:         %[[WIDE:.*]] = "relax.astype"(%arg3) {dtype = i32} : (tensor<ui8>) -> tensor<i32>
+// CHECK-NEXT:    %[[LESS:.*]] = "relax.negative"(%[[WIDE]])
+// CHECK-NEXT:    "relax.multiply"(%{{.*}}, %[[LESS]]) : (tensor<4xi32>, tensor<i32>) -> tensor<4xi32>
+func.func @unknown(%x: tensor<1x4x5x5xui8>, %q: tensor<4x4x1x1xi8> {relax.name = "nw"}, %s: tensor<f32>
+    {relax.name = "ns"}, %z: tensor<ui8> {relax.name = "nz"}) -> tensor<1x4x5x5xf32>
+    attributes {relax.num_input = 1 : i64} {
+  %none = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
+  %0 = "relax.dequantize"(%x, %s, %z) : (tensor<1x4x5x5xui8>, tensor<f32>, tensor<ui8>) -> tensor<1x4x5x5xf32>
+  %1 = "relax.dequantize"(%q, %s, %none) : (tensor<4x4x1x1xi8>, tensor<f32>, tensor<i8>) -> tensor<4x4x1x1xf32>
+  %2 = "relax.conv2d"(%0, %1) : (tensor<1x4x5x5xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x5x5xf32>
+  return %2 : tensor<1x4x5x5xf32>
 }
 
 // Those that stay: filters with zero points that are not known, computed when the model runs, with a scale per input

@@ -180,4 +180,4 @@ def _packed(op: MatMul | _Convolution, weight: ir.Value, layout: PackedLayout) -
     *kernel, _, channels = reordered(shape, op.kernel_layout, "HWIO")
     packed = PackedQuantizedConv2D if isinstance(op, QuantizedConv2D) else PackedConv2D
     attrs = {key: value for key, value in attrs.items() if key in packed.attrs}
-    return packed.create(x, weight, result_types=types, channels=channels, kernel_size=kernel, **attrs)
+    return packed.create(x, weight, *list(op.operands)[2:], result_types=types, channels=channels, kernel_size=kernel, **attrs)

@@ -8,7 +8,7 @@ As PyTorch and ONNX Runtime quantize models. Before::
 
 after::
 
-    %0 = "relax.quantized_conv2d"(%q, %v) {pad_value = 3 : i64, padding = array<i64: 1, 1, 1, 1>}     // in i32
+    %0 = "relax.quantized_conv2d"(%q, %v, 3) {padding = array<i64: 1, 1, 1, 1>}     // in i32
     %1 = ...                                       // -3 times the sum of each filter: tensor<16x1x1xi32>
     %2 = ...                                       // %s * %t: tensor<16x1x1xf32>
     %y = "relax.multiply"("relax.astype"("relax.add"(%0, %1)) {dtype = f32}, %2)
@@ -34,7 +34,7 @@ from ...bindings import func, ir
 from ...functions import functions, name_of, num_input
 from ...inference import is_float, normalize_axis
 from ...op import attrs_of
-from ...ops import Add, AsType, Conv2D, Dequantize, Full, Multiply, QuantizedConv2D, Sum
+from ...ops import Add, AsType, Conv2D, Dequantize, Full, Multiply, Negative, QuantizedConv2D, Sum
 from ...ops.quantize import LONGEST_GROUP
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
@@ -67,10 +67,10 @@ class QuantizeConvolutions(Pass):
 
 @dataclass(frozen=True)
 class _Image:
-    """Integers, the number that stands for 0, and the scale of all of them."""
+    """Integers, the one that stands for 0, and the scale of all of them."""
 
     x: ir.Value
-    zero: int
+    zero: ir.Value
     scale: ir.Value
 
 
@@ -115,8 +115,10 @@ class _Function:
             return f"its operands are {x.dtype} and {weight.dtype}"
         if not self.flow.once_from_weights(filters.x):
             return "the filters are computed when the model runs"
-        if TensorInfo.of(image.scale).rank or number_of_integer(image.zero_point) is None:
-            return "the image has several scales, or a zero point that is not known"
+        if TensorInfo.of(image.scale).rank or TensorInfo.of(image.zero_point).rank:
+            return "the image has several scales or zero points"
+        if TensorInfo.of(image.zero_point).dtype != x.dtype:
+            return f"the image's zero point is {TensorInfo.of(image.zero_point)}"
         if number_of_integer(filters.zero_point) != (_HALF if _is_unsigned(filters.x) else 0):
             return "zero points of its filters are not known to be in the middle"
         outputs = op.kernel_layout.index("O")
@@ -132,34 +134,47 @@ class _Function:
 
     def _image(self, image: Dequantize) -> _Image:
         """The integers with the sign that the target's instruction takes; of pairs it takes any."""
-        zero = number_of_integer(image.zero_point)
-        assert zero is not None
         unsigned, rows = _is_unsigned(image.x), self.layouts.int8_rows
         if rows != 4 or unsigned == self.layouts.int8_unsigned:
-            return _Image(image.x, zero, image.scale)
+            return _Image(image.x, image.zero_point, image.scale)
         if image.x not in self.images:
             with ir.InsertionPoint(image), image.location:
                 self.images[image.x] = turned(image.x)
-        return _Image(self.images[image.x], zero - _HALF if unsigned else zero + _HALF, image.scale)
+        return _Image(self.images[image.x], _turned_zero(image.zero_point), image.scale)
 
     def _product(self, op: Conv2D, image: _Image, filters: Dequantize) -> ir.Operation:
         weight = turned(filters.x) if _is_unsigned(filters.x) else filters.x
         attrs = {key: value for key, value in attrs_of(op).items() if key in op.attributes and key in QuantizedConv2D.attrs}
-        sums = QuantizedConv2D.create(image.x, weight, pad_value=image.zero, **attrs).result
+        sums = QuantizedConv2D.create(image.x, weight, image.zero, **attrs).result
         shape = [-1 if letter == "C" else 1 for letter in op.data_layout[1:]]
-        if image.zero:
+        if number_of_integer(image.zero) != 0:
             sums = Add.create(sums, _per_channel(_offsets(op, weight, image.zero), shape)).result
         scale = Multiply.create(cast(filters.scale, ir.F32Type.get()), cast(image.scale, ir.F32Type.get())).result
         scale = _per_channel(scale, shape) if TensorInfo.of(scale).rank else scale
         return Multiply.create(AsType.create(sums, dtype=ir.F32Type.get()).result, scale)
 
 
-def _offsets(op: Conv2D, weight: ir.Value, zero: int) -> ir.Value:
+def _offsets(op: Conv2D, weight: ir.Value, zero: ir.Value) -> ir.Value:
     """What a zero point of the image adds to the sums of each channel, negative."""
     i32 = ir.IntegerType.get_signless(32)
     axes = [i for i, letter in enumerate(op.kernel_layout) if letter != "O"]
-    number = Full.create(value=-zero, result_types=[ir.RankedTensorType.get([], i32)]).result
-    return Multiply.create(Sum.create(AsType.create(weight, dtype=i32).result, axis=axes).result, number).result
+    filters = Sum.create(AsType.create(weight, dtype=i32).result, axis=axes).result
+    known = number_of_integer(zero)
+    number = Negative.create(AsType.create(zero, dtype=i32).result).result if known is None else _number(-known, i32)
+    return Multiply.create(filters, number).result
+
+
+def _turned_zero(zero: ir.Value) -> ir.Value:
+    known, dtype = number_of_integer(zero), TensorInfo.of(zero).dtype
+    if known is None:
+        return turned(zero)
+    unsigned = ir.IntegerType(dtype).is_unsigned
+    other = ir.IntegerType.get_signless(8) if unsigned else ir.IntegerType.get_unsigned(8)
+    return _number(known - _HALF if unsigned else known + _HALF, other)
+
+
+def _number(number: int, dtype: ir.Type) -> ir.Value:
+    return Full.create(value=number, result_types=[ir.RankedTensorType.get([], dtype)]).result
 
 
 def _per_channel(value: ir.Value, shape: list[int]) -> ir.Value:

@@ -47,7 +47,7 @@ class Case:
         """Sums of bytes."""
         with b.function(name):
             x, w = b.input("x", self.shape(), dtype), b.weight(f"{name}.w", self.filters, "i8")
-            b.output(b.quantized_conv2d(x, w, pad_value=_zero(dtype), **self.attributes))
+            b.output(b.quantized_conv2d(x, w, b.constant(np.array(_zero(dtype), numpy_dtype(dtype))), **self.attributes))
 
     def layer(self, b: rx.Builder, name: str, dtype: str) -> None:
         """A convolution of dequantized bytes with a bias and a residual, quantized."""

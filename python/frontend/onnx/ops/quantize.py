@@ -97,9 +97,9 @@ def parameter(node: Node, index: int) -> ir.Value:
     the middle of their range are numbers, of which some work is saved.
     """
     operand = node.operand(index)
-    if operand.known is not None and operand.known.size == 1 and not is_float(operand.dtype):
+    if operand.known is not None and operand.known.size and not is_float(operand.dtype):
         number = int(operand.known.reshape(-1)[0])
-        if number in (0, 1 << ir.IntegerType(operand.dtype).width - 1):
+        if number in (0, 1 << ir.IntegerType(operand.dtype).width - 1) and (operand.known == number).all():
             return full(number, operand.dtype)
     value = operand.value if operand.argument is None else operand.argument()
     return reshape(value, ()) if info_of(value).shape == (1,) else value
