@@ -34,6 +34,7 @@ class Case:
         weights: dtype of the weights; peers take a path of their own for other than f32. With bf16 all else is in bf16, too.
         layers: whether the module is a stack of narrow layers alone, not a model.
         gguf: whether the module is a Llama that llama.cpp can run.
+        file: of an ONNX file: ``"exported"``, or what ONNX Runtime's tools derive of that (``support/exported_onnx.py``).
         tolerance: largest difference from torch, relative to the largest output.
         quick: whether ``--quick`` runs it.
         gib: memory of the weights, at least; a peer is not started on a machine without room for it.
@@ -44,6 +45,7 @@ class Case:
     weights: str = "f32"
     layers: bool = False
     gguf: bool = False
+    file: str = ""
     tolerance: float = 1e-3
     quick: bool = False
     gib: float = 0.1
@@ -92,6 +94,17 @@ def _llama(hidden: int, layers: int, length: int, weights: str = "f32", quick: b
     return Case(name, make, weights, gguf=True, tolerance=tolerance, quick=quick, gib=gib)
 
 
+def _files(name: str, make: Callable[[], tuple[nn.Module, dict[str, torch.Tensor]]], *forms: str) -> list[Case]:
+    """The file that torch.onnx exports of a model, and quantized ones; the reference computes these as they are written."""
+    # Codes that differ by one at the edge between two, as sums have another order, meet in twelve layers.
+    kinds = {"int8": ("int8", 1e-1), "qdq": ("int8", 1e-1), "nbits": ("int4", 1e-1)}
+    found = [Case(f"onnx-{name}", _module(make), file="exported", gib=0.6)]
+    for form in forms:
+        weights, tolerance = kinds[form]
+        found.append(Case(f"onnx-{name}-{form}", _module(make), weights, file=form, tolerance=tolerance, gib=0.6))
+    return found
+
+
 CASES: dict[str, Case] = {
     case.name: case
     for case in [
@@ -129,6 +142,11 @@ CASES: dict[str, Case] = {
         Case("resnet50-b1", _module(networks.resnet50), quick=True, gib=0.2),
         Case("vit-base-b1", _module(networks.vit), gib=0.4),
         Case("whisper-encoder-small", _module(networks.whisper), gib=0.5),
+        *_files("bert", lambda: networks.bert(1), "int8", "qdq", "nbits"),
+        *_files("gpt2", lambda: networks.gpt2(128), "int8", "qdq"),
+        *_files("llama", lambda: networks.llama(2048, 2, 128), "int8", "nbits"),
+        *_files("resnet18", networks.resnet18, "qdq"),
+        *_files("resnet50", networks.resnet50, "qdq"),
     ]
 }
 

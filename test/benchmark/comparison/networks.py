@@ -254,6 +254,19 @@ def resnet50() -> Made:
     return module, {"x": torch.randn(1, 3, 224, 224)}
 
 
+def resnet18() -> Made:
+    """ResNet-18 with random running statistics on one image."""
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    config = ResNetConfig(hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], layer_type="basic", num_labels=1000)
+    module = ResNetForImageClassification(config)
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_(0, 0.1)
+            part.running_var.uniform_(0.5, 1.5)
+    return _Output(module, "logits"), {"x": torch.randn(1, 3, 224, 224)}
+
+
 def vit() -> Made:
     """ViT-base on one image of 224."""
     from transformers import ViTConfig, ViTModel

@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from . import gguf_file, nbits_file
+from . import gguf_file, nbits_file, onnx_file
 from .cases import Built, Case
 
 __all__ = ["write"]
@@ -36,7 +36,7 @@ def write(case: Case, folder: Path, formats: list[str]) -> dict[str, Any]:
         outputs = tree_leaves(built.module(**built.inputs))
     np.savez(folder / "inputs.npz", **{name: value.numpy() for name, value in built.inputs.items()})
     np.savez(folder / "expected.npz", *[value.numpy() for value in outputs])
-    for name in sorted(formats, key=["onnx", "gguf", "nbits"].index):  # nbits may start from onnx
+    for name in sorted(formats, key=["onnx", "gguf", "nbits", "file"].index):  # nbits may start from onnx
         _write_format(name, case, built, folder)
     tensors = [*built.module.buffers(), *built.inputs.values(), *outputs]
     size = _weight_bytes(case, built.module) + sum(_bytes(case, t) for t in tensors)
@@ -62,7 +62,7 @@ def _bytes(case: Case, tensor: torch.Tensor) -> int:
 
 
 def _write_format(name: str, case: Case, built: Built, folder: Path) -> None:
-    writers = {"onnx": _write_onnx, "nbits": nbits_file.write, "gguf": gguf_file.write}
+    writers = {"onnx": _write_onnx, "nbits": nbits_file.write, "gguf": gguf_file.write, "file": onnx_file.write}
     try:
         writers[name](case, built, folder)
     except Exception as error:

@@ -169,6 +169,9 @@ class Runner:
 
     def _formats(self, case: Case) -> list[str]:
         wanted = {f for p in self._peers if p.name not in self._absent for f in p.formats}
+        if case.file:
+            return sorted(wanted & {"file"})
+        wanted.discard("file")
         unfit = {"gguf"} if not case.gguf else set()
         return sorted(wanted - unfit - (set() if case.weights in ("int8", "int4") else {"nbits"}))
 

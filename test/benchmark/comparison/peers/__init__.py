@@ -49,7 +49,7 @@ class Peer:
         module: where its ``load`` is.
         needs: packages that must be importable.
         version_of: the distribution whose version is told.
-        formats: files of the reference that it reads.
+        formats: files of the reference that it reads; ``"file"``: cases that are one.
         copies: how many times it holds the weights, about.
     """
 
@@ -69,6 +69,8 @@ class Peer:
 
     def load(self, case: Case, folder: Path, threads: int) -> Loaded:
         """Builds the case. Raises NotApplicableError, or whatever goes wrong."""
+        if case.file and "file" not in self.formats:
+            raise NotApplicableError("the case is an ONNX file of its own")
         for name in self.formats:
             error = folder / f"{name}.error"
             if error.exists() and name != "nbits":
@@ -86,11 +88,11 @@ def _is_there(name: str) -> bool:
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in [
-        Peer(OURS, "relaxir", ("relaxir", "torch"), "relaxir", copies=1),
+        Peer(OURS, "relaxir", ("relaxir", "torch"), "relaxir", ("file",), copies=1),
         Peer("torch", "torch_eager", ("torch",), "torch", copies=1),
         Peer("torch-compile", "torch_compiled", ("torch",), "torch", copies=2),
         Peer("onednn", "onednn", ("torch",), "torch", copies=1),
-        Peer("onnxruntime", "onnx_runtime", ("onnxruntime",), "onnxruntime", ("onnx", "nbits")),
+        Peer("onnxruntime", "onnx_runtime", ("onnxruntime",), "onnxruntime", ("onnx", "nbits", "file")),
         Peer("iree", "iree_cpu", ("iree.compiler", "iree.runtime", "onnx"), "iree-base-runtime", ("onnx",)),
         Peer("tvm", "tvm_cpu", ("tvm", "onnx"), "apache-tvm", ("onnx",)),
         Peer("llama.cpp", "llama_cpp_python", ("llama_cpp", "gguf"), "llama-cpp-python", ("gguf",), copies=1),

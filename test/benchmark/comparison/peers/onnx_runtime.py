@@ -19,7 +19,7 @@ def load(case: Case, folder: Path, threads: int) -> Loaded:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    name = "model.onnx" if case.weights == "f32" else "nbits.onnx"
+    name = "file.onnx" if case.file else "model.onnx" if case.weights == "f32" else "nbits.onnx"
     error = folder / "nbits.error"
     if name == "nbits.onnx" and error.exists():
         raise RuntimeError(error.read_text())
@@ -37,5 +37,5 @@ def load(case: Case, folder: Path, threads: int) -> Loaded:
         session.run_with_iobinding(binding)
         return inputs  # held: the binding has only their addresses
 
-    note = "" if case.weights == "f32" else "int8 activations"
+    note = "" if case.weights == "f32" or case.file else "int8 activations"
     return Loaded(call, lambda _: [value.numpy() for value in binding.get_outputs()], note)

@@ -14,13 +14,15 @@ import relaxir as rx
 from relaxir.weights.arrays import to_numpy
 
 from ..cases import Built, Case
-from . import Loaded
+from . import Loaded, inputs_of
 from .torch_eager import in_bf16
 
 __all__ = ["load"]
 
 
 def load(case: Case, folder: Path, threads: int, activations: str | None = None) -> Loaded:
+    if case.file:
+        return _of_file(folder, threads)
     built = in_bf16(case.make()) if case.weights == "bf16" else case.make()
     module, weights = _narrow(case, built) if case.layers else imported(built)
     weights_as = case.weights if not case.layers and case.weights not in ("f32", "bf16") else None
@@ -28,6 +30,15 @@ def load(case: Case, folder: Path, threads: int, activations: str | None = None)
     executable.bind(executable.prepare(weights))
     executable.threads = threads
     inputs = {name: to_numpy(value, name) for name, value in built.inputs.items()}
+    return Loaded(lambda: executable(**inputs), _arrays)
+
+
+def _of_file(folder: Path, threads: int) -> Loaded:
+    path = folder / "file.onnx"
+    executable = rx.compile(path)
+    executable.bind(executable.prepare(path))
+    executable.threads = threads
+    inputs = inputs_of(folder)
     return Loaded(lambda: executable(**inputs), _arrays)
 
 
