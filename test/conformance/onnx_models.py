@@ -35,6 +35,9 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 #: Largest differences. Codes of activations differ by one where a float is at the edge between two, as ONNX Runtime sums in
 #: another order, or rounds scales elsewhere: each by 1/255 of a range, and some meet in a sum. Floats have the order alone.
 TOLERANCES = {"int8": 5e-2, "qdq": 5e-2, "qoperator": 5e-2, "nbits": 3e-2}
+#: In real size there are twelve layers of these: ONNX Runtime's own results of BERT in QDQ form move by 6.2e-2 (as the root of
+#: mean squares: 6.0e-2 of all) where the weights of its norms are changed by 1e-6, and by as much without its optimizer.
+_REAL = 2.0
 _FLOATS = 1e-4
 
 
@@ -230,6 +233,12 @@ def _of_folder(folder: Path, sizes: Mapping[str, int]) -> Iterator[tuple[str, Pa
             yield str(path.relative_to(folder)), path, {}, f"ONNX Runtime: {type(error).__name__}: {error}"
 
 
+def _tolerance(name: str, real: bool) -> float:
+    """The largest difference of one of the set."""
+    quantized = TOLERANCES.get(name.rpartition("-")[2])
+    return _FLOATS if quantized is None else quantized * (_REAL if real else 1.0)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table; 1 where a file fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -250,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failed, count = 0, 0
         for name, path, inputs, text in files:
             found = Result(name, text=text) if text else compare(name, path, inputs)
-            tolerance = options.tolerance or TOLERANCES.get(name.rpartition("-")[2], _FLOATS)
+            tolerance = options.tolerance or _tolerance(name, options.real)
             count += 1
             failed += not found.right(tolerance)
             verdict = "right" if found.right(tolerance) else "WRONG" if not found.text else "failed"

@@ -176,13 +176,14 @@ func.func @given(%r: tensor<2x?x16xui8, {sym = ["m"]}> {relax.name = "r"}, %t: t
   return %2, %3, %6 : tensor<2x?x12xf32, {sym = ["m"]}>, tensor<2x?x16xbf16, {sym = ["m"]}>, tensor<3x12xf32>
 }
 
-// Not given: a scale for each column, floats of 16 bits, and of integers of 16 bits.
+// Not given: a scale for each column or for two rows, and integers of 16 bits.
 // GIVEN-LABEL: @not_given
 // GIVEN-NOT:     quantized_matmul
 // GIVEN:         return
 func.func @not_given(%r: tensor<3x16xi8> {relax.name = "r"}, %w: tensor<3x16xi16> {relax.name = "w"},
+    %f: tensor<4x16xi8> {relax.name = "f"}, %h: tensor<2x1xf32> {relax.name = "h"},
     %s: tensor<16xf32> {relax.name = "s"}, %q: tensor<2x16x8xi8> {relax.name = "q"}, %c: tensor<f32> {relax.name = "c"})
-    -> (tensor<3x12xf32>, tensor<3x12xf32>) attributes {relax.num_input = 3 : i64} {
+    -> (tensor<3x12xf32>, tensor<3x12xf32>, tensor<4x12xf32>) attributes {relax.num_input = 5 : i64} {
   %z = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
   %0 = "relax.dequantize"(%r, %s, %z) : (tensor<3x16xi8>, tensor<16xf32>, tensor<i8>) -> tensor<3x16xf32>
   %1 = "relax.dequantize"(%q, %c, %z) : (tensor<2x16x8xi8>, tensor<f32>, tensor<i8>) -> tensor<2x16x8xf32>
@@ -191,5 +192,8 @@ func.func @not_given(%r: tensor<3x16xi8> {relax.name = "r"}, %w: tensor<3x16xi16
   %3 = "relax.dequantize"(%w, %c, %z) : (tensor<3x16xi16>, tensor<f32>, tensor<i8>) -> tensor<3x16xf32>
   %4 = "relax.packed_matmul"(%3, %1) {layout = "tile 8", n = 12 : i64} : (tensor<3x16xf32>, tensor<2x16x8xf32>)
       -> tensor<3x12xf32>
-  return %2, %4 : tensor<3x12xf32>, tensor<3x12xf32>
+  %5 = "relax.dequantize"(%f, %h, %z) : (tensor<4x16xi8>, tensor<2x1xf32>, tensor<i8>) -> tensor<4x16xf32>
+  %6 = "relax.packed_matmul"(%5, %1) {layout = "tile 8", n = 12 : i64} : (tensor<4x16xf32>, tensor<2x16x8xf32>)
+      -> tensor<4x12xf32>
+  return %2, %4, %6 : tensor<3x12xf32>, tensor<3x12xf32>, tensor<4x12xf32>
 }

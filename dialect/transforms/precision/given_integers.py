@@ -17,7 +17,7 @@ from ...bindings import ir
 from ...inference import is_float, normalize_axis
 from ...ops import AsType, BitwiseXor, BroadcastTo, Dequantize, Full, Multiply, StridedSlice, Subtract, Sum
 from ...struct_info import TensorInfo
-from ...symbolic import Dim
+from ...symbolic import Dim, same
 from ..emit import cast
 from ..packing.block_movement import reshaped
 
@@ -76,8 +76,14 @@ def given_rows(x: ir.Value) -> GivenRows | None:
         return None
     stored, zero = TensorInfo.of(op.x).dtype, TensorInfo.of(op.zero_point).dtype
     narrow = isinstance(stored, ir.IntegerType) and stored.width == 8 and not is_float(zero) and zero.width <= _EXACT  # pyright: ignore[reportAttributeAccessIssue]
-    whole = None not in TensorInfo.of(x).shape and all(_shape(p, op)[-1:] in ([], [1]) for p in (op.scale, op.zero_point))
+    whole = None not in TensorInfo.of(x).shape and all(_is_by_row(p, op) for p in (op.scale, op.zero_point))
     return GivenRows(op) if narrow and whole else None
+
+
+def _is_by_row(parameter: ir.Value, source: Dequantize) -> bool:
+    """Whether a scale or zero point is one for all, or one for each row."""
+    shape, rows = _shape(parameter, source), [*TensorInfo.of(source.x).shape[:-1], 1]
+    return not shape or all(d == 1 or same(d, size) for d, size in zip(shape, rows, strict=True))
 
 
 def _shape(parameter: ir.Value, source: Dequantize) -> list[Dim]:
