@@ -17,7 +17,7 @@ after::
     %q = arith.divsi %a, %b : i64
 
 The reference semantics refuses the same (``dialect/reference/scalars.py``). What constants and types prove is not checked. Of
-linalg operations the sizes are (:mod:`.linalg_checks`).
+linalg operations the sizes are (:mod:`.linalg_checks`), and what bodies do (:mod:`.linalg_bodies`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from ..dialect.errors import RelaxError
 from ..dialect.functions import body_of, functions
 from ..dialect.struct_info import is_tensor
 from ..dialect.traversal import blocks_of, operations
+from .asserted import Asserted
 from .linalg.scalar import Scalar, constant, emit
-from .linalg_checks import check_body, check_divisors, size_checks
+from .linalg_bodies import check_body, check_divisors
+from .linalg_checks import size_checks
 from .lowering_pass import LoweringPass
 
 __all__ = ["CHECKED", "CheckScalars"]
@@ -63,20 +65,22 @@ _Number = int | ir.Value
 def _check_blocks(blocks: Iterable[ir.Block]) -> None:
     pending = list(blocks)
     while pending:
-        block, before = pending.pop(), ""
+        block, before, asserted = pending.pop(), "", Asserted()
         for op in operations(block):
             if op.name.startswith("linalg."):
-                check_body(op)
-                if not before.startswith(_subject(op)):
-                    _check(op, size_checks, before if before.startswith(_OF_OPERATOR) else "")
+                _check(op, size_checks, asserted, before if before.startswith(_OF_OPERATOR) else "")
+                check_body(op, asserted)
                 before = ""
                 continue
             pending += blocks_of(op)
             check_divisors(op)
             _refuse_tensors(op)
-            if op.name in _CHECKS and not before.startswith(_subject(op)):
-                _check(op, _CHECKS[op.name])
-            before = ir.StringAttr(op.attributes["msg"]).value if op.name == "cf.assert" else ""
+            if op.name in _CHECKS:
+                _check(op, _CHECKS[op.name], asserted)
+            before = ""
+            if op.name == "cf.assert":
+                before = ir.StringAttr(op.attributes["msg"]).value
+                asserted.note(op)
 
 
 def _refuse_tensors(op: ir.Operation) -> None:
@@ -89,16 +93,13 @@ def _refuse_tensors(op: ir.Operation) -> None:
         raise RelaxError(f"'{op.name}' op expected scalars, got {found}", op.location)
 
 
-def _check(op: ir.Operation, checks: Callable[[ir.Operation], Iterator[_Check]], instead: str = "") -> None:
+def _check(
+    op: ir.Operation, checks: Callable[[ir.Operation], Iterator[_Check]], asserted: Asserted, instead: str = ""
+) -> None:  # fmt: skip
     """Puts checks in front of an operation, with another message where there is one."""
     with op.location, ir.InsertionPoint(op):
         for condition, message in list(checks(op)):
-            text = ir.StringAttr.get(instead or f"{_subject(op)}{message}")
-            ir.Operation.create("cf.assert", [], [condition], {"msg": text})
-
-
-def _subject(op: ir.Operation) -> str:
-    return f"'{op.name}' op "
+            asserted.require(condition, instead or f"'{op.name}' op {message}")
 
 
 def _known(value: ir.Value) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -32,19 +32,29 @@ GATHER = """func.func @main(%x: tensor<4xf32>, %i: tensor<3xi64>) -> tensor<3xf3
 
 
 @pytest.mark.parametrize(
-    "place",
+    ("place", "inside", "outside"),
     [
-        "%k = arith.index_cast %j : i64 to index",
-        "%a = linalg.index 0 : index %c = arith.constant 2 : index %k = arith.muli %a, %c : index",
-        "%a = linalg.index 0 : index %c = arith.constant 1 : index %k = arith.subi %a, %c : index",
-        """%a = arith.trunci %j : i64 to i8 %c = arith.constant 126 : i8 %d = arith.constant 2 : i8
+        ("%k = arith.index_cast %j : i64 to index", ([3, 0, 1],), [[far, 0, 0] for far in FAR]),
+        ("%a = linalg.index 0 : index %c = arith.constant 2 : index %k = arith.muli %a, %c : index", (), ([0, 0, 0],)),
+        ("%a = linalg.index 0 : index %c = arith.constant 1 : index %k = arith.subi %a, %c : index", (), ([0, 0, 0],)),
+        (
+            """%a = arith.trunci %j : i64 to i8 %c = arith.constant 126 : i8 %d = arith.constant 2 : i8
     %n = arith.constant 128 : index %b = arith.maxsi %a, %c : i8 %s = arith.addi %b, %d : i8
     %w = arith.index_cast %s : i8 to index %k = arith.subi %w, %n : index""",
+            (),
+            ([0, 0, 0], [127, 127, 127]),
+        ),
     ],
 )
-def test_an_element_at_a_place_that_may_be_outside_is_refused(place: str) -> None:
-    with pytest.raises(rx.RelaxError, match=r"f\.mlir:\d+:10: 'tensor\.extract' op expected a place that is inside"):
-        compiled(GATHER.replace("PLACE", place))
+def test_an_element_at_a_place_that_is_outside_is_refused_when_it_is_called(
+    place: str, inside: Sequence[list[int]], outside: Sequence[list[int]]
+) -> None:
+    executable, x = compiled(GATHER.replace("PLACE", place)), guarded_copy(np.arange(4, dtype=np.float32))
+    for indices in inside:
+        assert executable(x, guarded_copy(np.array(indices))).tolist() == indices
+    for indices in outside:
+        with pytest.raises(rx.RelaxError, match=r"f\.mlir:\d+:10: 'tensor\.extract' op expected a place that is inside"):
+            executable(x, guarded_copy(np.array(indices)))
 
 
 def test_an_element_at_a_place_that_is_inside_is_read() -> None:
@@ -66,18 +76,96 @@ def test_an_element_at_a_place_that_is_limited_is_read_wherever_it_points(first:
     for far in FAR:
         got = executable(guarded_copy(np.arange(4, dtype=np.float32)), guarded_copy(np.array([1, far, 2])))
         assert got.tolist() == [1, 0 if far < 0 else 3, 2]
+    further = compiled(GATHER.replace("PLACE", place.replace("constant 3", "constant 4")))
     with pytest.raises(rx.RelaxError, match=r"'tensor\.extract' op expected a place that is inside"):
-        compiled(GATHER.replace("PLACE", place.replace("constant 3", "constant 4")))
+        further(np.zeros(4, np.float32), np.array([1, 9, 2]))
+
+
+def test_places_in_tensors_of_no_elements_are_refused_unless_there_is_no_turn() -> None:
+    text = """
+func.func @main(%xx: tensor<?xf32, {sym = ["n"]}>, %ii: tensor<?xi64, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}> {
+  %x = tensor.cast %xx : tensor<?xf32, {sym = ["n"]}> to tensor<?xf32>
+  %i = tensor.cast %ii : tensor<?xi64, {sym = ["m"]}> to tensor<?xi64>
+  %c = arith.constant 0 : index
+  %m = tensor.dim %i, %c : tensor<?xi64>
+  %e = tensor.empty(%m) : tensor<?xf32>
+  %0 = linalg.map ins(%i : tensor<?xi64>) outs(%e : tensor<?xf32>) (%j: i64, %o: f32) {
+    %k = arith.index_cast %j : i64 to index
+    %v = tensor.extract %x[%k] : tensor<?xf32>
+    linalg.yield %v : f32
+  }
+  %r = tensor.cast %0 : tensor<?xf32> to tensor<?xf32, {sym = ["m"]}>
+  return %r : tensor<?xf32, {sym = ["m"]}>
+}"""
+    known = text.replace('tensor<?xf32, {sym = ["n"]}>', "tensor<0xf32>").replace("%x : tensor<?xf32>", "%xx : tensor<0xf32>")
+    nothing, one = np.zeros(0, np.int64), np.zeros(1, np.int64)
+    for executable in (compiled(text), compiled(known.replace("extract %x[%k] : tensor<?x", "extract %xx[%k] : tensor<0x"))):
+        assert executable(guarded_copy(np.zeros(0, np.float32)), nothing).shape == (0,)
+        with pytest.raises(rx.RelaxError, match=r"'tensor\.extract' op expected a place that is inside"):
+            executable(guarded_copy(np.zeros(0, np.float32)), one)
+
+
+def test_a_place_that_turns_before_have_computed_is_looked_at_turn_by_turn() -> None:
+    """Each turn adds the element of x at the sum so far."""
+    executable = compiled("""func.func @main(%x: tensor<4xi64>, %n: tensor<3xi64>) -> tensor<i64> {
+  %z = arith.constant dense<0> : tensor<i64>
+  %0 = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> ()>], iterator_types = ["reduction"]}
+      ins(%n : tensor<3xi64>) outs(%z : tensor<i64>) {
+  ^bb0(%j: i64, %o: i64):
+    %k = arith.index_cast %o : i64 to index
+    %v = tensor.extract %x[%k] : tensor<4xi64>
+    %w = arith.addi %v, %o : i64
+    linalg.yield %w : i64
+  } -> tensor<i64>
+  return %0 : tensor<i64>
+}""")
+    n = np.zeros(3, np.int64)
+    assert executable(guarded_copy(np.array([1, 2, 0, 5])), n) == 8
+    with pytest.raises(rx.RelaxError, match=r"'tensor\.extract' op expected a place that is inside"):
+        executable(guarded_copy(np.array([1, 3, 0, 5])), n)
 
 
 @pytest.mark.parametrize("op", ["arith.divsi", "arith.divui", "arith.remsi", "arith.ceildivsi"])
-def test_division_of_elements_by_what_may_be_zero_is_refused(op: str) -> None:
+def test_a_division_of_elements_that_has_no_result_is_refused_when_it_is_called(op: str) -> None:
     text = f"""func.func @main(%x: tensor<3xi64>, %y: tensor<3xi64>) -> tensor<3xi64> {{
   %0 = linalg.map {{ {op} }} ins(%x, %y : tensor<3xi64>, tensor<3xi64>) outs(%x : tensor<3xi64>)
   return %0 : tensor<3xi64>
 }}"""
-    with pytest.raises(rx.RelaxError, match=f"'{op}' op expected a positive constant to divide by in linalg.map"):
-        compiled(text)
+    executable = compiled(text)
+    got = executable(np.array([6, 5, 4]), np.array([3, 3, 8]))
+    want = {"arith.remsi": [0, 2, 4], "arith.ceildivsi": [2, 2, 1]}
+    assert got.tolist() == want.get(op, [2, 1, 0])
+    least = -(2**63)
+    for x, y in (([1, 1, 1], [1, 0, 1]), *([([least, 0, 0], [-1, 1, 1])] if op != "arith.divui" else [])):
+        with pytest.raises(
+            rx.RelaxError, match=f"f.mlir:2:.*'{op}' op expected a divisor other than 0.* in every turn of linalg.map"
+        ):
+            executable(np.array(x), np.array(y))
+
+
+@pytest.mark.parametrize("condition", ["%t", "%other"])
+def test_a_check_by_hand_counts_by_what_it_checks_and_not_by_what_it_says(condition: str) -> None:
+    executable = compiled(f"""func.func @main(%x: tensor<4xf32>, %i: tensor<i64>) -> tensor<f32> {{
+  %k = tensor.extract %i[] : tensor<i64>
+  %j = arith.index_cast %k : i64 to index
+  %t = arith.constant true
+  %c = arith.constant 4 : index
+  %other = arith.cmpi ult, %c, %j : index
+  cf.assert {condition}, "'tensor.extract' op expected an index in [0, 4)"
+  %v = tensor.extract %x[%j] : tensor<4xf32>
+  %r = tensor.splat %v : tensor<f32>
+  return %r : tensor<f32>
+}}""")
+    with pytest.raises(rx.RelaxError, match=r"f\.mlir:8:8: 'tensor\.extract' op expected an index in \[0, 4\)"):
+        executable(guarded_copy(np.zeros(4, np.float32)), np.array(10**6))
+
+
+def test_a_check_by_hand_of_sizes_counts_by_what_it_checks() -> None:
+    text = SUM.replace("MAP", "a").replace(
+        "  %0 =", "  %t = arith.constant true\n  cf.assert %t, \"'linalg.generic' op \"\n  %0 ="
+    )
+    with pytest.raises(rx.RelaxError, match=r"'linalg\.generic' op expected sizes that agree"):
+        compiled(text)(guarded_copy(np.ones(4000, np.float32)), guarded_copy(np.ones(1, np.float32)))
 
 
 SUM = """func.func @main(%xx: tensor<?xf32, {sym = ["n"]}>, %yy: tensor<?xf32, {sym = ["m"]}>) -> tensor<f32> {
@@ -284,6 +372,31 @@ def test_a_loop_without_turns_in_one_operand_has_none_in_another() -> None:
     assert executable(np.ones(0, np.float32), np.ones(0, np.float32)) == 0
     with pytest.raises(rx.RelaxError, match=r"'linalg\.generic' op expected sizes that agree"):
         executable(np.ones(0, np.float32), np.ones(1, np.float32))
+
+
+@pytest.mark.parametrize("map_", ["a floordiv 3", "a * 2", "a + 3", "2"])
+def test_where_an_inner_loop_has_no_turn_the_outer_one_reads_nothing(map_: str) -> None:
+    """What only the outer loop changes is read in front of the inner one."""
+    executable = compiled(f"""
+func.func @main(%xx: tensor<?xf32, {{sym = ["k"]}}>, %yy: tensor<?x?xf32, {{sym = ["n", "m"]}}>) -> tensor<f32> {{
+  %x = tensor.cast %xx : tensor<?xf32, {{sym = ["k"]}}> to tensor<?xf32>
+  %y = tensor.cast %yy : tensor<?x?xf32, {{sym = ["n", "m"]}}> to tensor<?x?xf32>
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %0 = linalg.generic {{indexing_maps = [affine_map<(a, b) -> ({map_})>, affine_map<(a, b) -> (a, b)>,
+                                        affine_map<(a, b) -> ()>],
+                       iterator_types = ["reduction", "reduction"]}}
+      ins(%x, %y : tensor<?xf32>, tensor<?x?xf32>) outs(%z : tensor<f32>) {{
+  ^bb0(%j: f32, %k: f32, %o: f32):
+    %v = arith.mulf %j, %j : f32
+    %w = arith.addf %v, %o : f32
+    linalg.yield %w : f32
+  }} -> tensor<f32>
+  return %0 : tensor<f32>
+}}""")
+    for edge in ("start", "end"):
+        assert executable(guarded_copy(np.ones(0, np.float32), edge), guarded_copy(np.ones((4000, 0), np.float32), edge)) == 0
+    with pytest.raises(rx.RelaxError, match=r"'linalg\.generic' op expected sizes that agree"):
+        executable(np.ones(0, np.float32), np.ones((4, 1), np.float32))
 
 
 DIVIDED = """func.func @main(%x: tensor<i64>) -> tensor<i64> {

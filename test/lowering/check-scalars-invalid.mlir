@@ -1,30 +1,5 @@
 // RUN: relax-opt --split-input-file --verify-diagnostics --relax-check-scalars %s
 
-// Inside of a linalg operation nothing can stop.
-func.func @division(%x: tensor<4xi32>) -> tensor<4xi32> {
-  %e = tensor.empty() : tensor<4xi32>
-  %y = linalg.map ins(%x, %x : tensor<4xi32>, tensor<4xi32>) outs(%e : tensor<4xi32>) (%i: i32, %j: i32, %o: i32) {
-    // expected-error@+1 {{'arith.divsi' op expected a positive constant to divide by in linalg.map}}
-    %d = arith.divsi %i, %j : i32
-    linalg.yield %d : i32
-  }
-  return %y : tensor<4xi32>
-}
-
-// -----
-
-func.func @place(%x: tensor<4xf32>, %n: tensor<4xindex>) -> tensor<4xf32> {
-  %e = tensor.empty() : tensor<4xf32>
-  %y = linalg.map ins(%n : tensor<4xindex>) outs(%e : tensor<4xf32>) (%i: index, %o: f32) {
-    // expected-error@+1 {{'tensor.extract' op expected a place that is inside of its tensor in every turn of linalg.map}}
-    %d = tensor.extract %x[%i] : tensor<4xf32>
-    linalg.yield %d : f32
-  }
-  return %y : tensor<4xf32>
-}
-
-// -----
-
 func.func @map(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
   // expected-error@+1 {{'linalg.generic' op expected index maps that divide by positive constants, got d0 mod -2}}
   %0 = linalg.generic {indexing_maps = [affine_map<(a) -> (a mod -2)>, affine_map<(a) -> (a)>],

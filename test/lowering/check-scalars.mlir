@@ -68,9 +68,9 @@ func.func @known(%x: tensor<4xf32>, %s: tensor<i64>, %n: index) -> (i64, index) 
 // CHECK:         cf.assert %{{.*}}, "'arith.fptosi' op expected a number within i32"
 // CHECK:         cf.assert %{{.*}}, "'scf.for' op expected a positive step"
 // CHECK:         cf.assert %{{.*}}, "'tensor.dim' op expected an index in [0, 1)"
-func.func @numbers(%a: i64, %b: i64, %f: f32, %i: index, %x: tensor<?xf32>) -> (i64, i64, i64, i32, index) {
+func.func @numbers(%a: i64, %b: i64, %e: i64, %f: f32, %i: index, %x: tensor<?xf32>) -> (i64, i64, i64, i32, index) {
   %q = arith.divsi %a, %b : i64
-  %r = arith.remui %a, %b : i64
+  %r = arith.remui %a, %e : i64
   %h = arith.shrsi %a, %b : i64
   %n = arith.fptosi %f : f32 to i32
   %z = arith.constant 0 : index
@@ -136,4 +136,67 @@ func.func @turns(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
     linalg.yield %j : f32
   } -> tensor<?xf32>
   return %0 : tensor<?xf32>
+}
+
+// What is checked already, under whatever message, is not checked again; another check is none, whatever it says.
+// CHECK-LABEL: @checked(
+// CHECK:         cf.assert %{{.*}}, "mine"
+// CHECK-NEXT:    arith.divui
+// CHECK-NEXT:    arith.remui
+// CHECK:         cf.assert %{{.*}}, "'arith.remui' op expected a divisor other than 0"
+// CHECK:         cf.assert %{{.*}}, "'arith.remui' op expected a divisor other than 0"
+// CHECK-NEXT:    arith.remui
+func.func @checked(%a: i64, %b: i64, %c: i64) -> (i64, i64, i64) {
+  %z = arith.constant 0 : i64
+  %some = arith.cmpi ne, %b, %z : i64
+  cf.assert %some, "mine"
+  %q = arith.divui %a, %b : i64
+  %r = arith.remui %a, %b : i64
+  cf.assert %some, "'arith.remui' op expected a divisor other than 0"
+  %s = arith.remui %a, %c : i64
+  return %q, %r, %s : i64, i64, i64
+}
+
+// What a body reads and divides by is looked at in every turn before, and limited in the body.
+// CHECK-LABEL: @places(
+// CHECK-SAME:    %[[X:.*]]: tensor<4xf32>, %[[I:.*]]: tensor<3xindex>
+// CHECK:         %[[FINE:.*]] = linalg.generic {{.*}}iterator_types = ["reduction"]} ins(%[[I]], %{{.*}} : tensor<i8>)
+// CHECK:           arith.cmpi ult, %{{.*}}, %c4 : index
+// CHECK:         %[[NUMBER:.*]] = tensor.extract %[[FINE]][]
+// CHECK:         %[[OK:.*]] = arith.cmpi ne, %[[NUMBER]]
+// CHECK:         cf.assert %[[OK]], "'tensor.extract' op expected a place
+// CHECK:         linalg.map
+// CHECK:           %[[UPPER:.*]] = arith.minsi %{{.*}}, %c3 : index
+// CHECK:           %[[LIMITED:.*]] = arith.maxsi %[[UPPER]]
+// CHECK:           tensor.extract %[[X]][%[[LIMITED]]]
+func.func @places(%x: tensor<4xf32>, %n: tensor<3xindex>) -> tensor<3xf32> {
+  %e = tensor.empty() : tensor<3xf32>
+  %y = linalg.map ins(%n : tensor<3xindex>) outs(%e : tensor<3xf32>) (%i: index, %o: f32) {
+    %d = tensor.extract %x[%i] : tensor<4xf32>
+    linalg.yield %d : f32
+  }
+  return %y : tensor<3xf32>
+}
+
+// A place in a tensor of unknown size, and a divisor that is read there: that there are elements is checked first.
+// CHECK-LABEL: @chain(
+// CHECK-SAME:    %{{.*}}: tensor<?xi64>, %[[Z:.*]]: tensor<?xi64>
+// CHECK:         %[[N:.*]] = tensor.dim %[[Z]]
+// CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %[[N]]
+// CHECK:         arith.ori %[[SOME]]
+// CHECK-NEXT:    cf.assert %{{.*}}, "'tensor.extract' op expected a place
+// CHECK:         cf.assert %{{.*}}, "'tensor.extract' op expected a place
+// CHECK:         cf.assert %{{.*}}, "'arith.divsi' op expected a divisor other than 0 and a quotient within i64
+// CHECK-NOT:     cf.assert
+// CHECK:           arith.divsi
+func.func @chain(%d: tensor<?xi64>, %z: tensor<?xi64>) -> tensor<?xi64> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+      ins(%d : tensor<?xi64>) outs(%d : tensor<?xi64>) {
+  ^bb0(%j: i64, %o: i64):
+    %k = arith.index_cast %j : i64 to index
+    %v = tensor.extract %z[%k] : tensor<?xi64>
+    %w = arith.divsi %j, %v : i64
+    linalg.yield %w : i64
+  } -> tensor<?xi64>
+  return %0 : tensor<?xi64>
 }

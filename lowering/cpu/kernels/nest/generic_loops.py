@@ -55,23 +55,38 @@ class Loops:
 
     def build(self) -> None:
         self.memory.prepare(self.nest.sizes())
-        sources = [op.operands[0] for op in self.operations if op.name == "memref.load"]
-        for source in sources:
-            self.memory.captured(source)
-        guard = self._any_iteration() if sources else None
-        if guard is None:
-            self._parallel(0, {}, Point())
-        else:
-            self.emitter.only_when(guard, lambda: self._parallel(0, {}, Point()))
+        self._guarded(lambda: self._parallel(0, {}, Point()))
 
     def build_row(self, point: Point) -> None:
         """Only the loops inside of those whose variables the point has; these are the first of the plan."""
         self.memory.prepare(self.nest.sizes())
         depth = sum(1 for d in self.plan.order if d in point.variables)
-        environment = self._scalars()
-        for outer in range(depth):
-            self._stage(outer, environment, point)
-        self._parallel(depth, environment, point)
+
+        def row() -> None:
+            environment = self._scalars()
+            for outer in range(depth):
+                self._stage(outer, environment, point)
+            self._parallel(depth, environment, point)
+
+        self._guarded(row)
+
+    def _guarded(self, build: Callable[[], None]) -> None:
+        """Builds loops; where they may have no iteration, and a load may be outside of its buffer then, under a condition."""
+        sources = [op.operands[0] for op in self.operations if op.name == "memref.load"]
+        for source in sources:
+            self.memory.captured(source)
+        guard = self._any_iteration() if sources or self._computes_indices() else None
+        if guard is None:
+            build()
+        else:
+            self.emitter.only_when(guard, build)
+
+    def _computes_indices(self) -> bool:
+        """Whether an index is neither a loop's, which is inside however long the others are, nor one that is always there."""
+        operation = self.nest.operation
+        maps = [ir.AffineMapAttr(m).value for m in ir.ArrayAttr(operation.attributes["indexing_maps"])]
+        places = [(v, i, e) for v, m in zip(operation.operands, maps, strict=True) for i, e in enumerate(m.results)]
+        return not all(isinstance(e, ir.AffineDimExpr) or _is_there(v, i, e) for v, i, e in places)
 
     def _any_iteration(self) -> ir.Value | None:
         """Whether the nest has an iteration at all, None when types say so.
@@ -360,3 +375,8 @@ class Loops:
             lambda: carried,
             [v.type for v in carried],
         )
+
+
+def _is_there(buffer: ir.Value, axis: int, index: ir.AffineExpr) -> bool:
+    """Whether an index is a number, in a dimension that is known to be longer."""
+    return isinstance(index, ir.AffineConstantExpr) and 0 <= index.value < ir.MemRefType(buffer.type).shape[axis]
