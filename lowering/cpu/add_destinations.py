@@ -30,6 +30,7 @@ from ..fusion.tensors import empty_like
 from ..kernel_function import mark_writable
 from ..lowering_pass import LoweringPass
 from ..marks import WRITABLE
+from .carry_in_place import copied
 
 __all__ = ["AddDestinations", "add_destinations"]
 
@@ -112,7 +113,7 @@ def _shield_regions(state: ir.Value) -> None:
         user.operands[position] = copy
         if user.name == "scf.yield":
             with ir.InsertionPoint(user), user.location:
-                user.operands[position] = _materialized(copy, empty_like(copy))
+                user.operands[position] = copied(copy)
 
 
 def _is_scf(op: ir.OpView) -> bool:

@@ -39,7 +39,7 @@ from ..lowering_pass import LoweringPass
 from ..marks import KERNEL, LOOPS_ALLOCATE
 from .trace import SizeTracer
 
-__all__ = ["CarryInPlace", "carry_in_place"]
+__all__ = ["CarryInPlace", "carry_in_place", "copied"]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _copy_from_outside(branch: ir.Operation, yields: Iterable[ir.Operation], pos
         if value.owner == end.block or (not isinstance(value, ir.BlockArgument) and value.owner.operation.block == end.block):
             continue
         with ir.InsertionPoint(end), branch.location:
-            end.operands[position] = _copied(value)
+            end.operands[position] = copied(value)
 
 
 def _copy_selected(select: ir.Operation) -> None:
@@ -186,7 +186,7 @@ def _copy_selected(select: ir.Operation) -> None:
         chosen = ir.Operation.create("scf.if", [select.result.type], [flag], regions=2)
         for region, value in zip(chosen.regions, choices, strict=True):
             with ir.InsertionPoint(region.blocks.append()):
-                ir.Operation.create("scf.yield", [], [_copied(value)])
+                ir.Operation.create("scf.yield", [], [copied(value)])
     select.result.replace_all_uses_with(chosen.result)
     select.erase()
 
@@ -196,12 +196,21 @@ def _copy_starts(loop: ir.Operation) -> None:
     for position, value in enumerate(loop.operands):
         if is_tensor(value) and not _only_here(value):
             with ir.InsertionPoint(loop), loop.location:
-                loop.operands[position] = _copied(value)
+                loop.operands[position] = copied(value)
 
 
 def _only_here(value: ir.Value) -> bool:
-    """Whether a kernel makes a value that is used once."""
-    return owner_name(value) == "func.call" and len(list(value.uses)) == 1
+    """Whether a kernel makes a value that is used once, in memory of its own: some write into what they are given."""
+    if owner_name(value) != "func.call" or len(list(value.uses)) != 1:
+        return False
+    into = _destination(value)
+    return owner_name(into) == "tensor.empty" or _only_here(into)
+
+
+def _destination(value: ir.Value) -> ir.Value:
+    """What a kernel is given to write a result into: the last of its operands are those of its results."""
+    call = value.owner.operation
+    return call.operands[len(call.operands) - len(call.results) + ir.OpResult(value).result_number]
 
 
 def _copy_into(loop: ir.Operation, fixed: Sequence[bool]) -> None:
@@ -215,21 +224,24 @@ def _copy_into(loop: ir.Operation, fixed: Sequence[bool]) -> None:
         if is_tensor(value) and value != target and (fixed[i] or not _made_in(block, value))
     ]
     with ir.InsertionPoint(end), end.location:
-        copies = [(i, _copied(value), target) for i, value, target in pairs]
+        copies = [(i, copied(value), target) for i, value, target in pairs]
         for i, value, target in copies:
             end.operands[i] = _written(value, target) if fixed[i] else value
 
 
 def _made_in(block: ir.Block, value: ir.Value) -> bool:
-    """Whether a kernel that a body calls makes a value."""
-    return owner_name(value) == "func.call" and value.owner.operation.block == block
+    """Whether a kernel that a body calls makes a value, in memory of its own."""
+    if owner_name(value) != "func.call" or value.owner.operation.block != block:
+        return False
+    into = _destination(value)
+    return owner_name(into) == "tensor.empty" or _made_in(block, into)
 
 
 def _written(value: ir.Value, into: ir.Value) -> ir.Value:
     return ir.Operation.create("bufferization.materialize_in_destination", [value.type], [value, into]).result
 
 
-def _copied(value: ir.Value) -> ir.Value:
+def copied(value: ir.Value) -> ir.Value:
     """A tensor in memory of its own. Had it a destination, what may alias that would be taken for overwritten."""
     segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0])}
     return ir.Operation.create("bufferization.alloc_tensor", [value.type], [value], attributes=segments).result

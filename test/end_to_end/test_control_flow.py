@@ -335,3 +335,40 @@ def test_constants_are_handed_on_under_unknown_sizes(flow: str) -> None:
     executable = rx.compile(module)
     for count in (0, 1, 3):
         np.testing.assert_array_equal(executable(np.int64(count)), rx.evaluate(module, "main", np.int64(count))[0])
+
+
+def test_a_loop_starts_from_a_state_that_rows_were_written_into_which_a_branch_hands_on() -> None:
+    """Kernels that write rows write into what they are given, which others read here as it was."""
+    t = "tensor<3x2xf32>"
+    copy = f'"relax.index_copy"({{}}, %i, %x) : ({t}, tensor<1xi64>, tensor<1x2xf32>) -> {t}'
+    module = rx.Module.parse(f"""
+      func.func @main(%x: tensor<1x2xf32> {{relax.name = "x"}}, %a: {t} {{relax.name = "a"}})
+          -> ({t} {{relax.name = "y"}}, {t} {{relax.name = "a"}})
+          attributes {{relax.num_input = 2 : i64, relax.state = {{a = dense<0.0> : {t}}}}} {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %zero = arith.constant 0.0 : f32
+        %i = "relax.constant"() {{value = dense<1> : tensor<1xi64>}} : () -> tensor<1xi64>
+        %e = tensor.extract %x[%c0, %c0] : tensor<1x2xf32>
+        %flag = arith.cmpf ogt, %e, %zero : f32
+        %r:2 = scf.if %flag -> ({t}, {t}) {{
+          %v = {copy.format("%a")}
+          %n = "relax.negative"(%v) : ({t}) -> {t}
+          %w = {copy.format("%v")}
+          %l = scf.for %k = %c0 to %c2 step %c1 iter_args(%q = %w) -> ({t}) {{
+            %s = "relax.add"(%q, %n) : ({t}, {t}) -> {t}
+            scf.yield %s : {t}
+          }}
+          scf.yield %l, %v : {t}, {t}
+        }} else {{
+          scf.yield %a, %a : {t}, {t}
+        }}
+        return %r#0, %r#1 : {t}, {t}
+      }}""")
+    executable, a = rx.compile(module), np.zeros((3, 2), np.float32)
+    for first in (1, -1, 2):
+        x = np.array([[first, 5]], np.float32)
+        y, a = rx.evaluate(module, "main", x, a)
+        np.testing.assert_array_equal(executable(x), y)
+        np.testing.assert_array_equal(executable.state["a"], a)
