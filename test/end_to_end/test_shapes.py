@@ -42,6 +42,16 @@ def test_slices_of_slices() -> None:
     check(b.build(), (3, 64))
 
 
+@pytest.mark.parametrize("rows", [1, 64])
+def test_products_of_one_number_everywhere_with_elementwise_ops_behind(rows: int) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", (64, 48)), b.weight("w", (64, 48))
+        ones = b.full((rows, 64), 0.25, "f32")
+        b.output(b.tanh(b.matmul(ones, x)), b.tanh(b.matmul(ones, w)))
+    check(b.build(), (64, 48), weights={"w": np.random.default_rng(1).standard_normal((64, 48), np.float32)})
+
+
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("turned", [4, 8, 16])
 def test_rotary_embeddings_of_a_part_of_a_slice(turned: int, interleaved: bool) -> None:
