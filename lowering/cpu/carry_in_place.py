@@ -16,7 +16,8 @@ after (upstream bufferization wants each yielded buffer to be the iteration argu
       scf.yield %c0, %c1
 
 Two copies, because what is yielded may be another iteration argument. One that is yielded as it is needs none. A loop starts
-from copies of what others may read, and branches hand on copies where a loop's memory is among what they may hand on.
+from copies of what others may read, and branches hand on copies where a loop's memory is among what they may hand on, or what a
+kernel has written into that was there before.
 
 What the deciding region of ``scf.while`` passes on has to be its own arguments, too. Anything else is computed where it is
 read: at the start of the other region, and behind the loop.
@@ -160,12 +161,25 @@ def _separate_choices(function: ir.Operation, loops: Sequence[ir.Operation]) -> 
     for select in _found(function, "arith.select") if loops else []:
         _copy_selected(select)
     memory = {v for loop in loops for v in (*loop.results, *(a for r in loop.regions for a in r.blocks[0].arguments))}
-    for branch in _found(function, "scf.if") if loops else []:
+    for branch in _found(function, "scf.if"):
+        yields = [operations(region.blocks[0])[-1] for region in branch.regions if len(branch.results)]
         for position, result in enumerate(branch.results):
-            yields = [operations(region.blocks[0])[-1] for region in branch.regions]
+            _copy_what_is_written_into(yields, position)
             if is_tensor(result) and any(y.operands[position] in memory for y in yields):
                 memory.add(result)
                 _copy_from_outside(branch, yields, position)
+
+
+def _copy_what_is_written_into(yields: Iterable[ir.Operation], position: int) -> None:
+    """Copies what a branch hands on where a kernel has written it into what was there before."""
+    for end in yields:
+        value = end.operands[position]
+        into = value
+        while owner_name(into) == "func.call":
+            into = _destination(into)
+        if into != value and owner_name(into) != "tensor.empty":
+            with ir.InsertionPoint(end), end.location:
+                end.operands[position] = copied(value)
 
 
 def _copy_from_outside(branch: ir.Operation, yields: Iterable[ir.Operation], position: int) -> None:

@@ -372,3 +372,36 @@ def test_a_loop_starts_from_a_state_that_rows_were_written_into_which_a_branch_h
         y, a = rx.evaluate(module, "main", x, a)
         np.testing.assert_array_equal(executable(x), y)
         np.testing.assert_array_equal(executable.state["a"], a)
+
+
+def test_a_branch_hands_on_what_rows_were_written_into_or_what_nobody_may_write_to() -> None:
+    t = "tensor<3x2xf32>"
+    module = rx.Module.parse(f"""
+      func.func @main(%x: tensor<1x2xf32> {{relax.name = "x"}}, %z: {t} {{relax.name = "z"}}, %a: {t} {{relax.name = "a"}})
+          -> ({t} {{relax.name = "y"}}, {t} {{relax.name = "a"}})
+          attributes {{relax.num_input = 3 : i64, relax.state = {{a = dense<0.0> : {t}}}}} {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %zero = arith.constant 0.0 : f32
+        %i = "relax.constant"() {{value = dense<1> : tensor<1xi64>}} : () -> tensor<1xi64>
+        %e = tensor.extract %x[%c0, %c0] : tensor<1x2xf32>
+        %flag = arith.cmpf ogt, %e, %zero : f32
+        %l = scf.for %k = %c0 to %c2 step %c1 iter_args(%q = %z) -> ({t}) {{
+          %r = scf.if %flag -> ({t}) {{
+            %v = "relax.index_copy"(%a, %i, %x) : ({t}, tensor<1xi64>, tensor<1x2xf32>) -> {t}
+            scf.yield %v : {t}
+          }} else {{
+            scf.yield %z : {t}
+          }}
+          %s = "relax.add"(%q, %r) : ({t}, {t}) -> {t}
+          scf.yield %s : {t}
+        }}
+        return %l, %a : {t}, {t}
+      }}""")
+    executable, a = rx.compile(module), np.zeros((3, 2), np.float32)
+    for first in (1, -1):
+        x, z = np.array([[first, 5]], np.float32), np.ones((3, 2), np.float32)
+        y, a = rx.evaluate(module, "main", x, z, a)
+        np.testing.assert_array_equal(executable(x, z), y)
+        np.testing.assert_array_equal(executable.state["a"], a)
