@@ -18,8 +18,9 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "bitcast", "broadcast", "cast", "concat", "cut", "emit", "expand", "full", "in_dtype", "info_of", "integer", "match",
-    "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile", "unsqueeze",
+    "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "full", "in_dtype", "info_of", "integer",
+    "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile",
+    "unsqueeze",
 ]  # fmt: skip
 
 
@@ -31,6 +32,11 @@ def info_of(value: ir.Value) -> TensorInfo:
 def emit(op_class: type[EffectOp], *operands: ir.Value | None, **attrs: Any) -> ir.Value:
     """The first result of a new op. Raises RelaxError when operands or attributes do not fit it."""
     return op_class.create(*operands, **attrs).results[0]
+
+
+def emit_check(value: ir.Value) -> None:
+    """Keeps the run-time checks that making a value takes, though nothing reads it."""
+    ops.Keep.create(value)
 
 
 def integer(width: int = 64) -> ir.Type:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
 from ..weights.files import open_regular, path_text
+from .torch_warnings import without_warnings
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
@@ -29,7 +30,8 @@ def load_exported_program(path: str | os.PathLike[str]) -> ExportedProgram:
     except ImportError:
         raise RelaxError("expected torch to be installed; pip install relaxir[torch]") from None
     try:
-        return torch.export.load(name)
+        with without_warnings():
+            return torch.export.load(name)
     except Exception as error:  # torch's reader fails in as many ways as there are damaged files
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise RelaxError(f"'{name}': expected a program saved by torch.export.save, got {reason}") from error

@@ -31,6 +31,7 @@ from .torch_complex import REFUSED, split_complex
 from .torch_op import HANDLERS, KIND
 from .torch_program import Program, Returned
 from .torch_subgraphs import import_higher_order
+from .torch_warnings import without_warnings
 from .torch_weights import first_value
 
 __all__ = ["GraphSource", "can_decompose", "decomposed", "decompositions", "import_graph", "is_plain", "operator_name"]
@@ -40,6 +41,9 @@ _decompositions = extras_module("extras.fx_decomp_util")
 
 #: What torch-mlir's importer raises for a node or a type that it does not know.
 _IMPORT_ERRORS = (AssertionError, KeyError, NotImplementedError, RuntimeError, TypeError, ValueError)
+
+#: What the importer's rewriting of nodes leaves out.
+_ASSERT = torch.ops.aten._assert_async.msg
 
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -70,7 +74,8 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
         RelaxError: torch fails to run its own decompositions.
     """
     try:
-        result = program.run_decompositions(decompositions(also))
+        with without_warnings():
+            result = program.run_decompositions(decompositions(also))
     except Exception as error:  # torch raises what it likes here
         raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
     specs = result.graph_signature.input_specs
@@ -84,7 +89,13 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     table = dict(torch.export.default_decompositions())
     table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
     names = {op: operator_name(op) for op in table}
-    return {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS} | composites()
+    needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
+    return {torch.ops.aten._assert_async.default: _assert_with_message} | needed | composites()
+
+
+def _assert_with_message(holds: torch.Tensor) -> None:
+    """The overload that torch takes for no dead code."""
+    _ASSERT(holds, "assertion")
 
 
 def is_plain(program: ExportedProgram) -> bool:
@@ -100,7 +111,8 @@ def is_plain(program: ExportedProgram) -> bool:
 def _is_plain(target: Any) -> bool:
     if isinstance(target, torch._ops.OpOverload):
         is_size = target in fx_importer.SYMBOLIC_TORCH_OPS
-        known = operator_name(target) in HANDLERS and target not in fx_importer.NODE_CANONICALIZE
+        rewritten = target in fx_importer.NODE_CANONICALIZE and target is not _ASSERT
+        known = operator_name(target) in HANDLERS and not rewritten
         return is_size or (known and not target._schema.is_mutable)
     return fx_importer.is_builtin_function_or_method(target)
 
@@ -269,7 +281,7 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         elif getattr(target, "__name__", "") == "getitem":
             self._import_getitem(location, node)
         elif isinstance(target, torch._ops.OpOverload):
-            self._import_torch_op_overload(location, node)
+            self._import_torch_op_overload(location, node, _ASSERT if target is _ASSERT else None)
         elif isinstance(target, torch._ops.HigherOrderOperator):
             self._higher_order(location, node)
         else:

@@ -50,11 +50,14 @@ def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mappi
     Nothing else is read from the weights: a program exported on the ``meta`` device or under ``FakeTensorMode`` works as well,
     with weights tied where they are one tensor. State there starts from zero.
 
+    What the model asserts of numbers (``torch._assert_async``) is checked when it runs. What it asserts of sizes is not:
+    ``torch.export`` has assumed it, and the ranges of dimensions are checked.
+
     Raises:
         RelaxError: torch is not installed; it is no ExportedProgram; an input or output is no tensor; operators have
-            neither a relax form nor a trusted lowering in torch-mlir (one error for all of them, with count, source lines and
-            module paths); a tensor holds complex numbers; programs have different weights of one name; state shares a part of
-            its memory with another tensor; dims names what is no dynamic dimension of an input.
+            neither a relax form nor a trusted lowering in torch-mlir (one error for all of them, with count, source lines,
+            module paths and what to write instead); a tensor holds complex numbers; programs have different weights of one
+            name; state shares a part of its memory with another tensor; dims names what is no dynamic dimension of an input.
     """
     programs = _named_programs(exported_program)
     dims = dict(dims or {})

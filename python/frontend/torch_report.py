@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
+from .alternatives import alternative
 
 __all__ = ["ImportReport", "UnsupportedError"]
 
@@ -39,17 +40,27 @@ class ImportReport:
 
 
 class UnsupportedError(RelaxError):
-    """Operators of a model have no relax form: the message lists each with count, reason, source lines and module paths.
+    """Operators of a model have no relax form: the message lists each with count, reason, source lines, module paths and what
+    to write instead, and ends with what else can be done.
 
     Attributes:
         report: the same as data.
+        remedies: what can be done about any operator.
     """
+
+    remedies: tuple[str, ...] = (
+        'relaxir.register_torch_op("namespace::name", function) says what an operator computes',
+        'torch.compile(model, backend="relaxir") leaves what cannot be imported to PyTorch',
+    )
 
     def __init__(self, report: ImportReport):
         self.report = report
         lines = [f"expected operators that have a relax form, got {len(report.found)} that cannot be imported"]
         for (operator, reason), places in report.found.items():
             lines += [f"  {len(places)} x {operator}: {reason}", *_place_lines(places)]
+            instead = alternative(operator)
+            lines += [f"      instead: {instead}"] if instead else []
+        lines += [f"  or: {remedy}" for remedy in self.remedies]
         first = next(iter(report.found.values()))[0][0]
         super().__init__("\n".join(lines), first or None)
 

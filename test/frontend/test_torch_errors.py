@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,6 +15,7 @@ from torch.nn import functional  # noqa: E402
 
 import relaxir  # noqa: E402
 from relaxir import RelaxError  # noqa: E402
+from relaxir.frontend.alternatives import alternative  # noqa: E402
 from relaxir.frontend.torch_op import HANDLERS  # noqa: E402
 from support import models  # noqa: E402
 
@@ -77,6 +81,59 @@ def test_what_a_handler_did_not_think_of_is_no_python_error(monkeypatch):
 
     monkeypatch.setitem(HANDLERS, "aten.relu", thoughtless)
     assert "1 x aten.relu: no relax form of these operands\n" in str(refusal(torch.relu, torch.randn(3)))
+
+
+#: What is said instead of an operator, as code; the operators without are in words.
+ALTERNATIVES = {
+    "nonzero": lambda x, i: (torch.where(x > 0, x, 0.0), torch.topk((x > 0).int(), 2)),
+    "item": lambda x, i: x * x.sum(),
+    "bincount": lambda x, i: torch.zeros(8).scatter_add(0, i, torch.ones(i.shape)),
+    "erfc": lambda x, i: 1 - torch.erf(x),
+    "nanmedian": lambda x, i: torch.sort(x).values[..., 1],
+    "_fft_r2c": lambda x, i: torch.matmul(x, torch.cos(x)),
+}
+
+
+def test_what_is_said_instead_of_an_operator_can_be_imported():
+    def written(x, i):
+        return [function(x, i) for function in ALTERNATIVES.values()]
+
+    assert all(alternative(f"aten.{name}") for name in ALTERNATIVES)
+    program = torch.export.export(Function(written), (torch.randn(4, 4), torch.tensor([1, 2, 2])))
+    relaxir.from_torch(program).verify()
+
+
+def test_a_refusal_says_what_to_do():
+    text = str(refusal(lambda x: (torch.nonzero(x), torch.special.i0(x)), torch.randn(4)))
+    assert re.search(r"1 x aten\.nonzero: .*\n      at .*\n      instead: torch\.where\(mask, x, other\)", text), text
+    assert re.search(r"1 x aten\.i0: no relax form\n      at .*\n  or: relaxir\.register_torch_op\(", text), text
+    assert text.endswith('torch.compile(model, backend="relaxir") leaves what cannot be imported to PyTorch')
+
+
+@pytest.mark.parametrize("other", [torch.relu, functional.hardswish], ids=["as exported", "decomposed"])
+def test_what_a_model_asserts_of_its_numbers_is_a_check_at_run_time(other):
+    def asserting(x):
+        torch._assert_async(x.sum() > 0)
+        torch._assert_async(x[:1] > 0, "the first one")
+        return other(x)
+
+    module = relaxir.from_torch(torch.export.export(Function(asserting), (torch.ones(4),)))
+    run = relaxir.compile(module, cache=False)
+    for numbers, holds in (([1, 2, -1, 0], True), ([1, 2, -1, -9], False), ([-1, 2, 3, 4], False)):
+        x = torch.tensor(numbers, dtype=torch.float32)
+        for call in (run, lambda x: relaxir.evaluate(module, "main", x.numpy())[0]):
+            if holds:
+                torch.testing.assert_close(torch.as_tensor(call(x)), other(x))
+                continue
+            with pytest.raises(RelaxError, match="expected ind"):
+                call(x)
+
+
+def test_warnings_of_torch_about_itself_stay_away():
+    program = torch.export.export(Function(lambda x: torch.hypot(x, x.clamp_(0))), (torch.randn(4),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        relaxir.from_torch(program)
 
 
 def test_a_dtype_that_torch_mlir_lacks_is_named_with_its_argument():

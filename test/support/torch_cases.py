@@ -513,6 +513,8 @@ def sorted_(x, i, b, special, z, rows):
         "scalar": x[0, 0].sort()[0],
         "scalar_top": x[0, 0].topk(1)[1],
         "scalar_max": x[0, 0].max(0)[1],
+        "scalar_argmax": x[0, 0].argmax(0),
+        "scalar_select": x[0, 0].index_select(0, torch.zeros(1, dtype=torch.int64)),
         "cumprod": x.cumprod(1),
         "cumprod_int": i.cumprod(0),
         "search": torch.searchsorted(rows, x),

@@ -34,6 +34,8 @@ class UnsupportedNodesError(UnsupportedError):
         wanted: the inputs whose elements they want.
     """
 
+    remedies = ()
+
     def __init__(self, report: ImportReport, wanted: frozenset[str]):
         super().__init__(report)
         self.wanted = wanted

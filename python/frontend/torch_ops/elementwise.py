@@ -14,7 +14,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Expr
-from ..emit import bitcast, cast, emit, full, in_dtype, info_of, integer
+from ..emit import bitcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 
@@ -310,10 +310,18 @@ def _same(op: TorchOp) -> ir.Value:
     return op.tensor(0)
 
 
-@handles("aten._assert_tensor_metadata", "aten._assert_async.msg", "aten._assert_scalar", "aten.sym_constrain_range",
-         "aten.sym_constrain_range_for_size", "aten._assert_async")  # fmt: skip
+@handles("aten._assert_tensor_metadata", "aten._assert_scalar", "aten.sym_constrain_range",
+         "aten.sym_constrain_range_for_size")  # fmt: skip
 def _nothing(op: TorchOp) -> list[ir.Value | None]:
-    """Checks of what export has already assumed; ranges of symbols are checked when the function is called."""
+    """Checks of what export has already assumed of sizes; ranges of symbols are checked when the function is called."""
+    return []
+
+
+@handles("aten._assert_async", "aten._assert_async.msg")
+def _asserted(op: TorchOp) -> list[ir.Value | None]:
+    """Reads the place 0 of one element where it holds; else the place 1, which is refused when the function runs."""
+    fails = cast(emit(ops.LogicalNot, cast(op.tensor(0), boolean())), integer())
+    emit_check(emit(ops.Take, full(0, integer(), (1,)), reshape(fails, (1,)), axis=0))
     return []
 
 

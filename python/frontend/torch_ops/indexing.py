@@ -156,8 +156,10 @@ def _embedding(op: TorchOp) -> ir.Value:
 
 @handles("aten.index_select")
 def _index_select(op: TorchOp) -> ir.Value:
-    x = op.tensor(0)
-    return emit(ops.Take, x, op.tensor(2), axis=op.axis(1, info_of(x).rank))
+    x, indices = op.tensor(0), op.tensor(2)
+    if not info_of(x).rank:
+        return reshape(emit(ops.Take, reshape(x, (1,)), reshape(indices, (1,)), axis=0), ())
+    return emit(ops.Take, x, indices, axis=op.axis(1, info_of(x).rank))
 
 
 @handles("aten.gather")

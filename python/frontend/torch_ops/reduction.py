@@ -88,6 +88,8 @@ def _arg(op: TorchOp) -> ir.Value:
     x = op.tensor(0)
     op_class = ops.ArgMax if op.key == "aten.argmax" else ops.ArgMin
     shape = info_of(x).shape
+    if not shape:
+        return full(0, integer())
     if op.number(1) is not None:
         return emit(op_class, x, axis=op.axis(1, len(shape)), keepdims=bool(op.number(2, False)))
     found = emit(op_class, reshape(x, (multiply_all(shape),)), axis=0)

@@ -1,0 +1,61 @@
+"""What to write in the place of an operator that cannot be imported; each is a use that can be."""
+
+from __future__ import annotations
+
+__all__ = ["alternative"]
+
+_LINEAR = "compute it before export where it reads weights alone, and keep it as a buffer"
+_RANDOM = "pass random numbers as an input of the model"
+_MASK = "torch.where(mask, x, other), whose size is known, or torch.topk(mask.int(), k) for k places"
+_NUMBER = "keep it as a tensor without dimensions: x * y.sum(), not x * y.sum().item()"
+_COUNT = "torch.zeros(n).scatter_add(0, x, torch.ones(x.shape)) for counts of n values"
+_FOURIER = "torch.matmul with a matrix of cosines and one of sines"
+_ROWS = "torch.sort(x).values[..., k] for the k-th smallest number"
+
+#: By the operator's name without namespace and overload.
+_ALTERNATIVES = {
+    "_fft_c2c": _FOURIER,
+    "_fft_c2r": _FOURIER,
+    "_fft_r2c": _FOURIER,
+    "_linalg_det": _LINEAR,
+    "_linalg_eigh": _LINEAR,
+    "_linalg_slogdet": _LINEAR,
+    "_linalg_solve_ex": _LINEAR,
+    "_linalg_svd": _LINEAR,
+    "_unique2": _MASK,
+    "Bool": _NUMBER,
+    "Float": _NUMBER,
+    "Int": _NUMBER,
+    "_local_scalar_dense": _NUMBER,
+    "bernoulli": _RANDOM,
+    "bincount": _COUNT,
+    "erfc": "1 - torch.erf(x), which has no digits of numbers below 1e-7",
+    "index": _MASK,
+    "item": _NUMBER,
+    "linalg_cholesky_ex": _LINEAR,
+    "linalg_inv_ex": _LINEAR,
+    "linalg_lu_factor_ex": _LINEAR,
+    "linalg_matrix_exp": _LINEAR,
+    "linalg_qr": _LINEAR,
+    "masked_select": _MASK,
+    "multinomial": "return the probabilities, and draw outside of the model",
+    "nanmedian": _ROWS,
+    "native_dropout": "model.eval() before export",
+    "nonzero": _MASK,
+    "nonzero_static": _MASK,
+    "normal": _RANDOM,
+    "rand": _RANDOM,
+    "rand_like": _RANDOM,
+    "randint": _RANDOM,
+    "randn": _RANDOM,
+    "randn_like": _RANDOM,
+    "randperm": _RANDOM,
+    "unique_consecutive": _MASK,
+    "unique_dim": _MASK,
+}
+
+
+def alternative(operator: str) -> str | None:
+    """What to write instead of an operator of torch (``aten.nonzero``, ``aten.index.Tensor``); None when nothing is known."""
+    namespace, _, rest = operator.partition(".")
+    return _ALTERNATIVES.get(rest.split(".")[0]) if namespace == "aten" else None
