@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from ..dialect.bindings import ir
 from ..dialect.weight_layouts import WeightLayouts
 from .manifest_specs import TargetSpec
 from .relax_pipeline import default_pipeline
 
-__all__ = ["Compiler", "Listener"]
+__all__ = ["Compiler", "KernelStore", "Listener"]
 
 #: Is told what code is made of: the suffix of its kind of file, ``ll`` or ``s``, and the text.
 Listener = Callable[[str, str], None]
+
+
+class KernelStore(Protocol):
+    """Keeps compiled kernels by what determines them."""
+
+    def get(self, text: str) -> bytes | None:
+        """The code of what was compiled from that text before; None when it is not there."""
+        ...
+
+    def put(self, text: str, code: bytes) -> None:
+        """Keeps code, if there is room."""
+        ...
 
 
 class Compiler(ABC):
@@ -23,7 +35,12 @@ class Compiler(ABC):
     What happens is text: the passes on relax (:meth:`relax_pipeline`), then those of the backend (:meth:`pipeline`), whose last
     module has an entry and, where a function needs scratch memory, an arena in the attributes that :mod:`.entries` and
     :mod:`.arena` describe. :meth:`code` makes bytes of it: one image, or a container of several.
+
+    Attributes:
+        kernels: has kernels that were compiled before, and keeps new ones; None where nothing is kept.
     """
+
+    kernels: KernelStore | None = None
 
     @abstractmethod
     def __init__(self, target: str, here: Mapping[str, Any]):

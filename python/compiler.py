@@ -255,6 +255,7 @@ def _cached(module: Module, compiler: Compiler, pipeline: str, checked: bool, ca
     entry = cache.get(key)
     if entry is not None:
         return entry
+    compiler.kernels = cache.kernels(_compiler())
     return _kept(key, _compiled(module, compiler, pipeline, checked), cache)
 
 

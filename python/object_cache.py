@@ -4,6 +4,8 @@ A cache is a directory; each entry is a file named by its key, ``objects/<2 digi
 
     sha256 of the rest | length of the JSON, 8 bytes | JSON: manifest and module text | object code
 
+and each kernel, of which other modules may have the same, one in ``kernels/<2 digits>/<key>``: sha256 of the rest, object code.
+
 Writers write a file beside it and rename that, so a reader sees all of an entry or none, and what several write at once is the
 same. An entry whose digest is wrong counts as missing, and is replaced. When the files exceed the limit, those go first that
 were not used for longest. The digest finds damage, not malice: what is in the directory is executed, so one where others can
@@ -19,7 +21,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,13 +30,15 @@ from .dialect.errors import RelaxError
 from .trust import untrusted_file, untrusted_folder
 from .weights.files import open_regular
 
-__all__ = ["EXPECTED", "CompiledModule", "ObjectCache", "key_of"]
+__all__ = ["EXPECTED", "CompiledModule", "KernelCache", "ObjectCache", "key_of"]
 
 _DIGEST = hashlib.sha256().digest_size
 _LENGTH = 8
 
 # Making room goes on to this share of the limit, so that not every store has to look through the directory and delete.
 _KEPT = 0.9
+
+_OBJECTS, _KERNELS = "objects", "kernels"
 
 # The directory, the folder of all entries, and that of an entry.
 _OWN_FOLDERS = 3
@@ -85,20 +89,11 @@ class ObjectCache:
 
     def get(self, key: str) -> CompiledModule | None:
         """The entry; None when there is none that can be read, it is damaged, or others may have put it there."""
-        path = self._path(key)
-        if untrusted_folder(str(path.parent), _OWN_FOLDERS) is not None:
-            return None
+        body = _read(self._path(_OBJECTS, key))
         try:
-            with open_regular(str(path)) as file:
-                if untrusted_file(os.fstat(file.fileno()), str(path)) is not None:
-                    return None
-                content = file.read()
-            entry = _unpacked(content)
-        except (RelaxError, OSError, ValueError, KeyError, TypeError):
+            return None if body is None else _unpacked(body)
+        except (ValueError, KeyError, TypeError):
             return None
-        with contextlib.suppress(OSError):  # its time is that of its last use; a directory that cannot be written has none
-            os.utime(path)
-        return entry
 
     def put(self, key: str, entry: CompiledModule) -> None:
         """Stores an entry that is not beyond the limit, and makes room.
@@ -106,29 +101,17 @@ class ObjectCache:
         Raises:
             OSError: it cannot be written, or others may write there, too.
         """
-        content = _packed(entry)
-        if len(content) > self._limit:
-            return
-        path = self._path(key)
-        for folder in reversed((path.parent, *path.parent.parents)):
-            if not folder.exists():
-                folder.mkdir(mode=0o700, exist_ok=True)
-        reason = untrusted_folder(str(path.parent), _OWN_FOLDERS)
-        if reason is not None:
-            raise PermissionError(errno.EPERM, f"{EXPECTED}, got {reason}")
-        handle, name = tempfile.mkstemp(prefix=f"{key}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.replace(name, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        body, path = _packed(entry), self._path(_OBJECTS, key)
+        if _DIGEST + len(body) <= self._limit:
+            _write(path, body)
         self._make_room(path)
 
-    def _path(self, key: str) -> Path:
-        return self.directory / "objects" / key[:2] / key
+    def kernels(self, compiler: str) -> KernelCache:
+        """The kernels that are kept beside the entries; ``compiler`` says what compiles them."""
+        return KernelCache(lambda text: self._path(_KERNELS, key_of(compiler, text)))
+
+    def _path(self, kind: str, key: str) -> Path:
+        return self.directory / kind / key[:2] / key
 
     def _make_room(self, newest: Path) -> None:
         """Deletes files, the one unused for longest first; what another process deletes meanwhile is gone as well."""
@@ -147,24 +130,76 @@ class ObjectCache:
     def _files(self) -> Iterator[tuple[float, int, Path]]:
         """Time of last use, size and path of each entry, and of each file that a writer that died left behind."""
         now = time.time()
-        for path in (self.directory / "objects").glob("*/*"):
+        for path in (p for kind in (_OBJECTS, _KERNELS) for p in (self.directory / kind).glob("*/*")):
             with contextlib.suppress(OSError):
                 status = path.stat()
                 if not path.suffix or now - status.st_mtime > _WRITING:
                     yield status.st_mtime, status.st_size, path
 
 
-def _packed(entry: CompiledModule) -> bytes:
-    head = json.dumps({"manifest": entry.manifest, "module_text": entry.module_text}).encode()
-    body = b"".join((len(head).to_bytes(_LENGTH, "little"), head, entry.object_code))
-    return hashlib.sha256(body).digest() + body
+class KernelCache:
+    """Compiled kernels by the text that they are compiled from. Room is made for them when the entry of their module is put."""
+
+    def __init__(self, path_of: Callable[[str], Path]):
+        self._path_of = path_of
+
+    def get(self, text: str) -> bytes | None:
+        """The code; None when there is none that can be read, it is damaged, or others may have put it there."""
+        body = _read(self._path_of(text))
+        return None if body is None else bytes(body)
+
+    def put(self, text: str, code: bytes) -> None:
+        """Keeps code, where that can be written: what stands in the way is said of the entry of its module."""
+        with contextlib.suppress(OSError):
+            _write(self._path_of(text), code)
 
 
-def _unpacked(content: bytes) -> CompiledModule:
-    """Raises ValueError, KeyError or TypeError when it is no entry."""
+def _read(path: Path) -> memoryview | None:
+    """What was written; None when it is not there, is damaged, or others may have put it there."""
+    if untrusted_folder(str(path.parent), _OWN_FOLDERS) is not None:
+        return None
+    try:
+        with open_regular(str(path)) as file:
+            if untrusted_file(os.fstat(file.fileno()), str(path)) is not None:
+                return None
+            content = file.read()
+    except (RelaxError, OSError):
+        return None
     body = memoryview(content)[_DIGEST:]
     if hashlib.sha256(body).digest() != content[:_DIGEST]:
-        raise ValueError("damaged")
+        return None
+    with contextlib.suppress(OSError):  # its time is that of its last use; a directory that cannot be written has none
+        os.utime(path)
+    return body
+
+
+def _write(path: Path, body: bytes) -> None:
+    """Raises OSError when it cannot be written, or others may write there, too."""
+    for folder in reversed((path.parent, *path.parent.parents)):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    reason = untrusted_folder(str(path.parent), _OWN_FOLDERS)
+    if reason is not None:
+        raise PermissionError(errno.EPERM, f"{EXPECTED}, got {reason}")
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(body).digest())
+            file.write(body)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _packed(entry: CompiledModule) -> bytes:
+    head = json.dumps({"manifest": entry.manifest, "module_text": entry.module_text}).encode()
+    return b"".join((len(head).to_bytes(_LENGTH, "little"), head, entry.object_code))
+
+
+def _unpacked(body: memoryview) -> CompiledModule:
+    """Raises ValueError, KeyError or TypeError when it is no entry."""
     end = _LENGTH + int.from_bytes(body[:_LENGTH], "little")
     head = json.loads(bytes(body[_LENGTH:end]))
     return CompiledModule(head["manifest"], head["module_text"], bytes(body[end:]))

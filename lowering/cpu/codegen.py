@@ -1,13 +1,24 @@
-"""LLVM IR text to object code: optimised and assembled for a target."""
+"""LLVM IR text to object code: optimised and assembled for a target, kernel by kernel, by several processes."""
 
 from __future__ import annotations
 
+import os
 import re
-
-import llvmlite.binding as llvm
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from ...dialect.errors import RelaxError
+from ..archive import archive
+from ..compiler import KernelStore
 from ..target import Target
+from ..worker_process import WorkerDeathError, WorkerProcess, WorkerProcesses
+from . import llvm_worker
+from .llvm_units import Unit, units_of
+from .llvm_worker import Machine, Units
 
 __all__ = ["assembly", "object_code"]
 
@@ -15,53 +26,100 @@ __all__ = ["assembly", "object_code"]
 # (`vpmovdw`). An empty assembler text between the two, which costs nothing, keeps them apart.
 _NARROW_STORE = re.compile(r"^(\s*)(call void @llvm\.masked\.store\.\S+\((<(\d+) x i(8|16)>)) (%[\w.]+),", re.M)
 
-# A call of BERT-base, batch 1, sequence 128 (medians of 7 alternating rounds, quiet machine): 380 to 780 ms without IR passes,
-# 215 ms with O1 and with O2; O1 costs 1.4 s of compile time. The code generator's level does not matter from 1 on (0: 2.2 s).
-_SPEED_LEVEL, _CODEGEN_LEVEL = 1, 1
+# Characters of text that another process is worth: LLVM takes 0.4 s for these, and a process 0.1 s to start.
+_SHARE = 300_000
+
+_PROCESSES = WorkerProcesses(Path(llvm_worker.__file__))
 
 
-def object_code(text: str, target: Target) -> bytes:
-    """Optimised, position-independent object code. Raises RelaxError when LLVM refuses the text or the target."""
-    module, machine = _optimised(text, target)
-    return machine.emit_object(module)
+def object_code(text: str, target: Target, store: KernelStore | None = None) -> bytes:
+    """Optimised, position-independent object code, as an archive: what is called from outside, and kernels.
+
+    Args:
+        text: a module of LLVM IR.
+        target: what to compile for.
+        store: has kernels that were compiled before, and keeps new ones.
+
+    Raises:
+        RelaxError: LLVM refuses the text or the target.
+    """
+    try:
+        own = Units(_machine(target))
+        units = units_of(str(own.with_known_arguments(_safe(text, target))))
+        found = {u.name: code for u in units if store is not None and u.is_kernel and (code := store.get(_key(u, target)))}
+        missing = [u for u in units if u.name not in found]
+        for unit, code in zip(missing, _compiled([u.text for u in missing], own, target), strict=True):
+            found[unit.name] = code
+            if store is not None and unit.is_kernel:
+                store.put(_key(unit, target), code)
+    except (RuntimeError, WorkerDeathError) as error:
+        raise RelaxError(f"LLVM cannot compile for {target.triple}: {error}") from None
+    return archive({f"{i}.o": found[u.name] for i, u in enumerate(units)})
 
 
 def assembly(text: str, target: Target) -> str:
     """The same code to read."""
-    module, machine = _optimised(text, target)
-    return machine.emit_assembly(module)
-
-
-def _optimised(text: str, target: Target) -> tuple[llvm.ModuleRef, llvm.TargetMachine]:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
     try:
-        module = llvm.parse_assembly(_stores_apart(text) if target.has("avx512f") else text)
-        machine = llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.features, opt=_CODEGEN_LEVEL, reloc="pic", codemodel="default"
-        )
+        own = Units(_machine(target))
+        module = own.with_known_arguments(_safe(text, target))
+        return own.machine.emit_assembly(own.optimised(str(module)))
     except RuntimeError as error:
         raise RelaxError(f"LLVM cannot compile for {target.triple}: {error}") from None
-    module.triple, module.data_layout = target.triple, str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=_SPEED_LEVEL)
-    # Kernels are explicit vector code already.
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    # Kernels take descriptors of memory, of which they read pointers: with these alone, 439 calls (32 layers of Llama)
-    # go through O1 in 0.50 instead of 0.80 s.
-    early = llvm.create_new_module_pass_manager()
-    early.add_ipsccp_pass()
-    early.add_dead_arg_elimination_pass()
-    early.run(module, builder)
-    # Of O1, what it does with each function; the rest is for what these modules lack, inlining and vectorizing: ResNet-50
-    # takes 1.7 instead of 2.5 s here, and 2.8 instead of 3.4 s in the code generator; its call, BERT's and attention's take as
-    # long as with all of O1. Combining instructions alone takes 0.18 instead of 0.88 s (Zen 4), a norm of rows then 1.01.
-    each = builder.getFunctionPassManager()
-    each.add_instruction_combine_pass()
-    for function in module.functions:
-        if not function.is_declaration:
-            each.run(function, builder)
-    return module, machine
+
+
+def _machine(target: Target) -> Machine:
+    return Machine(target.triple, target.cpu, target.features)
+
+
+def _key(unit: Unit, target: Target) -> str:
+    return "\n".join([target.triple, target.cpu, target.features, unit.text])
+
+
+def _safe(text: str, target: Target) -> str:
+    return _stores_apart(text) if target.has("avx512f") else text
+
+
+def _compiled(texts: Sequence[str], own: Units, target: Target) -> list[bytes]:
+    """The code of units: this process and others take the longest that is left, one after the other."""
+    left = deque(sorted(range(len(texts)), key=lambda i: -len(texts[i])))
+    found: dict[int, bytes] = {}
+    errors: list[Exception] = []
+    others = _PROCESSES.first(max(0, min(_processors() - 1, sum(map(len, texts)) // _SHARE, len(texts) - 1)))
+    work = partial(_work, left, texts, found, errors)
+    threads = [threading.Thread(target=work, args=(partial(_elsewhere, process, target),)) for process in others]
+    for thread in threads:
+        thread.start()
+    work(own.object)
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [found[i] for i in range(len(texts))]
+
+
+def _work(
+    left: deque[int], texts: Sequence[str], found: dict[int, bytes], errors: list[Exception], compiled: Callable[[str], bytes]
+) -> None:
+    while True:
+        try:
+            i = left.popleft()
+        except IndexError:
+            return
+        try:
+            found[i] = compiled(texts[i])
+        except Exception as error:
+            errors.append(error)
+            left.clear()
+
+
+def _elsewhere(process: WorkerProcess, target: Target, text: str) -> bytes:
+    answer: dict[str, Any] = process.answer({"text": text, **_machine(target).request})
+    return llvm_worker.emitted(answer)
+
+
+def _processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _stores_apart(text: str) -> str:

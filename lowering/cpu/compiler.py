@@ -54,7 +54,7 @@ class CpuCompiler(Compiler):
         if listener is not None:
             listener("ll", text)
             listener("s", assembly(text, self.target))
-        return object_code(text, self.target)
+        return object_code(text, self.target, self.kernels)
 
 
 def _translated(module: ir.Operation, manifest: Mapping[str, Any]) -> str:

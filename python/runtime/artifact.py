@@ -1,4 +1,4 @@
-"""An executable on disk: a directory with manifest.json, module.mlir, module.h, and module.so (module.o without C compiler)."""
+"""An executable on disk: a directory with manifest.json, module.mlir, module.h, and module.so (module.a without C compiler)."""
 
 from __future__ import annotations
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
+from ..lowering.archive import MAGIC, members
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import TargetSpec
 from ..weights.files import write_file
@@ -20,6 +22,8 @@ from .library import Library, llvm_binding
 __all__ = ["CpuRuntime", "check_target"]
 
 SHARED = "module.so"
+ARCHIVE = "module.a"
+#: What versions before 2026-11-23 wrote without a C compiler.
 OBJECT = "module.o"
 
 _LINK_SECONDS = 300
@@ -30,7 +34,7 @@ class CpuRuntime(Runtime):
 
     @property
     def files(self) -> Mapping[str, bool]:
-        return {SHARED: True, OBJECT: False}
+        return {SHARED: True, ARCHIVE: False, OBJECT: False}
 
     def here(self) -> Mapping[str, Any]:
         return {"openmp": threads.find_runtime() is not None}
@@ -45,12 +49,12 @@ class CpuRuntime(Runtime):
         if is_linked:
             write_file(folder, SHARED, code)
             return SHARED
-        write_file(folder, OBJECT, code)
         compiler = _c_compiler()
         if compiler is None:
-            return OBJECT
-        _link(compiler, folder)
-        os.unlink(os.path.join(folder, OBJECT))
+            name = ARCHIVE if code.startswith(MAGIC) else OBJECT
+            write_file(folder, name, code)
+            return name
+        _link(compiler, folder, members(code) if code.startswith(MAGIC) else {OBJECT: code})
         return SHARED
 
     def load(self, path: str, code: bytes, manifest: Manifest) -> Library:
@@ -93,11 +97,14 @@ def _c_compiler() -> str | None:
     return next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
 
 
-def _link(compiler: str, folder: str) -> None:
-    command = [compiler, "-shared", "-o", SHARED, OBJECT, "-lm"]
+def _link(compiler: str, folder: str, objects: Mapping[str, bytes]) -> None:
+    command = [compiler, "-shared", "-o", os.path.join(os.path.abspath(folder), SHARED), *objects, "-lm"]
     try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=_LINK_SECONDS)
+        with tempfile.TemporaryDirectory(prefix="relaxir-") as place:
+            for name, code in objects.items():
+                write_file(place, name, code)
+            subprocess.run(command, cwd=place, check=True, capture_output=True, text=True, timeout=_LINK_SECONDS)
     except subprocess.CalledProcessError as error:
-        raise RelaxError(f"cannot link with '{' '.join(command)}': {error.stderr.strip()[-2000:]}") from None
+        raise RelaxError(f"cannot link with '{compiler} -shared': {error.stderr.strip()[-2000:]}") from None
     except subprocess.TimeoutExpired:
-        raise RelaxError(f"cannot link with '{' '.join(command)}': expected an end after {_LINK_SECONDS} s, got none") from None
+        raise RelaxError(f"cannot link with '{compiler} -shared': expected an end after {_LINK_SECONDS} s, got none") from None

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, cast
 
 from ..dialect.errors import RelaxError
+from ..lowering.archive import MAGIC, members
 from ..lowering.manifest_digest import BYTES, SYMBOL, digest_of
 from ..weights.files import os_errors
 from .collectives import Collectives, RankFunction, find_communicator
@@ -138,7 +139,7 @@ class Library:
 
     @staticmethod
     def from_object(code: bytes, symbols: Iterable[str], openmp: bool = False) -> Library:
-        """Links object code, which may need OpenMP, into this process; needs no C compiler.
+        """Links an archive of object code, which may need OpenMP, or one object file; needs no C compiler.
 
         Raises:
             RelaxError: it is no object code of this machine, needs a function that this process lacks, or lacks a symbol.
@@ -181,7 +182,10 @@ def _orc_link(code: bytes, symbols: list[str]) -> tuple[dict[str, int], object]:
             # JITLink maps all sections of an object together. RuntimeDyld maps each alone, and in a process of many GB their
             # distance can exceed the 2 GB that 32-bit relocations reach, which aborts (seen with a Llama of 1.5 GB).
             _orc.append(llvm.create_lljit_compiler(use_jit_link=True))
-        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        builder = llvm.JITLibraryBuilder()
+        for member in members(code).values() if code.startswith(MAGIC) else [code]:
+            builder.add_object_img(member)
+        builder.add_current_process()
         for symbol in symbols:
             builder.export_symbol(symbol)
         try:

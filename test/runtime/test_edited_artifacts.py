@@ -145,7 +145,7 @@ def test_formatting_does_not_matter(edited: Path) -> None:
 
 
 def test_altered_code(edited: Path) -> None:
-    (code,) = edited.glob("module.so") if (edited / "module.so").exists() else edited.glob("module.o")
+    (code,) = edited.glob("module.so") if (edited / "module.so").exists() else edited.glob("module.a")
     content = bytearray(code.read_bytes())
     content[len(content) // 2] ^= 1
     code.write_bytes(content)

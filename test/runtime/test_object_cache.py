@@ -19,6 +19,7 @@ import pytest
 import relaxir as rx
 from relaxir import compiler
 from relaxir.dialect.errors import RelaxWarning
+from relaxir.lowering.cpu import llvm_worker
 from relaxir.object_cache import CompiledModule, ObjectCache, key_of
 from relaxir.runtime import environment
 from relaxir.trust import untrusted_folder
@@ -52,8 +53,8 @@ def module(columns: int = 4) -> rx.Module:
     return b.build()
 
 
-def files(directory: Path) -> list[Path]:
-    return [p for p in directory.rglob("*") if p.is_file()]
+def files(directory: Path, kind: str = "objects") -> list[Path]:
+    return [p for p in (directory / kind).rglob("*") if p.is_file()]
 
 
 def test_a_hit_is_the_executable_that_was_compiled(directory, compilations):
@@ -252,7 +253,7 @@ def test_what_was_not_used_for_longest_goes(tmp_path):
     entry = CompiledModule({}, "", bytes(900))
     for age, key in enumerate(keys[:10]):
         cache.put(key, entry)
-        os.utime(cache._path(key), (1000 + age, 1000 + age))
+        os.utime(cache._path("objects", key), (1000 + age, 1000 + age))
     assert cache.get(keys[0]) == entry  # now the youngest
     left_behind = tmp_path / "objects" / "00" / "left.behind"
     left_behind.parent.mkdir(exist_ok=True)
@@ -276,6 +277,51 @@ def test_what_is_larger_than_the_limit_is_not_kept(tmp_path):
     assert cache.get(key_of("small")) == ENTRY
 
 
+def two_products(first: int) -> rx.Module:
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.matmul(b.input("x", (3, first), "f32"), b.input("y", (first, 16), "f32"))
+        b.output(b.matmul(x, b.input("z", (16, 24), "f32")))
+    return b.build()
+
+
+def test_a_kernel_of_another_module_is_not_compiled_again(directory, monkeypatch):
+    compiled: list[str] = []
+    whole = llvm_worker.Units.object
+    monkeypatch.setattr(llvm_worker.Units, "object", lambda self, text: (compiled.append(text), whole(self, text))[1])
+    rx.compile(two_products(8))
+    first = compiled.copy()
+    assert len(files(directory, "kernels")) == len(first) - 1
+    executable = rx.compile(two_products(40))
+    second = compiled[len(first) :]
+    assert 1 < len(second) < len(first)
+    assert not set(first) & set(second)
+    x, y, z = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((3, 40), (40, 16), (16, 24)))
+    np.testing.assert_allclose(executable(x, y, z), x @ y @ z, rtol=1e-4)
+
+
+def test_a_damaged_kernel_is_replaced(directory):
+    rx.compile(two_products(8))
+    before = {p: p.read_bytes() for p in files(directory, "kernels")}
+    for path, whole in before.items():
+        path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    x, y, z = (np.ones(shape, np.float32) for shape in ((3, 40), (40, 16), (16, 24)))
+    assert np.array_equal(rx.compile(two_products(40))(x, y, z), x @ y @ z)
+    assert sum(path.read_bytes() == whole for path, whole in before.items()) >= 1  # those that both modules have
+
+
+def test_kernels_that_others_wrote_are_not_used(directory, other_user):
+    rx.compile(two_products(8))
+    kept = {p: p.read_bytes() for p in files(directory, "kernels")}
+    cache = ObjectCache(directory, LIMIT).kernels("x")
+    cache.put("text", b"code")
+    assert cache.get("text") == b"code"
+    other_user(directory / "kernels")
+    assert cache.get("text") is None
+    rx.compile(two_products(40))
+    assert {p: p.read_bytes() for p in kept} == kept
+
+
 #: Reads and writes a few keys; each entry says which key it is of. Ends well when every entry found is whole.
 HAMMER = """
 import random, sys
@@ -297,6 +343,7 @@ for _ in range(200):
 def test_processes_share_a_directory(tmp_path):
     writers = [subprocess.Popen([sys.executable, "-c", HAMMER, str(tmp_path), str(seed)]) for seed in range(4)]
     assert [w.wait(timeout=120) for w in writers] == [0] * 4
+    assert files(tmp_path)
     assert all(len(p.name) == 64 for p in files(tmp_path))
     assert any(ObjectCache(tmp_path, 20_000).get(p.name) for p in files(tmp_path))
 

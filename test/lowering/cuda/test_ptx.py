@@ -146,7 +146,7 @@ def test_a_text_that_llvm_cannot_read_is_an_error():
 
 def test_equal_texts_are_compiled_once(monkeypatch: pytest.MonkeyPatch):
     code = _computed("%y = arith.subf %x, %x : f32")
-    monkeypatch.setattr(llvm_process, "_worker", lambda: pytest.fail("compiled again"))
+    monkeypatch.setattr(llvm_process, "_answer", lambda request: pytest.fail("compiled again"))
     assert _computed("%y = arith.subf %x, %x : f32") == code
 
 

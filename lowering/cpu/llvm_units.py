@@ -1,0 +1,171 @@
+"""The text of an LLVM module as units that are compiled apart: kernels, each alone, and all that calls them.
+
+A kernel has one text in every module: it is called by a digest of it, its attributes and metadata are counted from 0. So one
+that was compiled for a model is there for the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["MAIN", "Unit", "units_of"]
+
+#: The name of the unit that has the functions which are called from outside.
+MAIN = "main"
+
+_DEFINITION = re.compile(r"^define .*?^}\n", re.M | re.S)
+_DEFINED = re.compile(r"^define [^@]*@([\w.$-]+)\(")
+_SYMBOL = re.compile(r"@([\w.$-]+)")
+_ATTRIBUTES = re.compile(r"(?<= )#(\d+)\b")
+_METADATA = re.compile(r"!(\d+)\b")
+_TYPE = re.compile(r"%([A-Za-z][\w.]*)")
+
+# Translation calls the regions that threads share after their function.
+_REGION = "..omp_par"
+_DIGITS = 32
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a module.
+
+    Attributes:
+        name: :data:`MAIN`, or the symbol of its kernel, which says what is in ``text``.
+        text: LLVM IR, complete.
+    """
+
+    name: str
+    text: str
+
+    @property
+    def is_kernel(self) -> bool:
+        return self.name != MAIN
+
+
+def units_of(text: str) -> list[Unit]:
+    """The units of a module as LLVM prints it, the one of the functions that are called from outside first."""
+    module = _Module(text)
+    kernels = module.kernels()
+    units, symbols = dict[str, Unit](), dict[str, str]()
+    for root, functions in kernels.items():
+        unit = _kernel_unit(module, root, functions)
+        units[unit.name], symbols[root] = unit, unit.name
+    apart = {name for functions in kernels.values() for name in functions}
+    rest = [_renamed(d, symbols) for n, d in module.definitions.items() if n not in apart]
+    declared = dict.fromkeys(_declaration(module.definitions[n], {n: symbols[n]}) for n in kernels)
+    return [Unit(MAIN, module.complete(rest, [d for d in declared if _names(d) & _used(rest)], own=True)), *units.values()]
+
+
+class _Module:
+    """The top level of a module's text by kind.
+
+    Attributes:
+        definitions: the functions by name.
+    """
+
+    def __init__(self, text: str):
+        found = _DEFINITION.findall(text)
+        self.definitions = {_defined(d): d for d in found}
+        rest = [line for line in _DEFINITION.sub("", text).splitlines() if line and not line.startswith(";")]
+        self._constants = {_SYMBOL.findall(n)[0]: n for n in rest if n.startswith("@")}
+        self._declared = {_SYMBOL.findall(n)[0]: n for n in rest if n.startswith("declare ")}
+        self._types = {_TYPE.findall(n)[0]: n for n in rest if n.startswith("%")}
+        self._attributes = {n.split()[1][1:]: n.split(" = ", 1)[1] for n in rest if n.startswith("attributes #")}
+        self._metadata = {n[1 : n.index(" ")]: n.split(" = ", 1)[1] for n in rest if n.startswith("!")}
+        known = ("@", "declare ", "%", "attributes #", "!", "source_filename", "target ")
+        self._other = [line for line in rest if not line.startswith(known)]
+
+    def kernels(self) -> dict[str, list[str]]:
+        """The functions that need none of the others but their own regions, with these."""
+        if self._other:
+            return {}
+        regions: dict[str, list[str]] = {}
+        for name in self.definitions:
+            regions.setdefault(name.partition(_REGION)[0], []).append(name)
+        users: dict[str, set[str]] = {}
+        for name, text in (*self.definitions.items(), *self._constants.items()):
+            for used in _names(text):
+                users.setdefault(used, set()).add(name)
+        return {root: own for root, own in regions.items() if self._is_apart(root, own, users)}
+
+    def _is_apart(self, root: str, own: list[str], users: Mapping[str, set[str]]) -> bool:
+        if root not in own or not all(self.definitions[n].startswith("define internal ") for n in own):
+            return False
+        if any(not users.get(n, set()) <= set(own) for n in own if n != root):
+            return False
+        return all(n in own or self._is_shared(n) for n in _used(self.definitions[n] for n in own))
+
+    def _is_shared(self, name: str) -> bool:
+        """Whether a name means the same in every unit: a function from outside, a constant that may be there twice."""
+        text = self._constants.get(name)
+        if text is None:
+            return name in self._declared
+        return bool(re.search(r" = (private|internal) unnamed_addr constant ", text)) and all(
+            self._is_shared(used) for used in _names(text) - {name}
+        )
+
+    def complete(self, definitions: list[str], declared: list[str], own: bool = False) -> str:
+        """A module of these functions, with what they use; ``own`` for one with the constants that are seen from outside."""
+        constants = self._constants_of(definitions, own)
+        outside = [n for name, n in self._declared.items() if name in _used(definitions)]
+        body = "\n".join([*constants, "", *declared, *outside, "", *definitions])
+        types = [line for name, line in self._types.items() if name in set(_TYPE.findall(body))]
+        return "\n".join([*types, self._counted_anew(body)])
+
+    def _constants_of(self, definitions: list[str], own: bool) -> list[str]:
+        seen = {name for name, n in self._constants.items() if own and not re.search(r" = (private|internal) ", n)}
+        pending = [n for n in (*_used(definitions), *seen) if n in self._constants]
+        while pending:
+            name = pending.pop()
+            if name not in seen or own:
+                pending += [n for n in _names(self._constants[name]) - seen - {name} if n in self._constants]
+            seen.add(name)
+        return [n for name, n in self._constants.items() if name in seen]
+
+    def _counted_anew(self, body: str) -> str:
+        """With attributes and metadata behind it, in the order in which they are used."""
+        attributes = {n: str(i) for i, n in enumerate(dict.fromkeys(_ATTRIBUTES.findall(body)))}
+        metadata = list(dict.fromkeys(_METADATA.findall(body)))
+        for number in metadata:  # grows
+            metadata += [n for n in dict.fromkeys(_METADATA.findall(self._metadata[number])) if n not in metadata]
+        nodes = {n: str(i) for i, n in enumerate(metadata)}
+        lines = [f"attributes #{new} = {self._attributes[old]}" for old, new in attributes.items()]
+        lines += [f"!{new} = {_METADATA.sub(lambda m: '!' + nodes[m[1]], self._metadata[old])}" for old, new in nodes.items()]
+        body = _ATTRIBUTES.sub(lambda m: "#" + attributes[m[1]], body)
+        return "\n".join([_METADATA.sub(lambda m: "!" + nodes[m[1]], body), *lines, ""])
+
+
+def _kernel_unit(module: _Module, root: str, functions: list[str]) -> Unit:
+    local = {root: "kernel", **{n: f"kernel.{i}" for i, n in enumerate(n for n in functions if n != root)}}
+    texts = [_renamed(module.definitions[n], local) for n in functions]
+    texts[functions.index(root)] = texts[functions.index(root)].replace("define internal ", "define hidden ", 1)
+    complete = module.complete(texts, [])
+    symbol = f"kernel.{hashlib.sha256(complete.encode()).hexdigest()[:_DIGITS]}"
+    return Unit(symbol, _renamed(complete, {"kernel": symbol}))
+
+
+def _defined(definition: str) -> str:
+    found = _DEFINED.match(definition)
+    assert found is not None, definition[:100]
+    return found[1]
+
+
+def _declaration(definition: str, symbols: Mapping[str, str]) -> str:
+    line = definition.partition("\n")[0].removesuffix("{").rstrip()
+    return _renamed(line.replace("define internal ", "declare hidden ", 1), symbols)
+
+
+def _renamed(text: str, symbols: Mapping[str, str]) -> str:
+    return _SYMBOL.sub(lambda m: "@" + symbols.get(m[1], m[1]), text)
+
+
+def _names(text: str) -> set[str]:
+    return set(_SYMBOL.findall(text))
+
+
+def _used(texts: Iterable[str]) -> Collection[str]:
+    """The symbols in these texts, in order."""
+    return dict.fromkeys(name for text in texts for name in _SYMBOL.findall(text)).keys()

@@ -1,0 +1,120 @@
+"""LLVM IR to object code, by llvmlite alone; as a program, one JSON object per line each way, until its input ends.
+
+A request has the fields of :class:`Machine` and the ``text`` of a unit; the answer is ``{"code"}``, in base 64, or
+``{"error"}``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+
+__all__ = ["Machine", "Units", "emitted"]
+
+# A call of BERT-base, batch 1, sequence 128 (medians of 7 alternating rounds, quiet machine): 380 to 780 ms without IR passes,
+# 215 ms with O1 and with O2; O1 costs 1.4 s of compile time. The code generator's level does not matter from 1 on (0: 2.2 s).
+_SPEED_LEVEL, _CODEGEN_LEVEL = 1, 1
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM compiles for, in its own words."""
+
+    triple: str
+    cpu: str
+    features: str
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The fields of a request."""
+        return asdict(self)
+
+
+class Units:
+    """Compiles units for one machine."""
+
+    def __init__(self, machine: Machine):
+        """Raises RuntimeError: LLVM has no such machine."""
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        self._triple = machine.triple
+        self.machine = llvm.Target.from_triple(machine.triple).create_target_machine(
+            cpu=machine.cpu, features=machine.features, opt=_CODEGEN_LEVEL, reloc="pic", codemodel="default"
+        )
+
+    def parsed(self, text: str) -> Any:
+        """A module. Raises RuntimeError when LLVM refuses the text."""
+        # In a context of its own: in one that knows a type of that name already, the module's is called otherwise.
+        module = llvm.parse_assembly(text, llvm.create_context())
+        module.triple, module.data_layout = self._triple, str(self.machine.target_data)
+        return module
+
+    def with_known_arguments(self, text: str) -> Any:
+        """A module whose functions take no arguments that are the same in all calls, and none that is not called.
+
+        Kernels take descriptors of memory, of which they read pointers: with this, 439 calls (32 layers of Llama) go through
+        O1 in 0.50 instead of 0.80 s.
+        """
+        module = self.parsed(text)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_ipsccp_pass()
+        passes.add_dead_arg_elimination_pass()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(module, self._pass_builder())
+        return module
+
+    def optimised(self, text: str) -> Any:
+        """A module of which each function went through the passes that kernels gain from.
+
+        Of O1, what it does with each function; the rest is for what these modules lack, inlining and vectorizing: ResNet-50
+        takes 1.7 instead of 2.5 s here, and 2.8 instead of 3.4 s in the code generator; its call, BERT's and attention's take
+        as long as with all of O1. Combining instructions alone takes 0.18 instead of 0.88 s (Zen 4), a norm of rows then 1.01.
+        """
+        module, builder = self.parsed(text), self._pass_builder()
+        each = builder.getFunctionPassManager()
+        each.add_instruction_combine_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                each.run(function, builder)
+        return module
+
+    def object(self, text: str) -> bytes:
+        """Position-independent object code of a unit. Raises RuntimeError when LLVM refuses the text."""
+        return self.machine.emit_object(self.optimised(text))
+
+    def _pass_builder(self) -> Any:
+        options = llvm.create_pipeline_tuning_options(speed_level=_SPEED_LEVEL)
+        # Kernels are explicit vector code already.
+        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = False
+        return llvm.create_pass_builder(self.machine, options)
+
+
+def emitted(answer: dict[str, Any]) -> bytes:
+    """The code in an answer. Raises RuntimeError with the error that is there instead."""
+    if "error" in answer:
+        raise RuntimeError(answer["error"])
+    return base64.b64decode(answer["code"])
+
+
+def main() -> None:
+    """Answers requests."""
+    known: dict[Machine, Units] = {}
+    for line in sys.stdin:
+        request = json.loads(line)
+        text, machine = request.pop("text"), Machine(**request)
+        try:
+            if machine not in known:
+                known[machine] = Units(machine)
+            answer = {"code": base64.b64encode(known[machine].object(text)).decode()}
+        except RuntimeError as error:
+            answer = {"error": str(error)}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Modules as units: what is compiled apart, under which name, with what it needs; and by several processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import llvmlite.binding as llvm
+import pytest
+
+from relaxir import RelaxError
+from relaxir.lowering.archive import members
+from relaxir.lowering.cpu import codegen
+from relaxir.lowering.cpu.llvm_units import MAIN, Unit, units_of
+from relaxir.lowering.target import Target
+from relaxir.lowering.worker_process import WorkerDeathError
+from relaxir.runtime.library import Library
+from support.object_files import undefined_symbols
+
+HEAD = """%struct.ident = type { i32, ptr }
+@text = private unnamed_addr constant [2 x i8] c"a\\00"
+@place = private unnamed_addr constant %struct.ident { i32 7, ptr @text }
+@count = internal global i64 0
+@seen = weak constant i64 5
+declare double @sqrt(double) #1
+"""
+KERNEL = """define internal i64 @NAME(i64 %x) #0 {
+  %p = getelementptr %struct.ident, ptr @place, i64 0, i32 0
+  %c = load i32, ptr %p
+  %d = zext i32 %c to i64
+  %f = sitofp i64 %d to double
+  %r = call double @sqrt(double %f) #1
+  %y = call i64 @NAME..omp_par(i64 %x)
+  ret i64 %y
+}
+define internal i64 @NAME..omp_par(i64 %x) #0 {
+  %y = MATH i64 %x, 3
+  ret i64 %y
+}
+"""
+COUNTS = """define internal i64 @counts(i64 %x) {
+  %c = load i64, ptr @count
+  %y = add i64 %c, %x
+  store i64 %y, ptr @count
+  ret i64 %y
+}
+"""
+MAIN_BEGIN = "define i64 @main(ptr %a, ptr %b, ptr %c, i64 %d) {"
+TAIL = """attributes #0 = { noinline nounwind }
+attributes #1 = { nounwind }
+"""
+
+
+def module(*kernels: tuple[str, str], more: str = "", calls: str = "") -> str:
+    body = [KERNEL.replace("NAME", name).replace("MATH", math) for name, math in kernels]
+    lines = [f"  %r{i} = call i64 @{name}(i64 %d)" for i, (name, _) in enumerate(kernels)]
+    total = [f"  %s{i} = add i64 %r{i}, {f'%s{i - 1}' if i else 0}" for i in range(len(kernels))]
+    main = "\n".join([MAIN_BEGIN, *lines, *total, calls, f"  ret i64 %s{len(kernels) - 1}", "}", ""])
+    return str(llvm.parse_assembly(HEAD + "".join(body) + more + main + TAIL, llvm.create_context()))
+
+
+def kernels(text: str) -> dict[str, Unit]:
+    found = units_of(text)
+    assert [u.name == MAIN for u in found] == [True] + [False] * (len(found) - 1)
+    for unit in found:
+        llvm.parse_assembly(unit.text, llvm.create_context()).verify()
+    return {u.name: u for u in found if u.is_kernel}
+
+
+def test_a_kernel_has_one_name_in_every_module() -> None:
+    one = kernels(module(("kernel_1", "mul"), ("kernel_2", "add")))
+    other = kernels(
+        module(("kernel_4", "sub"), ("kernel_7", "mul"), more="define internal void @unused() #1 {\n ret void\n}\n")
+    )
+    assert len(one) == 2
+    assert len(other) == 3
+    (both,) = one.keys() & other.keys()
+    assert one[both] == other[both]
+    assert "mul i64" in one[both].text
+
+
+def test_equal_kernels_are_one() -> None:
+    text = module(("kernel_1", "mul"), ("kernel_2", "mul"))
+    (kernel,) = kernels(text).values()
+    main = units_of(text)[0].text
+    assert main.count(f"call i64 @{kernel.name}(") == 2
+    assert main.count(f"@{kernel.name}(i64") - 2 == 1  # declared once
+
+
+def test_what_a_module_has_once_stays_in_one_place() -> None:
+    text = module(("kernel_1", "mul"), more=COUNTS, calls="  %n = call i64 @counts(i64 1)")
+    main, kernel = units_of(text)
+    assert "@count = internal global" in main.text
+    assert "@seen = weak constant" in main.text
+    assert "define internal i64 @counts" in main.text
+    assert "@count" not in kernel.text
+    assert "@seen" not in kernel.text
+    assert "@text = private" in kernel.text
+
+
+def test_a_module_that_is_not_understood_is_one_unit() -> None:
+    text = module(("kernel_1", "mul")) + "$other = comdat any\n"
+    assert [u.name for u in units_of(text)] == [MAIN]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_units_are_linked(monkeypatch: pytest.MonkeyPatch, elsewhere: bool) -> None:
+    """Also when most are compiled by another process; objects are the same wherever they come from."""
+    text = module(("kernel_1", "mul"), ("kernel_2", "add"), ("kernel_3", "sub"), more=COUNTS)
+    here = codegen.object_code(text, Target.host())
+    if elsewhere:
+        monkeypatch.setattr(codegen, "_SHARE", 1)
+        monkeypatch.setattr(codegen, "_processors", lambda: 3)
+    code = codegen.object_code(text, Target.host())
+    assert code == here
+    found = members(code)
+    assert len(found) == 4
+    assert Library.from_object(code, ["main"]).function("main")(None, None, None, 2) == 2 * 3 + (2 + 3) + (2 - 3)
+    assert len([s for s in undefined_symbols(found["0.o"]) if s.startswith("kernel.")]) == 3
+
+
+def test_what_llvm_refuses_elsewhere_is_an_error() -> None:
+    process = codegen._PROCESSES.first(1)[0]
+    with pytest.raises(RuntimeError, match="value doesn't match function result type"):
+        codegen._elsewhere(process, Target.host(), "define i64 @f() { ret i32 0 }")
+    assert codegen._elsewhere(process, Target.host(), "define i64 @f() {\n ret i64 0\n}\n")
+
+
+def test_a_process_that_ends_is_an_error_and_another_one_starts() -> None:
+    process, text = codegen._PROCESSES.first(1)[0], "define i64 @f() {\n ret i64 0\n}\n"
+    before = codegen._elsewhere(process, Target.host(), text)
+    assert process._process is not None
+    os.kill(process._process.pid, 9)
+    with pytest.raises(WorkerDeathError, match="its process ended with -9"):
+        codegen._elsewhere(process, Target.host(), text)
+    assert codegen._elsewhere(process, Target.host(), text) == before
+
+
+def test_an_error_in_one_unit_is_one_of_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: codegen.Units, text: str) -> bytes:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(codegen.Units, "object", refuse)
+    with pytest.raises(RelaxError, match=r"LLVM cannot compile for .*: no such instruction"):
+        codegen.object_code(module(("kernel_1", "mul")), Target.host())
+
+
+def test_an_error_elsewhere_is_one_of_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = threading.Event()
+
+    def refuse(*rest: object) -> bytes:
+        refused.set()
+        raise WorkerDeathError("no such instruction")
+
+    monkeypatch.setattr(codegen, "_SHARE", 1)
+    monkeypatch.setattr(codegen, "_processors", lambda: 2)
+    monkeypatch.setattr(codegen, "_elsewhere", refuse)
+    monkeypatch.setattr(
+        codegen.Units, "object", lambda self, text: b"" if refused.wait(60) else pytest.fail("nothing elsewhere")
+    )
+    with pytest.raises(RelaxError, match=r"LLVM cannot compile for .*: no such instruction"):
+        codegen.object_code(module(("kernel_1", "mul"), ("kernel_2", "add")), Target.host())
