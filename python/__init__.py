@@ -13,6 +13,7 @@ from .dialect.errors import DiagnosticError, RelaxError, RelaxWarning
 if TYPE_CHECKING:
     from . import transformers
     from .building.builder import Builder
+    from .calibration import calibrate
     from .compiler import compile
     from .evaluation import evaluate
     from .frontend import from_onnx, from_torch, register_torch_op, save_weights, torch_graphs
@@ -29,6 +30,7 @@ __all__ = [
     "Module",
     "RelaxError",
     "RelaxWarning",
+    "calibrate",
     "compile",
     "evaluate",
     "from_onnx",
@@ -45,6 +47,7 @@ __version__ = "0.1.0"
 #: Where each name that is imported on demand lives; never in a file of the same name, which would take its place here.
 _HOMES = {
     "Builder": "building.builder",
+    "calibrate": "calibration",
     "Executable": "runtime.executable",
     "Mesh": "mesh",
     "Module": "module",

@@ -119,6 +119,10 @@ def test_generation_example():
     assert not [name for name in weights if "keys" in name]
 
 
+def test_example_of_eight_bits():
+    execute(blocks("python")[6])
+
+
 def test_api_tour():
     lines = execute(blocks("python", ROOT / "python/README.md")[0]).splitlines()
     assert lines[0] == "func @main(%x: f32[n, 4]) -> (f32[n, 4]) {"
