@@ -10,13 +10,16 @@ CRC-32 comes with Python and lets other threads run. One core, AMD EPYC (Zen 4),
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from ..dialect.errors import RelaxError
 from .arrays import ArraySpec
 
-__all__ = ["CHECKSUMS", "PAGE", "SAMPLES", "Checksum", "chunks", "combined", "placeholder", "sample", "separated", "start"]
+__all__ = [
+    "CHECKSUMS", "PAGE", "SAMPLES", "Checksum", "Read", "chunks", "combined", "placeholder", "read_sample", "sample",
+    "separated", "start",
+]  # fmt: skip
 
 #: The metadata key: texts of all tensors, one after the other, by sorted name.
 CHECKSUMS = "relaxir.checksums"
@@ -29,6 +32,9 @@ SAMPLES = 256
 _CHUNK = 1 << 20
 
 _DIGITS = 16
+
+#: Fills memory with a tensor's bytes from there on.
+Read = Callable[[int, memoryview], None]
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,17 @@ class Checksum:
             whole = zlib.crc32(chunk, whole)
         return Checksum(sample(name, spec, content), whole)
 
+    @staticmethod
+    def read(name: str, spec: ArraySpec, read: Read) -> Checksum:
+        """Of a tensor in a file, as long as it is there: ``read`` refuses what is not, where a view would end the process."""
+        whole, count = start(name, spec), spec.nbytes
+        memory = memoryview(bytearray(min(count, _CHUNK)))
+        for begin in range(0, count, _CHUNK):
+            chunk = memory[: min(_CHUNK, count - begin)]
+            read(begin, chunk)
+            whole = zlib.crc32(chunk, whole)
+        return Checksum(read_sample(name, spec, read), whole)
+
 
 def start(name: str, spec: ArraySpec) -> int:
     """Where the checksums of a tensor begin; :func:`zlib.crc32` goes on from there."""
@@ -66,6 +83,16 @@ def start(name: str, spec: ArraySpec) -> int:
 def sample(name: str, spec: ArraySpec, content: memoryview) -> int:
     """The checksum of the first and the last page; both are the whole of a small tensor."""
     return zlib.crc32(content[-PAGE:], zlib.crc32(content[:PAGE], start(name, spec)))
+
+
+def read_sample(name: str, spec: ArraySpec, read: Read) -> int:
+    """The same of a tensor in a file."""
+    found, count = start(name, spec), min(PAGE, spec.nbytes)
+    page = bytearray(count)
+    for begin in (0, spec.nbytes - count):
+        read(begin, memoryview(page))
+        found = zlib.crc32(page, found)
+    return found
 
 
 def chunks(content: memoryview) -> Iterable[memoryview]:

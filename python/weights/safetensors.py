@@ -17,7 +17,7 @@ import numpy as np
 from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, aligned_empty, to_numpy
-from .checksums import CHECKSUMS, PAGE, SAMPLES, Checksum, sample, separated
+from .checksums import CHECKSUMS, PAGE, SAMPLES, Checksum, read_sample, separated
 from .files import inside, open_regular, os_errors, path_text
 from .header import Header, TensorEntry, parse_header, read_prefix
 from .mapped_file import MappedFile
@@ -203,24 +203,23 @@ class Checkpoint:
         if not whole:
             for name in checksums:
                 self._prefetch_ends(name)
-        found = [name for name, checksum in checksums.items() if not self._agrees(name, checksum, whole)]
-        if not whole:  # around each page that was touched the system has mapped others
-            for file in self._files:
-                file.advise(mmap.MADV_DONTNEED, 0, file.size)
-        return found
+        return [name for name, checksum in checksums.items() if not self._agrees(name, checksum, whole)]
 
     def _agrees(self, name: str, checksum: Checksum, whole: bool) -> bool:
         spec = self.spec(name)
         file, entry = self._find(name)
-        with memoryview(file.map) as mapped, mapped[entry.begin : entry.end] as content:
-            if whole:
-                return Checksum.of(name, spec, content) == checksum
-            return sample(name, spec, content) == checksum.sample
+
+        def read(begin: int, memory: memoryview) -> None:
+            file.read(entry.begin + begin, memory, name)
+
+        if whole:
+            return Checksum.read(name, spec, read) == checksum
+        return read_sample(name, spec, read) == checksum.sample
 
     def _prefetch_ends(self, name: str) -> None:
         file, entry = self._find(name)
         for at in {entry.begin, max(entry.begin, entry.end - PAGE)}:
-            file.advise(mmap.MADV_WILLNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, min(at + PAGE, entry.end))
+            file.read_ahead(at, min(at + PAGE, entry.end))
 
     def _find(self, name: str) -> tuple[_File, TensorEntry]:
         if not isinstance(name, str) or name not in self._names:

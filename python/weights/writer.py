@@ -12,7 +12,6 @@ import errno
 import fcntl
 import hashlib
 import json
-import mmap
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ from .checksums import CHECKSUMS, Checksum, combined, placeholder
 from .direct_file import DirectFile
 from .files import open_own, os_errors, path_text, sync_folder, written_path
 from .header import Layout, plan_layout
+from .mapped_file import read_exactly
 from .tensor_writer import TensorPlace, TensorWriter
 
 __all__ = ["StreamWriter", "working_files"]
@@ -294,18 +294,12 @@ class StreamWriter:
 
     def _checksum_in_file(self, name: str) -> Checksum:
         spec, offset = self._specs[name], self._layout.offsets[name]
-        with os_errors("read", self._partial):
-            if not spec.nbytes:
-                return Checksum.of(name, spec, memoryview(b""))
-            page = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-            length = offset + spec.nbytes - page
-            with (
-                mmap.mmap(self._file, length, access=mmap.ACCESS_READ, offset=page) as mapped,
-                memoryview(mapped) as view,
-                view[offset - page :] as content,
-            ):
-                found = Checksum.of(name, spec, content)
-            self._drop_cache(offset, spec.nbytes)
+
+        def read(begin: int, memory: memoryview) -> None:
+            read_exactly(self._file, offset + begin, memory, self._partial, name)
+
+        found = Checksum.read(name, spec, read)
+        self._drop_cache(offset, spec.nbytes)
         return found
 
     def _write(self, view: memoryview, offset: int) -> None:
