@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["WEIGHTS", "default_pipeline", "with_checks_first"]
+__all__ = ["NARROW", "WEIGHTS", "default_pipeline", "with_checks_first"]
 
 # What calls may fail in is checked, or kept, before anything is dropped that goes unread: code refuses what `evaluate` does.
 _CHECKS = "relax-check-scalars,relax-keep-checks"
@@ -16,13 +16,17 @@ _PIPELINE = (
     "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,{branches}symbol-dce"
 )
 # What makes the weights of products narrow, by the dtype that they are stored in. A scale per 32 elements is what four bits
-# need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too).
+# need to be of use (llama.cpp's Q4_0 and ONNX Runtime's default have it, too). Those with names of llama.cpp's have its scales.
 WEIGHTS = {
     None: "",
     "bf16": "relax-to-mixed-precision{dtype=bf16},",
     "int8": "relax-quantize-weights{bits=8},",
     "int4": "relax-quantize-weights{bits=4 group=32},",
+    "q8_0": "relax-quantize-weights{bits=8 group=32 half=true},",
+    "q4_0": "relax-quantize-weights{bits=4 group=32 half=true},",
 }
+#: What they can be called.
+NARROW = tuple(name for name in WEIGHTS if name is not None)
 
 
 def default_pipeline(weights: str | None = None, activations: str | None = None, *, branches: bool = True) -> str:

@@ -24,7 +24,7 @@ from .dialect.plugins import sources
 from .dialect.reports.cache import CacheSection
 from .dialect.reports.report import collecting
 from .dump import Dump
-from .lowering.relax_pipeline import WEIGHTS, default_pipeline, with_checks_first
+from .lowering.relax_pipeline import NARROW, WEIGHTS, default_pipeline, with_checks_first
 from .mesh import Mesh
 from .module import Module
 from .object_cache import EXPECTED, CompiledModule, ObjectCache, key_of
@@ -67,7 +67,8 @@ def compile(
         cache: whether to take compiled code from the cache on disk and keep it there (:mod:`.runtime.environment` says where).
             With a pipeline of your own neither happens: its passes may be anything.
         weights: what weights of products are stored in, with less memory to read and less exact: ``"bf16"`` (what they are
-            multiplied with is rounded, too), ``"int8"`` (a scale per output) or ``"int4"`` (a scale per output and 32 inputs).
+            multiplied with is rounded, too), ``"int8"`` (a scale per output) or ``"int4"`` (a scale per output and 32 inputs);
+            ``"q8_0"`` and ``"q4_0"`` are what llama.cpp calls so (a scale in f16 per output and 32 inputs).
             Checkpoints stay as they are: ``prepare`` converts, and ``report`` says what became narrow, and how exact it is.
             None: what the module says.
         activations: ``"int8"``: rows that products with int8 and int4 weights read are quantized when they are computed, with
@@ -194,7 +195,7 @@ def _module_of(given: Module | str | os.PathLike[str]) -> Module:
 def _check_precision(weights: object, activations: object) -> None:
     """Raises RelaxError for weights or activations that :func:`compile` does not know."""
     if weights is not None and (not isinstance(weights, str) or weights not in WEIGHTS):
-        raise RelaxError(f"expected weights as {', '.join(filter(None, WEIGHTS))} or None, got {weights!r}")
+        raise RelaxError(f"expected weights as {', '.join(NARROW)} or None, got {weights!r}")
     if activations is not None and (not isinstance(activations, str) or activations != "int8"):
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
 

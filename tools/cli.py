@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..dialect.errors import RelaxError
+from ..lowering.relax_pipeline import NARROW
 from .sizes import byte_count
 
 __all__ = ["main", "run"]
@@ -96,7 +97,7 @@ def _add_compile(commands: Any) -> None:
     _add_output(command, "MODEL.relax", required=False)  # --print-pipeline writes nothing
     command.add_argument("--target", default="cpu", help="what to compile for (default: %(default)s, this machine)")
     command.add_argument("--pipeline", metavar="PASSES", help="relax passes to run instead of the default ones")
-    command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
+    command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.add_argument(
         "--checkpoint", metavar="WEIGHTS", help="a quantized checkpoint, whose weights stay as narrow as there"
@@ -131,6 +132,9 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument("--world", type=int, metavar="N", help="how many processes prepare, each its own files")
     command.add_argument("--shard-size", type=byte_count, metavar="5GB", help="the most bytes in a file")
     command.add_argument("--memory-limit", type=byte_count, metavar="4GiB", help="bytes at once: fewer threads, then pieces")
+    command.add_argument(
+        "--format", choices=["safetensors", "gguf"], help="write weights for other programs instead, quantized as the model is"
+    )
     command.set_defaults(command=_prepare)
 
 
@@ -299,6 +303,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
             world=world,
             shard_size=arguments.shard_size,
             memory_limit=arguments.memory_limit,
+            format=arguments.format,
         )
     print(report)
 

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from ..dialect.errors import RelaxError
+from ..lowering.relax_pipeline import NARROW
 
 __all__ = ["add_generate"]
 
@@ -23,7 +24,7 @@ def add_generate(commands: Any) -> None:
     command.add_argument("--prompt", required=True, metavar="TEXT")
     command.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="(default: %(default)s)")
     command.add_argument("--max-length", type=int, metavar="N", help="tokens of prompt and answer that there is code for")
-    command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="dtype that weights of products are stored in")
+    command.add_argument("--weights", choices=NARROW, help="dtype that weights of products are stored in")
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.add_argument("--temperature", type=float, metavar="T", help="draw tokens (default: as the folder says)")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="for tokens that are drawn (default: %(default)s)")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import aligned
+from ..lowering.relax_pipeline import NARROW
 
 if TYPE_CHECKING:
     from ..runtime.executable import Executable
@@ -23,7 +24,7 @@ def add_tune(commands: Any) -> None:
     command.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where tables are, one for an architecture")
     command.add_argument("--target", required=True, metavar="cuda:sm_90a", help="what to compile for: the GPU that is measured")
     command.add_argument("--device", help="cuda:0 (default), another number; emulated: counts instructions, not times")
-    command.add_argument("--weights", choices=["bf16", "int8", "int4"], help="as for compile; their numbers are random")
+    command.add_argument("--weights", choices=NARROW, help="as for compile; their numbers are random")
     command.add_argument("--activations", choices=["int8"], help="as for compile")
     command.add_argument("--candidates", type=int, default=12, metavar="N", help="plans of a product at most (default: 12)")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")

@@ -23,6 +23,9 @@ class NarrowWeight:
         group: how many elements, one above the other in a column, share a scale.
         before: bytes of it as it was.
         after: bytes of the integers and the scales.
+        axis: along which axis of the one raw weight the groups are, of which this is a transposition at most; None of what is
+            computed from raw weights.
+        scale: what numbers scales are, ``f32`` or ``f16``; None in reports from before this was told.
     """
 
     sources: tuple[str, ...]
@@ -30,6 +33,8 @@ class NarrowWeight:
     group: int
     before: int
     after: int
+    axis: int | None = None
+    scale: str | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .backend import runtime_of
 from .binding import prepared_arrays
 from .c_header import c_header
 from .executable_report import ExecutableReport
+from .export import export_to_file
 from .library import Library
 from .names import Rename
 from .own_part import own_manifest, own_path
@@ -201,6 +202,7 @@ class Executable:
         world: int = 1,
         shard_size: int | None = None,
         memory_limit: int | None = None,
+        format: str | None = None,
     ) -> PrepareReport: ...
     def prepare(
         self,
@@ -217,6 +219,7 @@ class Executable:
         shard_size: int | None = None,
         memory_limit: int | None = None,
         share: bool = False,
+        format: str | None = None,
     ) -> PrepareReport | PreparedWeights:
         """Makes prepared weights from raw ones, as a stream.
 
@@ -245,6 +248,8 @@ class Executable:
             memory_limit: bytes for weights, results and scratch memory at once: fewer threads run where ``jobs`` would take
                 more, and a step that would alone runs on one piece of its weights after another, where its ops work on parts
                 of them and files can be read so. Python and the libraries are not counted.
+            format: ``"safetensors"`` or ``"gguf"``: ``dst`` is for other programs, with what is stored narrow as narrow
+                (:mod:`.export`). None: prepared weights, for this executable.
             share: whether weights that inference reads as they are stay where ``src``, a mapping, has them, without a copy:
                 what is written there is then what calls read.
 
@@ -270,6 +275,8 @@ class Executable:
         if is_sharded and (dst is None or only is not None):
             got = "no dst" if dst is None else "only="
             raise RelaxError(f"expected files to write whole for rank=, world= and shard_size=, got {got}")
+        if format is not None:
+            return export_to_file(manifest, format, src, dst, options, is_sharded or only is not None)
         if dst is None and memory_limit is not None:
             raise RelaxError("expected a file to write with memory_limit=, got no dst: in memory all results are kept")
         if only is not None:

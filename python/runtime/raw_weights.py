@@ -10,7 +10,7 @@ import json
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,6 +133,25 @@ class RawWeights:
     def ahead_bytes(self) -> int:
         """Memory that reading ahead takes at most; nothing where files are mapped."""
         return self._source.ahead_bytes
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration of the source's model; empty where there is none."""
+        return self._source.config
+
+    def tensor(self, name: str) -> str | None:
+        """What the source calls a weight; None where it comes from elsewhere."""
+        return self._found[name]
+
+    def least_dtype(self, name: str) -> np.dtype[Any]:
+        """The narrowest dtype that has the same numbers: the source's, where it was widened."""
+        stored, wanted = self._changed.get(name, (self._specs[name].array.dtype,) * 2)
+        return stored if is_exact(stored, wanted) else wanted
+
+    def reads_parts(self, name: str) -> bool:
+        """Whether a piece of a weight takes no more memory than its bytes."""
+        found = self._found[name]
+        return found is not None and self._source.reads_parts(found)
 
     def get(self, name: str, place: Array | None = None, piece: Piece | None = None) -> Array:
         """A weight as its spec says, or a piece of it; in the memory of ``place``, an array like it, if it is read as stored.

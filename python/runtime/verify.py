@@ -76,4 +76,5 @@ class _Comparison:
     def _agrees(self, name: str, rows: Array, begin: int) -> bool:
         """Whether these bytes are in the file from that row on, which is read: a view of a file may end the process."""
         stored = self._prepared.read_part(name, {0: [(begin, begin + len(rows))]} if self._prepared.spec(name).shape else {})
-        return np.array_equal(*(np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (rows, stored)))
+        one, other = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (rows, stored))
+        return np.array_equal(one, other)

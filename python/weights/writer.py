@@ -58,6 +58,7 @@ class StreamWriter:
         resume_key: str | None = None,
         checksums: bool = False,
         flush_bytes: int = _FLUSH_BYTES,
+        layout: Layout | None = None,
     ):
         """Lays the file out and takes its space on disk, or continues an interrupted one.
 
@@ -69,6 +70,7 @@ class StreamWriter:
                 None always starts afresh and leaves nothing behind when it fails.
             checksums: whether the metadata gets those of all tensors (:mod:`.checksums`).
             flush_bytes: how much may be lost and written again after a crash.
+            layout: where everything goes in a file of another format, without metadata and checksums then.
 
         Raises:
             RelaxError: a dtype or name that the format lacks, no space, no such folder, or another writer is at work.
@@ -83,7 +85,9 @@ class StreamWriter:
         checksums = checksums or CHECKSUMS in self._metadata  # those of another file are not this one's
         if checksums:
             self._metadata[CHECKSUMS] = placeholder(len(self._specs))
-        self._layout: Layout = plan_layout(self._specs, self._metadata, self.path)
+        if layout is not None and self._metadata:
+            raise RelaxError(f"'{self.path}': expected metadata or checksums, or a layout that has its own, got both")
+        self._layout = plan_layout(self._specs, self._metadata, self.path) if layout is None else layout
         self._resumable = resume_key is not None
         self._key = hashlib.sha256(self._layout.prefix + (resume_key or "").encode()).hexdigest()
         self._checksums: dict[str, str] | None = {} if checksums or self._resumable else None

@@ -185,7 +185,7 @@ def test_folders_that_are_none(qwen2: tuple[Any, Any, Path], tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weights": "int3"}, "expected weights as bf16, int8, int4 or None, got 'int3'"),
+        ({"weights": "int3"}, "expected weights as bf16, int8, int4, q8_0, q4_0 or None, got 'int3'"),
         ({"max_length": 65}, "expected max_length up to 64, the model's max_position_embeddings, got 65"),
         ({"max_length": 0}, "expected a number of tokens from 1 on as max_length, got 0"),
         ({"batch": 0}, "expected a number of sequences from 1 on, got 0"),

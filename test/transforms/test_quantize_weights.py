@@ -102,7 +102,7 @@ def test_entries_share_what_is_quantized():
 
 
 def test_refused():
-    with pytest.raises(rx.RelaxError, match="expected weights as bf16, int8, int4 or None, got 'int2'"):
+    with pytest.raises(rx.RelaxError, match="expected weights as bf16, int8, int4, q8_0, q4_0 or None, got 'int2'"):
         rx.compile(product(), weights="int2")
     with pytest.raises(rx.RelaxError, match="expected weights or a pipeline"):
         rx.compile(product(), weights="int4", pipeline="relax-canonicalize")

@@ -15,6 +15,7 @@ Scales and integers come from the weight alone, so lifting computes them once, w
 is the group's largest magnitude over 127: a rounding is off by half a scale, 1/254 of that. Of four bits it is the element of
 largest magnitude over -8, which makes that one exact and uses all 16 integers (as llama.cpp's Q4_0 does): others are off by
 half a scale, and those within half a scale of the opposite end by up to a whole one, 1/8. A group of zeros has the scale 1.
+With ``half=true`` scales are numbers that f16 holds, as formats of others have them, and integers are made with these.
 
 A product of narrower floats becomes one of f32, with casts around it: its sums are in f32 anyway.
 
@@ -42,6 +43,7 @@ from ...ops import (
     ArgMin,
     ArgSort,
     AsType,
+    Clip,
     Dequantize,
     Equal,
     Full,
@@ -52,6 +54,7 @@ from ...ops import (
     Min,
     Multiply,
     Negative,
+    PermuteDims,
     Quantize,
     Reshape,
     Softmax,
@@ -65,11 +68,15 @@ from ...struct_info import TensorInfo
 from ...traversal import nested_operations, outermost
 from ..emit import cast
 from ..packing.block_movement import reshaped
+from ..products.axis_moves import axis_before
 
 __all__ = ["QuantizeWeights"]
 
 #: By how much an element can be off, as a part of the largest of its group.
 _BOUNDS = {8: 1 / 254, 4: 1 / 8}
+#: By how much a number is off in f16, as a part of it, and the largest one.
+_HALF_EPSILON = 2.0**-11
+_HALF_MAX = 65504.0
 
 
 @dataclass(frozen=True)
@@ -80,12 +87,14 @@ class QuantizeWeights(Pass):
         bits: 8 or 4.
         group: elements of a column that share a scale; 0: all of them.
         keep: weights by name or pattern (``lm_head.*``) that stay, with all that is computed from them.
+        half: whether scales are rounded to f16; kernels read them in f32.
     """
 
     name: ClassVar[str] = "relax-quantize-weights"
     bits: int = 8
     group: int = 0
     keep: tuple[str, ...] = ()
+    half: bool = False
 
     def run(self, op: ir.Operation) -> None:
         if self.bits not in _BOUNDS:
@@ -104,7 +113,8 @@ class QuantizeWeights(Pass):
             walk(function, found.patterns())
             if found.narrow or found.kept:
                 told = tuple(found.narrow), tuple(found.kept.values())
-                report.add(QuantizedWeights(name_of(function), *told, _BOUNDS[self.bits]))
+                bound = _BOUNDS[self.bits] * (1 + _HALF_EPSILON * self.half)
+                report.add(QuantizedWeights(name_of(function), *told, bound))
 
     def refusal(self, weight: ir.Value, sources: tuple[str, ...]) -> str | None:
         """Why a weight stays as it is, None when it does not."""
@@ -130,7 +140,8 @@ class QuantizeWeights(Pass):
         # Of a small weight, lifting would think the wide one worth the memory.
         wide.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
         after = _bytes(weight) * self.bits // _bits(weight) + _bytes(scale)
-        entry = NarrowWeight(sources, self.bits, group, _bytes(weight), after)
+        moved = _group_axis(weight) if len(sources) == 1 else None
+        entry = NarrowWeight(sources, self.bits, group, _bytes(weight), after, moved, "f16" if self.half else "f32")
         return wide, entry
 
     def _scale(self, weight: ir.Value, group: int) -> ir.Value:
@@ -147,6 +158,9 @@ class QuantizeWeights(Pass):
             extreme = Where.create(is_high, high, low).result
         factor = _number(1 / 127 if self.bits == 8 else -1 / 8, info, info.dtype)
         scale = Multiply.create(extreme, factor).result
+        if self.half:
+            limited = Clip.create(scale, min=-_HALF_MAX, max=_HALF_MAX).result
+            scale = cast(cast(limited, ir.F16Type.get()), info.dtype)
         is_zero = Equal.create(scale, _number(0, info, info.dtype)).result
         return Where.create(is_zero, _number(1, info, info.dtype), scale).result
 
@@ -248,6 +262,17 @@ def _is_quantized(value: ir.Value) -> bool:
 def _weight_names(function: func.FuncOp) -> list[str]:
     inputs = num_input(function)
     return [] if inputs is None else [name for name in argument_names(function)[inputs:] if name is not None]
+
+
+def _group_axis(weight: ir.Value) -> int | None:
+    """The axis of a raw weight along which its groups are; None where what is quantized is computed from it."""
+    axis: int | None = 0
+    while not isinstance(weight.owner, ir.Block):
+        op = weight.owner.opview
+        if not isinstance(op, PermuteDims) or axis is None:
+            return None
+        axis, weight = axis_before(op, axis), op.operands[0]
+    return axis
 
 
 def _rows(weight: ir.Value) -> int:

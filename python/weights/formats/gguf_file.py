@@ -27,7 +27,7 @@ from ..files import open_regular, os_errors, path_text
 from ..mapped_file import MappedFile
 from ..source import Ranges, runs_of
 
-__all__ = ["BLOCKS", "Content", "GgufEntry", "GgufFile", "GgufTensors"]
+__all__ = ["BLOCKS", "TYPES", "Content", "GgufEntry", "GgufFile", "GgufTensors"]
 
 
 class _Field(NamedTuple):
@@ -87,6 +87,9 @@ _KINDS = {number: _plain(np.dtype(d).name, d) for number, d in _DTYPES.items()} 
     11: BLOCKS["Q3_K"], 12: BLOCKS["Q4_K"], 13: BLOCKS["Q5_K"], 14: BLOCKS["Q6_K"], 20: BLOCKS["IQ4_NL"], 23: BLOCKS["IQ4_XS"],
     39: BLOCKS["MXFP4"],
 }  # fmt: skip
+
+#: Numbers of types by name, of plain elements as NumPy has it.
+TYPES = {kind.name: number for number, kind in _KINDS.items()}
 
 #: Numbers of metadata by type; 8 is a text, 9 an array.
 _NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}

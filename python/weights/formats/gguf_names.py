@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["GGUF_ARCHITECTURES", "has_norms_of_one_more", "is_permuted", "model_name"]
+__all__ = ["GGUF_ARCHITECTURES", "file_name", "has_norms_of_one_more", "is_permuted", "model_name"]
 
 _TOP = {"token_embd": "embed_tokens", "output_norm": "norm"}
 _OUTPUT = {"output": "lm_head"}
@@ -50,6 +50,7 @@ _PERMUTED = frozenset(("granite", "llama", "minicpm", "olmo", "smollm3"))
 #: Names outside of layers that are not everyone's.
 _OWN_TOP = {"phi2": {"output_norm": "final_layernorm"}}
 _NAME = re.compile(r"(?:blk\.(?P<layer>\d+)\.)?(?P<what>\w+)\.(?P<end>weight|bias)")
+_MODEL_NAME = re.compile(r"(?:model\.layers\.(?P<layer>\d+)\.)?(?P<what>[\w.]+)\.(?P<end>weight|bias)")
 
 
 def model_name(architecture: object, name: str) -> str:
@@ -64,6 +65,17 @@ def model_name(architecture: object, name: str) -> str:
     if what in top:
         return f"model.{top[what]}.{end}"
     return f"{_OUTPUT[what]}.{end}" if what in _OUTPUT else name
+
+
+def file_name(architecture: str, name: str) -> str | None:
+    """The name that a file has for a model's tensor; None where the architecture has none like it."""
+    match = _MODEL_NAME.fullmatch(name)
+    if match is None:
+        return None
+    layer, what, end = match["layer"], match["what"], match["end"]
+    top = {key: f"model.{value}" for key, value in (_TOP | _OWN_TOP.get(architecture, {})).items()} | _OUTPUT
+    table, prefix = (top, "") if layer is None else (GGUF_ARCHITECTURES[architecture], f"blk.{layer}.")
+    return next((f"{prefix}{key}.{end}" for key, value in table.items() if value == what), None)
 
 
 def is_permuted(architecture: object, name: str) -> bool:

@@ -1,0 +1,104 @@
+"""Weights for llama.cpp: a GGUF file with blocks of Q8_0 and Q4_0 where the executable has integers like theirs.
+
+The file has no vocabulary: what a checkpoint's tensors are is all that it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from ..weights.arrays import Array
+from ..weights.formats.gguf_file import BLOCKS
+from ..weights.formats.gguf_layout import GgufTensor, bytes_spec, plan_gguf
+from ..weights.formats.gguf_metadata import architecture_values
+from ..weights.formats.gguf_names import file_name, has_norms_of_one_more, is_permuted
+from ..weights.quantizing import q4_0, q8_0, quantized
+from .export_weights import Exported, ExportFile, ExportWeight
+from .raw_weights import RawWeights
+
+__all__ = ["gguf_file"]
+
+_BLOCKS = {8: ("Q8_0", q8_0), 4: ("Q4_0", q4_0)}
+#: ``general.file_type``: what most of a file is.
+_FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "bfloat16": 32, "float16": 1, "float32": 0}
+
+
+def gguf_file(weights: list[ExportWeight], source: RawWeights, path: str) -> ExportFile:
+    """The file of these weights, under the format's names where the model's ``config.json`` is there.
+
+    Raises:
+        RelaxError: the configuration is of no architecture that can be written.
+    """
+    config = source.config
+    values = architecture_values(config, source.description.strip("'"))
+    architecture = str(values["general.architecture"])
+    tensors, exported, problems = dict[str, GgufTensor](), list[Exported](), list[str]()
+    for weight in weights:
+        name = file_name(architecture, weight.tensor) if config else weight.tensor
+        tensor = _tensor(weight)
+        problem = _problem(weight, name, tensor)
+        if problem is not None or name is None:
+            problems.append(f"weight '{weight.name}': {problem}")
+            continue
+        heads = cast("int", values[_heads_key(architecture, name)]) if is_permuted(architecture, name) else 0
+        tensors[name] = tensor
+        exported.append(_exported(weight, name, tensor, heads, has_norms_of_one_more(architecture, name)))
+    if problems:
+        return ExportFile((), problems)
+    kinds = [t.kind for t in tensors.values() if len(t.shape) > 1]
+    most = next((number for kind, number in _FILE_TYPES.items() if kind in kinds), 0)
+    values |= {"general.file_type": most} | ({"general.quantization_version": 2} if BLOCKS.keys() & set(kinds) else {})
+    notes = () if config else ("tensors keep their names: the source has no config.json that tells the architecture",)
+    return ExportFile(tuple(exported), [], layout=plan_gguf(tensors, values, path), notes=notes)
+
+
+def _heads_key(architecture: str, name: str) -> str:
+    return f"{architecture}.attention.head_count{'' if '.attn_q.' in name else '_kv'}"
+
+
+def _tensor(weight: ExportWeight) -> GgufTensor:
+    """Narrow ones in blocks; vectors of floats in f32, as all that reads the format expects."""
+    if weight.narrow is not None and weight.narrow.bits in _BLOCKS:
+        return GgufTensor(_BLOCKS[weight.narrow.bits][0], weight.shape)
+    name = weight.spec.dtype.name
+    return GgufTensor("float32" if len(weight.shape) == 1 and name in ("bfloat16", "float16") else name, weight.shape)
+
+
+def _problem(weight: ExportWeight, name: str | None, tensor: GgufTensor) -> str | None:
+    """Why a weight cannot be in the file, with what would help."""
+    if name is None:
+        return f"expected a name that the architecture has in GGUF, got '{weight.tensor}'"
+    narrow = weight.narrow
+    if narrow is None:
+        return tensor.problem(name)
+    if narrow.axis != 1:
+        return weight.axis_problem
+    if narrow.group != 32 or narrow.scale != "f16":
+        kind = tensor.kind
+        got = f"one in {narrow.scale or 'f32'} per {narrow.group}"
+        return f"expected a scale in f16 per 32 inputs for {kind}, got {got}: compile with weights='{kind.lower()}'"
+    return tensor.problem(name)
+
+
+def _exported(weight: ExportWeight, name: str, tensor: GgufTensor, heads: int, is_more: bool) -> Exported:
+    unit = weight.shape[0] // heads if heads else 1
+    spec = bytes_spec(tensor)
+
+    def made(rows: Array) -> Mapping[str, Array]:
+        ordered = _permuted(rows, unit) if heads else rows
+        if weight.narrow is not None:
+            bits = weight.narrow.bits
+            return {name: _BLOCKS[bits][1](quantized(ordered, bits, weight.narrow.group, True))}
+        wide = weight.wide(ordered).astype(spec.dtype, copy=False)
+        return {name: wide + np.float32(1) if is_more else wide}
+
+    return Exported(weight, {name: spec}, made, unit)
+
+
+def _permuted(rows: Array, head: int) -> Array:
+    """As the converter of llama.cpp does: rotary embeddings are of neighbours there, of halves here."""
+    split = rows.reshape(-1, 2, head // 2, *rows.shape[1:])
+    return split.swapaxes(1, 2).reshape(rows.shape)
