@@ -21,6 +21,7 @@ __all__ = [
     "masked_attention",
     "product",
     "ptx_of",
+    "ptx_of_module",
     "rms_norm",
     "softmax",
 ]
@@ -40,10 +41,12 @@ class Case:
     Attributes:
         build: makes it.
         weights: as for ``relaxir.compile``.
+        targets: what its kernels are looked at for.
     """
 
     build: Build
     weights: str | None = None
+    targets: tuple[str, ...] = TARGETS
 
     def module(self) -> rx.Module:
         builder = rx.Builder()
@@ -72,6 +75,27 @@ def product_of_f32(depth: int, width: int) -> Build:
     return build
 
 
+def product_of_float8(depth: int, width: int) -> Build:
+    """``x @ w`` of 8-bit floats, with a scale for each column."""
+
+    def build(b: Builder) -> None:
+        x, w = b.input("x", (_HIDDEN, depth), "f8E4M3FN"), b.weight("w", (depth, width), "f8E4M3FN")
+        b.output(b.multiply(b.matmul(x, w, out_dtype="f32"), b.weight("s", (width,), "f32")))
+
+    return build
+
+
+def convolution(channels: int, size: int, filters: int, layout: str) -> Build:
+    """3 x 3 of any number of square images in bf16, and relu."""
+
+    def build(b: Builder) -> None:
+        image = (size, size, channels) if layout == "NHWC" else (channels, size, size)
+        x, w = b.input("x", ("n", *image), "bf16"), b.weight("w", (filters, channels, 3, 3), "bf16")
+        b.output(b.relu(b.conv2d(x, w, padding=[1, 1, 1, 1], data_layout=layout, kernel_layout="OIHW")))
+
+    return build
+
+
 def softmax(width: int) -> Build:
     """Over rows, in f32."""
     return lambda b: b.output(b.softmax(b.input("x", ("n", width))))
@@ -92,11 +116,11 @@ def gate(width: int) -> Build:
     return build
 
 
-def attention(heads: int, width: int) -> Build:
-    """Causal, in bf16, of one sequence."""
+def attention(heads: int, width: int, dtype: str = "bf16") -> Build:
+    """Causal, of one sequence."""
 
     def build(b: Builder) -> None:
-        b.output(b.attention(*(b.input(name, (1, heads, "n", width), "bf16") for name in ("q", "k", "v")), causal=True))
+        b.output(b.attention(*(b.input(name, (1, heads, "n", width), dtype) for name in ("q", "k", "v")), causal=True))
 
     return build
 
@@ -142,6 +166,10 @@ CASES = {
     "product-int4": Case(product("n", _HIDDEN, _HIDDEN), "int4"),
     "product-f32": Case(product_of_f32(_HIDDEN, _HIDDEN)),
     "product-f32-int4": Case(product_of_f32(_HIDDEN, _HIDDEN), "int4"),
+    "product-split": Case(product(64, 4 * _HIDDEN, 512)),
+    "product-float8": Case(product_of_float8(_HIDDEN, _HIDDEN), targets=("cuda:sm_89+f8", "cuda:sm_90a+f8")),
+    "convolution": Case(convolution(64, 56, 64, "NHWC")),
+    "convolution-nchw": Case(convolution(128, 28, 128, "NCHW")),
     "row": Case(product(1, _HIDDEN, _INNER)),
     "row-int8": Case(product(1, _HIDDEN, _INNER), "int8"),
     "row-int4": Case(product(1, _HIDDEN, _INNER), "int4"),
@@ -150,6 +178,7 @@ CASES = {
     "gate": Case(gate(_INNER)),
     "attention": Case(attention(_HEADS, _HIDDEN // _HEADS)),
     "attention-64": Case(attention(12, 64)),
+    "attention-f32-96": Case(attention(12, 96, "f32")),
     "attention-padded": Case(masked_attention(12, 64)),
     "attention-decode": Case(decode_attention(_HEADS, _HEADS // 4, _HIDDEN // _HEADS)),
     "embedding": Case(_embedding),
@@ -161,9 +190,14 @@ CASES = {
 
 def ptx_of(case: Case, target: str) -> str:
     """The PTX of a case's kernels."""
+    return ptx_of_module(case.module(), target, case.weights)
+
+
+def ptx_of_module(module: rx.Module, target: str, weights: str | None = None) -> str:
+    """The PTX of a module's kernels, weights stored as for ``relaxir.compile``."""
     texts: dict[str, str] = {}
-    compiler = CudaCompiler(target, {})
-    module = case.module().with_weight_layouts(compiler.weight_layouts)
-    lowered: ir.Operation = module.run(compiler.relax_pipeline(case.weights, None)).ir.operation
+    compiler = CudaCompiler(target, {"cubin": False})
+    laid_out = module.with_weight_layouts(compiler.weight_layouts)
+    lowered: ir.Operation = laid_out.run(compiler.relax_pipeline(weights, None)).ir.operation
     compile_module(lowered, compiler, listener=texts.__setitem__)
     return texts["ptx"]

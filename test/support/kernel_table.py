@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.device_cases import CASES, TARGETS, ptx_of
+from support.device_cases import CASES, ptx_of
 from support.device_kernels import DeviceKernel, device_kernels
 
-__all__ = ["PATH", "lines_of", "recorded"]
+__all__ = ["PATH", "TENSOR", "lines_of", "recorded"]
 
 PATH = Path(__file__).parents[1] / "lowering" / "cuda" / "kernels.txt"
 
 _HEAD = "case target kernel registers shared spilled instructions tensor"
-# Opcodes of tensor cores, and of asynchronous copies.
-_TENSOR = ("HMMA", "IMMA", "HGMMA", "IGMMA", "QGMMA", "LDGSTS", "UTMALDG")
+#: Opcodes of tensor cores, and of asynchronous copies.
+TENSOR = ("HMMA", "IMMA", "HGMMA", "IGMMA", "QMMA", "QGMMA", "LDGSTS", "UTMALDG")
 
 
 def lines_of(name: str, target: str) -> list[str]:
@@ -27,7 +27,7 @@ def lines_of(name: str, target: str) -> list[str]:
 
 def _line(kernel: DeviceKernel) -> str:
     assert not kernel.resources.warnings, f"{kernel.name}: {kernel.resources.warnings}"
-    r, counts = kernel.resources, {n: sum(i.name == n for i in kernel.instructions) for n in _TENSOR}
+    r, counts = kernel.resources, {n: sum(i.name == n for i in kernel.instructions) for n in TENSOR}
     used = ",".join(f"{name}:{count}" for name, count in counts.items() if count) or "-"
     return f"{kernel.name} {r.registers} {r.shared} {r.spill_stores + r.spill_loads} {len(kernel.instructions)} {used}"
 
@@ -43,7 +43,7 @@ def recorded() -> dict[tuple[str, str], list[str]]:
 
 def main() -> None:
     """Writes the table."""
-    lines = [line for name in CASES for target in TARGETS for line in lines_of(name, target)]
+    lines = [line for name, case in CASES.items() for target in case.targets for line in lines_of(name, target)]
     PATH.write_text("\n".join((_HEAD, *lines)) + "\n")
 
 

@@ -45,6 +45,7 @@ class HostCode:
         threads: Sequence[int],
         body: Callable[[DeviceCode], None],
         name: str | None = None,
+        resident: int | None = None,
     ) -> ir.Operation:
         """Makes a kernel and launches it at the emitter's place.
 
@@ -53,6 +54,8 @@ class HostCode:
             threads: of a block in each direction, up to three.
             body: builds the kernel's code, for one thread.
             name: what the kernel is called, by default as the function; a number follows where that is taken.
+            resident: how many blocks a multiprocessor is to have at once, at least. Where nothing is said, the assembler spills
+                some registers to have more blocks.
 
         Returns:
             The ``gpu.func``, for attributes that its template wants.
@@ -65,6 +68,8 @@ class HostCode:
         with device.em.before(device.end):
             body(device)
         device.finish()
+        if resident is not None:
+            kernel.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(em.i32, resident)
         if OPS in self.function.attributes:
             kernel.attributes[OPS] = self.function.attributes[OPS]
         counts += [em.number(n) for n in (*threads, 1, 1)[:3]]

@@ -34,8 +34,9 @@ _UNHIDDEN, _TILE_CYCLES = 0.125, 60
 _FEW_TILES = ((64, 4, 3), (64, 4, 2), (32, 2, 3), (32, 2, 2), (16, 1, 2))
 # Registers of a thread but for what is counted: addresses and what the compiler wants.
 _OTHER_REGISTERS, _MOST_REGISTERS = 48, 240
-# Of those, the parts of factors that are sums of two tf32, for each strip.
-_THIRDS_REGISTERS = 24
+# Of those, the parts of factors that are sums of two tf32, for each strip: of what is in shared memory, and of queries that are
+# in registers as well (with 36 of these, 96 elements spill 12 bytes).
+_THIRDS_REGISTERS, _HELD_THIRDS_REGISTERS = 24, 42
 _SHARED_BYTES, _EXPONENTIALS, _CACHE_BYTES = 128, 16, 64
 # Cycles from asking the second-level cache for a tile to having it.
 _LATENCY = 400
@@ -119,8 +120,10 @@ def _registers(plan: AttentionPlan, shape: AttentionShape) -> int:
     """Of a thread: sums, scores, what the mask adds to them, and queries."""
     scores = plan.warp_keys // 2
     masks = scores if shape.mask is not None else 0
-    thirds, of_factor = (_THIRDS_REGISTERS, 2) if plan.by == THIRDS else (0, 1)
-    queries = of_factor * shape.depth * plan.bytes // 8 if plan.queries == "registers" else 4
+    is_held = plan.queries == "registers"
+    held = _HELD_THIRDS_REGISTERS if is_held else _THIRDS_REGISTERS
+    thirds, of_factor = (held, 2) if plan.by == THIRDS else (0, 1)
+    queries = of_factor * shape.depth * plan.bytes // 8 if is_held else 4
     return plan.strips * (shape.width // 2 + scores + masks + queries + thirds) + _OTHER_REGISTERS
 
 

@@ -23,7 +23,7 @@ from .key_maps import map_keys, map_values
 from .make_plan import FEW_ROWS, plan_few, plan_many, plan_warpgroups
 from .merge import build_merge, merge_threads
 from .places import SharedHeads
-from .plan import AttentionPlan
+from .plan import THIRDS, AttentionPlan
 from .results import PartialResults, WholeResults
 from .shape import AttentionShape, describe
 from .warpgroup_kernel import WarpgroupAttention
@@ -78,6 +78,11 @@ def build_attention(code: HostCode, planned: PlannedAttention, target: CudaTarge
     for op in old[::-1]:
         if op.name != "arith.constant":  # the first one is where others are put
             op.erase()
+
+
+def _resident(plan: AttentionPlan | WarpgroupAttentionPlan) -> int | None:
+    """For :meth:`HostCode.launch`: f32 needs most registers, of which some were spilled (36 bytes, for 96 elements)."""
+    return 1 if plan.by == THIRDS else None
 
 
 class _Launches:
@@ -137,7 +142,7 @@ class _Launches:
                 first = self._first_row(device, attention, plan, parts, kernel.places.part)
                 kernel.build(first, (device.em.number(0), kernel.places.keys), results)
 
-        self.code.launch([self.em.mul(tiles, self.pairs)], [plan.threads], build)
+        self.code.launch([self.em.mul(tiles, self.pairs)], [plan.threads], build, resident=_resident(plan))
 
     def _first_row(
         self, device: DeviceCode, attention: MatchedAttention, plan: AttentionPlan | WarpgroupAttentionPlan,
@@ -194,7 +199,7 @@ class _Launches:
             address = address_of(device.em, device.value(found))
             build_merge(device, memory, attention, self._scale(attention), address, parts, device.value(self.together))
 
-        self.code.launch([launched], [plan.threads], build)
+        self.code.launch([launched], [plan.threads], build, resident=_resident(plan))
         count = em.mul(em.mul(self.pairs, factor), self.together)
         self.code.launch([count], [merge_threads(width)], merge)
 

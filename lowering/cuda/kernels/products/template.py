@@ -136,7 +136,7 @@ def _launch_warps(code: HostCode, planned: PlannedProduct, plan: ProductPlan, ti
     def build(device: DeviceCode) -> None:
         ProductKernel(device, planned.group, planned.shape, plan, limit).build()
 
-    code.launch([tiles], [plan.threads], build)
+    code.launch([tiles], [plan.threads], build, resident=1 if plan.instruction.is_fused else None)
 
 
 def _launch_warpgroups(
