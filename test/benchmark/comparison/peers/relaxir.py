@@ -17,16 +17,14 @@ from ..cases import Built, Case
 from . import Loaded, inputs_of
 from .torch_eager import in_bf16
 
-__all__ = ["load"]
+__all__ = ["imported", "load", "made", "weights_as"]
 
 
 def load(case: Case, folder: Path, threads: int, activations: str | None = None) -> Loaded:
     if case.file:
         return _of_file(folder, threads)
-    built = in_bf16(case.make()) if case.weights == "bf16" else case.make()
-    module, weights = _narrow(case, built) if case.layers else imported(built)
-    weights_as = case.weights if not case.layers and case.weights not in ("f32", "bf16") else None
-    executable = rx.compile(module, weights=weights_as, activations=activations)
+    built, module, weights = made(case)
+    executable = rx.compile(module, weights=weights_as(case), activations=activations)
     executable.bind(executable.prepare(weights))
     executable.threads = threads
     inputs = {name: to_numpy(value, name) for name, value in built.inputs.items()}
@@ -40,6 +38,17 @@ def _of_file(folder: Path, threads: int) -> Loaded:
     executable.threads = threads
     inputs = inputs_of(folder)
     return Loaded(lambda: executable(**inputs), _arrays)
+
+
+def made(case: Case) -> tuple[Built, rx.Module, dict[str, np.ndarray]]:
+    """What a case is in torch, its module, and the arrays of its weights."""
+    built = in_bf16(case.make()) if case.weights == "bf16" else case.make()
+    return built, *(_narrow(case, built) if case.layers else imported(built))
+
+
+def weights_as(case: Case) -> str | None:
+    """What ``relaxir.compile`` is to store the weights as."""
+    return case.weights if not case.layers and case.weights not in ("f32", "bf16") else None
 
 
 def _arrays(result: Any) -> list[np.ndarray]:
