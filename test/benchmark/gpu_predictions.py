@@ -27,18 +27,21 @@ from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, Architecture, CudaT
 from relaxir.lowering.cuda.kernels.attention.make_plan import key_cycles, plan_few, plan_many, plan_warpgroups, warpgroup_cycles
 from relaxir.lowering.cuda.kernels.attention.shape import AttentionShape
 from relaxir.lowering.cuda.kernels.matvec.plan import LANES, parse_matvec_plan
+from relaxir.lowering.cuda.kernels.products.warpgroup_plan import MOST_FLOAT8_COLUMNS
 from support.device_cases import Case, product
 from support.device_kernels import device_kernels
 from support.emulated_cuda import plans
 
-# Rows, columns, steps of k; bytes of an element of the weight.
+# Rows, columns, steps of k; bytes of an element of the weight; what tensor cores multiply.
 _PRODUCTS = {
-    "product 4096": ((4096, 4096, 4096), 2.0),
-    "product 8192": ((8192, 8192, 8192), 2.0),
-    "prompt of 512, 4096 x 11008": ((512, 11008, 4096), 2.0),
-    "prompt of 2048, 4096 x 11008": ((2048, 11008, 4096), 2.0),
-    "16 rows, 4096 x 11008": ((16, 11008, 4096), 2.0),
-    "16 rows, 4096 x 11008, int4": ((16, 11008, 4096), 0.5625),
+    "product 4096": ((4096, 4096, 4096), 2.0, "bf16"),
+    "product 8192": ((8192, 8192, 8192), 2.0, "bf16"),
+    "product 4096, 8-bit floats": ((4096, 4096, 4096), 1.0, "f8"),
+    "product 8192, 8-bit floats": ((8192, 8192, 8192), 1.0, "f8"),
+    "prompt of 512, 4096 x 11008": ((512, 11008, 4096), 2.0, "bf16"),
+    "prompt of 2048, 4096 x 11008": ((2048, 11008, 4096), 2.0, "bf16"),
+    "16 rows, 4096 x 11008": ((16, 11008, 4096), 2.0, "bf16"),
+    "16 rows, 4096 x 11008, int4": ((16, 11008, 4096), 0.5625, "bf16"),
 }
 # Bytes of memory for a row of 8192 elements, and f32 operations for one element, about; rows.
 _ROWS = {
@@ -68,25 +71,28 @@ _DECODE = {
 }
 
 
-def tilings(architecture: Architecture) -> Iterator[ProductTiling]:
-    """Tiles that kernels have, as far as they fit."""
+def tilings(architecture: Architecture, kind: str) -> Iterator[ProductTiling]:
+    """Tiles that kernels have, as far as they fit; 8-bit floats have twice the steps in as many bytes."""
+    times, most = (2, MOST_FLOAT8_COLUMNS) if kind == "f8" else (1, 256)
     for rows, columns, warps in ((16, 64, (1, 4)), (64, 64, (2, 2)), (64, 128, (2, 2)), (128, 128, (2, 2)), (128, 256, (2, 4))):
         for depth in (32, 64):
             for stages in (3, 4, 5):
                 for split in (1, 2, 4, 8):
-                    yield ProductTiling((rows, columns, depth), warps, stages, split)
+                    yield ProductTiling((rows, columns, depth * times), warps, stages, split)
     if architecture.wgmma:
-        for columns in (64, 128, 256):
+        for columns in (n for n in (64, 128, 256) if n <= most):
             for cluster in (1, 2):
-                yield ProductTiling((128, columns, 64), (8, 1), 4, wgmma=True, cluster=cluster)
+                yield ProductTiling((128, columns, 64 * times), (8, 1), 4, wgmma=True, cluster=cluster)
 
 
-def best(architecture: Architecture, shape: tuple[int, int, int], right: float) -> tuple[Prediction, ProductTiling]:
+def best(
+    architecture: Architecture, shape: tuple[int, int, int], right: float, kind: str
+) -> tuple[Prediction, ProductTiling]:  # fmt: skip
     """The shortest time of all tiles."""
     found = list[tuple[Prediction, ProductTiling]]()
-    for tiling in tilings(architecture):
+    for tiling in tilings(architecture, kind):
         try:
-            found.append((product_time(architecture, shape, tiling, right_bytes=right), tiling))
+            found.append((product_time(architecture, shape, tiling, kind=kind, right_bytes=right), tiling))
         except RelaxError:  # it does not fit a multiprocessor
             continue
     return min(found, key=lambda pair: pair[0].seconds)
@@ -96,8 +102,10 @@ def lines(architecture: Architecture) -> Iterator[str]:
     """A line for each case."""
     part = architecture.part
     yield f"{architecture.name}, {part.name}: {part.sm_count} multiprocessors at {part.clock / 1e9:.2f} GHz, PREDICTED"
-    for name, (shape, right) in _PRODUCTS.items():
-        found, tiling = best(architecture, shape, right)
+    for name, (shape, right, kind) in _PRODUCTS.items():
+        if kind not in architecture.tensor:
+            continue
+        found, tiling = best(architecture, shape, right, kind)
         tile = "x".join(map(str, tiling.tile)) + (" wgmma" if tiling.wgmma else " mma") + f" split {tiling.split}"
         yield f"  {name:38s} {_figures(found)}  {tile}"
     for name, (bytes_, operations, rows) in _ROWS.items():

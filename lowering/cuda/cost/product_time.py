@@ -13,6 +13,7 @@ Beyond what :mod:`.kernel_time` assumes:
 - Shared memory moves 128 bytes per cycle. ``mma.sync`` reads both factors once per warp, ``wgmma`` the left one once and the
   right one once per warpgroup; the copy from memory writes both.
 - Fewer than eight warps on a multiprocessor do not overlap reading of fragments with multiplying.
+- Sums of 8-bit floats are added in f32 after each step, beside products of other warps.
 - The blocks of a wave are as square a part of the result as ``raster`` makes it, and read each of its rows and columns from
   memory once; where both factors fit half of the second-level cache, they are read once for all waves.
 
@@ -172,7 +173,10 @@ class _Product:
         if not self.t.wgmma and self.resident * math.prod(self.t.warps) < _OVERLAPPING_WARPS:
             tensor += shared
         cache = (self.rows * self.left + self.columns * self.right / self.t.cluster) * self.depth / L2_BYTES_PER_CYCLE
-        return {"tensor": tensor, "shared memory": shared, "cache": cache}
+        busy = {"tensor": tensor, "shared memory": shared, "cache": cache}
+        if self.kind == "f8":
+            busy["sums"] = self.rows * self.columns / self.a.f32_lanes
+        return busy
 
     def _fragment_bytes(self, line: int) -> int:
         if self.t.wgmma:

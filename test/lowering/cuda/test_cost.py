@@ -122,3 +122,15 @@ def test_instructions_in_loops_count_as_often_as_these_are_passed():
     assert counts == {"LDG": 1, "FADD": 10, "FFMA": 40, "BRA": 50, "EXIT": 1}
     assert f32_operations(counts) == 50
     assert executed(kernel)["FFMA"] == 1
+
+
+def test_8_bit_floats_are_faster_by_less_than_their_peak():
+    """Sums are added in f32 after each step, and tiles have half the columns."""
+    shape, tiling = (8192, 8192, 8192), dataclasses.replace(_WGMMA, tile=(128, 128, 128))
+    narrow, wide = (
+        product_time(_H100, shape, tiling, kind="f8", left_bytes=1, right_bytes=1),
+        product_time(_H100, shape, _WGMMA),
+    )
+    assert 1 < wide.seconds / narrow.seconds < 2
+    slow = dataclasses.replace(_H100, f32_lanes=8)
+    assert product_time(slow, shape, tiling, kind="f8").bound == "sums"
