@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -92,6 +93,7 @@ def _compiled(texts: Sequence[str], own: Units, target: Target) -> list[bytes]:
     work(own.object)
     for thread in threads:
         thread.join()
+    work(own.object)  # what others had taken when they could not be started
     if errors:
         raise errors[0]
     return [found[i] for i in range(len(texts))]
@@ -107,6 +109,9 @@ def _work(
             return
         try:
             found[i] = compiled(texts[i])
+        except OSError:  # no other process may be started here
+            left.append(i)
+            return
         except Exception as error:
             errors.append(error)
             left.clear()
@@ -118,7 +123,9 @@ def _elsewhere(process: WorkerProcess, target: Target, text: str) -> bytes:
 
 
 def _processors() -> int:
-    """How many this process may use."""
+    """How many this process may use; without an interpreter that could be started its own."""
+    if not sys.executable:
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 
 import llvmlite.binding as llvm
@@ -160,3 +161,19 @@ def test_an_error_elsewhere_is_one_of_the_module(monkeypatch: pytest.MonkeyPatch
     )
     with pytest.raises(RelaxError, match=r"LLVM cannot compile for .*: no such instruction"):
         codegen.object_code(module(("kernel_1", "mul"), ("kernel_2", "add")), Target.host())
+
+
+def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = module(("kernel_1", "mul"), ("kernel_2", "add"))
+    expected = codegen.object_code(text, Target.host())
+
+    def refuse(*rest: object) -> bytes:
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(codegen, "_SHARE", 1)
+    monkeypatch.setattr(codegen, "_elsewhere", refuse)
+    monkeypatch.setattr(codegen, "_processors", lambda: 3)
+    assert codegen.object_code(text, Target.host()) == expected
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "executable", "")
+    assert codegen._processors() == 1
