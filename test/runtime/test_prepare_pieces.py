@@ -117,6 +117,32 @@ def test_files_of_a_size_are_written_in_pieces(tmp_path: Path) -> None:
     prepared_both_ways(tmp_path, tmp_path / "raw.safetensors", shard_size=20_000)
 
 
+def test_ranks_prepare_in_pieces(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "raw.safetensors", values(four_bits()))
+    for rank in range(2):
+        limit = least(four_bits(), tmp_path / "raw.safetensors", tmp_path / "pieces.safetensors", rank=rank, world=2)
+        for name, options in (("whole", {}), ("pieces", {"memory_limit": limit})):
+            four_bits().prepare(
+                tmp_path / "raw.safetensors", tmp_path / f"{name}.safetensors", rank=rank, world=2, **options
+            )  # fmt: skip
+    for number in (1, 2):
+        one, other = (tmp_path / f"{name}-0000{number}-of-00002.safetensors" for name in ("whole", "pieces"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_single_weights_are_prepared_again_in_pieces(tmp_path: Path) -> None:
+    raw, (whole, pieces) = values(four_bits()), (tmp_path / f"{name}.safetensors" for name in ("whole", "pieces"))
+    for path in (whole, pieces):
+        four_bits().prepare(raw, path)
+    name = max(raw, key=lambda n: raw[n].nbytes)
+    changed = {name: raw[name] * np.float32(2)}
+    limit = least(four_bits(), changed, pieces, only=[name])
+    assert limit < four_bits().manifest.peak_bytes
+    four_bits().prepare(changed, whole, only=[name])
+    four_bits().prepare(changed, pieces, only=[name], memory_limit=limit)
+    assert whole.read_bytes() == pieces.read_bytes()
+
+
 def test_an_interrupted_preparation_in_pieces_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable = four_bits()
     raw, path = tmp_path / "raw.safetensors", tmp_path / "pieces.safetensors"
