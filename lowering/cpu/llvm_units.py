@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass
 
 __all__ = ["MAIN", "Unit", "units_of"]
@@ -166,6 +166,6 @@ def _names(text: str) -> set[str]:
     return set(_SYMBOL.findall(text))
 
 
-def _used(texts: Iterable[str]) -> Collection[str]:
+def _used(texts: Iterable[str]) -> KeysView[str]:
     """The symbols in these texts, in order."""
     return dict.fromkeys(name for text in texts for name in _SYMBOL.findall(text)).keys()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 __all__ = ["without_warnings"]
 
 
 @contextmanager
-def without_warnings() -> Iterator[None]:
+def without_warnings() -> Generator[None]:
     """Keeps what torch says of uses that are going to end, its own ones, from the user."""
     with warnings.catch_warnings():
         for category in (DeprecationWarning, FutureWarning):
