@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, KeysView, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["MAIN", "Unit", "units_of"]
 
@@ -22,6 +22,8 @@ _SYMBOL = re.compile(r"@([\w.$-]+)")
 _ATTRIBUTES = re.compile(r"(?<= )#(\d+)\b")
 _METADATA = re.compile(r"!(\d+)\b")
 _TYPE = re.compile(r"%([A-Za-z][\w.]*)")
+# Bytes of a constant, which mean nothing here: a GPU's code, for one, has what looks like names and numbers.
+_BYTES = re.compile(r'(?<= c)"[^"]*"')
 
 # Translation calls the regions that threads share after their function.
 _REGION = "..omp_par"
@@ -47,7 +49,9 @@ class Unit:
 
 def units_of(text: str) -> list[Unit]:
     """The units of a module as LLVM prints it, the one of the functions that are called from outside first."""
-    module = _Module(text)
+    bytes_ = {f'"{hashlib.sha256(found.encode()).hexdigest()}"': found for found in _BYTES.findall(text)}
+    digests = {found: digest for digest, found in bytes_.items()}
+    module = _Module(_BYTES.sub(lambda m: digests[m[0]], text))
     kernels = module.kernels()
     units, symbols = dict[str, Unit](), dict[str, str]()
     for root, functions in kernels.items():
@@ -56,7 +60,8 @@ def units_of(text: str) -> list[Unit]:
     apart = {name for functions in kernels.values() for name in functions}
     rest = [_renamed(d, symbols) for n, d in module.definitions.items() if n not in apart]
     declared = dict.fromkeys(_declaration(module.definitions[n], {n: symbols[n]}) for n in kernels)
-    return [Unit(MAIN, module.complete(rest, [d for d in declared if _names(d) & _used(rest)], own=True)), *units.values()]
+    main = Unit(MAIN, module.complete(rest, [d for d in declared if _names(d) & _used(rest)], own=True))
+    return [replace(u, text=_BYTES.sub(lambda m: bytes_[m[0]], u.text)) for u in (main, *units.values())]
 
 
 class _Module:

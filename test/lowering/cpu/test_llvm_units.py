@@ -177,3 +177,12 @@ def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.M
     monkeypatch.undo()
     monkeypatch.setattr(sys, "executable", "")
     assert codegen._processors() == 1
+
+
+def test_bytes_of_constants_stay_what_they_are() -> None:
+    """A GPU's code, say, in which bytes look like metadata, attributes, names and types."""
+    bytes_ = 'c"!5 #7 @count @sqrt %struct.ident \\00"'
+    text = f"@code = constant [36 x i8] {bytes_}\ndefine i64 @main(i64 %x) {{\n  ret i64 %x\n}}\n"
+    (unit,) = units_of(text)
+    assert bytes_ in unit.text
+    assert "@count =" not in unit.text
