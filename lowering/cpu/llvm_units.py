@@ -59,8 +59,8 @@ def units_of(text: str) -> list[Unit]:
         units[unit.name], symbols[root] = unit, unit.name
     apart = {name for functions in kernels.values() for name in functions}
     rest = [_renamed(d, symbols) for n, d in module.definitions.items() if n not in apart]
-    declared = dict.fromkeys(_declaration(module.definitions[n], {n: symbols[n]}) for n in kernels)
-    main = Unit(MAIN, module.complete(rest, [d for d in declared if _names(d) & _used(rest)], own=True))
+    declared, used = dict.fromkeys(_declaration(module.definitions[n], symbols) for n in kernels), _used(rest)
+    main = Unit(MAIN, module.complete(rest, [d for d in declared if _names(d) & used], own=True))
     return [replace(u, text=_BYTES.sub(lambda m: bytes_[m[0]], u.text)) for u in (main, *units.values())]
 
 
@@ -115,9 +115,10 @@ class _Module:
     def complete(self, definitions: list[str], declared: list[str], own: bool = False) -> str:
         """A module of these functions, with what they use; ``own`` for one with the constants that are seen from outside."""
         constants = self._constants_of(definitions, own)
-        outside = [n for name, n in self._declared.items() if name in _used(definitions)]
+        used = _used(definitions)
+        outside = [n for name, n in self._declared.items() if name in used]
         body = "\n".join([*constants, "", *declared, *outside, "", *definitions])
-        types = [line for name, line in self._types.items() if name in set(_TYPE.findall(body))]
+        types = [line for name, line in self._types.items() if f"%{name}" in body]
         return "\n".join([*types, self._counted_anew(body)])
 
     def _constants_of(self, definitions: list[str], own: bool) -> list[str]:
