@@ -144,7 +144,7 @@ def test_code_comes_out_of_the_cache_of_its_backend(tmp_path: Path, monkeypatch:
     module = rx.Module.parse(PRODUCT)
     made = [rx.compile(module, target) for target in ("reference", "cpu", "reference", "cpu")]
     assert [e.manifest.target.backend for e in made] == ["reference", "cpu"] * 2
-    assert sum(1 for p in (tmp_path / "cache").rglob("*") if p.is_file()) == 2
+    assert sum(1 for p in (tmp_path / "cache" / "objects").rglob("*") if p.is_file()) == 2
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ LEVELS = {
 #: Operators that no small function reaches on any level: each holds a check, or takes graphs (test_torch_control_flow.py).
 UNREACHED = {
     "higher_order.cond", "higher_order.map_impl", "higher_order.scan", "higher_order.while_loop", "aten._assert_async",
-    "aten._assert_async.msg", "aten._assert_scalar", "aten.sym_constrain_range", "aten.sym_constrain_range_for_size",
+    "aten._assert_scalar", "aten.sym_constrain_range", "aten.sym_constrain_range_for_size",
 }  # fmt: skip
 
 
