@@ -32,9 +32,10 @@ from ..dialect.errors import RelaxError
 from ..dialect.functions import body_of, functions
 from ..dialect.struct_info import is_tensor
 from ..dialect.traversal import blocks_of, operations
+from .affine_divisors import EXPECTED, affine_map, are_positive, unproven_divisors
 from .asserted import Asserted
 from .linalg.scalar import Scalar, constant, emit
-from .linalg_bodies import check_body, check_divisors
+from .linalg_bodies import check_body
 from .linalg_checks import size_checks
 from .lowering_pass import LoweringPass
 
@@ -73,7 +74,6 @@ def _check_blocks(blocks: Iterable[ir.Block]) -> None:
                 before = ""
                 continue
             pending += blocks_of(op)
-            check_divisors(op)
             _refuse_tensors(op)
             if op.name in _CHECKS:
                 _check(op, _CHECKS[op.name], asserted)
@@ -223,6 +223,11 @@ def _divide(op: ir.Operation) -> Iterator[_Check]:
         yield fits.value, f"expected a quotient within {right.type}"
 
 
+def _affine(op: ir.Operation) -> Iterator[_Check]:
+    if found := unproven_divisors(op):
+        yield are_positive(affine_map(op), found, list(op.operands)).value, EXPECTED
+
+
 def _shift(op: ir.Operation) -> Iterator[_Check]:
     by = op.operands[1]
     if not _is_scalar(by):
@@ -274,6 +279,7 @@ _CHECKS: dict[str, Callable[[ir.Operation], Iterator[_Check]]] = {
     "scf.for": _step,
     **dict.fromkeys((*_SIGNED, *_UNSIGNED), _divide),
     **dict.fromkeys(("arith.shli", "arith.shrsi", "arith.shrui", "index.shl", "index.shrs", "index.shru"), _shift),
+    **dict.fromkeys(("affine.apply", "affine.max", "affine.min"), _affine),
     **dict.fromkeys(("arith.fptosi", "arith.fptoui"), _convert),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..dialect.bindings import ir
 
-__all__ = ["Interval", "expr_interval", "index_interval"]
+__all__ = ["Interval", "expr_interval", "index_interval", "least"]
 
 Interval = tuple[int, int]
 
@@ -25,6 +25,11 @@ def index_interval(value: ir.Value, loop: ir.Operation | None) -> Interval | Non
     """
     low, high = _bounds(value, loop)
     return (low, high) if -_LIMIT < low <= high < _LIMIT else None
+
+
+def least(value: ir.Value, loop: ir.Operation | None) -> int:
+    """The smallest value that an index or an integer may take, as far as is known."""
+    return _bounds(value, loop)[0]
 
 
 def _bounds(value: ir.Value, loop: ir.Operation | None) -> Interval:
@@ -80,6 +85,10 @@ def _divide(a: Interval, b: Interval) -> Interval | None:
     return (a[0] // b[0], a[1] // b[0]) if b[0] == b[1] and b[0] > 0 and a[0] >= 0 else None
 
 
+def _divide_upwards(a: Interval, b: Interval) -> Interval | None:
+    return (-(-a[0] // b[0]), -(-a[1] // b[0])) if b[0] == b[1] and b[0] > 0 else None
+
+
 def _remainder(a: Interval, b: Interval) -> Interval | None:
     return (0, min(b[0] - 1, a[1])) if b[0] == b[1] and b[0] > 0 and a[0] >= 0 else None
 
@@ -125,6 +134,7 @@ _AFFINE: tuple[tuple[type, Callable[[Interval, Interval], Interval | None]], ...
     (ir.AffineAddExpr, _add),
     (ir.AffineMulExpr, _multiply),
     (ir.AffineFloorDivExpr, _divide),
+    (ir.AffineCeilDivExpr, _divide_upwards),
     (ir.AffineModExpr, _remainder),
 )
 

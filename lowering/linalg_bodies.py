@@ -32,12 +32,13 @@ from dataclasses import dataclass
 from ..dialect.bindings import dialect_module, ir
 from ..dialect.errors import RelaxError
 from ..dialect.traversal import clone_with, nested_operations, operations
+from .affine_divisors import EXPECTED, affine_map, are_positive, limit_divisors, unproven_divisors
 from .asserted import Asserted, computed_alike, erase_computation
-from .index_intervals import expr_interval, index_interval
+from .index_intervals import index_interval
 from .linalg.scalar import Scalar, constant, emit, maximum, minimum, select
-from .linalg_checks import divisors, fits, known_size, loops_of, tensor_size, without_turns
+from .linalg_checks import fits, known_size, loops_of, tensor_size, without_turns
 
-__all__ = ["check_body", "check_divisors"]
+__all__ = ["check_body"]
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -84,7 +85,6 @@ def check_body(op: ir.Operation, asserted: Asserted) -> None:
     """
     body = list(nested_operations(op))
     for inner in body:
-        check_divisors(inner, op)
         if inner.name in _PARTS or inner.name.startswith("scf."):
             raise RelaxError(f"'{inner.name}' op expected outside of {op.name}", inner.location)
     if any(known_size(*loop) == 0 for loop in loops_of(op).values()):
@@ -93,29 +93,13 @@ def check_body(op: ir.Operation, asserted: Asserted) -> None:
     for inner in body:
         if inner.name == "tensor.extract":
             doubts += _limit_place(inner, op, asserted)
+        elif inner.name.startswith("affine."):
+            doubts += _limit_affine(inner, op)
         elif inner.name in _DIVISIONS and not _divides_safely(inner, op):
             doubts.append(_limit_divisor(inner, op))
     for doubt in doubts:  # copies of the body are limited, too
         with doubt.location, ir.InsertionPoint(op):
             asserted.require(_every_turn(op, doubt).value, doubt.text)
-
-
-def check_divisors(op: ir.Operation, loop: ir.Operation | None = None) -> None:
-    """Raises RelaxError for an ``affine`` operation that divides by what may not be positive.
-
-    Args:
-        op: any operation.
-        loop: the linalg operation in whose body it is.
-    """
-    if not op.name.startswith("affine."):
-        return
-    map_ = ir.AffineMapAttr(op.attributes["map"]).value
-    operands = [index_interval(v, loop) for v in op.operands]
-    dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
-    for divisor in (d for expr in map_.results for d in divisors(expr)):
-        known = expr_interval(divisor, dims, symbols)
-        if known is None or known[0] < 1:
-            raise RelaxError(f"'{op.name}' op expected to divide by what is known to be positive, got {divisor}", op.location)
 
 
 # -- places ----------------------------------------------------------------------------------------------------------
@@ -234,6 +218,20 @@ def _divides(inner: ir.Operation, dividend: ir.Value, divisor: ir.Value) -> Scal
     if index_interval(divisor, None) == (-1, -1):
         return in_range
     return Scalar(divisor).compare("ne", 0) & (in_range | Scalar(divisor).compare("ne", -1))
+
+
+def _limit_affine(inner: ir.Operation, op: ir.Operation) -> Iterator[_Doubt]:
+    """Divides by 1 in the turns in which what an ``affine`` operation divides by is not positive."""
+    found = unproven_divisors(inner, op)
+    if not found:
+        return
+    map_, operands = affine_map(inner), list(inner.operands)
+
+    def holds(copies: _Copies) -> Scalar:
+        return are_positive(map_, found, [_copy(copies, v) for v in operands])
+
+    yield _Doubt(f"'{inner.name}' op {EXPECTED} in every turn of {op.name}", inner.location, operands, holds)
+    limit_divisors(inner, found)
 
 
 # -- going through all turns -----------------------------------------------------------------------------------------

@@ -410,18 +410,50 @@ DIVIDED = """func.func @main(%x: tensor<i64>) -> tensor<i64> {
 }"""
 
 
+#: Expressions of MLIR as Python has them.
+EXPRESSIONS = {
+    "d0 floordiv s0": "d0 // s0",
+    "d0 ceildiv s0 + 1": "-(-d0 // s0) + 1",
+    "(d0 + 1) mod s0": "(d0 + 1) % s0",
+    "(d0 floordiv s0) * 2": "d0 // s0 * 2",
+    "d0 floordiv (s0 floordiv (s0 - 2))": "d0 // (s0 // (s0 - 2))",
+}
+
+
 @pytest.mark.parametrize("op", ["apply", "min", "max"])
-@pytest.mark.parametrize("expr", ["d0 floordiv s0", "d0 ceildiv s0 + 1", "(d0 + 1) mod s0", "(d0 floordiv s0) * 2"])
-def test_affine_division_is_by_what_is_known_to_be_positive(op: str, expr: str) -> None:
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_affine_division_is_by_what_is_positive(op: str, expr: str) -> None:
     text = DIVIDED.replace("OP", op).replace("EXPR", expr)
-    with pytest.raises(
-        rx.RelaxError, match=rf"f\.mlir:5:8: 'affine\.{op}' op expected to divide by what is known to be positive"
-    ):
-        compiled(text.replace("BY", "%i"))
-    if op == "apply":
-        names = {"d0": 7, "s0": 3}
-        written = expr.replace("d0 ceildiv s0", "-(-d0 // s0)").replace("floordiv", "//").replace("mod", "%")
-        assert compiled(text.replace("BY", "%c"))(np.int64(7)) == eval(written, {}, names)
+    executable = compiled(text.replace("BY", "%i"))
+    for number in (3, 7):
+        assert executable(np.int64(number)) == eval(EXPRESSIONS[expr], {}, {"d0": number, "s0": number})
+    for number in (0, -1, -(2**63)):
+        with pytest.raises(rx.RelaxError, match=rf"f\.mlir:5:8: 'affine\.{op}' op expected to divide by what is positive"):
+            executable(np.int64(number))
+    assert compiled(text.replace("BY", "%c"))(np.int64(7)) == eval(EXPRESSIONS[expr], {}, {"d0": 7, "s0": 3})
+
+
+@pytest.mark.parametrize("expr", EXPRESSIONS)
+def test_affine_division_in_a_body_is_by_what_is_positive_in_every_turn(expr: str) -> None:
+    executable = compiled(f"""
+func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {{
+  %0 = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      ins(%x : tensor<4xi64>) outs(%x : tensor<4xi64>) {{
+  ^bb0(%n: i64, %o: i64):
+    %s = arith.index_cast %n : i64 to index
+    %i = linalg.index 0 : index
+    %k = affine.apply affine_map<(d0)[s0] -> ({expr})>(%i)[%s]
+    %m = arith.index_cast %k : index to i64
+    linalg.yield %m : i64
+  }} -> tensor<4xi64>
+  return %0 : tensor<4xi64>
+}}""")
+    by = np.array([3, 4, 5, 9])
+    expected = [eval(EXPRESSIONS[expr], {}, {"d0": i, "s0": int(n)}) for i, n in enumerate(by)]
+    np.testing.assert_array_equal(executable(by), expected)
+    for wrong in (0, -3):
+        with pytest.raises(rx.RelaxError, match=r"'affine\.apply' op expected to divide by what is positive in every turn"):
+            executable(np.array([3, 4, wrong, 9]))
 
 
 @pytest.mark.parametrize(

@@ -68,12 +68,17 @@ LINES = {
         f"index.{n}": f"%r = index.{n} %c3, %positive"
         for n in ("divs", "floordivs", "ceildivs", "rems", "divu", "ceildivu", "remu")
     },
+    **{
+        f"affine.{n}": f"%r = affine.{n} affine_map<(i)[k] -> ((i floordiv k) mod k)>(%c3)[%positive]"
+        for n in ("apply", "max", "min")
+    },
     **{f"arith.{n}": f"%r = arith.{n} %c3, %shift : index" for n in ("shli", "shrsi", "shrui")},
     **{f"index.{n}": f"%r = index.{n} %c3, %shift" for n in ("shl", "shrs", "shru")},
 }
 
 #: Those without reference semantics.
 COMPILED_ALONE = {
+    "affine.apply", "affine.max", "affine.min",
     "tensor.insert", "tensor.extract_slice", "tensor.insert_slice", "tensor.expand_shape", "linalg.add", "arith.ceildivui",
     "index.floordivs", "index.ceildivs", "index.ceildivu", "index.shl", "index.shrs", "index.shru",
 }  # fmt: skip

@@ -108,7 +108,7 @@ _Body = tuple[list[str], Callable[[Place, int, int, Array], int | None]]
 
 
 def _body(rng: random.Random, rank: int, z: int) -> _Body:
-    kind = rng.choice(("sum", "sum", "constant", "element", "place", "clamped", "value"))
+    kind = rng.choice(("sum", "sum", "constant", "element", "affine", "place", "clamped", "value"))
     if kind == "sum":
         return ["%v = arith.addi %a, %b : i64"], lambda p, a, b, z: a + b
     if kind == "constant":
@@ -118,7 +118,32 @@ def _body(rng: random.Random, rank: int, z: int) -> _Body:
     if kind == "element":
         name = rng.choice(list(_DIVISIONS))
         return [f"%v = arith.{name} %a, %b : i64"], lambda p, a, b, z: _DIVISIONS[name](a, b) if b else None
+    if kind == "affine":
+        return _affine(rng, rank)
     return _read(rng, kind, rank, z)
+
+
+#: Divisions of ``affine`` expressions; MLIR says nothing of a divisor that is not positive.
+_AFFINE: dict[str, Callable[[int, int], int]] = {
+    "floordiv": lambda a, b: a // b, "ceildiv": lambda a, b: -(-a // b), "mod": lambda a, b: a % b,
+}  # fmt: skip
+
+
+def _affine(rng: random.Random, rank: int) -> _Body:
+    """A loop's index divided by a number, or by an element."""
+    kind, d, factor, more = rng.choice(list(_AFFINE)), rng.randrange(rank), rng.choice((1, 2, -1)), rng.choice((0, 1, -3))
+    by, add = rng.choice((1, 2, 3, None, None)), rng.choice((0, 0, 1))
+    index = f"(d0 * {factor} + {more}) {kind} {'s0' if by is None else by} + d1 * {add}"
+    lines = [
+        f"%i = linalg.index {d} : index", "%s = arith.index_cast %a : i64 to index", "%t = arith.index_cast %b : i64 to index",
+        f"%k = affine.apply affine_map<(d0, d1)[s0] -> ({index})>(%i, %t)[%s]", "%v = arith.index_cast %k : index to i64",
+    ]  # fmt: skip
+
+    def compute(place: Place, a: int, b: int, z: Array) -> int | None:
+        divisor = a if by is None else by
+        return _AFFINE[kind](place[d] * factor + more, divisor) + b * add if divisor > 0 else None
+
+    return lines, compute
 
 
 def _bits(number: int) -> int:

@@ -168,12 +168,22 @@ class Body:
             return em.add(left, right)
         if isinstance(expr, ir.AffineMulExpr):
             return em.mul(left, right)
-        # The remainder of affine expressions is never negative.
+        if isinstance(expr, ir.AffineCeilDivExpr):  # upwards is downwards of the negative
+            zero = em.broadcast(em.number(0), point.width)
+            return em.sub(zero, self._floor_division(em.sub(zero, left), right))
+        if isinstance(expr, ir.AffineFloorDivExpr):
+            return self._floor_division(left, right)
+        return self._remainder(left, right)
+
+    def _remainder(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """As of affine expressions: it is never negative."""
+        em = self.emitter
         shifted = em.add(em.op("arith.remsi", [left, right], left.type), right)
-        remainder = em.op("arith.remsi", [shifted, right], left.type)
-        if isinstance(expr, ir.AffineModExpr):
-            return remainder
-        return em.op("arith.divsi", [em.sub(left, remainder), right], left.type)
+        return em.op("arith.remsi", [shifted, right], left.type)
+
+    def _floor_division(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        em = self.emitter
+        return em.op("arith.divsi", [em.sub(left, self._remainder(left, right)), right], left.type)
 
     def _apply(self, linear: Linear, items: Sequence[Item], point: Point) -> Item:
         """An index expression over items; the first lane by scalar arithmetic, the others relative to it."""
