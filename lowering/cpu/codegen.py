@@ -27,6 +27,8 @@ __all__ = ["assembly", "object_code"]
 # (`vpmovdw`). An empty assembler text between the two, which costs nothing, keeps them apart.
 _NARROW_STORE = re.compile(r"^(\s*)(call void @llvm\.masked\.store\.\S+\((<(\d+) x i(8|16)>)) (%[\w.]+),", re.M)
 
+_FUNCTION = "\ndefine "
+
 # Characters of text that another process is worth: LLVM takes 0.4 s for these, and a process 0.1 s to start.
 _SHARE = 300_000
 
@@ -134,7 +136,9 @@ def _stores_apart(text: str) -> str:
 
     def apart(match: re.Match[str]) -> str:
         indent, call, kind, lanes, width, value = match.groups()
-        name, bits = f"%apart.{match.start()}", int(lanes) * int(width)
+        # By the place in its function: a kernel has one text in every module.
+        name = f"%apart.{match.start() - text.rfind(_FUNCTION, 0, match.start())}"
+        bits = int(lanes) * int(width)
         if bits >= 128:
             return f'{indent}{name} = call {kind} asm "", "=v,0"({kind} {value})\n{indent}{call} {name},'
         # No vector register holds so few bits for assembler.

@@ -21,7 +21,7 @@ from relaxir.lowering.target import Target
 from support.kernel_harness import NUMPY, TO_LLVM
 from support.scalar_functions import ScalarFunction
 
-__all__ = ["check", "device_text", "host_text"]
+__all__ = ["check", "device_text", "differences", "host_results", "host_text", "random_data", "results_of"]
 
 _THREADS = 64
 # Of results of a library's function: units in the last place that CUDA's and C's are off by at most, and some.
@@ -36,15 +36,21 @@ _MEMORY = {"f16": "i16", "bf16": "i16"}
 def check(seed: int) -> None:
     """Raises AssertionError for a number that differs."""
     function = ScalarFunction(seed)
-    data = _data(seed)
-    results = _results(function)
-    host = {name: np.zeros(_THREADS, NUMPY[kind]) for name, kind in results}
+    data, results = random_data(seed), results_of(function)
+    host = host_results(function, data)
     with np.errstate(all="ignore"):
-        _on_host(host_text(function), [*data.values(), *host.values()])
         for arch in random.Random(seed).sample(("sm_80", "sm_90a"), 1):
             device = _on_device(device_text(function), arch, data, host)
-            found = [line for name, kind in results for line in _differences(name, kind, host[name], device[name])]
+            found = [line for name, kind in results for line in differences(name, kind, host[name], device[name])]
             assert not found, f"{arch}: {found[:5]}\n" + "\n".join(function.lines)
+
+
+def host_results(function: ScalarFunction, data: dict[str, np.ndarray], target: str = _HOST) -> dict[str, np.ndarray]:
+    """What a loop of scalars gives: by :func:`results_of`, an element for each of the first half of the data."""
+    found = {name: np.zeros(_THREADS, NUMPY[kind]) for name, kind in results_of(function)}
+    with np.errstate(all="ignore"):
+        _on_host(host_text(function), [*data.values(), *found.values()], target)
+    return found
 
 
 def host_text(function: ScalarFunction) -> str:
@@ -79,15 +85,15 @@ def device_text(function: ScalarFunction) -> str:
 }} }}"""
 
 
-def _results(function: ScalarFunction) -> list[tuple[str, str]]:
-    """Name and type of what it gives."""
+def results_of(function: ScalarFunction) -> list[tuple[str, str]]:
+    """Name and type of what it gives, in the order of its values."""
     exact = [(f"out_{kind}_{i}", kind) for kind, values in function.outputs.items() for i in range(len(values))]
     return exact + [(f"near_{kind}_{i}", kind) for kind, values in function.inexact.items() for i in range(len(values))]
 
 
 def _arguments(function: ScalarFunction) -> list[tuple[str, str, int]]:
     inputs = [(f"%in_{kind}", kind, 2 * _THREADS) for kind in ScalarFunction.types()]
-    return inputs + [(f"%{name}", kind, _THREADS) for name, kind in _results(function)]
+    return inputs + [(f"%{name}", kind, _THREADS) for name, kind in results_of(function)]
 
 
 def _body(function: ScalarFunction) -> str:
@@ -97,7 +103,7 @@ def _body(function: ScalarFunction) -> str:
             lines += _load(f"%{kind}_{j}", kind, f"%in_{kind}[{index}]")
     lines += function.lines
     values = [v for group in (function.outputs, function.inexact) for part in group.values() for v in part]
-    for (name, kind), value in zip(_results(function), values, strict=True):
+    for (name, kind), value in zip(results_of(function), values, strict=True):
         lines += _store(value, kind, name)
     return "\n".join(f"  {line}" for line in lines)
 
@@ -116,7 +122,8 @@ def _store(value: str, kind: str, name: str) -> list[str]:
     return [bits, f"memref.store %{name}_bits, %{name}[%i] : memref<{_THREADS}x{_MEMORY[kind]}>"]
 
 
-def _data(seed: int) -> dict[str, np.ndarray]:
+def random_data(seed: int) -> dict[str, np.ndarray]:
+    """By type, the first values of all threads, then the second ones."""
     rng = np.random.default_rng(seed)
     return {kind: _numbers(rng, np.dtype(NUMPY[kind])) for kind in ScalarFunction.types()}
 
@@ -134,9 +141,9 @@ def _numbers(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
     return rng.permutation(values.astype(dtype))
 
 
-def _on_host(text: str, arrays: list[np.ndarray]) -> None:
+def _on_host(text: str, arrays: list[np.ndarray], name: str) -> None:
     """By the compiler's own LLVM: that of the bindings takes ``uitofp(fptosi x)`` for ``x`` without its fraction."""
-    target = Target.parse(_HOST)
+    target = Target.parse(name)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         for expand in (expand_math, expand_fma, expand_narrow_floats):
@@ -163,7 +170,8 @@ def _on_device(text: str, arch: str, data: dict[str, np.ndarray], like: dict[str
     return {name: machine.download(outputs[name], array.nbytes, np.uint8).view(array.dtype) for name, array in like.items()}
 
 
-def _differences(name: str, kind: str, host: np.ndarray, device: np.ndarray) -> list[str]:
+def differences(name: str, kind: str, host: np.ndarray, device: np.ndarray) -> list[str]:
+    """Lines that tell of some numbers that differ; those of libraries (``near...``) by more than some units."""
     if host.dtype.kind == "i":
         same = host == device
     else:
@@ -173,4 +181,4 @@ def _differences(name: str, kind: str, host: np.ndarray, device: np.ndarray) -> 
             wide, other = host.astype(np.float64), device.astype(np.float64)
             epsilon, tiny = float(ml_dtypes.finfo(host.dtype).eps), float(ml_dtypes.finfo(host.dtype).smallest_subnormal)
             same |= np.abs(wide - other) <= _UNITS * (epsilon * np.abs(wide) + tiny)
-    return [f"%{name}[{i}]: {kind} {host[i]!r} on the CPU, {device[i]!r} on the device" for i in np.flatnonzero(~same)[:2]]
+    return [f"%{name}[{i}]: {kind} {host[i]!r} of scalars, {device[i]!r} otherwise" for i in np.flatnonzero(~same)[:2]]

@@ -70,6 +70,7 @@ GENERATORS = {
         Generator("kills", "fuzzing.killed_preparations", budget=6),
         Generator("sizes", "fuzzing.size_variants", budget=8),
         Generator("numbers", "fuzzing.elementwise_numbers", budget=2),
+        Generator("vectors", "fuzzing.vector_bodies", budget=6),
         Generator("scalars", "fuzzing.device_scalars", budget=12),
     )
 }
