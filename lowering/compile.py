@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialect.bindings import ir
-from ..dialect.errors import DiagnosticError, RelaxError
-from ..dialect.passes import manager
+from ..dialect.errors import RelaxError
 from ..dialect.traversal import nested_operations
 from .compiler import Compiler, Listener
 from .make_manifest import make_manifest
 from .marks import LOWERED, TRUSTED
-from .passes import register_passes
 
-__all__ = ["Compiled", "compile_module", "lower", "manifest_of", "refuse_lowered"]
+__all__ = ["Compiled", "compile_module", "manifest_of", "refuse_lowered"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ def compile_module(
         RelaxError: a function cannot be compiled, with the location of the op that is to blame.
     """
     refuse_lowered(module)
-    lower(module, compiler.pipeline(checked))
+    compiler.lower(module, checked)
     manifest = manifest_of(module, compiler)
     return Compiled(compiler.code(module, manifest, listener), manifest)
 
@@ -61,22 +59,6 @@ def _attributes(op: ir.Operation) -> Iterator[str]:
         yield name
         for own in ir.ArrayAttr(value) if name in ("arg_attrs", "res_attrs") else ():
             yield from (item.name for item in ir.DictAttr(own))
-
-
-def lower(module: ir.Operation, pipeline: str) -> None:
-    """Runs passes of ours and of MLIR in place, verifying before MLIR's.
-
-    Raises:
-        RelaxError: what a pass raised, or MLIR said.
-    """
-    register_passes()
-    with manager.verifying_before_upstream():
-        try:
-            manager.run_in_place(module, pipeline)
-        except DiagnosticError as error:
-            if isinstance(error.__cause__, RelaxError):
-                raise error.__cause__ from None
-            raise
 
 
 def manifest_of(module: ir.Operation, compiler: Compiler) -> dict[str, Any]:

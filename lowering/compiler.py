@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ..dialect.bindings import ir
 from ..dialect.weight_layouts import WeightLayouts
+from .lower import lower
 from .manifest_specs import TargetSpec
 from .relax_pipeline import default_pipeline
 
@@ -76,6 +77,14 @@ class Compiler(ABC):
         Args:
             checked: whether code checks every access of memory.
         """
+
+    def lower(self, module: ir.Operation, checked: bool) -> None:
+        """Runs :meth:`pipeline` in place; code of :attr:`kernels` may take the place of some of it.
+
+        Raises:
+            RelaxError: a pass failed.
+        """
+        lower(module, self.pipeline(checked))
 
     def manifest_part(self, module: ir.Operation) -> dict[str, Any]:
         """What the manifest says of a lowered module under the backend's name: a JSON object that its run time reads."""

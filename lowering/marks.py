@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = [
     "ACCESSES",
     "ARENA",
+    "ARGUMENTS",
     "ATTENTION",
     "CHECKS",
     "COLLECTIVE",
@@ -27,6 +28,7 @@ __all__ = [
     "HOST",
     "INTEGER_SUMS",
     "KERNEL",
+    "KERNEL_TEXT",
     "LAYOUT",
     "LOOPS_ALLOCATE",
     "LOWERED",
@@ -86,9 +88,19 @@ DEFERRABLE = "relax.deferrable"
 #: On a function that is one kernel; a unit. Those who make kernels are linalg/kernel, fusion/outline_kernels, cpu/share_copies.
 #: Written by kernel_function; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies, cpu/share_frames, cpu/lend_memory,
-#: cpu/carry_in_place, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/set_linkage,
+#: cpu/carry_in_place, cpu/known_kernels, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/set_linkage,
 #: cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels, cuda/kernels/general.
 KERNEL = "relax.kernel"
+
+#: On a kernel that is kept for other modules once it is compiled, a string: the digest of what determines it, and how many
+#: arguments it has in LLVM's dialect.
+#: Written by cpu/known_kernels; read by cpu/known_kernels.
+KERNEL_TEXT = "relax.kernel_text"
+
+#: On a kernel of LLVM's dialect, and on a declaration of one that was compiled before, integers: how many arguments it had with
+#: all of the descriptors of its buffers, then the positions of those that it takes.
+#: Written by cpu/kernel_arguments; read by cpu/kernel_arguments.
+ARGUMENTS = "relax.arguments"
 
 #: On a kernel whose buffers of constant size are on the stack; a unit.
 #: Written by linalg/kernel; read by fusion/report_kernels, cpu/share_loops.

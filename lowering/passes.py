@@ -36,6 +36,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-check-scalars": _ours(".check_scalars", "CheckScalars"),
     "relax-defer-checks": _ours(".cuda.defer_checks", "DeferChecks"),
     "relax-describe-entries": _ours(".describe_entries", "DescribeEntries"),
+    "relax-drop-arguments": _ours(".cpu.drop_arguments", "DropArguments"),
     "relax-drop-empty": _ours(".drop_empty", "DropEmpty"),
     "relax-expand-fma": _ours(".kernels.expand.expand_fma", "ExpandFma"),
     "relax-expand-math": _ours(".kernels.expand.expand_math", "ExpandMath"),

@@ -7,7 +7,8 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ from ..compiler import KernelStore
 from ..target import Target
 from ..worker_process import WorkerDeathError, WorkerProcess, WorkerProcesses
 from . import llvm_worker
-from .llvm_units import Unit, units_of
+from .llvm_units import MAIN, Unit, units_of
 from .llvm_worker import Machine, Units
 
-__all__ = ["assembly", "object_code"]
+__all__ = ["ObjectCode", "assembly", "object_code"]
 
 # LLVM 22 makes one instruction of a truncation and a masked store on AVX-512, and forgets the mask: it writes whole vectors
 # (`vpmovdw`). An empty assembler text between the two, which costs nothing, keeps them apart.
@@ -35,29 +36,51 @@ _SHARE = 300_000
 _PROCESSES = WorkerProcesses(Path(llvm_worker.__file__))
 
 
-def object_code(text: str, target: Target, store: KernelStore | None = None) -> bytes:
-    """Optimised, position-independent object code, as an archive: what is called from outside, and kernels.
+@dataclass(frozen=True)
+class ObjectCode:
+    """Optimised, position-independent object code of a module.
+
+    Attributes:
+        codes: object files, by the names of the units; what is called from outside is :data:`~.llvm_units.MAIN`.
+        symbols: of the kernels that are units, by name in the module.
+    """
+
+    codes: dict[str, bytes]
+    symbols: dict[str, str]
+
+    def archive(self, linked: Mapping[str, bytes] | None = None) -> bytes:
+        """The object files as one, with others by name; equal code, equal bytes, wherever it comes from."""
+        kernels = {**self.codes, **(linked or {})}
+        main = kernels.pop(MAIN)
+        return archive({f"{i}.o": code for i, code in enumerate([main, *(kernels[name] for name in sorted(kernels))])})
+
+
+def object_code(text: str, target: Target, store: KernelStore | None = None, elsewhere: Collection[str] = ()) -> ObjectCode:
+    """The code of what is called from outside, and of kernels.
 
     Args:
         text: a module of LLVM IR.
         target: what to compile for.
         store: has kernels that were compiled before, and keeps new ones.
+        elsewhere: names of kernels that are kept elsewhere.
 
     Raises:
         RelaxError: LLVM refuses the text or the target.
     """
     try:
         own = Units(_machine(target))
-        units = units_of(str(own.with_known_arguments(_safe(text, target))))
-        found = {u.name: code for u in units if store is not None and u.is_kernel and (code := store.get(_key(u, target)))}
+        main, *kernels = units_of(_safe(text, target))
+        units = [replace(main, text=str(own.with_known_arguments(main.text))), *kernels]
+        keys = {u.name: _key(u, target) for u in kernels if store is not None and not set(u.functions) <= set(elsewhere)}
+        found = {name: code for name, key in keys.items() if store is not None and (code := store.get(key))}
         missing = [u for u in units if u.name not in found]
         for unit, code in zip(missing, _compiled([u.text for u in missing], own, target), strict=True):
             found[unit.name] = code
-            if store is not None and unit.is_kernel:
-                store.put(_key(unit, target), code)
+            if store is not None and unit.name in keys:
+                store.put(keys[unit.name], code)
     except (RuntimeError, WorkerDeathError) as error:
         raise RelaxError(f"LLVM cannot compile for {target.triple}: {error}") from None
-    return archive({f"{i}.o": found[u.name] for i, u in enumerate(units)})
+    return ObjectCode(found, {name: u.name for u in kernels for name in u.functions})
 
 
 def assembly(text: str, target: Target) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,11 +11,13 @@ from ...dialect.bindings import ir
 from ...dialect.sharding import ranks_of
 from ...dialect.weight_layouts import WeightLayouts
 from ..compiler import Compiler, Listener
+from ..lower import lower
 from ..manifest_specs import TargetSpec
 from ..target import Target
 from .call_collectives import CALL, DEFINITION
 from .codegen import assembly, object_code
-from .pipeline import lowering_pipeline
+from .known_kernels import KnownKernels, named_texts
+from .pipeline import building_pipeline, lowering_pipeline, planning_pipeline
 from .translate import translate
 
 __all__ = ["CpuCompiler"]
@@ -46,15 +49,34 @@ class CpuCompiler(Compiler):
         return self.target.weight_layouts
 
     def pipeline(self, checked: bool) -> str:
-        options = f"target={self._name} openmp={str(self.target.openmp).lower()}"
-        return f"relax-set-target{{{options}}},{lowering_pipeline(checked)}"
+        return f"{self._target_pass},{lowering_pipeline(checked)}"
+
+    def lower(self, module: ir.Operation, checked: bool) -> None:
+        if self._known is None or checked:  # checked code numbers the accesses of its module
+            super().lower(module, checked)
+            return
+        lower(module, f"{self._target_pass},{planning_pipeline()}")
+        self._known.link(module)
+        lower(module, building_pipeline())
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
         text = _translated(module, manifest)
         if listener is not None:
             listener("ll", text)
             listener("s", assembly(text, self.target))
-        return object_code(text, self.target, self.kernels)
+        made = object_code(text, self.target, self.kernels, named_texts(module))
+        if self._known is None:
+            return made.archive()
+        self._known.keep(module, made.symbols, made.codes)
+        return made.archive(self._known.codes)
+
+    @property
+    def _target_pass(self) -> str:
+        return f"relax-set-target{{target={self._name} openmp={str(self.target.openmp).lower()}}}"
+
+    @functools.cached_property
+    def _known(self) -> KnownKernels | None:
+        return None if self.kernels is None else KnownKernels(self.kernels, self.target)
 
 
 def _translated(module: ir.Operation, manifest: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ _DEFINED = re.compile(r"^define [^@]*@([\w.$-]+)\(")
 _SYMBOL = re.compile(r"@([\w.$-]+)")
 _ATTRIBUTES = re.compile(r"(?<= )#(\d+)\b")
 _METADATA = re.compile(r"!(\d+)\b")
+_NAMED_ARGUMENT = re.compile(r" %[\w.]+([,)])")
 _TYPE = re.compile(r"%([A-Za-z][\w.]*)")
 # Bytes of a constant, which mean nothing here: a GPU's code, for one, has what looks like names and numbers.
 _BYTES = re.compile(r'(?<= c)"[^"]*"')
@@ -37,10 +38,12 @@ class Unit:
     Attributes:
         name: :data:`MAIN`, or the symbol of its kernel, which says what is in ``text``.
         text: LLVM IR, complete.
+        functions: of a kernel, how the module calls it; several where it has equal ones.
     """
 
     name: str
     text: str
+    functions: tuple[str, ...] = ()
 
     @property
     def is_kernel(self) -> bool:
@@ -56,11 +59,14 @@ def units_of(text: str) -> list[Unit]:
     units, symbols = dict[str, Unit](), dict[str, str]()
     for root, functions in kernels.items():
         unit = _kernel_unit(module, root, functions)
-        units[unit.name], symbols[root] = unit, unit.name
+        same = units.get(unit.name)
+        units[unit.name] = replace(unit, functions=(*(same.functions if same else ()), root))
+        symbols[root] = unit.name
     apart = {name for functions in kernels.values() for name in functions}
     rest = [_renamed(d, symbols) for n, d in module.definitions.items() if n not in apart]
-    declared, used = dict.fromkeys(_declaration(module.definitions[n], symbols) for n in kernels), _used(rest)
-    main = Unit(MAIN, module.complete(rest, [d for d in declared if _names(d) & used], own=True))
+    made = {symbols[n]: _declaration(module.definitions[n], symbols) for n in kernels}
+    declared, used = module.linked | made, _used(rest)
+    main = Unit(MAIN, module.complete(rest, [declared[n] for n in sorted(declared) if n in used], own=True))
     return [replace(u, text=_BYTES.sub(lambda m: bytes_[m[0]], u.text)) for u in (main, *units.values())]
 
 
@@ -69,6 +75,7 @@ class _Module:
 
     Attributes:
         definitions: the functions by name.
+        linked: the declarations of kernels that were compiled for another module, by name.
     """
 
     def __init__(self, text: str):
@@ -77,6 +84,7 @@ class _Module:
         rest = [line for line in _DEFINITION.sub("", text).splitlines() if line and not line.startswith(";")]
         self._constants = {_SYMBOL.findall(n)[0]: n for n in rest if n.startswith("@")}
         self._declared = {_SYMBOL.findall(n)[0]: n for n in rest if n.startswith("declare ")}
+        self.linked = {name: line for name, line in self._declared.items() if line.startswith("declare hidden ")}
         self._types = {_TYPE.findall(n)[0]: n for n in rest if n.startswith("%")}
         self._attributes = {n.split()[1][1:]: n.split(" = ", 1)[1] for n in rest if n.startswith("attributes #")}
         self._metadata = {n[1 : n.index(" ")]: n.split(" = ", 1)[1] for n in rest if n.startswith("!")}
@@ -107,7 +115,7 @@ class _Module:
         """Whether a name means the same in every unit: a function from outside, a constant that may be there twice."""
         text = self._constants.get(name)
         if text is None:
-            return name in self._declared
+            return name in self._declared and name not in self.linked
         return bool(re.search(r" = (private|internal) unnamed_addr constant ", text)) and all(
             self._is_shared(used) for used in _names(text) - {name}
         )
@@ -116,7 +124,7 @@ class _Module:
         """A module of these functions, with what they use; ``own`` for one with the constants that are seen from outside."""
         constants = self._constants_of(definitions, own)
         used = _used(definitions)
-        outside = [n for name, n in self._declared.items() if name in used]
+        outside = [n for name, n in self._declared.items() if name in used and name not in self.linked]
         body = "\n".join([*constants, "", *declared, *outside, "", *definitions])
         types = [line for name, line in self._types.items() if f"%{name}" in body]
         return "\n".join([*types, self._counted_anew(body)])
@@ -160,8 +168,8 @@ def _defined(definition: str) -> str:
 
 
 def _declaration(definition: str, symbols: Mapping[str, str]) -> str:
-    line = definition.partition("\n")[0].removesuffix("{").rstrip()
-    return _renamed(line.replace("define internal ", "declare hidden ", 1), symbols)
+    line = _NAMED_ARGUMENT.sub(r"\1", definition.partition("\n")[0])
+    return _renamed(line[: line.rindex(")") + 1].replace("define internal ", "declare hidden ", 1), symbols)
 
 
 def _renamed(text: str, symbols: Mapping[str, str]) -> str:

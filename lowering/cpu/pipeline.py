@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from .check_accesses import FAULT_BYTES
 
-__all__ = ["BOUNDARY", "BUFFERS", "EXPANSIONS", "FUSION", "TO_LLVM", "lowering_pipeline"]
+__all__ = [
+    "BOUNDARY", "BUFFERS", "EXPANSIONS", "FUSION", "TO_LLVM", "building_pipeline", "lowering_pipeline", "planning_pipeline",
+]  # fmt: skip
 
 # What the module is for is in it already; options say what the text would not show otherwise.
 BOUNDARY = ("relax-check-entries", "relax-partition-transforms", "relax-describe-entries", "relax-check-scalars")
@@ -27,19 +29,29 @@ TO_LLVM = (
 )  # fmt: skip
 
 
+_PLANNING = (*BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS, "relax-plan-contractions", "relax-plan-loops")
+
+
 def lowering_pipeline(checked: bool = False) -> str:
     """The passes in order, of a module that says what it is for (``relax-set-target``).
 
     Args:
         checked: whether every access of the code says that it is inside of its buffer.
     """
+    return f"{planning_pipeline()},{building_pipeline(checked)}"
+
+
+def planning_pipeline() -> str:
+    """The passes until it is decided what each kernel is."""
+    return ",".join(_PLANNING)
+
+
+def building_pipeline(checked: bool = False) -> str:
+    """The passes behind these, which build kernels and call them."""
     notes, checks = (("relax-note-ops",), ("relax-check-accesses",)) if checked else ((), ())
     arena = f"relax-use-arena{{reserved={FAULT_BYTES}}}" if checked else "relax-use-arena"
     elements = (
-        *BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS, *notes,
-        "relax-plan-contractions", "relax-plan-loops", "relax-lower-kernels",
-        "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
-        "relax-call-collectives",
-        *EXPANSIONS, *checks, *TO_LLVM,
+        *notes, "relax-lower-kernels", "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
+        "relax-call-collectives", *EXPANSIONS, *checks, *TO_LLVM, "relax-drop-arguments",
     )  # fmt: skip
     return ",".join(elements)

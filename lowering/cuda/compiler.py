@@ -92,7 +92,7 @@ class CudaCompiler(Compiler):
         if listener is not None:
             listener("ll", text)
             listener("ptx", ptx)
-        return object_code(text, self.host.target, self.kernels)
+        return object_code(text, self.host.target, self.kernels).archive()
 
     def _ptx(self, module: ir.Operation) -> str:
         """The kernels' text; empty without any."""

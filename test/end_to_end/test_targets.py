@@ -122,13 +122,13 @@ def test_products_use_the_vectors_of_the_processor(name: str) -> None:
     ],
 )  # fmt: skip
 def test_objects_need_nothing_that_a_runtime_may_lack(name: str, dtype: str) -> None:
-    objects = members(object_code(llvm_ir(name, dtype, *OPS), Target.parse(f"cpu:{name}"))).values()
+    objects = members(object_code(llvm_ir(name, dtype, *OPS), Target.parse(f"cpu:{name}")).archive()).values()
     undefined = {symbol for code in objects for symbol in undefined_symbols(code)}
     assert not [s for s in undefined if not RUNTIME.fullmatch(s)]
 
 
 def test_macos_objects_are_macho() -> None:
-    objects = members(object_code(llvm_ir("apple-m1", "f32", "matmul"), Target.parse("cpu:apple-m1")))
+    objects = members(object_code(llvm_ir("apple-m1", "f32", "matmul"), Target.parse("cpu:apple-m1")).archive())
     assert {code[:4] for code in objects.values()} == {b"\xcf\xfa\xed\xfe"}
 
 

@@ -34,7 +34,7 @@ def run(instruction: str, element: str, lanes: int, *arguments: np.ndarray) -> n
     lines += [f"%r = {instruction}", f"store <{lanes} x {element}> %r, ptr %p{len(arguments)}, align 1", "ret i64 0"]
     body = "\n".join(lines)
     text = f"define i64 @f(ptr %tensors, ptr %symbols, ptr %arena, i64 %bytes) {{\n{body}\n}}"
-    function = Library.from_object(object_code(emulated(text), Target.host()), ["f"]).function("f")
+    function = Library.from_object(object_code(emulated(text), Target.host()).archive(), ["f"]).function("f")
     out = np.zeros(lanes, ELEMENTS[element])
     assert function((ctypes.c_void_p * 9)(*(a.ctypes.data for a in arguments), out.ctypes.data), None, None, 0) == 0
     return out

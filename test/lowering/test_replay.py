@@ -13,7 +13,7 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
-from relaxir.lowering.compile import lower
+from relaxir.lowering.lower import lower
 from relaxir.tools import cli, relax_opt
 from support.stage_modules import MODULES
 from support.stages import elements, llvm_text, lowered

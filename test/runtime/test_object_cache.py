@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import shutil
 import stat
 import subprocess
 import sys
@@ -19,10 +20,12 @@ import pytest
 import relaxir as rx
 from relaxir import compiler
 from relaxir.dialect.errors import RelaxWarning
-from relaxir.lowering.cpu import llvm_worker
+from relaxir.dialect.functions import functions, name_of
+from relaxir.lowering.cpu import known_kernels, llvm_worker
 from relaxir.object_cache import CompiledModule, ObjectCache, key_of
 from relaxir.runtime import environment
 from relaxir.trust import untrusted_folder
+from support.stage_modules import MODULES
 
 ENTRY = CompiledModule({"version": 1, "shapes": [[1, "n"]], "text": "ä\ud800"}, "module {}", bytes(range(256)))
 LIMIT = 10_000
@@ -298,6 +301,45 @@ def test_a_kernel_of_another_module_is_not_compiled_again(directory, monkeypatch
     assert not set(first) & set(second)
     x, y, z = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((3, 40), (40, 16), (16, 24)))
     np.testing.assert_allclose(executable(x, y, z), x @ y @ z, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_code_is_the_same_where_kernels_are_known(directory, monkeypatch, name):
+    """Their functions are declarations when the others are built."""
+    declared: list[int] = []
+    build = known_kernels.KnownKernels.link
+
+    def link(self, operation):
+        build(self, operation)
+        declared.append(sum(not f.regions[0].blocks and name_of(f).startswith("kernel.") for f in functions(operation)))
+
+    monkeypatch.setattr(known_kernels.KnownKernels, "link", link)
+    made = MODULES[name]()
+    expected = rx.compile(made, cache=False)
+    for _ in range(2):
+        found = rx.compile(made)
+        assert found._object_code == expected._object_code
+        assert str(found.report) == str(expected.report)
+        shutil.rmtree(directory / "objects")
+    assert declared[0] == 0 < declared[1]
+
+
+def relus(*shapes: tuple[int, ...]) -> rx.Module:
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(*(b.relu(b.input(f"x{i}", shape, "f32")) for i, shape in enumerate(shapes)))
+    return b.build()
+
+
+def test_kernels_of_other_types_with_equal_code_are_one(directory):
+    shapes = ((1, 48), (48, 1))
+    for shape in shapes:
+        rx.compile(relus(shape))
+    known, code = rx.compile(relus(*shapes)), rx.compile(relus(*shapes), cache=False)._object_code
+    assert known._object_code == code
+    inputs = [np.linspace(-1, 1, 48, dtype=np.float32).reshape(shape) for shape in shapes]
+    for x, y in zip(inputs, known(*inputs), strict=True):
+        assert np.array_equal(y, np.maximum(x, 0))
 
 
 def test_a_damaged_kernel_is_replaced(directory):

@@ -14,11 +14,11 @@ from relaxir.dialect.bindings import ir
 from relaxir.dialect.passes.pipeline_text import parse_pipeline
 from relaxir.dialect.symbolic import Expr
 from relaxir.lowering.arena import arena_of
-from relaxir.lowering.compile import lower
 from relaxir.lowering.cpu.codegen import object_code
 from relaxir.lowering.cpu.pipeline import lowering_pipeline
 from relaxir.lowering.cpu.translate import translate
 from relaxir.lowering.entries import entries_of
+from relaxir.lowering.lower import lower
 from relaxir.lowering.make_manifest import make_manifest
 from relaxir.lowering.manifest import Manifest
 from relaxir.lowering.manifest_specs import TargetSpec
@@ -91,6 +91,6 @@ def executable_of(module: ir.Operation, edit: Callable[[str], str] = str, code_t
         code_target: whose instructions are generated, if it is not the module's target.
     """
     manifest = _manifest(module)
-    code = object_code(edit(translate(module, manifest)), code_target or target_of(module))
+    code = object_code(edit(translate(module, manifest)), code_target or target_of(module)).archive()
     read = Manifest.of(manifest)
     return Executable(manifest, Library.from_object(code, read.symbols, read.target.openmp), object_code=code)

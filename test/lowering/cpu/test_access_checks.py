@@ -12,8 +12,8 @@ import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.traversal import nested_operations
 from relaxir.lowering.arena import Arena, arena_of, write_arena
-from relaxir.lowering.compile import lower
 from relaxir.lowering.entries import entries_of
+from relaxir.lowering.lower import lower
 from relaxir.runtime.calls import int64_array, invoke, pointer_array
 from relaxir.runtime.scratch import Scratch
 from relaxir.tools import cli

@@ -46,6 +46,7 @@ COUNTS = """define internal i64 @counts(i64 %x) {
   ret i64 %y
 }
 """
+LINKED = "kernel.0123"
 MAIN_BEGIN = "define i64 @main(ptr %a, ptr %b, ptr %c, i64 %d) {"
 TAIL = """attributes #0 = { noinline nounwind }
 attributes #1 = { nounwind }
@@ -76,7 +77,8 @@ def test_a_kernel_has_one_name_in_every_module() -> None:
     assert len(one) == 2
     assert len(other) == 3
     (both,) = one.keys() & other.keys()
-    assert one[both] == other[both]
+    assert one[both].text == other[both].text
+    assert (one[both].functions, other[both].functions) == (("kernel_1",), ("kernel_7",))
     assert "mul i64" in one[both].text
 
 
@@ -86,6 +88,23 @@ def test_equal_kernels_are_one() -> None:
     main = units_of(text)[0].text
     assert main.count(f"call i64 @{kernel.name}(") == 2
     assert main.count(f"@{kernel.name}(i64") - 2 == 1  # declared once
+
+
+def test_what_calls_a_kernel_of_another_module_is_no_kernel() -> None:
+    part = f"define internal void @part(ptr %x) {{\n call void @{LINKED}(ptr %x)\n ret void\n}}\n"
+    more = f"declare hidden void @{LINKED}(ptr)\n{part}"
+    text = module(("kernel_1", "mul"), more=more, calls="  call void @part(ptr %a)")
+    main, _ = units_of(text)
+    assert "define internal void @part" in main.text
+    assert main.text.count(f"declare hidden void @{LINKED}(ptr)") == 1
+
+
+def test_a_kernel_that_is_linked_is_declared_once() -> None:
+    """One that the module has as well, whose code is the same."""
+    (name,) = kernels(module(("kernel_1", "mul")))
+    linked = f"declare hidden i64 @{name}(i64)\n"
+    main, _ = units_of(module(("kernel_1", "mul"), more=linked, calls=f"  %n = call i64 @{name}(i64 1)"))
+    assert main.text.count(linked) == 1
 
 
 def test_what_a_module_has_once_stays_in_one_place() -> None:
@@ -108,11 +127,11 @@ def test_a_module_that_is_not_understood_is_one_unit() -> None:
 def test_units_are_linked(monkeypatch: pytest.MonkeyPatch, elsewhere: bool) -> None:
     """Also when most are compiled by another process; objects are the same wherever they come from."""
     text = module(("kernel_1", "mul"), ("kernel_2", "add"), ("kernel_3", "sub"), more=COUNTS)
-    here = codegen.object_code(text, Target.host())
+    here = codegen.object_code(text, Target.host()).archive()
     if elsewhere:
         monkeypatch.setattr(codegen, "_SHARE", 1)
         monkeypatch.setattr(codegen, "_processors", lambda: 3)
-    code = codegen.object_code(text, Target.host())
+    code = codegen.object_code(text, Target.host()).archive()
     assert code == here
     found = members(code)
     assert len(found) == 4
@@ -143,7 +162,7 @@ def test_an_error_in_one_unit_is_one_of_the_module(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(codegen.Units, "object", refuse)
     with pytest.raises(RelaxError, match=r"LLVM cannot compile for .*: no such instruction"):
-        codegen.object_code(module(("kernel_1", "mul")), Target.host())
+        codegen.object_code(module(("kernel_1", "mul")), Target.host()).archive()
 
 
 def test_an_error_elsewhere_is_one_of_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,12 +179,12 @@ def test_an_error_elsewhere_is_one_of_the_module(monkeypatch: pytest.MonkeyPatch
         codegen.Units, "object", lambda self, text: b"" if refused.wait(60) else pytest.fail("nothing elsewhere")
     )
     with pytest.raises(RelaxError, match=r"LLVM cannot compile for .*: no such instruction"):
-        codegen.object_code(module(("kernel_1", "mul"), ("kernel_2", "add")), Target.host())
+        codegen.object_code(module(("kernel_1", "mul"), ("kernel_2", "add")), Target.host()).archive()
 
 
 def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.MonkeyPatch) -> None:
     text = module(("kernel_1", "mul"), ("kernel_2", "add"))
-    expected = codegen.object_code(text, Target.host())
+    expected = codegen.object_code(text, Target.host()).archive()
 
     def refuse(*rest: object) -> bytes:
         raise PermissionError("not here")
@@ -173,7 +192,7 @@ def test_where_no_process_can_be_started_this_one_does_all(monkeypatch: pytest.M
     monkeypatch.setattr(codegen, "_SHARE", 1)
     monkeypatch.setattr(codegen, "_elsewhere", refuse)
     monkeypatch.setattr(codegen, "_processors", lambda: 3)
-    assert codegen.object_code(text, Target.host()) == expected
+    assert codegen.object_code(text, Target.host()).archive() == expected
     monkeypatch.undo()
     monkeypatch.setattr(sys, "executable", "")
     assert codegen._processors() == 1

@@ -8,8 +8,8 @@ from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes.pipeline_text import parse_pipeline
-from relaxir.lowering.compile import lower
 from relaxir.lowering.cuda.compiler import CudaCompiler
+from relaxir.lowering.lower import lower
 from relaxir.lowering.relax_pipeline import default_pipeline
 from support.stage_modules import MODULES
 

@@ -12,7 +12,7 @@ import relaxir as rx
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.errors import RelaxError
-from relaxir.lowering.compile import lower
+from relaxir.lowering.lower import lower
 from support.stages import lowered, target_named
 
 #: Products of integers in words, of what integers in words stand for, and of pairs of bf16.
