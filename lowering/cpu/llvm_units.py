@@ -51,7 +51,7 @@ class Unit:
 
 
 def units_of(text: str) -> list[Unit]:
-    """The units of a module as LLVM prints it, the one of the functions that are called from outside first."""
+    """The units of a module as LLVM or MLIR prints it, the one of the functions that are called from outside first."""
     bytes_ = {f'"{hashlib.sha256(found.encode()).hexdigest()}"': found for found in _BYTES.findall(text)}
     digests = {found: digest for digest, found in bytes_.items()}
     module = _Module(_BYTES.sub(lambda m: digests[m[0]], text))
@@ -168,7 +168,8 @@ def _defined(definition: str) -> str:
 
 
 def _declaration(definition: str, symbols: Mapping[str, str]) -> str:
-    line = _NAMED_ARGUMENT.sub(r"\1", definition.partition("\n")[0])
+    head = definition[: definition.index("{\n")]
+    line = _NAMED_ARGUMENT.sub(r"\1", " ".join(head.split()))
     return _renamed(line[: line.rindex(")") + 1].replace("define internal ", "declare hidden ", 1), symbols)
 
 
