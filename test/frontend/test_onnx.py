@@ -86,6 +86,11 @@ def test_external_data_is_read_from_beside_the_model(tmp_path: Path) -> None:
     np.testing.assert_array_equal(executable(**inputs), wanted[0])
 
 
+@pytest.fixture(scope="module")
+def perceptron() -> rx.Executable:
+    return rx.compile(rx.from_onnx(MODELS["perceptron"]()))
+
+
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
@@ -96,7 +101,9 @@ def test_external_data_is_read_from_beside_the_model(tmp_path: Path) -> None:
         ({"location": "w"}, "expected 128 bytes of 'w0' at 0"),
     ],
 )
-def test_external_data_that_is_not_there_is_refused(entries: dict[str, str], message: str, tmp_path: Path) -> None:
+def test_external_data_that_is_not_there_is_refused(
+    entries: dict[str, str], message: str, tmp_path: Path, perceptron: rx.Executable
+) -> None:
     proto = MODELS["perceptron"]()
     weight = proto.graph.initializer[0]
     weight.ClearField("raw_data")
@@ -106,9 +113,8 @@ def test_external_data_that_is_not_there_is_refused(entries: dict[str, str], mes
     path = tmp_path / "model.onnx"
     path.write_bytes(proto.SerializeToString())
     (tmp_path / "w").write_bytes(b"short")
-    executable = rx.compile(rx.from_onnx(path))
     with pytest.raises(rx.RelaxError) as error:
-        executable.prepare(path)
+        perceptron.prepare(path)
     assert message in str(error.value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,12 @@ def _case(seed: int) -> _Case:
     return _Case(form, proto, {"x": x}, k)
 
 
+#: Two of each form, with both signs of either operand, scales of columns and of tensors, one row and several, a depth that is no
+#: multiple of four, one column. ``RELAXIR_PRODUCTS=<n>`` draws seeds 0 to n.
+_SEEDS = (6, 7, 9, 10, 13, 19, 21, 23, 30, 32)
+_DRAWN = range(int(os.environ.get("RELAXIR_PRODUCTS", "0")))
+
+
 def _reference(case: _Case) -> Array:
     if case.form != "microsoft":
         (found,) = ReferenceEvaluator(case.proto).run(None, case.inputs)
@@ -103,7 +110,7 @@ def _compiled(proto: onnx.ModelProto, folder: Path) -> rx.Executable:
     return executable.bind(executable.prepare(path))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", _DRAWN or _SEEDS)
 def test_products_are_those_of_the_reference(seed: int, tmp_path: Path) -> None:
     case = _case(seed)
     case.proto.graph.output[0].type.tensor_type.elem_type = 1
