@@ -87,8 +87,8 @@ def _case(seed: int) -> _Case:
     return _Case(form, proto, {"x": x}, k)
 
 
-#: Two of each form, with both signs of either operand, scales of columns and of tensors, one row and several, a depth that is no
-#: multiple of four, one column. ``RELAXIR_PRODUCTS=<n>`` draws seeds 0 to n.
+#: Two of each form, with both signs of either operand, scales of columns and of tensors, one row and several, a depth that is
+#: no multiple of four, one column. ``RELAXIR_PRODUCTS=<n>`` draws seeds 0 to n.
 _SEEDS = (6, 7, 9, 10, 13, 19, 21, 23, 30, 32)
 _DRAWN = range(int(os.environ.get("RELAXIR_PRODUCTS", "0")))
 
