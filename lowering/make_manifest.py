@@ -45,9 +45,11 @@ def _with_arenas(step: StepSpec, needs: Mapping[str, int]) -> StepSpec:
     """A step and what its functions need of memory."""
     if step.symbol is None:
         return step
-    most = max((needs[n] for n in step.symbols if n != step.symbol), default=0)
-    parts = None if step.parts is None else replace(step.parts, arena_bytes=most)
-    return replace(step, arena_bytes=needs[step.symbol], parts=parts)
+    if step.parts is None:
+        return replace(step, arena_bytes=needs[step.symbol])
+    most = max(needs[n] for n in step.parts.symbols)
+    whole = needs[step.symbol] if step.parts.blocks is None else most
+    return replace(step, arena_bytes=whole, parts=replace(step.parts, arena_bytes=most))
 
 
 def _bytes(arena: Arena) -> int:

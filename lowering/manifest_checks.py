@@ -60,6 +60,7 @@ def _check_steps(manifest: Any, where: str) -> None:
             )
         if step.parts is not None:
             _check_parts(step.parts, inputs, outputs, f"{where}.steps[{i}].parts")
+            _check_blocks(step, inputs, f"{where}.steps[{i}].parts")
         made += step.sets
     if sorted(made) != sorted(manifest.prepared_weights):
         raise RelaxError(f"{where}.steps: expected to make every prepared weight once, got {len(made)} results for "
@@ -75,11 +76,25 @@ def _check_parts(parts: Any, inputs: list[Any], outputs: list[Any], where: str) 
         )
         if not fits:
             raise RelaxError(f"{where}.{key}: expected {parts.count} pieces of each weight, got {list(places)}")
-    if any(p is None or a.shape[: p[0]] != (1,) * p[0] for p, a in zip(parts.sets, outputs, strict=True)):
+    if any(p is None or not _is_range(p, a) for p, a in zip(parts.sets, outputs, strict=True)):
         raise RelaxError(f"{where}.sets: expected pieces along the first dimension that is not 1, got {list(parts.sets)}")
     cut = [(a.shape[p[0]], p[1]) for p, a in zip((*parts.gets, *parts.sets), (*inputs, *outputs), strict=True) if p]
     if (parts.last is None) != all(whole % size == 0 for whole, size in cut):
         raise RelaxError(f"{where}.last: expected a function for a last piece that is smaller alone, got {parts.last!r}")
+
+
+def _check_blocks(step: Any, inputs: list[Any], where: str) -> None:
+    """Raises RelaxError for blocks that a step is not made of, or that are no ranges of the weights' bytes."""
+    parts = step.parts
+    if (parts.blocks is None) != (step.symbol != parts.symbol) or parts.blocks == 0:
+        raise RelaxError(f"{where}.blocks: expected 1 or more where the step has the symbol of its blocks, got {parts.blocks}")
+    if parts.blocks and not all(p is None or _is_range(p, a) for p, a in zip(parts.gets, inputs, strict=True)):
+        raise RelaxError(f"{where}.gets: expected blocks along the first dimension that is not 1, got {list(parts.gets)}")
+
+
+def _is_range(place: tuple[int, int], array: Any) -> bool:
+    """Whether a piece is a range of an array's bytes."""
+    return array.shape[: place[0]] == (1,) * place[0]
 
 
 def _check_cuts(manifest: Any, where: str) -> None:

@@ -257,6 +257,8 @@ class PartsSpec:
         arena_bytes: what they need.
         gets, sets: of each weight that the step reads, or makes, the axis and the size of a piece; None of one that every piece
             reads whole.
+        blocks: where pieces are blocks, which the whole step is nothing but calls for, how many of them are worth reading and
+            writing at once; None where the step has a function of its own.
     """
 
     count: int
@@ -265,17 +267,25 @@ class PartsSpec:
     arena_bytes: int
     gets: tuple[tuple[int, int] | None, ...]
     sets: tuple[tuple[int, int] | None, ...]
+    blocks: int | None = None
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Of its functions: none of a copy."""
+        return tuple(s for s in (self.symbol, self.last) if s is not None)
 
     def as_json(self) -> Json:
         places = {key: [list(p or ()) for p in getattr(self, key)] for key in ("gets", "sets")}
         last = {} if self.last is None else {"last": self.last}
-        return {"count": self.count, "symbol": self.symbol, "arena_bytes": self.arena_bytes} | last | places
+        blocks = {} if self.blocks is None else {"blocks": self.blocks}
+        return {"count": self.count, "symbol": self.symbol, "arena_bytes": self.arena_bytes} | last | places | blocks
 
     @staticmethod
     def read(reader: Reader) -> PartsSpec:
         last = reader.identifier("last") if "last" in reader.data else None
         arena, places = reader.size("arena_bytes"), (_places(reader, "gets"), _places(reader, "sets"))
-        return PartsSpec(reader.size("count"), reader.identifier("symbol"), last, arena, *places)
+        blocks = reader.size("blocks") if "blocks" in reader.data else None
+        return PartsSpec(reader.size("count"), reader.identifier("symbol"), last, arena, *places, blocks)
 
 
 @dataclass(frozen=True)
@@ -301,8 +311,8 @@ class StepSpec:
     @property
     def symbols(self) -> tuple[str, ...]:
         """Of its functions: none of a copy."""
-        parts = () if self.parts is None else (self.parts.symbol, self.parts.last)
-        return tuple(s for s in (self.symbol, *parts) if s is not None)
+        parts = () if self.parts is None else self.parts.symbols
+        return tuple(dict.fromkeys((*(() if self.symbol is None else (self.symbol,)), *parts)))
 
     def peak_bytes(self, raw: Mapping[str, WeightSpec], prepared: Mapping[str, WeightSpec]) -> int:
         """What is live while it runs: its weights, its scratch memory and its results, each aligned; a copy has no others."""

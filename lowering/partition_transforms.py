@@ -108,7 +108,7 @@ class _Steps:
         ranks: how many ranks there are.
         raw, prepared: weights by name, in the order of the manifest.
         steps: what to run.
-        computations: the function of each distinct computation, by its text.
+        computations: the symbol of each distinct computation, by its text.
         parts: how each of them runs on one piece after another, where it can.
         done: the computed steps there are, as (text, gets, sets).
     """
@@ -119,7 +119,7 @@ class _Steps:
     raw: dict[str, RawSpec] = field(default_factory=dict[str, RawSpec])
     prepared: dict[str, PreparedSpec] = field(default_factory=dict[str, PreparedSpec])
     steps: list[StepSpec] = field(default_factory=list[StepSpec])
-    computations: dict[str, func.FuncOp] = field(default_factory=dict[str, func.FuncOp])
+    computations: dict[str, str] = field(default_factory=dict[str, str])
     parts: dict[str, PartsSpec | None] = field(default_factory=dict[str, PartsSpec | None])
     done: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
 
@@ -168,12 +168,10 @@ class _Steps:
         boundary, text, ops = Boundary.of(step), _body_text(step), _ops(step)
         taken, sets = boundary.inputs + boundary.weights, tuple(s.name for s in boundary.outputs)
         gets = tuple(s.name for s in taken)
-        known = self.computations.setdefault(text, step)
-        if known is step:
-            self.parts[text] = self._split(step)
-            write_entry(step, Entry(boundary.spec(), is_step=True))
-        else:
+        if text in self.computations:
             step.operation.erase()
+        else:
+            self.computations[text], self.parts[text] = self._functions(step)
         if (text, gets, sets) in self.done:
             return
         self.done.add((text, gets, sets))
@@ -182,17 +180,19 @@ class _Steps:
         sets = tuple(_renamed(entries, name) if name in self.prepared else name for name in sets)
         for name, spec in zip(sets, boundary.outputs, strict=True):
             self.prepared[name] = PreparedSpec(name, static_array(spec), gets, ops)
-        self.steps.append(StepSpec(symbol_name(name_of(known)), gets, sets, 0, self.parts[text]))
+        self.steps.append(StepSpec(self.computations[text], gets, sets, 0, self.parts[text]))
 
-    def _split(self, step: func.FuncOp) -> PartsSpec | None:
-        """How a step runs on pieces, whose functions are entries, too."""
-        found = split_step(step)
-        if found is None:
-            return None
-        parts, made = found
+    def _functions(self, step: func.FuncOp) -> tuple[str, PartsSpec | None]:
+        """The symbol of a step, and how it runs on pieces, whose functions are entries, too; it goes where these are blocks."""
+        parts, made = split_step(step) or (None, [])
+        if parts is None or parts.blocks is None:
+            made = [step, *made]
         for function in made:
             write_entry(function, Entry(Boundary.of(function).spec(), is_step=True))
-        return parts
+        symbol = symbol_name(name_of(made[0]))
+        if made[0] != step:
+            step.operation.erase()
+        return symbol, parts
 
     def _fingerprint(self) -> str:
         """Identifies what the prepared weights are: the computations, and the names and types around them."""

@@ -13,7 +13,7 @@ from ..lowering.manifest_specs import PartsSpec, StepSpec
 from ..weights.arrays import ArraySpec
 from .raw_weights import Piece, RawWeights, part_spec
 
-__all__ = ["MemoryPlan", "StepRun", "plan_memory", "predicted_peak", "runs_of", "step_bytes"]
+__all__ = ["MemoryPlan", "StepCall", "StepRun", "plan_memory", "predicted_peak", "runs_of", "step_bytes"]
 
 # Bytes of a piece of a weight that is copied: as many as a disk is busy with for some milliseconds.
 _COPY_BYTES = 4 << 20
@@ -35,17 +35,25 @@ class MemoryPlan:
 
 
 @dataclass(frozen=True)
+class StepCall:
+    """One call of compiled code: the function, and at which byte of each weight and each result it begins."""
+
+    symbol: str
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class StepRun:
-    """One call of compiled code, or one copy.
+    """What is read, computed and written together.
 
     Attributes:
-        symbol: the function; None of a copy.
+        calls: of compiled code, in order; none of a copy.
         pieces: of each weight that is read, which piece; None for all of it.
         gets, sets: what these are, and what is made.
-        arena_bytes: what the function needs.
+        arena_bytes: what the functions need.
     """
 
-    symbol: str | None
+    calls: tuple[StepCall, ...]
     pieces: tuple[Piece | None, ...]
     gets: tuple[ArraySpec, ...]
     sets: tuple[ArraySpec, ...]
@@ -92,14 +100,36 @@ def step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
 def runs_of(manifest: Manifest, step: StepSpec, parts: PartsSpec | None) -> Iterator[StepRun]:
     """What is run for a step, in order."""
     gets, sets = (manifest.raw_weights[n].array for n in step.gets), (manifest.prepared_weights[n].array for n in step.sets)
-    if parts is None:
-        yield StepRun(step.symbol, (None,) * len(step.gets), tuple(gets), tuple(sets), step.arena_bytes)
-        return
     inputs, outputs = tuple(gets), tuple(sets)
-    for i in range(parts.count):
-        read, made = _pieces(inputs, parts.gets, i), _pieces(outputs, parts.sets, i)
-        symbol = parts.symbol if parts.last is None or i + 1 < parts.count else parts.last
-        yield StepRun(symbol, read, _specs(inputs, read), _specs(outputs, made), parts.arena_bytes)
+    if parts is None:
+        yield StepRun(_calls_of_whole(step, inputs, outputs), (None,) * len(step.gets), inputs, outputs, step.arena_bytes)
+        return
+    blocks = parts.blocks or 1
+    for begin in range(0, parts.count, blocks):
+        end = min(begin + blocks, parts.count)
+        read, made = _pieces(inputs, parts.gets, begin, end), _pieces(outputs, parts.sets, begin, end)
+        calls = _calls(parts, inputs, outputs, begin, end)
+        yield StepRun(calls, read, _specs(inputs, read), _specs(outputs, made), parts.arena_bytes)
+
+
+def _calls_of_whole(step: StepSpec, inputs: Sequence[ArraySpec], outputs: Sequence[ArraySpec]) -> tuple[StepCall, ...]:
+    if step.parts is not None and step.parts.blocks is not None:
+        return _calls(step.parts, inputs, outputs, 0, step.parts.count)
+    return () if step.symbol is None else (StepCall(step.symbol, (0,) * (len(inputs) + len(outputs))),)
+
+
+def _calls(
+    parts: PartsSpec, inputs: Sequence[ArraySpec], outputs: Sequence[ArraySpec], begin: int, end: int
+) -> tuple[StepCall, ...]:  # fmt: skip
+    """Those for some neighbours of the pieces, whose weights and results lie side by side."""
+    if parts.symbol is None:
+        return ()
+    places = zip((*inputs, *outputs), (*parts.gets, *parts.sets), strict=True)
+    sizes = [0 if p is None else p[1] * (s.nbytes // s.shape[p[0]]) for s, p in places]
+    symbols = [parts.symbol] * (end - begin)
+    if parts.last is not None and end == parts.count:
+        symbols[-1] = parts.last
+    return tuple(StepCall(symbol, tuple(i * size for size in sizes)) for i, symbol in enumerate(symbols))
 
 
 def _parts(manifest: Manifest, source: RawWeights, step: StepSpec) -> tuple[int, PartsSpec] | None:
@@ -123,9 +153,11 @@ def _copied(spec: ArraySpec) -> PartsSpec | None:
     return PartsSpec(-(-spec.shape[axis] // size), None, None, 0, (place,), (place,))
 
 
-def _pieces(specs: Sequence[ArraySpec], places: Sequence[tuple[int, int] | None], i: int) -> tuple[Piece | None, ...]:
+def _pieces(
+    specs: Sequence[ArraySpec], places: Sequence[tuple[int, int] | None], begin: int, end: int
+) -> tuple[Piece | None, ...]:  # fmt: skip
     return tuple(
-        None if place is None else Piece(place[0], i * place[1], min((i + 1) * place[1], spec.shape[place[0]]))
+        None if place is None else Piece(place[0], begin * place[1], min(end * place[1], spec.shape[place[0]]))
         for spec, place in zip(specs, places, strict=True)
     )
 

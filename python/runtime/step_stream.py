@@ -6,6 +6,7 @@ takes no memory beyond the largest step's: what is read goes into the buffer who
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections import Counter
@@ -19,11 +20,12 @@ from ..lowering.manifest_specs import StepSpec
 from ..weights.arrays import Array, address
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
-from .memory_plan import MemoryPlan, StepRun, plan_memory, runs_of
+from .memory_plan import MemoryPlan, StepCall, StepRun, plan_memory, runs_of
 from .raw_weights import RawWeights
+from .scratch import Scratch
 from .sinks import FileSink, Sink, buffer_arrays
 from .step_buffers import StepBuffers, WriteBehind
-from .threads import work_alone
+from .threads import alone, work_alone
 
 __all__ = ["Functions", "PrepareProgress", "ProgressHook", "StepStream"]
 
@@ -143,9 +145,10 @@ class StepStream:
         self._source.check_unchanged(step.gets)
         parts = self._plan.parts.get(step.sets)
         takers = self._takers(step, parts is not None)
-        runs = runs_of(self._manifest, step, parts)
-        for left in range(0 if parts is None else parts.count - 1, -1, -1):
-            self._run(step, next(runs), _Writing(takers, step if not left else None), (buffers, behind))
+        *others, last = runs_of(self._manifest, step, parts)
+        for run in others:
+            self._run(step, run, _Writing(takers, None), (buffers, behind))
+        self._run(step, last, _Writing(takers, step), (buffers, behind))
 
     def _takers(self, step: StepSpec, is_parted: bool) -> list[Callable[[Array], None]]:
         """What takes the results of a step, or pieces of them."""
@@ -159,22 +162,29 @@ class StepStream:
         buffers, behind = memory
         read = {n: p for n, p in zip(step.gets, run.pieces, strict=True)}
         weights = sum(self._source.part_bytes(name, piece) for name, piece in read.items())
-        results = self._sink.buffer_bytes(run.sets) if run.symbol is not None else 0
+        results = self._sink.buffer_bytes(run.sets) if run.calls else 0
         wanted = (weights, run.arena_bytes, results)
         if not buffers.has_room(*wanted, behind.held):
             behind.wait()
         self._hold(buffers.make_room(*wanted, behind.held) + behind.held)
-        if run.symbol is None:
+        if not run.calls:
             arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read.items()]
             self._let_go(writing)
             return behind.put(lambda: self._write(writing, arrays), weights, held=weights)
         inputs = self._inputs(step, run, buffers)
         behind.wait()  # what is written lies where the results go
         outputs = self._sink.outputs(run.sets, buffers.results)
-        tensors = pointer_array([address(a) for a in (*inputs, *outputs)])
-        invoke(self._functions(run.symbol), tensors, _NO_SYMBOLS, buffers.arena, f"preparation of {', '.join(step.sets)}")
+        places, what = [address(a) for a in (*inputs, *outputs)], f"preparation of {', '.join(step.sets)}"
+        with alone() if len(run.calls) > 1 else contextlib.nullcontext():
+            self._compute(run.calls, places, buffers.arena, what)
         self._let_go(writing)
         behind.put(lambda: self._write(writing, outputs), sum(s.nbytes for s in run.sets))
+
+    def _compute(self, calls: Sequence[StepCall], places: Sequence[int], arena: Scratch, what: str) -> None:
+        """Makes the calls of a run, whose weights and results are at these addresses."""
+        for call in calls:
+            tensors = pointer_array([place + offset for place, offset in zip(places, call.offsets, strict=True)])
+            invoke(self._functions(call.symbol), tensors, _NO_SYMBOLS, arena, what)
 
     def _let_go(self, writing: _Writing) -> None:
         """Raw weights are in memory until the last run of their step has read them."""

@@ -14,13 +14,15 @@ import functools
 import os
 import sys
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
 from ..dialect.errors import RelaxError
 from .environment import num_threads, openmp_threads
 
-__all__ = ["Team", "find_runtime", "load_runtime", "told", "work_alone"]
+__all__ = ["Team", "alone", "find_runtime", "load_runtime", "told", "work_alone"]
 
 # Milliseconds that an idle worker spins before it sleeps. Intel's default of 200 takes the core from whatever runs between two
 # calls, torch's threads for example; loops of one call follow each other within microseconds.
@@ -96,6 +98,17 @@ class Team:
 def work_alone() -> None:
     """Makes calls from this thread use no other threads, because several threads like it run at once."""
     told.alone, told.count = True, _NOTHING
+
+
+@contextmanager
+def alone() -> Generator[None]:
+    """Makes calls from this thread use no other threads in the ``with`` block: each is over before one would wake."""
+    before = told.alone
+    work_alone()
+    try:
+        yield
+    finally:
+        told.alone, told.count = before, _NOTHING
 
 
 def default_threads() -> int:

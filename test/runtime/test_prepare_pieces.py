@@ -24,6 +24,7 @@ from relaxir.weights.tensor_writer import TensorWriter
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of tests are some kilobytes."""
     monkeypatch.setattr(split_steps, "PIECE_BYTES", 16 << 10)
+    monkeypatch.setattr(split_steps, "BLOCK_BYTES", 4 << 10)
     monkeypatch.setattr(memory_plan, "_COPY_BYTES", 4 << 10)
 
 
@@ -75,6 +76,33 @@ def test_pieces_make_the_bytes_that_the_whole_makes(
     assert same(whole, pieces)
     assert report.peak_bytes <= report.predicted_peak_bytes < peak / 1.5
     executable.verify(pieces)
+
+
+@pytest.mark.parametrize(
+    ("options", "n", "dtype"),
+    [
+        ({"weights": "int4"}, 223, "f32"),
+        ({"weights": "int8"}, 200, "bf16"),
+        ({"weights": "int4", "activations": "int8"}, 192, "f32"),
+    ],
+)
+def test_blocks_make_the_bytes_that_the_whole_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], n: int, dtype: str
+) -> None:
+    """They are in a cache, so that preparing takes less of both time and memory; what is made, and its name, stay."""
+    module = layer(64, n, True, dtype)
+    blocks = rx.compile(module, **options)
+    monkeypatch.setattr(split_steps, "BLOCK_BYTES", 1 << 30)
+    whole = rx.compile(module, **options)
+    raw = values(blocks)
+    for executable, name in ((blocks, "blocks"), (whole, "whole")):
+        executable.prepare(raw, tmp_path / name)
+    assert same(tmp_path / "blocks", tmp_path / "whole")
+    parts = [[s.parts and s.parts.blocks for s in e.manifest.steps if s.symbol] for e in (blocks, whole)]
+    assert parts[0][0] is not None
+    assert parts[1] == [None]
+    assert blocks.manifest.peak_bytes < whole.manifest.peak_bytes
+    assert blocks.fingerprint == whole.fingerprint
 
 
 def least(executable: rx.Executable, raw: object, path: Path, **options: Any) -> int:
@@ -204,6 +232,9 @@ def test_parts_of_a_tensor_along_several_axes(tmp_path: Path, ranges: dict[int, 
         ("count", 8, r"parts.gets: expected 8 pieces of each weight"),
         ("sets", [[0, 1], [2, 5]], r"parts.sets: expected pieces along the first dimension that is not 1"),
         ("last", None, r"parts.last: expected a function for a last piece that is smaller alone, got None"),
+        ("blocks", 0, r"parts.blocks: expected 1 or more where the step has the symbol of its blocks, got 0"),
+        ("blocks", None, r"parts.blocks: expected 1 or more where the step has the symbol of its blocks, got None"),
+        ("gets", [[1, 10]], r"parts.gets: expected blocks along the first dimension that is not 1, got \[\(1, 10\)\]"),
     ],
 )
 def test_pieces_of_a_manifest_that_do_not_fit(field: str, value: Any, message: str) -> None:
