@@ -11,6 +11,7 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean
 from ...dialect.symbolic import Dim
+from ..attention import shared_heads, zero_where_nothing_is_seen
 from ..emit import cast, emit, expand, full, info_of, reshape, squeeze, unsqueeze
 from ..torch_op import TorchOp, handles
 
@@ -106,36 +107,12 @@ def _attend(op: TorchOp, mask: ir.Value | None, dropout: float, causal: bool, sc
     query, key, value = (op.tensor(i) for i in range(3))
     added = max(0, 3 - info_of(query).rank)
     query, key, value = (unsqueeze(v, *range(added)) for v in (query, key, value))
-    key, value = _shared_heads(key, value)
+    key, value = shared_heads(key, value)
     query = _with_heads_of(query, key)
     if mask is not None and info_of(mask).dtype != boolean():
         mask = cast(mask, info_of(query).dtype)
     result = emit(ops.Attention, query, key, value, mask, causal=causal, scale=scale)
     return squeeze(_zero_where_nothing_is_seen(op, result, mask), *range(added))
-
-
-def _shared_heads(key: ir.Value, value: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Keys and values before each head was repeated for the query heads that share it: a cache is then read where it is."""
-    first = [_before_repetition(v) for v in (key, value)]
-    if first[0] is None or first[1] is None or info_of(first[0]).shape[-3] != info_of(first[1]).shape[-3]:
-        return key, value
-    return first[0], first[1]
-
-
-def _before_repetition(x: ir.Value) -> ir.Value | None:
-    """``x`` of ``reshape(broadcast_to(expand_dims(x)))`` that repeats each head, as Hugging Face's ``repeat_kv`` does."""
-    chain = [x]
-    for op_class in (ops.Reshape, ops.BroadcastTo, ops.ExpandDims):
-        owner = chain[-1].owner
-        if not isinstance(owner, op_class):
-            return None
-        chain.append(owner.operation.operands[0])
-    joined, repeated, single, source = (info_of(v).shape for v in chain)
-    heads = source[-3]
-    if single != (*source[:-2], 1, *source[-2:]) or heads is None or not isinstance(repeated[-3], int):
-        return None
-    same = repeated == (*source[:-2], repeated[-3], *source[-2:])
-    return chain[-1] if same and joined == (*source[:-3], heads * repeated[-3], *source[-2:]) else None
 
 
 def _with_heads_of(query: ir.Value, key: ir.Value) -> ir.Value:
@@ -154,10 +131,4 @@ def _zero_where_nothing_is_seen(op: TorchOp, result: ir.Value, mask: ir.Value | 
     """
     if mask is None or not op.values.depends_on_input(mask):
         return result
-    rank = info_of(mask).rank
-    if info_of(mask).dtype == boolean():
-        seen = cast(emit(ops.Max, cast(mask, ir.IntegerType.get_signless(8)), axis=[rank - 1], keepdims=True), boolean())
-    else:
-        largest = emit(ops.Max, mask, axis=[rank - 1], keepdims=True)
-        seen = emit(ops.Greater, largest, full(float("-inf"), info_of(mask).dtype))
-    return emit(ops.Where, seen, result, full(0, info_of(result).dtype))
+    return zero_where_nothing_is_seen(result, mask)

@@ -7,13 +7,16 @@ from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
 from ....dialect.symbolic import same
+from ...attention import attention_of
 from ...emit import cast, emit, full, info_of, multiply_all, permute, reshape, squeeze, unsqueeze
 from ..node import Node, handles
 
 
 @handles("MatMul")
 def _matmul(node: Node) -> ir.Value:
-    return product(node.tensor(0), node.tensor(1))
+    """A product, or attention where it is the second one of that."""
+    a, b = node.tensor(0), node.tensor(1)
+    return attention_of(a, b) or product(a, b)
 
 
 def product(a: ir.Value, b: ir.Value) -> ir.Value:
