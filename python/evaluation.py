@@ -48,7 +48,9 @@ def evaluate(
     expect_text(function, "the name of a function")
     if weights is not None:
         expect(weights, Mapping, "weights as a mapping from names to arrays")
-    signature = module.functions.get(function)
+    constants = constant_arrays(module.ir.operation)
+    # Only where there are some: signatures of a module with many functions take longer than most calls.
+    signature = module.functions.get(function) if constants else None
     names = [] if signature is None else [w.name for w in signature.weights]
-    known = {name: array for name, array in constant_arrays(module.ir.operation).items() if name in names}
+    known = {name: constants[name] for name in names if name in constants}
     return interpreter.evaluate(module.ir.operation, function, inputs, known | dict(weights or {}) or None, provider, sink)
