@@ -22,9 +22,17 @@
 // CHECK: memref.store
 // CHECK: gpu.barrier
 
-// Loops that carry something else than sums are one block.
+// Loops that carry something else than sums are one block, and one thread's where nothing reads what they give.
 
 // CHECK: gpu.func @scan(
+// CHECK: scf.if
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: memref.load
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: memref.store
+// CHECK-NEXT: scf.yield
+// CHECK: gpu.barrier
+// CHECK: gpu.func @last(
 // CHECK: scf.for
 // CHECK-NEXT: memref.load
 // CHECK-NEXT: gpu.barrier
@@ -78,6 +86,19 @@ module attributes {relax.cuda_target = "cuda:sm_80"} {
       memref.store %next, %y[%i] : memref<4xf32>
       scf.yield %next : f32
     }
+    return
+  }
+  func.func private @last(%x: memref<4xf32>, %y: memref<f32>) attributes {relax.device, relax.kernel} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %one = arith.constant 1.0 : f32
+    %last = scf.for %i = %c0 to %c4 step %c1 iter_args(%product = %one) -> (f32) {
+      %a = memref.load %x[%i] : memref<4xf32>
+      %next = arith.mulf %product, %a : f32
+      scf.yield %next : f32
+    }
+    memref.store %last, %y[] : memref<f32>
     return
   }
   func.func @main(%x: memref<i64>) attributes {relax.device} {

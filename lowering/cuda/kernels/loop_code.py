@@ -1,6 +1,7 @@
 """Loops over linalg operations as code of one block: all its threads run the loops, and share what each operation does.
 
 A barrier follows whatever touches memory, so that threads read what others have written, and write what others have read.
+A loop that only reads and writes elements, one after the other, is one thread's, with one barrier behind it.
 Buffers of constant size that a loop works in are in shared memory.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
-from ....dialect.traversal import clone_with, free_values, nested_operations, operations
+from ....dialect.traversal import clone_with, free_values, is_unused, nested_operations, operations
 from ..cuda_target import CudaTarget
 from .device_code import DeviceCode
 from .points import Points, delinearized
@@ -18,6 +19,8 @@ from .points import Points, delinearized
 __all__ = ["LoopCode", "touches_memory"]
 
 _MEMORY = ("linalg.", "memref.load", "memref.store", "memref.copy")
+#: What all threads of a block take part in.
+_SHARED = ("linalg.", "memref.copy", "memref.alloc", "memref.dealloc")
 
 
 def touches_memory(op: ir.Operation) -> bool:
@@ -41,7 +44,10 @@ class LoopCode:
 
     def _build(self, op: ir.Operation) -> None:
         handler = _HANDLERS.get(op.name)
-        if handler is not None and (op.name.startswith("memref.") or touches_memory(op)):
+        if _is_serial(op):
+            self._alone(lambda: self._clone(op))
+            self.device.barrier()
+        elif handler is not None and (op.name.startswith("memref.") or touches_memory(op)):
             handler(self, op)
         elif op.name.startswith("linalg."):
             self._share(op)
@@ -112,6 +118,13 @@ class LoopCode:
                     self.build(operations(block)[:-1])
                     self._clone(operations(block)[-1])
         known.update(zip(op.results, made.results, strict=True))
+
+
+def _is_serial(op: ir.Operation) -> bool:
+    """Whether an op is a loop over single elements whose results nothing reads: other threads have nothing to do in it."""
+    if op.name not in ("scf.for", "scf.while") or not is_unused(op) or not touches_memory(op):
+        return False
+    return not any(inner.name.startswith(_SHARED) for inner in nested_operations(op))
 
 
 _HANDLERS: dict[str, Callable[[LoopCode, ir.Operation], None]] = {
