@@ -107,7 +107,11 @@ class CudaCompiler(Compiler):
         return assemble(ptx, self.target).cubin if ptx and self._assembler else b""
 
 
+#: Each byte as LLVM IR writes it in a string.
+_WRITTEN = [chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in range(256)]
+
+
 def _embedded(symbol: str, size: str, content: bytes) -> str:
     """Bytes and how many they are as constants, in LLVM IR."""
-    text = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in content)
+    text = "".join(map(_WRITTEN.__getitem__, content))
     return f'@{symbol} = constant [{len(content)} x i8] c"{text}", align 16\n@{size} = constant i64 {len(content)}\n'

@@ -207,20 +207,28 @@ def _towards(y: Any, above: Any, a: Any, b: Any, mode: str) -> Any:
     return np.where(fine & wrong, np.nextafter(y, side), y)
 
 
+_TINY = np.finfo(f4).tiny
+
+
 def fma(a: Any, b: Any, c: Any, kind: str, mode: str = "rn") -> Any:
     """a * b + c rounded once; bf16 numbers are given, and come, as f32 (see :func:`narrow`)."""
     if kind == "f64":
         return _fma_f64(a, b, c, mode)
-    s, error = _two_sum(a.astype(f8) * b.astype(f8), c.astype(f8))
+    product, addend = a.astype(f8) * b.astype(f8), c.astype(f8)
+    if kind == "f32" and mode == "rn":
+        s = product + addend
+        if not _may_be_half(s).any():
+            return s.astype(f4)
+    s, error = _two_sum(product, addend)
     if kind in ("bf16", "bf16x2"):
         return _odd_f4(_odd(s, error))
-    target = "f16" if kind.startswith("f16") else "f32"
-    if target == "f32" and mode == "rn":
-        halves = (np.asarray(s).view(u8) & u8(0x1FFFFFFF)) == u8(0x10000000)
-        tiny = np.abs(s) < np.finfo(f4).tiny
-        if not (halves.any() or tiny.any()):
-            return s.astype(f4)
-    return rounded(_odd(s, error), target, mode)
+    return rounded(_odd(s, error), "f16" if kind.startswith("f16") else "f32", mode)
+
+
+def _may_be_half(s: Any) -> Any:
+    """Where rounding an f64 to f32 as well could go wrong: halfway between two of them, or subnormal; zeros are exact."""
+    halves = (np.asarray(s).view(u8) & u8(0x1FFFFFFF)) == u8(0x10000000)
+    return halves | ((np.abs(s) < _TINY) & (s != 0))
 
 
 def _split(a: Any) -> tuple[Any, Any]:

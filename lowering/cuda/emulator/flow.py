@@ -19,17 +19,12 @@ _NO_RESULT = frozenset({
 })  # fmt: skip
 
 
-def _names(operand: Operand) -> Iterator[str]:
+def _names(operand: Operand) -> list[str]:
+    if isinstance(operand, str):
+        return [part.lstrip("!") for part in operand.split("|")] if "|" in operand else [operand.lstrip("!")]
     if isinstance(operand, Address):
-        yield operand.base
-        for part in operand.inner:
-            yield from _names(part)
-    elif isinstance(operand, tuple):
-        for part in operand:
-            yield from _names(part)
-    else:
-        for part in operand.split("|"):
-            yield part.lstrip("!")
+        return [operand.base, *(name for part in operand.inner for name in _names(part))]
+    return [name for part in operand for name in _names(part)]
 
 
 def _has_result(instruction: Instruction) -> bool:
@@ -45,7 +40,7 @@ def is_product(instruction: Instruction) -> bool:
 def writes(instruction: Instruction) -> list[str]:
     """The names that an instruction writes, sinks and all."""
     if is_product(instruction) or _has_result(instruction):
-        return list(_names(instruction.args[0]))
+        return _names(instruction.args[0])
     return []
 
 

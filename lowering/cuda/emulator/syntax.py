@@ -202,8 +202,14 @@ def _initial(declared: re.Match[str], width: int) -> bytes:
     return b"".join((v & ((1 << 8 * width) - 1)).to_bytes(width, "little") for v in values)
 
 
+_BRACKET = re.compile(r"[{\[(]")
+
+
 def split(text: str) -> list[str]:
     """What commas separate outside of brackets."""
+    if not _BRACKET.search(text):
+        plain = [part.strip() for part in text.split(",")]
+        return plain if plain[-1] else plain[:-1]
     parts, depth, start = list[str](), 0, 0
     for place, char in enumerate(text):
         if char in "{[(":
@@ -327,7 +333,8 @@ class _Body:
             found[3], modifiers, args, found[2] or "", bool(found[1]), line, " ".join(text.split()), self.place
         )
         self.function.code.append(instruction)
-        self.pending.append((instruction, list(self.scopes)))
+        if len(self.scopes) > 1:  # elsewhere names are what is written
+            self.pending.append((instruction, list(self.scopes)))
 
     def _resolved(self, operand: Operand, scopes: list[dict[str, str]]) -> Operand:
         if isinstance(operand, tuple):
