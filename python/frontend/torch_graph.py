@@ -28,7 +28,7 @@ from ..dialect.functions import NAME, STATE
 from . import torch_ops
 from .custom_operators import composites
 from .torch_complex import REFUSED, split_complex
-from .torch_op import HANDLERS, KIND
+from .torch_op import ALIKE, HANDLERS, KIND
 from .torch_program import Program, Returned
 from .torch_subgraphs import import_higher_order
 from .torch_warnings import without_warnings
@@ -159,7 +159,8 @@ def import_graph(
             raise RelaxError(
                 f"torch-mlir cannot import the program: {_first_line(error)}{_named_by(error, program, placeholders)}"
             ) from error
-        function.attributes["arg_attrs"] = _named((a.kind, a.name) for a in program.arguments)
+        named = zip(program.arguments, _named((a.kind, a.name) for a in program.arguments), strict=True)
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([_with_number(given, a.alike) for a, given in named])
         function.attributes["res_attrs"] = _named((r.kind, r.name) for r in program.results)
         if program.state:
             with function.location:
@@ -182,6 +183,13 @@ def _named(items: Iterable[tuple[str, str]]) -> ir.ArrayAttr:
     return ir.ArrayAttr.get(
         [ir.DictAttr.get({KIND: ir.StringAttr.get(kind), NAME: ir.StringAttr.get(name)}) for kind, name in items]
     )
+
+
+def _with_number(attributes: ir.Attribute, alike: int | None) -> ir.Attribute:
+    if alike is None:
+        return attributes
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), alike)
+    return ir.DictAttr.get({e.name: e.attr for e in ir.DictAttr(attributes)} | {ALIKE: number})
 
 
 def _all_inputs(exported: GraphSource, program: Program) -> ExportGraphSignature:

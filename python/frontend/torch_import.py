@@ -155,4 +155,6 @@ def _named_programs(given: Any) -> dict[str, ExportedProgram]:
             raise RelaxError(f"expected names of functions for programs, got {name!r}")
     if not programs:
         raise RelaxError("expected at least one program, got none")
-    return programs
+    from .torch_subclasses import unwrapped
+
+    return {name: unwrapped(program) for name, program in programs.items()}

@@ -15,10 +15,12 @@ from ..dialect.symbolic import Dim, Expr
 from .emit import cast, full, info_of, integer, multiply_all
 from .torch_types import affine_dims, tensor_info
 
-__all__ = ["HANDLERS", "KIND", "Handler", "TorchOp", "UnmappedError", "Values", "handles", "number_dtype", "op_key"]
+__all__ = ["ALIKE", "HANDLERS", "KIND", "Handler", "TorchOp", "UnmappedError", "Values", "handles", "number_dtype", "op_key"]
 
 #: Argument attribute: ``input``, ``state``, ``param``, ``buffer`` or ``constant``; of results ``output`` or ``state``.
 KIND = "relax.kind"
+#: Argument attribute, while a program is imported: the integer that all elements of a weight are.
+ALIKE = "relax.alike"
 
 
 class UnmappedError(RelaxError):
@@ -34,6 +36,7 @@ class Values:
         shapes: the shape that ``torch.bind_symbolic_shape`` states for a tensor.
         ranges: smallest and largest value of each symbol, None for no bound.
         weights: the relax arguments that are weights.
+        alike: of weights all of whose elements are one known integer, that one.
         inlined: converts a graph of a higher-order operator, by name, on relax values; its results.
     """
 
@@ -44,6 +47,7 @@ class Values:
         self.shapes: dict[ir.Value, tuple[Dim, ...]] = {}
         self.ranges: dict[str, tuple[int, int | None]] = {}
         self.weights: set[ir.Value] = set()
+        self.alike: dict[ir.Value, int] = {}
         self._numbers: dict[ir.Value, Any] = {}
         self._varies: dict[ir.Value, bool] = {}
 

@@ -22,7 +22,7 @@ from torch.export.graph_signature import (
 from torch.utils import _pytree as pytree
 
 from ..dialect.errors import RelaxError
-from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, in_storage_order, qualified_name
+from .torch_stored import WEIGHT_KINDS, Stored, changed_targets, has_contents, in_storage_order, qualified_name
 
 __all__ = ["Argument", "Program", "Returned", "check_dims", "read_program", "symbol_names"]
 
@@ -38,11 +38,13 @@ class Argument:
         kind: ``input``, ``state`` (a buffer that the model changes), ``param``, ``buffer`` or ``constant``.
         name: name of the Python parameter, or the weight's fully qualified name.
         node: name of the graph's placeholder.
+        alike: of a zero point the integer that all its elements are, where they are one.
     """
 
     kind: str
     name: str
     node: str
+    alike: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
     called = stored.names[entry]
     changed = changed_targets(program)
     used = {n.name for n in program.graph.nodes if n.op == "placeholder" and n.users}
+    zero_points = _zero_points(program)
     inputs: list[Argument] = []
     constants: dict[str, Any] = {}
     sharing: dict[str, list[InputSpec]] = {}
@@ -114,7 +117,8 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
         node = _tensor_node(one, name)
         tied.update((_tensor_node(s, name), node) for s in specs if s is not one)
         if name not in stored.state:
-            weights.append(Argument(WEIGHT_KINDS[one.kind], name, node))
+            alike = _alike(stored.tensors.get(name)) if node in zero_points else None
+            weights.append(Argument(WEIGHT_KINDS[one.kind], name, node, alike))
         elif one.target in changed or any(s.arg.name in used for s in specs):
             state.append(Argument("state", name, node))
     by_position = {s.arg.name: i for i, s in enumerate(program.graph_signature.input_specs)}
@@ -125,6 +129,20 @@ def read_program(program: ExportedProgram, stored: Stored, entry: str) -> Progra
     results += [Returned("state", a.name, a.node) for a in state if a.name not in written]
     first_values = {a.name: stored.state[a.name] for a in state}
     return Program([*inputs, *state, *weights], tied, constants, results, first_values)
+
+
+def _zero_points(program: ExportedProgram) -> set[str]:
+    """The placeholders that operators of quantized graphs take as zero points."""
+    calls = [n for n in program.graph.nodes if n.op == "call_function" and str(n.target).startswith("quantized_decomposed.")]
+    return {a.name for n in calls for a in n.args[2:3] if isinstance(a, torch.fx.Node)}
+
+
+def _alike(tensor: torch.Tensor | None) -> int | None:
+    """The integer that all elements of a tensor are; None where they differ, or are not there."""
+    if tensor is None or tensor.is_floating_point() or not tensor.numel() or not has_contents(tensor):
+        return None
+    first = tensor.reshape(-1)[0]
+    return int(first) if bool((tensor == first).all()) else None
 
 
 def symbol_names(program: ExportedProgram, dims: Mapping[str, str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
 from .emit import full, info_of, match
-from .torch_op import HANDLERS, KIND, TorchOp, UnmappedError, Values, number_dtype, op_key
+from .torch_op import ALIKE, HANDLERS, KIND, TorchOp, UnmappedError, Values, number_dtype, op_key
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
 from .torch_subgraphs import GRAPH
@@ -147,6 +147,8 @@ class _Function:
             self.values.tensors[old] = new
             if _is_weight(attributes):
                 self.values.weights.add(new)
+            if ALIKE in attributes:
+                self.values.alike[new] = ir.IntegerAttr(attributes.pop(ALIKE)).value
 
     def _convert(self, op: ir.Operation) -> None:
         with op.location:
