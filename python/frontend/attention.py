@@ -16,15 +16,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..dialect import ops
 from ..dialect.bindings import ir
-from ..dialect.elements import to_numpy
 from ..dialect.inference import boolean, is_float
-from ..dialect.op import Op, attrs_of
+from ..dialect.op import attrs_of
 from ..dialect.struct_info import TensorInfo
 from .emit import cast, emit, full, info_of, permute, reshape
+from .written_out import made_by, number_of, without_cast
 
 __all__ = ["attention_of", "shared_heads", "zero_where_nothing_is_seen"]
 
@@ -81,12 +79,12 @@ def attention_of(probabilities: ir.Value, value: ir.Value) -> ir.Value | None:
     NaN in that case, too, as it does in torch, whose attention exporters write like this.
     """
     plain = _without_nan(probabilities)
-    weights = _without_cast(probabilities if plain is None else plain)
-    softmax = _made_by(weights, ops.Softmax)
+    weights = without_cast(probabilities if plain is None else plain)
+    softmax = made_by(weights, ops.Softmax)
     rank = info_of(weights).rank
     if softmax is None or rank < 3 or attrs_of(softmax)["axis"] not in (-1, rank - 1):
         return None
-    scores = _scores(_without_cast(softmax.operands[0]))
+    scores = _scores(without_cast(softmax.operands[0]))
     if scores is None:
         return None
     key = _turned_back(scores.turned)
@@ -107,35 +105,20 @@ def _fit(query: TensorInfo, key: TensorInfo, value: TensorInfo) -> bool:
     return same_rank and known and leading == key.shape[:-2] == value.shape[:-2] and query.dtype == key.dtype == value.dtype
 
 
-def _made_by(value: ir.Value, op_class: type[Op]) -> ir.Operation | None:
-    owner = value.owner
-    return owner.operation if isinstance(owner, op_class) else None
-
-
 def _without_nan(x: ir.Value) -> ir.Value | None:
     """``p`` of ``where(isnan(p), 0, p)``."""
-    where = _made_by(x, ops.Where)
-    if where is None or _number(where.operands[1]) != 0:
+    where = made_by(x, ops.Where)
+    if where is None or number_of(where.operands[1]) != 0:
         return None
-    test = _made_by(where.operands[0], ops.IsNan)
+    test = made_by(where.operands[0], ops.IsNan)
     return where.operands[2] if test is not None and test.operands[0] == where.operands[2] else None
-
-
-def _without_cast(x: ir.Value) -> ir.Value:
-    """``x`` before it became wider, or narrower again: attention computes in f32 for narrower floats."""
-    cast_op = _made_by(x, ops.AsType)
-    if cast_op is None:
-        return x
-    source = cast_op.operands[0]
-    kinds = info_of(x).dtype, info_of(source).dtype
-    return source if all(is_float(k) for k in kinds) and ir.F32Type.get() in kinds else x
 
 
 def _scores(x: ir.Value) -> _Scores | None:
     whole = info_of(x)
     x, mask = _without_mask(x)
     x, scale = _without_factor(x)
-    product = _made_by(x, ops.MatMul)
+    product = made_by(x, ops.MatMul)
     if product is None or info_of(x).shape != whole.shape:
         return None
     query, turned = product.operands
@@ -147,7 +130,7 @@ def _scores(x: ir.Value) -> _Scores | None:
 
 def _without_mask(x: ir.Value) -> tuple[ir.Value, ir.Value | None]:
     """The scores, and what is added to them: a mask of numbers, or of truth values where that is what the numbers say."""
-    added = _made_by(x, ops.Add)
+    added = made_by(x, ops.Add)
     if added is None:
         return x, None
     a, b = added.operands
@@ -158,62 +141,49 @@ def _without_mask(x: ir.Value) -> tuple[ir.Value, ir.Value | None]:
 
 
 def _is_product(x: ir.Value) -> bool:
-    return _made_by(_without_factor(x)[0], ops.MatMul) is not None
+    return made_by(_without_factor(x)[0], ops.MatMul) is not None
 
 
 def _truth(mask: ir.Value) -> ir.Value:
     """``m`` of ``where(m, 0, -inf)``."""
-    where = _made_by(mask, ops.Where)
+    where = made_by(mask, ops.Where)
     if where is None:
         return mask
     condition, kept, hidden = where.operands
-    says_so = _number(kept) == 0 and _number(hidden) == -math.inf
+    says_so = number_of(kept) == 0 and number_of(hidden) == -math.inf
     return condition if says_so and info_of(condition).shape == info_of(mask).shape else mask
 
 
 def _hides_nothing(mask: ir.Value) -> bool:
     """Whether it is one of two finite numbers: where all keys have the smaller one, each is seen as much as another."""
-    where = _made_by(mask, ops.Where)
-    numbers = [None] if where is None else [_number(n) for n in where.operands][1:]
+    where = made_by(mask, ops.Where)
+    numbers = [None] if where is None else [number_of(n) for n in where.operands][1:]
     return all(n is not None and math.isfinite(n) for n in numbers)
 
 
 def _without_factor(x: ir.Value) -> tuple[ir.Value, float]:
     """``y`` and ``c`` of ``y * c``, ``c * y`` or ``y / c``."""
-    product, quotient = _made_by(x, ops.Multiply), _made_by(x, ops.Divide)
+    product, quotient = made_by(x, ops.Multiply), made_by(x, ops.Divide)
     found = product or quotient
     if found is None:
         return x, 1.0
     a, b = found.operands
-    if product is not None and _number(a) is not None:
+    if product is not None and number_of(a) is not None:
         a, b = b, a
-    number = _number(b)
+    number = number_of(b)
     if number is None or info_of(a).shape != info_of(x).shape or (quotient is not None and not number):
         return x, 1.0
     return a, number if product is not None else 1 / number
 
 
-def _number(x: ir.Value) -> float | None:
-    """The one number that a tensor of floats has."""
-    if not is_float(info_of(x).dtype):
-        return None
-    filled = _made_by(x, ops.Full)
-    if filled is not None:
-        return float(attrs_of(filled)["value"])
-    constant = _made_by(x, ops.Constant)
-    if constant is None or info_of(x).rank:
-        return None
-    return float(np.asarray(to_numpy(attrs_of(constant)["value"])).astype(np.float64))
-
-
 def _turned_back(x: ir.Value) -> ir.Value:
     """Keys before they were transposed, which exporters also do with all leading dimensions joined."""
-    outer = _made_by(x, ops.Reshape)
-    turn = _made_by(x if outer is None else outer.operands[0], ops.PermuteDims)
+    outer = made_by(x, ops.Reshape)
+    turn = made_by(x if outer is None else outer.operands[0], ops.PermuteDims)
     *leading, depth, keys = info_of(x).shape
     if outer is not None and turn is not None and list(attrs_of(turn)["axes"]) == [0, 2, 1]:
         joined = turn.operands[0]
-        inner = _made_by(joined, ops.Reshape)
+        inner = made_by(joined, ops.Reshape)
         if info_of(joined).shape[1:] == (keys, depth):
             return reshape(joined if inner is None else inner.operands[0], (*leading, keys, depth))
     rank = info_of(x).rank

@@ -121,6 +121,8 @@ def test_products_are_those_of_the_reference(seed: int, tmp_path: Path) -> None:
     text = executable.module_text
     assert text is not None
     assert ("relax.quantized_matmul" in text) == (case.depth % 4 == 0)
+    # Layers that differ in their scales alone have the same kernels; two that are known at import are one number.
+    assert case.form == "integer" or "ws" in executable.manifest.raw_weights
     found = executable(**case.inputs)
     assert found.shape == wanted.shape
     assert found.dtype == wanted.dtype

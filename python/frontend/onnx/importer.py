@@ -67,7 +67,8 @@ def from_onnx(model: Any) -> Module:
     The module has one function ``main`` with the model's inputs and results under their names. Dimensions with a ``dim_param``
     are symbols of that name, those without are symbols of their own. Initializers are weights under their names, except up to
     1,024 integers and single numbers that are no scale or zero point, which are constants; external data is not read. Functions
-    of the model, and operators that their schema defines by others, are taken apart.
+    of the model, and operators that their schema defines by others, are taken apart; attention and RMS norms that several nodes
+    write out are one op.
 
     Raises:
         RelaxError: onnx is not installed; it is no valid model; operators have no relax form (one error for all of them); a

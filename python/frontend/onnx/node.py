@@ -80,6 +80,11 @@ class Node:
         """The relax value of an operand."""
         return self.operand(index).value
 
+    def weight(self, index: int) -> ir.Value:
+        """The same; a number that the model's file has is a weight: layers that differ in these alone have the same kernels."""
+        operand = self.operand(index)
+        return operand.value if operand.argument is None else operand.argument()
+
     def optional(self, index: int) -> ir.Value | None:
         """The relax value of an operand, None where it is absent."""
         return self.tensor(index) if self.has(index) else None

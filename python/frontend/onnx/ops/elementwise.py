@@ -11,7 +11,8 @@ from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
-from ...emit import bitcast, cast, emit, full, info_of, reshape, unsqueeze
+from ...emit import bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze
+from ...norms import rms_norm_of
 from ..node import Node, UnmappedError, handles
 from ..tensors import element_dtype
 
@@ -24,7 +25,7 @@ _UNARY: dict[str, type[EffectOp]] = {
 }  # fmt: skip
 
 _BINARY: dict[str, type[EffectOp]] = {
-    "Add": ops.Add, "Sub": ops.Subtract, "Mul": ops.Multiply, "And": ops.LogicalAnd, "Or": ops.LogicalOr,
+    "Add": ops.Add, "Sub": ops.Subtract, "And": ops.LogicalAnd, "Or": ops.LogicalOr,
     "Xor": ops.LogicalXor, "Equal": ops.Equal, "Less": ops.Less, "LessOrEqual": ops.LessEqual, "Greater": ops.Greater,
     "GreaterOrEqual": ops.GreaterEqual, "BitwiseAnd": ops.BitwiseAnd, "BitwiseOr": ops.BitwiseOr, "BitwiseXor": ops.BitwiseXor,
 }  # fmt: skip
@@ -68,6 +69,14 @@ def _div(node: Node) -> ir.Value:
 @handles("Mod")
 def _mod(node: Node) -> ir.Value:
     return emit(ops.Fmod if node.attribute("fmod", 0) else ops.Mod, node.tensor(0), node.tensor(1))
+
+
+@handles("Mul")
+def _multiply(node: Node) -> ir.Value:
+    """Two scales, of which the model's file has one (:meth:`Node.weight`); the end of a norm that is written out; any other."""
+    scales = all(is_float(node.dtype(i)) and multiply_all(node.operand(i).shape) == 1 for i in range(2))
+    a, b = (node.weight(i) if scales else node.tensor(i) for i in range(2))
+    return rms_norm_of(a, b) or emit(ops.Multiply, a, b)
 
 
 @handles("Pow")

@@ -93,15 +93,15 @@ def dynamically_quantized(x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
 def parameter(node: Node, index: int) -> ir.Value:
     """A scale or zero point; one of a single element as a scalar.
 
-    What the model's file has is a weight: layers that differ in these alone have the same kernels. Zero points at the end or in
-    the middle of their range are numbers, of which some work is saved.
+    What the model's file has is a weight (:meth:`Node.weight`). Zero points at the end or in the middle of their range are
+    numbers, of which some work is saved.
     """
     operand = node.operand(index)
     if operand.known is not None and operand.known.size and not is_float(operand.dtype):
         number = int(operand.known.reshape(-1)[0])
         if number in (0, 1 << ir.IntegerType(operand.dtype).width - 1) and (operand.known == number).all():
             return full(number, operand.dtype)
-    value = operand.value if operand.argument is None else operand.argument()
+    value = node.weight(index)
     return reshape(value, ()) if info_of(value).shape == (1,) else value
 
 
