@@ -267,6 +267,22 @@ def test_a_slice_that_may_end_outside_is_refused():
         relaxir.from_torch(program)
 
 
+class FirstAndLast(nn.Module):
+    def forward(self, x):
+        return x[:, 0], x[:, -1]
+
+
+def test_an_index_that_a_size_may_not_have_is_checked_when_the_model_runs():
+    program = export(FirstAndLast(), torch.randn(2, 8), dynamic=({1: Dim("n", max=512)},))
+    module = relaxir.from_torch(program)
+    for size in (1, 7):
+        x = torch.randn(2, size)
+        for array, wanted in zip(run(program, module, x), FirstAndLast()(x), strict=True):
+            np.testing.assert_array_equal(array, wanted.numpy())
+    with pytest.raises(RelaxError, match="expected indices"):
+        run(program, module, torch.randn(2, 0))
+
+
 class DataDependent(nn.Module):
     def forward(self, x):
         count = x.sum().item()

@@ -82,16 +82,17 @@ def _narrow(op: TorchOp) -> ir.Value:
 
 @handles("aten.select.int")
 def _select(op: TorchOp) -> ir.Value:
+    """A slice of one; where some size does not have the index, it is looked up, which is checked when the model runs."""
     x = op.tensor(0)
     axis = op.axis(1, info_of(x).rank)
     size, index = info_of(x).shape[axis], op.number(2)
     if size is None:
         raise RelaxError("expected a dimension whose size is known or symbolic")
     ranges = op.values.ranges
-    index = index + size if at_most(index, -1, ranges) else index
-    if not at_least(index, 0, ranges) or not at_most(index - size, -1, ranges):
-        raise RelaxError(f"expected an index that always lies inside of {size}, got {index}")
-    return squeeze(slice_axis(x, axis, index, index + 1), axis)
+    place = index + size if at_most(index, -1, ranges) else index
+    if not at_least(place, 0, ranges) or not at_most(place - size, -1, ranges):
+        return emit(ops.Take, x, full(index, integer()), axis=axis)
+    return squeeze(slice_axis(x, axis, place, place + 1), axis)
 
 
 @handles("aten.diagonal")
