@@ -1,7 +1,13 @@
-"""Tests compile for themselves: what they leave in a cache, or find there, would be of another state of the sources."""
+"""Tests compile for themselves: what they leave in a cache, or find there, would be of another state of the sources.
+
+Within a run each kernel is compiled once (:mod:`support.kept_kernels`).
+"""
 
 import gc
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +20,22 @@ if os.environ.get("RELAXIR_CHECKED"):
     from support.checked import check_all_code
 
     check_all_code()
+
+_KERNELS = "RELAXIR_TEST_KERNELS"
+_IS_FIRST = _KERNELS not in os.environ
+if _IS_FIRST:  # the processes that it starts find it there
+    os.environ[_KERNELS] = tempfile.mkdtemp(prefix="relaxir-kernels-")
+
+
+def pytest_configure() -> None:
+    from support.kept_kernels import keep_kernels
+
+    keep_kernels(Path(os.environ[_KERNELS]))
+
+
+def pytest_unconfigure() -> None:
+    if _IS_FIRST:
+        shutil.rmtree(os.environ[_KERNELS], ignore_errors=True)
 
 
 def pytest_collection_finish() -> None:
