@@ -14,6 +14,7 @@ def units(monkeypatch: pytest.MonkeyPatch, before: bool) -> set[str]:
     found = list[Unit]()
     units_of = codegen.units_of
     with monkeypatch.context() as patch:
+        patch.setenv("RELAXIR_CACHE_DIR", "")  # kernels of other tests are no units
         patch.setattr(codegen, "units_of", lambda text: found.extend(units_of(text)) or found)
         b = rx.Builder()
         with b.function("main"):
