@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -240,7 +241,7 @@ class RawWeights:
     def _refuse_missing(self, missing: list[str], names: dict[str, str]) -> None:
         if not missing:
             return
-        hint = prefix_hint(missing, names)
+        hint = prefix_hint(missing, names) or _shard_hint(self.description)
         free = [n for n in names if n not in self._specs]
         problems = [
             f"weight '{name}': expected {self._specs[name].whole.array}, got none"
@@ -291,6 +292,12 @@ class RawWeights:
         if problems:
             text = problems_text(self.description, problems, len(self._specs))
             raise RelaxError(text if hint is None else f"{text}\n  {hint}")
+
+
+def _shard_hint(description: str) -> str | None:
+    """What helps who gives one of several files."""
+    is_shard = re.search(r"-\d{5}-of-(?!00001)\d{5}\.\w+'$", description) is not None
+    return "it is one file of several: give their folder, or its index" if is_shard else None
 
 
 def _digests(manifest: Manifest) -> dict[str, str]:

@@ -18,8 +18,8 @@ from typing import BinaryIO
 from ..dialect.errors import RelaxError
 
 __all__ = [
-    "inside", "open_own", "open_regular", "os_errors", "path_text", "read_bytes", "read_stream", "remove_output", "replacing",
-    "sync_folder", "write_file", "written_path",
+    "inside", "open_own", "open_regular", "os_errors", "other_kind", "path_text", "read_bytes", "read_stream", "remove_output",
+    "replacing", "sync_folder", "write_file", "written_path",
 ]  # fmt: skip
 
 # Nothing waits: opening a pipe, or a terminal, would wait for somebody at its other end.
@@ -53,7 +53,7 @@ def os_errors(doing: str, path: str) -> Generator[None]:
 
 
 def path_text(path: object, doing: str = "read") -> str:
-    """A path as text. Raises RelaxError when it is no path, or one that no file can have."""
+    """A path as text, ``~/`` being the home folder. Raises RelaxError when it is no path, or one that no file can have."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise RelaxError(f"expected a path, got {type(path).__name__}")
     try:
@@ -65,7 +65,7 @@ def path_text(path: object, doing: str = "read") -> str:
     with os_errors(doing, text):
         if b"\0" in os.fsencode(text):
             raise ValueError("embedded null byte")
-    return text
+    return os.path.expanduser(text) if text.startswith("~/") else text
 
 
 def _kind(mode: int) -> str:
@@ -265,6 +265,19 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
+#: How files begin that people take for others.
+_MAGIC = {
+    b"version ": "a pointer of Git LFS: 'git lfs pull' fetches what it stands for",
+    b"<!": "a web page", b"<html": "a web page",
+    b"GGUF": "a GGUF file", b"PK\x03\x04": "an archive, as torch.save and numpy.savez write",
+}  # fmt: skip
+
+
+def other_kind(begin: bytes) -> str | None:
+    """What a file seems to be that is not what its name says, by its first 8 bytes; None where they tell nothing."""
+    return next((kind for magic, kind in _MAGIC.items() if begin.startswith(magic)), None)
+
+
 # -- names inside files ------------------------------------------------------------------------------------------------
 
 
@@ -291,7 +304,7 @@ def inside(folder: str, name: str, source: str) -> str:
     target = os.path.realpath(path)
     if os.path.commonpath([root, target]) != root:
         raise RelaxError(f"{source}: expected a file inside '{folder}', got '{name}', which leads to '{target}'")
-    return path
+    return os.path.join(".", path) if path.startswith("~") else path
 
 
 def _is_file_name(name: str) -> bool:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..dialect.errors import RelaxError
 from .arrays import ALIGNMENT, ArraySpec
+from .files import other_kind
 from .json_text import collector_paused, members
 
 __all__ = [
@@ -142,6 +143,9 @@ def read_prefix(prefix: bytes, file_bytes: int, path: str) -> int:
     if len(prefix) < 8:
         raise RelaxError(f"'{path}': expected a safetensors file of at least 8 bytes, got {len(prefix)}")
     (length,) = struct.unpack("<Q", prefix[:8])
+    other = other_kind(prefix) if length > MAX_HEADER_BYTES or 8 + length > file_bytes else None
+    if other is not None:
+        raise RelaxError(f"'{path}': expected a safetensors file, got {other}")
     if length > MAX_HEADER_BYTES:
         raise RelaxError(f"'{path}': expected a safetensors header of at most {MAX_HEADER_BYTES} bytes, got {length}")
     if 8 + length > file_bytes:

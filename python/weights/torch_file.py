@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
@@ -18,7 +19,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, address, aligned_empty, is_torch, to_numpy
-from .files import inside, open_regular
+from .files import inside, open_regular, other_kind
 from .mapped_file import read_exactly
 from .model_folder import check_index, read_config, read_index
 
@@ -148,6 +149,10 @@ def _loaded(path: str) -> object:
     try:
         return cast("object", torch.load(path, map_location="cpu", weights_only=True, mmap=True))
     except Exception as error:  # torch's reader fails in as many ways as there are damaged files
+        with open_regular(path) as file:
+            other = other_kind(file.read(8))
+        if other is not None and not zipfile.is_zipfile(path):
+            raise RelaxError(f"'{path}': expected tensors that torch.save wrote, got {other}") from None
         reason = re.split(r"[.\n]", str(error), maxsplit=1)[0]  # advice on how to run the pickle follows
         raise RelaxError(f"'{path}': expected tensors that torch.save wrote, got {type(error).__name__}: {reason}") from None
 

@@ -1,8 +1,10 @@
 """Preparations killed at random moments of time and run again: the file must be the one that an uninterrupted run makes.
 
-``python test/benchmark/prepare_kills.py [--kills 50] [--seed 0] [--folder DIR]``: each preparation (64 MiB, 16 tensors) is
-killed by SIGKILL some time between its start and its end, then run to its end. Prints when each was killed and what was kept,
-and exits with 1 at the first file that differs. What dies at which system call is ``fuzzing/killed_preparations.py``.
+``python test/benchmark/prepare_kills.py [--kills 50] [--seed 0] [--pieces] [--folder DIR]``: each preparation (64 MiB, 16
+tensors) is killed by SIGKILL some time between its start and its end, then run to its end; ``--pieces`` gives them half the
+memory that a step takes, so that all run in pieces. Prints when each was killed and what was kept, and exits with 1 at the
+first file that differs from one that was prepared by whole steps. What dies at which system call is
+``fuzzing/killed_preparations.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import relaxir as rx
+from relaxir.lowering import split_steps
 from relaxir.weights import StreamWriter, write_safetensors
 
 COUNT, SIDE = 16, 1024
@@ -68,6 +71,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pieces", action="store_true", help="to prepare in pieces of 1 MiB")
     parser.add_argument("--folder", default=None)
     options = parser.parse_args()
     rng, killed = random.Random(options.seed), 0
@@ -76,15 +80,22 @@ def main() -> int:
     defaults["flush_bytes"] = 3 * 4 * SIDE * SIDE
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
+        if options.pieces:
+            split_steps.PIECE_BYTES = 1 << 20
         executable = build(folder)
+        limit = executable.manifest.peak_bytes // 2 if options.pieces else None
+        assert ended(forked(lambda: executable.prepare(folder / "raw", folder / "out"))) == 0
+        wanted = digest(folder / "out")
+        (folder / "out").unlink()
 
         def prepare() -> None:
-            report = executable.prepare(folder / "raw", folder / "out")
+            report = executable.prepare(folder / "raw", folder / "out", memory_limit=limit)
             print(f"  kept {report.steps_skipped} of {COUNT} steps", flush=True)
 
         began = time.perf_counter()
         assert ended(forked(prepare)) == 0
-        seconds, wanted = time.perf_counter() - began, digest(folder / "out")
+        seconds = time.perf_counter() - began
+        assert digest(folder / "out") == wanted
         while killed < options.kills:
             (folder / "out").unlink()
             moment = rng.uniform(0, seconds)

@@ -325,3 +325,24 @@ def test_names_in_an_index_that_no_file_can_have(tmp_path: Path) -> None:
         (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
         with pytest.raises(RelaxError, match=r"index\.json': expected the name of a file inside"):
             Checkpoint(tmp_path)
+
+
+def test_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever gives a path may begin it with ``~/``; a name inside of a model's files is a name."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "model").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path / "model")
+    executable = scaled_executable()
+    write_safetensors("~/raw.safetensors", RAW)
+    assert executable.prepare(Path("~/raw.safetensors"), "~/out").path == str(tmp_path / "home" / "out")
+    executable.bind("~/out")
+    Path("model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": "~/raw.safetensors"}}))
+    with pytest.raises(RelaxError, match=r"expected the shard '~/raw.safetensors' beside it, got no such file"):
+        Checkpoint("model.safetensors.index.json")
+
+
+def test_one_file_of_several(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "model-00001-of-00002.safetensors", {"w": RAW["w"]})
+    with pytest.raises(RelaxError, match=r"'bias': expected .*\n  it is one file of several: give their folder, or its index"):
+        scaled_executable().prepare(tmp_path / "model-00001-of-00002.safetensors")

@@ -134,6 +134,7 @@ def sample(path: Path) -> Path:
     ("change", "message"),
     [
         (lambda b: b"GGML" + b[4:], "expected GGUF of version 2 or 3, got b'GGML' of version 3"),
+        (lambda b: b"version https://git-lfs" + b, "expected a GGUF file, got a pointer of Git LFS"),
         (lambda b: b[:4] + b"\x09" + b[5:], "got b'GGUF' of version 9"),
         (lambda b: b[:20], "expected a GGUF file, got 20 bytes"),
         (lambda b: b[:40], "more bytes of header, got"),

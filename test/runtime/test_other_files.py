@@ -81,6 +81,9 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_other_content(tmp_path: Path) -> None:
+    (tmp_path / "pointer.bin").write_text("version https://git-lfs.github.com/spec/v1")
+    with refused("pointer.bin': expected tensors that torch.save wrote, got a pointer of Git LFS"):
+        open_tensors(tmp_path / "pointer.bin")
     torch.save([1, 2], tmp_path / "list.pt")
     with refused("list.pt': expected a state dict, got list without named tensors"):
         open_tensors(tmp_path / "list.pt")

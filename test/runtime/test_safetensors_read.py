@@ -107,7 +107,15 @@ def test_a_dtype_numpy_lacks_is_refused_only_when_read(tmp_path: Path) -> None:
 MALFORMED = {
     "no prefix": (b"abc", "expected a safetensors file of at least 8 bytes, got 3"),
     "empty file": (b"", "expected a safetensors file of at least 8 bytes, got 0"),
-    "pickle magic": (b"PK\x03\x04" + b"\0" * 60, "expected a file with a header of 67324752 bytes, got a file of 64 bytes"),
+    "pickle magic": (
+        b"PK\x03\x04" + b"\0" * 60,
+        "expected a safetensors file, got an archive, as torch.save and numpy.savez write",
+    ),
+    "pointer": (
+        b"version https://git-lfs",
+        "expected a safetensors file, got a pointer of Git LFS: 'git lfs pull' fetches what",
+    ),
+    "page": (b"<!DOCTYPE html>", "expected a safetensors file, got a web page"),
     "huge header": (b"\xff" * 16, "expected a safetensors header of at most 100000000 bytes, got 18446744073709551615"),
     "truncated header": (struct.pack("<Q", 100) + b"{}", r"header of 100 bytes, got a file of 10 bytes \(truncated\)"),
 }

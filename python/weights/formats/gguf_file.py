@@ -23,7 +23,7 @@ import numpy as np
 
 from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
-from ..files import open_regular, os_errors, path_text
+from ..files import open_regular, os_errors, other_kind, path_text
 from ..mapped_file import MappedFile
 from ..source import Ranges, runs_of
 
@@ -177,6 +177,9 @@ class GgufTensors(ABC):
         self.metadata = dict[str, str]()
         reader = _Reader(content, path)
         magic, version = reader.number("<4s"), reader.number("<I")
+        other = other_kind(bytes(content[:8])) if magic != b"GGUF" else None
+        if other is not None:
+            raise RelaxError(f"'{path}': expected a GGUF file, got {other}")
         if magic != b"GGUF" or version not in (2, 3):
             raise RelaxError(f"'{path}': expected GGUF of version 2 or 3, got {magic!r} of version {version}")
         count, pairs = reader.number("<Q"), reader.number("<Q")
