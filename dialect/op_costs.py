@@ -30,6 +30,7 @@ __all__ = [
     "Cost",
     "Size",
     "UnknownSizeError",
+    "data_bytes",
     "per_element",
     "product",
 ]  # fmt: skip
@@ -61,7 +62,7 @@ def _known(dim: Dim) -> Size:
     return dim
 
 
-def _data(info: TensorInfo) -> Size:
+def data_bytes(info: TensorInfo) -> Size:
     """Bytes of a tensor in memory; a truth value takes one, narrower integers are packed."""
     bits = 8 if info.dtype == ir.IntegerType.get_signless(1, info.dtype.context) else info.dtype.width
     count = product(info.shape)
@@ -69,7 +70,7 @@ def _data(info: TensorInfo) -> Size:
 
 
 def _all_data(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:
-    return sum(_data(r) for r in results) + sum(_data(i) for i in inputs)
+    return sum(data_bytes(r) for r in results) + sum(data_bytes(i) for i in inputs)
 
 
 def _nothing(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:
@@ -95,7 +96,7 @@ def per_element(count: int) -> Cost:
 
 
 def _picked(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:
-    return 2 * sum(_data(r) for r in results) + _data(inputs[1])
+    return 2 * sum(data_bytes(r) for r in results) + data_bytes(inputs[1])
 
 
 def _reduced(inputs: Sequence[TensorInfo], results: Sequence[TensorInfo], op: Any) -> Size:

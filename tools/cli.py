@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     from .cli_generate import add_generate
     from .cli_plan import add_plan
     from .cli_tune import add_tune
+    from .cli_view import add_view
 
     parser = _Parser(prog="relaxir", description="Compile a model once, prepare its weights once, run on prepared weights.")
     parser.add_argument("--version", action="version", version=_version())
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     add_plan(commands)
     add_tune(commands)
+    add_view(commands)
     _add_run(commands)
     add_generate(commands)
     return parser

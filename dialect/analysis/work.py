@@ -21,7 +21,7 @@ from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import Expr, dim_text, substitute
 from ..traversal import Nested, blocks_of, operations, run_nested
 
-__all__ = ["Work", "elements", "product_flops", "run_time_work", "tell_work", "work"]
+__all__ = ["Work", "elements", "op_work", "product_flops", "run_time_work", "tell_work", "work"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Counter:
         notes: set[str] = set()
         for op in operations(block):
             nested = self._nested(op)
-            found = self._of_op(op) if nested is None else (yield nested)
+            found = op_work(op) if nested is None else (yield nested)
             flops.append(found.flops)
             moved.append(found.bytes)
             notes.update(found.notes)
@@ -116,16 +116,6 @@ class _Counter:
         if op.name == "func.call":
             return self._of_call(op)
         return self._of_regions(op) if op.name.startswith("scf.") and len(op.regions) else None
-
-    def _of_op(self, op: ir.Operation) -> Work:
-        if isinstance(op.opview, Op):
-            try:
-                return _of_relax_op(op)
-            except UnknownSizeError:
-                return Work(notes=(f"{op.name} of unknown size not counted",))
-        if any(is_tensor(r) for r in op.results):
-            return Work(notes=(f"{op.name} not counted",))
-        return Work()
 
     def _of_regions(self, op: ir.Operation) -> Nested:
         inner: list[Work] = []
@@ -143,6 +133,18 @@ class _Counter:
         if name not in self._functions:
             self._functions[name] = yield self._of_block(block)
         return self._functions[name]
+
+
+def op_work(op: ir.Operation) -> Work:
+    """What one op costs, without what is in its regions; nothing, with a note, where that is not known."""
+    if isinstance(op.opview, Op):
+        try:
+            return _of_relax_op(op)
+        except UnknownSizeError:
+            return Work(notes=(f"{op.name} of unknown size not counted",))
+    if any(is_tensor(r) for r in op.results):
+        return Work(notes=(f"{op.name} not counted",))
+    return Work()
 
 
 def _of_relax_op(op: ir.Operation) -> Work:

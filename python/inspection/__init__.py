@@ -1,0 +1,1 @@
+"""A module as something to look at: one HTML page, Graphviz text, a picture or JSON (``relaxir view``)."""

@@ -1,0 +1,71 @@
+"""``relaxir view``: modules and artifacts as one HTML page, Graphviz text or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+
+from ..dialect.errors import RelaxError
+
+__all__ = ["add_view"]
+
+_FORMATS = ("html", "dot", "json")
+
+
+def add_view(commands: Any) -> None:
+    """Adds the command to ``relaxir``'s."""
+    command = commands.add_parser("view", help="a model's graph, or two side by side, as a page to look at")
+    command.add_argument("models", nargs="+", metavar="MODEL", help="MODEL.mlir or MODEL.relax; two: before and after")
+    command.add_argument("--pipeline", metavar="PASSES", help="show the one module before and after these relax passes")
+    command.add_argument("--format", choices=_FORMATS, default="html", help="what to write (default: %(default)s)")
+    command.add_argument("-o", "--output", required=True, metavar="VIEW.html", help="the file to write")
+    command.set_defaults(command=_view, refuse=command.error)
+
+
+def _view(arguments: argparse.Namespace) -> None:
+    from ..inspection.data import compared, graph_data
+    from ..inspection.dot import dot_text
+    from ..inspection.html import html_page
+    from ..weights.files import replacing
+
+    graphs, title = _graphs(arguments), " -> ".join(os.path.basename(os.path.normpath(m)) for m in arguments.models)
+    if arguments.format == "dot":
+        text = dot_text(graphs[-1])
+    else:
+        data = graph_data(title, graphs[0]) if len(graphs) == 1 else compared(title, graphs[0], graphs[1])
+        text = html_page(data) if arguments.format == "html" else json.dumps(data, indent=1) + "\n"
+    with replacing(arguments.output) as file:
+        file.write(text.encode())
+    counts = ", ".join(f"@{graph.name} {len(graph.nodes)} nodes" for graph in graphs[-1])
+    print(f"wrote {arguments.output}: {counts or 'no functions'}")
+
+
+def _graphs(arguments: argparse.Namespace) -> list[Any]:
+    """The graphs of one module, or of two."""
+    models: list[str] = arguments.models
+    if len(models) > 2:
+        raise RelaxError(f"expected one module, or two to compare, got {len(models)}")
+    if arguments.pipeline and len(models) == 2:
+        raise RelaxError("expected one module with --pipeline, got 2")
+    if arguments.format == "dot" and len(models) == 2:
+        raise RelaxError("expected one module with --format dot, got 2")
+    if not arguments.pipeline:
+        return [_graphs_of_file(path) for path in models]
+    from ..inspection.graph import graphs_of
+    from ..module import Module
+
+    before = Module.load(models[0])
+    return [graphs_of(before), graphs_of(before.run(arguments.pipeline))]
+
+
+def _graphs_of_file(path: str) -> Any:
+    """Of an artifact, with what its compilation told."""
+    from ..inspection.graph import graphs_of
+    from ..module import Module
+    from ..runtime.artifact import MODULE, read_manifest
+
+    if not os.path.isdir(path):
+        return graphs_of(Module.load(path))
+    return graphs_of(Module.load(os.path.join(path, MODULE)), read_manifest(path).report)
