@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from .graph import FunctionGraph, Node
+from .graph import FunctionGraph, GraphNode
 
 __all__ = ["compared", "graph_data"]
 
@@ -26,7 +26,7 @@ def graph_data(title: str, graphs: Sequence[FunctionGraph]) -> dict[str, Any]:
 def compared(title: str, before: Sequence[FunctionGraph], after: Sequence[FunctionGraph]) -> dict[str, Any]:
     """Two modules: functions of the same name with what is in one alone; a function of one alone is new, or gone, as a whole.
 
-    Nodes are the same where op, name, type, module and notes are, and the ops and names that they read; equal
+    Nodes are the same where op, name, type, module and attributes are, and the ops and names that they read; equal
     ones are taken in their order.
     """
     data = [_function(g, "before ") for g in before] + [_function(g, "after ") for g in after]
@@ -51,7 +51,7 @@ def _shown(graphs: Sequence[FunctionGraph]) -> list[int]:
 def _function(graph: FunctionGraph, side: str = "") -> dict[str, Any]:
     ops, paths, types, notes = _Table(), _Table(), _Table(), _Table()
     nodes = [
-        [ops.at(n.op), paths.at(n.path), types.at(n.type), n.bytes, n.flops, n.label, notes.at(n.notes), -1, _SAME]
+        [ops.at(n.op), paths.at(n.path), types.at(n.type), n.bytes, n.flops, n.label, notes.at(_known(n)), -1, _SAME]
         for n in graph.nodes
     ]
     edges = [number for i, n in enumerate(graph.nodes) for source in n.reads for number in (i, i - source)]
@@ -115,10 +115,9 @@ def _keys(graph: FunctionGraph) -> dict[tuple[object, int], int]:
     return found
 
 
-def _own(node: Node) -> tuple[str, ...]:
-    return node.op, node.label, node.type, node.path, _without_place(node.notes)
+def _own(node: GraphNode) -> tuple[str, ...]:
+    return node.op, node.label, node.type, node.path, node.attributes
 
 
-def _without_place(notes: str) -> str:
-    """Two files are written at different places."""
-    return "\n".join(line for line in notes.splitlines() if not line.startswith("written at: "))
+def _known(node: GraphNode) -> str:
+    return "\n".join(filter(None, (node.attributes, node.notes)))

@@ -31,14 +31,14 @@ from ..dialect.traversal import free_values, nested_operations, operations
 from ..dialect.weights import full_result_names
 from ..module import Module
 
-__all__ = ["FunctionGraph", "Node", "graphs_of"]
+__all__ = ["FunctionGraph", "GraphNode", "graphs_of"]
 
 #: Longest attribute that is shown whole.
 _MAX_ATTRIBUTE = 200
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     """An argument, an op or a result.
 
     Attributes:
@@ -48,7 +48,8 @@ class Node:
         bytes: of an argument or a result its size, of an op what it reads and writes; a symbol counts as 1, the unknown as 0.
         flops: its arithmetic operations, likewise.
         label: its name; empty for an op without.
-        notes: what else is known, one ``name: value`` a line.
+        attributes: one ``name: value`` a line.
+        notes: where it was written, and what passes told of that place, likewise.
         reads: positions of the nodes that it reads.
     """
 
@@ -58,6 +59,7 @@ class Node:
     bytes: int
     flops: int
     label: str
+    attributes: str
     notes: str
     reads: tuple[int, ...]
 
@@ -76,7 +78,7 @@ class FunctionGraph:
     name: str
     private: bool
     prepares: str | None
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
 
     def named(self, op: str) -> dict[str, int]:
         """Positions of the nodes of an op by name."""
@@ -120,7 +122,7 @@ class _Function:
     function: func.FuncOp
     raw_weights: Sequence[str]
     reported: Mapping[str, list[str]]
-    nodes: list[Node] = field(default_factory=list[Node])
+    nodes: list[GraphNode] = field(default_factory=list[GraphNode])
     makers: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
     of_weights: set[int] = field(default_factory=set[int])
 
@@ -140,7 +142,7 @@ class _Function:
         for i, (value, name) in enumerate(zip(block.arguments, names, strict=True)):
             is_weight = inputs is not None and i >= inputs
             path = _module_of_weight(name, self.raw_weights, value.location) if is_weight else ""
-            self._add(Node("weight" if is_weight else "input", path, *_made([value]), 0, name, "", ()), [value])
+            self._add(GraphNode("weight" if is_weight else "input", path, *_made([value]), 0, name, "", "", ()), [value])
             if is_weight:
                 self.of_weights.add(i)
 
@@ -148,7 +150,7 @@ class _Function:
         for value, name in zip(end.operands, full_result_names(self.function), strict=True):
             source = self.makers[value]
             path = self.nodes[source].path if transform_targets(self.function) else ""
-            self._add(Node("result", path, *_made([value]), 0, name, "", (source,)), [])
+            self._add(GraphNode("result", path, *_made([value]), 0, name, "", "", (source,)), [])
 
     def _op(self, op: ir.Operation) -> None:
         """An op, with what is in its regions as a group of its own."""
@@ -166,13 +168,15 @@ class _Function:
         if len(op.regions) and len(self.nodes) > position + 1:
             self.nodes[position] = replace(node, path=inside)
 
-    def _node(self, op: ir.Operation, read: Iterable[ir.Value]) -> Node:
+    def _node(self, op: ir.Operation, read: Iterable[ir.Value]) -> GraphNode:
         reads = tuple(dict.fromkeys(self.makers[v] for v in read))
         (type_, _), work = _made(op.results), op_work(op)
         name = f"@{op.attributes['callee'].value}" if op.name == "func.call" else ""
-        notes = "\n".join((*_attributes(op), *_written(op, self.reported)))
+        attributes, notes = "\n".join(_attributes(op)), "\n".join(_written(op, self.reported))
         moved, flops = _with_ones(work.bytes), _with_ones(work.flops)
-        return Node(op.name.removeprefix("relax."), self._path(op, reads), type_, moved, flops, name, notes, reads)
+        return GraphNode(
+            op.name.removeprefix("relax."), self._path(op, reads), type_, moved, flops, name, attributes, notes, reads
+        )
 
     def _path(self, op: ir.Operation, reads: Sequence[int]) -> str:
         own = _module_in(op.location)
@@ -181,7 +185,7 @@ class _Function:
         weights = [r for r in reads if r in self.of_weights]
         return _common([p for r in weights or reads if (p := self.nodes[r].path)])
 
-    def _add(self, node: Node, values: Iterable[ir.Value]) -> int:
+    def _add(self, node: GraphNode, values: Iterable[ir.Value]) -> int:
         self.nodes.append(node)
         self.makers.update(dict.fromkeys(values, len(self.nodes) - 1))
         return len(self.nodes) - 1
