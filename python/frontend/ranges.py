@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ..dialect.symbolic import Dim, parse
 
-__all__ = ["Ranges", "at_least", "at_most"]
+__all__ = ["Ranges", "at_least", "at_most", "upper_bound"]
 
 #: Smallest and largest value by symbol; None is no bound. A symbol that is absent is 0 or more.
 Ranges = Mapping[str, tuple[int, int | None]]
@@ -25,6 +25,11 @@ def at_most(dim: Dim, bound: int, ranges: Ranges) -> bool:
     """Whether the expression is certainly ``bound`` or less."""
     _, high = _interval(dim, ranges)
     return high is not None and high <= bound
+
+
+def upper_bound(dim: Dim, ranges: Ranges) -> int | None:
+    """A number that the expression never exceeds; None when none is known."""
+    return _interval(dim, ranges)[1]
 
 
 def _interval(dim: Dim, ranges: Ranges) -> _Interval:

@@ -100,7 +100,7 @@ class Values:
         if isinstance(value, ir.BlockArgument):
             raise RelaxError("expected a number known at import, got an argument")
         op = value.owner.operation  # torch.operator has an attribute of that name, which its view shows instead
-        name = op.name
+        name = f"torch.{op_key(op)}"
         if name == "torch.constant.none":
             return None
         if name == "torch.constant.bool":
@@ -138,6 +138,7 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "torch.aten.mul.int": operator.mul,
     "torch.aten.floordiv.int": operator.floordiv,
     "torch.aten.remainder.int": operator.mod,
+    "torch.aten.fmod.int": operator.mod,  # the importer's name for ``%`` of two sizes, which is Python's
     "torch.aten.neg.int": operator.neg,
     "torch.aten.Int.bool": int,
     "torch.aten.Int.Scalar": lambda x: x if isinstance(x, Expr) else int(x),

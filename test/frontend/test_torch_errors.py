@@ -63,10 +63,11 @@ def test_operators_are_named_with_the_line(name):
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x: functional.pad(x, (x.shape[2], 1)),
+        lambda x: functional.pad(x, (x.shape[2] - x.shape[3], 1)),
+        lambda x: functional.interpolate(x, scale_factor=2.5),
         lambda x: functional.interpolate(x, size=(7, 9), mode="bilinear"),
         lambda x: functional.interpolate(x, scale_factor=2, mode="bicubic"),
-        lambda x: torch.roll(x, 1, 2),
+        lambda x: torch.logcumsumexp(x, 2),
     ],
 )
 def test_symbolic_sizes_that_an_operator_does_not_take_are_told_in_words_of_ours(function):

@@ -250,11 +250,24 @@ def _pad(op: TorchOp) -> ir.Value:
     before, after = [0] * rank, [0] * rank
     for i, (low, high) in enumerate(zip(amounts[::2], amounts[1::2], strict=True)):
         if not isinstance(low, int) or not isinstance(high, int):
-            raise RelaxError("expected constant amounts of padding")
+            x = _padded_by_sizes(op, x, rank - 1 - i, low, high, value)
+            low, high = 0, 0
         before[rank - 1 - i], after[rank - 1 - i] = low, high
     x = _cropped(x, before, after)
     before, after = [max(p, 0) for p in before], [max(p, 0) for p in after]
     return emit(ops.Pad, x, before=before, after=after, value=value) if any([*before, *after]) else x
+
+
+def _padded_by_sizes(op: TorchOp, x: ir.Value, axis: int, low: Dim, high: Dim, value: float) -> ir.Value:
+    """With what an axis gets before and after it; these are sizes."""
+    if not all(at_least(amount, 0, op.values.ranges) for amount in (low, high)):
+        raise RelaxError(f"expected amounts of padding that are never negative, got {low} and {high}")
+    shape, dtype = info_of(x).shape, info_of(x).dtype
+
+    def edge(amount: Dim) -> list[ir.Value]:
+        return [full(value, dtype, (*shape[:axis], amount, *shape[axis + 1 :]))] if amount != 0 else []
+
+    return concat([*edge(low), x, *edge(high)], axis)
 
 
 def _cropped(x: ir.Value, before: Sequence[int], after: Sequence[int]) -> ir.Value:
@@ -272,7 +285,7 @@ def _cropped(x: ir.Value, before: Sequence[int], after: Sequence[int]) -> ir.Val
 def _upsample(op: TorchOp) -> ir.Value:
     """A whole factor repeats each row and column; another one picks row ``floor(i * scale)``.
 
-    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/UpSample.h, nearest_neighbor_compute_source_index.
+    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/UpSample.h, nearest_idx.
     """
     x = op.tensor(0)
     scales = op.number(2, [None, None]) if op.key.endswith("vec") else [op.number(2), op.number(3)]
@@ -281,14 +294,32 @@ def _upsample(op: TorchOp) -> ir.Value:
     return x
 
 
+#: From 41 on, ``floor(i * f32(1 / factor))`` is not ``i // factor`` for some i. Up to here it is, for 2 ** 21 of them.
+_MOST_REPEATS = 40
+
+
 def _enlarged(x: ir.Value, axis: int, wanted: Dim, scale: float | None) -> ir.Value:
     size = info_of(x).shape[axis]
-    if not isinstance(size, int) or not isinstance(wanted, int):
-        raise RelaxError(f"expected to enlarge a dimension of known size, got {size} to {wanted}")
     if wanted == size:
         return x
-    if wanted % size == 0 and (scale is None or scale == wanted / size):
-        return emit(ops.Repeat, x, repeats=wanted // size, axis=axis)
+    factor = _whole_factor(size, wanted, scale)
+    if factor is not None:
+        return emit(ops.Repeat, x, repeats=factor, axis=axis)
+    if not isinstance(size, int) or not isinstance(wanted, int):
+        raise RelaxError(
+            f"expected to enlarge a dimension of known size, or by a whole factor up to {_MOST_REPEATS}, got {size} to {wanted}"
+        )
     step = np.float32(size / wanted if scale is None else 1 / scale)
     rows = np.minimum(np.floor(np.arange(wanted, dtype=np.float32) * step).astype(np.int64), size - 1)
     return emit(ops.Take, x, table(rows, integer()), axis=axis)
+
+
+def _whole_factor(size: Dim, wanted: Dim, scale: float | None) -> int | None:
+    """How often each row is repeated; None when it is no whole number, or torch computes rows by another scale: not for 2."""
+    if size is None or wanted is None or size == 0:
+        return None
+    factor = wanted // size
+    if not isinstance(factor, int) or size * factor != wanted:
+        return None
+    is_exact = factor == 2 or (0 < factor <= _MOST_REPEATS and scale in (None, factor))
+    return factor if is_exact else None

@@ -6,22 +6,26 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
-from ...dialect.symbolic import Dim
+from ...dialect.symbolic import Dim, Expr
 from ..emit import (
     cast,
     concat,
     cut,
     emit,
     expand,
+    full,
     info_of,
+    integer,
     multiply_all,
     permute,
     reshape,
+    sequence,
     slice_axis,
     squeeze,
     tile,
     unsqueeze,
 )
+from ..ranges import at_least, at_most
 from ..torch_op import TorchOp, handles
 
 
@@ -169,20 +173,36 @@ def _roll(op: TorchOp) -> ir.Value:
     shape = info_of(x).shape
     if not axes:
         flat = reshape(x, (multiply_all(shape),))
-        return reshape(_rolled(flat, shifts[0], 0), shape)
+        return reshape(_rolled(op, flat, shifts[0], 0), shape)
     for shift, axis in zip(shifts, axes, strict=True):
-        x = _rolled(x, shift, normalize_axis(axis, len(shape)))
+        x = _rolled(op, x, shift, normalize_axis(axis, len(shape)))
     return x
 
 
-def _rolled(x: ir.Value, shift: int, axis: int) -> ir.Value:
+def _rolled(op: TorchOp, x: ir.Value, shift: Dim, axis: int) -> ir.Value:
+    """Two parts exchanged; where a size may be smaller than the shift, each element is looked up."""
     size = info_of(x).shape[axis]
-    if not isinstance(size, int) or not isinstance(shift, int):
-        raise RelaxError("expected a constant shift along a dimension of known size")
-    cut = -shift % size if size else 0
-    if not cut:
+    if size is None or shift is None:
+        raise RelaxError("expected a shift along a dimension whose size is known or symbolic")
+    cut = _cut_of(op, shift, size)
+    if cut is None:
+        places = emit(ops.Subtract, sequence(0, size), full(shift, integer()))
+        return emit(ops.Take, x, emit(ops.Mod, places, full(size, integer())), axis=axis)
+    if cut in (0, size):
         return x
     return concat([slice_axis(x, axis, cut, size), slice_axis(x, axis, 0, cut)], axis)
+
+
+def _cut_of(op: TorchOp, shift: int | Expr, size: int | Expr) -> Dim:
+    """Which element comes first, from 0 to ``size``; None when that is another expression for some sizes."""
+    ranges = op.values.ranges
+    if isinstance(shift, int) and isinstance(size, int):
+        return -shift % size if size else 0
+    if at_least(shift, 0, ranges) and at_least(size - shift, 0, ranges):
+        return size - shift
+    if at_most(shift, 0, ranges) and at_least(size + shift, 0, ranges):
+        return -shift
+    return None
 
 
 @handles("prim.ListUnpack")

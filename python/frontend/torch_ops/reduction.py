@@ -13,9 +13,11 @@ from ...dialect.inference import boolean, is_float, normalize_axes
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Expr
-from ..emit import cast, emit, full, info_of, integer, multiply_all, neutral, reshape, unsqueeze
+from ..emit import cast, emit, full, info_of, integer, multiply_all, neutral, reshape, slice_axis, unsqueeze
+from ..ranges import upper_bound
 from ..torch_op import TorchOp, handles
 from .creation import sequence
+from .elementwise import wide
 
 
 def _axes(op: TorchOp, index: int, info: TensorInfo) -> list[int]:
@@ -209,3 +211,33 @@ def _logsumexp(op: TorchOp) -> ir.Value:
     total = emit(ops.Log, emit(ops.Sum, emit(ops.Exp, emit(ops.Subtract, x, largest)), axis=axes, keepdims=True))
     result = emit(ops.Add, total, largest)
     return result if op.number(2, False) else emit(ops.Squeeze, result, axis=axes)
+
+
+@handles("aten.logcumsumexp")
+def _logcumsumexp(op: TorchOp) -> ir.Value:
+    """In rounds: after k of them, an element has what the 2 ** k up to it add up to; narrow floats are rounded once."""
+    x = cast(op.tensor(0), wide(op.dtype))
+    if not info_of(x).rank:
+        return op.tensor(0)
+    axis = op.axis(1, info_of(x).rank)
+    size = info_of(x).shape[axis]
+    longest = upper_bound(size, op.values.ranges)
+    if size is None or longest is None:
+        raise RelaxError("expected a dimension whose size is known or has an upper bound")
+    for step in (1 << k for k in range(max(longest - 1, 0).bit_length())):
+        x = _log_of_sum(x, _moved(x, axis, size, step))
+    return cast(x, op.dtype)
+
+
+def _moved(x: ir.Value, axis: int, size: int | Expr, step: int) -> ir.Value:
+    """The elements ``step`` places later, behind logarithms of nothing."""
+    before = [step if a == axis else 0 for a in range(info_of(x).rank)]
+    padded = emit(ops.Pad, x, before=before, after=[0] * len(before), value=-math.inf)
+    return slice_axis(padded, axis, 0, size)
+
+
+def _log_of_sum(x: ir.Value, y: ir.Value) -> ir.Value:
+    """``log(exp(x) + exp(y))``, by the larger one. Infinities less infinities are no numbers, and are left out."""
+    low, high = emit(ops.Minimum, x, y), emit(ops.Maximum, x, y)
+    more = emit(ops.Log1p, emit(ops.Exp, emit(ops.Subtract, low, high)))
+    return emit(ops.Where, emit(ops.IsInf, high), high, emit(ops.Add, high, more))

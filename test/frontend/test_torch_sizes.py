@@ -1,0 +1,89 @@
+"""Operators along dimensions whose sizes are symbols, at several sizes: reference semantics and compiled code against torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.export import Dim  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import relaxir as rx  # noqa: E402
+from support import models  # noqa: E402
+
+INF, NAN = float("inf"), float("nan")
+SIZES = (6, 2, 3, 13)
+
+#: Functions of one tensor [2, n]; n is 2 to 50.
+ALONG_ROWS = {
+    "roll by less than a size": lambda x: torch.roll(x, 2, 1),
+    "roll back": lambda x: torch.roll(x, (-2, 1), (1, 0)),
+    "roll by more than a size": lambda x: torch.roll(x, 7, 1),
+    "roll back by more": lambda x: torch.roll(x, -107, 1),
+    "roll by half": lambda x: torch.roll(x, x.shape[1] // 2, 1),
+    "roll all": lambda x: torch.roll(x, 5),
+    "pad to even": lambda x: functional.pad(x, (0, x.shape[1] % 2)),
+    "pad to a multiple": lambda x: functional.pad(x, (0, -x.shape[1] % 4), value=1.5),
+    "pad and crop": lambda x: functional.pad(x, (x.shape[1] % 3, 1, -1, 2)),
+    "nearest": lambda x: functional.interpolate(x[None, None], scale_factor=(3, 2)),
+    "nearest by size": lambda x: functional.interpolate(x[None, None], size=(2, x.shape[1] * 2)),
+    "logcumsumexp": lambda x: torch.logcumsumexp(x * 30, 1),
+}
+
+
+class Functions(nn.Module):
+    def __init__(self, functions):
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, x):
+        return [f(x) for f in self.functions]
+
+
+def imported(functions, x, dynamic=None):
+    with torch.no_grad(), models.quiet():
+        return rx.from_torch(torch.export.export(Functions(functions), (x,), dynamic_shapes=dynamic))
+
+
+def close(got, wanted, names):
+    for name, g, w in zip(names, got, wanted, strict=True):
+        np.testing.assert_allclose(g, w.numpy(), rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+def test_operators_along_symbolic_sizes():
+    functions = list(ALONG_ROWS.values())
+    module = imported(functions, torch.randn(2, 6), ({1: Dim("n", min=2, max=50)},))
+    exe = rx.compile(module)
+    for size in SIZES:
+        x = torch.randn(2, size)
+        wanted = [f(x) for f in functions]
+        close(rx.evaluate(module, "main", x.numpy()), wanted, ALONG_ROWS)
+        close(exe(x.numpy()), wanted, ALONG_ROWS)
+
+
+def test_rows_that_are_not_a_factor_apart_are_those_of_torch():
+    scales = (1.1, 2.1, 2.5, 3.2, 0.5, 41.0)
+    functions = [lambda x, s=s: functional.interpolate(x, scale_factor=(1, s)) for s in scales]
+    x = torch.arange(9.0).reshape(1, 1, 1, 9).repeat(1, 1, 2, 100)
+    wanted = [f(x) for f in functions]
+    for name, g, w in zip(scales, rx.evaluate(imported(functions, x), "main", x.numpy()), wanted, strict=True):
+        np.testing.assert_array_equal(g, w.numpy(), err_msg=str(name))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_sums_of_logarithms_keep_infinities_and_what_is_no_number(dtype):
+    rows = [[-INF, -INF, 1, INF, 2, -INF], [NAN, 1, 2, 3, 4, 5], [-INF, 3, NAN, INF, 1, 1], [-500, -600, -100, 3, 88, 89]]
+    functions = [
+        lambda x: torch.logcumsumexp(x, 1),
+        lambda x: torch.logcumsumexp(x[:, :0], 1),
+        lambda x: torch.logcumsumexp(x[0, 2], 0),
+    ]
+    x = torch.tensor(rows, dtype=dtype)
+    module = imported(functions, x)
+    tolerance = {torch.float32: 1e-6, torch.float64: 1e-14, torch.float16: 2e-3}[dtype]
+    for got in (rx.evaluate(module, "main", x.numpy()), rx.compile(module)(x.numpy())):
+        for g, f in zip(got, functions, strict=True):
+            np.testing.assert_allclose(g, f(x).numpy(), rtol=tolerance, atol=0)
