@@ -11,7 +11,7 @@ from .dialect.bindings import ir
 from .dialect.checks import expect_text
 from .dialect.context import new_context
 from .dialect.conventions import check_module
-from .dialect.errors import from_mlir_error
+from .dialect.errors import RelaxError, from_mlir_error
 from .dialect.functions import full_argument_names, functions, is_private, name_of, num_input, transform_for
 from .dialect.parser import parse_module
 from .dialect.reports.report import Report, collecting
@@ -19,7 +19,8 @@ from .dialect.struct_info import TensorInfo, is_tensor
 from .dialect.symbolic import Expr
 from .dialect.weight_layouts import WeightLayouts
 from .dialect.weights import full_result_names
-from .weights.files import path_text, read_stream, replacing
+from .runtime.artifact import MANIFEST
+from .weights.files import other_kind, path_text, read_stream, replacing
 
 __all__ = ["Module", "Signature", "SignatureTensor"]
 
@@ -102,9 +103,20 @@ class Module:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Module:
-        """Reads a text file; see :meth:`parse`. Raises RelaxError, also when the file cannot be read."""
+        """Reads a text file, or bytecode; see :meth:`parse`.
+
+        Raises:
+            RelaxError: as for :meth:`parse`; the file cannot be read, or is of another kind: a PyTorch program, an ONNX model,
+                weights, an artifact.
+        """
         name = path_text(path)
-        return Module.parse(read_stream(name), name)
+        if os.path.isfile(os.path.join(name, MANIFEST)):
+            raise RelaxError(f"'{name}': expected a module, got an artifact: relaxir.load reads it")
+        content = read_stream(name)
+        kind = _other_kind(name, content)
+        if kind is not None:
+            raise RelaxError(f"'{name}': expected a module, got {kind}")
+        return Module.parse(content, name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the text that :meth:`load` reads. Raises RelaxError when the file cannot be written."""
@@ -232,3 +244,16 @@ def _spec(name: str, type_: ir.Type) -> SignatureTensor:
 def _symbols(types: list[ir.Type]) -> tuple[str, ...]:
     dims = [d for t in types if is_tensor(t) for d in TensorInfo.of(t).shape if isinstance(d, Expr)]
     return tuple(sorted({name for d in dims for name in d.names}))
+
+
+def _other_kind(name: str, content: bytes) -> str | None:
+    """What a file is that holds no module, and what to do with it."""
+    imported = f"import it first, relaxir import '{name}' -o MODEL.mlir"
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix == ".pt2" and content.startswith(b"PK"):
+        return f"a PyTorch program: {imported}"
+    if suffix == ".onnx":
+        return f"an ONNX model: {imported}"
+    if content[8:9] == b"{" and int.from_bytes(content[:8], "little") < len(content):
+        return "weights (safetensors)"
+    return other_kind(content[:8])

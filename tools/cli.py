@@ -1,4 +1,6 @@
-"""``relaxir``: import a model, compile it, prepare its weights, run it; a mistake is one line on stderr and exit code 1."""
+"""``relaxir``: import a model, compile it, prepare its weights, run it; a mistake is one line on stderr and exit code 1, or 2
+where the command line itself is wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from typing import Any, NoReturn
 
 from ..dialect.errors import RelaxError
 from ..lowering.relax_pipeline import NARROW
+from .models import is_artifact, load_module
 from .sizes import byte_count
 
 __all__ = ["main", "run"]
@@ -25,13 +28,15 @@ def main() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Does what the arguments say and returns the exit code: 0, 1 after a mistake, 130 after an interrupt."""
+    """Does what the arguments say. Returns the exit code: 0, 1 after a mistake, 2 after one of the command line, 130 after an
+    interrupt.
+    """
     try:
         arguments = _parser().parse_args(argv)
         arguments.command(arguments)
         sys.stdout.flush()
     except (RelaxError, OSError) as error:
-        return _failed(f"error: {error}", str(error), 1)
+        return _failed(f"error: {error}", str(error), 2 if isinstance(error, _UsageError) else 1)
     except MemoryError:
         return _failed("error: out of memory", "out of memory", 1)
     except KeyboardInterrupt:
@@ -48,11 +53,15 @@ def _failed(line: str, reason: str, code: int) -> int:
     return code
 
 
+class _UsageError(RelaxError):
+    """The command line cannot be read."""
+
+
 class _Parser(argparse.ArgumentParser):
-    """Reports a wrong command line as any other mistake."""
+    """Reports a wrong command line in one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise RelaxError(f"{message} (see '{self.prog} --help')")
+        raise _UsageError(f"{message} (see '{self.prog} --help')")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,8 +123,8 @@ def _add_compile(commands: Any) -> None:
 
 
 def _add_info(commands: Any) -> None:
-    command = commands.add_parser("info", help="what an artifact computes, takes and prepares")
-    command.add_argument("artifact", metavar="MODEL.relax")
+    command = commands.add_parser("info", help="what an artifact computes, takes and prepares, or a module has")
+    command.add_argument("model", metavar="MODEL", help="MODEL.relax or MODEL.mlir; - for a module from standard input")
     command.set_defaults(command=_info)
 
 
@@ -249,7 +258,7 @@ def _pipeline(arguments: argparse.Namespace) -> str:
 
 
 def _compile(arguments: argparse.Namespace) -> None:
-    from .. import Mesh, Module, compile
+    from .. import Mesh, compile
     from .cli_info import info_lines
 
     if arguments.print_pipeline:
@@ -260,7 +269,7 @@ def _compile(arguments: argparse.Namespace) -> None:
         refuse: Callable[[str], NoReturn] = arguments.refuse
         refuse("the following arguments are required: -o/--output")
     started = time.perf_counter()
-    module = Module.load(arguments.model)
+    module = load_module(arguments.model)
     executable = compile(
         module,
         arguments.target,
@@ -281,9 +290,12 @@ def _compile(arguments: argparse.Namespace) -> None:
 
 def _info(arguments: argparse.Namespace) -> None:
     from ..runtime.artifact import read_manifest
-    from .cli_info import info_lines
+    from .cli_info import info_lines, module_lines
 
-    print("\n".join(info_lines(read_manifest(arguments.artifact))))
+    if not is_artifact(arguments.model):
+        print("\n".join(module_lines(load_module(arguments.model))))
+        return
+    print("\n".join(info_lines(read_manifest(arguments.model))))
 
 
 def _prepare(arguments: argparse.Namespace) -> None:

@@ -1,8 +1,12 @@
-"""``relaxir info``: the manifest of an executable as lines of text."""
+"""``relaxir info``: the manifest of an executable, or what a module has, as lines of text."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest import Manifest
@@ -10,10 +14,15 @@ from ..lowering.manifest_specs import EntrySpec, total_bytes
 from ..runtime.backend import runtime_of
 from .summary import lifted_groups, symbol_text
 
-__all__ = ["info_lines"]
+if TYPE_CHECKING:
+    from ..module import Module, SignatureTensor
+
+__all__ = ["info_lines", "module_lines"]
 
 #: Names of weights shown for each group.
 _EXAMPLES = 2
+#: Kinds of operations shown for each function.
+_KINDS = 6
 
 
 def info_lines(manifest: Manifest) -> Iterator[str]:
@@ -39,6 +48,40 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     yield from runtime.described(manifest)
     yield f"target: {runtime.target_text(manifest)}"
     yield f"fingerprint: {manifest.fingerprint}"
+
+
+def module_lines(module: Module) -> Iterator[str]:
+    """Functions with what they take and give, how many operations of which kind each has, and bytes of weights."""
+    from ..dialect.functions import functions
+    from ..dialect.traversal import nested_operations
+
+    for operation, function in zip(functions(module.ir.operation), module.functions.values(), strict=True):
+        prepares = f", prepares @{function.transform_for}" if function.transform_for else ""
+        yield f"{'private ' if function.private else ''}function {replace(function, weights=())}{prepares}"
+        sizes = [_bytes(weight) for weight in function.weights]
+        unknown = sizes.count(None)
+        more = f", and {unknown} of unknown size" if unknown else ""
+        yield f"  weights: {len(sizes)}, {bytes_text(sum(size or 0 for size in sizes))}{more}"
+        counts = Counter(op.name.removeprefix("relax.") for op in nested_operations(operation.operation))
+        counts.pop("func.return", None)
+        kinds = [f"{count} {name}" for name, count in counts.most_common(_KINDS)]
+        kinds += ["..."] if len(counts) > _KINDS else []
+        yield f"  operations: {counts.total()}" + (f" ({', '.join(kinds)})" if kinds else "")
+
+
+def _bytes(tensor: SignatureTensor) -> int | None:
+    """What a tensor takes; None where a size is not known, or it is of no kind that has bytes."""
+    from ..dialect.dtypes import numpy_dtype
+    from ..dialect.errors import RelaxError
+
+    if tensor.shape is None or not all(isinstance(size, int) for size in tensor.shape):
+        return None
+    try:
+        dtype = numpy_dtype(tensor.dtype)
+    except RelaxError:
+        return None
+    count = math.prod(int(size) for size in tensor.shape)
+    return (count + 1) // 2 if tensor.dtype in ("i4", "ui4") else count * dtype.itemsize
 
 
 def _entry(entry: EntrySpec) -> Iterator[str]:

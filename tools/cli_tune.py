@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import aligned
 from ..lowering.relax_pipeline import NARROW
+from .models import load_module
 
 if TYPE_CHECKING:
     from ..runtime.executable import Executable
@@ -35,7 +36,6 @@ def add_tune(commands: Any) -> None:
 
 
 def _tune(arguments: argparse.Namespace) -> None:
-    from .. import Module
     from ..tuning import tune
     from .cli_run import entry_named, inputs_of
 
@@ -49,7 +49,7 @@ def _tune(arguments: argparse.Namespace) -> None:
     if arguments.device == "emulated":
         print("the emulator counts instructions of threads, a picosecond each: what is fastest there need not be on a GPU")
     found = tune(
-        Module.load(arguments.model),
+        load_module(arguments.model),
         arguments.target,
         inputs,
         arguments.output,

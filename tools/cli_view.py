@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from ..dialect.errors import RelaxError
+from .models import is_artifact, load_module
 
 __all__ = ["add_view"]
 
@@ -17,7 +18,7 @@ _FORMATS = ("html", "dot", "json")
 def add_view(commands: Any) -> None:
     """Adds the command to ``relaxir``'s."""
     command = commands.add_parser("view", help="a model's graph, or two side by side, as a page to look at")
-    command.add_argument("models", nargs="+", metavar="MODEL", help="MODEL.mlir or MODEL.relax; two: before and after")
+    command.add_argument("models", nargs="+", metavar="MODEL", help="MODEL.mlir, - or MODEL.relax; two: before, after")
     command.add_argument("--pipeline", metavar="PASSES", help="show the one module before and after these relax passes")
     command.add_argument("--format", choices=_FORMATS, default="html", help="what to write (default: %(default)s)")
     command.add_argument("-o", "--output", required=True, metavar="VIEW.html", help="the file to write")
@@ -54,9 +55,8 @@ def _graphs(arguments: argparse.Namespace) -> list[Any]:
     if not arguments.pipeline:
         return [_graphs_of_file(path) for path in models]
     from ..inspection.graph import graphs_of
-    from ..module import Module
 
-    before = Module.load(models[0])
+    before = load_module(models[0])
     return [graphs_of(before), graphs_of(before.run(arguments.pipeline))]
 
 
@@ -66,6 +66,6 @@ def _graphs_of_file(path: str) -> Any:
     from ..module import Module
     from ..runtime.artifact import MODULE, read_manifest
 
-    if not os.path.isdir(path):
-        return graphs_of(Module.load(path))
+    if not is_artifact(path):
+        return graphs_of(load_module(path))
     return graphs_of(Module.load(os.path.join(path, MODULE)), read_manifest(path).report)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import html
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -102,9 +103,13 @@ class OtherSection(Section):
         return dict(self.data)
 
 
-@dataclass
+#: Lines of a summary that ``repr`` shows.
+_SHOWN = 8
+
+
+@dataclass(repr=False)
 class Report:
-    """The sections that passes added, in order; ``str()`` of it is readable.
+    """The sections that passes added, in order; ``str()`` of it is all of them to read, ``repr()`` a few lines.
 
     Attributes:
         sections: the sections; :meth:`add` and :meth:`extended` keep one per kind and subject.
@@ -150,6 +155,17 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(line for section in self.sections for line in section.lines()) or "nothing to report"
+
+    def __repr__(self) -> str:
+        lines = self.summary()
+        more = [f"  ... {len(lines) - _SHOWN} lines more"] if len(lines) > _SHOWN else []
+        head = f"<{type(self).__name__} of {plural(len(self.sections), 'section')}; print() shows all>"
+        return "\n".join([head, *(f"  {line}" for line in lines[:_SHOWN]), *more])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary, and all of it to open."""
+        summary = "\n".join(html.escape(line) for line in self.summary())
+        return f"<pre>{summary}</pre><details><summary>all</summary><pre>{html.escape(str(self))}</pre></details>"
 
 
 S = TypeVar("S", bound=Section)

@@ -12,7 +12,7 @@ from .backend import runtime_of
 __all__ = ["ExecutableReport"]
 
 
-@dataclass
+@dataclass(repr=False)
 class ExecutableReport(Report):
     """The compiler's sections, after a summary of the manifest."""
 

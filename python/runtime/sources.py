@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections import defaultdict
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
+from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest_specs import WeightSpec
 from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.checksums import SAMPLES
@@ -29,6 +31,10 @@ AGAIN = "prepare the raw weights again"
 FINGERPRINT = "relaxir.fingerprint"
 
 
+#: Weights that ``repr`` shows.
+_SHOWN = 4
+
+
 class PreparedWeights(dict[str, Any]):
     """Prepared weights in memory, by name.
 
@@ -41,6 +47,13 @@ class PreparedWeights(dict[str, Any]):
         super().__init__(arrays)
         self.fingerprint = fingerprint
         self.report = report
+
+    def __repr__(self) -> str:
+        """How many there are and how large, not their elements."""
+        shown = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in itertools.islice(self.items(), _SHOWN)]
+        more = ["..."] if len(self) > _SHOWN else []
+        size = bytes_text(sum(array.nbytes for array in self.values()))
+        return f"<{type(self).__name__}: {plural(len(self), 'weight')}, {size}; {', '.join([*shown, *more])}>"
 
 
 class StoredSource:

@@ -173,11 +173,11 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
     [
         ((), "the following arguments are required: COMMAND (see 'relaxir --help')"),
         (("nothing",), "argument COMMAND: invalid choice: 'nothing'.*"),
-        (("view", "model.relax"), "argument COMMAND: invalid choice: 'view'.*"),
+        (("show", "model.relax"), "argument COMMAND: invalid choice: 'show'.*"),
         (("compile", "m.mlir"), "the following arguments are required: -o/--output (see 'relaxir compile --help')"),
-        (("info",), "the following arguments are required: MODEL.relax (see 'relaxir info --help')"),
+        (("info",), "the following arguments are required: MODEL (see 'relaxir info --help')"),
         (("info", "none.relax"), "'none.relax': expected an artifact directory, got nothing"),
-        (("info", "x.npy"), "'x.npy': expected an artifact directory, got a file"),
+        (("info", "x.npy"), "x.npy: expected UTF-8 text, got the byte 0x93 at 0"),
         (("info", "."), "'.': expected manifest.json in an artifact directory, got none"),
         (("prepare", "none.relax", "raw.safetensors", "-o", "p"), "'none.relax': expected an artifact directory, got nothing"),
         (("prepare", "model.relax", "none.safetensors", "-o", "p"),
@@ -238,12 +238,61 @@ def test_mistakes(relaxir: Cli, arguments: tuple[str, ...], message: str):
     np.save("double.npy", np.ones((2, 4)))
     np.save("wide.npy", np.ones((2, 5), np.float32))
     code, out, err = relaxir(*arguments)
-    assert (code, out) == (1, "")
+    assert (code, out) == (2 if "(see 'relaxir" in err else 1, "")
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     pattern = message if ".*" in message else re.escape(message)
     assert re.fullmatch(pattern, err.removeprefix("error: ").strip())
     assert not Path("out.npz").exists()
+
+
+@pytest.mark.parametrize("command", [[], ["frobnicate"], ["compile"], ["run", "model.relax", "--frobnicate"]])
+def test_a_wrong_command_line_is_told_apart_by_the_exit_code(relaxir: Cli, command: list[str]):
+    code, out, err = relaxir(*command)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"error: .* \(see 'relaxir.* --help'\)\n", err)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.pt2", b"PK\x03\x04...", "a PyTorch program: import it first, relaxir import 'a.pt2' -o MODEL.mlir"),
+        ("a.onnx", b"\x08\x07", "an ONNX model: import it first, relaxir import 'a.onnx' -o MODEL.mlir"),
+        ("a.safetensors", (2).to_bytes(8, "little") + b"{}", "weights (safetensors)"),
+        ("a.gguf", b"GGUF\x03\x00\x00\x00", "a GGUF file"),
+    ],
+)
+def test_a_file_of_another_kind_is_called_what_it_is(relaxir: Cli, name: str, content: bytes, kind: str):
+    Path(name).write_bytes(content)
+    for command in (("compile", name, "-o", "out.relax"), ("info", name)):
+        assert relaxir(*command) == (1, "", f"error: '{name}': expected a module, got {kind}\n")
+    assert relaxir("compile", "model.relax", "-o", "out.relax")[2] == (
+        "error: 'model.relax': expected a module, got an artifact: relaxir.load reads it\n"
+    )
+
+
+def test_info_of_a_module(relaxir: Cli):
+    Path("m.mlir").write_text("""
+func.func private @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "relax.negative"(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func @main(%x: tensor<2xf32>, %w: tensor<2xf32>, %q: tensor<3xi4>) -> tensor<2xf32>
+    attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.add"(%x, %w) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = func.call @f(%0) : (tensor<2xf32>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}""")
+    assert relaxir("info", "m.mlir") == (
+        0,
+        "private function @f(%input0: f32[2]) -> (f32[2])\n  weights: 0, 0 B\n  operations: 1 (1 negative)\n"
+        "function @main(%input0: f32[2]) -> (f32[2])\n  weights: 2, 10 B\n  operations: 2 (1 add, 1 func.call)\n",
+        "",
+    )
+    with open("m.mlir") as file:
+        command = [sys.executable, "-m", "relaxir", "info", "-"]
+        result = subprocess.run(command, stdin=file, capture_output=True, text=True, check=True)
+    assert result.stdout == relaxir("info", "m.mlir")[1]
 
 
 def test_entry_must_be_named_when_there_are_several(relaxir: Cli):
@@ -320,7 +369,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
             cli.run([flag])
         assert stop.value.code == 0
     out = capsys.readouterr().out
-    commands = ["import", "compile", "info", "prepare", "verify", "plan", "tune", "run", "generate"]
+    commands = ["import", "compile", "info", "prepare", "verify", "plan", "tune", "view", "run", "generate"]
     assert re.findall(r"^    (\w+)", out, re.MULTILINE) == commands
     assert out.endswith("relaxir 0.1.0\n")
 

@@ -194,3 +194,16 @@ def test_a_failed_run_leaves_the_report_alone():
         module.run(f"{LIFT}{{functions=nobody}}")
     assert module.report.sections == before
     assert not report.is_collecting()
+
+
+def test_repr_is_short_and_a_notebook_has_all_to_open():
+    found = Report([Number(f"<part {i}>", i) for i in range(1000)])
+    assert repr(found).startswith("<Report of 1000 sections; print() shows all>\n  <part 0>: 0\n")
+    assert repr(found).endswith("  ... 992 lines more")
+    page = found._repr_html_()
+    assert page.count("&lt;part 999&gt;: 999") == 2  # of the summary, which this section has whole, and of all
+    executable = relaxir.compile(relaxir.Module.parse(TEXT))
+    assert repr(executable.report).startswith("<ExecutableReport of ")
+    prepared = executable.prepare({"w": np.ones((8, 4), np.float32), "b": np.ones(8, np.float32)})
+    assert repr(prepared).startswith("<PreparedWeights: 2 weights, ")
+    assert len(repr(prepared)) < 200
