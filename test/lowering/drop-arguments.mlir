@@ -13,7 +13,8 @@ llvm.func @main(%a: !llvm.ptr, %b: i64) {
   llvm.call @other(%a, %b) : (!llvm.ptr, i64) -> ()
   llvm.return
 }
-// CHECK: llvm.func internal @kernel_0(%[[C:.*]]: i64 {llvm.noundef}) attributes {no_inline, relax.arguments = array<i64: 2, 1>}
+// CHECK: llvm.func internal @kernel_0(%[[C:.*]]: i64 {llvm.noundef})
+// CHECK-SAME: attributes {no_inline, relax.arguments = array<i64: 2, 1>}
 // CHECK-NEXT: llvm.add %[[C]], %[[C]]
 llvm.func internal @kernel_0(%a: !llvm.ptr, %b: i64 {llvm.noundef}) attributes {no_inline} {
   %0 = llvm.add %b, %b : i64

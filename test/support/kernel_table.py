@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from support.device_cases import CASES, ptx_of
@@ -19,6 +20,10 @@ _HEAD = "case target kernel registers shared spilled instructions tensor"
 TENSOR = ("HMMA", "IMMA", "HGMMA", "IGMMA", "QMMA", "QGMMA", "LDGSTS", "UTMALDG")
 
 
+#: Kernels of the host are counted, too: such a number says nothing of this one.
+_NUMBER = re.compile(r"_\d+")
+
+
 def lines_of(name: str, target: str) -> list[str]:
     """The lines of a case's kernels."""
     kernels = device_kernels(ptx_of(CASES[name], target), target)
@@ -29,7 +34,8 @@ def _line(kernel: DeviceKernel) -> str:
     assert not kernel.resources.warnings, f"{kernel.name}: {kernel.resources.warnings}"
     r, counts = kernel.resources, {n: sum(i.name == n for i in kernel.instructions) for n in TENSOR}
     used = ",".join(f"{name}:{count}" for name, count in counts.items() if count) or "-"
-    return f"{kernel.name} {r.registers} {r.shared} {r.spill_stores + r.spill_loads} {len(kernel.instructions)} {used}"
+    kind = _NUMBER.sub("", kernel.name, count=1)
+    return f"{kind} {r.registers} {r.shared} {r.spill_stores + r.spill_loads} {len(kernel.instructions)} {used}"
 
 
 def recorded() -> dict[tuple[str, str], list[str]]:

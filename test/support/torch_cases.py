@@ -516,6 +516,7 @@ def sorted_(x, i, b, special, z, rows):
         "scalar_argmax": x[0, 0].argmax(0),
         "scalar_select": x[0, 0].index_select(0, torch.zeros(1, dtype=torch.int64)),
         "cumprod": x.cumprod(1),
+        "logcumsumexp": x.logcumsumexp(1),
         "cumprod_int": i.cumprod(0),
         "search": torch.searchsorted(rows, x),
         "search_right": torch.searchsorted(values, x, right=True, out_int32=True),
