@@ -270,7 +270,7 @@ def test_the_plan_of_a_rank(artifact: str, ranks: int, capsys: pytest.CaptureFix
     assert f"prepare on each of {ranks} ranks" in capsys.readouterr().out
     assert run(["info", artifact]) == 0
     assert f"runs on {ranks} ranks (mpiexec -n {ranks})" in capsys.readouterr().out
-    assert run(["plan", artifact, "--world", "3"]) == 1
+    assert run(["plan", artifact, "--world", "3"]) == 2
     assert f"expected --world {ranks} for an executable of as many ranks, got 3" in capsys.readouterr().err
 
 

@@ -287,7 +287,7 @@ def test_own_files_are_regular(tmp_path: Path) -> None:
     ],
 )
 def test_a_hyphen_is_no_file_name_where_stdout_tells_what_was_done(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(argv) == 1
+    assert cli.run(argv) == 2
     assert "argument -o/--output: expected a file name, got '-'" in capsys.readouterr().err
 
 

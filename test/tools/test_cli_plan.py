@@ -65,8 +65,9 @@ def test_a_disk_that_holds_both_moves_both() -> None:
 )
 def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     executable_of(scaled_manifest()).save(tmp_path / "model.relax")
-    assert cli.run(["plan", str(tmp_path / "model.relax"), *arguments]) == 1
-    assert message in capsys.readouterr().err
+    code, error = cli.run(["plan", str(tmp_path / "model.relax"), *arguments]), capsys.readouterr().err
+    assert code == (2 if "(see 'relaxir plan --help')" in error else 1)
+    assert message in error
 
 
 @pytest.mark.parametrize(
