@@ -67,6 +67,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     from .cli_generate import add_generate
     from .cli_plan import add_plan
+    from .cli_reduce import add_reduce
     from .cli_tune import add_tune
     from .cli_view import add_view
 
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     add_plan(commands)
     add_tune(commands)
     add_view(commands)
+    add_reduce(commands)
     _add_run(commands)
     add_generate(commands)
     return parser

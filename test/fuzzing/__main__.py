@@ -11,7 +11,7 @@ import argparse
 import os
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterable
 
 # What tests set (conftest.py), before anything that reads it is imported.
 os.environ["RELAXIR_CACHE_DIR"] = "off"
@@ -20,11 +20,8 @@ for _threads in ("RELAXIR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS
 
 from fuzzing.driver import Tally, fuzz  # noqa: E402
 from fuzzing.generators import GENERATORS, Generator  # noqa: E402
-from fuzzing.reduction import reduced_text  # noqa: E402
+from fuzzing.reduction import kind_of, write_reduced  # noqa: E402
 from fuzzing.worker import Outcome, outcomes  # noqa: E402
-
-#: Where reduced modules go.
-FOLDER = Path("build/fuzz")
 
 
 def main(argv: list[str]) -> int:
@@ -48,6 +45,7 @@ def main(argv: list[str]) -> int:
     print(f"fuzzing {', '.join(names)} for {options.minutes:g} minutes, from seed {first} on", flush=True)
     tallies = fuzz(chosen, options.minutes * 60, first, options.jobs, _told)
     print("\n".join(map(str, tallies)))
+    _reduce({(t.name, kind_of(f)): (GENERATORS[t.name], f) for t in tallies for f in reversed(t.finds)}.values())
     return int(any(t.finds for t in tallies))
 
 
@@ -59,13 +57,16 @@ def _reproduced(generator: Generator, seed: int) -> bool:
     """Runs one seed and shows what came out; whether that is a find."""
     (outcome,) = outcomes(generator.check, [seed], generator.seconds)
     print(f"{generator.name}, seed {seed}: {outcome.kind} {outcome.reason}\n{outcome.detail}".strip())
-    small = reduced_text(generator, outcome) if outcome.is_find else None
-    if small is not None:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        path = FOLDER / f"{generator.name}-{seed}.mlir"
-        path.write_text(small, errors="surrogateescape")
-        print(f"the module, reduced: {path}")
+    _reduce([(generator, outcome)] if outcome.is_find else [])
     return outcome.is_find
+
+
+def _reduce(finds: Iterable[tuple[Generator, Outcome]]) -> None:
+    """Writes a small module for each find of a generator that makes modules."""
+    for generator, find in finds:
+        path = write_reduced(generator, find)
+        if path is not None:
+            print(f"{generator.name}, seed {find.seed}, reduced: {path}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 ``check`` makes an input of the seed, equal ones for equal seeds, and returns None when everything that must hold does, or the
 documented reason for which the input is refused; whatever it raises is a find. A module that also has ``text(seed)``, the
-module that the input is, and ``check_text(text)``, what ``check`` does with it, has its finds reduced.
+module that the input is, and ``check_text(text)``, what ``check`` does with it, has its finds reduced; where the seed says more
+than the text, it is ``check_seeded(text, seed)``.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ class Generator:
         return getattr(self._module, "text", None)
 
     @property
-    def check_text(self) -> Callable[[str], str | None]:
-        """What ``check`` does with the text of its seed."""
-        return self._module.check_text
+    def check_text(self) -> Callable[[str, int], str | None]:
+        """What ``check`` does with the text of a seed, and the seed."""
+        module = self._module
+        return module.check_seeded if hasattr(module, "check_seeded") else lambda text, seed: module.check_text(text)
 
     @property
     def _module(self) -> Any:

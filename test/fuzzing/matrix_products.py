@@ -8,7 +8,7 @@ from relaxir.dialect.context import new_context
 from support.contracts import check_contracts
 from support.matmul_generator import random_matmul_module
 
-__all__ = ["OTHERS", "PASSES", "check"]
+__all__ = ["OTHERS", "PASSES", "check", "check_seeded", "text"]
 
 PASSES = [
     "relax-combine-parallel-matmul",
@@ -30,9 +30,19 @@ OTHERS = [
 ]
 
 
+def text(seed: int) -> str:
+    """The module of a seed."""
+    return random_matmul_module(seed)
+
+
 def check(seed: int) -> None:
     """Raises AssertionError for a pass that breaks a contract."""
+    check_seeded(text(seed), seed)
+
+
+def check_seeded(text: str, seed: int) -> None:
+    """The same of a module, with the pipelines of a seed."""
     rng = random.Random(seed)
     mixed = [",".join(rng.sample(PASSES + OTHERS, 7)) for _ in range(2)]
     pipelines = rng.sample(PASSES, 3) + mixed
-    assert check_contracts(random_matmul_module(seed), new_context(), pipelines) == len(pipelines)
+    assert check_contracts(text, new_context(), pipelines) == len(pipelines)

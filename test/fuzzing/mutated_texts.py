@@ -15,23 +15,23 @@ import random
 import re
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import relaxir as rx
+from relaxir.debugging.meaning import raw_weights, run_entry
 from relaxir.dialect.dtypes import dtype_name
 from relaxir.dialect.symbolic import evaluate
 from relaxir.lowering.manifest_specs import EntrySpec
 from relaxir.tools.relax_opt import run
 from support.guard_pages import guarded_copy
 from support.loop_rounds import TooManyRoundsError, at_most_rounds
-from support.meaning import raw_weights, run_entry
 from support.mutate import mutant
 
-__all__ = ["check", "check_text", "text"]
+__all__ = ["check", "check_seeded", "text"]
 
 #: Elements of a tensor that a mutant is called with at most; of a larger one, calling tells nothing new.
 MOST_ELEMENTS = 1 << 20
@@ -46,15 +46,15 @@ def text(seed: int) -> str:
 
 def check(seed: int) -> str | None:
     """Raises what is no RelaxError; returns which step refused."""
-    mutated, passes = mutant(seed)
+    return check_seeded(text(seed), seed)
+
+
+def check_seeded(text: str, seed: int, passes: Sequence[str] | None = None) -> str | None:
+    """The same of a text, with the passes of a seed, or others."""
+    passes = mutant(seed)[1] if passes is None else passes
     if seed % 10 == 0:
-        return _optimized(mutated, [f"--{p}" for p in passes])
-    return _through(mutated, ",".join(passes), seed)
-
-
-def check_text(text: str) -> str | None:
-    """The same of a text, without passes."""
-    return _through(text, "", 1)
+        return _optimized(text, [f"--{p}" for p in passes])
+    return _through(text, ",".join(passes), seed)
 
 
 def _optimized(text: str, flags: list[str]) -> str | None:

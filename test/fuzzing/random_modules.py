@@ -8,9 +8,9 @@ from typing import Any, get_args
 import numpy as np
 
 import relaxir as rx
+from relaxir.debugging.meaning import arguments_for, entry_functions, raw_weights
 from relaxir.dialect.functions import name_of
 from support.guard_pages import Edge, guarded, guarded_copy
-from support.meaning import arguments_for, entry_functions, raw_weights
 from support.module_generator import random_module
 
 __all__ = ["REFUSED", "check", "check_text", "text"]

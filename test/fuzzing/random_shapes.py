@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import relaxir as rx
+from relaxir.debugging.meaning import entry_functions
 from relaxir.dialect.bindings import func
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.functions import argument_names, body_of, name_of, num_input
 from relaxir.dialect.struct_info import TensorInfo
 from support.guard_pages import guarded, guarded_copy
-from support.meaning import entry_functions
 from support.shape_flow import COUNTS
 from support.shape_generator import random_shapes
 from support.shape_values import ROUNDS, SYMBOLS, UNKNOWN, size_of

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 import relaxir as rx
+from relaxir.debugging.meaning import run_entry
 from relaxir.dialect.context import new_context
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.struct_info import TensorInfo
 from relaxir.lowering.passes import register_passes
-from support.meaning import run_entry
 from support.random_pipelines import ELEMENTS, random_pipeline
 
 __all__ = ["check", "check_text", "text"]

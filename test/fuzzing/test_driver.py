@@ -6,11 +6,13 @@ import mmap
 import os
 import signal
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from fuzzing import __main__ as command
+from fuzzing import reduction
 from fuzzing.driver import fuzz
 from fuzzing.generators import GENERATORS, Generator
 from fuzzing.worker import MEMORY, outcomes
@@ -91,3 +93,22 @@ def test_seeds_may_map_as_much_whatever_the_parent_has() -> None:
 
     with mmap.mmap(-1, MEMORY, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ):
         assert [o.kind for o in outcomes(check, [0, 1], seconds=10)] == ["equal", "mismatch"]
+
+
+def test_finds_of_modules_are_reduced_once_for_each_kind(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def check_seeded(text: str, seed: int) -> None:
+        assert seed % 2 == 0 or "needle" not in text, f"{seed} is odd"
+
+    made = sys.modules["made_up"]
+    made.text = lambda seed: f"hay {seed}\na needle\n"  # type: ignore[attr-defined]
+    made.check_seeded = check_seeded  # type: ignore[attr-defined]
+    made.check = lambda seed: check_seeded("needle", seed)  # type: ignore[attr-defined]
+    monkeypatch.setitem(GENERATORS, "made-up", Generator("made-up", "made_up", budget=1, seconds=5))
+    monkeypatch.setattr(reduction, "FOLDER", tmp_path)
+    monkeypatch.setattr(command, "fuzz", lambda generators, *rest: fuzz(generators, 0.05, *rest[1:]))
+    assert command.main(["--only", "made-up", "--from", "12"]) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["made-up-13.mlir"]
+    assert (tmp_path / "made-up-13.mlir").read_text() == "needle"
+    assert f"made-up, seed 13, reduced: {tmp_path / 'made-up-13.mlir'}" in capsys.readouterr().out

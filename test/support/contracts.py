@@ -18,6 +18,8 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
+from relaxir.debugging import reduced
+from relaxir.debugging.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from relaxir.dialect.analysis.symbol_uses import DEFINING_OPS, bound_symbols
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
@@ -30,10 +32,8 @@ from relaxir.dialect.passes.pipeline_text import parse_pipeline
 from relaxir.dialect.passes.registry import is_registered
 from relaxir.dialect.reference.numeric import is_float
 from relaxir.dialect.traversal import nested_operations
-from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from support.module_generator import random_module
 from support.random_pipelines import PASSES, random_pipeline
-from support.reduce_module import reduced
 from support.stated_errors import are_within_stated_error, returning_roundings, without_roundings_of_weights
 
 __all__ = ["check_contracts", "failure"]
@@ -206,7 +206,7 @@ def _reported(seed: int, pipeline: str, problem: str, context: ir.Context) -> No
 
     text = random_module(seed)
     passes = _shorter(text, pipeline, fails)
-    small = reduced(text, lambda t: fails(t, passes), context)
+    small = reduced(text, lambda t: fails(t, passes))
     path = Path(f"failure-{seed}-{abs(hash(passes)) % 1000}.mlir")
     path.write_text(f"// {passes}\n// {failure(small, passes, context)}\n// module seed {seed}\n{small}\n")
     print(f"seed {seed}: {passes}: {problem[:200]} ({path})", flush=True)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.debugging.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.functions import name_of
 from relaxir.dialect.op import op_class
 from relaxir.dialect.struct_info import is_tensor, vdevice_of
 from relaxir.dialect.traversal import nested_operations
-from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from support.module_generator import random_module
 
 TWO_CPUS = """

@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 import pytest
 
+from relaxir.debugging.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from relaxir.dialect.bindings import func, ir
 from relaxir.dialect.call_graph import CallGraph
 from relaxir.dialect.context import new_context
@@ -16,7 +17,6 @@ from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.transforms.cleanup.private_signatures import rebuilt_call, set_returned_values
 from relaxir.dialect.tuples import leaf_types, pack, unpack
-from support.meaning import arguments_for, entry_functions, raw_weights, run_entry
 from support.module_generator import random_module
 
 EXPAND = "relax-expand-tuple-arguments"
