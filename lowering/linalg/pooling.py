@@ -10,7 +10,8 @@ from ...dialect.bindings import ir
 from .builder import Input, LinalgBuilder, Size, Tensor, index, read, tensor_type, value_type
 from .conversion import load
 from .creation import splat_tensor, stored_number
-from .dtypes import accumulator_type
+from .datatype import cast_elements
+from .dtypes import accumulator_type, compute_type
 from .kernel import unless_empty
 from .reduction import TOTAL, Reduction, count, extreme, finish, finish_at, reduce
 from .registry import Source, lowering
@@ -91,14 +92,14 @@ def _padded(b: LinalgBuilder, x: Tensor, before: Sequence[int], after: Sequence[
 def _lower_max_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     # The accumulated values are elements of x, so rounding them back is exact.
-    best, _ = _pooled(b, source, -math.inf, extreme(x.dtype, "max"))
+    best, _ = _pooled(b, source, _with_infinities(b, x), -math.inf, extreme(x.dtype, "max"))
     return finish_at(b, best, x.dtype, lambda value, _: value)
 
 
 @lowering("relax.avg_pool2d")
 def _lower_avg_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
-    sums, axes = _pooled(b, source, 0.0, TOTAL)
+    sums, axes = _pooled(b, source, x, 0.0, TOTAL)
     padding, spatial = source.attrs["count_include_pad"], spatial_axes(source.attrs["layout"])
     # Values that every body uses are made once, outside.
     counters = [_counter(b, axis, padding) for axis in axes]
@@ -110,9 +111,18 @@ def _lower_avg_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
     return finish_at(b, sums, x.dtype, mean)
 
 
-def _pooled(b: LinalgBuilder, source: Source, neutral: float, reduction: Reduction) -> tuple[ir.Value, list[Axis]]:
+def _with_infinities(b: LinalgBuilder, x: Tensor) -> Tensor:
+    """An image that can have -inf around it: f8E4M3FN has none, and would have NaN there."""
+    if not isinstance(x.dtype, ir.Float8E4M3FNType):
+        return x
+    wide = compute_type(x.dtype)
+    return Tensor(cast_elements(b, x, wide), x.info.with_(dtype=wide))
+
+
+def _pooled(
+    b: LinalgBuilder, source: Source, x: Tensor, neutral: float, reduction: Reduction
+) -> tuple[ir.Value, list[Axis]]:  # fmt: skip
     """Each window's elements combined, in the type that is accumulated in."""
-    (x,) = source.operands
     sizes, layout, ceil = b.sizes(x), source.attrs["layout"], source.attrs["ceil_mode"]
     axes = axes_of([sizes[i] for i in spatial_axes(layout)], source.attrs["pool_size"], source.attrs)
     result = [output_size(b, axis, ceil) for axis in axes]

@@ -15,6 +15,9 @@ from relaxir.dialect.relax import Relax
 #: Dynamic sizes: one, below and above a warp, and beyond a block together with the other dimensions.
 ROWS = [1, 3, 33]
 
+#: Ops that floats of 8 bits are kept for: products, casts, and the largest of what has no infinity.
+OF_8_BITS = ("matmul", "packed_matmul", "packed_conv2d", "astype", "quantize", "dequantize", "max_pool2d")
+
 
 def cases_of(dtype: str) -> list[Case]:
     if dtype.startswith("i"):
@@ -36,6 +39,12 @@ def test_all_ops() -> None:
 @pytest.mark.parametrize(("dtype", "first", "step"), [("bf16", 0, 2), ("f16", 1, 3), ("f64", 2, 3)])
 def test_other_floats(dtype: str, first: int, step: int) -> None:
     run("cuda:sm_80", cases_of(dtype)[first::step], dtype, [17])
+
+
+@pytest.mark.parametrize(("target", "dtype", "first"), [("sm_89+f8", "f8E4M3FN", 0), ("sm_90a+f8", "f8E5M2", 3)])
+def test_floats_of_8_bits(target: str, dtype: str, first: int) -> None:
+    cases = [c for number, c in enumerate(FLOAT) if c.op in OF_8_BITS or number % 6 == first]
+    run(f"cuda:{target}", cases, dtype, [17])
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i32", "i64"])

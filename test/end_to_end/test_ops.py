@@ -21,7 +21,7 @@ Build = Callable[..., object]
 
 #: Relative to the largest result. f32 sums and polynomials differ from NumPy's in the last bits; the narrow types are rounded
 #: once from such an f32, which may fall on either side: one unit in the last place.
-TOLERANCE = {"f32": 4e-6, "f64": 1e-12, "bf16": 8e-3, "f16": 1e-3}
+TOLERANCE = {"f32": 4e-6, "f64": 1e-12, "bf16": 8e-3, "f16": 1e-3, "f8E4M3FN": 0.126, "f8E5M2": 0.251}
 
 #: Static, then dynamic: below, at and above a vector of 16 and a tile of 32.
 ROWS = [1, 3, 8, 17, 33]

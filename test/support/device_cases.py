@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 import relaxir as rx
 from relaxir.building.builder import Builder
 from relaxir.dialect.bindings import ir
@@ -81,6 +83,18 @@ def product_of_float8(depth: int, width: int) -> Build:
     def build(b: Builder) -> None:
         x, w = b.input("x", (_HIDDEN, depth), "f8E4M3FN"), b.weight("w", (depth, width), "f8E4M3FN")
         b.output(b.multiply(b.matmul(x, w, out_dtype="f32"), b.weight("s", (width,), "f32")))
+
+    return build
+
+
+def product_of_blocks(rows: int | str, depth: int, width: int) -> Build:
+    """``x @ w.T`` in bf16 of weights of 8-bit floats, each 128 by 128 of which have one scale."""
+
+    def build(b: Builder) -> None:
+        x, w = b.input("x", (rows, depth), "bf16"), b.weight("w", (width, depth), "f8E4M3FN")
+        scale = b.weight("s", (width // 128, depth // 128), "f32")
+        wide = b.dequantize(w, scale, b.constant(np.float32(0)), out_dtype="f32")
+        b.output(b.matmul(b.astype(x, "f32"), b.permute_dims(wide, axes=[1, 0])))
 
     return build
 
@@ -168,11 +182,13 @@ CASES = {
     "product-f32-int4": Case(product_of_f32(_HIDDEN, _HIDDEN), "int4"),
     "product-split": Case(product(64, 4 * _HIDDEN, 512)),
     "product-float8": Case(product_of_float8(_HIDDEN, _HIDDEN), targets=("cuda:sm_89+f8", "cuda:sm_90a+f8")),
+    "product-float8-blocks": Case(product_of_blocks("n", _HIDDEN, _HIDDEN)),
     "convolution": Case(convolution(64, 56, 64, "NHWC")),
     "convolution-nchw": Case(convolution(128, 28, 128, "NCHW")),
     "row": Case(product(1, _HIDDEN, _INNER)),
     "row-int8": Case(product(1, _HIDDEN, _INNER), "int8"),
     "row-int4": Case(product(1, _HIDDEN, _INNER), "int4"),
+    "row-float8-blocks": Case(product_of_blocks(1, _HIDDEN, _INNER)),
     "softmax": Case(softmax(_HIDDEN)),
     "rms-norm": Case(rms_norm(_HIDDEN)),
     "gate": Case(gate(_INNER)),

@@ -46,6 +46,19 @@ def scaled(rows: int, steps: int, columns: int, dtype: str, weight: str) -> rx.M
     return b.build()
 
 
+def in_blocks(rows: int | str, steps: int, columns: int, dtype: str) -> rx.Module:
+    """Of activations and weights ``[columns, steps]``, each 128 by 128 of which have one scale, as checkpoints have them."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", (rows, steps), dtype), b.weight("w", (columns, steps), "f8E4M3FN")
+        scale = b.weight("s", (-(-columns // 128), -(-steps // 128)), "f32")
+        each = b.repeat(b.repeat(scale, repeats=128, axis=0), repeats=128, axis=1)
+        own = b.strided_slice(each, axes=[0, 1], begin=[0, 0], end=[columns, steps])
+        wide = b.multiply(b.astype(w, "f32"), own)
+        b.output(b.matmul(b.astype(x, "f32"), b.permute_dims(wide, axes=[1, 0])))
+    return b.build()
+
+
 def check_sums(found: np.ndarray, x: np.ndarray, stands_for: np.ndarray) -> None:
     """Sums of f32 are off by the rounding of k additions, and of a scale's product."""
     wide = x.astype(np.float64)
@@ -83,6 +96,28 @@ def test_weights_of_8_bits_are_multiplied_as_activations_are() -> None:
     executable.bind(executable.prepare({"w": w, "s": scale}))
     check_sums(np.asarray(executable(x)), x, w.astype(np.float64) * scale)
     assert any(" by=bf16 " in p for p in plans(executable)), plans(executable)
+
+
+@pytest.mark.parametrize(
+    ("target", "sizes", "dtype", "plan"),
+    [
+        ("sm_80", (21, 712, 1000), "bf16", " by=bf16 "),
+        ("sm_90a+f8", (21, 512, 1024), "f16", " by=f16 "),
+        ("sm_80", (5, 640, 1024), "f32", " by=fma "),
+        ("sm_90a", (2, 712, 1000), "bf16", "columns=1 "),
+    ],
+)
+def test_weights_with_a_scale_for_each_block(target: str, sizes: tuple[int, int, int], dtype: str, plan: str) -> None:
+    rows, steps, columns = sizes
+    x, w = numbers((rows, steps), dtype, 1), numbers((columns, steps), "f8E4M3FN", 2)
+    scale = np.random.default_rng(3).random((-(-columns // 128), -(-steps // 128)), np.float32) + 0.5
+    executable = rx.compile(in_blocks("n" if rows == 21 else rows, steps, columns, dtype), f"cuda:{target}", device="emulated")
+    prepared = executable.prepare({"w": w, "s": scale})
+    assert "float8_e4m3fn" in {array.dtype.name for array in prepared.values()}, "weights are prepared as wider numbers"
+    executable.bind(prepared)
+    each = scale.repeat(128, 0).repeat(128, 1)[:columns, :steps].astype(np.float64)
+    check_sums(np.asarray(executable(x)), x, (w.astype(np.float64) * each).T)
+    assert any(plan in p for p in plans(executable)), plans(executable)
 
 
 def test_not_a_number_is_one_in_its_row_and_column() -> None:
