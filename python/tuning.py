@@ -2,7 +2,8 @@
 
 A round compiles the whole module, with another plan for each kind of product, and calls it: each kernel is timed by itself, in
 its place, with what was in the caches before it. So there are as many rounds as a product has alternatives, however many
-products there are.
+products there are. A round that fails is taken apart: each of its plans has one for itself, and those that fail again do not
+count.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -26,7 +27,7 @@ from .module import Module
 from .runtime.executable import Executable
 from .weights.arrays import ArraySpec
 
-__all__ = ["Inputs", "Timer", "TunedPlan", "kernel_seconds", "tune"]
+__all__ = ["FailedPlan", "Inputs", "Timer", "TunedPlan", "kernel_seconds", "tune"]
 
 #: Seconds by kernel of an executable, of a call that it is given.
 Timer = Callable[[Executable, Callable[[], Any]], Mapping[str, float]]
@@ -41,6 +42,21 @@ _TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
+class FailedPlan:
+    """A plan that no kernel could be built or launched by, or that gave other results.
+
+    Attributes:
+        key: of which kind of product.
+        plan: its line.
+        reason: the error.
+    """
+
+    key: str
+    plan: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class TunedPlan:
     """What was found for one kind of product.
 
@@ -51,6 +67,7 @@ class TunedPlan:
         best: the fastest one.
         seconds: the same of it.
         measured: how many there were.
+        failed: those that could not be measured.
     """
 
     key: str
@@ -59,6 +76,7 @@ class TunedPlan:
     best: str
     seconds: float
     measured: int
+    failed: tuple[FailedPlan, ...] = ()
 
 
 def tune(
@@ -90,28 +108,31 @@ def tune(
         told: gets a line on each round.
 
     Returns:
-        What was found, by key.
+        What was found, by key. A device that does not work any more behind a plan that failed ends the rounds.
 
     Raises:
-        RelaxError: the target is none for GPUs, there is no such device, the entry launches no product with a plan, or results
-            with other plans are different ones.
+        RelaxError: the target is none for GPUs, there is no such device, the entry launches no product with a plan, or fails
+            with the plans that it has without other ones.
     """
     expect_count(candidates, "a number of candidates from 1 on")
     if target.partition(":")[0] != "cuda":
         raise RelaxError(f"expected a target for GPUs, whose kernels can be timed one by one, got '{target}'")
     tuner = _Tuner(module, target, inputs, device, weights, activations, timer or kernel_seconds)
-    rounds = [tuner.round({})]
-    known = rounds[0].alternatives
+    first = tuner.round({})
+    rounds, known = [first], first.alternatives
     if not known:
         raise RelaxError("expected an entry that launches products with plans, got one that launches none")
     count = min(candidates - 1, max(map(len, known.values())))
-    told(f"{len(known)} kinds of products, {count} rounds beside the first: {_microseconds(rounds[0])}")
+    told(f"{len(known)} kinds of products, {count} rounds beside the first: {_microseconds(first)}")
     for number in range(count):
-        found = tuner.round({key: lines[number] for key, lines in known.items() if number < len(lines)})
-        _expect_same(rounds[0], found)
-        rounds.append(found)
-        told(f"round {number + 1} of {count}: {_microseconds(found)}")
-    best = [_best(key, rounds) for key in sorted(known)]
+        plans = {key: lines[number] for key, lines in known.items() if number < len(lines)}
+        found = tuner.measured(first, plans)
+        rounds += found
+        told(f"round {number + 1} of {count}: {', '.join(map(_microseconds, found)) or 'failed'}")
+        if tuner.broken:
+            told(f"the device does not work any more behind the plan that failed last: {tuner.broken}")
+            break
+    best = [_best(key, rounds, tuner.failed) for key in sorted(known)]
     PlanTable.of(tuner.architecture, (MeasuredPlan(b.key, b.best, b.seconds, tuner.where) for b in best)).write(folder)
     return best
 
@@ -149,6 +170,8 @@ class _Tuner:
     activations: str | None
     timer: Timer
     where: str = ""
+    broken: str = ""
+    failed: list[FailedPlan] = field(default_factory=list[FailedPlan])
 
     def __post_init__(self) -> None:
         self._call: tuple[str, Sequence[object]] | None = None
@@ -157,6 +180,35 @@ class _Tuner:
     @property
     def architecture(self) -> str:
         return CudaTarget.parse(self.target).architecture.name
+
+    def measured(self, first: _Round, plans: Mapping[str, str]) -> list[_Round]:
+        """A round with other plans; where it fails, one for each of them, and those that fail are noted."""
+        try:
+            found = self.round(plans)
+            _expect_same(first, found)
+        except RelaxError as error:
+            return self._apart(first, plans, str(error))
+        return [found]
+
+    def _apart(self, first: _Round, plans: Mapping[str, str], reason: str) -> list[_Round]:
+        """The rounds of each of some plans, of which one or more fail."""
+        if len(plans) == 1:
+            ((key, plan),) = plans.items()
+            self.failed.append(FailedPlan(key, plan, reason))
+            self._see_whether_it_works()
+            return []
+        rounds: list[_Round] = []
+        for key, plan in plans.items():
+            if not self.broken:
+                rounds += self.measured(first, {key: plan})
+        return rounds
+
+    def _see_whether_it_works(self) -> None:
+        """A kernel that accesses what is not there leaves a device that fails whatever it is asked for."""
+        try:
+            self.round({})
+        except RelaxError as error:
+            self.broken = str(error)
 
     def round(self, plans: Mapping[str, str]) -> _Round:
         """Measures a module some of whose products have other plans."""
@@ -207,14 +259,14 @@ def _expect_same(first: _Round, other: _Round) -> None:
     for one, two in zip(first.results, other.results, strict=True):
         a, b = (np.asarray(x).astype(np.float64) for x in (one, two))
         if not np.all(np.abs(a - b) <= _TOLERANCE * np.max(np.abs(a), initial=0)):
-            plans = "; ".join(f"{other.plans[key]} for {key}" for key in other.plans)
-            raise RelaxError(f"expected the results that other plans give, got other ones by {plans}")
+            raise RelaxError("expected the results that other plans give, got other ones")
 
 
-def _best(key: str, rounds: Sequence[_Round]) -> TunedPlan:
+def _best(key: str, rounds: Sequence[_Round], failed: Sequence[FailedPlan]) -> TunedPlan:
     found = [(r.seconds[key], r.plans[key]) for r in rounds if key in r.plans]
     seconds, best = min(found)
-    return TunedPlan(key, found[0][1], found[0][0], best, seconds, len(dict.fromkeys(plan for _, plan in found)))
+    measured = len(dict.fromkeys(plan for _, plan in found))
+    return TunedPlan(key, found[0][1], found[0][0], best, seconds, measured, tuple(f for f in failed if f.key == key))
 
 
 def _microseconds(round_: _Round) -> str:

@@ -63,11 +63,15 @@ def _tune(arguments: argparse.Namespace) -> None:
 
 
 def _lines(found: Sequence[TunedPlan]) -> list[str]:
-    """Two for each: the key; time, time over that of the plan without a table, and the plan."""
+    """For each the key; time, time over that of the plan without a table, and the plan; each plan that failed, and why."""
     texts = aligned(
         [[_time(t), f"{t.seconds / t.chosen_seconds:.2f}", t.best, f"({t.measured} plans)"] for t in found], right=[0]
     )
-    return [line for tuned, text in zip(found, texts, strict=True) for line in (tuned.key, f"  {text}")]
+    return [line for t, text in zip(found, texts, strict=True) for line in (t.key, f"  {text}", *_failures(t))]
+
+
+def _failures(tuned: TunedPlan) -> list[str]:
+    return [f"  failed: {f.plan}: {f.reason}" for f in tuned.failed]
 
 
 def _time(tuned: TunedPlan) -> str:

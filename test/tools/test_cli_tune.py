@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from relaxir import tuning
+from relaxir.dialect.errors import RelaxError
 from relaxir.tools import cli
 from support.device_cases import Case, product
 
@@ -34,6 +37,15 @@ def test_a_model_is_tuned_and_compiled_with_what_was_found(model: str, capsys: p
     command = ["compile", model, "--target", "cuda:sm_80", "--plan-table", str(folder), "--print-pipeline"]
     assert cli.run(command) == 0
     assert f'relax-plan-cuda-kernels{{table="{folder / "sm_80.json"}"}}' in capsys.readouterr().out
+
+
+def test_a_plan_that_fails_is_printed(model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(first: object, other: object) -> None:
+        raise RelaxError("expected resources")
+
+    monkeypatch.setattr(tuning, "_expect_same", failing)
+    assert _tune(model, "--dim", "n=24", "--weights", "bf16") == 0
+    assert re.search(r"^  failed: tile=.* store=8: expected resources$", capsys.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

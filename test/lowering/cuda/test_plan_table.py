@@ -11,6 +11,8 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.errors import RelaxError
+from relaxir.lowering.cuda.emulator.findings import Finding
+from relaxir.lowering.cuda.emulator.machine import Machine
 from relaxir.lowering.cuda.plan_choices import collecting_choices
 from relaxir.lowering.cuda.plan_table import MeasuredPlan, PlanTable
 from relaxir.tuning import tune
@@ -20,6 +22,8 @@ from support.naive import assert_close
 
 _ROWS, _DEPTH, _COLUMNS = 24, 64, 128
 _WIDE = "tile=64x64x32 warps=2x2 stages=4 by=bf16 copies=16:16 raster=8 store=8"
+# Of shared memory, by the plan that differs least from the chosen one: tiles of 16 and 64 rows of 64 bytes.
+_BYTES_OF_3_STAGES = 3 * (16 + 64) * 64
 
 
 @functools.cache
@@ -177,8 +181,59 @@ def test_other_results_are_told(tmp_path: Path):
     def changing(executable: rx.Executable) -> tuple[str, list[Any]]:
         return "main", _Changing(inputs)
 
-    with pytest.raises(RelaxError, match=r"^expected the results that other plans give, got other ones by tile="):
-        tune(_module(), TARGET, changing, str(tmp_path), device="emulated", candidates=2, told=lambda text: None)
+    (found,) = tune(_module(), TARGET, changing, str(tmp_path), device="emulated", candidates=2, told=lambda text: None)
+    assert [f.reason for f in found.failed] == ["expected the results that other plans give, got other ones"]
+    assert found.best == found.chosen
+
+
+def _two_products() -> rx.Module:
+    builder = rx.Builder()
+    with builder.function("main"):
+        x = builder.input("x", (_ROWS, _DEPTH), "bf16")
+        hidden = builder.matmul(x, builder.weight("w", (_DEPTH, _COLUMNS), "bf16"))
+        builder.output(builder.matmul(hidden, builder.weight("v", (_COLUMNS, 192), "bf16")))
+    return builder.build()
+
+
+def _refusing(monkeypatch: pytest.MonkeyPatch, refused: Callable[[tuple[int, ...], int], bool]) -> None:
+    """An emulated device without resources for launches of some grids and bytes of shared memory."""
+    check = Machine.check
+
+    def checked(machine: Machine, kernel: Any, grid: Any, block: Any, shared: int) -> None:
+        if refused(grid, shared):
+            raise Finding("launch", "expected fewer registers", kernel.name)
+        check(machine, kernel, grid, block, shared)
+
+    monkeypatch.setattr(Machine, "check", checked)
+
+
+def test_a_plan_that_fails_is_told_and_the_others_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    told: list[str] = []
+    _refusing(monkeypatch, lambda grid, shared: grid[0] == 4 and shared == _BYTES_OF_3_STAGES)
+    first, second = tune(_two_products(), TARGET, _inputs, str(tmp_path), device="emulated", candidates=3, told=told.append)
+    (failed,) = first.failed
+    assert (failed.key, "columns=128" in failed.key, " stages=3 " in failed.plan) == (first.key, True, True)
+    assert "expected fewer registers" in failed.reason
+    assert "contraction" in failed.reason
+    assert (first.measured, second.measured, second.failed) == (2, 3, ())
+    assert first.best != failed.plan
+    assert [line.partition(":")[0] for line in told[1:]] == ["round 1 of 2", "round 2 of 2"]
+
+
+def test_a_device_that_fails_from_then_on_ends_the_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    broken: list[int] = []
+
+    def refused(grid: tuple[int, ...], shared: int) -> bool:
+        broken.extend([shared] if shared == _BYTES_OF_3_STAGES else [])
+        return bool(broken)
+
+    told: list[str] = []
+    _refusing(monkeypatch, refused)
+    (found,) = tune(_module(), TARGET, _inputs, str(tmp_path), device="emulated", candidates=4, told=told.append)
+    assert len(found.failed) == found.measured == len(json.loads((tmp_path / "sm_80.json").read_text())["plans"]) == 1
+    assert told[1] == "round 1 of 3: failed"
+    assert told[2].startswith("the device does not work any more behind the plan that failed last: ")
+    assert len(told) == 3
 
 
 class _Changing(list[Any]):
