@@ -40,6 +40,7 @@ __all__ = [
     "PREPARATION",
     "ROWS",
     "SHARED",
+    "SORT",
     "STACK",
     "TARGET",
     "TRANSFER",
@@ -120,6 +121,11 @@ SHARED = "relax.shared"
 #: On a kernel of attention, a dictionary: where the elements of its operands are, and how scores are made.
 #: Written by attention_mark; read by attention_mark.
 ATTENTION = "relax.attention_kernel"
+
+#: On a kernel of argsort, a dictionary: along which axis, of which dtype, whether descending. Its first argument is sorted, and
+#: its last one gets positions.
+#: Written by linalg/sorting; read by cuda/kernels/sort.
+SORT = "relax.sort"
 
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,

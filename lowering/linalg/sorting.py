@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from ...dialect.bindings import ir
 from ...dialect.inference import normalize_axis
+from ..marks import SORT
 from .builder import LinalgBuilder, Size, read
+from .element_order import precedes
 from .kernel import call_kernel, loop
-from .reduction import accumulated
 from .registry import Source, lowering
 from .scalar import Scalar, emit, minimum, select
 
@@ -31,7 +32,9 @@ def _lower_argsort(b: LinalgBuilder, source: Source) -> ir.Value:
         return _Rows(b, given[0], x.dtype, axis, descending).sorted(given[1], given[2])
 
     key = (str(x.dtype), str(axis), str(descending))
-    return call_kernel(b, "argsort", [x.value], b.empty(sizes, i64), key, body, [b.empty([sizes[axis]], i64)])
+    mark = {"axis": ir.IntegerAttr.get(i64, axis), "descending": ir.BoolAttr.get(descending), "dtype": ir.TypeAttr.get(x.dtype)}
+    marks, beside = {SORT: ir.DictAttr.get(mark)}, [b.empty([sizes[axis]], i64)]
+    return call_kernel(b, "argsort", [x.value], b.empty(sizes, i64), key, body, beside, marks=marks)
 
 
 class _Rows:
@@ -93,22 +96,17 @@ class _Rows:
         middle, end = minimum(begin + run, self._size), minimum(begin + (run << 1), self._size)
         first, second = select(is_first, i, Scalar(left)), select(is_first, middle, Scalar(right))
         candidates = [self._get(order, at, minimum(p, self._last)) for p in (first, second)]
-        is_left = first.compare("lt", middle) & (
-            second.compare("ge", end) | ~self._precedes(at, Scalar(candidates[1]), Scalar(candidates[0]))
-        )
+        is_left = first.compare("lt", middle) & (second.compare("ge", end) | ~self._precedes(at, candidates[1], candidates[0]))
         chosen = select(is_left, Scalar(candidates[0]), Scalar(candidates[1]))
         step = Scalar(emit("arith.index_castui", ir.IndexType.get(), is_left.value))
         placed = emit("tensor.insert", beside.type, chosen.value, beside, i.value)
         return [(first + step).value, (second + (1 - step)).value, placed]
 
-    def _precedes(self, at: dict[int, Size], one: Scalar, other: Scalar) -> Scalar:
+    def _precedes(self, at: dict[int, Size], one: ir.Value, other: ir.Value) -> Scalar:
         """Whether the element at one position comes before that at another in any order of equals."""
-        found = [Scalar(emit("arith.index_cast", ir.IndexType.get(), p.value)) for p in (one, other)]
-        x, y = (accumulated(self._get(self._x, at, p), self._dtype) for p in found)
-        if self._descending:
-            x, y = y, x
-        below = x.compare("lt", y)
-        return below | (x.compare("eq", x) & y.compare("ne", y)) if x.is_float else below
+        found = [Scalar(emit("arith.index_cast", ir.IndexType.get(), p)) for p in (one, other)]
+        x, y = (self._get(self._x, at, p) for p in found)
+        return precedes(x, y, self._dtype, descending=self._descending)
 
     def _as_i64(self, i: ir.Value) -> ir.Value:
         return emit("arith.index_cast", ir.IntegerType.get_signless(64), i)

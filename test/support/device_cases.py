@@ -199,6 +199,7 @@ CASES = {
     "attention-decode": Case(decode_attention(_HEADS, _HEADS // 4, _HIDDEN // _HEADS)),
     "embedding": Case(_embedding),
     "running-sum": Case(lambda b: b.output(b.cumsum(b.input("x", ("n", _HIDDEN)), axis=1))),
+    "sort": Case(lambda b: b.output(b.argsort(b.input("x", ("n", 32000)), axis=1, descending=True))),
     "transpose": Case(lambda b: b.output(b.permute_dims(b.input("x", ("n", _HIDDEN), "bf16"), axes=[1, 0]))),
     "index-copy": Case(_cache),
 }

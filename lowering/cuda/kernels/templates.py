@@ -18,6 +18,7 @@ from .products.template import build_product, plan_of_product
 from .row_code import build_rows
 from .rows import plan_rows
 from .scan import build_scan, plan_scan
+from .sort import build_sort, plan_sort
 from .transpose import build_transpose, plan_transpose
 
 __all__ = ["TEMPLATES", "Template"]
@@ -47,6 +48,7 @@ TEMPLATES: tuple[Template, ...] = (
     Template("rows", plan_rows, build_rows),
     Template("outer", plan_outer, build_outer),
     Template("scan", plan_scan, build_scan),
+    Template("sort", plan_sort, build_sort),
     Template("index-copy", plan_index_copy, build_index_copy),
     Template("transpose", plan_transpose, build_transpose),
     Template("elementwise", plan_elementwise, build_elementwise),
