@@ -149,6 +149,16 @@ def masked_attention(heads: int, width: int) -> Build:
     return build
 
 
+def attention_with_mask(heads: int, groups: int, width: int, kind: str) -> Build:
+    """In bf16, of sequences whose mask all heads have; heads share keys."""
+
+    def build(b: Builder) -> None:
+        q, k, v = (b.input(n, ("b", heads if n == "q" else groups, "n", width), "bf16") for n in "qkv")
+        b.output(b.attention(q, k, v, b.input("mask", ("b", 1, "n", "n"), kind)))
+
+    return build
+
+
 def decode_attention(heads: int, groups: int, width: int) -> Build:
     """A row of each head over a cache, in bf16; heads share keys."""
 
@@ -196,6 +206,8 @@ CASES = {
     "attention-64": Case(attention(12, 64)),
     "attention-f32-96": Case(attention(12, 96, "f32")),
     "attention-padded": Case(masked_attention(12, 64)),
+    "attention-mask": Case(attention_with_mask(_HEADS, _HEADS // 4, _HIDDEN // _HEADS, "i1")),
+    "attention-added": Case(attention_with_mask(12, 12, 64, "bf16")),
     "attention-decode": Case(decode_attention(_HEADS, _HEADS // 4, _HIDDEN // _HEADS)),
     "embedding": Case(_embedding),
     "running-sum": Case(lambda b: b.output(b.cumsum(b.input("x", ("n", _HIDDEN)), axis=1))),

@@ -200,7 +200,7 @@ class AttentionKernel:
         Where there are few rows, which do not take as long as keys take to come, and these see the same keys.
         """
         em, mask = self.em, self.mask
-        if mask is None or not self.plan.blocks or not is_same_for_rows(self.places):
+        if mask is None or not self.plan.blocks or not is_same_for_rows(self.attention):
             return None
         own, last = em.add(first, self.code.index(copies.row)), em.sub(self.end, em.number(1))
         return lambda row: mask.shows(self.places.least(em.add(own, em.number(row)), last))

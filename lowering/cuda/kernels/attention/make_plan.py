@@ -13,7 +13,7 @@ from math import ceil
 from ...cuda_target import Architecture, CudaTarget
 from ..products.warpgroup_plan import ROWS
 from .plan import STRIP, THIRDS, AttentionPlan, AttentionTile, AttentionWarps
-from .shape import AttentionShape
+from .shape import BOOLEAN, AttentionShape
 from .warpgroup_plan import WarpgroupAttentionPlan
 
 __all__ = ["FEW_ROWS", "key_cycles", "plan_few", "plan_many", "plan_warpgroups", "warpgroup_cycles"]
@@ -59,7 +59,7 @@ def plan_many(shape: AttentionShape, target: CudaTarget) -> AttentionPlan | None
 def plan_warpgroups(shape: AttentionShape, target: CudaTarget) -> WarpgroupAttentionPlan | None:
     """The plan of many rows for warpgroups; None for architectures without, and for what others compute."""
     architecture, together = target.architecture, shape.together
-    if not architecture.wgmma or not shape.is_mapped or shape.mask is not None or shape.element not in _HALVES:
+    if not architecture.wgmma or not shape.is_mapped or shape.element not in _HALVES:
         return None
     if (together is not None and together <= ROWS) or not all(
         _LEAST_ELEMENTS <= n <= _MOST_ELEMENTS for n in (shape.depth, shape.width)
@@ -67,8 +67,15 @@ def plan_warpgroups(shape: AttentionShape, target: CudaTarget) -> WarpgroupAtten
         return None
     plans = [p for tile in _GROUP_TILES for p in _plans_of_warpgroups(shape, tile)]
     fitting = [p for p in plans if p.shared_bytes(shape.depth, shape.width) <= architecture.shared_per_block]
-    fitting = [p for p in fitting if p.registers(shape.depth, shape.width) <= _MOST_GROUP_REGISTERS]
+    fitting = [p for p in fitting if _group_registers(p, shape) <= _MOST_GROUP_REGISTERS]
     return min(fitting, key=lambda p: warpgroup_cycles(p, shape, architecture), default=None)
+
+
+def _group_registers(plan: WarpgroupAttentionPlan, shape: AttentionShape) -> int:
+    """Of a thread, with what a mask adds to scores, or with a bit for each of these."""
+    scores = plan.tile.keys // 2
+    masks = 0 if shape.mask is None else ceil(scores / 32) if shape.mask == BOOLEAN else scores
+    return plan.registers(shape.depth, shape.width) + masks
 
 
 def _plans_of_warpgroups(shape: AttentionShape, tile: tuple[int, int]) -> list[WarpgroupAttentionPlan]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from .....dialect.bindings import ir
 from ....kernels.emit.linear_index import Size
@@ -50,26 +50,31 @@ class AttentionPlaces:
         part: the number of the block among those of these heads.
     """
 
-    def __init__(self, memory: DeviceMemory, attention: MatchedAttention, block: ir.Value, parts: ir.Value):
-        """Reads which block it is: of all that compute heads that share keys, ``parts``, the last index is the part."""
+    def __init__(
+        self, memory: DeviceMemory, attention: MatchedAttention, block: ir.Value, parts: ir.Value,
+        along: Sequence[int] | None = None,
+    ):  # fmt: skip
+        """Reads which block it is: of all that compute heads that share keys, ``parts``, the last index is the part.
+
+        ``along`` are the indices that blocks differ in, by default the head of keys and all batches; others are 0.
+        """
         self.memory, self.attention, self.em = memory, attention, memory.emitter
         em, dims = self.em, attention.dims
         heads = SharedHeads(attention, memory.size)
         self.shared, self.together = heads.build(lambda n, v: em.op(n, v, em.index), em.number)
         self._static = heads.static
-        self.pair, self.part = self._split(block, parts)
-        self.at = dict[int, ir.Value]()
-        rest = self.pair
-        for dim in (dims.group, *range(dims.batch - 1, -1, -1)):
-            extent = attention.extents[dim]
-            if dim == 0 or (not dims.batch and dim == dims.group):
-                self.at[dim] = rest
-            else:
-                rest, self.at[dim] = self._split(rest, memory.size(extent))
+        self.pair, self.part = self.split(block, parts)
+        every = (dims.group, *range(dims.batch - 1, -1, -1))
+        order, rest = every if along is None else along, self.pair
+        self.at = {dim: em.number(0) for dim in every}
+        for dim in order[:-1]:
+            rest, self.at[dim] = self.split(rest, memory.size(attention.extents[dim]))
+        for dim in order[-1:]:
+            self.at[dim] = rest
         self.keys = memory.size(attention.extents[dims.key])
         self.first_head = em.mul(self.at[dims.group], self.shared)
 
-    def _split(self, value: ir.Value, by: ir.Value) -> tuple[ir.Value, ir.Value]:
+    def split(self, value: ir.Value, by: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Quotient and remainder of numbers of blocks or rows, in 32 bits: a division of 64 is a call, around which registers
         are spilled.
         """
@@ -84,7 +89,7 @@ class AttentionPlaces:
     def row(self, number: ir.Value) -> dict[int, ir.Value]:
         """The indices of a row of the heads that share keys."""
         dims = self.attention.dims
-        row, head = (number, self.em.number(0)) if self._static == 1 else self._split(number, self.shared)
+        row, head = (number, self.em.number(0)) if self._static == 1 else self.split(number, self.shared)
         return {**self.at, dims.head: self.em.add(self.first_head, head), dims.row: row}
 
     def position(self, number: ir.Value) -> ir.Value:

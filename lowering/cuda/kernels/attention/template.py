@@ -21,6 +21,7 @@ from ..products.tensor_maps import MappedFactor
 from .kernel import AttentionKernel
 from .key_maps import map_keys, map_values
 from .make_plan import FEW_ROWS, plan_few, plan_many, plan_warpgroups
+from .mask_tiles import THREADS, MaskTiles, build_mask_tiles
 from .merge import build_merge, merge_threads
 from .places import SharedHeads
 from .plan import THIRDS, AttentionPlan
@@ -126,7 +127,9 @@ class _Launches:
 
     def _launch_many(self, plan: AttentionPlan | WarpgroupAttentionPlan, tiles: ir.Value) -> None:
         """A block for some rows; of causal attention those that see most begin."""
-        pointers = self._maps(plan) if isinstance(plan, WarpgroupAttentionPlan) else []
+        is_grouped = isinstance(plan, WarpgroupAttentionPlan)
+        pointers = self._maps(plan) if is_grouped else []
+        shown = self._mask_tiles(plan, tiles) if is_grouped and self.attention.mask is not None else None
 
         def build(device: DeviceCode) -> None:
             memory = DeviceMemory(device)
@@ -135,7 +138,8 @@ class _Launches:
             results = WholeResults(attention.result)
             if isinstance(plan, WarpgroupAttentionPlan):
                 maps = [(factor, device.descriptor(pointer)) for factor, pointer in pointers]
-                grouped = WarpgroupAttention(device, memory, attention, plan, parts, maps)
+                bytes_ = None if shown is None else address_of(device.em, device.value(shown))
+                grouped = WarpgroupAttention(device, memory, attention, plan, parts, maps, bytes_)
                 grouped.build(self._first_row(device, attention, plan, parts, grouped.places.part), results)
             else:
                 kernel = AttentionKernel(device, memory, attention, plan, parts)
@@ -158,6 +162,23 @@ class _Launches:
         factors = [map_keys(self.attention), map_values(self.attention)]
         box = plan.block_elements, plan.tile.keys
         return [(f, encoded(self.memory, f, (*box, *[1] * len(f.batch)))) for f in factors if f is not None]
+
+    def _mask_tiles(self, plan: WarpgroupAttentionPlan, tiles: ir.Value) -> ir.Value:
+        """A byte for each tile of the mask, and the launch that writes them; none where there are no ``tiles`` of rows."""
+        em, of_mask = self.em, MaskTiles(self.attention, plan.tile)
+        masks, keys = of_mask.masks(em, self.memory.size), of_mask.key_tiles(em, self.memory.size)
+        count = em.mul(em.mul(masks, of_mask.row_tiles(em, self.together)), keys)
+        found = self._allocated(count, element=em.integer(8))
+
+        def build(device: DeviceCode) -> None:
+            memory = DeviceMemory(device)
+            of_kernel = MaskTiles(self._read(memory), plan.tile)
+            address = address_of(device.em, device.value(found))
+            build_mask_tiles(device, memory, of_kernel, device.value(self.together), address)
+
+        is_any = em.op("arith.minui", [tiles, em.number(1)], em.index)
+        self.code.launch([em.mul(count, is_any)], [THREADS], build)
+        return found
 
     def _read(self, memory: DeviceMemory) -> MatchedAttention:
         found = read_attention(self.code.function, memory)
@@ -225,11 +246,11 @@ class _Launches:
         of_head = min(max(1, ceil(shape.keys / plan.tile.keys)), ceil(plan.blocks / max(1, shape.pairs)))
         return em.number(of_head * shape.pairs)
 
-    def _allocated(self, *sizes: ir.Value | int) -> ir.Value:
-        """A buffer of f32; sizes that are no constants come first."""
+    def _allocated(self, *sizes: ir.Value | int, element: ir.Type | None = None) -> ir.Value:
+        """A buffer, of f32 by default; sizes that are no constants come first."""
         em = self.em
         dynamic = [s for s in sizes if not isinstance(s, int)]
         with em.context, em.location:
             shape = [ir.ShapedType.get_dynamic_size()] * len(dynamic) + [s for s in sizes if isinstance(s, int)]
             segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(dynamic), 0])}
-            return em.op("memref.alloc", dynamic, ir.MemRefType.get(shape, em.f32), segments)
+            return em.op("memref.alloc", dynamic, ir.MemRefType.get(shape, element or em.f32), segments)

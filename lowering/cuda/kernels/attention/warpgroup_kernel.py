@@ -14,11 +14,13 @@
                                                  total += powers * values of the last tile; total / sums to memory
 
 So the softmax of a tile is beside products of the tile before, and of other warpgroups. Queries and powers are in registers.
+Of a mask, a tile is asked for and multiplied only if its byte says that a row sees something (:mod:`.mask_tiles`); where it
+does not say that all rows see all of it, warpgroups read the mask while the products run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .....dialect.bindings import ir
 from ....kernels.structure.attention import MatchedAttention
@@ -33,7 +35,9 @@ from .mask import Visible
 from .places import AttentionPlaces
 from .plan import STRIP, WARP
 from .results import AttentionResults
+from .shape import BOOLEAN
 from .softmax import HALVES, RowState, SoftmaxCode
+from .warpgroup_mask import WarpgroupMask
 from .warpgroup_plan import WarpgroupAttentionPlan
 
 __all__ = ["WarpgroupAttention"]
@@ -46,9 +50,13 @@ class WarpgroupAttention:
 
     def __init__(
         self, device: DeviceCode, memory: DeviceMemory, attention: MatchedAttention, plan: WarpgroupAttentionPlan,
-        parts: ir.Value, maps: Sequence[tuple[MappedFactor, ir.Value]],
+        parts: ir.Value, maps: Sequence[tuple[MappedFactor, ir.Value]], shown: ir.Value | None,
     ):  # fmt: skip
-        """As for :class:`~.kernel.AttentionKernel`; ``maps`` are keys and values, each with its descriptor, a parameter."""
+        """As for :class:`~.kernel.AttentionKernel`.
+
+        ``maps`` are keys and values, each with its descriptor, a parameter; ``shown`` is the address of the bytes that say
+        which tiles of the mask show something, where there is one.
+        """
         assert attention.depth is not None
         assert attention.width is not None
         self.device, self.attention, self.plan, self.em, self.maps = device, attention, plan, device.em, maps
@@ -59,7 +67,9 @@ class WarpgroupAttention:
         self.ring = StageRing(code, plan.stages, plan.stages * self.stage_bytes)
         self.places = AttentionPlaces(memory, attention, device.block(), parts)
         self.thread = code.narrow(device.thread())
-        self.is_scaled = attention.scale <= 0
+        self.shown = shown
+        self.is_added = attention.mask is not None and str(attention.mask.element) != BOOLEAN
+        self.is_scaled = attention.scale <= 0 or self.is_added
         self.softmax = SoftmaxCode(code, 1.0 if self.is_scaled else attention.scale)
 
     def build(self, first_row: ir.Value, results: AttentionResults) -> None:
@@ -71,6 +81,8 @@ class WarpgroupAttention:
         keys = em.number(self.plan.tile.keys)
         count = em.op("arith.divui", [em.add(self.end, em.number(self.plan.tile.keys - 1)), keys], em.index)
         full = em.op("arith.divui", [full, keys], em.index)
+        self.mask = None if self.shown is None else WarpgroupMask(code, places, self.plan.tile, first_row, self.shown)
+        first = em.number(0) if self.mask is None else self.mask.first_shown(count)
         warpgroup = code.same_in_warp(code.divide(self.thread, _GROUP)[0])
         is_first = em.compare("eq", self.thread, code.number(0))
 
@@ -84,22 +96,21 @@ class WarpgroupAttention:
 
         def ask() -> None:
             code.set_registers(ASKING, more=False)
-            em.only_when(is_first, lambda: self._ask(count))
+            em.only_when(is_first, lambda: self._ask(first, count))
 
         def multiply() -> None:
             code.set_registers(MULTIPLYING, more=True)
-            self._multiply(em.op("arith.subi", [warpgroup, code.number(1)], em.i32), count, full, results)
+            self._multiply(em.op("arith.subi", [warpgroup, code.number(1)], em.i32), first, count, full, results)
 
         em.only_when(em.compare("eq", warpgroup, code.number(0)), ask)
         em.only_when(em.compare("ne", warpgroup, code.number(0)), multiply)
 
     # -- the thread that asks --------------------------------------------------------------------------------------
 
-    def _ask(self, count: ir.Value) -> None:
+    def _ask(self, first: ir.Value, count: ir.Value) -> None:
         em, code, ring = self.em, self.code, self.ring
 
-        def tile(number: ir.Value, at: list[ir.Value]) -> Sequence[ir.Value]:
-            stage, parity = at
+        def ask(number: ir.Value, stage: ir.Value, parity: ir.Value) -> Sequence[ir.Value]:
             code.wait_for(ring.free(stage), parity)
             full, start = ring.full(stage), code.mul(stage, self.stage_bytes)
             code.arrive_expecting(full, self.stage_bytes)
@@ -109,7 +120,8 @@ class WarpgroupAttention:
             return ring.following(stage, parity)
 
         # A wait for what was before the first phase does not wait.
-        em.loop(em.number(0), count, 1, tile, [code.number(0), code.number(1)])
+        start = [code.number(0), code.number(1)]
+        em.loop(first, count, 1, lambda t, at: self._if_shown(t, lambda: ask(t, *at), at), start)
 
     def _ask_for(self, side: int, start: ir.Value, key: ir.Value, elements: int, full: ir.Value) -> None:
         """Asks for keys or values of a tile, in lines of 128 bytes."""
@@ -118,9 +130,16 @@ class WarpgroupAttention:
             at = factor.coordinates(code.number(block * plan.block_elements), key, lambda d: code.narrow(self.places.at[d]))
             code.load_tile(code.add(start, block * plan.tile.keys * LINE), tensor_map, at, full)
 
+    def _if_shown(
+        self, tile: ir.Value, build: Callable[[], Sequence[ir.Value]], carried: Sequence[ir.Value]
+    ) -> Sequence[ir.Value]:
+        return build() if self.mask is None else self.mask.if_shown(tile, build, carried)
+
     # -- warpgroups that multiply ----------------------------------------------------------------------------------
 
-    def _multiply(self, warpgroup: ir.Value, count: ir.Value, full: ir.Value, results: AttentionResults) -> None:
+    def _multiply(
+        self, warpgroup: ir.Value, tile: ir.Value, count: ir.Value, full: ir.Value, results: AttentionResults
+    ) -> None:
         em, code = self.em, self.code
         in_group = code.bits(self.thread, 0, 7)
         self.is_first = em.compare("eq", in_group, code.number(0))
@@ -132,12 +151,14 @@ class WarpgroupAttention:
         self.quarter = code.mul(code.bits(lane, 0, 2), 2)
         start = self.softmax.start(self.width).values
         types = [v.type for v in start]
-        is_any = em.compare("ne", count, em.number(0))
-        state = em.when(is_any, lambda: self._tiles(count, full), lambda: start, types)
+        if self.mask is not None:
+            self.mask.of_rows(self.rows, self.end, full)
+        is_any = em.compare("ne", count, tile)
+        state = em.when(is_any, lambda: self._tiles(tile, count, full), lambda: start, types)
         results.write(self.places, self.softmax, [RowState.of(state)], own_rows, lane)
 
-    def _tiles(self, count: ir.Value, full: ir.Value) -> list[ir.Value]:
-        """All tiles; gives the state."""
+    def _tiles(self, first: ir.Value, count: ir.Value, full: ir.Value) -> list[ir.Value]:
+        """All tiles, from the first one on that is shown; gives the state."""
         em, code, ring = self.em, self.code, self.ring
         queries = self._queries()
         start, zero = self.softmax.start(self.width), code.number(0)
@@ -145,7 +166,7 @@ class WarpgroupAttention:
         code.begin_products()
         scores = self._scores(queries, zero)
         code.commit_products()
-        scores = self._seen(code.wait_products_of(0, scores), em.number(0), is_full=False)
+        scores = self._seen(0, scores, first, is_full=False)
         most, sums, powers, _ = self.softmax.weigh(start.most, start.sums, scores)
         begun = [*ring.following(zero, zero), zero, *most, *sums, *start.total, *self._narrowed(powers)]
         totals, ahead = len(start.total), 3 + 2 * HALVES
@@ -159,17 +180,18 @@ class WarpgroupAttention:
             code.commit_products()
             total = self._add_values(rest[totals:], before, rest[:totals])
             code.commit_products()
-            scores = self._seen(code.wait_products_of(1, scores), tile, is_full=is_full)
+            scores = self._seen(1, scores, tile, is_full=is_full)
             most, sums, powers, old = self.softmax.weigh(most, sums, scores)
             total = code.wait_products_of(0, total)
             em.only_when(self.is_first, lambda: code.arrive(ring.free(before)))
             scaled = self.softmax.scaled(total, old)
             return [*ring.following(stage, parity), stage, *most, *sums, *scaled, *self._narrowed(powers)]
 
-        one = em.number(1)
-        full = em.op("arith.maxui", [full, one], em.index)
-        carried = em.loop(one, full, 1, lambda t, c: step(t, c, is_full=True), begun)
-        carried = em.loop(full, count, 1, lambda t, c: step(t, c, is_full=False), carried)
+        after = em.add(first, em.number(1))
+        full = after if self.mask is not None else em.op("arith.maxui", [full, after], em.index)
+        carried = em.loop(after, full, 1, lambda t, c: step(t, c, is_full=True), begun) if self.mask is None else begun
+        some = lambda t, c: self._if_shown(t, lambda: step(t, c, is_full=False), c)  # noqa: E731
+        carried = em.loop(full, count, 1, some, carried)
         rest = code.begin_products_of(carried[ahead:])
         total = self._add_values(rest[totals:], carried[2], rest[:totals])
         code.commit_products()
@@ -221,13 +243,18 @@ class WarpgroupAttention:
         pairs = [em.op("arith.truncf", [self.code.pair(*powers[i : i + 2])], pair) for i in range(0, len(powers), 2)]
         return [em.op("llvm.bitcast", [p], em.i32) for p in pairs]
 
-    def _seen(self, scores: list[ir.Value], tile: ir.Value, *, is_full: bool) -> list[ir.Value]:
-        """Scores of a tile, those that rows do not see as -inf."""
-        em, code, places = self.em, self.code, self.places
-        if self.is_scaled:
-            scale = self.softmax.number(self.attention.scale)
-            scores = [self.softmax.op("arith.mulf", s, scale) for s in scores]
-        if is_full:
-            return scores
+    def _seen(self, groups: int, scores: list[ir.Value], tile: ir.Value, *, is_full: bool) -> list[ir.Value]:
+        """Scores of a tile, behind all products but those of some last groups; what rows do not see is -inf."""
+        em, code, places, count = self.em, self.code, self.places, len(scores)
         first = em.add(em.mul(tile, em.number(self.plan.tile.keys)), code.index(self.quarter))
-        return Visible([code.narrow(em.sub(places.bound(row, self.end), first)) for row in self.rows]).limited(code, scores)
+        visible = Visible([code.narrow(em.sub(places.bound(row, self.end), first)) for row in self.rows])
+        held = [] if self.mask is None else self.mask.held(tile, first, visible)
+        found = code.wait_products_of(groups, [*scores, *held])
+        scale = self.softmax.number(self.attention.scale)
+        if self.mask is not None and self.is_added:
+            added = self.mask.applied(found[:count], found[count:], scale)
+            return visible.limited(code, added) if self.attention.causal else added  # a sum with -inf may be NaN
+        scores = [self.softmax.op("arith.mulf", s, scale) for s in found[:count]] if self.is_scaled else found[:count]
+        if self.mask is not None:
+            return self.mask.applied(scores, found[count:], scale)
+        return scores if is_full else visible.limited(code, scores)

@@ -117,6 +117,11 @@ class WarpCode:
         """Waits for this thread's copies, but for its so many last groups."""
         self.em.effect("nvvm.cp.async.wait.group", [], {"n": ir.IntegerAttr.get(self.em.i32, groups)})
 
+    def vote(self, kind: str, value: ir.Value) -> ir.Value:
+        """Whether ``any`` or ``all`` threads of the warp have a condition."""
+        attributes = {"kind": self._attribute(f"#nvvm<vote_sync_kind {kind}>")}
+        return self.em.op("nvvm.vote.sync", [self.number(-1), value], self.em.i1, attributes)
+
     def meet_in_warp(self) -> None:
         """Waits for all threads of the warp, and for what they have written."""
         self.em.effect("nvvm.bar.warp.sync", [self.number(-1)])

@@ -10,6 +10,7 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.attention_mark import AttentionMark
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, CudaTarget
 from relaxir.lowering.cuda.kernels.attention.make_plan import plan_few, plan_many, plan_warpgroups
@@ -128,15 +129,43 @@ def test_warpgroups(dtype: str, depth: int, width: int, rows: int, keys: int, op
     assert plan.startswith("attention warpgroups=")
 
 
+@pytest.mark.parametrize(
+    ("mask", "kind", "options"),
+    [
+        ((2, 1, "n", "m"), "i1", {}),
+        ((4, "n", "m"), "bf16", {"causal": True}),
+        ((2, 1, 1, "m"), "f32", {"scale": -0.3}),
+        (("n", 1), "i1", {"causal": True}),
+        (("m",), "i1", {"scale": 0.2}),
+    ],
+)
+def test_masks_of_warpgroups(mask: Shape, kind: str, options: dict[str, object]) -> None:
+    """Of all, of some heads or rows; tiles that are hidden, the first one too, or seen as a whole; rows that see nothing."""
+    q, k = (2, 4, "n", 64), (2, 2, "m", 64)
+    module, rng = attention(q, k, mask=mask, kind=kind, **options), np.random.default_rng(3)
+    executable = rx.compile(module, target=TARGETS[1], device="emulated")
+    assert "attention warpgroups=" in plans(executable)[0]
+    for rows, keys in ((70, 410), (130, 129)):
+        sizes = {"n": rows, "m": keys}
+        shown = rng.random([sizes.get(s, s) for s in mask]) < 0.8
+        if mask[-1] == "m":
+            shown[..., :140], shown[..., 257:387] = False, True
+            shown[..., :keys] |= keys < 140
+        if "n" in mask:
+            shown[..., [3, 50], :] = False
+        added = np.where(shown, np.where(rng.random(shown.shape) < 0.5, 0.5, 0), -np.inf)
+        inputs = [random((2, h, n, 64), "bf16", h) for h, n in ((4, rows), (2, keys), (2, keys))]
+        given = [*inputs, shown if kind == "i1" else added.astype(numpy_dtype(kind))]
+        got, (want,) = np.asarray(executable(*given)).astype(np.float32), rx.evaluate(module, "main", *given)
+        np.testing.assert_allclose(got, np.asarray(want).astype(np.float32), atol=4 * BOUNDS["bf16"])
+
+
 def test_what_warpgroups_do_not_take() -> None:
-    """Masks, few rows, many elements, and more dimensions than a descriptor has."""
-    q, k = (1, 2, 300, 64), (1, 2, 300, 64)
+    """Few rows, many elements, and more dimensions than a descriptor has."""
+    k = (1, 2, 300, 64)
     long = (1, 2, 300, 136)
     dims = (2, 2, 2, 2, 300, 64)
-    modules = [
-        attention(q, k, mask=(300, 300)), attention((1, 2, 32, 64), k), attention(long, long), attention(dims, dims),
-    ]  # fmt: skip
-    for module in modules:
+    for module in (attention((1, 2, 32, 64), k), attention(long, long), attention(dims, dims)):
         (plan,) = plans(rx.compile(module, target=TARGETS[1]))
         assert plan.startswith("attention tile=")
 
@@ -156,14 +185,14 @@ def test_no_rows_no_keys_and_rows_that_see_nothing() -> None:
 
 def test_what_the_mask_hides_from_all_rows_is_not_computed() -> None:
     """Whatever is there, as in a cache that nothing was written to."""
-    k = random((1, 2, 256, 16), "bf16", 1)
+    k = random((1, 2, 256, 32), "bf16", 1)
     mask = np.arange(256) < 60
-    for rows in (1, 40):
-        q = random((1, 2, rows, 16), "bf16")
+    for rows, target in ((1, TARGETS[0]), (40, TARGETS[0]), (70, TARGETS[1])):
+        q = random((1, 2, rows, 32), "bf16")
         want = rx.evaluate(attention(q.shape, k.shape, mask=(256,)), "main", q, k, k, mask)[0]
         empty = k.copy()
-        empty[:, :, 60 if rows == 1 else 64 :] = np.nan  # of few rows, what is hidden is not even read
-        executable = rx.compile(attention(q.shape, k.shape, mask=(256,)), target=TARGETS[0], device="emulated")
+        empty[:, :, {1: 60, 40: 64, 70: 128}[rows] :] = np.nan  # of few rows, what is hidden is not even read
+        executable = rx.compile(attention(q.shape, k.shape, mask=(256,)), target=target, device="emulated")
         got = np.asarray(executable(q, empty, empty, mask)).astype(np.float32)
         assert np.abs(got - np.asarray(want).astype(np.float32)).max() < BOUNDS["bf16"]
 
@@ -194,7 +223,7 @@ def test_plans_fit_every_architecture(element: str, target: str) -> None:
             assert plan is not None
             assert plan.shared_bytes(depth, depth) <= limit
             assert plan.warp_keys >= 16
-        grouped = plan_warpgroups(replace(shape, mask=None, is_mapped=True), CudaTarget.parse(target))
+        grouped = plan_warpgroups(replace(shape, is_mapped=True), CudaTarget.parse(target))
         assert (grouped is not None) == (target == TARGETS[1] and element == "bf16" and 32 <= depth <= 128)
         assert grouped is None or grouped.shared_bytes(depth, depth) <= limit
 
