@@ -109,7 +109,10 @@ def _lower_index_copy(b: LinalgBuilder, source: Source) -> ir.Value:
 
         def write(i: ir.Value, into: ir.Value) -> list[ir.Value]:
             position = bound.position(load(read(where, [Scalar(i)]), indices.dtype))
-            return [insert_slice(b, extract_slice(given, at(i), extent, x.rank), into, at(position.value), extent)]
+            slice_ = extract_slice(given, at(i), extent, x.rank)
+            if extent == sizes:  # an insertion of all there is would be what is inserted, and nothing would be written
+                return [emit("bufferization.materialize_in_destination", into.type, slice_, into)]
+            return [insert_slice(b, slice_, into, at(position.value), extent)]
 
         return loop(b, b.dim(where, 0), [out], write)[0]
 

@@ -104,6 +104,7 @@ def test_index_copy(dtype: str) -> None:
         Case("index_copy", [f"m, 5:{dtype}", "n:i64", f"n, 5:{dtype}"], f"m, 5:{dtype}", values=given),
         Case("index_copy", [f"3, 2:{dtype}", "2:i64", f"2, 2:{dtype}"], f"3, 2:{dtype}", values={1: np.array([1, 1])}),
         Case("index_copy", [f"3, 2:{dtype}", "0:i64", f"0, 2:{dtype}"], f"3, 2:{dtype}"),
+        Case("index_copy", [f"1, 2:{dtype}", "n:ui32", f"n, 2:{dtype}"], f"1, 2:{dtype}", values={1: np.zeros(2, np.uint32)}),
         n=2, m=3,
     )  # fmt: skip
 
