@@ -33,7 +33,7 @@ def run(argv: Sequence[str]) -> int:
     """
     try:
         arguments = _parser().parse_args(argv)
-        arguments.command(arguments)
+        code = arguments.command(arguments)
         sys.stdout.flush()
     except (RelaxError, OSError) as error:
         return _failed(f"error: {error}", str(error), 2 if isinstance(error, _UsageError) else 1)
@@ -41,7 +41,7 @@ def run(argv: Sequence[str]) -> int:
         return _failed("error: out of memory", "out of memory", 1)
     except KeyboardInterrupt:
         return _failed("interrupted", "interrupted", 130)
-    return 0
+    return code or 0
 
 
 def _failed(line: str, reason: str, code: int) -> int:
@@ -65,6 +65,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from .cli_compare import add_compare
     from .cli_generate import add_generate
     from .cli_plan import add_plan
     from .cli_reduce import add_reduce
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     add_plan(commands)
     add_tune(commands)
     add_view(commands)
+    add_compare(commands)
     add_reduce(commands)
     _add_run(commands)
     add_generate(commands)

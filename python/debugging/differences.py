@@ -58,7 +58,8 @@ class Difference:
         if self.reason:
             return self.reason
         nans = f", NaN {self.nan_expected} -> {self.nan_found}" if self.nan_expected or self.nan_found else ""
-        worst = f", worst at {list(self.place)}: {self.expected} -> {self.found}" if self.place is not None else ""
+        exact = self.place is None or not (self.unequal or self.max_abs)
+        worst = "" if exact else f", worst at {list(self.place or ())}: {self.expected} -> {self.found}"
         errors = f"max abs {self.max_abs:.3g}, rel {self.max_rel:.3g}, ulp {self.max_ulp:.3g}"
         return f"{self.unequal} of {self.elements} differ, {errors}{nans}{worst}"
 

@@ -369,7 +369,20 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
             cli.run([flag])
         assert stop.value.code == 0
     out = capsys.readouterr().out
-    commands = ["import", "compile", "info", "prepare", "verify", "plan", "tune", "view", "reduce", "run", "generate"]
+    commands = [
+        "import",
+        "compile",
+        "info",
+        "prepare",
+        "verify",
+        "plan",
+        "tune",
+        "view",
+        "compare",
+        "reduce",
+        "run",
+        "generate",
+    ]
     assert re.findall(r"^    (\w+)", out, re.MULTILINE) == commands
     assert out.endswith("relaxir 0.1.0\n")
 

@@ -1,0 +1,90 @@
+"""``relaxir compare``: what two models compute on the same inputs and weights; exit code 1 where that differs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .models import is_artifact, load_module
+
+if TYPE_CHECKING:
+    from ..module import Module
+
+__all__ = ["add_compare"]
+
+_FRAMEWORKS = (".pt2", ".onnx")
+
+
+def add_compare(commands: Any) -> None:
+    """Adds the command to ``relaxir``'s."""
+    command = commands.add_parser(
+        "compare",
+        help="what two models compute, and where they begin to differ",
+        description="Ends with exit code 0 where results are equal, 1 where they differ or a side cannot be run.",
+    )
+    command.add_argument("expected", metavar="A", help="MODEL.mlir, by its reference semantics; MODEL.pt2; MODEL.onnx")
+    command.add_argument("found", nargs="?", metavar="B", help="MODEL.mlir or MODEL.relax (default: A compiled, or A's import)")
+    command.add_argument("--pipeline", metavar="PASSES", help="compare the module A with what these relax passes make of it")
+    command.add_argument("--target", metavar="TARGET", help="what A is compiled for (default: cpu)")
+    command.add_argument("--weights", metavar="WEIGHTS", help="raw weights (default: random; of .pt2 and .onnx their own)")
+    command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
+    command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="of random inputs")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="of what is random (default: %(default)s)")
+    command.add_argument("--tolerance", type=float, metavar="X", help="error relative to the largest element of a tensor")
+    command.add_argument("--values", action="store_true", help="compare values inside, too, where results are equal")
+    command.add_argument("--json", action="store_true", help="tell it as JSON, with all values that were compared")
+    command.set_defaults(command=_compare, refuse=command.error)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from ..debugging import compare
+
+    alone = arguments.found is None
+    if arguments.pipeline and (not alone or arguments.expected.endswith(_FRAMEWORKS)):
+        arguments.refuse("--pipeline: expected a module alone")
+    if arguments.target and (not alone or arguments.pipeline or arguments.expected.endswith(_FRAMEWORKS)):
+        arguments.refuse("--target: expected a module alone, without --pipeline")
+    if arguments.weights and arguments.expected.endswith(_FRAMEWORKS):
+        arguments.refuse(f"--weights: {arguments.expected} has its own")
+    if is_artifact(arguments.expected):
+        arguments.refuse(f"expected a module, a .pt2 or an .onnx file first, got the artifact {arguments.expected}")
+    inputs, sizes = _inputs(arguments), _sizes(arguments)
+    comparison = compare(
+        arguments.expected if arguments.expected.endswith(_FRAMEWORKS) else load_module(arguments.expected),
+        None if alone else _found(arguments.found),
+        pipeline=arguments.pipeline,
+        target=arguments.target or "cpu",
+        weights=arguments.weights,
+        inputs=inputs,
+        sizes=sizes,
+        seed=arguments.seed,
+        tolerance=arguments.tolerance,
+        values=arguments.values,
+    )
+    print(json.dumps(comparison.as_json(), indent=1) if arguments.json else comparison)
+    return 0 if comparison.equal else 1
+
+
+def _found(path: str) -> Module | Any:
+    from .. import load
+
+    return load(path) if is_artifact(path) else load_module(path)
+
+
+def _inputs(arguments: argparse.Namespace) -> dict[str, np.ndarray[Any, Any]]:
+    pairs = [text.partition("=") for text in arguments.inputs]
+    if wrong := next((t for t, (_, equals, path) in zip(arguments.inputs, pairs, strict=True) if not equals or not path), None):
+        arguments.refuse(f"expected --input NAME=FILE.npy, got '{wrong}'")
+    from .cli_io import read_npy
+
+    return {name: read_npy(path, np.dtype(np.void)) for name, _, path in pairs}
+
+
+def _sizes(arguments: argparse.Namespace) -> dict[str, int]:
+    pairs = [text.partition("=") for text in arguments.dims]
+    if wrong := next((t for t, (_, _, size) in zip(arguments.dims, pairs, strict=True) if not size.isdecimal()), None):
+        arguments.refuse(f"expected --dim NAME=SIZE, got '{wrong}'")
+    return {name: int(size) for name, _, size in pairs}
