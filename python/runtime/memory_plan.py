@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..dialect.array_spec import aligned
 from ..dialect.checks import expect_count
@@ -17,6 +18,10 @@ __all__ = ["MemoryPlan", "StepCall", "StepRun", "plan_memory", "predicted_peak",
 
 # Bytes of a piece of a weight that is copied: as many as a disk is busy with for some milliseconds.
 _COPY_BYTES = 4 << 20
+# Bytes of a row worth a call of the system to read: 8 KiB take 4 us, 0.5 KiB 2 (page cache, Zen 5).
+_ROW_BYTES = 8 << 10
+# Pieces that one call of the system fills, at most; Linux takes 1024.
+_TOGETHER = 256
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def plan_memory(
     for step in manifest.steps:
         count = step_bytes(manifest, source, step)
         if count + ahead > limit and (found := _parts(manifest, source, step)) is not None and found[0] < count:
-            count, parts[step.sets] = found
+            count, parts[step.sets] = _together(manifest, source, step, (limit - ahead) // jobs, *found)
         if count > most:
             most, largest = count, step.sets[0]
     if most + ahead > limit:
@@ -137,10 +142,31 @@ def _parts(manifest: Manifest, source: RawWeights, step: StepSpec) -> tuple[int,
     parts = _copied(manifest.prepared_weights[step.sets[0]].array) if step.symbol is None else step.parts
     if parts is None:
         return None
+    return _part_bytes(manifest, source, step, parts), parts
+
+
+def _part_bytes(manifest: Manifest, source: RawWeights, step: StepSpec, parts: PartsSpec) -> int:
+    """Memory that one run of a step in pieces takes."""
     run = next(runs_of(manifest, step, parts))
     read = sum(source.part_bytes(n, p) for n, p in dict(zip(step.gets, run.pieces, strict=True)).items())
     made = 0 if step.symbol is None else sum(aligned(s.nbytes) for s in run.sets)
-    return read + run.arena_bytes + made, parts
+    return read + run.arena_bytes + made
+
+
+def _together(
+    manifest: Manifest, source: RawWeights, step: StepSpec, limit: int, count: int, parts: PartsSpec
+) -> tuple[int, PartsSpec]:  # fmt: skip
+    """As many pieces at once as make rows long enough to read where the weights are cut across them, within the limit."""
+    places = [(manifest.raw_weights[n], place) for n, place in zip(step.gets, parts.gets, strict=True) if place is not None]
+    across = [(w, axis, size) for w, (axis, size) in places if math.prod(w.array.shape[:axis]) > 1]
+    if parts.blocks is not None or not across or not all(source.reads_together(w.name) for w, _, _ in across):
+        return count, parts
+    row = min(size * math.prod(w.array.shape[axis + 1 :]) * w.array.dtype.itemsize for w, axis, size in across)
+    for number in range(min(-(-_ROW_BYTES // row), parts.count, _TOGETHER), 1, -1):
+        more = replace(parts, blocks=number)
+        if (taken := _part_bytes(manifest, source, step, more)) <= limit:
+            return taken, more
+    return count, parts
 
 
 def _copied(spec: ArraySpec) -> PartsSpec | None:
@@ -156,10 +182,13 @@ def _copied(spec: ArraySpec) -> PartsSpec | None:
 def _pieces(
     specs: Sequence[ArraySpec], places: Sequence[tuple[int, int] | None], begin: int, end: int
 ) -> tuple[Piece | None, ...]:  # fmt: skip
-    return tuple(
-        None if place is None else Piece(place[0], begin * place[1], min(end * place[1], spec.shape[place[0]]))
-        for spec, place in zip(specs, places, strict=True)
-    )
+    return tuple(None if place is None else _piece(spec, *place, begin, end) for spec, place in zip(specs, places, strict=True))
+
+
+def _piece(spec: ArraySpec, axis: int, size: int, begin: int, end: int) -> Piece:
+    """Some neighbours; where they are not ranges of bytes, all of one behind all of the other, as the calls take them."""
+    across = end - begin > 1 and math.prod(spec.shape[:axis]) > 1
+    return Piece(axis, begin * size, min(end * size, spec.shape[axis]), size if across else None)
 
 
 def _specs(specs: Sequence[ArraySpec], pieces: Sequence[Piece | None]) -> tuple[ArraySpec, ...]:

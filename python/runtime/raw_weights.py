@@ -27,7 +27,7 @@ from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
 from ..weights.model_buffers import computed_buffer
 from ..weights.source import ranges_of
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
-from .sources import WeightSource, problems_text, spec_problem
+from .sources import StoredSource, WeightSource, problems_text, spec_problem
 
 __all__ = ["Piece", "RawWeights", "known_value", "part_spec"]
 
@@ -36,11 +36,17 @@ _HINTS = 5
 
 
 class Piece(NamedTuple):
-    """A range of a weight, along an axis."""
+    """A range of a weight, along an axis; where ``each`` is given, ranges of that size, all of one behind all of the other."""
 
     axis: int
     begin: int
     end: int
+    each: int | None = None
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """Those that lie one behind the other."""
+        return [(i, min(i + (self.each or self.end), self.end)) for i in range(self.begin, self.end, self.each or self.end)]
 
 
 class RawWeights:
@@ -154,6 +160,12 @@ class RawWeights:
         found = self._found[name]
         return found is not None and self._source.reads_parts(found)
 
+    def reads_together(self, name: str) -> bool:
+        """Whether neighbouring pieces of a weight are read at once, each into memory of its own."""
+        found = self._found[name]
+        can = found is not None and name not in self._changed and self._specs[name].cut is None
+        return can and isinstance(self._source, StoredSource) and self._source.reads_together
+
     def get(self, name: str, place: Array | None = None, piece: Piece | None = None) -> Array:
         """A weight as its spec says, or a piece of it; in the memory of ``place``, an array like it, if it is read as stored.
 
@@ -199,6 +211,10 @@ class RawWeights:
 
     def _read(self, spec: RawSpec, found: str, place: Array | None, piece: Piece | None) -> Array:
         """A tensor of the source, or a piece of it, or of this rank's part of it."""
+        if piece is not None and piece.each is not None:
+            assert place is not None
+            assert isinstance(self._source, StoredSource)
+            return self._source.read_pieces(found, piece.axis, piece.ranges, place)
         ranges = self._ranges(spec)
         if piece is not None:
             whole = ranges.get(piece.axis, [(0, spec.array.shape[piece.axis])])

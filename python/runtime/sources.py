@@ -118,6 +118,16 @@ class StoredSource:
         """Of a tensor, what is in these ranges along some axes: only these bytes, where the format lets them be found."""
         return read_part(self._tensors, name, ranges, place)
 
+    @property
+    def reads_together(self) -> bool:
+        """Whether :meth:`read_pieces` can be called."""
+        return isinstance(self._tensors, Checkpoint)
+
+    def read_pieces(self, name: str, axis: int, ranges: Ranges, place: Array) -> Array:
+        """Neighbouring pieces of a tensor, in ``place``: all of one behind all of the other."""
+        cast("Checkpoint", self._tensors).read_pieces(name, axis, ranges, place)
+        return place
+
     def beside(self, name: str) -> int:
         """Memory that a tensor takes beside its array while it is read: what it is decoded from."""
         tensors = self._tensors

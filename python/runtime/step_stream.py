@@ -175,7 +175,7 @@ class StepStream:
         behind.wait()  # what is written lies where the results go
         outputs = self._sink.outputs(run.sets, buffers.results)
         places, what = [address(a) for a in (*inputs, *outputs)], f"preparation of {', '.join(step.sets)}"
-        with alone() if len(run.calls) > 1 else contextlib.nullcontext():
+        with alone() if step.parts is not None and step.parts.blocks is not None else contextlib.nullcontext():
             self._compute(run.calls, places, buffers.arena, what)
         self._let_go(writing)
         behind.put(lambda: self._write(writing, outputs), sum(s.nbytes for s in run.sets))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import weakref
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 from ..dialect.errors import RelaxError
@@ -54,6 +55,37 @@ class MappedFile:
     def read(self, begin: int, view: memoryview, tensor: str) -> None:
         """Fills memory with the bytes from there on, those of a tensor. Raises RelaxError as :func:`read_exactly`."""
         read_exactly(self._descriptor, begin, view, self.path, tensor)
+
+    def read_runs(self, begin: int, runs: Iterable[tuple[int, int]], view: memoryview, tensor: str) -> None:
+        """Fills memory with runs of a tensor's bytes, each a place behind ``begin`` and a count, one behind the other.
+
+        Raises:
+            RelaxError: as :func:`read_exactly`.
+        """
+        descriptor, preadv, done = self._descriptor, os.preadv, 0
+        with os_errors(f"read tensor {tensor!r} of", self.path):
+            for place, count in runs:  # one for each row of a matrix: what is not the call itself would take as long
+                part, done = view[done : done + count], done + count
+                got = preadv(descriptor, (part,), begin + place)
+                if got != count:
+                    read_exactly(descriptor, begin + place + got, part[got:], self.path, tensor)
+
+    def read_rows(self, begin: int, stride: int, pieces: Sequence[tuple[memoryview, int]], tensor: str) -> None:
+        """Fills pieces of memory from rows that begin ``stride`` bytes apart: of each row so many bytes for each piece.
+
+        Raises:
+            RelaxError: as :func:`read_exactly`.
+        """
+        descriptor, preadv, whole = self._descriptor, os.preadv, sum(count for _, count in pieces)
+        with os_errors(f"read tensor {tensor!r} of", self.path):
+            for row in range(len(pieces[0][0]) // pieces[0][1]):
+                parts = [memory[row * count : (row + 1) * count] for memory, count in pieces]
+                if preadv(descriptor, parts, begin + row * stride) == whole:
+                    continue
+                at = begin + row * stride
+                for part in parts:
+                    read_exactly(descriptor, at, part, self.path, tensor)
+                    at += len(part)
 
     def read_ahead(self, begin: int, end: int) -> None:
         """Starts reading these bytes, and none around them as a first touch would, into the page cache."""

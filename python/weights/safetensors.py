@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -172,11 +173,24 @@ class Checkpoint:
         array = place if place is not None and fits else aligned_empty(spec.dtype, shape)
         if not array.nbytes:
             return array
-        target, done = array.reshape(-1).view(np.uint8).data, 0
-        for begin, count in runs_of(spec.shape, spec.dtype.itemsize, ranges):
-            file.read(entry.begin + begin, target[done : done + count], name)
-            done += count
+        runs = runs_of(spec.shape, spec.dtype.itemsize, ranges)
+        file.read_runs(entry.begin, runs, array.reshape(-1).view(np.uint8).data, name)
         return array
+
+    def read_pieces(self, name: str, axis: int, ranges: Ranges, place: Array) -> None:
+        """Of a tensor, neighbouring ranges along an axis: all of one behind all of the other, in ``place``, of its dtype.
+
+        They are read together, which takes one call of the system for a row of all. Raises as :meth:`read`.
+        """
+        spec = self.spec(name)
+        file, entry = self._find(name)
+        rows, line = prod(spec.shape[:axis]), prod(spec.shape[axis + 1 :]) * spec.dtype.itemsize
+        memory, pieces, done = place.reshape(-1).view(np.uint8).data, list[tuple[memoryview, int]](), 0
+        for begin, end in ranges:
+            count = (end - begin) * line
+            pieces.append((memory[done : done + rows * count], count))
+            done += rows * count
+        file.read_rows(entry.begin + ranges[0][0] * line, spec.shape[axis] * line, pieces, name)
 
     def prefetch(self, name: str) -> None:
         """Starts reading a tensor into the page cache; takes no memory of the process."""

@@ -155,19 +155,18 @@ def ranges_of(array: Array, ranges: Mapping[int, Ranges]) -> Array:
 
 def runs_of(shape: Sequence[int], itemsize: int, ranges: Mapping[int, Ranges]) -> Iterator[tuple[int, int]]:
     """Where bytes of a part lie that follow one another, and how many, in order; ranges that are whole cut nothing."""
-    if not shape:
-        yield 0, itemsize
-        return
+    if not prod(shape):
+        return iter(())
     cut = {i: list(r) for i, r in ranges.items() if list(r) != [(0, shape[i])]}
     last = max(cut, default=0)
-    line = prod(shape[last + 1 :]) * itemsize
-    outer = [[k for b, e in cut.get(i, [(0, shape[i])]) for k in range(b, e)] for i in range(last)]
-    for place in itertools.product(*outer):
-        start = 0
-        for index, size in zip((*place, 0), shape, strict=False):
-            start = start * size + index
-        for begin, end in cut.get(last, [(0, shape[last])]):
-            yield (start + begin) * line, (end - begin) * line
+    starts, nbytes = np.zeros(1, np.int64), prod(shape) * itemsize
+    for axis, size in enumerate(shape[:last]):  # of every index in front, in one array: there are as many as rows
+        nbytes //= size
+        indices = np.concatenate([np.arange(b, e) for b, e in cut.get(axis, [(0, size)])])
+        starts = (starts[:, None] + indices * nbytes).reshape(-1)
+    pieces, line = (cut[last], nbytes // shape[last]) if cut else ([(0, 1)], nbytes)
+    lines = (starts[:, None] + np.array([b * line for b, _ in pieces])).reshape(-1)
+    return zip(lines.tolist(), itertools.cycle([(e - b) * line for b, e in pieces]), strict=False)
 
 
 def read_all(source: TensorSource, names: Collection[str]) -> dict[str, Array]:

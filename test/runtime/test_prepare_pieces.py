@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,14 @@ def test_pieces_make_the_bytes_that_the_whole_makes(
     write_safetensors(raw, values(executable))
     peak = executable.prepare(raw, whole).peak_bytes
     assert any(s.parts is not None for s in executable.manifest.steps)
-    report = executable.prepare(raw, pieces, memory_limit=least(executable, raw, pieces))
-    assert same(whole, pieces)
-    assert report.peak_bytes <= report.predicted_peak_bytes < peak / 1.5
-    executable.verify(pieces)
+    low = least(executable, raw, pieces)
+    for limit in (low, 2 * low):
+        report = executable.prepare(raw, pieces, memory_limit=limit)
+        assert same(whole, pieces)
+        assert report.peak_bytes <= report.predicted_peak_bytes <= limit
+        executable.verify(pieces)
+        assert low < peak / 1.5
+        assert transposed or limit == low or report.peak_bytes > low  # pieces across rows: several are read together
 
 
 @pytest.mark.parametrize(
@@ -221,6 +226,21 @@ def test_parts_of_a_tensor_along_several_axes(tmp_path: Path, ranges: dict[int, 
     for axis, pieces in ranges.items():
         expected = np.take(expected, [i for b, e in pieces for i in range(b, e)], axis)
     np.testing.assert_array_equal(Checkpoint(tmp_path / "a.safetensors").read_part("a", ranges), expected, strict=True)
+
+
+@pytest.mark.parametrize(("axis", "ranges"), [(1, [(1, 3), (3, 4)]), (2, [(0, 2), (2, 4), (4, 5)]), (0, [(2, 3), (3, 5)])])
+def test_neighbouring_pieces_of_a_tensor_are_read_together(tmp_path: Path, axis: int, ranges: list[tuple[int, int]]) -> None:
+    path, array = tmp_path / "a.safetensors", np.arange(5 * 4 * 6, dtype=np.int16).reshape(5, 4, 6)
+    write_safetensors(path, {"a": array})
+    expected = [np.take(array, range(b, e), axis).reshape(-1) for b, e in ranges]
+    checkpoint, place = Checkpoint(path), np.empty(sum(e.size for e in expected), np.int16)
+    checkpoint.read_pieces("a", axis, ranges, place)
+    np.testing.assert_array_equal(place, np.concatenate(expected))
+    os.truncate(path, path.stat().st_size - 200)
+    with pytest.raises(RelaxError, match="tensor 'a': expected a file that stays as it is while it is read, got one that was"):
+        checkpoint.read_pieces("a", axis, ranges, place)
+    with pytest.raises(RelaxError, match="tensor 'a': expected a file that stays as it is while it is read, got one that was"):
+        checkpoint.read_part("a", {axis: ranges[-1:]})
 
 
 @pytest.mark.parametrize(

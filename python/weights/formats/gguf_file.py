@@ -325,10 +325,8 @@ class GgufFile(MappedFile, GgufTensors):
         tensor, entry, _ = self._part(name)
         dims = (*entry.shape[:-1], entry.shape[-1] // entry.kind.elements)
         wanted = tuple(sum(e - b for b, e in ranges[i]) if i in ranges else d for i, d in enumerate(dims))
-        content, done = aligned_empty(np.dtype(np.uint8), (prod(wanted) * entry.kind.nbytes,)), 0
-        for begin, count in runs_of(dims, entry.kind.nbytes, ranges):
-            self.read(entry.begin + begin, content.data[done : done + count], tensor)
-            done += count
+        content = aligned_empty(np.dtype(np.uint8), (prod(wanted) * entry.kind.nbytes,))
+        self.read_runs(entry.begin, runs_of(dims, entry.kind.nbytes, ranges), content.data, tensor)
         return self._view(name, content, 0, wanted)
 
     def _read(self, tensor: str) -> Array:
