@@ -29,6 +29,7 @@ from .conversion import convert, load
 from .dtypes import accumulator_type, storage_dtype
 from .kernel import call_kernel
 from .scalar import Scalar, minimum, select
+from .views import permuted_from
 
 __all__ = [
     "FactorTensor",
@@ -150,7 +151,23 @@ class FactorTensor:
 
 def contract(b: LinalgBuilder, left: Matrix, right: Matrix, sizes: Sequence[Size], dtype: ir.Type) -> ir.Value:
     """``[batch..., m, k] x [batch..., k, n] -> [batch..., m, n]`` of those sizes and dtype, by a call."""
-    return products(b, *_factors(left, right, len(sizes)), "p" * len(sizes) + "r", sizes, dtype)
+    factors = _factors(left, right, len(sizes))
+    if not b.panels:
+        factors = (_in_place(factors[0], len(sizes)), _in_place(factors[1], len(sizes)))
+    return products(b, *factors, "p" * len(sizes) + "r", sizes, dtype)
+
+
+def _in_place(factor: FactorTensor, k: int) -> FactorTensor:
+    """A factor whose dimensions were permuted, read where it was before: as long as neighbours stay ones, or steps of k become
+    neighbours, kernels that read factors as they are copy as many elements at once, and nothing is moved.
+    """
+    found = None if factor.layout is not None else permuted_from(factor.value)
+    if found is None:
+        return factor
+    source, axes = found
+    exprs = [factor.exprs[axis] for axis in axes]
+    stays = axes[-1] == len(axes) - 1 or exprs[-1] == ir.AffineExpr.get_dim(k)
+    return _in_place(replace(factor, value=source, exprs=exprs), k) if stays else factor
 
 
 def products(

@@ -19,7 +19,7 @@ from ...dialect.bindings import ir
 from .builder import DYNAMIC, ZERO, LinalgBuilder, Size, value_type
 from .slicing import extract_slice
 
-__all__ = ["View", "plain_view", "view_of"]
+__all__ = ["View", "permuted_from", "plain_view", "view_of"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,17 @@ def view_of(value: ir.Value, *parts: Sequence[int]) -> tuple[ir.Value, View]:
         if all(view.has_parts(kept) for kept in parts):
             best = value, view
     return best
+
+
+def permuted_from(value: ir.Value) -> tuple[ir.Value, list[int]] | None:
+    """The tensor whose dimensions a value has in another order, and which of the value's each is; None where there is none."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "linalg.generic":
+        return None
+    moved = _moved(value.owner.operation)
+    if moved is None or len(moved[1]) != value_type(value).rank:
+        return None
+    axes = [p.plain for p in moved[1] if p.plain is not None]
+    return (moved[0], axes) if sorted(axes) == list(range(len(moved[1]))) else None
 
 
 def _index(b: LinalgBuilder, place: LinearPlace, offsets: Sequence[Size]) -> Size:
