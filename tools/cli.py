@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     from .cli_compare import add_compare
     from .cli_generate import add_generate
     from .cli_plan import add_plan
+    from .cli_profile import add_profile
     from .cli_reduce import add_reduce
     from .cli_tune import add_tune
     from .cli_view import add_view
@@ -83,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     add_plan(commands)
     add_tune(commands)
     add_view(commands)
+    add_profile(commands)
     add_compare(commands)
     add_reduce(commands)
     _add_run(commands)

@@ -378,6 +378,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
         "plan",
         "tune",
         "view",
+        "profile",
         "compare",
         "reduce",
         "run",

@@ -1,0 +1,5 @@
+"""Where the time of calls goes (``relaxir profile``): kernel by kernel, beside what the machine can do."""
+
+from .profiler import KernelProfile, Profile, profile
+
+__all__ = ["KernelProfile", "Profile", "profile"]

@@ -1,0 +1,106 @@
+"""``relaxir profile``: kernels with times, bytes and operations, traces, and each mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir.profiling import profile
+from relaxir.profiling.limits import MachineLimits
+from relaxir.tools import cli
+
+MODEL = """
+func.func @main(%x: tensor<?x64xf32, {sym = ["n"]}> {relax.name = "x"}, %c: tensor<1xf32> {relax.name = "count"},
+    %w: tensor<64x64xf32> {relax.name = "w"})
+    -> (tensor<?x64xf32, {sym = ["n"]}> {relax.name = "y"}, tensor<1xf32> {relax.name = "count"})
+    attributes {relax.num_input = 2 : i64, relax.state = {count = dense<0.0> : tensor<1xf32>},
+                relax.symbol_ranges = {n = [1, 64]}} {
+  %one = "relax.full"() {value = 1.0 : f64} : () -> tensor<1xf32>
+  %next = "relax.add"(%c, %one) : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %h = "relax.matmul"(%x, %w) : (tensor<?x64xf32, {sym = ["n"]}>, tensor<64x64xf32>) -> tensor<?x64xf32, {sym = ["n"]}>
+  %y = "relax.softmax"(%h) {axis = -1 : i64} : (tensor<?x64xf32, {sym = ["n"]}>) -> tensor<?x64xf32, {sym = ["n"]}>
+  return %y, %next : tensor<?x64xf32, {sym = ["n"]}>, tensor<1xf32>
+}
+"""
+LIMITS = MachineLimits(1, 1e9, 1e9, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("profile")
+    (folder / "model.mlir").write_text(MODEL)
+    executable = rx.compile(folder / "model.mlir")
+    executable.save(folder / "model.relax")
+    executable.prepare({"w": np.eye(64, dtype=np.float32)}, folder / "prepared.safetensors")
+    return folder
+
+
+def test_kernels_have_times_bytes_and_operations(artifact: Path):
+    executable, x = rx.load(artifact / "model.relax"), np.ones((6, 64), np.float32)
+    told = profile(executable, {"x": x}, artifact / "prepared.safetensors", seconds=0.01, limits=LIMITS)
+    kinds = {k.kind: k for k in told.kernels}
+    product = kinds["contraction"]
+    assert product.calls == 1
+    assert product.ops == ("relax.packed_matmul",)
+    assert product.flops == 2 * 6 * 64 * 64
+    assert product.bytes == 4 * (64 * 64 + 2 * 6 * 64)
+    assert product.where.endswith('model.mlir":9:8')
+    assert 0 < product.seconds < told.clocked_seconds
+    assert product.share == pytest.approx(product.flops / 1e9 / product.seconds)
+    assert product.bound == "compute"
+    assert kinds["rows"].ops == ("relax.softmax",)
+    assert told.rounds >= 5
+    begins = [begin for _, begin, _, _ in told.events]
+    assert begins == sorted(begins)
+    assert executable(x)[0, 0] == pytest.approx(1 / 64)
+    assert executable.state["count"][0] == 1  # its own state is as it was
+
+
+def test_the_command_line(artifact: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.chdir(artifact)
+    monkeypatch.setattr("relaxir.profiling.profiler.measured_limits", lambda threads: LIMITS)
+    call = ["profile", "model.relax", "--weights", "prepared.safetensors", "--random", "--dim", "n=3", "--seconds", "0"]
+    assert cli.run([*call, "--trace", "trace.json"]) == 0
+    out = capsys.readouterr().out
+    assert "@main: " in out
+    assert "\nbetween kernels" in out
+    events = json.loads(Path("trace.json").read_text())["traceEvents"]
+    assert events[0]["name"] == "@main"
+    assert {e["ph"] for e in events} == {"X"}
+    assert "relax.softmax" in {e["args"].get("ops") for e in events}
+    assert cli.run([*call, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"entry", "rounds", "seconds", "clocked_seconds", "limits", "kernels"} == set(told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--random", "--dim", "n=3"], "expected --weights: entry 'main' has 1 weights"),
+        (["--weights", "prepared.safetensors"], "expected --input x=FILE.npy (f32[n, 64]), or --random"),
+    ],
+)
+def test_mistakes(
+    artifact: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(artifact)
+    assert cli.run(["profile", "model.relax", *arguments]) == 1
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_code_for_other_machines_is_refused():
+    other = rx.compile(rx.Module.parse(MODEL), "cpu:x86-64-v2")
+    with pytest.raises(rx.RelaxError, match=r"expected code that was compiled for this machine \(.*\), got code for x86-64-v2"):
+        profile(other, {"x": np.ones((1, 64), np.float32)}, limits=LIMITS)
+
+
+def test_limits_are_loosened_by_caches():
+    limits = MachineLimits(2, 1e9, 1e9, own_cache=100, last_cache=1000)
+    assert limits.least_seconds(10, 10**6, held=999) == (1e-8, "compute")
+    assert limits.least_seconds(10, 100, held=10**6) == (1e-8, "compute")
+    assert limits.least_seconds(10, 1000, held=10**6) == (1e-6, "memory")
+    assert limits.best(MachineLimits(2, 5e8, 2e9, 0, 0)) == MachineLimits(2, 1e9, 2e9, 100, 1000)
