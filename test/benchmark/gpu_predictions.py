@@ -1,7 +1,7 @@
 """Times of kernels that were not measured: by the cost model, without a GPU.
 
-``python test/benchmark/gpu_predictions.py [--targets sm_80 sm_90a]`` prints, for the best tiles that the model knows of, how
-long products of large models' shapes take on the part that each target names, and their share of the limit: what the tensor
+``python test/benchmark/gpu_predictions.py [--targets sm_80 sm_90a]`` prints, for the plans that the compiler chooses, how long
+products of large models' shapes take on the part that each target names, and their share of the limit: what the tensor
 cores' peak or the memory's bandwidth would allow; and the same of operations on rows, whose arithmetic is counted by hand. Of
 products of few rows the kernel that is shipped is assembled, and its instructions are counted. What is assumed is in
 ``lowering/cuda/cost``; every figure is predicted, none measured.
@@ -19,25 +19,28 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import relaxir as rx
-from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cuda.cost.instruction_counts import executed
 from relaxir.lowering.cuda.cost.kernel_time import START, KernelWork, LaunchShape, Prediction, kernel_time
-from relaxir.lowering.cuda.cost.product_time import ProductTiling, product_time
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES, Architecture, CudaTarget
-from relaxir.lowering.cuda.kernels.attention.make_plan import key_cycles, plan_few, plan_many, plan_warpgroups, warpgroup_cycles
+from relaxir.lowering.cuda.kernels.attention import make_plan as attention_plans
 from relaxir.lowering.cuda.kernels.attention.shape import AttentionShape
 from relaxir.lowering.cuda.kernels.matvec.plan import LANES, parse_matvec_plan
-from relaxir.lowering.cuda.kernels.products.warpgroup_plan import MOST_FLOAT8_COLUMNS
+from relaxir.lowering.cuda.kernels.products.instructions import INSTRUCTIONS
+from relaxir.lowering.cuda.kernels.products.make_plan import plan_product, plan_warpgroups
+from relaxir.lowering.cuda.kernels.products.plan import ProductPlan
+from relaxir.lowering.cuda.kernels.products.plan_time import plan_time
+from relaxir.lowering.cuda.kernels.products.shape import FactorShape, ProductShape
+from relaxir.lowering.cuda.kernels.products.warpgroup_plan import WarpgroupPlan
 from support.device_cases import Case, product
 from support.device_kernels import device_kernels
 from support.emulated_cuda import plans
 
-# Rows, columns, steps of k; bytes of an element of the weight; what tensor cores multiply.
+# Rows, columns, steps of k; bytes of an element of the weight; the instruction.
 _PRODUCTS = {
     "product 4096": ((4096, 4096, 4096), 2.0, "bf16"),
     "product 8192": ((8192, 8192, 8192), 2.0, "bf16"),
-    "product 4096, 8-bit floats": ((4096, 4096, 4096), 1.0, "f8"),
-    "product 8192, 8-bit floats": ((8192, 8192, 8192), 1.0, "f8"),
+    "product 4096, 8-bit floats": ((4096, 4096, 4096), 1.0, "e4m3"),
+    "product 8192, 8-bit floats": ((8192, 8192, 8192), 1.0, "e4m3"),
     "prompt of 512, 4096 x 11008": ((512, 11008, 4096), 2.0, "bf16"),
     "prompt of 2048, 4096 x 11008": ((2048, 11008, 4096), 2.0, "bf16"),
     "16 rows, 4096 x 11008": ((16, 11008, 4096), 2.0, "bf16"),
@@ -71,43 +74,40 @@ _DECODE = {
 }
 
 
-def tilings(architecture: Architecture, kind: str) -> Iterator[ProductTiling]:
-    """Tiles that kernels have, as far as they fit; 8-bit floats have twice the steps in as many bytes."""
-    times, most = (2, MOST_FLOAT8_COLUMNS) if kind == "f8" else (1, 256)
-    for rows, columns, warps in ((16, 64, (1, 4)), (64, 64, (2, 2)), (64, 128, (2, 2)), (128, 128, (2, 2)), (128, 256, (2, 4))):
-        for depth in (32, 64):
-            for stages in (3, 4, 5):
-                for split in (1, 2, 4, 8):
-                    yield ProductTiling((rows, columns, depth * times), warps, stages, split)
-    if architecture.wgmma:
-        for columns in (n for n in (64, 128, 256) if n <= most):
-            for cluster in (1, 2):
-                yield ProductTiling((128, columns, 64 * times), (8, 1), 4, wgmma=True, cluster=cluster)
-
-
-def best(
-    architecture: Architecture, shape: tuple[int, int, int], right: float, kind: str
-) -> tuple[Prediction, ProductTiling]:  # fmt: skip
-    """The shortest time of all tiles."""
-    found = list[tuple[Prediction, ProductTiling]]()
-    for tiling in tilings(architecture, kind):
-        try:
-            found.append((product_time(architecture, shape, tiling, kind=kind, right_bytes=right), tiling))
-        except RelaxError:  # it does not fit a multiprocessor
-            continue
-    return min(found, key=lambda pair: pair[0].seconds)
+def product_of(
+    architecture: Architecture, sizes: tuple[int, int, int], bytes_: float, by: str
+) -> tuple[Prediction, ProductPlan | WarpgroupPlan]:
+    """A product by the plan that the compiler chooses: of weights that are narrower than activations, computed on their way."""
+    left = FactorShape(along_k=True, copy=16)
+    is_narrow = bytes_ < INSTRUCTIONS[by].bytes
+    right = FactorShape(along_k=True, copy=0, is_computed=True) if is_narrow else left
+    rows, columns, depth = sizes
+    shape = ProductShape(
+        rows,
+        columns,
+        depth,
+        1,
+        by,
+        left,
+        right,
+        8,
+        is_mapped=not is_narrow,
+        group=32 if is_narrow else None,
+        splits=not is_narrow,
+    )
+    plan = plan_warpgroups(shape, architecture) or plan_product(shape, architecture)
+    return plan_time(plan, shape, architecture, right_bytes=bytes_), plan
 
 
 def lines(architecture: Architecture) -> Iterator[str]:
     """A line for each case."""
     part = architecture.part
     yield f"{architecture.name}, {part.name}: {part.sm_count} multiprocessors at {part.clock / 1e9:.2f} GHz, PREDICTED"
-    for name, (shape, right, kind) in _PRODUCTS.items():
-        if kind not in architecture.tensor:
+    for name, (sizes, bytes_, by) in _PRODUCTS.items():
+        if INSTRUCTIONS[by].peak not in architecture.tensor:
             continue
-        found, tiling = best(architecture, shape, right, kind)
-        tile = "x".join(map(str, tiling.tile)) + (" wgmma" if tiling.wgmma else " mma") + f" split {tiling.split}"
-        yield f"  {name:38s} {_figures(found)}  {tile}"
+        found, plan = product_of(architecture, sizes, bytes_, by)
+        yield f"  {name:38s} {_figures(found)}  {plan}"
     for name, (bytes_, operations, rows) in _ROWS.items():
         work = KernelWork(rows * bytes_, instructions=rows * 8192 * operations / 32, f32_operations=rows * 8192 * operations)
         found = kernel_time(architecture, work, LaunchShape(rows, 256, registers=40, bytes_in_flight=64))
@@ -143,9 +143,12 @@ def matvec(architecture: Architecture, sizes: tuple[int, int, int], weights: str
 def attention(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:
     """Of many rows; causal attention sees half of the keys."""
     target = CudaTarget(architecture)
-    grouped, plan = plan_warpgroups(shape, target), plan_many(shape, target)
+    grouped, plan = attention_plans.plan_warpgroups(shape, target), attention_plans.plan_many(shape, target)
     assert plan is not None
-    cycles = key_cycles(plan, shape, architecture) if grouped is None else warpgroup_cycles(grouped, shape, architecture)
+    if grouped is None:
+        cycles = attention_plans.key_cycles(plan, shape, architecture)
+    else:
+        cycles = attention_plans.warpgroup_cycles(grouped, shape, architecture)
     part, seen = architecture.part, 0.5 if shape.causal else 1.0
     keys, rows = (shape.keys or 0) * seen, (shape.rows or 0) * (shape.pairs or 0)
     operations = 2 * rows * keys * (shape.depth + shape.width)
@@ -155,7 +158,7 @@ def attention(architecture: Architecture, shape: AttentionShape) -> tuple[Predic
 
 def decode(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:
     """Of few rows: bytes of keys and values, and a second kernel."""
-    plan = plan_few(shape, CudaTarget(architecture))
+    plan = attention_plans.plan_few(shape, CudaTarget(architecture))
     assert plan is not None
     bytes_ = 2 * (shape.keys or 0) * (shape.pairs or 0) * (shape.depth + shape.width)
     shared = plan.shared_bytes(shape.depth, shape.width)

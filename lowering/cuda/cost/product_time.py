@@ -12,7 +12,9 @@ Beyond what :mod:`.kernel_time` assumes:
   elsewhere.
 - Shared memory moves 128 bytes per cycle. ``mma.sync`` reads both factors once per warp, ``wgmma`` the left one once and the
   right one once per warpgroup; the copy from memory writes both.
-- Fewer than eight warps on a multiprocessor do not overlap reading of fragments with multiplying.
+- Fewer than eight warps on a multiprocessor do not overlap reading of fragments with multiplying, and fused multiply-adds
+  none of what threads read for themselves: both are instructions of the same warps.
+- The sums of parts of k are written, and read again by another kernel, which begins when all are there.
 - Sums of 8-bit floats are added in f32 after each step, beside products of other warps.
 - The blocks of a wave are as square a part of the result as ``raster`` makes it, and read each of its rows and columns from
   memory once; where both factors fit half of the second-level cache, they are read once for all waves.
@@ -30,14 +32,15 @@ from ..cuda_target import Architecture
 from .kernel_time import BANDWIDTH_SHARE, L2_BYTES_PER_CYCLE, LATENCY, START, Prediction, waves_of
 from .occupancy import WARP, occupancy
 
-__all__ = ["ProductTiling", "product_time"]
+__all__ = ["SHARED_BYTES_PER_CYCLE", "ProductTiling", "product_time", "tensor_share"]
 
-_SHARED_BYTES_PER_CYCLE = 128
+#: Of a multiprocessor.
+SHARED_BYTES_PER_CYCLE = 128
 _WGMMA_SHARE, _MMA_SHARE_BESIDE_WGMMA, _MMA_SHARE = 0.8, 0.63, 0.9
 _OVERLAPPING_WARPS = 8
 _WGMMA_ROWS = 64
 #: Bytes of an element of a factor, by its kind.
-_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f8": 1, "i8": 1}
+_BYTES = {"bf16": 2, "f16": 2, "tf32": 4, "f32": 4, "f8": 1, "i8": 1}
 # Registers of a thread beside its sums: fragments, addresses, counters; kernels of 64 x 64 to 128 x 256 have 40 to 60.
 _OTHER_REGISTERS = 48
 
@@ -53,6 +56,8 @@ class ProductTiling:
         split: blocks that share the steps of k of one tile; their sums are added by another kernel.
         raster: rows of tiles that blocks side by side compute.
         wgmma: whether warpgroups multiply from shared memory, and others copy.
+        shares: warps that share the steps of k of a stage, each of which multiplies the whole tile.
+        own_lines: lines of k that each thread reads for itself, of factors that are no fragments of tensor cores; 0: they are.
         cluster: blocks one above the other that share what one of them copies of the right factor.
         registers: of a thread, if known.
         shared: bytes of a block, if not those of the stages.
@@ -64,6 +69,8 @@ class ProductTiling:
     split: int = 1
     raster: int = 8
     wgmma: bool = False
+    shares: int = 1
+    own_lines: int = 0
     cluster: int = 1
     registers: int | None = None
     shared: int | None = None
@@ -86,7 +93,7 @@ def product_time(
         architecture: of the GPU.
         shape: m, n and k.
         tiling: how they are cut.
-        kind: of factors in tensor cores, a key of ``Architecture.tensor``.
+        kind: of factors in tensor cores, a key of ``Architecture.tensor``; ``"f32"``: of fused multiply-adds.
         batch: how many products there are.
         left_bytes, right_bytes: bytes of an element in memory, where they are not those of the kind: a weight of four bits
             has 0.5 and its scales.
@@ -96,6 +103,13 @@ def product_time(
         RelaxError: a block does not fit a multiprocessor.
     """
     return _Product(architecture, shape, tiling, kind, batch, left_bytes, right_bytes, result_bytes).prediction()
+
+
+def tensor_share(architecture: Architecture, *, wgmma: bool = False) -> float:
+    """Of their peak that tensor cores sustain, by ``wgmma`` or ``mma.sync``."""
+    if wgmma:
+        return _WGMMA_SHARE
+    return _MMA_SHARE_BESIDE_WGMMA if architecture.wgmma else _MMA_SHARE
 
 
 class _Product:
@@ -137,7 +151,7 @@ class _Product:
         memory = self._memory_bytes() / (BANDWIDTH_SHARE * self.part.bandwidth)
         if memory > seconds:
             bound, seconds = "memory", memory
-        overhead = START * (2 if self.t.split > 1 else 1)
+        overhead = START + self._adding()
         return Prediction(seconds + overhead, self._limit(), bound if seconds > overhead else "start")
 
     def _on_one(self, cycles: float) -> float:
@@ -145,9 +159,19 @@ class _Product:
         here = min(self.resident, -(-self.blocks // self.part.sm_count))
         return here * cycles
 
+    def _adding(self) -> float:
+        """Seconds of the kernel that adds the sums of parts of k."""
+        if self.t.split == 1:
+            return 0
+        moved = self.m * self.n * self.batch * (4 * self.t.split + self.result)
+        return START + moved / (BANDWIDTH_SHARE * self.part.bandwidth)
+
+    def _warps(self) -> int:
+        return math.prod(self.t.warps) * self.t.shares
+
     def _threads(self) -> int:
         copying = WARP * 4 if self.t.wgmma else 0
-        return math.prod(self.t.warps) * WARP + copying
+        return self._warps() * WARP + copying
 
     def _registers(self) -> int:
         if self.t.registers is not None:
@@ -159,18 +183,17 @@ class _Product:
         stage = (self.rows + self.columns) * self.depth * self.size
         return stage * self.t.stages if self.t.shared is None else self.t.shared
 
-    def _share(self) -> float:
-        if self.t.wgmma:
-            return _WGMMA_SHARE
-        return _MMA_SHARE_BESIDE_WGMMA if self.a.wgmma else _MMA_SHARE
+    def _peak(self) -> float:
+        """Operations in a cycle."""
+        return 2 * self.a.f32_lanes if self.kind == "f32" else self.a.tensor[self.kind]
 
     def _step(self) -> dict[str, float]:
         """What a block keeps busy in a step of k."""
         line = self.depth * self.size
         copied = (self.rows + self.columns) * line
-        tensor = 2 * self.rows * self.columns * self.depth / (self.a.tensor[self.kind] * self._share())
-        shared = (copied + self._fragment_bytes(line)) / _SHARED_BYTES_PER_CYCLE
-        if not self.t.wgmma and self.resident * math.prod(self.t.warps) < _OVERLAPPING_WARPS:
+        tensor = 2 * self.rows * self.columns * self.depth / (self._peak() * tensor_share(self.a, wgmma=self.t.wgmma))
+        shared = (copied + self._fragment_bytes(line)) / SHARED_BYTES_PER_CYCLE
+        if self.t.own_lines or (not self.t.wgmma and self.resident * self._warps() < _OVERLAPPING_WARPS):
             tensor += shared
         cache = (self.rows * self.left + self.columns * self.right / self.t.cluster) * self.depth / L2_BYTES_PER_CYCLE
         busy = {"tensor": tensor, "shared memory": shared, "cache": cache}
@@ -181,6 +204,8 @@ class _Product:
     def _fragment_bytes(self, line: int) -> int:
         if self.t.wgmma:
             return (self.rows + -(-self.rows // _WGMMA_ROWS) * self.columns) * line
+        if self.t.own_lines:
+            return self._threads() * self.t.own_lines * line
         rows, columns = self.t.warps
         return (self.rows * columns + self.columns * rows) * line
 
@@ -192,7 +217,7 @@ class _Product:
 
     def _memory_bytes(self) -> float:
         left, right = self.m * self.k * self.left, self.n * self.k * self.right
-        result = self.m * self.n * (self.result if self.t.split == 1 else self.result + 8 * self.t.split)
+        result = self.m * self.n * (self.result if self.t.split == 1 else 4 * self.t.split)
         read = left + right
         if read > self.part.l2_bytes / 2:
             at_once = min(math.prod(self.tiles), self.resident * self.part.sm_count)
@@ -203,6 +228,6 @@ class _Product:
         return (read + result) * self.batch
 
     def _limit(self) -> float:
-        operations = 2 * self.m * self.n * self.k / (self.a.tensor[self.kind] * self.part.sm_count * self.part.clock)
+        operations = 2 * self.m * self.n * self.k / (self._peak() * self.part.sm_count * self.part.clock)
         moved = self.m * self.k * self.left + self.n * self.k * self.right + self.m * self.n * self.result
         return self.batch * max(operations, moved / self.part.bandwidth)

@@ -1,8 +1,9 @@
 """The plan of attention: the tile of a table that takes the least time, by what it multiplies, reads, and exponentiates.
 
-What is assumed of all GPUs: a multiprocessor reads 128 bytes of shared memory in a cycle and computes 16 exponentials. A block
-does one part of a tile after the other, and others meanwhile what they can; none is faster than its next tile comes. Tensor
-cores sustain as much of their peak as :mod:`relaxir.lowering.cuda.cost.product_time` says of ``mma.sync``.
+What is assumed of all GPUs is what :mod:`relaxir.lowering.cuda.cost` assumes of products, of shared memory, the second-level
+cache and how much of their peak tensor cores sustain, and that a multiprocessor computes 16 exponentials in a cycle. A block
+does one part of a tile after the other, and others meanwhile what they can; copies are beside both. None is faster than its
+next tile comes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from ...cost.kernel_time import L2_BYTES_PER_CYCLE
+from ...cost.product_time import SHARED_BYTES_PER_CYCLE, tensor_share
 from ...cuda_target import Architecture, CudaTarget
 from ..products.warpgroup_plan import ROWS
 from .plan import STRIP, THIRDS, AttentionPlan, AttentionTile, AttentionWarps
@@ -37,10 +40,9 @@ _OTHER_REGISTERS, _MOST_REGISTERS = 48, 240
 # Of those, the parts of factors that are sums of two tf32, for each strip: of what is in shared memory, and of queries that are
 # in registers as well (with 36 of these, 96 elements spill 12 bytes).
 _THIRDS_REGISTERS, _HELD_THIRDS_REGISTERS = 24, 42
-_SHARED_BYTES, _EXPONENTIALS, _CACHE_BYTES = 128, 16, 64
+_EXPONENTIALS = 16
 # Cycles from asking the second-level cache for a tile to having it.
 _LATENCY = 400
-_SHARE_BESIDE_WGMMA, _SHARE = 0.63, 0.9
 # Blocks that multiprocessors have at once where rows are few.
 _RESIDENT = 2
 # Of sizes that are known at run time only.
@@ -92,11 +94,11 @@ def warpgroup_cycles(plan: WarpgroupAttentionPlan, shape: AttentionShape, archit
     """
     rows, peak = plan.tile.rows, architecture.tensor[plan.by]
     depth, width = plan.steps(shape.depth) * plan.instruction.depth, shape.width
-    products, powers = 2 * rows * (depth + width) / peak / _SHARE, rows / _EXPONENTIALS
+    products, powers = 2 * rows * (depth + width) / peak / tensor_share(architecture, wgmma=True), rows / _EXPONENTIALS
     bytes_ = plan.stage_bytes(shape.depth, shape.width) / plan.tile.keys
     together = (_USUAL_ROWS if shape.rows is None else shape.rows) * (shape.shared or 1)
     blocks = ceil(together / rows) * (shape.pairs or _USUAL_PAIRS)
-    of_tile = max(products, 2 * powers, bytes_ / _CACHE_BYTES) + _UNHIDDEN * powers + _TILE_CYCLES / plan.tile.keys
+    of_tile = max(products, 2 * powers, bytes_ / L2_BYTES_PER_CYCLE) + _UNHIDDEN * powers + _TILE_CYCLES / plan.tile.keys
     return ceil(blocks / architecture.part.sm_count) * of_tile
 
 
@@ -137,16 +139,16 @@ def _registers(plan: AttentionPlan, shape: AttentionShape) -> int:
 def key_cycles(plan: AttentionPlan, shape: AttentionShape, architecture: Architecture) -> float:
     """Cycles for a key of all rows, on all multiprocessors; rows and heads that are not known are many."""
     tile, times = plan.tile, 3 if plan.by == THIRDS else 1
-    peak = architecture.tensor[plan.instruction.name] * (_SHARE_BESIDE_WGMMA if architecture.wgmma else _SHARE)
+    peak = architecture.tensor[plan.instruction.name] * tensor_share(architecture)
     products = 2 * tile.rows * (shape.depth + shape.width) * times / peak
     keys = (shape.depth + shape.width) * plan.bytes
     queries = shape.depth * plan.bytes * tile.rows / tile.keys if plan.queries == "shared" else 0
-    shared = (plan.warps.rows * keys + keys + queries) / _SHARED_BYTES
-    parts = products, shared, tile.rows / _EXPONENTIALS, keys / _CACHE_BYTES
+    shared = (plan.warps.rows * keys + keys + queries) / SHARED_BYTES_PER_CYCLE
+    own, copies = (products, shared, tile.rows / _EXPONENTIALS), keys / L2_BYTES_PER_CYCLE
     together = (_USUAL_ROWS if shape.rows is None else shape.rows) * (shape.shared or 1)
     blocks = ceil(together / tile.rows) * (shape.pairs or _USUAL_PAIRS)
     resident = min(_resident(plan, shape, architecture), ceil(blocks / architecture.part.sm_count))
-    of_tile = max(resident * max(parts), sum(parts), _LATENCY / tile.keys / (plan.stages - 1))
+    of_tile = max(resident * max(*own, copies), sum(own), _LATENCY / tile.keys / (plan.stages - 1))
     return ceil(blocks / architecture.part.sm_count / max(1, resident)) * of_tile
 
 

@@ -1,16 +1,19 @@
-"""The plan of a product on tensor cores: the tile of a table that takes the least time, by what it multiplies and reads."""
+"""The plan of a product on tensor cores: the tile of a table, and the parts of k, that the cost model gives the least time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from math import ceil
+from math import inf
+from typing import TypeVar
 
-from ...cost.kernel_time import START
+from .....dialect.errors import RelaxError
 from ...cuda_target import Architecture
 from .instructions import INSTRUCTIONS
 from .plan import CopyBytes, ProductPlan, WarpGrid
+from .plan_time import plan_time
 from .shape import ProductShape
-from .tile_plan import ProductTile, TilePlan, can_be_cut
+from .tile_plan import ProductTile, can_be_cut
 from .warpgroup_plan import LINE, MOST_FLOAT8_COLUMNS, ROWS, WarpgroupPlan
 
 __all__ = ["plan_product", "plan_warpgroups"]
@@ -28,38 +31,45 @@ _SHARES, _FEW_STAGES = 4, 8
 _LINE, _STAGES = 64, 4
 # Warpgroups and columns.
 _WARPGROUP_TILES = ((2, 256), (2, 128), (1, 256), (1, 128), (1, 64))
-# Parts of k.
-_PARTS = (1, 2, 4, 8, 16)
+# Parts of k, and what they have to leave of the time, as they take memory and another kernel: the model is a rough one.
+_PARTS, _LEFT_BY_PARTS = (2, 4, 8, 16), 0.9
 # More of them hide nothing more.
 _MOST_STAGES = 8
 # Rows up to which a warpgroup multiplies more rows that do not exist than others, and warps do it by tiles of 16.
 _FEW_ROWS = 32
 # Rows of tiles that are computed together: their left factor and some columns of the right one are in the cache.
 _RASTER = 8
-# Of rows or columns whose number is known at run time only.
-_USUAL = 4096
-# Bytes that a multiprocessor gets of the second-level cache in a cycle: a quarter of a line of 256 bytes.
-_CACHE_BYTES = 64
-# Bytes that shared memory gives in a cycle.
-_SHARED_BYTES = 128
+
+_Plan = TypeVar("_Plan", ProductPlan, WarpgroupPlan)
 
 
 def plan_product(shape: ProductShape, architecture: Architecture) -> ProductPlan:
     """The plan of warps, for every architecture."""
     limit = architecture.shared_per_block
     if shape.rows is not None and shape.rows <= _FEW_TILES[0][0]:
-        few = _plan_of_few_rows(shape, architecture)
-        return replace(few, split=_split(few, shape, architecture))
+        return _fastest([_plan_of_few_rows(shape, tile) for tile in _FEW_TILES], shape, architecture)
     plans = [_plan(shape, tile) for tile in _tiles(shape)]
-    fitting = [p for p in plans if p.shared_bytes(limit) <= limit]
-    best = min(fitting, key=lambda p: _time(p.tile, shape, architecture, _thread_reads(p)))
-    return replace(best, split=_split(best, shape, architecture, _thread_reads(best)))
+    return _fastest([p for p in plans if p.shared_bytes(limit) <= limit], shape, architecture)
 
 
-def _thread_reads(plan: ProductPlan) -> float:
-    """Cycles for what threads read of shared memory in 128 bytes of k, each for itself, to add products up one by one."""
-    lines = plan.warp_rows // 8 + plan.warp_columns // 4
-    return plan.threads * lines * LINE / _SHARED_BYTES if plan.instruction.is_fused else 0
+def _fastest(plans: Iterable[_Plan], shape: ProductShape, architecture: Architecture) -> _Plan:
+    """Of some plans in one part, the one that takes the least time in as many parts of k as pay, the first of equals."""
+    return min((p for plan in plans for p in _in_parts(plan, shape)), key=lambda p: _seconds(p, shape, architecture))
+
+
+def _in_parts(plan: _Plan, shape: ProductShape) -> list[_Plan]:
+    """A plan with as many parts of k as fit, where all sizes are known: more pay where tiles are few."""
+    if shape.rows is None or shape.columns is None:
+        return [plan]
+    return [plan, *(replace(plan, split=n) for n in _PARTS if can_be_cut(shape, n, plan.tile.depth * plan.stages))]
+
+
+def _seconds(plan: ProductPlan | WarpgroupPlan, shape: ProductShape, architecture: Architecture) -> float:
+    """How long a plan takes, with what is asked of parts; for ever, where no multiprocessor holds a block."""
+    try:
+        return plan_time(plan, shape, architecture).seconds / (_LEFT_BY_PARTS if plan.split > 1 else 1)
+    except RelaxError:
+        return inf
 
 
 def _tiles(shape: ProductShape) -> tuple[tuple[int, int, int, int], ...]:
@@ -68,12 +78,9 @@ def _tiles(shape: ProductShape) -> tuple[tuple[int, int, int, int], ...]:
     return _NARROW_TILES if needs_registers else _TILES
 
 
-def _plan_of_few_rows(shape: ProductShape, architecture: Architecture) -> ProductPlan:
-    """The widest tile of which there is one for each multiprocessor, else the narrowest one."""
-    columns = (shape.columns or _USUAL) * (shape.batch or 1)
-    chosen = next((t for t in _FEW_TILES if columns >= t[1] * architecture.part.sm_count), _FEW_TILES[-1])
-    tile = ProductTile(*chosen, LINE // INSTRUCTIONS[shape.by].bytes)
-    return _plan_of_warps(shape, tile, WarpGrid(1, 1, _SHARES), _FEW_STAGES)
+def _plan_of_few_rows(shape: ProductShape, tile: tuple[int, int]) -> ProductPlan:
+    sizes = ProductTile(*tile, LINE // INSTRUCTIONS[shape.by].bytes)
+    return _plan_of_warps(shape, sizes, WarpGrid(1, 1, _SHARES), _FEW_STAGES)
 
 
 def _plan(shape: ProductShape, tile: tuple[int, int, int, int]) -> ProductPlan:
@@ -96,8 +103,7 @@ def plan_warpgroups(shape: ProductShape, architecture: Architecture) -> Warpgrou
         return None
     most = MOST_FLOAT8_COLUMNS if INSTRUCTIONS[shape.by].is_float8 else _WARPGROUP_TILES[0][1]
     plans = [_warpgroup_plan(shape, tile, architecture) for tile in _WARPGROUP_TILES if tile[1] <= most]
-    best = min(plans, key=lambda p: _time(p.tile, shape, architecture))
-    return replace(best, split=_split(best, shape, architecture))
+    return _fastest(plans, shape, architecture)
 
 
 def _warpgroup_plan(shape: ProductShape, tile: tuple[int, int], architecture: Architecture) -> WarpgroupPlan:
@@ -112,31 +118,3 @@ def _warpgroup_plan(shape: ProductShape, tile: tuple[int, int], architecture: Ar
 
     counts = range(_MOST_STAGES, 1, -1)
     return next(plan(n) for n in counts if plan(n).shared_bytes <= architecture.shared_per_block)
-
-
-def _split(plan: TilePlan, shape: ProductShape, architecture: Architecture, shared: float = 0) -> int:
-    """Into how many parts to cut k: more pay where tiles are few, and steps of k more than it takes to add parts up."""
-    if shape.depth is None or shape.rows is None or shape.columns is None:
-        return 1
-    part, batch, lines = architecture.part, shape.batch or 1, shape.depth * plan.instruction.bytes / LINE
-    sums = 4 * shape.rows * shape.columns * batch
-
-    def time(parts: int) -> float:
-        products = _time(plan.tile, replace(shape, batch=batch * parts), architecture, shared) * lines / parts
-        return products + (part.clock * (START + 2 * parts * sums / part.bandwidth) if parts > 1 else 0)
-
-    fitting = [n for n in _PARTS if n == 1 or can_be_cut(shape, n, plan.tile.depth * plan.stages)]
-    return min(fitting, key=time)
-
-
-def _time(tile: ProductTile, shape: ProductShape, architecture: Architecture, shared: float = 0) -> float:
-    """Cycles for a step of 128 bytes of k of all tiles: waves of blocks, each bound by products, the cache or shared memory."""
-    instruction = INSTRUCTIONS[shape.by]
-    peak = 2 * architecture.f32_lanes
-    if not instruction.is_fused:
-        peak = architecture.tensor[instruction.peak]
-    rows, columns = shape.rows or _USUAL, shape.columns or _USUAL
-    tiles = ceil(rows / tile.rows) * ceil(columns / tile.columns) * (shape.batch or 1)
-    products = 2 * tile.rows * tile.columns * (LINE // instruction.bytes) / peak
-    reads = (tile.rows + tile.columns) * LINE / _CACHE_BYTES
-    return ceil(tiles / architecture.part.sm_count) * max(products, reads, shared)
