@@ -29,7 +29,6 @@ _ALTERNATIVES = {
     "_local_scalar_dense": _NUMBER,
     "bernoulli": _RANDOM,
     "bincount": _COUNT,
-    "erfc": "1 - torch.erf(x), which has no digits of numbers below 1e-7",
     "index": _MASK,
     "item": _NUMBER,
     "linalg_cholesky_ex": _LINEAR,

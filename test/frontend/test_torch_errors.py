@@ -89,7 +89,6 @@ ALTERNATIVES = {
     "nonzero": lambda x, i: (torch.where(x > 0, x, 0.0), torch.topk((x > 0).int(), 2)),
     "item": lambda x, i: x * x.sum(),
     "bincount": lambda x, i: torch.zeros(8).scatter_add(0, i, torch.ones(i.shape)),
-    "erfc": lambda x, i: 1 - torch.erf(x),
     "nanmedian": lambda x, i: torch.sort(x).values[..., 1],
     "_fft_r2c": lambda x, i: torch.matmul(x, torch.cos(x)),
 }

@@ -31,6 +31,11 @@ ALONG_ROWS = {
     "nearest": lambda x: functional.interpolate(x[None, None], scale_factor=(3, 2)),
     "nearest by size": lambda x: functional.interpolate(x[None, None], size=(2, x.shape[1] * 2)),
     "logcumsumexp": lambda x: torch.logcumsumexp(x * 30, 1),
+    "cummax": lambda x: torch.cummax(x, 1)[1],
+    "cummin": lambda x: torch.cummin(x, 1)[0],
+    "replicate": lambda x: functional.pad(x, (2, 1), mode="replicate"),
+    "largest": lambda x: functional.adaptive_max_pool1d(x, 1),
+    "largest of parts": lambda x: functional.adaptive_max_pool1d(x, 3),
 }
 
 

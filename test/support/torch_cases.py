@@ -79,6 +79,10 @@ def unary(x, p, i):
         "cos": x.cos(),
         "sin": x.sin(),
         "erf": x.erf(),
+        "erfc": (3 * x).erfc(),
+        "lgamma": (3 * x).lgamma(),
+        "lgamma_int": i.lgamma(),
+        "digamma": (3 * x).digamma(),
         "exp": x.exp(),
         "log": p.log(),
         "log2": p.log2(),
@@ -482,6 +486,8 @@ def scattered(x, z, rows, one, i, j, n, twice, back, mask, two, less, none):
         "diagonal_inner": z.diagonal_scatter(rows[:, :4], 1, 1, 2),
         "histc": torch.histc(x, 4, -1, 1),
         "histc_experts": torch.histc(j.float(), 6, 0, 5),
+        "histc_of_data": torch.histc(x, 5),
+        "histc_of_one_number": torch.histc(torch.ones_like(x), 5),
     }
 
 
@@ -499,10 +505,12 @@ def sorted_(x, i, b, special, z, rows):
     middle, middle_place = x.median(1)
     most, most_place = i.cummax(1)
     fewest, fewest_place = special.cummin(1)
+    held, held_place = b.cummax(1)
     return {
         "sort": values, "order": order, "down": down, "where": where, "stable": stable, "places": places, "top": top,
         "best": best, "low": low, "least": least, "kth": kth, "kth_place": kth_place, "middle": middle,
         "middle_place": middle_place, "most": most, "most_place": most_place, "fewest": fewest, "fewest_place": fewest_place,
+        "held": held, "held_place": held_place,
         "booleans": b.sort(dim=-1, stable=True)[1],
         "special": special.sort(-1)[0],
         "special_down": special.sort(-1, descending=True)[1],

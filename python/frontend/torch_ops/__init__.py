@@ -7,7 +7,7 @@ __all__ = ["FAMILIES", "load"]
 FAMILIES = (
     "control_flow", "convolution", "creation", "distances", "elementwise", "embedding_bag", "experts", "indexing",
     "linear_algebra",
-    "manipulate", "nn", "pooling", "quantized", "reduction", "scatter", "sorting",
+    "manipulate", "nn", "pooling", "quantized", "reduction", "scatter", "sorting", "special",
 )  # fmt: skip
 
 

@@ -198,6 +198,9 @@ def _clamp(op: TorchOp) -> ir.Value:
     if op.key == "aten.clamp_max":
         low, high = None, op.number(1)
     x = cast(op.tensor(0), op.dtype)
+    if isinstance(low, Expr) or isinstance(high, Expr):
+        x = x if low is None else emit(ops.Maximum, x, full(low, op.dtype))
+        return x if high is None else emit(ops.Minimum, x, full(high, op.dtype))
     low, high = (None if v is None else in_dtype(v, op.dtype) for v in (low, high))
     return emit(ops.Clip, x, min=low, max=high)
 
@@ -319,10 +322,14 @@ def _nothing(op: TorchOp) -> list[ir.Value | None]:
 
 @handles("aten._assert_async", "aten._assert_async.msg")
 def _asserted(op: TorchOp) -> list[ir.Value | None]:
-    """Reads the place 0 of one element where it holds; else the place 1, which is refused when the function runs."""
-    fails = cast(emit(ops.LogicalNot, cast(op.tensor(0), boolean())), integer())
-    emit_check(emit(ops.Take, full(0, integer(), (1,)), reshape(fails, (1,)), axis=0))
+    check(cast(op.tensor(0), boolean()))
     return []
+
+
+def check(condition: ir.Value) -> None:
+    """Reads the place 0 of one element where it holds; else the place 1, which is refused when the function runs."""
+    fails = cast(emit(ops.LogicalNot, condition), integer())
+    emit_check(emit(ops.Take, full(0, integer(), (1,)), reshape(fails, (1,)), axis=0))
 
 
 @handles("aten.dropout")

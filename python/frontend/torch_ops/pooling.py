@@ -11,8 +11,10 @@ import numpy as np
 
 from ...dialect import ops
 from ...dialect.bindings import ir
+from ...dialect.errors import RelaxError
 from ...dialect.op import EffectOp
-from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape, squeeze, table, unsqueeze
+from ...dialect.symbolic import Expr
+from ..emit import cast, concat, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, table, unsqueeze
 from ..torch_op import TorchOp, handles
 from .convolution import several
 from .windows import adaptive_windows, largest_and_places, spatial_sizes, windows
@@ -157,11 +159,24 @@ def _adaptive_avg_pool(op: TorchOp) -> ir.Value:
 def _adaptive_max_pool(op: TorchOp) -> list[ir.Value | None]:
     """Each dimension as the windows along it, and the largest of each."""
     x, spatial = op.tensor(0), _spatial(op)
-    sizes = spatial_sizes(x, spatial, "adaptive max pooling")
-    along = [adaptive_windows(*both) for both in zip(sizes, several(op.number(1), spatial), strict=True)]
+    counts = several(op.number(1), spatial)
     if op.is_used(1):
-        return largest_and_places(x, along)
-    for i, places in enumerate(along):
-        axis = info_of(x).rank - spatial + i
-        x = emit(ops.Max, emit(ops.Take, x, table(places, integer()), axis=axis), axis=[axis + 1])
+        sizes = spatial_sizes(x, spatial, "adaptive max pooling whose places are used")
+        return largest_and_places(x, [adaptive_windows(*both) for both in zip(sizes, counts, strict=True)])
+    for axis, count in enumerate(counts, info_of(x).rank - spatial):
+        x = _largest_along(x, axis, count)
     return [x, None]
+
+
+def _largest_along(x: ir.Value, axis: int, count: int) -> ir.Value:
+    """The largest element of each window along a dimension; of a symbolic size, window by window."""
+    size = info_of(x).shape[axis]
+    if count == 1:
+        return emit(ops.Max, x, axis=[axis], keepdims=True)
+    if isinstance(size, int) and size:
+        places = table(adaptive_windows(size, count), integer())
+        return emit(ops.Max, emit(ops.Take, x, places, axis=axis), axis=[axis + 1])
+    if not isinstance(size, Expr):
+        raise RelaxError(f"expected adaptive max pooling of something whose sizes are known or symbolic, got {info_of(x)}")
+    bounds = [(size * i // count, (size * (i + 1) + count - 1) // count) for i in range(count)]
+    return concat([emit(ops.Max, slice_axis(x, axis, *both), axis=[axis], keepdims=True) for both in bounds], axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...dialect import ops
@@ -13,7 +13,7 @@ from ...dialect.inference import boolean, is_float, normalize_axes
 from ...dialect.op import EffectOp
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Expr
-from ..emit import cast, emit, full, info_of, integer, multiply_all, neutral, reshape, slice_axis, unsqueeze
+from ..emit import cast, emit, expand, full, info_of, integer, multiply_all, neutral, reshape, slice_axis, unsqueeze
 from ..ranges import upper_bound
 from ..torch_op import TorchOp, handles
 from .creation import sequence
@@ -143,15 +143,41 @@ def _scan(op: TorchOp) -> ir.Value:
 
 @handles("aten.cummax", "aten.cummin")
 def _running_extreme(op: TorchOp) -> list[ir.Value | None]:
-    """Of each element those up to it, all compared: the extreme one, and the last place that has it. A NaN is above all."""
-    x = op.tensor(0)
-    info, largest = info_of(x), op.key == "aten.cummax"
-    if not info.rank:
+    """Of each element the extreme one up to it, and the last place that has it. A NaN is above all.
+
+    In rounds where the size has an upper bound; else all are compared, which takes the square of the size.
+    """
+    x, dtype = op.tensor(0), op.dtype
+    if not info_of(x).rank:
         return [x, full(0, integer())]
-    axis = op.axis(1, info.rank)
-    size = info.shape[axis]
+    x = cast(x, integer(8)) if dtype == boolean() else x
+    axis = op.axis(1, info_of(x).rank)
+    size = info_of(x).shape[axis]
     if size is None:
         raise RelaxError("expected a dimension whose size is known or symbolic")
+    longest, largest = upper_bound(size, op.values.ranges), op.key == "aten.cummax"
+    found = _extreme_of_all(x, axis, size, largest) if longest is None else _extreme_in_rounds(x, axis, size, longest, largest)
+    return [cast(found[0], dtype), found[1]]
+
+
+def _extreme_in_rounds(x: ir.Value, axis: int, size: int | Expr, longest: int, largest: bool) -> list[ir.Value]:
+    """After k rounds, an element has the extreme one of the 2 ** k up to it, and where that is."""
+    dtype = info_of(x).dtype
+    worst = neutral("max" if largest else "min", dtype)
+    where = [size if a == axis else 1 for a in range(info_of(x).rank)]
+    places = expand(reshape(sequence(0, size, 1, integer()), where), info_of(x).shape)
+    for step in _steps(longest):
+        before, place = _moved(x, axis, size, step, worst), _moved(places, axis, size, step, 0)
+        better = emit(ops.Greater if largest else ops.Less, before, x)
+        if is_float(dtype):
+            no_number = emit(ops.LogicalAnd, emit(ops.IsNan, before), emit(ops.LogicalNot, emit(ops.IsNan, x)))
+            better = emit(ops.LogicalOr, better, no_number)
+        x, places = emit(ops.Where, better, before, x), emit(ops.Where, better, place, places)
+    return [x, places]
+
+
+def _extreme_of_all(x: ir.Value, axis: int, size: Expr | int, largest: bool) -> list[ir.Value]:
+    info = info_of(x)
     places = sequence(0, size, 1, integer())
     shape = [size if a == axis else 1 for a in range(info.rank)]
     here, there = unsqueeze(reshape(places, shape), axis), unsqueeze(reshape(places, shape), axis + 1)
@@ -224,15 +250,20 @@ def _logcumsumexp(op: TorchOp) -> ir.Value:
     longest = upper_bound(size, op.values.ranges)
     if size is None or longest is None:
         raise RelaxError("expected a dimension whose size is known or has an upper bound")
-    for step in (1 << k for k in range(max(longest - 1, 0).bit_length())):
-        x = _log_of_sum(x, _moved(x, axis, size, step))
+    for step in _steps(longest):
+        x = _log_of_sum(x, _moved(x, axis, size, step, -math.inf))
     return cast(x, op.dtype)
 
 
-def _moved(x: ir.Value, axis: int, size: int | Expr, step: int) -> ir.Value:
-    """The elements ``step`` places later, behind logarithms of nothing."""
+def _steps(longest: int) -> Iterator[int]:
+    """How far apart are what rounds join, until each of so many elements has all up to it."""
+    return (1 << k for k in range(max(longest - 1, 0).bit_length()))
+
+
+def _moved(x: ir.Value, axis: int, size: int | Expr, step: int, value: float) -> ir.Value:
+    """The elements ``step`` places later, behind elements of that value."""
     before = [step if a == axis else 0 for a in range(info_of(x).rank)]
-    padded = emit(ops.Pad, x, before=before, after=[0] * len(before), value=-math.inf)
+    padded = emit(ops.Pad, x, before=before, after=[0] * len(before), value=value)
     return slice_axis(padded, axis, 0, size)
 
 

@@ -7,8 +7,10 @@ from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import is_float
 from ..emit import cast, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, unsqueeze
+from ..ranges import at_least
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
+from .elementwise import check
 
 
 def _row(op: TorchOp) -> ir.Value:
@@ -113,15 +115,32 @@ def _searchsorted(op: TorchOp) -> ir.Value:
 def _histc(op: TorchOp) -> ir.Value:
     """Counts by bins of one width. Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/cpu/HistogramKernel.cpp."""
     x, bins = op.tensor(0), op.integer(1, "number of bins", 100)
-    low, high = float(op.number(2, 0)), float(op.number(3, 0))
-    if low >= high:
-        raise RelaxError("expected a histogram from a lower to a higher bound, got none: they would be those of the data")
     flat = reshape(x, (multiply_all(info_of(x).shape),))
-    above, below = emit(ops.GreaterEqual, flat, full(low, op.dtype)), emit(ops.LessEqual, flat, full(high, op.dtype))
-    inside = emit(ops.LogicalAnd, above, below)
-    share = emit(ops.Divide, emit(ops.Subtract, flat, full(low, op.dtype)), full(high - low, op.dtype))
-    place = emit(ops.Multiply, share, full(bins, op.dtype))
+    low, high, width = _bounds(op, flat)
+    inside = emit(ops.LogicalAnd, emit(ops.GreaterEqual, flat, low), emit(ops.LessEqual, flat, high))
+    place = emit(ops.Multiply, emit(ops.Divide, emit(ops.Subtract, flat, low), width), full(bins, op.dtype))
     place = cast(emit(ops.Where, inside, place, full(0, op.dtype)), integer())
     place = emit(ops.Minimum, place, full(bins - 1, integer()))
     start = full(0, op.dtype, (bins,))
     return emit(ops.ScatterElements, start, place, cast(inside, op.dtype), axis=0, reduction="add")
+
+
+def _bounds(op: TorchOp, flat: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The numbers given, and their distance; instead of equal ones those of the data, which are checked to be finite."""
+    low, high = float(op.number(2, 0)), float(op.number(3, 0))
+    (count,) = info_of(flat).shape
+    if low == high and count != 0:
+        if not at_least(count, 1, op.values.ranges):
+            raise RelaxError(f"expected data to take the bounds of a histogram from, got {count} numbers, which may be none")
+        return _bounds_of(flat)
+    low, high = (low, high) if low < high else (low - 1, high + 1)
+    return full(low, op.dtype), full(high, op.dtype), full(high - low, op.dtype)
+
+
+def _bounds_of(flat: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    low, high, one = emit(ops.Min, flat, axis=[0]), emit(ops.Max, flat, axis=[0]), full(1, info_of(flat).dtype)
+    check(emit(ops.LogicalAnd, emit(ops.IsFinite, low), emit(ops.IsFinite, high)))
+    alike = emit(ops.Equal, low, high)
+    low = emit(ops.Where, alike, emit(ops.Subtract, low, one), low)
+    high = emit(ops.Where, alike, emit(ops.Add, high, one), high)
+    return low, high, emit(ops.Subtract, high, low)
