@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..dialect.errors import RelaxError
+from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
 from .models import is_artifact, load_module
-from .sizes import byte_count
+from .sizes import byte_count, count
 
 __all__ = ["main", "run"]
 
@@ -139,7 +140,7 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument("artifact", metavar="MODEL.relax")
     command.add_argument("weights", metavar="WEIGHTS", help="safetensors file, or Hugging Face directory or index")
     _add_output(command, "FILE.safetensors")
-    command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads; memory grows with each")
+    command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads; memory grows with each")
     command.add_argument(
         "--rename", action="append", default=[], metavar="REGEX=TEXT", help="what the model calls what WEIGHTS calls otherwise"
     )
@@ -152,7 +153,7 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument(
         "--format", choices=["safetensors", "gguf"], help="write weights for other programs instead, quantized as the model is"
     )
-    command.set_defaults(command=_prepare)
+    command.set_defaults(command=_prepare, refuse=command.error)
 
 
 def _add_verify(commands: Any) -> None:
@@ -160,7 +161,7 @@ def _add_verify(commands: Any) -> None:
     command.add_argument("artifact", metavar="MODEL.relax")
     command.add_argument("prepared", metavar="FILE.safetensors", help="what prepare wrote")
     command.add_argument("--against", metavar="WEIGHTS", help="raw weights to prepare again and compare with")
-    command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads; memory grows with each")
+    command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads; memory grows with each")
     command.add_argument("--rename", action="append", default=[], metavar="REGEX=TEXT", help="as for prepare")
     command.add_argument("--cast", action="store_true", help="as for prepare")
     command.set_defaults(command=_verify)
@@ -310,7 +311,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
 
     rank, world = _rank(arguments)
     executable = load(arguments.artifact)
-    with progress_hook() as hook:
+    with progress_hook("prepare") as hook:
         report = executable.prepare(
             arguments.weights,
             arguments.output,
@@ -335,7 +336,8 @@ def _rank(arguments: argparse.Namespace) -> tuple[int, int]:
     if arguments.rank is None and arguments.world is None:
         return (0, 1) if arguments.only else environment_rank(os.environ)
     if arguments.rank is None or arguments.world is None:
-        raise RelaxError("expected --rank and --world together, got one of them")
+        refuse: Callable[[str], NoReturn] = arguments.refuse
+        refuse("expected --rank and --world together, got one of them")
     return arguments.rank, arguments.world
 
 
@@ -344,11 +346,11 @@ def _verify(arguments: argparse.Namespace) -> None:
     from .cli_progress import progress_hook
 
     executable, against = load(arguments.artifact), arguments.against
-    with progress_hook() as hook:
-        count = executable.verify(
+    with progress_hook("verify") as hook:
+        verified = executable.verify(
             arguments.prepared, against, arguments.jobs, hook, rename=arguments.rename, cast=arguments.cast
         )
-    print(f"verified {count} weights of {arguments.prepared}" + ("" if against is None else f" against {against}"))
+    print(f"verified {plural(verified, 'weight')} of {arguments.prepared}" + ("" if against is None else f" against {against}"))
 
 
 def _run(arguments: argparse.Namespace) -> None:

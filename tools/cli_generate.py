@@ -10,6 +10,7 @@ from typing import Any
 
 from ..dialect.errors import RelaxError
 from ..lowering.relax_pipeline import NARROW
+from .sizes import count
 
 __all__ = ["add_generate"]
 
@@ -28,7 +29,7 @@ def add_generate(commands: Any) -> None:
     command.add_argument("--activations", choices=["int8"], help="of products with int8 and int4 weights (default: floats)")
     command.add_argument("--temperature", type=float, metavar="T", help="draw tokens (default: as the folder says)")
     command.add_argument("--seed", type=int, default=0, metavar="N", help="for tokens that are drawn (default: %(default)s)")
-    command.add_argument("--jobs", type=int, default=1, metavar="N", help="threads that prepare weights")
+    command.add_argument("--jobs", type=count, default=1, metavar="N", help="threads that prepare weights")
     command.set_defaults(command=_generate)
 
 
@@ -44,7 +45,7 @@ def _generate(arguments: argparse.Namespace) -> None:
     transformers.utils.logging.set_verbosity_error()
     tokenizer = _tokenizer(arguments.folder)
     started = time.perf_counter()
-    with progress_hook() as hook:
+    with progress_hook("prepare") as hook:
         model: Any = load(
             arguments.folder,
             arguments.weights,

@@ -22,29 +22,29 @@ _NAME_WIDTH = 40
 
 
 @contextmanager
-def progress_hook() -> Generator[Callable[[PrepareProgress], None]]:
-    """A function to be called after each step; what it shows goes to stderr, so that stdout stays for results."""
+def progress_hook(what: str) -> Generator[Callable[[PrepareProgress], None]]:
+    """A function to be called after each step of this work; what it shows goes to stderr, stdout stays for results."""
     if sys.stderr.isatty():
-        with _bar() as hook:
+        with _bar(what) as hook:
             yield hook
     else:
-        yield _lines()
+        yield _lines(what)
 
 
 @contextmanager
-def _bar() -> Generator[Callable[[PrepareProgress], None]]:
+def _bar(what: str) -> Generator[Callable[[PrepareProgress], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.table import Column
 
     name = TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=_NAME_WIDTH), markup=False)
-    columns = (TextColumn("prepare"), BarColumn(), DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn(), name)
+    columns = (TextColumn(what), BarColumn(), DownloadColumn(True), TransferSpeedColumn(), TimeRemainingColumn(), name)
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("", total=None)
         yield lambda p: progress.update(task, completed=p.bytes_done, total=p.bytes_total, description=p.tensor)
 
 
-def _lines() -> Callable[[PrepareProgress], None]:
+def _lines(what: str) -> Callable[[PrepareProgress], None]:
     shown = 0.0
 
     def hook(progress: PrepareProgress) -> None:
@@ -54,6 +54,6 @@ def _lines() -> Callable[[PrepareProgress], None]:
             return
         shown = share
         done = f"{bytes_text(progress.bytes_done)} of {bytes_text(progress.bytes_total)}"
-        print(f"prepare: {progress.steps_done} of {progress.steps_total} steps, {done}", file=sys.stderr)
+        print(f"{what}: {progress.steps_done} of {progress.steps_total} steps, {done}", file=sys.stderr)
 
     return hook

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 
-__all__ = ["byte_count", "byte_rate"]
+__all__ = ["byte_count", "byte_rate", "count"]
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]i?)?(B|bit)?", re.ASCII)
-_PREFIXES = "kMGT"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]i?)?(B|bit)?", re.ASCII)
+_PREFIXES = "KMGT"
 
 
 def byte_count(text: str) -> int:
@@ -18,6 +18,13 @@ def byte_count(text: str) -> int:
     if count < 1:
         raise argparse.ArgumentTypeError(f"expected a size such as 5GB or 512MiB, got '{text}'")
     return count
+
+
+def count(text: str) -> int:
+    """A number of at least 1. Raises argparse.ArgumentTypeError for anything else."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got '{text}'")
+    return int(text)
 
 
 def byte_rate(text: str) -> float:
@@ -30,6 +37,6 @@ def byte_rate(text: str) -> float:
 
 
 def _number(match: re.Match[str]) -> float:
-    prefix = match[2] or ""
+    prefix = (match[2] or "").replace("k", "K")
     base = 1024 if prefix.endswith("i") else 1000
     return float(match[1]) * (base ** (_PREFIXES.index(prefix[0]) + 1) if prefix else 1)

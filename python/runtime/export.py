@@ -23,7 +23,7 @@ from ..weights.writer import StreamWriter
 from .export_gguf import gguf_file
 from .export_safetensors import safetensors_file
 from .export_weights import Exported, ExportFile, ExportWeight, export_weights
-from .prepare import PrepareOptions, PrepareReport, check_not_source, checked_source
+from .prepare import PrepareOptions, PrepareReport, check_destination, checked_source
 from .raw_weights import Piece, RawWeights, part_spec
 from .sources import problems_text
 from .step_stream import PrepareProgress
@@ -35,6 +35,9 @@ FORMATS: dict[str, Callable[[list[ExportWeight], RawWeights, str], ExportFile]] 
     "safetensors": safetensors_file,
     "gguf": gguf_file,
 }
+
+# How names of files end that are not safetensors.
+_ENDS = {"safetensors": None, "gguf": ".gguf"}
 
 # Bytes of a weight that are read at once; as much is written behind it.
 _PIECE_BYTES = 4 << 20
@@ -60,7 +63,7 @@ def export_to_file(
     started = time.perf_counter()
     source = checked_source(manifest, src, options)
     path = path_text(dst, "write")
-    check_not_source(source, path)
+    check_destination(source, path, _ENDS[format])
     weights, notes = export_weights(manifest, source)
     file = FORMATS[format](weights, source, path)
     if file.problems:

@@ -74,7 +74,7 @@ def plan_memory(
         RelaxError: a step takes more, even in pieces.
     """
     if memory_limit is None:
-        return MemoryPlan(jobs, predicted_peak(manifest, source))
+        return MemoryPlan(min(jobs, max(len(manifest.steps), 1)), predicted_peak(manifest, source))
     limit = expect_count(memory_limit, "a memory limit of 1 byte or more")
     ahead, parts, most, largest = source.ahead_bytes, dict[tuple[str, ...], PartsSpec](), 0, ""
     for step in manifest.steps:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -137,7 +138,8 @@ def prefix_hint(missing: Collection[str], names: Collection[str]) -> str | None:
     how = {"^": prefix} if best is adding else {f"^{re.escape(prefix)}": ""}
     share = f"all {count}" if count == len(wanted) else f"{count} of {len(wanted)}"
     whose = "the model's" if best is adding else "the checkpoint's"
-    return f"{share} match without the prefix '{prefix}' of {whose} names: rename={json.dumps(how)}"
+    (pattern, text), told = next(iter(how.items())), f"{share} match without the prefix '{prefix}' of {whose} names"
+    return f"{told}: rename={json.dumps(how)}, --rename {shlex.quote(f'{pattern}={text}')}"
 
 
 def _splits(name: str) -> list[tuple[str, str]]:

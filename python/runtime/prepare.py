@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
+from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import total_bytes
 from ..weights.files import os_errors, path_text
+from ..weights.model_folder import CONFIG
+from ..weights.opening import container_end
 from ..weights.writer import StreamWriter, working_files
 from .memory_plan import MemoryPlan, plan_memory
 from .names import Rename
@@ -25,7 +28,7 @@ from .sources import FINGERPRINT, PreparedWeights, open_source
 from .step_stream import Functions, PrepareProgress, ProgressHook, StepStream
 
 __all__ = [
-    "PrepareOptions", "PrepareProgress", "PrepareReport", "check_not_source", "checked_source",
+    "PrepareOptions", "PrepareProgress", "PrepareReport", "check_destination", "checked_source",
     "prepare_in_memory", "prepare_to_file", "prepared_metadata", "report_of",
 ]  # fmt: skip
 
@@ -63,10 +66,10 @@ class PrepareReport:
 
     def __str__(self) -> str:
         skipped = f", {self.steps_skipped} done before" if self.steps_skipped else ""
-        extra = f", {len(self.extra_weights)} weights not used" if self.extra_weights else ""
+        extra = f", {plural(len(self.extra_weights), 'weight')} not used" if self.extra_weights else ""
         first = (
-            f"prepared {self.path}: {self.raw_bytes} bytes to {self.prepared_bytes} bytes in {self.seconds:.2f} s, "
-            f"{self.steps_run} steps{skipped}{extra}, predicted peak {self.predicted_peak_bytes} bytes"
+            f"prepared {self.path}: {bytes_text(self.raw_bytes)} to {bytes_text(self.prepared_bytes)} in {self.seconds:.2f} s, "
+            f"{plural(self.steps_run, 'step')}{skipped}{extra}, predicted peak {bytes_text(self.predicted_peak_bytes)}"
         )
         return "\n  ".join((first, *self.notes))
 
@@ -93,7 +96,7 @@ def prepare_to_file(
     started = time.perf_counter()
     source = checked_source(manifest, src, options)
     path = path_text(dst, "write")
-    check_not_source(source, path)
+    check_destination(source, path)
     plan = plan_memory(manifest, source, options.jobs, options.memory_limit)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     with StreamWriter(path, specs, prepared_metadata(manifest), resume_key=source.identity, checksums=True) as writer:
@@ -148,10 +151,27 @@ def checked_source(manifest: Manifest, src: object, options: PrepareOptions) -> 
     return RawWeights(manifest, source, options.rename, options.cast)
 
 
-def check_not_source(source: RawWeights, path: str) -> None:
-    """What is written meanwhile counts as well; a file may have several names."""
+def check_destination(source: RawWeights, path: str, end: str | None = None) -> None:
+    """That a file has a name by which it is read again, and is none of the raw weights' files.
+
+    What is written meanwhile counts as well; a file may have several names.
+
+    Args:
+        source: the raw weights.
+        path: the file.
+        end: how its name has to end; None of safetensors, which may have any name that no other container has.
+
+    Raises:
+        RelaxError: it does not, or is one of theirs.
+    """
+    if path.endswith(os.sep):
+        raise RelaxError(f"cannot write '{path}': expected the name of a file, got one of a folder")
+    if container_end(path) != end:
+        wanted = "that no other kind of file has, as .safetensors" if end is None else end
+        raise RelaxError(f"cannot write '{path}': expected an end of the name {wanted}, got '{os.path.basename(path)}'")
     with os_errors("write", path):
-        raw = {(s.st_dev, s.st_ino) for s in map(os.stat, source.files)}
+        configs = [c for f in source.files if os.path.exists(c := os.path.join(os.path.dirname(f), CONFIG))]
+        raw = {(s.st_dev, s.st_ino) for s in map(os.stat, (*source.files, *configs))}
         for name in (path, *working_files(path)):
             if os.path.exists(name) and (found := os.stat(name)) and (found.st_dev, found.st_ino) in raw:
                 raise RelaxError(f"cannot write '{path}': expected another file than the raw weights, got one of theirs")

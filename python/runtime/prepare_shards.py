@@ -18,7 +18,7 @@ from .part import manifest_of_steps
 from .prepare import (
     PrepareOptions,
     PrepareReport,
-    check_not_source,
+    check_destination,
     checked_source,
     prepared_metadata,
     report_of,
@@ -44,7 +44,7 @@ def prepare_to_shards(
         raise RelaxError(f"{source.description}: expected files that all of {world} ranks read, got arrays")
     path = path_text(dst, "write")
     for name in (index_path(path), *(shard_path(path, i + 1, len(shards)) for i in mine)):
-        check_not_source(source, name)
+        check_destination(source, name)
     part = manifest_of_steps(manifest, [step for i in mine for step in shards[i].steps])
     plan = plan_memory(part, source, options.jobs, options.memory_limit)
     writer = ShardedWriter(

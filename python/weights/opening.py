@@ -16,7 +16,7 @@ from .remote.places import is_url
 from .safetensors import Checkpoint
 from .source import TensorSource
 
-__all__ = ["decoded", "open_tensors"]
+__all__ = ["container_end", "decoded", "open_tensors"]
 
 #: Containers: the end of a file's name, and ``module:function`` below ``relaxir.weights`` that takes such a path.
 _CONTAINERS: dict[str, str] = {
@@ -60,9 +60,13 @@ def open_tensors(path: str | os.PathLike[str]) -> TensorSource:
     text = path_text(path)
     if is_url(text):
         return _function("remote.tensors:open_remote")(text)
-    name = _torch_name(text) if os.path.isdir(text) else text
-    home = next((h for end, h in _CONTAINERS.items() if name.endswith(end)), None)
-    return Checkpoint(text) if home is None else _function(home)(text)
+    end = container_end(_torch_name(text) if os.path.isdir(text) else text)
+    return Checkpoint(text) if end is None else _function(_CONTAINERS[end])(text)
+
+
+def container_end(name: str) -> str | None:
+    """The end of a file's name by which it is read as another container than safetensors; None for safetensors."""
+    return next((end for end in _CONTAINERS if name.endswith(end)), None)
 
 
 def _torch_name(folder: str) -> str:

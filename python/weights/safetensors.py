@@ -82,7 +82,7 @@ class Checkpoint:
             RelaxError: it cannot be read, is truncated or malformed, a shard is missing, or a name leads out of its folder.
         """
         self.path = path_text(path)
-        index = self._index_path()
+        index = self._index = self._index_path()
         if index is None:
             self._files = [_File(self._single_path())]
             self._where: Mapping[str, _File] | None = None  # all in one
@@ -129,8 +129,8 @@ class Checkpoint:
 
     @property
     def files(self) -> list[str]:
-        """The safetensors files, without repetition."""
-        return list(dict.fromkeys(f.path for f in self._files))
+        """The safetensors files, without repetition, and their index."""
+        return [*dict.fromkeys(f.path for f in self._files), *([] if self._index is None else [self._index])]
 
     def spec(self, name: str) -> ArraySpec:
         """Dtype and shape of a tensor. Raises RelaxError when there is none, or NumPy lacks its dtype."""

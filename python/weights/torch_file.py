@@ -50,6 +50,7 @@ class TorchCheckpoint:
         self._folder = folder if is_sharded or has_single else None
         index = os.path.join(folder, _INDEX) if os.path.isdir(path) else path
         shards = read_index(index) if is_sharded else {}
+        self._indexes = [index] if is_sharded else []
         names = list(dict.fromkeys(shards.values())) if is_sharded else [_SINGLE if has_single else os.path.basename(path)]
         is_own = is_sharded or has_single  # else the user named the file itself
         self._where = {name: inside(folder or ".", name, f"'{path}'") if is_own else path for name in names}
@@ -70,7 +71,7 @@ class TorchCheckpoint:
     @property
     def files(self) -> list[str]:
         """All that are read."""
-        return list(self._where.values())
+        return [*self._where.values(), *self._indexes]
 
     @property
     def identity(self) -> str:

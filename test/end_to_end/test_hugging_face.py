@@ -122,7 +122,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, rx.Executable,
 
 def test_names_that_differ_by_a_prefix(llama: tuple[Any, rx.Executable, Path], tmp_path: Path) -> None:
     model, exe, folder = llama
-    hint = 'all 12 match without the prefix \'model.\' of the model\'s names: rename={"^": "model."}'
+    hint = "all 12 match without the prefix 'model.' of the model's names: rename={\"^\": \"model.\"}, --rename '^=model.'"
     with refused("got 12 problems\n"):
         exe.prepare(folder)
     with refused(hint):
@@ -130,7 +130,8 @@ def test_names_that_differ_by_a_prefix(llama: tuple[Any, rx.Executable, Path], t
     tensors = load_file(folder / "model.safetensors")
     save_file({f"lora.base.model.{n}": t for n, t in tensors.items()}, tmp_path / "longer.safetensors")
     with refused(
-        'all 12 match without the prefix \'lora.base.\' of the checkpoint\'s names: rename={"^lora\\\\.base\\\\.": ""}'
+        'all 12 match without the prefix \'lora.base.\' of the checkpoint\'s names: rename={"^lora\\\\.base\\\\.": ""}, '
+        "--rename '^lora\\.base\\.='"
     ):
         exe.prepare(tmp_path / "longer.safetensors")
     assert_agrees(exe, exe.prepare(tmp_path / "longer.safetensors", rename=[r"^lora\.base\.="]), model)

@@ -159,7 +159,7 @@ def test_groups_that_no_format_has(tmp_path: Path, format: str) -> None:
         "'a.weight': .* got groups of its columns: .*{keep=a.weight}.*\n.*'b.weight': .* got groups of what is computed from it"
     )
     with pytest.raises(RelaxError, match=text):
-        executable.prepare(raw, tmp_path / "model.safetensors", format=format)
+        executable.prepare(raw, tmp_path / f"model.{format}", format=format)
 
 
 def test_what_cannot_be_written_is_listed(folder: Path) -> None:

@@ -48,7 +48,7 @@ def test_folders_of_several_files(tmp_path: Path) -> None:
         source = open_tensors(path)
         assert source.config == {"model_type": "none"}
         assert sorted(source) == sorted(RAW)
-        assert len(source.files) == 2
+        assert len(source.files) == 3
         assert doubling(4, 8).prepare(path)["p3"].tolist() == [6.0] * 8
     index.write_text(json.dumps({"weight_map": where | {"w4": "../pytorch_model.bin"}}))
     with refused(", got '../pytorch_model.bin'"):

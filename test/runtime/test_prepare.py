@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -52,7 +53,7 @@ def test_file_to_file(tmp_path: Path) -> None:
     }
     assert (report.raw_bytes, report.prepared_bytes, report.steps_run, report.steps_skipped) == (19, 19, 2, 0)
     assert (report.predicted_peak_bytes, report.extra_weights) == (96, ("unused",))
-    assert "2 steps, 1 weights not used, predicted peak 96 bytes" in str(report)
+    assert "2 steps, 1 weight not used, predicted peak 96 B" in str(report)
     assert sorted(os.listdir(tmp_path)) == ["out.safetensors", "raw.safetensors"]
 
 
@@ -142,6 +143,21 @@ def test_refused_sources_and_targets(tmp_path: Path) -> None:
         executable.prepare(3)
     with pytest.raises(RelaxError, match="expected an existing folder"):
         executable.prepare(RAW, tmp_path / "none" / "out.safetensors")
+
+
+def test_what_a_folder_has_beside_its_weights_is_not_replaced(tmp_path: Path) -> None:
+    shards = {"w": "a.safetensors", "bias": "b.safetensors"}
+    for name, shard in shards.items():
+        write_safetensors(tmp_path / shard, {name: RAW[name]})
+    texts = {"config.json": "{}", "model.safetensors.index.json": json.dumps({"weight_map": shards})}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    for name in texts:
+        with pytest.raises(RelaxError, match="expected another file than the raw weights, got one of theirs"):
+            scaled_executable().prepare(tmp_path, tmp_path / name)
+    with pytest.raises(RelaxError, match="expected another file than the raw weights, got one of theirs"):
+        scaled_executable().prepare(tmp_path, tmp_path / "model.safetensors", shard_size=100)
+    assert {name: (tmp_path / name).read_text() for name in texts} == texts
 
 
 def test_failed_check_names_the_weights(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_info_groups_what_is_lifted(relaxir: Cli):
 def test_prepare(relaxir: Cli):
     code, out, err = relaxir("prepare", "model.relax", "raw.safetensors", "-o", "p.safetensors", "--jobs", "2")
     assert code == 0
-    assert out.startswith("prepared p.safetensors: 19 bytes to 19 bytes in ")
+    assert out.startswith("prepared p.safetensors: 19 B to 19 B in ")
     assert err.splitlines()[-1] == "prepare: 2 of 2 steps, 19 B of 19 B"
     np.testing.assert_array_equal(Checkpoint("p.safetensors").get("w"), 2 * W)
 
@@ -184,8 +184,18 @@ def test_names_of_outputs_may_be_any(relaxir: Cli):
          "cannot read 'none.safetensors': No such file or directory"),
         (("prepare", "model.relax", "raw.safetensors", "-o", "none/p"),
          "cannot write 'none/p': expected an existing folder, got 'none'"),
-        (("prepare", "model.relax", "raw.safetensors", "-o", "p", "--jobs", "0"), "expected 1 job or more, got 0"),
-        (("prepare", "model.relax", "raw.safetensors", "-o", "p", "--jobs", "x"), "argument --jobs: invalid int value: 'x' .*"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p", "--jobs", "0"),
+         "argument --jobs: expected a number from 1 on, got '0' .*"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p", "--rank", "0"),
+         "expected --rank and --world together, got one of them (see 'relaxir prepare --help')"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p/"),
+         "cannot write 'p/': expected the name of a file, got one of a folder"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p.gguf"),
+         "cannot write 'p.gguf': expected an end of the name that no other kind of file has, as .safetensors, got 'p.gguf'"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p.safetensors", "--format", "gguf"),
+         "cannot write 'p.safetensors': expected an end of the name .gguf, got 'p.safetensors'"),
+        (("prepare", "model.relax", "raw.safetensors", "-o", "p", "--jobs", "x"),
+         "argument --jobs: expected a number from 1 on, got 'x' .*"),
         (("prepare", "model.relax", "x.npy", "-o", "p"), "'x.npy': .*"),
         (("run", "model.relax", "--input", "x=x.npy", "-o", "o.npz"), "expected --weights: entry 'main' has 1 weights"),
         (("run", "model.relax", "--input", "x=x.npy", "--weights", "raw.safetensors", "-o", "o.npz"),

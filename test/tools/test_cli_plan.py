@@ -71,7 +71,8 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("4096", 4096), ("5GB", 5 * 10**9), ("1.5 GiB", 3 << 29), ("2kB", 2000), ("0.5MiB", 1 << 19), ("7B", 7)]
+    ("text", "count"),
+    [("4096", 4096), ("1KiB", 1024), ("2 kB", 2000), ("5GB", 5 * 10**9), ("1.5 GiB", 3 << 29), ("0.5MiB", 1 << 19), ("7B", 7)],
 )
 def test_sizes(text: str, count: int) -> None:
     assert byte_count(text) == count
