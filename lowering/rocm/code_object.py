@@ -1,7 +1,7 @@
 """A ``gpu.module`` to an object file for AMD GPUs: the kernels that are no NVIDIA's own, by ROCDL and LLVM's back end.
 
 Nothing here runs such code, and nothing was measured: it says that kernels of the gpu, vector, scf, arith and math dialects
-compile for such a GPU. ``ld.lld -shared kernels.o -o kernels.hsaco`` makes what ROCm loads of it.
+compile for such a GPU. :mod:`.link` makes what ROCm loads of it.
 """
 
 from __future__ import annotations

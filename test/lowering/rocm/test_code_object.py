@@ -1,14 +1,16 @@
 """Kernels for AMD's GPUs: objects that their assembler would make, and what is refused."""
 
+import shutil
 import struct
 
 import pytest
 
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.errors import RelaxError
+from relaxir.lowering.rocm import link
 from relaxir.lowering.rocm.code_object import code_object
 
-_AMDGPU, _RELOCATABLE = 224, 1
+_AMDGPU, _RELOCATABLE, _SHARED_OBJECT = 224, 1, 3
 # The chip in an ELF header's flags.
 _FLAGS = {"gfx90a": 0x3F, "gfx942": 0x4C}
 _SHARED = "#gpu.address_space<workgroup>"
@@ -59,6 +61,30 @@ def test_portable_kernels_become_objects(chip: str):
     assert b"rows.kd\0" in found  # the descriptor that a queue's packet names
     assert b"amdhsa.kernels" in found
     assert f"amdgcn-amd-amdhsa--{chip}".encode() in found
+
+
+@pytest.mark.skipif(link.find_linker() is None, reason="no ld.lld, and no ziglang, is installed")
+@pytest.mark.parametrize("chip", _FLAGS)
+def test_objects_are_linked_to_what_is_loaded(chip: str):
+    found = link.link_code_object(_object(_ROWS, chip))
+    kind, machine = struct.unpack_from("<HH", found, 16)
+    (flags,) = struct.unpack_from("<I", found, 48)
+    assert (found[:4], kind, machine, flags & 0xFF) == (b"\x7fELF", _SHARED_OBJECT, _AMDGPU, _FLAGS[chip])
+    assert b"rows.kd\0" in found
+    assert b"amdhsa.kernels" in found
+
+
+@pytest.mark.skipif(link.find_linker() is None, reason="no ld.lld, and no ziglang, is installed")
+def test_what_is_no_object_is_not_linked():
+    with pytest.raises(RelaxError, match=r"^expected code objects that .*ld\.lld links, got: .*kernels\.o"):
+        link.link_code_object(b"no object")
+
+
+def test_without_a_linker(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(link, "find_spec", lambda name: None)
+    with pytest.raises(RelaxError, match=r"^expected a linker for AMD's code objects: .*, got neither$"):
+        link.link_code_object(b"")
 
 
 def test_another_chip_is_refused():
