@@ -20,7 +20,7 @@ from ..building.builder import Builder
 from ..building.value import Value
 from ..module import Module
 
-__all__ = ["LlamaConfig", "build_llama", "random_weights", "weight_shapes"]
+__all__ = ["LlamaConfig", "LlamaLayers", "build_llama", "random_weights", "weight_shapes"]
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ def build_llama(config: LlamaConfig) -> Module:
     b = Builder()
     with b.function("main"):
         tokens = b.input("tokens", ("n",), "i64")
-        model = _Llama(b, config)
+        model = LlamaLayers(b, config)
         b.output(logits=model.logits(tokens))
     return b.build()
 
 
-class _Llama:
+class LlamaLayers:
     """The layers, written once; each method takes and returns values of the function that is being built."""
 
     def __init__(self, builder: Builder, config: LlamaConfig):
