@@ -56,6 +56,20 @@ class Pane {
     this.draw();
   }
 
+  // As users do: its title stays where it is, not what happens to be below.
+  toggleInPlace(group) {
+    const title = () => {
+      this.ready();
+      const [x, y] = this.centre(group);
+      return [x * this.zoom, (y - group.h / 2) * this.zoom];
+    };
+    const [x, y] = title();
+    this.toggle(group);
+    const [newX, newY] = title();
+    this.x += x - newX;
+    this.y += y - newY;
+  }
+
   toggleAll(open) {
     for (const group of this.model.groups) if (group.parent) group.open = open;
     for (const group of this.model.groups) group.layout = null;
@@ -140,7 +154,7 @@ class Pane {
     });
     canvas.addEventListener("pointerup", e => { if (from && !moved) this.select(this.at(e)); from = null; });
     canvas.addEventListener("pointerleave", () => this.hover(null, null));
-    canvas.addEventListener("dblclick", e => { const item = this.at(e); if (item && item.op === undefined) this.toggle(item); });
+    canvas.addEventListener("dblclick", e => { const item = this.at(e); if (item && item.op === undefined) this.toggleInPlace(item); });
     canvas.addEventListener("wheel", e => { e.preventDefault(); this.scroll(e); }, {passive: false});
     canvas.addEventListener("keydown", e => this.key(e));
   }
@@ -159,7 +173,7 @@ class Pane {
     const item = this.selected, model = this.model;
     const near = nodes => nodes.length && this.reveal(model.itemOf[nodes[0]]);
     const actions = {
-      Enter: () => item && item.op === undefined && this.toggle(item),
+      Enter: () => item && item.op === undefined && this.toggleInPlace(item),
       Escape: () => this.select(null),
       ArrowUp: () => item && item.op !== undefined && near(model.ins[item.op]),
       ArrowDown: () => (item ? item.op !== undefined && near(model.outs[item.op]) : this.reveal(model.root.items[0])),
