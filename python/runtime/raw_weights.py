@@ -133,8 +133,10 @@ class RawWeights:
         own = elements * (spec.dtype.itemsize + (0 if change is None else stored))
         if found is None:
             return own
-        alone = piece is None or self._source.reads_parts(found)
-        return own + self._source.beside(found) + (0 if alone else math.prod(spec.shape) * stored)
+        ranges = self._part_ranges(self._specs[name], piece)
+        alone = not ranges or self._source.reads_parts(found)
+        whole = 0 if alone else math.prod(self._specs[name].whole.array.shape) * stored
+        return own + self._source.beside(found, ranges) + whole
 
     @property
     def ahead_bytes(self) -> int:
@@ -215,10 +217,7 @@ class RawWeights:
             assert place is not None
             assert isinstance(self._source, StoredSource)
             return self._source.read_pieces(found, piece.axis, piece.ranges, place)
-        ranges = self._ranges(spec)
-        if piece is not None:
-            whole = ranges.get(piece.axis, [(0, spec.array.shape[piece.axis])])
-            ranges[piece.axis] = _within(whole, piece.begin, piece.end)
+        ranges = self._part_ranges(spec, piece)
         if not ranges:
             return self._source.read(found, place)
         got, expected = self._source.spec(found).shape, spec.whole.array.shape
@@ -229,6 +228,14 @@ class RawWeights:
     def _ranges(self, spec: RawSpec) -> dict[int, list[tuple[int, int]]]:
         """What this rank has of a weight, by axis; nothing where it has all of it."""
         return {} if spec.cut is None else {spec.cut.axis: spec.cut.ranges(self._rank, self._ranks)}
+
+    def _part_ranges(self, spec: RawSpec, piece: Piece | None) -> dict[int, list[tuple[int, int]]]:
+        """What a piece of this rank's part is of the whole, by axis."""
+        ranges = self._ranges(spec)
+        if piece is not None:
+            whole = ranges.get(piece.axis, [(0, spec.array.shape[piece.axis])])
+            ranges[piece.axis] = _within(whole, piece.begin, piece.end)
+        return ranges
 
     def _part(self, spec: RawSpec, value: Array) -> Array:
         return ranges_of(value, self._ranges(spec))

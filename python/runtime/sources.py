@@ -128,10 +128,10 @@ class StoredSource:
         cast("Checkpoint", self._tensors).read_pieces(name, axis, ranges, place)
         return place
 
-    def beside(self, name: str) -> int:
-        """Memory that a tensor takes beside its array while it is read: what it is decoded from."""
+    def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
+        """Memory that a tensor, or a part of it, takes beside its array while it is read: what it is decoded from."""
         tensors = self._tensors
-        return cast("DecodingSource", tensors).beside(name) if hasattr(type(tensors), "serving") else 0
+        return cast("DecodingSource", tensors).beside(name, ranges) if hasattr(type(tensors), "serving") else 0
 
     @property
     def ahead_bytes(self) -> int:
@@ -241,7 +241,7 @@ class MappingSource:
         del place
         return ranges_of(self.get(name), ranges)
 
-    def beside(self, name: str) -> int:
+    def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
         """None: arrays are as they are."""
         return 0
 

@@ -104,8 +104,8 @@ class DecodingSource(TensorSource, Protocol):
         """Raises RelaxError where a weight is not encoded as a digest says that it was when a module was compiled."""
         ...
 
-    def beside(self, name: str) -> int:
-        """Memory of the process that a tensor takes beside its array from :meth:`get` to :meth:`release`."""
+    def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
+        """Memory of the process that a tensor, or a part of it, takes beside its array from :meth:`get` to :meth:`release`."""
         ...
 
 

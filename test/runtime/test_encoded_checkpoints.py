@@ -18,6 +18,7 @@ from relaxir.weights import ArraySpec, write_safetensors
 from relaxir.weights.formats import encoded
 from relaxir.weights.formats.encoded import EncodedSource
 from relaxir.weights.opening import decoded, open_tensors
+from relaxir.weights.source import ranges_of
 from support import encoded_weights as write
 from support.decoding_memory import assert_no_more_than_said
 
@@ -98,8 +99,13 @@ def test_a_weight_is_what_its_codes_mean(tmp_path: Path, name: str, part: int, m
     source = opened(folder(tmp_path, method, config, {**{f"a.b{e}": t for e, t in tensors.items()}, "a.b.bias": bias}))
     assert set(source) == {"a.b.weight", "a.b.bias"}
     assert source.spec("a.b.weight").shape == weight.shape
-    got = source.serving({"a.b.weight": ArraySpec(F32, weight.shape)}).get("a.b.weight")
+    served = source.serving({"a.b.weight": ArraySpec(F32, weight.shape)})
+    got = served.get("a.b.weight")
     np.testing.assert_array_equal(got.view(np.uint32), weight.view(np.uint32))
+    n, k = weight.shape
+    for ranges in ({0: [(3, n - 1)]}, {0: [(n // 2, n)], 1: [(1, 3)]}, {0: [(0, 1), (2, n - 2)]}, {1: [(0, 2), (k - 1, k)]}):
+        part = served.read_part("a.b.weight", ranges)
+        np.testing.assert_array_equal(part, ranges_of(weight, ranges))
     np.testing.assert_array_equal(source.get("a.b.bias"), bias)
 
 
@@ -124,6 +130,8 @@ def test_decoding_takes_no_more_than_is_said(tmp_path: Path, name: str) -> None:
     tensors, _ = writer(np.random.default_rng(0), n=256, k=1056)
     source = opened(folder(tmp_path, method, config, {f"t{e}": t for e, t in tensors.items()}))
     assert_no_more_than_said(source, "t.weight")
+    for ranges in ({0: [(64, 192)]}, {0: [(3, 64)]}, {0: [(0, 20), (200, 256)], 1: [(5, 1000)]}):
+        assert_no_more_than_said(source, "t.weight", ranges)
 
 
 def test_experts_of_four_bit_floats(tmp_path: Path) -> None:

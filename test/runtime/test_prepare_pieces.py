@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from gguf import GGMLQuantizationType
 
 import relaxir as rx
 from relaxir import RelaxError
@@ -18,7 +20,10 @@ from relaxir.lowering import split_steps
 from relaxir.lowering.manifest import Manifest
 from relaxir.runtime import memory_plan
 from relaxir.weights import Checkpoint, write_safetensors
+from relaxir.weights.formats import encoded
+from relaxir.weights.formats.gguf_file import BLOCKS
 from relaxir.weights.tensor_writer import TensorWriter
+from support import encoded_weights, gguf_files
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +143,53 @@ def test_weights_of_another_dtype_are_converted_piece_by_piece(tmp_path: Path) -
     write_safetensors(tmp_path / "raw.safetensors", {n: a.astype(ml_dtypes.bfloat16) for n, a in raw.items()})
     report = prepared_both_ways(tmp_path, tmp_path / "raw.safetensors")
     assert report.notes == ("2 weights widened from bf16 to f32",)
+
+
+def kept(folder: Path, executable: rx.Executable, raw: object, **options: Any) -> tuple[int, int]:
+    """Within any limit the bytes are the same, or the least that does is named; returns that, and what the whole takes."""
+    whole, pieces = folder / "whole.safetensors", folder / "pieces.safetensors"
+    free = executable.prepare(raw, whole, **options).predicted_peak_bytes
+    low = least(executable, raw, pieces, **options)
+    with pytest.raises(RelaxError, match=f"a memory limit of {low} bytes or more"):
+        executable.prepare(raw, pieces, memory_limit=low - 1, **options)
+    for limit in (low, low + low // 5, 2 * low, free):
+        report = executable.prepare(raw, pieces, memory_limit=limit, **options)
+        assert same(whole, pieces)
+        assert report.peak_bytes <= report.predicted_peak_bytes <= max(limit, low)
+    return low, free
+
+
+ENCODED: dict[str, tuple[dict[str, Any], Any]] = {
+    "gptq": ({"bits": 4, "group_size": 32}, functools.partial(encoded_weights.gptq, act_order=True)),
+    "awq": ({"bits": 4, "group_size": 32, "version": "gemm"}, encoded_weights.awq),
+    "compressed-tensors": ({}, functools.partial(encoded_weights.compressed, symmetric=False)),
+    "fp8": ({"weight_block_size": [16, 16]}, functools.partial(encoded_weights.fp8, block=16)),
+    "bitsandbytes": ({"load_in_4bit": True}, encoded_weights.nf4),
+}
+
+
+@pytest.mark.parametrize("weights", [None, "int8"])
+@pytest.mark.parametrize("method", [*ENCODED, "Q4_K", "Q8_0"])
+def test_encoded_weights_are_decoded_in_pieces(
+    tmp_path: Path, method: str, weights: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoded, "_PART", 1 << 10)
+    rng, raw = np.random.default_rng(3), tmp_path / "raw"
+    raw.mkdir()
+    if method in ENCODED:
+        config, writer = ENCODED[method]
+        tensors = writer(rng, n=208, k=256)[0]
+        write_safetensors(raw / "model.safetensors", {f"w{end}": tensor for end, tensor in tensors.items()})
+        (raw / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": method, **config}}))
+    else:
+        rows = gguf_files.blocks(rng, method, 208, 256 // BLOCKS[method].elements, usual=True)
+        raw = gguf_files.write(tmp_path / "raw.gguf", {"w.weight": (rows, GGMLQuantizationType[method])})
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", ("m", 256), "f32"), b.weight("w.weight", (208, 256), "f32")
+        b.output(b.matmul(x, b.permute_dims(w, axes=[1, 0])))
+    low, free = kept(tmp_path, rx.compile(b.build(), weights=weights), raw)
+    assert low < free
 
 
 def test_arrays_in_memory_are_read_in_pieces(tmp_path: Path) -> None:

@@ -57,6 +57,10 @@ class RowPlace:
     axis: int
     each: int | Fraction = 1
 
+    def within(self, begin: int, end: int) -> tuple[int, int]:
+        """The indices that hold these rows."""
+        return floor(Fraction(begin) / self.each), ceil(Fraction(end) / self.each)
+
 
 @dataclass(frozen=True)
 class EncodedWeight:
@@ -167,39 +171,76 @@ class EncodedSource:
         return {n: found[n] if n in found else self._decode(n) for n in names}
 
     def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
-        """A part of one of the file's own tensors, of whose bytes alone these are read; a weight is decoded whole before."""
+        """A part of one of the file's own tensors, whose bytes alone are read, or of a weight, whose rows are decoded."""
         if name in self._raw or (name not in self.weights and name in self._stored):
             own = None if place is None or self.stored_spec(name) != self._stored.spec(name) else place
             return _as_bytes(read_part(self._stored, name, ranges, own))
-        return ranges_of(self._decode(name), ranges)
+        weight = self._weight(name)
+        parts: list[Array] = []
+        for begin, end in _rows_in(weight, ranges):
+            first, last = _rows_around(weight, begin, end) if self.reads_parts(name) else (0, weight.shape[0])
+            parts.append(ranges_of(self._decode(name, first, last), {**ranges, 0: [(begin - first, end - first)]}))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def reads_parts(self, name: str) -> bool:
-        """Whether a part takes no more memory than its bytes: not of what is decoded."""
-        return (name in self._raw or name not in self.weights) and reads_parts(self._stored, name)
+        """Whether a part takes no more memory than its bytes and what :meth:`beside` says."""
+        if name in self._raw or name not in self.weights:
+            return reads_parts(self._stored, name)
+        weight = self.weights[name]
+        return bool(weight.rows and weight.shape) and all(reads_parts(self._stored, n) for n in weight.stored.values())
 
-    def _decode(self, name: str) -> Array:
-        """A weight out of tensors that are read, not mapped: of a file that is cut off meanwhile an error."""
+    def _decode(self, name: str, begin: int = 0, end: int | None = None) -> Array:
+        """Rows of a weight out of tensors that are read, not mapped: of a file that is cut off meanwhile an error."""
         weight = self._weight(name)
+        count = weight.shape[0] if weight.shape else 1
+        rows = (begin, count if end is None else end)
         try:
-            stored = read_all(self._stored, list(dict.fromkeys(weight.stored.values())))
-            return _decoded(weight, {r: _as_bytes(stored[n]) for r, n in weight.stored.items()}, self._dtype(name))
+            tensors = {r: _as_bytes(a) for r, a in self._read_rows(weight, rows if rows != (0, count) else None).items()}
+            return _decoded(weight, tensors, self._dtype(name), rows)
         except RelaxError as error:
             text = str(error.args[0])
             raise RelaxError(text if text.startswith("'") else f"'{self.path}': tensor {name!r}: {text}") from None
+
+    def _read_rows(self, weight: EncodedWeight, rows: tuple[int, int] | None) -> dict[str, Array]:
+        """What these rows are decoded from, None being all, by what the format calls it."""
+        whole = {r: n for r, n in weight.stored.items() if rows is None or r not in weight.rows}
+        found = read_all(self._stored, list(dict.fromkeys(whole.values())))
+        arrays = {r: found[n] for r, n in whole.items()}
+        for role in weight.rows.keys() & weight.stored.keys() if rows is not None else ():
+            place = weight.rows[role]
+            arrays[role] = read_part(self._stored, weight.stored[role], {place.axis: [place.within(*rows)]})
+        return {role: arrays[role] for role in weight.stored}
 
     @property
     def ahead_bytes(self) -> int:
         """Memory that reading ahead takes at most; nothing where files are mapped."""
         return getattr(self._stored, "ahead_bytes", 0)
 
-    def beside(self, name: str) -> int:
-        """Memory of what a weight is decoded from, and meanwhile."""
+    def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
+        """Memory of what a weight, or a part of it, is decoded from, and meanwhile; also of rows that the part is cut from."""
         if name in self._raw or name not in self.weights:
             return 0
         weight = self.weights[name]
-        begin, end = _row_ranges(weight)[0]
+        if not ranges or not self.reads_parts(name):
+            return self._decoding_bytes(name, None)
+        wanted = _rows_in(weight, ranges)
+        around = [_rows_around(weight, *rows) for rows in wanted]
+        is_cut = wanted != around or len(wanted) > 1 or set(ranges) != {0}
+        row = prod(weight.shape[1:]) * self._dtype(name).itemsize
+        held = sum(end - begin for begin, end in around) * row if is_cut else 0
+        return held + max(self._decoding_bytes(name, rows) for rows in around)
+
+    def _decoding_bytes(self, name: str, rows: tuple[int, int] | None) -> int:
+        """Memory of what rows are decoded from, None being all, and of NumPy's temporary arrays."""
+        weight, specs = self.weights[name], self.stored_specs(name)
+        begin, end = _row_ranges(weight, rows)[0]
         temporary = (end - begin) * prod(weight.shape[1:]) * _TEMPORARY
-        return sum(s.nbytes for s in self.stored_specs(name).values()) + temporary
+        if rows is None or rows == (0, weight.shape[0]):
+            return sum(s.nbytes for s in specs.values()) + temporary
+        places = {role: (place.axis, place.within(*rows)) for role, place in weight.rows.items() if role in specs}
+        whole = sum(s.nbytes for role, s in specs.items() if role not in places)
+        parts = sum(specs[r].nbytes * (last - first) // specs[r].shape[axis] for r, (axis, (first, last)) in places.items())
+        return whole + parts * (2 if getattr(self._stored, "is_interleaved", False) else 1) + temporary
 
     def prefetch(self, name: str) -> None:
         for part in self._parts(name):
@@ -249,10 +290,13 @@ def _as_bytes(array: Array) -> Array:
     return array.view(np.uint8) if array.dtype.name == "float8_e8m0fnu" else array
 
 
-def _decoded(weight: EncodedWeight, tensors: Mapping[str, Array], dtype: np.dtype[Any]) -> Array:
-    """The weight in a dtype, a number of its rows at a time: temporary arrays take no more than those need."""
-    out = aligned_empty(dtype, weight.shape)
-    for begin, end in _row_ranges(weight):
+def _decoded(
+    weight: EncodedWeight, tensors: Mapping[str, Array], dtype: np.dtype[Any], rows: tuple[int, int]
+) -> Array:  # fmt: skip
+    """Rows of the weight in a dtype, a number at a time: temporary arrays take no more than those need."""
+    first, last = rows
+    out = aligned_empty(dtype, (last - first, *weight.shape[1:]) if weight.shape else ())
+    for begin, end in ((b - first, e - first) for b, e in _row_ranges(weight, rows)):
         given = {role: _cut(array, weight.rows.get(role), begin, end) for role, array in tensors.items()}
         value = weight.value({role: ArraySpec.of(array) for role, array in given.items()}).astype(dtype_name(dtype))
         if value.spec.nbytes < _COMPILED or not _decoder().decode(value, given, out[begin:end]):
@@ -265,18 +309,34 @@ def _decoder() -> Any:
     return importlib.import_module("...compiled_decoding", __package__)
 
 
-def _row_ranges(weight: EncodedWeight) -> list[tuple[int, int]]:
-    count = weight.shape[0] if weight.shape else 1
+def _unit(weight: EncodedWeight) -> int:
+    """Rows that are decoded together: those of whole indices of every tensor."""
+    return lcm(weight.unit, *(Fraction(r.each).numerator for r in weight.rows.values()))
+
+
+def _row_ranges(weight: EncodedWeight, rows: tuple[int, int] | None = None) -> list[tuple[int, int]]:
+    """The rows, None being all, as many at once as are decoded together."""
+    first, last = rows or (0, weight.shape[0] if weight.shape else 1)
     if not weight.rows or not weight.shape:
-        return [(0, count)]
-    unit = lcm(weight.unit, *(Fraction(r.each).numerator for r in weight.rows.values()))
+        return [(first, last)]
+    unit = _unit(weight)
     step = max(1, _PART // max(1, prod(weight.shape[1:]) * unit)) * unit
-    return [(begin, min(begin + step, count)) for begin in range(0, count, step)]
+    return [(begin, min(begin + step, last)) for begin in range(first, last, step)]
+
+
+def _rows_in(weight: EncodedWeight, ranges: Mapping[int, Ranges]) -> list[tuple[int, int]]:
+    return list(ranges.get(0, [(0, weight.shape[0])]))
+
+
+def _rows_around(weight: EncodedWeight, begin: int, end: int) -> tuple[int, int]:
+    """What has to be decoded for some rows."""
+    unit = _unit(weight)
+    return begin // unit * unit, min(-(-end // unit) * unit, weight.shape[0])
 
 
 def _cut(array: Array, rows: RowPlace | None, begin: int, end: int) -> Array:
     if rows is None:
         return array
     index = [slice(None)] * array.ndim
-    index[rows.axis] = slice(floor(Fraction(begin) / rows.each), ceil(Fraction(end) / rows.each))
+    index[rows.axis] = slice(*rows.within(begin, end))
     return array[tuple(index)]

@@ -167,7 +167,10 @@ class GgufTensors(ABC):
         values: the metadata, numbers and texts.
         tensors: types and shapes by the file's names.
         digest: of the header.
+        is_interleaved: whether more is read for a while than a part of a field.
     """
+
+    is_interleaved = True
 
     def __init__(self, path: str, content: Content):
         """Reads and checks the header. Raises RelaxError where it is not as the format has it."""
@@ -320,14 +323,15 @@ class GgufFile(MappedFile, GgufTensors):
         return {name: self._view(name, content[self._part(name)[0]], 0) for name in names}
 
     def read_part(self, name: str, ranges: Mapping[int, Ranges], place: Array | None = None) -> Array:
-        """A part of a tensor or field, of rows or along them by blocks; the other fields of the same blocks are read, too."""
+        """A part of a tensor or field, of rows or along them by blocks; the other fields of the same blocks are read, too, but
+        not kept."""
         del place  # which has a field's bytes alone
         tensor, entry, _ = self._part(name)
         dims = (*entry.shape[:-1], entry.shape[-1] // entry.kind.elements)
         wanted = tuple(sum(e - b for b, e in ranges[i]) if i in ranges else d for i, d in enumerate(dims))
         content = aligned_empty(np.dtype(np.uint8), (prod(wanted) * entry.kind.nbytes,))
         self.read_runs(entry.begin, runs_of(dims, entry.kind.nbytes, ranges), content.data, tensor)
-        return self._view(name, content, 0, wanted)
+        return np.ascontiguousarray(self._view(name, content, 0, wanted))
 
     def _read(self, tensor: str) -> Array:
         entry = self.tensors[tensor]
