@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, cast
 
@@ -34,10 +35,10 @@ class Manifest:
         entries, raw_weights, prepared_weights: by name, in order.
         steps: the preparation, in order.
         peak_bytes: most memory a step needs at once: its inputs, outputs and arena.
-        report: what the compiler decided; empty in manifests from before there were reports.
         accesses: the places of accesses in code that checks all of them, by number; None where it checks none.
         ranks: how many processes run the code together, each with its own prepared weights.
         rank: whose preparation this describes, after :meth:`of_rank`.
+        where: how errors name it.
     """
 
     data: Mapping[str, Any]
@@ -48,10 +49,20 @@ class Manifest:
     prepared_weights: Mapping[str, PreparedSpec]
     steps: tuple[StepSpec, ...]
     peak_bytes: int
-    report: Report
     accesses: tuple[str, ...] | None = None
     ranks: int = 1
     rank: int = 0
+    where: str = "manifest"
+
+    @cached_property
+    def report(self) -> Report:
+        """What the compiler decided; empty in manifests from before there were reports. Read when it is asked for: running
+        code needs none of it, and reading takes as long as all of the rest.
+
+        Raises:
+            RelaxError: a field of a section is missing or wrong.
+        """
+        return Report.of_json(self.data["report"], f"{self.where}.report") if "report" in self.data else Report()
 
     def of_rank(self, rank: int) -> Manifest:
         """What one of several ranks prepares and binds: its part of the weights, under a fingerprint of their own."""
@@ -94,10 +105,12 @@ class Manifest:
             prepared_weights=_by_name(reader.records("prepared_weights", PreparedSpec.read), f"{where}.prepared_weights"),
             steps=tuple(reader.records("steps", StepSpec.read)),
             peak_bytes=reader.size("peak_bytes"),
-            report=Report.of_json(reader.data["report"], f"{where}.report") if "report" in reader.data else Report(),
             accesses=reader.texts("accesses") if "accesses" in reader.data else None,
             ranks=reader.size("ranks") if "ranks" in reader.data else 1,
+            where=where,
         )
+        if "report" in reader.data:
+            Report.sections_of(reader.data["report"], f"{where}.report")
         check_manifest(manifest, where)
         return manifest
 

@@ -148,10 +148,15 @@ class Report:
         Raises:
             RelaxError: a field of a known section is missing or wrong.
         """
+        return Report([_section(s, f"{where}.sections[{i}]") for i, s in enumerate(Report.sections_of(data, where))])
+
+    @staticmethod
+    def sections_of(data: object, where: str = "report") -> list[object]:
+        """The sections of a report's JSON object, not read. Raises RelaxError when it has none."""
         items = cast("Mapping[str, Any]", data).get("sections") if isinstance(data, Mapping) else None
         if not isinstance(items, list):
             raise RelaxError(f"{where}.sections: expected a list, got {items!r}")
-        return Report([_section(s, f"{where}.sections[{i}]") for i, s in enumerate(cast("list[object]", items))])
+        return cast("list[object]", items)
 
     def __str__(self) -> str:
         return "\n".join(line for section in self.sections for line in section.lines()) or "nothing to report"

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any, overload
 
 from ..dialect.checks import expect, expect_count, expect_flag
@@ -48,7 +49,6 @@ class Executable:
         manifest: what the executable consists of (:class:`Manifest`).
         module_text: MLIR text of the module it was compiled from.
         header: C header of its code.
-        report: what the manifest says and what compilation decided; ``str()`` of it is readable.
     """
 
     def __init__(
@@ -103,7 +103,11 @@ class Executable:
         }
         self.module_text = module_text
         self.header = c_header(self.manifest) if header is None else header
-        self.report: Report = ExecutableReport(self.manifest.report.sections, self.manifest)
+
+    @cached_property
+    def report(self) -> Report:
+        """What the manifest says and what compilation decided; ``str()`` of it is readable."""
+        return ExecutableReport(self.manifest.report.sections, self.manifest)
 
     @property
     def entries(self) -> Mapping[str, EntrySpec]:

@@ -110,6 +110,12 @@ def test_a_weight_made_twice() -> None:
         Manifest.of(data)
 
 
+def test_what_a_report_says_is_checked_when_it_is_asked_for() -> None:
+    manifest = Manifest.of(changed("report", {"sections": [{"kind": 5}]}), "a.relax/manifest")
+    with pytest.raises(RelaxError, match=r"a\.relax/manifest\.report\.sections\[0\]\.kind: expected a string, got 5"):
+        _ = manifest.report
+
+
 def test_no_object() -> None:
     with pytest.raises(RelaxError, match="manifest: expected an object, got list"):
         Manifest.of([])
