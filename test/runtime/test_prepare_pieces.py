@@ -154,7 +154,9 @@ def kept(folder: Path, executable: rx.Executable, raw: object, **options: Any) -
         executable.prepare(raw, pieces, memory_limit=low - 1, **options)
     for limit in (low, low + low // 5, 2 * low, free):
         report = executable.prepare(raw, pieces, memory_limit=limit, **options)
-        assert same(whole, pieces)
+        made = sorted(folder.glob("whole*"))  # ranks have one each
+        assert made
+        assert all(same(path, folder / path.name.replace("whole", "pieces")) for path in made)
         assert report.peak_bytes <= report.predicted_peak_bytes <= max(limit, low)
     return low, free
 
@@ -190,6 +192,21 @@ def test_encoded_weights_are_decoded_in_pieces(
         b.output(b.matmul(x, b.permute_dims(w, axes=[1, 0])))
     low, free = kept(tmp_path, rx.compile(b.build(), weights=weights), raw)
     assert low < free
+
+
+def test_ranks_of_a_mesh_prepare_their_part_in_pieces(tmp_path: Path) -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        up = b.matmul(b.input("x", ("m", 128), "f32"), b.permute_dims(b.weight("up", (256, 128), "f32"), axes=[1, 0]))
+        b.output(b.matmul(b.relu(up), b.permute_dims(b.weight("down", (128, 256), "f32"), axes=[1, 0])))
+    executable = rx.compile(b.build(), weights="int4", mesh=rx.Mesh(tp=2))
+    rng, raw = np.random.default_rng(5), tmp_path / "raw.safetensors"
+    write_safetensors(
+        raw, {n: rng.standard_normal(w.whole.array.shape, np.float32) for n, w in executable.manifest.raw_weights.items()}
+    )
+    for rank in range(2):
+        low, free = kept(tmp_path, executable, raw, rank=rank, world=2)
+        assert low < free / 2
 
 
 def test_arrays_in_memory_are_read_in_pieces(tmp_path: Path) -> None:
