@@ -206,9 +206,8 @@ class EncodedSource:
         whole = {r: n for r, n in weight.stored.items() if rows is None or r not in weight.rows}
         found = read_all(self._stored, list(dict.fromkeys(whole.values())))
         arrays = {r: found[n] for r, n in whole.items()}
-        for role in weight.rows.keys() & weight.stored.keys() if rows is not None else ():
-            place = weight.rows[role]
-            arrays[role] = read_part(self._stored, weight.stored[role], {place.axis: [place.within(*rows)]})
+        parts = {} if rows is None else {r: {p.axis: [p.within(*rows)]} for r, p in weight.rows.items() if r in weight.stored}
+        arrays |= {role: read_part(self._stored, weight.stored[role], ranges) for role, ranges in parts.items()}
         return {role: arrays[role] for role in weight.stored}
 
     @property
