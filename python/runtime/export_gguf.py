@@ -1,25 +1,31 @@
 """Weights for llama.cpp: a GGUF file with blocks of Q8_0 and Q4_0 where the executable has integers like theirs.
 
-The file has no vocabulary: what a checkpoint's tensors are is all that it says.
+It has the model's architecture, from ``config.json``, and its vocabulary, from ``tokenizer.json``, where these are there.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
-from ..weights.arrays import Array
+from ..weights.arrays import Array, ArraySpec
 from ..weights.formats.gguf_file import BLOCKS
-from ..weights.formats.gguf_layout import GgufTensor, bytes_spec, plan_gguf
-from ..weights.formats.gguf_metadata import architecture_values
+from ..weights.formats.gguf_layout import GgufTensor, GgufValue, bytes_spec, plan_gguf
+from ..weights.formats.gguf_metadata import architecture_values, rope_factors
 from ..weights.formats.gguf_names import file_name, has_norms_of_one_more, is_permuted
+from ..weights.formats.gguf_vocabulary import Vocabulary, read_vocabulary
 from ..weights.quantizing import q4_0, q8_0, quantized
 from .export_weights import Exported, ExportFile, ExportWeight
 from .raw_weights import RawWeights
 
 __all__ = ["gguf_file"]
+
+#: By what the frequencies of rotary embeddings are divided.
+_FACTORS = "rope_freqs.weight"
 
 _BLOCKS = {8: ("Q8_0", q8_0), 4: ("Q4_0", q4_0)}
 #: ``general.file_type``: what most of a file is.
@@ -33,7 +39,8 @@ def gguf_file(weights: list[ExportWeight], source: RawWeights, path: str) -> Exp
         RelaxError: the configuration is of no architecture that can be written.
     """
     config = source.config
-    values = architecture_values(config, source.description.strip("'"))
+    path_of_source = source.description.strip("'")
+    values: dict[str, GgufValue] = {**architecture_values(config, path_of_source)}
     architecture = str(values["general.architecture"])
     tensors, exported, problems = dict[str, GgufTensor](), list[Exported](), list[str]()
     for weight in weights:
@@ -51,8 +58,28 @@ def gguf_file(weights: list[ExportWeight], source: RawWeights, path: str) -> Exp
     kinds = [t.kind for t in tensors.values() if len(t.shape) > 1]
     most = next((number for kind, number in _FILE_TYPES.items() if kind in kinds), 0)
     values |= {"general.file_type": most} | ({"general.quantization_version": 2} if BLOCKS.keys() & set(kinds) else {})
-    notes = () if config else ("tensors keep their names: the source has no config.json that tells the architecture",)
-    return ExportFile(tuple(exported), [], layout=plan_gguf(tensors, values, path), notes=notes)
+    if not config:
+        note = "tensors keep their names: the source has no config.json that tells the architecture"
+        return ExportFile(tuple(exported), [], layout=plan_gguf(tensors, values, path), notes=(note,))
+    factors = rope_factors(config, path_of_source)
+    if factors is not None:
+        exported[0] = _with_constant(exported[0], _FACTORS, factors)
+        tensors[_FACTORS] = GgufTensor("float32", factors.shape)
+    vocabulary = _vocabulary(source, config)
+    notes = () if vocabulary.problem is None else (f"without a vocabulary: {vocabulary.problem}",)
+    return ExportFile(tuple(exported), [], layout=plan_gguf(tensors, values | vocabulary.values, path), notes=notes)
+
+
+def _vocabulary(source: RawWeights, config: Mapping[str, Any]) -> Vocabulary:
+    if not source.files:
+        return Vocabulary({}, "the source is no folder of this machine")
+    return read_vocabulary(os.path.dirname(source.files[0]) or ".", config)
+
+
+def _with_constant(exported: Exported, name: str, array: Array) -> Exported:
+    """What is written with a weight, whatever its elements are."""
+    specs = {**exported.specs, name: ArraySpec.of(array)}
+    return replace(exported, specs=specs, constants={**exported.constants, name: array})
 
 
 def _heads_key(architecture: str, name: str) -> str:

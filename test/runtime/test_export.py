@@ -83,10 +83,15 @@ def assert_equal(one: list[np.ndarray[Any, Any]], other: list[np.ndarray[Any, An
 def test_gguf(folder: Path, weights: str | None) -> None:
     """Its library decodes what the executable computes with, under llama.cpp's names, and so does another executable."""
     executable, path = compiled(weights), folder.parent / "m.gguf"
+    llama3 = {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4}
+    scaling = llama3 | {"original_max_position_embeddings": 64, "rope_theta": 5e5}
+    (folder / "config.json").write_text(json.dumps(CONFIG | {"rope_scaling": scaling}))
     report = executable.prepare(folder, path, format="gguf")
+    assert "without a vocabulary: the folder has no tokenizer.json" in report.notes
     assert report.prepared_bytes < path.stat().st_size
     reader = gguf.GGUFReader(path)
     stored = {t.name: t for t in reader.tensors}
+    assert stored.pop("rope_freqs.weight").data.tolist() == pytest.approx([1, 2.4417, *6 * [8]], rel=1e-3)
     kind = {None: "F32", "bf16": "BF16", "q8_0": "Q8_0", "q4_0": "Q4_0"}[weights]
     kinds = {"token_embd.weight": "F32", "output_norm.weight": "F32", "blk.0.attn_q.weight": kind, "blk.0.attn_k.weight": kind}
     assert {n: t.tensor_type.name for n, t in stored.items()} == kinds
@@ -179,7 +184,12 @@ def test_what_cannot_be_written_is_listed(folder: Path) -> None:
     [
         ("model_type", "gpt2", "expected a model_type of llama, .* got 'gpt2'"),
         ("hidden_size", None, "hidden_size: expected a number to write as GGUF, got None"),
-        ("rope_scaling", {"rope_type": "llama3"}, "expected rotary embeddings without scaling .* got 'llama3'"),
+        (
+            "rope_scaling",
+            {"rope_type": "dynamic"},
+            "embeddings that are not scaled, or as linear, yarn or llama3, .* got 'dynamic'",
+        ),
+        ("rope_scaling", {"rope_type": "llama3"}, "factor: expected a number to write as GGUF, got None"),
     ],
 )
 def test_models_without_metadata_are_refused(folder: Path, key: str, value: object, message: str) -> None:

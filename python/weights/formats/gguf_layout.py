@@ -17,9 +17,11 @@ from ..arrays import ArraySpec
 from ..header import PAGE, Layout
 from .gguf_file import BLOCKS, TYPES
 
-__all__ = ["GgufTensor", "bytes_spec", "plan_gguf"]
+__all__ = ["GgufTensor", "GgufValue", "bytes_spec", "plan_gguf"]
 
-_Value = bool | int | float | str
+_Plain = bool | int | float | str
+#: What metadata can be; a list is of one type.
+GgufValue = _Plain | list[str] | list[int] | list[float]
 
 #: What ggml has room for: with the zero at a name's end, and dimensions.
 _MAX_NAME, _MAX_RANK = 63, 4
@@ -51,7 +53,7 @@ def bytes_spec(tensor: GgufTensor) -> ArraySpec:
     return ArraySpec(np.dtype(np.uint8), (*outer, row // kind.elements * kind.nbytes))
 
 
-def plan_gguf(tensors: Mapping[str, GgufTensor], values: Mapping[str, _Value], path: str) -> Layout:
+def plan_gguf(tensors: Mapping[str, GgufTensor], values: Mapping[str, GgufValue], path: str) -> Layout:
     """Where everything goes in a file; tensors begin on pages, which can be released, and written past the page cache.
 
     Raises:
@@ -82,8 +84,11 @@ def _text(text: str) -> bytes:
     return struct.pack("<Q", len(content)) + content
 
 
-def _value(value: _Value) -> bytes:
-    """A value behind the number of its type."""
+def _value(value: GgufValue) -> bytes:
+    """A value behind the number of its type; integers of a list have a sign, as those that llama.cpp's converter writes."""
+    if isinstance(value, list):
+        kinds = {str: 8, float: 6, int: 5}
+        return struct.pack("<IIQ", 9, kinds[type(value[0]) if value else int], len(value)) + _elements(value)
     if isinstance(value, str):
         return struct.pack("<I", 8) + _text(value)
     if isinstance(value, bool):
@@ -91,3 +96,10 @@ def _value(value: _Value) -> bytes:
     if isinstance(value, float):
         return struct.pack("<If", 6, value)
     return struct.pack("<II", 4, value)
+
+
+def _elements(values: list[str] | list[int] | list[float]) -> bytes:
+    texts = [_text(v) for v in values if isinstance(v, str)]
+    if texts:
+        return b"".join(texts)
+    return np.array(values, "<f4" if values and isinstance(values[0], float) else "<i4").tobytes()

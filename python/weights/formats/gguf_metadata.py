@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ...dialect.errors import RelaxError
+import numpy as np
 
-__all__ = ["architecture_values"]
+from ...dialect.errors import RelaxError
+from ..arrays import Array
+
+__all__ = ["architecture_values", "rope_factors"]
 
 #: Architectures of which these keys are all that llama.cpp wants, by transformers' ``model_type``.
 _ARCHITECTURES = {
@@ -44,7 +47,7 @@ def architecture_values(config: Mapping[str, Any], path: str) -> dict[str, bool 
     size = config.get("head_dim") or int(_number(config, "hidden_size", path)) // max(int(heads), 1)
     for key in ("attention.key_length", "attention.value_length", "rope.dimension_count"):
         values[f"{found}.{key}"] = int(size)
-    return values | {f"{found}.rope.freq_base": _rope_base(config, path)}
+    return values | {f"{found}.rope.freq_base": _rope_base(config, path)} | _scaling(found, config, path)
 
 
 def _number(config: Mapping[str, Any], name: str, path: str) -> int | float:
@@ -54,15 +57,58 @@ def _number(config: Mapping[str, Any], name: str, path: str) -> int | float:
     return cast("int | float", value)
 
 
-def _rope_base(config: Mapping[str, Any], path: str) -> float:
-    """The base of rotary embeddings. Raises RelaxError where they are scaled, which the keys here do not say."""
+def rope_factors(config: Mapping[str, Any], path: str) -> Array | None:
+    """By what each frequency of rotary embeddings is divided, f32 ``[head / 2]``, as Llama 3.1 scales them; None of others.
+
+    Source: ``_compute_llama3_parameters`` of transformers.
+
+    Raises:
+        RelaxError: a number is missing.
+    """
+    table = _scaling_table(config)
+    if _scaling_kind(table) != "llama3":
+        return None
+    heads = int(_number(config, "num_attention_heads", path))
+    size = int(config.get("head_dim") or int(_number(config, "hidden_size", path)) // max(heads, 1))
+    names = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+    factor, low, high, length = (float(_number(table, name, path)) for name in names)
+    turns = length / (2 * np.pi) / _rope_base(config, path) ** (np.arange(0, size, 2) / size)
+    smooth = np.clip((turns - low) / (high - low), 0, 1)
+    return (1 / ((1 - smooth) / factor + smooth)).astype(np.float32)
+
+
+def _rope_tables(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     tables = [config.get("rope_parameters"), config.get("rope_scaling")]
-    tables = [cast("Mapping[str, Any]", t) for t in tables if isinstance(t, Mapping)]
-    for table in tables:
-        kind = table.get("rope_type", table.get("type", "default"))
-        if kind != "default":
-            raise RelaxError(
-                f"'{path}': config.json: expected rotary embeddings without scaling to write as GGUF, got {kind!r}"
-            )
-    given = [t["rope_theta"] for t in (config, *tables) if "rope_theta" in t]
+    return [cast("Mapping[str, Any]", t) for t in tables if isinstance(t, Mapping)]
+
+
+def _scaling_kind(table: Mapping[str, Any]) -> object:
+    return table.get("rope_type", table.get("type", "default"))
+
+
+def _scaling_table(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What says how rotary embeddings are scaled; empty where they are not."""
+    return next((t for t in _rope_tables(config) if _scaling_kind(t) != "default"), {})
+
+
+def _scaling(found: str, config: Mapping[str, Any], path: str) -> dict[str, bool | int | float | str]:
+    """How rotary embeddings are scaled; of ``llama3``, which has a tensor of its own, nothing. Raises RelaxError for others."""
+    table = _scaling_table(config)
+    kind = _scaling_kind(table)
+    if kind in ("default", "llama3"):
+        return {}
+    if kind not in ("linear", "yarn"):
+        wanted = "expected rotary embeddings that are not scaled, or as linear, yarn or llama3, to write as GGUF"
+        raise RelaxError(f"'{path}': config.json: {wanted}, got {kind!r}")
+    values: dict[str, bool | int | float | str] = {f"{found}.rope.scaling.type": str(kind)}
+    values[f"{found}.rope.scaling.factor"] = float(_number(table, "factor", path))
+    if kind == "yarn":
+        length = _number({**config, **table}, "original_max_position_embeddings", path)
+        values[f"{found}.rope.scaling.original_context_length"] = int(length)
+    return values
+
+
+def _rope_base(config: Mapping[str, Any], path: str) -> float:
+    """The base of rotary embeddings."""
+    given = [t["rope_theta"] for t in (config, *_rope_tables(config)) if "rope_theta" in t]
     return float(_number({"rope_theta": given[0] if given else 10000.0}, "rope_theta", path))
