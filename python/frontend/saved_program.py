@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
-from ..weights.files import open_regular, path_text
+from ..weights.files import KIND_BYTES, open_regular, os_errors, other_kind, path_text
 from .torch_warnings import without_warnings
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def load_exported_program(path: str | os.PathLike[str]) -> ExportedProgram:
     name = path_text(path)
     if not name.endswith(".pt2"):
         raise RelaxError(f"expected a .pt2 file (torch.export.save), got '{name}'")
-    open_regular(name).close()
+    with open_regular(name) as file, os_errors("read", name):
+        begin = file.read(KIND_BYTES)
     try:
         import torch.export
     except ImportError:
@@ -33,5 +34,5 @@ def load_exported_program(path: str | os.PathLike[str]) -> ExportedProgram:
         with without_warnings():
             return torch.export.load(name)
     except Exception as error:  # torch's reader fails in as many ways as there are damaged files
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = other_kind(begin, is_archive=True) or f"{type(error).__name__}: {error}".splitlines()[0]
         raise RelaxError(f"'{name}': expected a program saved by torch.export.save, got {reason}") from error

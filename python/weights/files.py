@@ -18,8 +18,8 @@ from typing import BinaryIO
 from ..dialect.errors import RelaxError
 
 __all__ = [
-    "inside", "open_own", "open_regular", "os_errors", "other_kind", "path_text", "read_bytes", "read_stream", "remove_output",
-    "replacing", "sync_folder", "write_file", "written_path",
+    "KIND_BYTES", "inside", "open_own", "open_regular", "os_errors", "other_kind", "path_text", "read_bytes", "read_stream",
+    "remove_output", "replacing", "sync_folder", "write_file", "written_path",
 ]  # fmt: skip
 
 # Nothing waits: opening a pipe, or a terminal, would wait for somebody at its other end.
@@ -265,17 +265,27 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
+_ARCHIVE = b"PK\x03\x04"
+
 #: How files begin that people take for others.
 _MAGIC = {
     b"version ": "a pointer of Git LFS: 'git lfs pull' fetches what it stands for",
     b"<!": "a web page", b"<html": "a web page",
-    b"GGUF": "a GGUF file", b"PK\x03\x04": "an archive, as torch.save and numpy.savez write",
+    b"GGUF": "a GGUF file", _ARCHIVE: "an archive, as torch.save and numpy.savez write",
 }  # fmt: skip
 
 
-def other_kind(begin: bytes) -> str | None:
-    """What a file seems to be that is not what its name says, by its first 8 bytes; None where they tell nothing."""
-    return next((kind for magic, kind in _MAGIC.items() if begin.startswith(magic)), None)
+#: By how many of a file's first bytes its kind is told.
+KIND_BYTES = 8
+
+
+def other_kind(begin: bytes, is_archive: bool = False) -> str | None:
+    """What a file seems to be that is not what its name says, by its first bytes; None where they tell nothing.
+
+    ``is_archive`` is for names of archives: that it is one is no news.
+    """
+    found = next(((magic, kind) for magic, kind in _MAGIC.items() if begin.startswith(magic)), None)
+    return None if found is None or (is_archive and found[0] == _ARCHIVE) else found[1]
 
 
 # -- names inside files ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ..dialect.errors import RelaxError
-from .files import inside, read_bytes
+from .files import KIND_BYTES, inside, other_kind, read_bytes
 from .json_text import parse_json
 
 __all__ = [
@@ -101,7 +101,8 @@ def _parsed(text: bytes, path: str, what: str) -> object:
     try:
         return parse_json(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise RelaxError(f"'{path}': expected {what} in JSON, got {type(error).__name__}: {error}") from None
+        got = other_kind(text[:KIND_BYTES]) or f"{type(error).__name__}: {error}"
+        raise RelaxError(f"'{path}': expected {what} in JSON, got {got}") from None
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .files import open_regular
+from .files import KIND_BYTES, open_regular, other_kind
 
 __all__ = ["NpzFile"]
 
@@ -42,7 +42,8 @@ class NpzFile:
         try:
             self._archive = zipfile.ZipFile(self._file)
         except _DAMAGED as error:
-            raise RelaxError(f"'{path}': expected an .npz file, got {error}") from None
+            kind = other_kind(os.pread(self._file.fileno(), KIND_BYTES, 0), is_archive=True)
+            raise RelaxError(f"'{path}': expected an .npz file, got {kind or error}") from None
         members = [n for n in self._archive.namelist() if n.endswith(_END)]
         self._specs = {n.removesuffix(_END): self._spec_of(n) for n in members}
         if len(self._specs) < len(members):

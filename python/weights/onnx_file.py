@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .files import read_bytes
+from .files import KIND_BYTES, other_kind, read_bytes
 from .onnx_tensors import ExternalData, numpy_element, tensor_shape
 
 __all__ = ["OnnxFile", "parse_model", "stored_tensors"]
@@ -22,9 +22,10 @@ def parse_model(path: str) -> onnx.ModelProto:
     """The model of a file, without its external data. Raises RelaxError where it is none."""
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(read_bytes(path, what="an ONNX model"))
+        proto.ParseFromString(content := read_bytes(path, what="an ONNX model"))
     except DecodeError:
-        raise RelaxError(f"expected an ONNX model, '{path}' is none") from None
+        kind = other_kind(content[:KIND_BYTES])
+        raise RelaxError(f"expected an ONNX model, '{path}' is {kind or 'none'}") from None
     return proto
 
 

@@ -14,7 +14,9 @@ import pytest
 import torch
 
 from relaxir import RelaxError
+from relaxir.frontend.saved_program import load_exported_program
 from relaxir.weights import Checkpoint
+from relaxir.weights.model_folder import read_config
 from relaxir.weights.opening import open_tensors
 from support.hand_compiled import doubling
 
@@ -84,6 +86,14 @@ def test_other_content(tmp_path: Path) -> None:
     (tmp_path / "pointer.bin").write_text("version https://git-lfs.github.com/spec/v1")
     with refused("pointer.bin': expected tensors that torch.save wrote, got a pointer of Git LFS"):
         open_tensors(tmp_path / "pointer.bin")
+    readers = {"pointer.npz": open_tensors, "pointer.onnx": open_tensors, "pointer.pt2": load_exported_program}
+    for name, read in readers.items():
+        (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1")
+        with refused("a pointer of Git LFS: 'git lfs pull' fetches what it stands for"):
+            read(tmp_path / name)
+    (tmp_path / "config.json").write_text("version https://git-lfs.github.com/spec/v1")
+    with refused("config.json': expected a configuration in JSON, got a pointer of Git LFS"):
+        read_config(str(tmp_path))
     torch.save([1, 2], tmp_path / "list.pt")
     with refused("list.pt': expected a state dict, got list without named tensors"):
         open_tensors(tmp_path / "list.pt")
