@@ -67,7 +67,7 @@ def gguf_file(weights: list[ExportWeight], source: RawWeights, path: str) -> Exp
         tensors[_FACTORS] = GgufTensor("float32", factors.shape)
     vocabulary = _vocabulary(source, config)
     notes = () if vocabulary.problem is None else (f"without a vocabulary: {vocabulary.problem}",)
-    return ExportFile(tuple(exported), [], layout=plan_gguf(tensors, values | vocabulary.values, path), notes=notes)
+    return ExportFile(tuple(exported), [], layout=plan_gguf(tensors, {**values, **vocabulary.values}, path), notes=notes)
 
 
 def _vocabulary(source: RawWeights, config: Mapping[str, Any]) -> Vocabulary:

@@ -20,9 +20,9 @@ __all__ = ["OnnxFile", "parse_model", "stored_tensors"]
 
 def parse_model(path: str) -> onnx.ModelProto:
     """The model of a file, without its external data. Raises RelaxError where it is none."""
-    proto = onnx.ModelProto()
+    proto, content = onnx.ModelProto(), read_bytes(path, what="an ONNX model")
     try:
-        proto.ParseFromString(content := read_bytes(path, what="an ONNX model"))
+        proto.ParseFromString(content)
     except DecodeError:
         kind = other_kind(content[:KIND_BYTES])
         raise RelaxError(f"expected an ONNX model, '{path}' is {kind or 'none'}") from None
