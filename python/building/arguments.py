@@ -29,7 +29,14 @@ __all__ = [
 ]  # fmt: skip
 
 #: Modules whose frames are not the caller's.
-_OWN = (__name__, f"{__package__}.builder", f"{__package__}.value", f"{__package__}.subscripts", "contextlib")
+_OWN = (
+    __name__,
+    f"{__package__}.builder",
+    f"{__package__}.value",
+    f"{__package__}.subscripts",
+    f"{__package__}.control_flow",
+    "contextlib",
+)
 
 
 class Function:
@@ -45,22 +52,46 @@ class Function:
         self.results: list[ir.Type] | None = None
         self.result_names: list[str | None] = []
         self.discarded = False
-        self._symbols: set[str] = set()
+        self._blocks = [self.block]
+        self._symbols: list[set[str]] = [set()]
 
     def __repr__(self) -> str:
         return f"<relaxir.Function: @{self.name}>"
 
-    def bind(self, dims: Sequence[Dim]) -> None:
+    @property
+    def current(self) -> ir.Block:
+        """The block that ops go into: that of the innermost branch or loop, or of the function."""
+        return self._blocks[-1]
+
+    @property
+    def place(self) -> ir.InsertionPoint:
+        return ir.InsertionPoint(self.current)
+
+    @contextmanager
+    def inside(self, block: ir.Block) -> Generator[None]:
+        """Makes a block of a branch or loop the current one. What a match_cast defines in it, ends with it."""
+        self._blocks.append(block)
+        self._symbols.append(set())
+        try:
+            yield
+        finally:
+            self._blocks.pop()
+            self._symbols.pop()
+
+    def reaches(self, block: ir.Block) -> bool:
+        """Whether what is computed in a block may be used in the current one."""
+        return any(block is b for b in self._blocks)
+
+    def bind(self, dims: Sequence[Dim], *, argument: bool = False) -> None:
         """Makes the symbols of an argument or a match_cast known."""
-        self._symbols.update(name for d in dims if isinstance(d, Expr) for name in d.names)
+        self._symbols[0 if argument else -1].update(name for d in dims if isinstance(d, Expr) for name in d.names)
 
     def known(self, dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """The same dimensions. Raises RelaxError when they mention a symbol that nothing defines."""
-        missing = sorted({name for d in dims if isinstance(d, Expr) for name in d.names} - self._symbols)
+        symbols = set().union(*self._symbols)
+        missing = sorted({name for d in dims if isinstance(d, Expr) for name in d.names} - symbols)
         if missing:
-            raise RelaxError(
-                f"expected symbols of @{self.name} ({', '.join(sorted(self._symbols)) or 'none'}), got {missing[0]}"
-            )
+            raise RelaxError(f"expected symbols of @{self.name} ({', '.join(sorted(symbols)) or 'none'}), got {missing[0]}")
         return dims
 
     def check_arguments(self, operands: Sequence[ir.Value]) -> None:

@@ -43,6 +43,7 @@ from .arguments import (
     parsed_dims,
     parsed_dtype,
 )
+from .control_flow import ControlFlow
 from .subscripts import subscript
 from .value import Number, Value, ValueLike
 
@@ -52,7 +53,7 @@ __all__ = ["Builder", "Function"]
 ShapeLike = Sequence[int | str | Expr | None]
 
 
-class Builder:
+class Builder(ControlFlow):
     """Builds one module; :meth:`build` ends it.
 
     A mistake raises RelaxError where it is made, located at the line of Python that made it. An error that leaves a
@@ -122,6 +123,8 @@ class Builder:
             results = [*values, *named.values()]
             if not results:
                 raise RelaxError(f"expected at least one value to return from @{scope.name}")
+            if scope.current is not scope.block:
+                raise RelaxError(f"expected output(...) of @{scope.name} outside of branches and loops")
             operands = self._operands(scope, results, "output")
             func.ReturnOp(operands, loc=location, ip=ir.InsertionPoint(scope.block))
             scope.results = [v.type for v in operands]
@@ -137,7 +140,7 @@ class Builder:
                 raise RelaxError(f"expected a finished function, @{function.name} is still being built")
             operands = self._operands(scope, arguments, f"argument of @{function.name}")
             function.check_arguments(operands)
-            call = func.CallOp(function.results, function.name, operands, loc=location, ip=ir.InsertionPoint(scope.block))
+            call = func.CallOp(function.results, function.name, operands, loc=location, ip=scope.place)
             values = tuple(Value(self, scope, r) for r in call.operation.results)
         return values[0] if len(values) == 1 else values
 
@@ -294,8 +297,8 @@ class Builder:
         dims = parsed_dims(shape)
         location = ir.Location.name(name, ir.Location.current)
         value = scope.block.add_argument(TensorInfo(dims, parsed_dtype(dtype)).type, location)
-        scope.bind(dims)
-        scope.arguments[name] = Value(self, scope, value)
+        scope.bind(dims, argument=True)
+        scope.arguments[name] = Value(self, scope, value, scope.block)
         return scope.arguments[name]
 
     def _tied(self, scope: Function, name: str, shape: ShapeLike, dtype: DTypeLike) -> Value:
@@ -310,6 +313,8 @@ class Builder:
         for value in tensors:
             if value.function is not scope:
                 raise RelaxError(f"expected values of @{scope.name}, got one of @{value.function.name} ({what})")
+            if not scope.reaches(value.block):
+                raise RelaxError(f"expected values of @{scope.name}, got one of a branch or loop that has ended ({what})")
         return [self._operand(o, tensors, what) for o in operands if o is not None]
 
     def _operand(self, operand: ValueLike, tensors: Sequence[Value], what: str) -> ir.Value:
@@ -323,6 +328,9 @@ class Builder:
             raise RelaxError(f"expected a value of the builder{' or a number' if tensors else ''}, got {operand!r} ({what})")
         element = TensorInfo.of(tensors[-1].ir).dtype
         return self._emit(Full, [], {"value": number_value(operand, element)}, TensorInfo((), element)).ir
+
+    def _value(self, scope: Function, value: ir.Value) -> Value:
+        return Value(self, scope, value)
 
     def _info_of(self, x: Value, cls: type[EffectOp]) -> TensorInfo:
         """The type of an op's one operand."""
@@ -350,7 +358,7 @@ class Builder:
         values = self._operands(scope, operands, cls.OPERATION_NAME)
         types = None if result is None else [result.type]
         try:
-            op = cls.create(*values, result_types=types, ip=ir.InsertionPoint(scope.block), **attrs)
+            op = cls.create(*values, result_types=types, ip=scope.place, **attrs)
         except RelaxError as error:
             named = str(error).startswith(f"'{cls.OPERATION_NAME}'")
             raise error if named else RelaxError(f"'{cls.OPERATION_NAME}' op {error}") from None

@@ -24,6 +24,9 @@ class ValueScope(Protocol):
     name: str
     discarded: bool
 
+    @property
+    def current(self) -> ir.Block: ...
+
 
 class Operators(Protocol):
     """What builds the ops of Python's operators: a :class:`relaxir.Builder`, which has a method for each."""
@@ -45,17 +48,19 @@ class Value:
     Attributes:
         shape: one dimension each: an int, a symbolic expression (which calculates with integers), or None when unknown.
         dtype: MLIR name of the element type, e.g. ``"f32"``.
+        block: where it is computed: in the function, or in a branch or loop, outside of which it cannot be used.
     """
 
-    __slots__ = ("_builder", "_function", "_value", "dtype", "shape")
+    __slots__ = ("_builder", "_function", "_value", "block", "dtype", "shape")
     #: NumPy leaves operators with an array in front to the methods below.
     __array_ufunc__ = None
 
-    def __init__(self, builder: Operators, function: ValueScope, value: ir.Value):
+    def __init__(self, builder: Operators, function: ValueScope, value: ir.Value, block: ir.Block | None = None):
         info = TensorInfo.of(value)
         self._builder = builder
         self._function = function
         self._value = value
+        self.block = block or function.current
         self.shape: tuple[Dim, ...] = info.shape
         self.dtype = str(info.dtype)
 
