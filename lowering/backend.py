@@ -17,6 +17,7 @@ from ..dialect.plugins import BACKENDS, load
 
 if TYPE_CHECKING:
     from .compiler import Compiler
+    from .profiling import Profiling
 
 __all__ = ["Backend", "backend_named", "backend_of"]
 
@@ -29,11 +30,13 @@ class Backend:
         name: what targets and manifests call it.
         compiler: ``module:class`` of its :class:`relaxir.lowering.compiler.Compiler`.
         runtime: ``module:class`` of its :class:`relaxir.runtime.backend.Runtime`; imports no MLIR for what is deployed.
+        profiling: ``module:class`` of its :class:`relaxir.lowering.profiling.Profiling`; None where it has none.
     """
 
     name: str
     compiler: str
     runtime: str
+    profiling: str | None = None
 
     def compiler_for(self, target: str, here: Mapping[str, Any]) -> Compiler:
         """What compiles for a target, given what this machine has. Raises RelaxError for a target that it does not know."""
@@ -43,9 +46,20 @@ class Backend:
         """What runs the code, on a device by its name. Raises RelaxError when it runs on no such device."""
         return _loaded(self.runtime)(device)
 
+    def make_profiling(self) -> Profiling:
+        """What makes code with clocks for this machine. Raises RelaxError when the backend has none."""
+        if self.profiling is None:
+            raise RelaxError(f"expected code of a backend that can be profiled, got code of '{self.name}'")
+        return _loaded(self.profiling)(self.make_runtime().here())
+
 
 _BACKENDS = {
-    "cpu": Backend("cpu", "relaxir.lowering.cpu.compiler:CpuCompiler", "relaxir.runtime.cpu:CpuRuntime"),
+    "cpu": Backend(
+        "cpu",
+        "relaxir.lowering.cpu.compiler:CpuCompiler",
+        "relaxir.runtime.cpu:CpuRuntime",
+        "relaxir.lowering.cpu.profiling:CpuProfiling",
+    ),
     "cuda": Backend("cuda", "relaxir.lowering.cuda.compiler:CudaCompiler", "relaxir.runtime.cuda:CudaRuntime"),
 }
 

@@ -11,8 +11,7 @@ after::
       call void @kernel_0(ptr %1, ptr %8)
       call void @relaxir_clock(i64 0, i64 %clock.0)
 
-A clock adds up in ``@relaxir_clocks``, of four 64-bit integers for each call: how often it was made, nanoseconds in it, when
-the first one began and when the last one ended.
+A clock adds up in ``@relaxir_clocks``, whose fields :data:`..profiling.CLOCKS` describes.
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-__all__ = ["CLOCKS", "FIELDS", "ClockedCall", "with_clocks"]
+from ..profiling import CLOCKS, FIELDS, ClockedCall
 
-#: The symbol of the clocks, and how many integers one has.
-CLOCKS, FIELDS = "relaxir_clocks", 4
+__all__ = ["with_clocks"]
 
 _CALL = re.compile(r"^  (?:%\S+ = )?(?:tail )?call [^\n@]*@([\w.]+)\(.*$", re.M)
 _RUNTIME = ("llvm.", "__kmpc")
@@ -65,19 +62,6 @@ define internal void @relaxir_clock(i64 %number, i64 %begin) noinline {{{{
   ret void
 }}}}
 """
-
-
-@dataclass(frozen=True)
-class ClockedCall:
-    """A call with a clock.
-
-    Attributes:
-        entry: the entry that it is in.
-        function: what is called: a kernel, or a copy.
-    """
-
-    entry: str
-    function: str
 
 
 def with_clocks(text: str, bodies: Mapping[str, str]) -> tuple[str, list[ClockedCall]]:

@@ -11,17 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ..lowering.cpu.codegen import object_code
-from ..lowering.target import Target
+from ..lowering.profiling import LimitLoops
 from ..runtime.library import Library
 
 __all__ = ["MachineLimits", "measured_limits"]
 
 #: Larger than any cache, for all threads together.
 _BYTES = 256 << 20
-#: Rounds of the loop of multiplications in one turn, about 5 ms, each with so many independent ones: 4 cycles of latency, two
-#: at once.
-_ROUNDS, _CHAINS = 2_000_000, 10
+#: Rounds of the loop of multiplications in one turn, about 5 ms.
+_ROUNDS = 2_000_000
 _TURNS = 7
 
 
@@ -58,18 +56,16 @@ class MachineLimits:
         return max(compute, memory), "compute" if compute >= memory else "memory"
 
 
-def measured_limits(threads: int) -> MachineLimits:
+def measured_limits(loops: LimitLoops, threads: int) -> MachineLimits:
     """Measures with some threads; about 0.3 s."""
-    target = Target.parse("cpu")
-    lanes = target.vector_bits // 32
-    library = Library.from_object(object_code(_code(lanes), target).archive(), ("relaxir_multiply", "relaxir_read"))
-    multiply, read = library.function("relaxir_multiply"), library.function("relaxir_read")
+    library = Library.from_object(loops.code, (loops.multiply, loops.read))
+    multiply, read = library.function(loops.multiply), library.function(loops.read)
     data = [np.ones(_BYTES // threads, np.uint8) for _ in range(threads)]
-    into = [np.zeros(lanes, np.float32) for _ in range(threads)]
+    into = [np.zeros(loops.lanes, np.float32) for _ in range(threads)]
     with ThreadPoolExecutor(threads) as pool:
         compute = _best(pool, threads, lambda i: multiply(into[i].ctypes.data, None, None, _ROUNDS))
         memory = _best(pool, threads, lambda i: read(data[i].ctypes.data, into[i].ctypes.data, None, data[i].nbytes))
-    operations = 2 * lanes * _CHAINS * _ROUNDS * threads
+    operations = loops.round_flops * _ROUNDS * threads
     bandwidth = sum(d.nbytes for d in data) / memory
     return MachineLimits(threads, operations / compute, bandwidth, *_cache_bytes())
 
@@ -92,31 +88,3 @@ def _best(pool: ThreadPoolExecutor, threads: int, work: Callable[[int], Any]) ->
         list(pool.map(work, range(threads)))
         best = min(best, time.perf_counter() - begin)
     return best
-
-
-def _code(lanes: int) -> str:
-    """Both loops, with the ABI of entries: the last argument is how many rounds, or bytes."""
-    floats, words, step = f"<{lanes} x float>", f"<{lanes} x i32>", 4 * lanes
-    chains, loads = range(_CHAINS), range(8)
-    half = f"{floats} splat (float 0.5)"
-    return "\n".join([
-        f"declare {floats} @llvm.fma.v{lanes}f32({floats}, {floats}, {floats})",
-        "define i64 @relaxir_multiply(ptr %into, ptr %a, ptr %b, i64 %rounds) {",
-        "entry:\n  br label %loop",
-        "loop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
-        *(f"  %s{k} = phi {floats} [ zeroinitializer, %entry ], [ %t{k}, %loop ]" for k in chains),
-        *(f"  %t{k} = call {floats} @llvm.fma.v{lanes}f32({floats} %s{k}, {half}, {half})" for k in chains),
-        "  %next = add i64 %i, 1\n  %more = icmp ult i64 %next, %rounds\n  br i1 %more, label %loop, label %end\nend:",
-        *(f"  %u{k} = fadd {floats} {f'%u{k - 1}' if k else 'zeroinitializer'}, %t{k}" for k in chains),
-        f"  store {floats} %u{_CHAINS - 1}, ptr %into, align 4\n  ret i64 0\n}}",
-        "define i64 @relaxir_read(ptr %data, ptr %into, ptr %b, i64 %bytes) {",
-        "entry:\n  br label %loop",
-        "loop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
-        *(f"  %s{k} = phi {words} [ zeroinitializer, %entry ], [ %t{k}, %loop ]" for k in loads),
-        *(f"  %o{k} = add i64 %i, {k * step}\n  %p{k} = getelementptr i8, ptr %data, i64 %o{k}" for k in loads),
-        *(f"  %l{k} = load {words}, ptr %p{k}, align 4\n  %t{k} = add {words} %s{k}, %l{k}" for k in loads),
-        f"  %next = add i64 %i, {8 * step}\n  %last = add i64 %next, {8 * step}",
-        "  %more = icmp ule i64 %last, %bytes\n  br i1 %more, label %loop, label %end\nend:",
-        *(f"  %u{k} = add {words} {f'%u{k - 1}' if k else 'zeroinitializer'}, %t{k}" for k in loads),
-        f"  store {words} %u7, ptr %into, align 4\n  ret i64 0\n}}\n",
-    ])  # fmt: skip

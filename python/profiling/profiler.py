@@ -1,7 +1,7 @@
 """``profile``: an executable in, the time of each of its kernels out, with bytes, operations and what the machine could do.
 
 An executable has no clocks. What is timed is made of its module once more, with a clock around each call of a kernel
-(:mod:`relaxir.lowering.cpu.clocks`); calls of both take turns, so that the profile says what the clocks cost.
+(:mod:`relaxir.lowering.profiling`); calls of both take turns, so that the profile says what the clocks cost.
 """
 
 from __future__ import annotations
@@ -18,14 +18,9 @@ import numpy as np
 from ..dialect.errors import RelaxError
 from ..dialect.reports.kernels import Kernel, KernelSection
 from ..dialect.reports.report import aligned, bytes_text, collecting
-from ..lowering.backend import backend_of
-from ..lowering.compile import manifest_of
-from ..lowering.cpu.clocks import CLOCKS, FIELDS, ClockedCall, with_clocks
-from ..lowering.cpu.codegen import object_code
-from ..lowering.cpu.compiler import CpuCompiler
-from ..lowering.cpu.translate import translate
-from ..lowering.cpu.wrapper import body_name
+from ..lowering.backend import backend_named
 from ..lowering.manifest import Manifest
+from ..lowering.profiling import CLOCKS, FIELDS, ClockedCall, Profiling
 from ..module import Module
 from ..runtime.environment import num_threads
 from ..runtime.executable import Executable
@@ -140,7 +135,7 @@ def profile(
     """Calls an entry for a while, and tells where the time goes.
 
     Args:
-        executable: code for a CPU of this machine.
+        executable: code for this machine's CPU.
         inputs: of the entry, by name.
         weights: prepared ones, as :meth:`Executable.bind` takes them; None where the entry has none.
         entry: which one; not needed when there is only one.
@@ -160,11 +155,12 @@ def profile(
         if one.entries[name].weights:
             one.bind(weights)
     threads = executable.threads or num_threads() or default_threads()
-    before = limits or measured_limits(threads)
+    loops = clocked.profiling.limit_loops()
+    before = limits or measured_limits(loops, threads)
     plain, timed, calls = _timed(executable, clocked, name, inputs, seconds)
-    measured = limits or before.best(measured_limits(threads))  # others may have had the machine before
+    measured = limits or before.best(measured_limits(loops, threads))  # others may have had the machine before
     sizes = _sizes(executable, name, inputs)
-    works = kernel_works(executable.module_text, clocked.compiler, sizes).get(name, [])
+    works = kernel_works(executable.module_text, clocked.profiling.compiler, sizes).get(name, [])
     kernels = _kernels(clocked, name, calls, works, measured, _held_bytes(executable, name, inputs))
     order = sorted(kernels.values(), key=lambda k: -k.seconds)
     return Profile(
@@ -179,44 +175,37 @@ class _Clocked:
 
     Attributes:
         executable: its code.
-        compiler: what made it.
+        profiling: what made it.
         calls: what each clock is around.
         kernels: what the report says, by entry.
         clocks: where they count.
     """
 
     executable: Executable
-    compiler: CpuCompiler
-    calls: list[ClockedCall]
+    profiling: Profiling
+    calls: tuple[ClockedCall, ...]
     kernels: dict[str, tuple[Kernel, ...]]
     clocks: Array
 
     @staticmethod
     def of(executable: Executable) -> _Clocked:
-        if executable.manifest.target.backend != "cpu":
-            raise RelaxError(f"expected code for a CPU, got code for {executable.manifest.target.backend}")
-        backend = backend_of("cpu")
-        compiler = backend.compiler_for("cpu", backend.make_runtime().here())
-        assert isinstance(compiler, CpuCompiler)
-        if (compiler.spec.cpu, compiler.spec.features) != (executable.manifest.target.cpu, executable.manifest.target.features):
-            expected, got = compiler.spec.cpu, executable.manifest.target.cpu
-            raise RelaxError(f"expected code that was compiled for this machine ({expected}), got code for {got}")
-        copy = Module.parse(executable.module_text).ir.operation
+        target = executable.manifest.target
+        profiling = backend_named(target.backend).make_profiling()
+        here = profiling.compiler.spec
+        if (here.cpu, here.features) != (target.cpu, target.features):
+            raise RelaxError(f"expected code that was compiled for this machine ({here.cpu}), got code for {target.cpu}")
         with collecting() as told:
-            compiler.lower(copy, False)
-        manifest = manifest_of(copy, compiler)
-        read = Manifest.of(manifest)
-        if read.fingerprint != executable.manifest.fingerprint:
+            made = profiling.clocked(Module.parse(executable.module_text).ir.operation)
+        manifest = Manifest.of(made.manifest)
+        if manifest.fingerprint != executable.manifest.fingerprint:
             raise RelaxError("expected the module that the code was lowered from, got another one")
-        bodies = {name: body_name(spec) for name, spec in read.entries.items()}
-        text, calls = with_clocks(translate(copy, manifest), bodies)
-        library = Library.from_object(object_code(text, compiler.target).archive(), (*read.symbols, CLOCKS), read.target.openmp)
-        made = (ctypes.c_int64 * (FIELDS * len(calls))).from_address(library.addresses[CLOCKS])
+        library = Library.from_object(made.code, (*manifest.symbols, CLOCKS), manifest.target.openmp)
+        clocks = (ctypes.c_int64 * (FIELDS * len(made.calls))).from_address(library.addresses[CLOCKS])
         kernels = {s.function: s.kernels for s in told.sections if isinstance(s, KernelSection)}
         places = {(k.name, k.ops): k.where for k in _told(executable)}  # the module's text has none
         kernels = {f: tuple(replace(k, where=places.get((k.name, k.ops), "")) for k in ks) for f, ks in kernels.items()}
-        clocks = np.ctypeslib.as_array(made).reshape(-1, FIELDS)
-        return _Clocked(Executable(manifest, library), compiler, calls, kernels, clocks)
+        fields = np.ctypeslib.as_array(clocks).reshape(-1, FIELDS)
+        return _Clocked(Executable(made.manifest, library), profiling, made.calls, kernels, fields)
 
 
 def _told(executable: Executable) -> Iterator[Kernel]:

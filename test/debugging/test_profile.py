@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.lowering import backend as backends
 from relaxir.profiling import profile
-from relaxir.profiling.limits import MachineLimits
+from relaxir.profiling.limits import MachineLimits, measured_limits
 from relaxir.tools import cli
 
 MODEL = """
@@ -62,7 +64,7 @@ def test_kernels_have_times_bytes_and_operations(artifact: Path):
 
 def test_the_command_line(artifact: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(artifact)
-    monkeypatch.setattr("relaxir.profiling.profiler.measured_limits", lambda threads: LIMITS)
+    monkeypatch.setattr("relaxir.profiling.profiler.measured_limits", lambda loops, threads: LIMITS)
     call = ["profile", "model.relax", "--weights", "prepared.safetensors", "--random", "--dim", "n=3", "--seconds", "0"]
     assert cli.run([*call, "--trace", "trace.json"]) == 0
     out = capsys.readouterr().out
@@ -96,6 +98,20 @@ def test_code_for_other_machines_is_refused():
     other = rx.compile(rx.Module.parse(MODEL), "cpu:x86-64-v2")
     with pytest.raises(rx.RelaxError, match=r"expected code that was compiled for this machine \(.*\), got code for x86-64-v2"):
         profile(other, {"x": np.ones((1, 64), np.float32)}, limits=LIMITS)
+
+
+def test_code_of_backends_without_clocks_is_refused(monkeypatch: pytest.MonkeyPatch):
+    other = rx.compile(rx.Module.parse(MODEL))
+    monkeypatch.setitem(backends._BACKENDS, "cpu", replace(backends._BACKENDS["cpu"], profiling=None))
+    with pytest.raises(rx.RelaxError, match=r"expected code of a backend that can be profiled, got code of 'cpu'"):
+        profile(other, {"x": np.ones((1, 64), np.float32)}, limits=LIMITS)
+
+
+def test_limits_are_measured():
+    loops = backends.backend_named("cpu").make_profiling().limit_loops()
+    limits = measured_limits(loops, 1)
+    assert limits.flops > 1e6
+    assert limits.bandwidth > 1e6
 
 
 def test_limits_are_loosened_by_caches():

@@ -14,9 +14,9 @@ import relaxir as rx
 from relaxir.dialect.communicator import ThreadRank, thread_ranks
 from relaxir.dialect.reports.sharding import ShardedWeights
 from relaxir.weights import write_safetensors
-from relaxir.weights.mapped_file import MappedFile
 from support import encoded_weights as write
 from support import gguf_files
+from support.file_reads import recorded_reads
 
 Array = np.ndarray[Any, Any]
 
@@ -109,14 +109,7 @@ def test_groups_that_ranks_would_cut_stay_whole(tmp_path: Path) -> None:
 def test_a_rank_reads_its_bytes_alone(tmp_path: Path, encode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path, _ = encode(tmp_path, 512, 1024)
     executable = rx.compile(feed_forward(512, 1024), checkpoint=path, mesh=rx.Mesh(tp=2))
-    read: list[tuple[int, int]] = []
-    original = MappedFile.read
-
-    def counted(self: MappedFile, begin: int, view: memoryview, *name: str) -> None:
-        read.append((begin, begin + len(view)))
-        original(self, begin, view, *name)
-
-    monkeypatch.setattr(MappedFile, "read", counted)
+    read = recorded_reads(monkeypatch)
     executable.prepare(path, rank=1, world=2)
     different = np.zeros(max(end for _, end in read), bool)  # fields of one block are read with it, each for itself
     for begin, end in read:

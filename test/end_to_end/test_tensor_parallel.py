@@ -18,9 +18,9 @@ from relaxir import RelaxError
 from relaxir.dialect.communicator import ThreadRank, thread_ranks
 from relaxir.tools.cli import run
 from relaxir.weights import write_safetensors
-from relaxir.weights.mapped_file import MappedFile
 from support import mpi_rank
 from support.cached_decoder import Decoder
+from support.file_reads import recorded_reads
 from support.mpi_rank import generate
 
 Array = np.ndarray[Any, Any]
@@ -169,15 +169,12 @@ def test_one_process_is_nothing_new(model: Decoder) -> None:
 
 
 def test_a_rank_reads_its_bytes_alone(artifact: str, ranks: int, raw: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
-    original = MappedFile.read
-    monkeypatch.setattr(
-        MappedFile, "read", lambda self, begin, view, *name: read.append(len(view)) or original(self, begin, view, *name)
-    )
     executable = rx.load(artifact)
+    read = recorded_reads(monkeypatch)
     executable.prepare(raw, rank=ranks - 1, world=ranks)
-    assert sum(read) == sum(w.array.nbytes for w in executable.manifest.raw_weights.values())
-    assert sum(read) < 1.1 * os.path.getsize(raw) / ranks
+    count = sum(end - begin for begin, end in read)
+    assert count == sum(w.array.nbytes for w in executable.manifest.raw_weights.values())
+    assert count < 1.1 * os.path.getsize(raw) / ranks
 
 
 def test_files_of_other_ranks_are_refused(artifact: str, ranks: int, raw: str, tmp_path: Path) -> None:

@@ -254,7 +254,8 @@ def test_sharded_checkpoint(tmp_path: Path) -> None:
         assert checkpoint.get("b").tolist() == [0, 1, 2, 3]
         assert checkpoint.metadata == {"format": "pt"}
         assert checkpoint.nbytes == 24 + 32 + 16
-        assert [os.path.basename(f) for f in checkpoint.files] == ["model-1.safetensors", "model-2.safetensors"]
+        index = "model.safetensors.index.json"
+        assert [os.path.basename(f) for f in checkpoint.files] == ["model-1.safetensors", "model-2.safetensors", index]
 
 
 def test_single_file_goes_before_the_index(tmp_path: Path) -> None:

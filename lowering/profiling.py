@@ -1,0 +1,86 @@
+"""What a backend brings for profiles: code with a clock around each kernel, and loops that find what the machine can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialect.bindings import ir
+from .compiler import Compiler
+
+__all__ = ["CLOCKS", "FIELDS", "ClockedCall", "ClockedCode", "LimitLoops", "Profiling"]
+
+#: The symbol of the clocks. Each is four 64-bit integers: how often its call was made, nanoseconds in it, when the first one
+#: began and when the last one ended.
+CLOCKS, FIELDS = "relaxir_clocks", 4
+
+
+@dataclass(frozen=True)
+class ClockedCall:
+    """A call with a clock.
+
+    Attributes:
+        entry: the entry that it is in.
+        function: what is called: a kernel, or a copy.
+    """
+
+    entry: str
+    function: str
+
+
+@dataclass(frozen=True)
+class ClockedCode:
+    """Code whose calls of kernels have clocks, in :data:`CLOCKS`.
+
+    Attributes:
+        code: an object or an archive of some.
+        manifest: of the same module.
+        calls: what each clock is around.
+    """
+
+    code: bytes
+    manifest: dict[str, Any]
+    calls: tuple[ClockedCall, ...]
+
+
+@dataclass(frozen=True)
+class LimitLoops:
+    """Two functions that do nothing but what a machine can do most of; their last argument says how much.
+
+    Attributes:
+        code: as of :class:`ClockedCode`.
+        multiply: the name of the one that multiplies and adds in f32, a number of rounds; it writes ``lanes`` numbers.
+        read: the name of the one that reads a number of bytes; it writes as much.
+        lanes: numbers in a register.
+        round_flops: operations of a round.
+    """
+
+    code: bytes
+    multiply: str
+    read: str
+    lanes: int
+    round_flops: int
+
+
+class Profiling(ABC):
+    """Makes what is profiled on this machine.
+
+    Attributes:
+        compiler: for this machine.
+    """
+
+    compiler: Compiler
+
+    @abstractmethod
+    def __init__(self, here: Mapping[str, Any]):
+        """Args: here: what the run time of this machine has (:meth:`Runtime.here`)."""
+
+    @abstractmethod
+    def clocked(self, module: ir.Operation) -> ClockedCode:
+        """Compiles a module of relax functions, which is consumed. Raises RelaxError as ``compile_module``."""
+
+    @abstractmethod
+    def limit_loops(self) -> LimitLoops:
+        """What the machine's limits are measured by."""
