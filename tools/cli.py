@@ -17,6 +17,7 @@ from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
 from .models import is_artifact, load_module
 from .sizes import byte_count, count
+from .standard_streams import open_standard_streams
 
 __all__ = ["main", "run"]
 
@@ -25,6 +26,7 @@ def main() -> None:
     """Entry point of the console script."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `relaxir info ... | head` ends quietly
+    open_standard_streams()
     sys.exit(run(sys.argv[1:]))
 
 

@@ -17,6 +17,7 @@ from ..weights.files import read_stream, remove_output, replacing
 from . import pipelines
 from .diagnostics import Printer, Sink, SourceText, diagnostics_to, of_error
 from .options import Options, help_text, parse
+from .standard_streams import open_standard_streams
 from .verify_diagnostics import DiagnosticVerifier
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def main() -> None:
     """Entry point of the console script."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `relax-opt ... | head` ends quietly
+    open_standard_streams()
     try:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -19,6 +19,7 @@ from ..lowering.manifest_specs import total_bytes
 from ..weights.files import os_errors, path_text
 from ..weights.model_folder import CONFIG
 from ..weights.opening import container_end
+from ..weights.remote.places import is_url
 from ..weights.writer import StreamWriter, working_files
 from .memory_plan import MemoryPlan, plan_memory
 from .names import Rename
@@ -97,6 +98,8 @@ def prepare_to_file(
     source = checked_source(manifest, src, options)
     path = path_text(dst, "write")
     check_destination(source, path)
+    if path.endswith(".json"):
+        raise RelaxError(f"cannot write '{path}': expected the name of weights, got one of an index")
     plan = plan_memory(manifest, source, options.jobs, options.memory_limit)
     specs = {n: w.array for n, w in manifest.prepared_weights.items()}
     with StreamWriter(path, specs, prepared_metadata(manifest), resume_key=source.identity, checksums=True) as writer:
@@ -164,17 +167,19 @@ def check_destination(source: RawWeights, path: str, end: str | None = None) -> 
     Raises:
         RelaxError: it does not, or is one of theirs.
     """
+    if is_url(path):
+        raise RelaxError(f"cannot write '{path}': expected a file of this machine, got a URL")
     if path.endswith(os.sep):
         raise RelaxError(f"cannot write '{path}': expected the name of a file, got one of a folder")
-    if container_end(path) != end:
-        wanted = "that no other kind of file has, as .safetensors" if end is None else end
-        raise RelaxError(f"cannot write '{path}': expected an end of the name {wanted}, got '{os.path.basename(path)}'")
     with os_errors("write", path):
         configs = [c for f in source.files if os.path.exists(c := os.path.join(os.path.dirname(f), CONFIG))]
         raw = {(s.st_dev, s.st_ino) for s in map(os.stat, (*source.files, *configs))}
         for name in (path, *working_files(path)):
             if os.path.exists(name) and (found := os.stat(name)) and (found.st_dev, found.st_ino) in raw:
                 raise RelaxError(f"cannot write '{path}': expected another file than the raw weights, got one of theirs")
+    if container_end(path) != end:
+        wanted = "that no other kind of file has, as .safetensors" if end is None else end
+        raise RelaxError(f"cannot write '{path}': expected an end of the name {wanted}, got '{os.path.basename(path)}'")
 
 
 def prepared_metadata(manifest: Manifest) -> dict[str, str]:

@@ -24,6 +24,7 @@ from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import RawSpec, WeightSpec
 from ..weights.arrays import Array, ArraySpec
 from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
+from ..weights.folder_files import MERGING
 from ..weights.model_buffers import computed_buffer
 from ..weights.source import ranges_of
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
@@ -264,7 +265,7 @@ class RawWeights:
     def _refuse_missing(self, missing: list[str], names: dict[str, str]) -> None:
         if not missing:
             return
-        hint = prefix_hint(missing, names) or _shard_hint(self.description)
+        hint = prefix_hint(missing, names) or _adapter_hint(names) or _shard_hint(self.description)
         free = [n for n in names if n not in self._specs]
         problems = [
             f"weight '{name}': expected {self._specs[name].whole.array}, got none"
@@ -288,7 +289,7 @@ class RawWeights:
         try:
             got = self._source.spec(found)
         except RelaxError as error:  # a dtype that NumPy lacks: one line among the others
-            return str(error)
+            return str(error).removeprefix(f"{self.description}: ")
         if got.shape == spec.array.shape and got.dtype != spec.array.dtype and self._may_convert(name, got.dtype):
             return None
         line = spec_problem(name, spec, got)
@@ -315,6 +316,11 @@ class RawWeights:
         if problems:
             text = problems_text(self.description, problems, len(self._specs))
             raise RelaxError(text if hint is None else f"{text}\n  {hint}")
+
+
+def _adapter_hint(names: Iterable[str]) -> str | None:
+    """What helps who gives an adapter's tensors."""
+    return f"these are an adapter's: {MERGING}" if any(".lora_A." in n or ".lora_B." in n for n in names) else None
 
 
 def _shard_hint(description: str) -> str | None:

@@ -293,7 +293,7 @@ def _problem(name: str, weight: WeightSpec, source: WeightSource, name_only: boo
     try:
         got = source.spec(name)
     except RelaxError as error:  # a dtype that NumPy lacks: one line among the others
-        return str(error)
+        return str(error).removeprefix(f"{source.description}: ")
     return spec_problem(name, weight, got)
 
 

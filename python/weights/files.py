@@ -18,8 +18,8 @@ from typing import BinaryIO
 from ..dialect.errors import RelaxError
 
 __all__ = [
-    "KIND_BYTES", "inside", "open_own", "open_regular", "os_errors", "other_kind", "path_text", "read_bytes", "read_stream",
-    "remove_output", "replacing", "sync_folder", "write_file", "written_path",
+    "KIND_BYTES", "inside", "name_on_disk", "open_own", "open_regular", "os_errors", "other_kind", "path_text", "read_bytes",
+    "read_stream", "remove_output", "replacing", "sync_folder", "write_file", "written_path",
 ]  # fmt: skip
 
 # Nothing waits: opening a pipe, or a terminal, would wait for somebody at its other end.
@@ -66,6 +66,11 @@ def path_text(path: object, doing: str = "read") -> str:
         if b"\0" in os.fsencode(text):
             raise ValueError("embedded null byte")
     return os.path.expanduser(text) if text.startswith("~/") else text
+
+
+def name_on_disk(path: str) -> str:
+    """Where a path leads, links followed, as text that can be written down: what is no Unicode as its bytes."""
+    return os.fsencode(os.path.realpath(path)).decode(errors="backslashreplace")
 
 
 def _kind(mode: int) -> str:
@@ -271,12 +276,15 @@ _ARCHIVE = b"PK\x03\x04"
 _MAGIC = {
     b"version ": "a pointer of Git LFS: 'git lfs pull' fetches what it stands for",
     b"<!": "a web page", b"<html": "a web page",
-    b"GGUF": "a GGUF file", _ARCHIVE: "an archive, as torch.save and numpy.savez write",
+    b"GGUF": "a GGUF file", _ARCHIVE: "an archive, as torch.save writes it under .pt and numpy.savez under .npz",
+    b"\x80\x02": "a pickle, as torch.save wrote it under .bin", b"\x80\x03": "a pickle", b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle", b"\x93NUMPY": "one array of NumPy: numpy.savez writes several, with names",
+    b"\x89HDF\r\n\x1a\n": "a file of HDF5, as Keras writes",
 }  # fmt: skip
 
 
 #: By how many of a file's first bytes its kind is told.
-KIND_BYTES = 8
+KIND_BYTES = 9
 
 
 def other_kind(begin: bytes, is_archive: bool = False) -> str | None:
@@ -284,6 +292,8 @@ def other_kind(begin: bytes, is_archive: bool = False) -> str | None:
 
     ``is_archive`` is for names of archives: that it is one is no news.
     """
+    if begin[4:9] == b"\0\0\0\0{":  # the length of a header, and the header
+        return "a safetensors file"
     found = next(((magic, kind) for magic, kind in _MAGIC.items() if begin.startswith(magic)), None)
     return None if found is None or (is_archive and found[0] == _ARCHIVE) else found[1]
 

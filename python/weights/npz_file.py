@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .files import KIND_BYTES, open_regular, other_kind
+from .files import KIND_BYTES, name_on_disk, open_regular, other_kind
 
 __all__ = ["NpzFile"]
 
@@ -58,7 +58,7 @@ class NpzFile:
     def identity(self) -> str:
         """Path, inode, size and times, and the checksums of all arrays."""
         s, sums = self._status, " ".join(f"{i.CRC:08x}" for i in self._archive.infolist())
-        return f"{os.path.realpath(self.path)} {s.st_ino} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {sums}"
+        return f"{name_on_disk(self.path)} {s.st_ino} {s.st_size} {s.st_mtime_ns} {s.st_ctime_ns} {sums}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._specs)

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec
-from .files import KIND_BYTES, other_kind, read_bytes
+from .files import KIND_BYTES, name_on_disk, other_kind, read_bytes
 from .onnx_tensors import ExternalData, numpy_element, tensor_shape
 
 __all__ = ["OnnxFile", "parse_model", "stored_tensors"]
@@ -64,7 +64,7 @@ class OnnxFile:
     @property
     def identity(self) -> str:
         """Path, inode, size and times of each file."""
-        return " ".join(f"{os.path.realpath(f)} {s}" for f, s in zip(self.files, self._status, strict=True))
+        return " ".join(f"{name_on_disk(f)} {s}" for f, s in zip(self.files, self._status, strict=True))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)

@@ -10,8 +10,9 @@ import os
 from typing import Any
 
 from ..dialect.errors import RelaxError
-from .files import path_text
-from .model_folder import INDEX, SINGLE, quantization_of
+from .files import inside, path_text
+from .folder_files import files_of_folder
+from .model_folder import quantization_of
 from .remote.places import is_url
 from .safetensors import Checkpoint
 from .source import TensorSource
@@ -20,17 +21,15 @@ __all__ = ["container_end", "decoded", "open_tensors"]
 
 #: Containers: the end of a file's name, and ``module:function`` below ``relaxir.weights`` that takes such a path.
 _CONTAINERS: dict[str, str] = {
-    ".gguf": "formats.gguf_file:GgufFile",
+    ".gguf": "formats.gguf_split:open_gguf",
     ".npz": "npz_file:NpzFile",
     ".onnx": "onnx_file:OnnxFile",
     ".bin": "torch_file:TorchCheckpoint",
     ".bin.index.json": "torch_file:TorchCheckpoint",
+    ".ckpt": "torch_file:TorchCheckpoint",
     ".pt": "torch_file:TorchCheckpoint",
     ".pth": "torch_file:TorchCheckpoint",
 }
-
-#: What a folder without safetensors may have instead.
-_TORCH_NAMES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 #: Encodings: ``quantization_config.quant_method``, and ``module:function`` that takes a source and gives the decoded one.
 _ENCODINGS: dict[str, str] = {
@@ -53,8 +52,8 @@ def open_tensors(path: str | os.PathLike[str]) -> TensorSource:
     """The tensors of a file or folder, as they are stored.
 
     Args:
-        path: a safetensors file, a Hugging Face folder or its index, or a file of another container. Of a folder that has
-            both, safetensors go before files of PyTorch. Or a URL, see :func:`.remote.tensors.open_remote`.
+        path: a safetensors file, a folder (:mod:`.folder_files`) or its index, or a file of another container. Or a URL, see
+            :func:`.remote.tensors.open_remote`.
 
     Raises:
         RelaxError: it cannot be read or is malformed.
@@ -62,20 +61,23 @@ def open_tensors(path: str | os.PathLike[str]) -> TensorSource:
     text = path_text(path)
     if is_url(text):
         return _function("remote.tensors:open_remote")(text)
-    end = container_end(_torch_name(text) if os.path.isdir(text) else text)
-    return Checkpoint(text) if end is None else _function(_CONTAINERS[end])(text)
+    if not os.path.isdir(text):
+        return _opened(text, text)
+    found = files_of_folder(text)
+    name = found.files[0] if found.index is None else found.index
+    has_own_names = name.startswith("pytorch_model.bin") or container_end(name) is None  # then the container takes the folder
+    return _opened(text if has_own_names else inside(text, name, f"'{text}'"), name)
+
+
+def _opened(path: str, name: str) -> TensorSource:
+    """The tensors of a path, which is a file of this name or has one."""
+    end = container_end(name)
+    return Checkpoint(path) if end is None else _function(_CONTAINERS[end])(path)
 
 
 def container_end(name: str) -> str | None:
     """The end of a file's name by which it is read as another container than safetensors; None for safetensors."""
     return next((end for end in _CONTAINERS if name.endswith(end)), None)
-
-
-def _torch_name(folder: str) -> str:
-    """What a folder without safetensors has of PyTorch; empty for nothing."""
-    has_safetensors = any(os.path.lexists(os.path.join(folder, n)) for n in (SINGLE, INDEX))
-    found = [n for n in _TORCH_NAMES if os.path.lexists(os.path.join(folder, n))]
-    return found[0] if found and not has_safetensors else ""
 
 
 def decoded(source: TensorSource) -> TensorSource:

@@ -19,7 +19,8 @@ from ..dialect.checks import expect
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, aligned_empty, to_numpy
 from .checksums import CHECKSUMS, PAGE, SAMPLES, Checksum, read_sample, separated
-from .files import inside, open_regular, os_errors, path_text
+from .files import inside, name_on_disk, open_regular, os_errors, path_text
+from .folder_files import files_of_folder
 from .header import Header, TensorEntry, parse_header, read_prefix
 from .mapped_file import MappedFile
 from .model_folder import CONFIG, INDEX, SINGLE, check_index, read_config, read_index
@@ -45,7 +46,7 @@ class _File(MappedFile):
         """What tells this file from another, or from what it was before: times and numbers of the system, header, samples."""
         status = self.status
         known = (self.size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, self.header.digest, self._sampled())
-        return " ".join(map(str, (os.path.realpath(self.path), *known)))
+        return " ".join(map(str, (name_on_disk(self.path), *known)))
 
     def _sampled(self) -> str:
         """A digest of the first and last page of up to so many tensors, evenly distributed over the file."""
@@ -82,13 +83,14 @@ class Checkpoint:
             RelaxError: it cannot be read, is truncated or malformed, a shard is missing, or a name leads out of its folder.
         """
         self.path = path_text(path)
-        index = self._index = self._index_path()
-        if index is None:
-            self._files = [_File(self._single_path())]
-            self._where: Mapping[str, _File] | None = None  # all in one
-        else:
-            self._where = _open_shards(index)
+        self._index, paths = self._places()
+        self._files = [_File(path) for path in paths]
+        self._where: Mapping[str, _File] | None = None  # all in one
+        if self._index is not None:
+            self._where = _open_shards(self._index)
             self._files = list(dict.fromkeys(self._where.values()))
+        elif len(paths) > 1:
+            self._where = _joined(self._files, self.path)
         self._names: Mapping[str, object] = self._files[0].header.tensors if self._where is None else self._where
         self.metadata = common_metadata([f.header.metadata for f in self._files])
 
@@ -245,13 +247,16 @@ class Checkpoint:
         near = difflib.get_close_matches(name, self._names, 1) if isinstance(name, str) else []
         return f", did you mean {near[0]!r}" if near else ""
 
-    def _index_path(self) -> str | None:
-        """The index to follow; as transformers does, a directory's single file goes first."""
-        if not os.path.isdir(self.path):
-            return self._index_of_file()
-        has_single = os.path.lexists(os.path.join(self.path, SINGLE))
-        has_index = os.path.lexists(os.path.join(self.path, INDEX))
-        return os.path.join(self.path, INDEX) if has_index and not has_single else None
+    def _places(self) -> tuple[str | None, list[str]]:
+        """The index to follow, or the files to open."""
+        path = self.path
+        if not os.path.isdir(path):
+            index = self._index_of_file()
+            return index, [path] if index is None else []
+        found = files_of_folder(path, (".safetensors",))
+        if found.index is None:
+            return None, [inside(path, name, f"'{path}'") for name in found.files]
+        return os.path.join(path, found.index), []
 
     def _index_of_file(self) -> str | None:
         """The index that a name stands for, which may be that of the file that it is the index of."""
@@ -267,14 +272,6 @@ class Checkpoint:
             raise RelaxError(f"'{index}': expected {count} files and their index, got {got}: prepare again what is missing")
         return self.path if is_index else None
 
-    def _single_path(self) -> str:
-        path = self.path
-        if not os.path.isdir(path):
-            return path
-        if not os.path.lexists(os.path.join(path, SINGLE)):
-            raise RelaxError(f"'{path}': expected {SINGLE} or {INDEX} in the folder, got {_listing(path)}")
-        return inside(path, SINGLE, f"'{path}'")
-
 
 def _open_shards(index: str) -> dict[str, _File]:
     """The file of each tensor."""
@@ -283,6 +280,19 @@ def _open_shards(index: str) -> dict[str, _File]:
     files = {name: _open_shard(index, folder, name) for name in dict.fromkeys(weight_map.values())}
     check_index(index, weight_map, {name: file.header.tensors for name, file in files.items()})
     return {tensor: files[shard] for tensor, shard in weight_map.items()}
+
+
+def _joined(files: Iterable[_File], path: str) -> dict[str, _File]:
+    """The file of each tensor of several that no index joins."""
+    found: dict[str, _File] = {}
+    for file in files:
+        for tensor in file.header.tensors:
+            other = found.setdefault(tensor, file)
+            if other is not file:
+                raise RelaxError(
+                    f"'{path}': tensor {tensor!r}: expected it in one file, got it in '{other.path}' and '{file.path}'"
+                )
+    return found
 
 
 def common_metadata(tables: list[dict[str, str]]) -> dict[str, str]:
@@ -296,12 +306,6 @@ def _open_shard(index: str, folder: str, name: str) -> _File:
     if not os.path.exists(path):
         raise RelaxError(f"'{index}': expected the shard '{name}' beside it, got no such file")
     return _File(path)
-
-
-def _listing(folder: str) -> str:
-    with os_errors("list", folder):
-        names = sorted(n for n in os.listdir(folder) if n.endswith((".safetensors", ".json", ".bin", ".gguf")))
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") if names else "no such file"
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """PyTorch checkpoints (``.bin``, ``.pt``, ``.pth``): a path in, the tensors of a state dict by name out.
 
 They are pickles, and those run code. So ``torch.load`` reads them with ``weights_only=True``, which takes tensors and plain
-containers alone, and maps the file: tensors are read when they are used. Files that cannot be mapped, as of PyTorch before 1.6,
-are refused.
+containers alone, and maps the file: tensors are read when they are used. Files of PyTorch before 1.6, of which many are still
+around, cannot be mapped: they are read into memory whole, which the predicted peak has.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import re
+import warnings
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -19,7 +21,7 @@ import numpy as np
 
 from ..dialect.errors import RelaxError
 from .arrays import Array, ArraySpec, address, aligned_empty, is_torch, to_numpy
-from .files import inside, open_regular, other_kind
+from .files import KIND_BYTES, inside, name_on_disk, open_regular, other_kind
 from .mapped_file import read_exactly
 from .model_folder import check_index, read_config, read_index
 
@@ -33,7 +35,11 @@ _INDEX = "pytorch_model.bin.index.json"
 
 
 class TorchCheckpoint:
-    """The tensors of a file, of a Hugging Face folder or of its index; see :class:`.source.TensorSource`."""
+    """The tensors of a file, of a Hugging Face folder or of its index; see :class:`.source.TensorSource`.
+
+    Attributes:
+        ahead_bytes: memory of files that cannot be mapped.
+    """
 
     metadata: Mapping[str, str] = MappingProxyType({})
 
@@ -58,6 +64,7 @@ class TorchCheckpoint:
         self._status = {p: os.fstat(file.fileno()) for p, file in self._opened.items()}
         tables = {name: _named_tensors(_loaded(p), p) for name, p in self._where.items()}
         check_index(index, shards, tables)
+        self.ahead_bytes = sum(s.st_size for p, s in self._status.items() if not zipfile.is_zipfile(p))
         self._mapped = {p: _mappings(status.st_ino) for p, status in self._status.items()}
         self._paths = {t: self._where[shard] for t, shard in shards.items()} if is_sharded else {}
         self._tensors = {t: tables[shard][t] for t, shard in shards.items()} if is_sharded else tables[names[0]]
@@ -76,7 +83,7 @@ class TorchCheckpoint:
     @property
     def identity(self) -> str:
         """Paths, inodes, sizes and times."""
-        known = ((os.path.realpath(p), s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for p, s in self._status.items())
+        known = ((name_on_disk(p), s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for p, s in self._status.items())
         return "\n".join(" ".join(map(str, one)) for one in known)
 
     def __iter__(self) -> Iterator[str]:
@@ -148,14 +155,21 @@ def _loaded(path: str) -> object:
     except ImportError:
         raise RelaxError(f"'{path}': expected torch to be installed to read it; pip install relaxir[torch]") from None
     try:
-        return cast("object", torch.load(path, map_location="cpu", weights_only=True, mmap=True))
+        mapped = zipfile.is_zipfile(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of torch's own calls
+            return cast("object", torch.load(path, map_location="cpu", weights_only=True, mmap=mapped))
     except Exception as error:  # torch's reader fails in as many ways as there are damaged files
         with open_regular(path) as file:
-            other = other_kind(file.read(8))
-        if other is not None and not zipfile.is_zipfile(path):
-            raise RelaxError(f"'{path}': expected tensors that torch.save wrote, got {other}") from None
-        reason = re.split(r"[.\n]", str(error), maxsplit=1)[0]  # advice on how to run the pickle follows
-        raise RelaxError(f"'{path}': expected tensors that torch.save wrote, got {type(error).__name__}: {reason}") from None
+            begin = file.read(KIND_BYTES)
+        is_pickle = zipfile.is_zipfile(path) or begin.startswith(b"\x80")
+        reason = None if is_pickle else other_kind(begin)
+        if reason is None and isinstance(error, pickle.UnpicklingError) and "nsupported" in str(error):
+            reason = "more than these, which could run code: save the state_dict()"
+        if reason is None:
+            first = re.split(r"[.\n]", str(error), maxsplit=1)[0]  # advice on how to run the pickle follows
+            reason = f"{type(error).__name__}: {first}"
+        raise RelaxError(f"'{path}': expected tensors that torch.save wrote, got {reason}") from None
 
 
 def _named_tensors(loaded: object, path: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -210,6 +211,7 @@ def umask() -> int:
     return mask
 
 
+RELAXIR = [sys.executable, "-c", "from relaxir.tools.cli import main; main()"]
 RELAX_OPT = [sys.executable, "-c", "from relaxir.tools.relax_opt import main; main()"]
 
 
@@ -340,6 +342,42 @@ def test_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     Path("model.safetensors.index.json").write_text(json.dumps({"weight_map": {"w": "~/raw.safetensors"}}))
     with pytest.raises(RelaxError, match=r"expected the shard '~/raw.safetensors' beside it, got no such file"):
         Checkpoint("model.safetensors.index.json")
+
+
+def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+    """Names of files are bytes; what stands for such a one can go on after an interruption, and is printed as it is."""
+    executable, folder = scaled_executable(), tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    write_safetensors(folder / "raw.safetensors", RAW)
+    executable.bind(executable.prepare(folder, folder / "out"))
+    executable.prepare(folder / "raw.safetensors", folder / "parts", shard_size=8)
+    np.savez(folder / "raw.npz", **RAW)
+    executable.bind(executable.prepare(folder / "raw.npz", folder / "out"))
+    (folder / "raw.npz").unlink()
+    executable.save(folder / "model.relax")
+    command = [
+        *RELAXIR,
+        "prepare",
+        os.fsencode(folder / "model.relax"),
+        os.fsencode(folder / "raw.safetensors"),
+        "-o",
+        os.fsencode(folder / "out"),
+    ]
+    told = subprocess.run(command, capture_output=True, check=True, env=os.environ | {"LC_ALL": "C.UTF-8"})
+    assert b"prepared " + os.fsencode(folder / "out") in told.stdout
+
+
+def test_streams_that_are_closed(tmp_path: Path) -> None:
+    """A number that is free would be given to the next file, and what is printed would go there."""
+    executable = scaled_executable()
+    write_safetensors(tmp_path / "raw.safetensors", RAW)
+    executable.save(tmp_path / "model.relax")
+    command = shlex.join([*RELAXIR, "prepare", "model.relax", "raw.safetensors", "-o", "out.safetensors"])
+    done = subprocess.run(["sh", "-c", f"{command} <&- >&- 2>&-"], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    executable.verify(tmp_path / "out.safetensors")
+    told = subprocess.run(["sh", "-c", f"{command} >&-"], cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert (told.returncode, told.stderr.splitlines()[-1]) == (0, "prepare: 2 of 2 steps, 19 B of 19 B")
 
 
 def test_one_file_of_several(tmp_path: Path) -> None:

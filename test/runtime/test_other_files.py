@@ -15,7 +15,7 @@ import torch
 
 from relaxir import RelaxError
 from relaxir.frontend.saved_program import load_exported_program
-from relaxir.weights import Checkpoint
+from relaxir.weights import Checkpoint, write_safetensors
 from relaxir.weights.model_folder import read_config
 from relaxir.weights.opening import open_tensors
 from support.hand_compiled import doubling
@@ -65,6 +65,19 @@ def test_a_folder_with_one_file(tmp_path: Path) -> None:
     assert doubling(4, 8).prepare(tmp_path)["p3"].tolist() == [6.0] * 8
 
 
+def test_files_that_cannot_be_mapped(tmp_path: Path) -> None:
+    """Of PyTorch before 1.6: they are in memory whole, which the prediction has."""
+    path = tmp_path / "old.bin"
+    torch.save(RAW, path, _use_new_zipfile_serialization=False)
+    executable = doubling(4, 8)
+    mapped = executable.prepare({n: t.numpy() for n, t in RAW.items()}, tmp_path / "mapped").predicted_peak_bytes
+    report = executable.prepare(path, tmp_path / "out")
+    assert Checkpoint(tmp_path / "out").get("p3").tolist() == [6.0] * 8
+    assert report.predicted_peak_bytes == mapped + path.stat().st_size
+    with refused("expected a memory limit of "):
+        executable.prepare(path, tmp_path / "out", memory_limit=path.stat().st_size)
+
+
 class Runs:
     """What a pickle could do."""
 
@@ -77,7 +90,7 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     torch.save({"w0": Runs()}, "a.pt")
     Path("b.bin").write_bytes(pickle.dumps({"w0": Runs()}))
     for name in ("a.pt", "b.bin"):
-        with refused(f"'{name}': expected tensors that torch.save wrote, got "):
+        with refused(f"'{name}': expected tensors that torch.save wrote, got more than these, which could run code"):
             open_tensors(name)
     assert not Path("hacked").exists()
 
@@ -94,6 +107,15 @@ def test_other_content(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("version https://git-lfs.github.com/spec/v1")
     with refused("config.json': expected a configuration in JSON, got a pointer of Git LFS"):
         read_config(str(tmp_path))
+    with refused("x.gguf': expected a GGUF file, got a safetensors file"):
+        write_safetensors(tmp_path / "x.gguf", {"w": np.zeros(1)})
+        open_tensors(tmp_path / "x.gguf")
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    with refused("x.npy': expected a safetensors file, got one array of NumPy"):
+        open_tensors(tmp_path / "x.npy")
+    torch.save({"w": torch.zeros(2).to_sparse()}, tmp_path / "sparse.pt")
+    with refused("sparse.pt': weight 'w0': expected f32[8], got none"):
+        doubling(1, 8).prepare(tmp_path / "sparse.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     with refused("list.pt': expected a state dict, got list without named tensors"):
         open_tensors(tmp_path / "list.pt")

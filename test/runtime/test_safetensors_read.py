@@ -109,7 +109,7 @@ MALFORMED = {
     "empty file": (b"", "expected a safetensors file of at least 8 bytes, got 0"),
     "pickle magic": (
         b"PK\x03\x04" + b"\0" * 60,
-        "expected a safetensors file, got an archive, as torch.save and numpy.savez write",
+        "expected a safetensors file, got an archive, as torch.save writes it",
     ),
     "pointer": (
         b"version https://git-lfs",

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
-from ..files import open_regular, os_errors, other_kind, path_text
+from ..files import KIND_BYTES, name_on_disk, open_regular, os_errors, other_kind, path_text
 from ..mapped_file import MappedFile
 from ..source import Ranges, runs_of
 
@@ -180,7 +180,7 @@ class GgufTensors(ABC):
         self.metadata = dict[str, str]()
         reader = _Reader(content, path)
         magic, version = reader.number("<4s"), reader.number("<I")
-        other = other_kind(bytes(content[:8])) if magic != b"GGUF" else None
+        other = other_kind(bytes(content[:KIND_BYTES])) if magic != b"GGUF" else None
         if other is not None:
             raise RelaxError(f"'{path}': expected a GGUF file, got {other}")
         if magic != b"GGUF" or version not in (2, 3):
@@ -303,7 +303,7 @@ class GgufFile(MappedFile, GgufTensors):
     def identity(self) -> str | None:
         """Changes when the file does."""
         known = (self.size, self.status.st_mtime_ns, self.status.st_ctime_ns, self.status.st_ino, self.digest)
-        return " ".join(map(str, (os.path.realpath(self.path), *known)))
+        return " ".join(map(str, (name_on_disk(self.path), *known)))
 
     def prefetch(self, name: str) -> None:
         _, entry, _ = self._part(name)

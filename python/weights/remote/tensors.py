@@ -15,6 +15,7 @@ from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
 from ..checksums import CHECKSUMS, Checksum, separated
 from ..formats.gguf_file import GgufTensors
+from ..formats.gguf_split import SplitGguf, other_parts
 from ..header import Header, TensorEntry, parse_header, read_prefix
 from ..model_folder import CONFIG, INDEX, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, SINGLE, check_index, parse_config, parse_index
 from ..safetensors import common_metadata
@@ -47,7 +48,17 @@ def open_remote(url: str) -> TensorSource:
         raise RelaxError(
             f"'{place.name}': expected safetensors or GGUF to read by ranges, got another format: download it first"
         )
-    return RemoteGguf(place) if place.file_name.endswith(".gguf") else RemoteCheckpoint(place)
+    return _gguf(place) if place.file_name.endswith(".gguf") else RemoteCheckpoint(place)
+
+
+def _gguf(place: Place) -> RemoteGguf | SplitGguf:
+    """A GGUF file, with all others of its model where there are several."""
+    downloads = Downloads()
+    file = RemoteGguf(place, downloads)
+    others = other_parts(file, place.file_name, lambda n: RemoteGguf(place.parent.inside(n, f"'{place.name}'"), downloads))
+    if others is None:
+        return file
+    return SplitGguf(place.name, others, min(DOWNLOAD_BYTES, 2 * sum(f.size for f in others)))
 
 
 class _Kept:
@@ -218,12 +229,12 @@ def _config(folder: Place) -> dict[str, Any]:
 class RemoteGguf(GgufTensors):
     """The tensors of a GGUF file; see :class:`..source.TensorSource`; in memory from :meth:`get` to :meth:`release`."""
 
-    def __init__(self, place: Place):
+    def __init__(self, place: Place, downloads: Downloads):
         """Opens a file and reads its header. Raises RelaxError where it is not as the format has it."""
         self._file = RemoteFile(place)
         super().__init__(self._file.path, _Header(self._file))
         self.ahead_bytes = min(DOWNLOAD_BYTES, 2 * self.size)
-        self._downloads, self._kept = Downloads(), _Kept()
+        self._downloads, self._kept = downloads, _Kept()
         self.files: list[str] = []  # none of this machine
 
     @property

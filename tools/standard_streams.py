@@ -1,0 +1,31 @@
+"""Standard input, output and errors as tools want them: there, whatever was closed, and able to print any file's name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from io import TextIOWrapper
+
+__all__ = ["open_standard_streams"]
+
+_NAMES = ("stdin", "stdout", "stderr")
+
+
+def open_standard_streams() -> None:
+    """Opens the null device for each stream that was closed, as by ``2>&-`` or a daemon.
+
+    Else the next file that is opened gets its number, and what libraries print goes into that file. Names of files that are no
+    Unicode are printed as the bytes that they are.
+    """
+    for number in range(len(_NAMES)):
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+    for number, name in enumerate(_NAMES):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.dup(number), "w" if number else "r", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="surrogateescape")
