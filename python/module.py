@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .dialect.bindings import ir
-from .dialect.checks import expect_text
+from .dialect.checks import expect_flag, expect_text
 from .dialect.context import new_context
 from .dialect.conventions import check_module
-from .dialect.errors import RelaxError, from_mlir_error
+from .dialect.errors import RelaxError, from_mlir_error, warn
 from .dialect.functions import full_argument_names, functions, is_private, name_of, num_input, transform_for
 from .dialect.parser import parse_module
 from .dialect.reports.report import Report, collecting
@@ -138,21 +138,29 @@ class Module:
         """Signatures by function name, in the module's order."""
         return {name_of(f): _signature(f) for f in functions(self._module)}
 
-    def run(self, pipeline: str) -> Module:
+    def run(self, pipeline: str, *, verify_semantics: bool = False) -> Module:
         """A new module, made from this one by passes, e.g. ``"relax-lift-transform-params,canonicalize"``.
 
         What the passes tell is added to this module's report, in the new module.
 
+        Args:
+            pipeline: the passes.
+            verify_semantics: whether what functions compute is compared before and after each pass, on random inputs
+                (:mod:`relaxir.debugging.semantics`); a :class:`RelaxWarning` tells of what cannot be compared.
+
         Raises:
-            RelaxError: the pipeline text is wrong, or a pass refuses the module (then a DiagnosticError with the place).
+            RelaxError: the pipeline text is wrong, a pass refuses the module (then a DiagnosticError with the place), or
+                changes its meaning by more than it states.
         """
         from .dialect.passes import manager
         from .lowering.passes import register_passes
 
         register_passes()
         expect_text(pipeline, "a pipeline as text")
+        expect_flag(verify_semantics, "verify_semantics")
+        run = _run_compared if verify_semantics else manager.run
         with self._active(), collecting() as told:
-            return Module(_as_module(manager.run(self._module.operation, pipeline)), self.report.extended(told))
+            return Module(_as_module(run(self._module.operation, pipeline)), self.report.extended(told))
 
     def rewritten(self, rewrite: Callable[[ir.Operation], None]) -> Module:
         """A copy that a function changed in place; what it told is added to the report."""
@@ -195,6 +203,19 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<relaxir.Module: {', '.join('@' + name for name in self.functions) or 'no functions'}>"
+
+
+def _run_compared(operation: ir.Operation, pipeline: str) -> ir.Operation:
+    from .debugging.semantics import SemanticsCheck
+    from .dialect.passes import manager
+
+    check = SemanticsCheck()
+    check.start(operation)
+    with manager.observing(check.after):
+        result = manager.run(operation, pipeline)
+    for reason in check.skipped:
+        warn(f"not compared: {reason}")
+    return result
 
 
 def _as_module(operation: ir.Operation | ir.OpView) -> ir.Module:

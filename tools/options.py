@@ -38,6 +38,9 @@ class Options:
     output_split_marker: str = _flag(SPLIT_MARKER, "marker between the pieces of the output", "marker")
     verify_diagnostics: str = _flag("", "compare diagnostics with expected-* comments", "all|only-expected", "all")
     verify_each: bool = _flag(True, "verify after each pass")
+    verify_semantics: int = _flag(
+        0, "compare what functions compute before and after each pass, on random inputs", "count", "1"
+    )
     verify_roundtrip: bool = _flag(False, "check that text and bytecode give the same module back")
     allow_unregistered_dialect: bool = _flag(False, "accept operations of unknown dialects")
     run_reproducer: bool = _flag(False, "run the pipeline that a crash reproducer holds")

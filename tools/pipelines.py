@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
 from ..weights.files import replacing
 
 if TYPE_CHECKING:
+    from ..debugging.semantics import SemanticsCheck
     from ..dialect.bindings import ir
     from ..dialect.passes.manager import Pipeline
     from .options import Options
@@ -36,12 +38,13 @@ def pipeline_text(options: Options) -> str | None:
     return f"builtin.module({','.join(_element(name, values) for name, values in options.passes)})"
 
 
-def build(text: str, options: Options, context: ir.Context) -> Pipeline:
-    """The pipeline, with printing and timing as asked. Raises RelaxError when the text is wrong."""
+def build(text: str, options: Options, context: ir.Context, check: SemanticsCheck | None = None) -> Pipeline:
+    """The pipeline, with printing and timing as asked; ``check`` is told of its passes. Raises RelaxError for wrong text."""
     from ..dialect.passes import manager
 
     _register_lowering()
-    pipeline = manager.build(text, context)
+    with manager.observing(check.after) if check else nullcontext():
+        pipeline = manager.build(text, context)
     pipeline.enable_verifier(options.verify_each)
     if options.prints_ir:
         pipeline.enable_ir_printing(

@@ -21,6 +21,7 @@ from .standard_streams import open_standard_streams
 from .verify_diagnostics import DiagnosticVerifier
 
 if TYPE_CHECKING:
+    from ..debugging.semantics import SemanticsCheck
     from ..dialect.bindings import ir
     from ..dialect.passes.manager import Pipeline
 
@@ -79,29 +80,45 @@ def _process_file(options: Options) -> int:
     context = new_context()
     context.allow_unregistered_dialects = options.allow_unregistered_dialect
     with context:
-        pipeline = pipelines.build(text, options, context) if text is not None else None
+        check = _semantics(options)
+        pipeline = pipelines.build(text, options, context, check) if text is not None else None
         if pipeline and options.dump_pass_pipeline:
             print(pipeline, file=sys.stderr)
         with collecting() as report:
-            results = [_process(source, Job(context, pipeline, text or "", options)) for source in sources]
+            results = [_process(source, Job(context, pipeline, text or "", options, check)) for source in sources]
     failed = any(failed for _, failed in results)
     if not failed or options.output == "-":
         separator = f"\n{options.output_split_marker}\n"
         _write(options.output, separator.join(output for output, _ in results if output is not None))
+    if check:
+        sys.stdout.flush()
+        print(check, file=sys.stderr)
     if options.relax_report and not failed:
         sys.stdout.flush()
         print(json.dumps(report.as_json(), indent=2) if options.relax_report == "json" else report, file=sys.stderr)
     return int(failed)
 
 
+def _semantics(options: Options) -> SemanticsCheck | None:
+    if not options.verify_semantics:
+        return None
+    from ..debugging.semantics import SemanticsCheck
+
+    return SemanticsCheck(options.verify_semantics)
+
+
 @dataclass(frozen=True)
 class Job:
-    """What is done with each piece of the input: the pipeline, as built and as text, in one context (each takes 20 ms)."""
+    """What is done with each piece of the input: the pipeline, as built and as text, in one context (each takes 20 ms).
+
+    The pipeline tells ``check`` of each of its passes.
+    """
 
     context: ir.Context
     pipeline: Pipeline | None
     text: str
     options: Options
+    check: SemanticsCheck | None = None
 
 
 def _process(source: SourceText, work: Job) -> tuple[str | None, bool]:
@@ -126,6 +143,8 @@ def _output(source: SourceText, work: Job, sink: Sink) -> str | None:
             if work.options.verify_roundtrip:
                 _check_roundtrip(module, source.name)
             if work.pipeline:
+                if work.check:
+                    work.check.start(module.operation)
                 _run(work.pipeline, module, work.text, work.options)
             return _printed(module, work.options)
         except RelaxError as error:

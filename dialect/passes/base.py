@@ -21,11 +21,14 @@ class Pass(ABC):
         name: what pipelines call it, kebab-case.
         anchor: the op it runs on: ``builtin.module``, or ``any`` for a pass that may also be nested, ``func.func(relax-x)``.
         keeps_work: whether the work of what it leaves can be compared with what there was before, in reports.
+        rounding: what floats that functions return may be off by behind it, relative to the largest one; infinity for a pass
+            that rounds to few integers, each of which is as exact as :mod:`relaxir.debugging.stated_errors` says.
     """
 
     name: ClassVar[str]
     anchor: ClassVar[str] = MODULE
     keeps_work: ClassVar[bool] = True
+    rounding: ClassVar[float] = 0.0
 
     @abstractmethod
     def run(self, op: ir.Operation) -> None:

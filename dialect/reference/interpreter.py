@@ -21,6 +21,7 @@ from ..functions import body_of, find_function, full_argument_names, functions, 
 from ..lazy_calls import READ, WRITE, callback_of
 from ..struct_info import TensorInfo, is_tensor
 from ..symbolic import InnerSize, refuse_negative
+from ..traversal import nested_operations
 from ..tuples import CAST
 from .apply import PREFIX, apply_op
 from .arguments import entry_arguments
@@ -29,14 +30,17 @@ from .io import OnceSink, call_declared
 from .liveness import BlockPlan, Step, plan_of
 from .memory import HeldValues, MemoryTracker
 from .numeric import Array
+from .registry import families_loaded
 from .scalars import SCALAR_OPS, compute_scalar, scalar
 from .scope import Scope
 from .tuples import convert, leaves, tensors_in, unshared
 
-__all__ = ["MAX_CALL_DEPTH", "evaluate"]
+__all__ = ["MAX_CALL_DEPTH", "evaluate", "op_without_meaning"]
 
 #: Calls nested deeper than all functions of the module and so many more are taken for a recursion that does not end.
 MAX_CALL_DEPTH = 1000
+#: Operations that the interpreter itself knows: calls, terminators, and those that say what a value is.
+_STRUCTURE = frozenset({"func.call", "func.return", "scf.condition", "scf.yield", "tensor.cast", "ub.poison", CAST})
 
 
 def evaluate(
@@ -230,6 +234,21 @@ def _compute(step: Step, operands: list[Any], scope: Scope) -> list[Any]:
     except RelaxError as error:
         raise RelaxError(f"'{step.name}' op {error.args[0]}", op.location) from None
     raise RelaxError(f"expected an op with reference semantics, got '{step.name}'", op.location)
+
+
+def op_without_meaning(module: ir.Operation) -> str | None:
+    """The name of an operation in functions with a body that :func:`evaluate` cannot compute, None when there is none."""
+    for function in functions(module):
+        for op in nested_operations(function.operation):
+            if not _has_meaning(op.name):
+                return op.name
+    return None
+
+
+def _has_meaning(name: str) -> bool:
+    if name.startswith(PREFIX):
+        return name.removeprefix(PREFIX) in families_loaded()
+    return name in _STRUCTURE or name in CONTROL_FLOW or name in SCALAR_OPS
 
 
 def _anything(type_: ir.Type, scope: Scope) -> Any:

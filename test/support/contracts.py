@@ -7,7 +7,6 @@ prints a line per failure and leaves the reduced module in the current folder, n
 
 from __future__ import annotations
 
-import math
 import random
 import re
 import sys
@@ -15,43 +14,23 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import ml_dtypes
-import numpy as np
-
 from relaxir.debugging import reduced
-from relaxir.debugging.meaning import arguments_for, entry_functions, raw_weights, run_entry
+from relaxir.debugging.semantics import FunctionRun, change, runs_of, stated_rounding
 from relaxir.dialect.analysis.symbol_uses import DEFINING_OPS, bound_symbols
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.context import new_context
 from relaxir.dialect.conventions import check_module
 from relaxir.dialect.errors import RelaxError
-from relaxir.dialect.functions import functions, name_of
+from relaxir.dialect.functions import functions
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.passes import manager
 from relaxir.dialect.passes.pipeline_text import parse_pipeline
 from relaxir.dialect.passes.registry import is_registered
-from relaxir.dialect.reference.numeric import is_float
 from relaxir.dialect.traversal import nested_operations
 from support.module_generator import random_module
 from support.random_pipelines import PASSES, random_pipeline
-from support.stated_errors import are_within_stated_error, returning_roundings, without_roundings_of_weights
 
 __all__ = ["check_contracts", "failure"]
-
-#: Passes that change rounding, as their docstrings say, and by how much, relative to the largest result.
-TOLERANCES = {
-    "relax-fold-batch-norm": 1e-5,
-    "relax-quantize-convolutions": 1e-5,  # sums are exact and scaled once, where each product and sum was rounded to f32
-    "relax-to-mixed-precision": 2e-2,
-}
-#: Passes that round to few integers: each rounding is held to the error that they state (:mod:`support.stated_errors`), and of
-#: results the shapes and dtypes count, as other passes may have moved roundings away. Products of narrow floats become products
-#: of f32, rounded once more, to bf16: half of 2**-7.
-ROUND_TO_INTEGERS = ("relax-quantize-activations", "relax-quantize-weights")
-_OF_BF16 = 2**-8
-
-#: Inputs, weights and results of entry functions, by name.
-Expected = Mapping[str, tuple[list[np.ndarray], dict[str, np.ndarray], tuple[np.ndarray, ...]]]
 
 
 def check_contracts(text: str, context: ir.Context, pipelines: Sequence[str], refusals: Counter[str] | None = None) -> int:
@@ -63,16 +42,16 @@ def check_contracts(text: str, context: ir.Context, pipelines: Sequence[str], re
         module = parse_module(text, "-", context)
     except RelaxError:  # meant to be wrong
         return 0
-    before, expected, compared = _text(module.operation), _evaluated(module.operation), 0
+    before, expected, compared = _text(module.operation), runs_of(module.operation, 7), 0
     # Equal texts mean the same: what a pass leaves as it was, or several pipelines arrive at, is evaluated once.
-    known = {(before, tolerance) for tolerance in (0.0, math.inf, *TOLERANCES.values())}
+    known = {(before, cls.rounding) for cls in manager.registered().values()}
     if _names_symbols_twice(module.operation):
         pipelines = [p for p in pipelines if not _MERGES_SCOPES.search(p)]
     for pipeline in pipelines:
         after = _run(module.operation, pipeline, refusals)
         assert _text(module.operation) == before, f"{pipeline} changed its input"
         if after is not None:
-            _check_result(after, pipeline, expected, known)
+            _check_result(module.operation, after, pipeline, expected, known)
             compared += len(expected)
     return compared
 
@@ -101,36 +80,22 @@ def failure(text: str, pipeline: str, context: ir.Context) -> str | None:
     return None
 
 
-def _check_result(after: ir.Operation, pipeline: str, expected: Expected, known: set[tuple[str, float]]) -> None:
-    """Checks a result; ``known`` has the texts, each with a tolerance, that mean what is expected."""
+def _check_result(
+    module: ir.Operation, after: ir.Operation, pipeline: str, expected: Mapping[str, FunctionRun], known: set[tuple[str, float]]
+) -> None:
+    """Checks a result; ``known`` has the texts, each with a rounding, that mean what is expected."""
     check_module(after)
     text = _text(after)
     _check_idempotent(after, text, pipeline)
-    rounds = any(pass_ in pipeline for pass_ in ROUND_TO_INTEGERS)
-    tolerance = math.inf if rounds else max((t for pass_, t in TOLERANCES.items() if pass_ in pipeline), default=0.0)
-    if (text, tolerance) in known:
+    rounding = stated_rounding(pipeline)
+    if (text, rounding) in known:
         return
-    for name, (inputs, weights, wanted) in expected.items():
-        got = _run_rounded(after, name, inputs, weights, pipeline) if rounds else run_entry(after, name, inputs, weights)
-        same = [_equal(a, b, tolerance) for a, b in zip(wanted, got, strict=True)]
-        assert all(same), f"{pipeline} changed what @{name} computes"
-        if pipeline == "relax-quantize-weights":
-            got = run_entry(without_roundings_of_weights(after, name), name, inputs, weights)
-            same = [_equal(a, b, _OF_BF16) for a, b in zip(wanted, got, strict=True)]
-            assert all(same), f"{pipeline} changed more of @{name} than it rounds"
-    known.add((text, tolerance))
-
-
-def _run_rounded(
-    after: ir.Operation, name: str, inputs: list[np.ndarray], weights: dict[str, np.ndarray], pipeline: str
-) -> tuple[np.ndarray, ...]:
-    """The results of a function, each rounding in which is as exact as passes state."""
-    copy, count = returning_roundings(after, name)
-    found = run_entry(copy, name, inputs, weights)
-    results, rest = found[: len(found) - 3 * count], found[len(found) - 3 * count :]
-    for i in range(0, len(rest), 3):
-        assert are_within_stated_error(*rest[i : i + 3]), f"{pipeline} rounds more in @{name} than it states"
-    return results
+    # Other passes may have moved roundings away, or rounded weights before.
+    before = module if pipeline == "relax-quantize-weights" else None
+    for name, run in expected.items():
+        told, _ = change(after, name, run, rounding, before)
+        assert not told, f"{pipeline} changed what @{name} computes: {told}"
+    known.add((text, rounding))
 
 
 def _check_idempotent(after: ir.Operation, text: str, pipeline: str) -> None:
@@ -150,19 +115,6 @@ def _text(operation: ir.Operation) -> str:
     return operation.get_asm(use_local_scope=True, assume_verified=True)
 
 
-def _equal(want: np.ndarray, got: np.ndarray, tolerance: float) -> bool:
-    if want.dtype != got.dtype or want.shape != got.shape:
-        return False
-    if tolerance == math.inf:
-        return True
-    if not tolerance or not is_float(want.dtype):
-        return np.array_equal(want, got, equal_nan=want.dtype.kind == "f")
-    tolerance = max(tolerance, 8 * float(ml_dtypes.finfo(want.dtype).eps))
-    want, got = want.astype(np.float64), got.astype(np.float64)
-    largest = np.abs(want).max(initial=0, where=np.isfinite(want))
-    return np.allclose(got, want, rtol=tolerance, atol=tolerance * largest, equal_nan=True)
-
-
 def _run(module: ir.Operation, pipeline: str, refusals: Counter[str] | None) -> ir.Operation | None:
     """The result, None for a module that the pipeline refuses. The pass manager verifies after each pass."""
     try:
@@ -173,19 +125,6 @@ def _run(module: ir.Operation, pipeline: str, refusals: Counter[str] | None) -> 
         if refusals is not None:
             refusals[str(error.args[0]).splitlines()[0]] += 1
         return None
-
-
-def _evaluated(module: ir.Operation) -> Expected:
-    """What entry functions that can be run compute; some call declarations, or want other sizes."""
-    found: dict[str, tuple[list[np.ndarray], dict[str, np.ndarray], tuple[np.ndarray, ...]]] = {}
-    for function in entry_functions(module):
-        name, rng = name_of(function), np.random.default_rng(7)
-        try:
-            inputs, weights = arguments_for(module, name, rng), raw_weights(module, name, rng)
-            found[name] = (inputs, weights, run_entry(module, name, inputs, weights))
-        except (RelaxError, KeyError, ValueError):  # NumPy makes no array of a size beyond 64 bits
-            continue
-    return found
 
 
 def _shorter(text: str, pipeline: str, fails: Callable[[str, str], bool]) -> str:

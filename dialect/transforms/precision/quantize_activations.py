@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import lcm
+from math import inf, lcm
 from typing import ClassVar
 
 from ...analysis.weight_flow import FlowRules, WeightFlow
@@ -92,6 +92,7 @@ class QuantizeActivations(Pass):
     """
 
     name: ClassVar[str] = "relax-quantize-activations"
+    rounding: ClassVar[float] = inf
     rows: int | None = None
     unsigned: bool | None = None
     floats: bool = True

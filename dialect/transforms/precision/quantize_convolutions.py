@@ -57,6 +57,7 @@ class QuantizeConvolutions(Pass):
     """Rewrites convolutions of dequantized operands, in functions that have ``relax.num_input``."""
 
     name: ClassVar[str] = "relax-quantize-convolutions"
+    rounding: ClassVar[float] = 1e-5  # sums are exact and scaled once, where each product and sum was rounded to f32
 
     def run(self, op: ir.Operation) -> None:
         layouts, rules = WeightLayouts.of(op), FlowRules.of(op)

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import prod
+from math import inf, prod
 from typing import ClassVar
 
 from ...analysis.weight_flow import FlowRules, WeightFlow
@@ -91,6 +91,7 @@ class QuantizeWeights(Pass):
     """
 
     name: ClassVar[str] = "relax-quantize-weights"
+    rounding: ClassVar[float] = inf
     bits: int = 8
     group: int = 0
     keep: tuple[str, ...] = ()

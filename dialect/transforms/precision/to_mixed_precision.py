@@ -57,6 +57,7 @@ class ToMixedPrecision(Pass):
     """
 
     name: ClassVar[str] = "relax-to-mixed-precision"
+    rounding: ClassVar[float] = 2e-2
     dtype: str = "bf16"
     out_dtype: str = "f32"
     keep: tuple[str, ...] = ()

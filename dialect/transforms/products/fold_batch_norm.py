@@ -44,6 +44,7 @@ class FoldBatchNorm(Pass):
     """Folds batch norms into the weights and the bias of the convolution or matrix product next to them."""
 
     name: ClassVar[str] = "relax-fold-batch-norm"
+    rounding: ClassVar[float] = 1e-5
 
     def run(self, op: ir.Operation) -> None:
         rules = FlowRules.of(op)
