@@ -95,7 +95,8 @@ class Manifest:
         if reader.text("format") != FORMAT:
             raise RelaxError(f"{where}.format: expected '{FORMAT}', got '{reader.text('format')}'")
         if reader.size("version") != VERSION:
-            raise RelaxError(f"{where}.version: expected {VERSION}, got {reader.size('version')}")
+            told = f"expected {VERSION}, got {reader.size('version')}, written by relaxir {_writer(reader)}: compile again"
+            raise RelaxError(f"{where}.version: {told}")
         manifest = Manifest(
             data=cast("Mapping[str, Any]", data),
             fingerprint=reader.text("fingerprint"),
@@ -136,6 +137,10 @@ class Manifest:
         }
         found |= {} if accesses is None else {"accesses": list(accesses)}
         return found if ranks == 1 else found | {"ranks": ranks}
+
+
+def _writer(reader: Reader) -> str:
+    return reader.text("relaxir") if "relaxir" in reader.data else "of another version"
 
 
 def _by_name(records: Sequence[Any], where: str) -> dict[str, Any]:

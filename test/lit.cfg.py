@@ -14,7 +14,7 @@ from support.lit_inprocess import InProcess  # noqa: E402
 config.name = "relaxir"
 config.test_format = InProcess(real_processes=bool(lit_config.params.get("shell")))
 config.suffixes = [".mlir"]
-config.excludes = ["Inputs"]
+config.excludes = ["Inputs", "golden"]
 config.test_source_root = str(HERE)
 config.test_exec_root = str(HERE.parent / "build" / "test")
 os.makedirs(config.test_exec_root, exist_ok=True)

@@ -25,7 +25,7 @@ from .memory_plan import MemoryPlan, plan_memory
 from .names import Rename
 from .raw_weights import RawWeights
 from .sinks import FileSink, MemorySink
-from .sources import FINGERPRINT, PreparedWeights, open_source
+from .sources import CURRENT_FORMAT, FILE_FORMAT, FINGERPRINT, WRITTEN_BY, PreparedWeights, open_source
 from .step_stream import Functions, PrepareProgress, ProgressHook, StepStream
 
 __all__ = [
@@ -186,4 +186,6 @@ def prepared_metadata(manifest: Manifest) -> dict[str, str]:
     """What the file of prepared weights says of itself."""
     from .. import __version__
 
-    return {"format": "relaxir", FINGERPRINT: manifest.fingerprint, "relaxir.version": __version__}
+    return {
+        "format": "relaxir", FILE_FORMAT: CURRENT_FORMAT, FINGERPRINT: manifest.fingerprint, WRITTEN_BY: __version__,
+    }  # fmt: skip

@@ -20,8 +20,8 @@ from ..weights.safetensors import Checkpoint
 from ..weights.source import DecodingSource, Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
 
 __all__ = [
-    "AGAIN", "FINGERPRINT", "MappingSource", "PreparedWeights", "StoredSource", "WeightSource", "open_source",
-    "problems_text", "spec_problem", "weight_problems",
+    "AGAIN", "CURRENT_FORMAT", "FILE_FORMAT", "FINGERPRINT", "WRITTEN_BY", "MappingSource", "PreparedWeights", "StoredSource",
+    "WeightSource", "open_source", "problems_text", "spec_problem", "weight_problems",
 ]  # fmt: skip
 
 #: What to do about prepared weights that are not right.
@@ -29,6 +29,10 @@ AGAIN = "prepare the raw weights again"
 
 #: The metadata key that ties a prepared file to the executable it is made for.
 FINGERPRINT = "relaxir.fingerprint"
+#: The metadata key of the format of prepared files, and the one that is written. Files without the key are of format 1.
+FILE_FORMAT, CURRENT_FORMAT = "relaxir.format", "1"
+#: The metadata key of the relaxir that wrote a prepared file.
+WRITTEN_BY = "relaxir.version"
 
 
 #: Weights that ``repr`` shows.
@@ -56,6 +60,19 @@ class PreparedWeights(dict[str, Any]):
         return f"<{type(self).__name__}: {plural(len(self), 'weight')}, {size}; {', '.join([*shown, *more])}>"
 
 
+def _fingerprint(tensors: TensorSource) -> str | None:
+    """That of a prepared file, None for raw weights. Raises RelaxError for a file of a format that is not known here."""
+    metadata = tensors.metadata
+    format_ = metadata.get(FILE_FORMAT, CURRENT_FORMAT)
+    if FINGERPRINT in metadata and format_ != CURRENT_FORMAT:
+        writer = metadata.get(WRITTEN_BY, "another version")
+        raise RelaxError(
+            f"'{tensors.path}': expected prepared weights of format {CURRENT_FORMAT}, got format {format_[:20]!a}, "
+            f"written by relaxir {writer[:20]}: {AGAIN}"
+        )
+    return metadata.get(FINGERPRINT)
+
+
 class StoredSource:
     """Tensors of a file or folder.
 
@@ -71,7 +88,7 @@ class StoredSource:
     def __init__(self, tensors: TensorSource):
         self._tensors = tensors
         self.description = f"'{tensors.path}'"
-        self.fingerprint = tensors.metadata.get(FINGERPRINT)
+        self.fingerprint = _fingerprint(tensors)
         self.files = tensors.files
 
     def serving(self, wanted: Mapping[str, ArraySpec]) -> StoredSource:

@@ -208,7 +208,8 @@ def test_damaged_headers_never_bind(prepared: Path) -> None:
     content = prepared.read_bytes()
     length = len(content[8:4096].rstrip())
     text = content[8 : 8 + length]
-    free = {text.index(b'"format"') + i for i in range(20)} | {text.index(b'"relaxir.version"') + i for i in range(27)}
+    free = {text.index(key) + i for key, size in ((b'"format"', 20), (b'"relaxir.version"', 27)) for i in range(size)}
+    free |= {text.index(b'"relaxir.format"') + i for i in range(len('"relaxir.format"'))}  # without it a file is of format 1
     for at in range(0, length, 7):
         flip(prepared, 8 + at, at % 7)
         if at not in free:
