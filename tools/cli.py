@@ -21,6 +21,16 @@ from .standard_streams import open_standard_streams
 
 __all__ = ["main", "run"]
 
+#: What only some commands need: what is deployed may lack it.
+_INSTALLED_APART = {
+    "torch_mlir": "torch-mlir",
+    "llvmlite": "llvmlite",
+    "rich": "rich",
+    "torch": "torch",
+    "transformers": "transformers",
+    "onnx": "onnx",
+}
+
 
 def main() -> None:
     """Entry point of the console script."""
@@ -40,6 +50,10 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.flush()
     except (RelaxError, OSError) as error:
         return _failed(f"error: {error}", str(error), 2 if isinstance(error, _UsageError) else 1)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in _INSTALLED_APART:
+            raise
+        return _failed(f"error: {_missing(error)}", str(error), 1)
     except MemoryError:
         return _failed("error: out of memory", "out of memory", 1)
     except KeyboardInterrupt:
@@ -54,6 +68,11 @@ def _failed(line: str, reason: str, code: int) -> int:
     if collectives is not None:
         collectives.end_all_ranks(reason)
     return code
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    package = _INSTALLED_APART[(error.name or "").split(".")[0]]
+    return f"this command needs the package {package}, which is not installed: pip install {package}"
 
 
 class _UsageError(RelaxError):

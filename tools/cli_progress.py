@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ..dialect.reports.report import bytes_text
@@ -24,7 +25,7 @@ _NAME_WIDTH = 40
 @contextmanager
 def progress_hook(what: str) -> Generator[Callable[[PrepareProgress], None]]:
     """A function to be called after each step of this work; what it shows goes to stderr, stdout stays for results."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and find_spec("rich") is not None:  # which a deployment may do without
         with _bar(what) as hook:
             yield hook
     else:

@@ -1,7 +1,7 @@
 """How many threads compiled code uses: the OpenMP runtime, found, loaded and told.
 
-Code that is compiled for threads calls LLVM's OpenMP runtime: ``libiomp5`` of PyPI's ``intel-openmp`` on x86, ``libomp`` of the
-system elsewhere. The number of threads of a call is, first found: :attr:`Executable.threads`, ``RELAXIR_NUM_THREADS``, what
+Code that is compiled for threads calls LLVM's OpenMP runtime: ``libomp`` of PyPI's ``cmeel-libomp``, else one of the environment
+(conda's, or Intel's build of it) or of the system. The number of threads of a call is, first found: :attr:`Executable.threads`, ``RELAXIR_NUM_THREADS``, what
 OpenMP itself decides (``OMP_NUM_THREADS``, or all cores that the process may use). Results do not depend on it: threads share
 loops whose iterations write different elements.
 """
@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, files
+from importlib.util import find_spec
 from typing import Any
 
 from ..dialect.errors import RelaxError
@@ -24,8 +24,9 @@ from .environment import num_threads, openmp_threads
 
 __all__ = ["Team", "alone", "find_runtime", "load_runtime", "told", "work_alone"]
 
-# The runtime in intel-openmp, by system.
-_RUNTIMES = ("libiomp5.so", "libiomp5.dylib", "libiomp5md.dll")
+# LLVM's runtime, and Intel's build of it, by their file names without the system's ending.
+_NAMES = ("libomp", "libiomp5")
+_ENDING = ".dylib" if sys.platform == "darwin" else ".so"
 
 # Milliseconds that an idle worker spins before it sleeps. Intel's default of 200 takes the core from whatever runs between two
 # calls, torch's threads for example; loops of one call follow each other within microseconds.
@@ -53,16 +54,16 @@ told = _Told()
 @functools.cache
 def find_runtime() -> str | None:
     """The OpenMP runtime's path or name, None where there is none."""
-    usual = os.path.join(sys.prefix, "lib", _RUNTIMES[0])
-    if os.path.exists(usual):  # as intel-openmp installs it: looking through all packages takes 8 ms, a third of a load
-        return os.path.realpath(usual)
-    try:
-        for file in files("intel-openmp") or ():
-            if file.name in _RUNTIMES and os.path.exists(file.locate()):
-                return os.path.realpath(file.locate())
-    except PackageNotFoundError:
-        pass
+    cmeel = find_spec("cmeel")  # its packages share a folder beside it; looking through all that is installed takes 8 ms
+    prefixes = [sys.prefix] if cmeel is None or cmeel.origin is None else [_cmeel_prefix(cmeel.origin), sys.prefix]
+    for path in (os.path.join(prefix, "lib", name + _ENDING) for prefix in prefixes for name in _NAMES):
+        if os.path.exists(path):
+            return os.path.realpath(path)
     return ctypes.util.find_library("omp") or ctypes.util.find_library("omp5") or ctypes.util.find_library("iomp5")
+
+
+def _cmeel_prefix(origin: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(origin)), "cmeel.prefix")
 
 
 @functools.cache
@@ -70,7 +71,7 @@ def load_runtime() -> Any:
     """The runtime, its symbols visible to code that is loaded later. Raises RelaxError when there is none."""
     path = find_runtime()
     if path is None:
-        raise RelaxError("expected an OpenMP runtime for code with threads (pip install intel-openmp), got none")
+        raise RelaxError("expected an OpenMP runtime for code with threads (pip install cmeel-libomp), got none")
     try:
         runtime = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         runtime.omp_set_num_threads.argtypes = (ctypes.c_int,)

@@ -97,3 +97,42 @@ def test_every_module_imports_from_the_wheel(installed: Path) -> None:
     code = "import importlib, sys; [importlib.import_module(n) for n in sys.argv[1:]]; import relaxir; print(relaxir.__file__)"
     imported = output(installed / "python", "-c", code, *names).strip()
     assert Path(imported).is_relative_to(installed.parent)
+
+
+@pytest.fixture
+def bare(wheel: Path, tmp_path: Path) -> Path:
+    """The scripts' folder of an environment with the wheel, numpy, ml-dtypes and OpenMP: as README's Deploy installs it."""
+    venv.create(tmp_path / "bare", with_pip=False)
+    scripts = tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin")
+    pip("--python", scripts / "python", "install", "--no-deps", "--no-index", wheel)
+    (packages,) = (tmp_path / "bare").glob("**/site-packages")
+    for name in ("numpy", "numpy.libs", "ml_dtypes", "cmeel", "cmeel.prefix"):
+        found = next((Path(p) / name for p in site.getsitepackages() if (Path(p) / name).exists()), None)
+        if found is not None:
+            (packages / name).symlink_to(found)
+    return scripts
+
+
+def test_an_artifact_runs_without_mlir_and_llvm(bare: Path, tmp_path: Path) -> None:
+    import numpy as np
+
+    import relaxir as rx
+    from relaxir.weights import write_safetensors
+
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(y=b.matmul(b.input("x", ("n", 4)), b.permute_dims(b.weight("w", (3, 4)))))
+    rx.compile(b.build()).save(tmp_path / "model.relax")
+    write_safetensors(tmp_path / "w.safetensors", {"w": np.eye(3, 4, dtype=np.float32)})
+    np.save(tmp_path / "x.npy", np.arange(8, dtype=np.float32).reshape(2, 4))
+    relaxir, model, prepared, out = bare / "relaxir", tmp_path / "model.relax", tmp_path / "p.safetensors", tmp_path / "out.npz"
+    output(relaxir, "info", model)
+    output(relaxir, "prepare", model, tmp_path / "w.safetensors", "-o", prepared)
+    output(relaxir, "verify", model, prepared)
+    output(relaxir, "run", model, "--weights", prepared, "--input", f"x={tmp_path / 'x.npy'}", "-o", out)
+    np.testing.assert_array_equal(np.load(out)["y"], [[0, 1, 2], [4, 5, 6]])
+    missing = "import importlib.util as u; print([n for n in ('torch_mlir', 'llvmlite', 'torch', 'rich') if u.find_spec(n)])"
+    assert output(bare / "python", "-c", missing).strip() == "[]"
+    refused = subprocess.run([bare / "relaxir", "compile", "-o", "x", os.devnull], check=False, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "needs the package torch-mlir, which is not installed" in refused.stderr
