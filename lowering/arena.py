@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from ..dialect.bindings import func, ir
@@ -9,7 +12,7 @@ from ..dialect.symbolic import Expr, parse
 from .marks import ARENA
 from .plain_attributes import from_attribute, to_attribute
 
-__all__ = ["Arena", "arena_of", "write_arena"]
+__all__ = ["Arena", "ArenaPlan", "PlacedBuffer", "arena_of", "told_plans", "watching_arenas", "write_arena"]
 
 
 @dataclass
@@ -31,6 +34,55 @@ class Arena:
         for unit, extent in self.groups.items():
             total = total + unit * extent
         return total
+
+
+@dataclass(frozen=True)
+class PlacedBuffer:
+    """A buffer of an arena.
+
+    Attributes:
+        offset, size: in bytes, expressions over the entry's symbols.
+        first, last: numbers of the calls that it lives for.
+    """
+
+    offset: int | Expr
+    size: int | Expr
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class ArenaPlan:
+    """Where the buffers of a function are, for those who watch.
+
+    Attributes:
+        function: its name.
+        calls: what it calls, in order; an op with calls in it counts as one, by its own name.
+        buffers: what is in the arena.
+    """
+
+    function: str
+    calls: tuple[str, ...]
+    buffers: tuple[PlacedBuffer, ...]
+
+
+_WATCHED: ContextVar[list[ArenaPlan] | None] = ContextVar("relaxir_arenas", default=None)
+
+
+@contextmanager
+def watching_arenas() -> Generator[list[ArenaPlan]]:
+    """A list that gets the plans of all arenas that are made meanwhile, for profiles."""
+    found = list[ArenaPlan]()
+    token = _WATCHED.set(found)
+    try:
+        yield found
+    finally:
+        _WATCHED.reset(token)
+
+
+def told_plans() -> list[ArenaPlan] | None:
+    """Where to tell of plans; None where nobody watches."""
+    return _WATCHED.get()
 
 
 def write_arena(function: func.FuncOp, arena: Arena) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialect.bindings import ir
+from .arena import ArenaPlan
 from .compiler import Compiler
 
 __all__ = ["CLOCKS", "FIELDS", "ClockedCall", "ClockedCode", "LimitLoops", "Profiling"]
@@ -38,11 +39,13 @@ class ClockedCode:
         code: an object or an archive of some.
         manifest: of the same module.
         calls: what each clock is around.
+        arenas: the memory of entries' intermediate results.
     """
 
     code: bytes
     manifest: dict[str, Any]
     calls: tuple[ClockedCall, ...]
+    arenas: tuple[ArenaPlan, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from .lowering.cuda.cuda_target import CudaTarget
 from .lowering.cuda.plan_choices import PlanChoice, collecting_choices
 from .lowering.cuda.plan_table import MeasuredPlan, PlanTable
 from .module import Module
+from .random_weights import random_raw_weights
 from .runtime.executable import Executable
-from .weights.arrays import ArraySpec
 
 __all__ = ["FailedPlan", "Inputs", "Timer", "TunedPlan", "kernel_seconds", "tune"]
 
@@ -219,7 +219,7 @@ class _Tuner:
                 plan_table=folder,
             )  # fmt: skip
         if made.manifest.raw_weights:
-            self._prepared = self._prepared or made.prepare(_random_weights(made))
+            self._prepared = self._prepared or made.prepare(random_raw_weights(made.manifest))
             made.bind(self._prepared)
         self._call = self._call or self.inputs(made)
         entry, arguments = self._call
@@ -240,18 +240,6 @@ def _round(times: Mapping[str, float], choices: Sequence[PlanChoice], results: t
         seconds[choice.key] += sum(times.get(name, 0.0) for name in choice.kernels)  # type: ignore[assignment]
     plans, alternatives = {c.key: c.plan for c in launched}, {c.key: c.alternatives for c in launched}
     return _Round(plans, seconds, alternatives, results)
-
-
-def _random_weights(executable: Executable) -> dict[str, Any]:
-    """Small numbers: products of zeros take less power, and so less time."""
-    random = np.random.default_rng(0)
-
-    def values(spec: ArraySpec) -> Any:
-        if spec.dtype.kind in "bui" or "int" in spec.dtype.name:
-            return random.integers(0, 2, spec.shape).astype(spec.dtype)
-        return (random.standard_normal(spec.shape, np.float32) / 32).astype(spec.dtype)
-
-    return {name: values(spec.array) for name, spec in executable.manifest.raw_weights.items()}
 
 
 def _expect_same(first: _Round, other: _Round) -> None:

@@ -1,12 +1,20 @@
-"""``relaxir profile``: where the time of an artifact's calls goes, kernel by kernel."""
+"""``relaxir profile``: where the time of a model's calls goes, kernel by kernel."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import RelaxError
+from ..dialect.reports.report import plural
+from .models import is_artifact, load_module
+
+if TYPE_CHECKING:
+    from ..lowering.manifest_specs import EntrySpec
+    from ..profiling.compilation import CompilationProfile
+    from ..runtime.executable import Executable
 
 __all__ = ["add_profile"]
 
@@ -19,36 +27,67 @@ def add_profile(commands: Any) -> None:
         description="Times a copy of the code with a clock around each kernel, beside what the machine can do; "
         "the artifact's own code has no clocks.",
     )
-    command.add_argument("artifact", metavar="MODEL.relax", help="compiled for the CPU of this machine")
-    command.add_argument("--weights", metavar="FILE.safetensors", help="what prepare wrote")
+    command.add_argument("model", metavar="MODEL", help="MODEL.relax, compiled for the CPU of this machine; MODEL.mlir; -")
+    command.add_argument("--weights", metavar="WEIGHTS", help="prepared ones, or raw ones, which are prepared in memory")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
-    command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="fill the other inputs at random")
+    command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="other inputs and weights")
     command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
     command.add_argument("--seconds", type=float, default=1.0, metavar="S", help="how long to call (default: %(default)g)")
     command.add_argument("--json", action="store_true", help="tell it as JSON")
+    command.add_argument("-o", "--output", metavar="REPORT.html", help="write a page with roofline, memory and all tables")
     command.add_argument("--trace", metavar="TRACE.json", help="write one call as a trace, which ui.perfetto.dev opens")
     command.set_defaults(command=_profile)
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from .. import load
     from ..profiling import profile
     from ..weights.files import replacing
     from .cli_run import entry_named, inputs_of
 
-    executable = load(arguments.artifact)
+    executable, compilation = _executable(arguments.model)
     entry = entry_named(executable, arguments.entry)
-    if entry.weights and arguments.weights is None:
-        raise RelaxError(f"expected --weights: entry '{entry.name}' has {len(entry.weights)} weights")
     found = profile(
         executable,
         inputs_of(entry, arguments),
-        arguments.weights,
+        _weights(executable, entry, arguments),
         entry=entry.name,
         seconds=arguments.seconds,
+        compilation=compilation,
     )
     if arguments.trace is not None:
         with replacing(arguments.trace) as file:
             file.write(json.dumps(found.trace()).encode())
+    if arguments.output is not None:
+        with replacing(arguments.output) as file:
+            file.write(found.html(os.path.basename(os.path.normpath(arguments.model))).encode())
     print(json.dumps(found.as_json(), indent=1) if arguments.json else found)
+
+
+def _executable(path: str) -> tuple[Executable, CompilationProfile | None]:
+    """Of an artifact, or of a module, which is compiled by the clock."""
+    from .. import compile, load
+    from ..profiling.compilation import clocked_compilation
+
+    if is_artifact(path):
+        return load(path), None
+    module = load_module(path)
+    with clocked_compilation() as clock:
+        executable = compile(module, cache=False)
+    return executable, clock.profile()
+
+
+def _weights(executable: Executable, entry: EntrySpec, arguments: argparse.Namespace) -> object:
+    """What ``bind`` takes: of a file that is prepared, its path; else what is prepared from it, or from random numbers."""
+    from ..random_weights import random_raw_weights
+    from ..runtime.sources import open_source
+
+    if not entry.weights:
+        return None
+    if arguments.weights is None and arguments.random is None:
+        raise RelaxError(f"expected --weights or --random: entry '{entry.name}' has {plural(len(entry.weights), 'weight')}")
+    if arguments.weights is None:
+        return executable.prepare(random_raw_weights(executable.manifest, arguments.random))
+    if open_source(arguments.weights).fingerprint is not None:
+        return arguments.weights
+    return executable.prepare(arguments.weights)

@@ -19,11 +19,11 @@ from math import gcd
 from ...dialect.array_spec import ALIGNMENT, aligned
 from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
-from ...dialect.functions import body_of
+from ...dialect.functions import body_of, name_of
 from ...dialect.symbolic import Expr, require_bounded
 from ...dialect.symbolic_arith import emit_index
-from ...dialect.traversal import operations
-from ..arena import Arena
+from ...dialect.traversal import nested_operations, operations
+from ..arena import Arena, ArenaPlan, PlacedBuffer, told_plans
 from .ownership import in_arena, take_ownership
 from .trace import SizeTracer
 
@@ -94,6 +94,9 @@ def plan_arena(
         for part, extent in _placed(unit, members).items():
             _append(plan, part, extent, [b for b in members if b.unit == part])
     _check_size(plan, function)
+    told = told_plans()
+    if told is not None:
+        told.append(_told(name_of(function), buffers, plan, lifetimes))
     _replace(buffers, plan, block, arena, symbols)
     return plan
 
@@ -169,12 +172,33 @@ def _first_fit(buffers: list[_Buffer]) -> int:
     return extent
 
 
-def _replace(buffers: list[_Buffer], plan: Arena, block: ir.Block, arena: ir.Value, symbols: Mapping[str, ir.Value]) -> None:
+def _bases(plan: Arena) -> dict[int | Expr, int | Expr]:
+    """Where the buffers of each symbolic part begin."""
     bases: dict[int | Expr, int | Expr] = {}
     base: int | Expr = plan.reserved
     for unit, extent in plan.groups.items():
         bases[unit] = base
         base = base + unit * extent
+    return bases
+
+
+def _told(name: str, buffers: list[_Buffer], plan: Arena, lifetimes: _Lifetimes) -> ArenaPlan:
+    """The same for people, in numbers of calls."""
+    bases, calls, numbers = _bases(plan), list[str](), list[int]()
+    for op in lifetimes.operations:
+        numbers.append(len(calls))
+        if op.name == "func.call":
+            calls.append(str(op.attributes["callee"].value))
+        elif len(op.regions) and any(inner.name == "func.call" for inner in nested_operations(op)):
+            calls.append(op.name)
+    places = ((bases[b.unit] + b.unit * b.offset, b.unit * b.size) for b in buffers)
+    lives = ((numbers[b.first], numbers[b.last]) for b in buffers)
+    placed = [PlacedBuffer(*p, *n) for p, n in zip(places, lives, strict=True)]
+    return ArenaPlan(name, tuple(calls), tuple(placed))
+
+
+def _replace(buffers: list[_Buffer], plan: Arena, block: ir.Block, arena: ir.Value, symbols: Mapping[str, ir.Value]) -> None:
+    bases = _bases(plan)
     offsets: dict[str, ir.Value] = {}
     with ir.InsertionPoint.at_block_begin(block), ir.Location.unknown():
         for buffer in buffers:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...dialect.bindings import ir
+from ..arena import watching_arenas
 from ..compile import manifest_of
 from ..manifest import Manifest
 from ..profiling import ClockedCode, LimitLoops, Profiling
@@ -26,11 +27,12 @@ class CpuProfiling(Profiling):
         self.compiler: CpuCompiler = CpuCompiler("cpu", here)
 
     def clocked(self, module: ir.Operation) -> ClockedCode:
-        self.compiler.lower(module, False)
+        with watching_arenas() as arenas:
+            self.compiler.lower(module, False)
         manifest = manifest_of(module, self.compiler)
         bodies = {name: body_name(spec) for name, spec in Manifest.of(manifest).entries.items()}
         text, calls = with_clocks(translate(module, manifest), bodies)
-        return ClockedCode(object_code(text, self.compiler.target).archive(), manifest, tuple(calls))
+        return ClockedCode(object_code(text, self.compiler.target).archive(), manifest, tuple(calls), tuple(arenas))
 
     def limit_loops(self) -> LimitLoops:
         lanes = self.compiler.target.vector_bits // 32

@@ -29,7 +29,7 @@ from ..dialect.passes.pipeline_text import parse_pipeline
 from ..module import Module
 from .differences import Difference, difference
 from .exposing import InnerValue, inner_values, stream_results, with_values
-from .meaning import SIZES, arguments_for, entry_functions, normal_numbers, raw_weights
+from .meaning import SIZES, arguments_for, entry_functions, normal_numbers, raw_weights, weight_numbers
 from .runs import compiled_results, reference_results
 from .value_store import ValueStore
 
@@ -85,7 +85,7 @@ class Settings:
     def raw(self, module: Module, entry: str) -> dict[str, Array]:
         """Raw weights of an entry."""
         sizes = {**SIZES, **(self.sizes or {})}
-        made = raw_weights(module.ir.operation, entry, np.random.default_rng(self.seed + 1), normal_numbers, sizes)
+        made = raw_weights(module.ir.operation, entry, np.random.default_rng(self.seed + 1), weight_numbers, sizes)
         with module.context:
             known = constant_arrays(module.ir.operation)
         given = known | dict(self.weights or {})

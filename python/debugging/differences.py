@@ -57,6 +57,8 @@ class Difference:
     def __str__(self) -> str:
         if self.reason:
             return self.reason
+        if self.elements and self.nan_expected == self.nan_found == self.elements:
+            return f"all {self.elements} are NaN on both sides: nothing was compared"
         nans = f", NaN {self.nan_expected} -> {self.nan_found}" if self.nan_expected or self.nan_found else ""
         exact = self.place is None or not (self.unequal or self.max_abs)
         worst = "" if exact else f", worst at {list(self.place or ())}: {self.expected} -> {self.found}"

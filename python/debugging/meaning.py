@@ -24,10 +24,11 @@ from ..dialect.symbolic import evaluate as evaluate_dim
 from ..dialect.traversal import nested_operations
 from ..dialect.tuples import element_types
 from ..dialect.weights import full_result_names, result_leaf_names, weight_types
+from ..random_weights import random_weight
 
 __all__ = [
     "SIZES", "Values", "arguments_for", "entry_functions", "normal_numbers", "prepare", "raw_weights", "run_entry",
-    "small_integers",
+    "small_integers", "weight_numbers",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -57,6 +58,11 @@ def normal_numbers(dtype: ir.Type, shape: tuple[int, ...], rng: np.random.Genera
     if "f" in str(dtype):
         return rng.standard_normal(shape, np.float32).astype(numpy_dtype(dtype))
     return rng.integers(0, 2, shape).astype(numpy_dtype(dtype))
+
+
+def weight_numbers(dtype: ir.Type, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """The same for weights: vectors are positive, as variances are."""
+    return random_weight(numpy_dtype(dtype), shape, rng) if "f" in str(dtype) else normal_numbers(dtype, shape, rng)
 
 
 def raw_weights(

@@ -1,5 +1,6 @@
 """Where the time of calls goes (``relaxir profile``): kernel by kernel, beside what the machine can do."""
 
-from .profiler import KernelProfile, Profile, profile
+from .profiler import profile
+from .result import KernelProfile, Profile
 
 __all__ = ["KernelProfile", "Profile", "profile"]

@@ -10,14 +10,16 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..dialect.errors import RelaxError
 from ..dialect.reports.kernels import Kernel, KernelSection
-from ..dialect.reports.report import aligned, bytes_text, collecting
+from ..dialect.reports.report import collecting
+from ..dialect.symbolic import Expr, evaluate
+from ..lowering.arena import ArenaPlan
 from ..lowering.backend import backend_named
 from ..lowering.manifest import Manifest
 from ..lowering.profiling import CLOCKS, FIELDS, ClockedCall, Profiling
@@ -25,102 +27,18 @@ from ..module import Module
 from ..runtime.environment import num_threads
 from ..runtime.executable import Executable
 from ..runtime.library import Library
+from ..runtime.prepare import PrepareReport
+from ..runtime.sources import PreparedWeights
 from ..runtime.threads import default_threads
+from .arena_picture import ArenaBlock
+from .compilation import CompilationProfile, clocked_compilation
 from .kernel_work import CountedKernel, kernel_works
 from .limits import MachineLimits, measured_limits
-from .trace import trace_events
+from .result import KernelProfile, Profile
 
-__all__ = ["KernelProfile", "Profile", "profile"]
+__all__ = ["profile"]
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class KernelProfile:
-    """What the calls of one kernel take in one call of an entry.
-
-    Attributes:
-        name: of the function in the code.
-        kind: as in the report: ``contraction``, ``rows``, ...; ``copy`` for what moves state.
-        ops: the relax ops in it.
-        where: in the source, of the first call; empty where none is known.
-        calls: how many there are.
-        seconds: all of them together; the median over calls of the entry.
-        bytes: that one call reads and writes, each operand once; None where sizes are not known.
-        flops: operations of one call; None likewise, and for kernels with loops around.
-        share: of what the machine can do: the least time for its operations in f32, or for its bytes from memory, over its
-            time; None where neither is known. Products of narrower numbers can have more than 1.
-        bound: what sets this least time, ``compute`` or ``memory``; empty where there is none.
-    """
-
-    name: str
-    kind: str
-    ops: tuple[str, ...]
-    where: str
-    calls: int
-    seconds: float
-    bytes: int | None = None
-    flops: int | None = None
-    share: float | None = None
-    bound: str = ""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Where the time of an entry goes.
-
-    Attributes:
-        entry: its name.
-        rounds: how many calls of it were timed.
-        seconds: a call of code without clocks, the median.
-        clocked_seconds: a call of code with clocks.
-        limits: what the machine can do, measured before and after.
-        kernels: those with most time first.
-        events: the calls of kernels in one call: name, begin and length in nanoseconds, and what else is known.
-    """
-
-    entry: str
-    rounds: int
-    seconds: float
-    clocked_seconds: float
-    limits: MachineLimits
-    kernels: tuple[KernelProfile, ...]
-    events: tuple[tuple[str, int, int, dict[str, Any]], ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """What ``json.dumps`` takes, without the events."""
-        return {key: value for key, value in asdict(self).items() if key != "events"}
-
-    def trace(self) -> dict[str, Any]:
-        """One call as Chrome's trace events; ``json.dump`` of it is a file that Perfetto opens."""
-        return trace_events(self.entry, round(1e9 * self.clocked_seconds), self.events)
-
-    def __str__(self) -> str:
-        inside = sum(k.seconds for k in self.kernels)
-        limits = f"{self.limits.flops / 1e9:.1f} GFLOP/s in f32, {self.limits.bandwidth / 1e9:.1f} GB/s"
-        head = [
-            f"@{self.entry}: {_time(self.seconds)}, median of {self.rounds} calls; {_time(self.clocked_seconds)} with clocks",
-            f"machine, {self.limits.threads} threads: {limits}",
-        ]
-        titles = ["kernel", "kind", "calls", "time", "of all", "bytes", "GFLOP/s", "of limit", "ops"]
-        rows = [self._row(k) for k in self.kernels]
-        between = ["between kernels", "", "", _time(self.clocked_seconds - inside), _part(self.clocked_seconds - inside, self)]
-        return "\n".join([*head, *aligned([titles, *rows, [*between, "", "", "", ""]], right=[2, 3, 4, 5, 6, 7])])
-
-    def _row(self, k: KernelProfile) -> list[str]:
-        speed = "" if not k.flops or not k.seconds else f"{k.flops * k.calls / k.seconds / 1e9:.1f}"
-        share = "" if k.share is None else f"{100 * k.share:.0f}% {k.bound}"
-        ops = " ".join(op.removeprefix("relax.") for op in k.ops)
-        size = "" if k.bytes is None else bytes_text(k.bytes)
-        return [k.name, k.kind, str(k.calls), _time(k.seconds), _part(k.seconds, self), size, speed, share, ops]
-
-
-def _time(seconds: float) -> str:
-    return f"{1e3 * seconds:.3f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} us"
-
-
-def _part(seconds: float, whole: Profile) -> str:
-    return f"{100 * seconds / whole.clocked_seconds:.1f}%" if whole.clocked_seconds else ""
 
 
 def profile(
@@ -131,6 +49,7 @@ def profile(
     entry: str | None = None,
     seconds: float = 1.0,
     limits: MachineLimits | None = None,
+    compilation: CompilationProfile | None = None,
 ) -> Profile:
     """Calls an entry for a while, and tells where the time goes.
 
@@ -141,6 +60,7 @@ def profile(
         entry: which one; not needed when there is only one.
         seconds: for how long, at least five calls.
         limits: what the machine can do; measured by default.
+        compilation: how the executable was compiled, for the profile; by default how the code with clocks was.
 
     Raises:
         RelaxError: the code is for another target than this machine's CPU, or lacks the module that it was lowered from;
@@ -150,7 +70,8 @@ def profile(
     name = entry or (names[0] if len(names) == 1 else "main")
     if name not in names:
         raise RelaxError(f"expected an entry out of {', '.join(names)}, got '{name}'")
-    clocked = _Clocked.of(executable)
+    with clocked_compilation() as clock:
+        clocked = _Clocked.of(executable)
     for one in (executable, clocked.executable):
         if one.entries[name].weights:
             one.bind(weights)
@@ -163,10 +84,32 @@ def profile(
     works = kernel_works(executable.module_text, clocked.profiling.compiler, sizes).get(name, [])
     kernels = _kernels(clocked, name, calls, works, measured, _held_bytes(executable, name, inputs))
     order = sorted(kernels.values(), key=lambda k: -k.seconds)
+    arena = next((a for a in clocked.arenas if a.function == name), None)
+    blocks = _blocks(arena, sizes)
     return Profile(
         name, len(plain), statistics.median(plain), statistics.median(timed), measured, tuple(order),
         _events(clocked, name, calls[timed.index(statistics.median_low(timed))], kernels),
+        _between(clocked, name, timed, calls), sizes, blocks, arena.calls if arena is not None and blocks else (),
+        max((b.offset + b.bytes for b in blocks), default=0),
+        weights.report if isinstance(weights, PreparedWeights) and isinstance(weights.report, PrepareReport) else None,
+        compilation or clock.profile(),
     )  # fmt: skip
+
+
+def _blocks(arena: ArenaPlan | None, sizes: Mapping[str, int]) -> tuple[ArenaBlock, ...]:
+    """The buffers for these sizes; none where others decide, too."""
+    if arena is None:
+        return ()
+    needed = {n for b in arena.buffers for e in (b.offset, b.size) if isinstance(e, Expr) for n in e.names}
+    if not needed <= sizes.keys():
+        return ()
+    return tuple(ArenaBlock(evaluate(b.offset, sizes), evaluate(b.size, sizes), b.first, b.last) for b in arena.buffers)
+
+
+def _between(clocked: _Clocked, name: str, timed: list[float], clocks: list[Array]) -> float:
+    """Of each call the time that no kernel has: by itself, as medians of parts do not add up to that of the whole."""
+    rows = [i for i, c in enumerate(clocked.calls) if c.entry == name]
+    return statistics.median(t - float(c[rows, 1].sum()) / 1e9 for t, c in zip(timed, clocks, strict=True))
 
 
 @dataclass
@@ -179,6 +122,7 @@ class _Clocked:
         calls: what each clock is around.
         kernels: what the report says, by entry.
         clocks: where they count.
+        arenas: the memory of entries' intermediate results.
     """
 
     executable: Executable
@@ -186,6 +130,7 @@ class _Clocked:
     calls: tuple[ClockedCall, ...]
     kernels: dict[str, tuple[Kernel, ...]]
     clocks: Array
+    arenas: tuple[ArenaPlan, ...] = ()
 
     @staticmethod
     def of(executable: Executable) -> _Clocked:
@@ -205,7 +150,7 @@ class _Clocked:
         places = {(k.name, k.ops): k.where for k in _told(executable)}  # the module's text has none
         kernels = {f: tuple(replace(k, where=places.get((k.name, k.ops), "")) for k in ks) for f, ks in kernels.items()}
         fields = np.ctypeslib.as_array(clocks).reshape(-1, FIELDS)
-        return _Clocked(Executable(made.manifest, library), profiling, made.calls, kernels, fields)
+        return _Clocked(Executable(made.manifest, library), profiling, made.calls, kernels, fields, made.arenas)
 
 
 def _told(executable: Executable) -> Iterator[Kernel]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
@@ -26,10 +26,10 @@ from .names import Rename
 from .raw_weights import RawWeights
 from .sinks import FileSink, MemorySink
 from .sources import CURRENT_FORMAT, FILE_FORMAT, FINGERPRINT, WRITTEN_BY, PreparedWeights, open_source
-from .step_stream import Functions, PrepareProgress, ProgressHook, StepStream
+from .step_stream import Functions, PrepareProgress, PrepareTimes, ProgressHook, StepStream
 
 __all__ = [
-    "PrepareOptions", "PrepareProgress", "PrepareReport", "check_destination", "checked_source",
+    "PrepareOptions", "PrepareProgress", "PrepareReport", "PrepareTimes", "check_destination", "checked_source",
     "prepare_in_memory", "prepare_to_file", "prepared_metadata", "report_of",
 ]  # fmt: skip
 
@@ -48,6 +48,7 @@ class PrepareReport:
         extra_weights: names in the source that the model does not use.
         notes: what was done beyond that, one line each: weights that were widened or rounded, tied ones, those with a NaN or an
             infinity.
+        times: where the time went.
     """
 
     path: str
@@ -60,6 +61,7 @@ class PrepareReport:
     peak_bytes: int
     extra_weights: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    times: PrepareTimes = field(default_factory=PrepareTimes)
 
     def __fspath__(self) -> str:
         """A report stands for the file: ``exe.bind(exe.prepare(src, dst))``."""
@@ -138,6 +140,7 @@ def report_of(
         stream.peak_bytes,
         source.extra,
         source.notes,
+        stream.times,
     )
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +28,7 @@ from .sinks import FileSink, Sink, buffer_arrays
 from .step_buffers import StepBuffers, WriteBehind
 from .threads import alone, work_alone
 
-__all__ = ["Functions", "PrepareProgress", "ProgressHook", "StepStream"]
+__all__ = ["Functions", "PrepareProgress", "PrepareTimes", "ProgressHook", "StepStream"]
 
 # Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 %.
 _AHEAD_BYTES = 64 << 20
@@ -52,6 +53,21 @@ class PrepareProgress:
     tensor: str = ""
 
 
+@dataclass
+class PrepareTimes:
+    """Seconds of all threads together in each part of the work; parts of different steps overlap.
+
+    Attributes:
+        read: getting raw weights, and decoding encoded ones.
+        compute: compiled code.
+        write: putting results, with their checksums, into the sink.
+    """
+
+    read: float = 0.0
+    compute: float = 0.0
+    write: float = 0.0
+
+
 Functions = Callable[[str], EntryFunction]
 ProgressHook = Callable[[PrepareProgress], None]
 
@@ -70,6 +86,7 @@ class StepStream:
     Attributes:
         step_count: how many steps it runs.
         peak_bytes: the most bytes of raw weights, results and scratch memory that all threads held so far.
+        times: where the time went so far.
     """
 
     def __init__(
@@ -93,6 +110,7 @@ class StepStream:
         self._held: dict[int, int] = {}
         self.step_count = len(steps)
         self.peak_bytes = 0
+        self.times = PrepareTimes()
         self._stopped = False
 
     def run(self, jobs: int) -> None:
@@ -168,14 +186,17 @@ class StepStream:
             behind.wait()
         self._hold(buffers.make_room(*wanted, behind.held) + behind.held)
         if not run.calls:
-            arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read.items()]
+            with self._timed("read"):
+                arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read.items()]
             self._let_go(writing)
             return behind.put(lambda: self._write(writing, arrays), weights, held=weights)
-        inputs = self._inputs(step, run, buffers)
+        with self._timed("read"):
+            inputs = self._inputs(step, run, buffers)
         behind.wait()  # what is written lies where the results go
         outputs = self._sink.outputs(run.sets, buffers.results)
         places, what = [address(a) for a in (*inputs, *outputs)], f"preparation of {', '.join(step.sets)}"
-        with alone() if step.parts is not None and step.parts.blocks is not None else contextlib.nullcontext():
+        one = alone() if step.parts is not None and step.parts.blocks is not None else contextlib.nullcontext()
+        with one, self._timed("compute"):
             self._compute(run.calls, places, buffers.arena, what)
         self._let_go(writing)
         behind.put(lambda: self._write(writing, outputs), sum(s.nbytes for s in run.sets))
@@ -198,10 +219,19 @@ class StepStream:
         return [as_argument(self._source.get(n, place, piece), f"weight '{n}'") for n, place, piece in read]
 
     def _write(self, writing: _Writing, arrays: Sequence[Array]) -> None:
-        for take, array in zip(writing.takers, arrays, strict=True):
-            take(array)
+        with self._timed("write"):
+            for take, array in zip(writing.takers, arrays, strict=True):
+                take(array)
         if writing.completes is not None:
             self._tell(writing.completes)
+
+    @contextlib.contextmanager
+    def _timed(self, part: str) -> Generator[None]:
+        """Adds the time of the ``with`` block to a part; microseconds beside what a step takes."""
+        begin = time.perf_counter()
+        yield
+        with self._lock:
+            setattr(self.times, part, getattr(self.times, part) + time.perf_counter() - begin)
 
     def _hold(self, count: int) -> None:
         """Enters what this thread holds while its next step runs."""

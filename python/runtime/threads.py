@@ -1,9 +1,9 @@
 """How many threads compiled code uses: the OpenMP runtime, found, loaded and told.
 
-Code that is compiled for threads calls LLVM's OpenMP runtime: ``libomp`` of PyPI's ``cmeel-libomp``, else one of the environment
-(conda's, or Intel's build of it) or of the system. The number of threads of a call is, first found: :attr:`Executable.threads`, ``RELAXIR_NUM_THREADS``, what
-OpenMP itself decides (``OMP_NUM_THREADS``, or all cores that the process may use). Results do not depend on it: threads share
-loops whose iterations write different elements.
+Code that is compiled for threads calls LLVM's OpenMP runtime: ``libomp`` of PyPI's ``cmeel-libomp``, else one of the
+environment (conda's, or Intel's build of it) or of the system. The number of threads of a call is, first found:
+:attr:`Executable.threads`, ``RELAXIR_NUM_THREADS``, what OpenMP itself decides (``OMP_NUM_THREADS``, or all cores that the
+process may use). Results do not depend on it: threads share loops whose iterations write different elements.
 """
 
 from __future__ import annotations

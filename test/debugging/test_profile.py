@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -37,6 +39,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "model.mlir").write_text(MODEL)
     executable = rx.compile(folder / "model.mlir")
     executable.save(folder / "model.relax")
+    np.save(folder / "x.npy", np.ones((3, 64), np.float32))
     executable.prepare({"w": np.eye(64, dtype=np.float32)}, folder / "prepared.safetensors")
     return folder
 
@@ -76,13 +79,44 @@ def test_the_command_line(artifact: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "relax.softmax" in {e["args"].get("ops") for e in events}
     assert cli.run([*call, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert {"entry", "rounds", "seconds", "clocked_seconds", "limits", "kernels"} == set(told)
+    assert {"entry", "rounds", "seconds", "clocked_seconds", "limits", "kernels", "arena", "compilation"} < set(told)
+
+
+def test_the_page_has_all_and_loads_nothing(artifact: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(artifact)
+    monkeypatch.setattr("relaxir.profiling.profiler.measured_limits", lambda loops, threads: LIMITS)
+    call = ["profile", "model.mlir", "--random", "--dim", "n=3", "--seconds", "0", "-o", "report.html"]
+    assert cli.run(call) == 0  # a module, with random weights
+    page = Path("report.html").read_text()
+    assert "http" not in page.replace("http-equiv", "")
+    assert "<script" not in page
+    titles = re.findall("<h[12]>(.*?)</h[12]>", page)
+    assert [t.split(":")[0] for t in titles] == [
+        "model.mlir", "Kernels", "Roofline", "Memory of intermediate results", "Preparation of the weights", "Compilation",
+    ]  # fmt: skip
+    for picture in re.findall("<svg.*?</svg>", page, re.S):
+        ElementTree.fromstring(picture)
+    assert "<td>softmax</td><td>model.mlir:10:8</td>" in page
+    assert "relax-lift-transform-params" in page
+    assert f"{4 * 3 * 64} B at " in page  # what the product hands to the softmax
+
+
+def test_weights_may_be_raw(artifact: Path):
+    executable, x = rx.load(artifact / "model.relax"), np.ones((2, 64), np.float32)
+    prepared = executable.prepare({"w": np.eye(64, dtype=np.float32)})
+    told = profile(executable, {"x": x}, prepared, seconds=0, limits=LIMITS)
+    assert told.preparation is not None
+    times = told.preparation.times
+    assert min(times.read, times.compute, times.write) > 0
+    assert sum([times.read, times.compute]) < told.preparation.seconds
+    assert [name for name, _ in told.compilation.stages] == ["kernels", "other lowering", "LLVM"]
+    assert told.arena_bytes == 4 * 2 * 64 + 64  # the product, and the next count
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--random", "--dim", "n=3"], "expected --weights: entry 'main' has 1 weights"),
+        (["--input", "x=x.npy"], "expected --weights or --random: entry 'main' has 1 weight"),
         (["--weights", "prepared.safetensors"], "expected --input x=FILE.npy (f32[n, 64]), or --random"),
     ],
 )
