@@ -68,17 +68,16 @@ class LimitLoops:
 
 
 class Profiling(ABC):
-    """Makes what is profiled on this machine.
-
-    Attributes:
-        compiler: for this machine.
-    """
-
-    compiler: Compiler
+    """Makes what is profiled on this machine."""
 
     @abstractmethod
     def __init__(self, here: Mapping[str, Any]):
         """Args: here: what the run time of this machine has (:meth:`Runtime.here`)."""
+
+    @property
+    @abstractmethod
+    def compiler(self) -> Compiler:
+        """What compiles for this machine."""
 
     @abstractmethod
     def clocked(self, module: ir.Operation) -> ClockedCode:

@@ -41,7 +41,7 @@ def add_profile(commands: Any) -> None:
 
 
 def _profile(arguments: argparse.Namespace) -> None:
-    from ..profiling import profile
+    from ..profiling import profile, report_page
     from ..weights.files import replacing
     from .cli_run import entry_named, inputs_of
 
@@ -60,7 +60,7 @@ def _profile(arguments: argparse.Namespace) -> None:
             file.write(json.dumps(found.trace()).encode())
     if arguments.output is not None:
         with replacing(arguments.output) as file:
-            file.write(found.html(os.path.basename(os.path.normpath(arguments.model))).encode())
+            file.write(report_page(os.path.basename(os.path.normpath(arguments.model)), found).encode())
     print(json.dumps(found.as_json(), indent=1) if arguments.json else found)
 
 

@@ -24,7 +24,11 @@ class CpuProfiling(Profiling):
     """Profiles of code for this processor."""
 
     def __init__(self, here: Mapping[str, Any]):
-        self.compiler: CpuCompiler = CpuCompiler("cpu", here)
+        self._compiler = CpuCompiler("cpu", here)
+
+    @property
+    def compiler(self) -> CpuCompiler:
+        return self._compiler
 
     def clocked(self, module: ir.Operation) -> ClockedCode:
         with watching_arenas() as arenas:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from ..dialect.reports.report import bytes_text
 from .arena_picture import arena_picture
-from .roofline import plain_place, roofline
+from .result import KernelProfile, Profile
+from .roofline import roofline
+from .texts import plain_place, seconds_text
 
-if TYPE_CHECKING:
-    from .result import KernelProfile, Profile
-
-__all__ = ["report_page", "seconds_text"]
+__all__ = ["report_page"]
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -31,13 +29,6 @@ def report_page(title: str, profile: Profile) -> str:
     parts = [*_head(title, profile), *_kernels(profile), *_pictures(profile), *_preparation(profile), *_compilation(profile)]
     style = resources.files(__package__ or "").joinpath("report.css").read_text(encoding="utf-8")
     return _PAGE.format(title=escape(f"{title}: profile"), style=style, body="\n".join(parts))
-
-
-def seconds_text(seconds: float) -> str:
-    """With three digits or four, in a unit that fits."""
-    if seconds >= 1:
-        return f"{seconds:.2f} s"
-    return f"{1e3 * seconds:.3f} ms" if seconds >= 1e-3 else f"{1e6 * seconds:.1f} us"
 
 
 def _head(title: str, profile: Profile) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a profile tells: kernels with times, bytes and operations, as text, JSON, a trace and a page."""
+"""What a profile tells: kernels with times, bytes and operations, as text, JSON and a trace."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from ..runtime.prepare import PrepareReport
 from .arena_picture import ArenaBlock
 from .compilation import CompilationProfile
 from .limits import MachineLimits
-from .report_page import report_page, seconds_text
-from .roofline import plain_place
+from .texts import plain_place, seconds_text
 from .trace import trace_events
 
 __all__ = ["KernelProfile", "Profile"]
@@ -91,10 +90,6 @@ class Profile:
     def trace(self) -> dict[str, Any]:
         """One call as Chrome's trace events; ``json.dump`` of it is a file that Perfetto opens."""
         return trace_events(self.entry, round(1e9 * self.clocked_seconds), self.events)
-
-    def html(self, title: str) -> str:
-        """One page with all of it, roofline and memory as pictures; it loads nothing. Args: title: what was profiled."""
-        return report_page(title, self)
 
     def __str__(self) -> str:
         limits = f"{self.limits.flops / 1e9:.1f} GFLOP/s in f32, {self.limits.bandwidth / 1e9:.1f} GB/s"

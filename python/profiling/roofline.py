@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .limits import MachineLimits
-    from .result import KernelProfile
+from .limits import MachineLimits
+from .result import KernelProfile
+from .texts import plain_place
 
-__all__ = ["plain_place", "roofline"]
+__all__ = ["roofline"]
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 760, 360, 70, 22, 16, 44
 #: Circles by the share of the time: its area is.
@@ -34,11 +33,6 @@ def roofline(kernels: Sequence[KernelProfile], limits: MachineLimits) -> str:
         lines += _kernel(view, k, (x, y), k.seconds / whole, i < _LABELS)
     body = "\n".join(lines)
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="roofline of the kernels">\n{body}\n</svg>'
-
-
-def plain_place(where: str) -> str:
-    """A place in the source without MLIR's quotes around the file."""
-    return where.replace('"', "")
 
 
 class _View:
