@@ -1,6 +1,6 @@
 """What packages that add to relaxir build on: the base classes of passes and ops, and what these are written with.
 
-A package names what it adds by entry points (:mod:`.dialect.plugins`); ``CONTRIBUTING.md`` shows one of each kind. Names are
+A package names what it adds by entry points (:mod:`.dialect.plugins`); ``CONTRIBUTING.md`` says where each is shown. Names are
 imported when first used, so that a package which adds ops does not import the code generator with them.
 
 **Passes**: :class:`Pass`, on IR through MLIR's bindings (``ir``, ``func``, ``arith``, ``scf``; ``dialect_module("memref")`` for

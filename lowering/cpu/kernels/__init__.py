@@ -10,7 +10,7 @@
   stores through ``epilogue``.
 - :mod:`.nest`: the operations of a kernel over rows go to ``row_kernels``; anything else, by the cheapest plan
   (``vector_plan``), to ``generic_loops`` or ``transposed_loops``. What no template takes becomes MLIR's ``plain_loops``.
-- Templates of other packages (``relaxir.kernels``, CONTRIBUTING.md) are asked before these.
+- Templates of other packages (``relaxir.kernels``, lowering/README.md) are asked before these.
 - :mod:`relaxir.lowering.kernels.emit`: templates build code with ``emitter``, read and write memory through ``memory``,
   evaluate the operation's scalar body over vectors with ``scalar_body``, where indices stay symbolic (``lane_math``).
 - :mod:`relaxir.lowering.kernels.expand`: what has no instruction, as functions, narrow floats and fused multiply-adds, in
