@@ -13,7 +13,7 @@ PEERS ?= $(BIN)/python
 # Tests start many processes: without bytecode each compiles all sources again, 0.4 s, and so does each collection, 6 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: bench clean demo fuzz gpu-check kernel-table lint lit pytest test types
+.PHONY: bench clean coverage demo docs fuzz gpu-check kernel-table lint lit mutants pytest test types
 
 demo: $(VENV)/.stamp
 	$(BIN)/python -m relaxir.tools.demo
@@ -56,6 +56,14 @@ gpu-check: $(VENV)/.stamp-test
 # What ptxas makes of GPU kernels, again: registers, instructions. A test holds kernels to the table.
 kernel-table: $(VENV)/.stamp-test
 	PYTHONPATH=test $(BIN)/python -m support.kernel_table
+
+# Guides and reference as pages: build/docs/site/index.html. A link that leads nowhere, or a docstring that is wrong, fails it.
+docs: $(VENV)/.stamp
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	rm -rf build/lib build/bdist.* build/docs
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir build/docs/wheel .
+	$(BIN)/python -m zipfile -e build/docs/wheel/relaxir-*.whl build/docs/package
+	$(BIN)/python tools/docs/build.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info

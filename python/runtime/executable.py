@@ -243,7 +243,8 @@ class Executable:
                 they are converted only where that changes no number, such as bf16 to f32.
             only: names of raw weights that have changed since ``dst`` was written: what depends on them is prepared again, and
                 the new file takes the place of the old one at once. ``src`` needs to have only what these steps read.
-            rank, world: which of so many processes this is, from 0 on. Of an executable for several ranks: whose part of the
+            world: how many processes prepare these weights together.
+            rank: which of these this is, from 0 on. Of an executable for several ranks: whose part of the
                 weights, by default this process's, into ``x.rank0of2.safetensors``, which ``bind("x.safetensors")`` finds. Of
                 others each writes files of its own beside ``dst``
                 (``x-00002-of-00004.safetensors``), and needs to know nothing of the others: all make the same plan. Whoever
@@ -339,8 +340,7 @@ class Executable:
         weights take the place of the old ones; beyond ``RELAXIR_WEIGHTS_BYTES`` (256 GiB) what was not used for longest is
         deleted. With no cache, and of a mapping, they are prepared in memory.
 
-        Args:
-            src, jobs, progress, rename, cast: as for :meth:`prepare`.
+        All arguments are those of :meth:`prepare`.
 
         Raises:
             RelaxError: as :meth:`prepare`.
@@ -399,7 +399,8 @@ class Executable:
         Args:
             prepared: the file that :meth:`prepare` wrote.
             against: raw weights to prepare again, in the memory that :meth:`prepare` takes; None compares checksums alone.
-            jobs, progress, rename, cast: as for :meth:`prepare`.
+
+        The others are as for :meth:`prepare`.
 
         Returns:
             How many weights were compared.
