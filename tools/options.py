@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..dialect.errors import RelaxError
 
-__all__ = ["Options", "flag_names", "help_text", "parse"]
+__all__ = ["Options", "flag_names", "help_text", "parse", "plugin_names"]
 
 SPLIT_MARKER = "// -----"
 
@@ -34,6 +36,9 @@ class Options:
 
     output: str = _flag("-", "where the result goes (short: -o); - is standard output", "file")
     pass_pipeline: str | None = _flag(None, "passes to run, e.g. 'builtin.module(canonicalize,func.func(cse))'", "pipeline")
+    emit_bytecode: bool = _flag(False, "write bytecode, which mlir-opt reads; to a file or a pipe")
+    load_pass_plugin: str = _flag("", "a Python module, or the file of one, whose passes to add", "module|file.py")
+    no_implicit_module: bool = _flag(False, "take the one operation of the input as it is, without a module around")
     split_input_file: str = _flag("", "process each piece between marker lines on its own", "marker", SPLIT_MARKER)
     output_split_marker: str = _flag(SPLIT_MARKER, "marker between the pieces of the output", "marker")
     verify_diagnostics: str = _flag("", "compare diagnostics with expected-* comments", "all|only-expected", "all")
@@ -52,6 +57,8 @@ class Options:
     emit: str = _flag("mlir", "form of the output; 'script' is for reading only", "mlir|script")
     mlir_print_ir_before_all: bool = _flag(False, "print the IR before each pass")
     mlir_print_ir_after_all: bool = _flag(False, "print the IR after each pass")
+    mlir_print_ir_before: str = _flag("", "print the IR before these passes; may come several times", "pass,...")
+    mlir_print_ir_after: str = _flag("", "print the IR after these passes; may come several times", "pass,...")
     mlir_print_ir_after_change: bool = _flag(False, "of the IR after each pass, print only what changed")
     mlir_print_ir_after_failure: bool = _flag(False, "of the IR after each pass, print only that of failed ones")
     mlir_print_ir_module_scope: bool = _flag(False, "print the whole module for a nested pass, too")
@@ -83,6 +90,9 @@ class Options:
 
 _FLAGS = {f.name.replace("_", "-"): f for f in dataclasses.fields(Options) if f.metadata}
 _SHORT = {"o": "output", "h": "help"}
+#: Flags whose values come together, where they are given several times.
+_JOINED = ("mlir-print-ir-before", "mlir-print-ir-after", "load-pass-plugin")
+_ATTRIBUTES = re.compile(r"^Attributes\b.*:\n", re.M)
 _BOOLEANS = {"": True, "true": True, "1": True, "false": False, "0": False}
 _CHOICES = {"verify-diagnostics": ("all", "only-expected"), "emit": ("mlir", "script"), "relax-report": ("text", "json")}
 
@@ -90,6 +100,18 @@ _CHOICES = {"verify-diagnostics": ("all", "only-expected"), "emit": ("mlir", "sc
 def flag_names() -> list[str]:
     """All flags, without dashes; passes come on top."""
     return list(_FLAGS)
+
+
+def plugin_names(argv: Sequence[str]) -> str:
+    """The values of ``--load-pass-plugin``, with commas: what it loads is a flag to the other arguments."""
+    names, rest = list[str](), iter(argv)
+    for argument in rest:
+        if argument == "--":
+            break
+        name, equals, value = argument.lstrip("-").partition("=")
+        if argument.startswith("-") and name == "load-pass-plugin":
+            names.append(value if equals else next(rest, ""))
+    return ",".join(names)
 
 
 def parse(argv: Sequence[str], is_pass: Callable[[str], bool]) -> Options:
@@ -140,6 +162,8 @@ def _set(options: Options, name: str, value: str | None, rest: Iterator[str]) ->
             raise RelaxError(f"expected a value for '--{name}': --{name}={flag.metadata['value']}")
         if value not in _CHOICES.get(name, (value,)):
             raise RelaxError(f"expected {' or '.join(_CHOICES[name])} for '--{name}', got '{value}'")
+        if name in _JOINED and getattr(options, flag.name):
+            value = f"{getattr(options, flag.name)},{value}"
         setattr(options, flag.name, _count(name, value) if "int" in str(flag.type) else value)
         return
     if (value or "").lower() not in _BOOLEANS:
@@ -171,5 +195,42 @@ def help_text() -> str:
         value, optional = flag.metadata["value"], flag.metadata["implied"] is not None
         shown = (f"[=<{value}>]" if optional else f"=<{value}>") if value else ""
         lines.append(f"  --{name + shown:<52} {flag.metadata['about']}")
-    lines.append(f"  --{'<pass>[=<options>]':<52} run a pass; several run in the order given (see --list-passes)")
-    return "\n".join(lines)
+    lines.append(f"  --{'<pass>[=<options>]':<52} run a pass; several run in the order given")
+    title = "Passes of relaxir; those of MLIR have the options that mlir-opt says, --list-passes has their names:"
+    return "\n".join([*lines, "", title, *_passes()])
+
+
+def _passes() -> Iterator[str]:
+    """Each of our passes with its options, what they take, and their defaults."""
+    from ..dialect.passes.options import options_of
+    from ..dialect.passes.registry import registered
+    from ..lowering.passes import register_passes
+
+    register_passes()
+    for name, pass_class in registered().items():
+        yield f"  --{name:<52} {(pass_class.__doc__ or '').strip().splitlines()[0]}"
+        about = _attribute_texts(pass_class)
+        for option in options_of(pass_class):
+            default = f" (default: {_default(option.default)})"
+            yield f"      {f'{option.name}=<{option.expected}>':<50} {about.get(option.field, '')}{default}"
+
+
+def _default(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else "none" if value in (None, "") else str(value)
+
+
+def _attribute_texts(pass_class: type) -> dict[str, str]:
+    """What the docstring of a class says of its attributes, by name."""
+    found: dict[str, str] = {}
+    names: list[str] = []
+    texts = [_ATTRIBUTES.split(inspect.cleandoc(c.__doc__ or ""), 1)[-1] for c in reversed(pass_class.__mro__)]
+    for line in "\n".join(texts).splitlines():
+        head, colon, text = line.strip().partition(": ")
+        if line.startswith("    ") and not line.startswith("     ") and colon:
+            names = [n.strip() for n in head.split(",")]
+            found |= dict.fromkeys(names, text)
+        elif names and line.strip():
+            found |= {n: f"{found[n]} {line.strip()}" for n in names}
+    return found

@@ -9,7 +9,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from ..dialect.errors import RelaxError
+from ..dialect.passes.registry import suggestion
 from ..weights.files import replacing
+from .print_ir import with_prints
 
 if TYPE_CHECKING:
     from ..debugging.semantics import SemanticsCheck
@@ -43,6 +45,11 @@ def build(text: str, options: Options, context: ir.Context, check: SemanticsChec
     from ..dialect.passes import manager
 
     _register_lowering()
+    before, after = (tuple(filter(None, t.split(","))) for t in (options.mlir_print_ir_before, options.mlir_print_ir_after))
+    unknown = next((name for name in (*before, *after) if not is_pass(name)), None)
+    if unknown is not None:
+        raise RelaxError(f"expected a pass to print the IR at, got '{unknown}'{suggestion(unknown)}")
+    text = with_prints(text, before, after)
     with manager.observing(check.after) if check else nullcontext():
         pipeline = manager.build(text, context)
     pipeline.enable_verifier(options.verify_each)

@@ -16,7 +16,8 @@ from ..dialect.errors import RelaxError
 from ..weights.files import read_stream, remove_output, replacing
 from . import pipelines
 from .diagnostics import Printer, Sink, SourceText, diagnostics_to, of_error
-from .options import Options, help_text, parse
+from .options import Options, help_text, parse, plugin_names
+from .pass_plugins import load_plugins
 from .standard_streams import open_standard_streams
 from .verify_diagnostics import DiagnosticVerifier
 
@@ -45,6 +46,7 @@ def main() -> None:
 def run(argv: Sequence[str]) -> int:
     """Does what the arguments say and returns the exit code: 0, or 1 after any error."""
     try:
+        load_plugins(plugin_names(argv))  # before: their passes are flags
         options = parse(argv, pipelines.is_pass)
         if _inform(options):
             return 0
@@ -88,8 +90,7 @@ def _process_file(options: Options) -> int:
             results = [_process(source, Job(context, pipeline, text or "", options, check)) for source in sources]
     failed = any(failed for _, failed in results)
     if not failed or options.output == "-":
-        separator = f"\n{options.output_split_marker}\n"
-        _write(options.output, separator.join(output for output, _ in results if output is not None))
+        _write(options.output, _joined([output for output, _ in results if output is not None], options))
     if check:
         sys.stdout.flush()
         print(check, file=sys.stderr)
@@ -97,6 +98,14 @@ def _process_file(options: Options) -> int:
         sys.stdout.flush()
         print(json.dumps(report.as_json(), indent=2) if options.relax_report == "json" else report, file=sys.stderr)
     return int(failed)
+
+
+def _joined(outputs: Sequence[str | bytes], options: Options) -> bytes:
+    """Pieces with markers between them. Raises RelaxError for several of bytecode, which has no such thing."""
+    if options.emit_bytecode and len(outputs) > 1:
+        raise RelaxError(f"expected one module to write as bytecode, got {len(outputs)}")
+    separator = f"\n{options.output_split_marker}\n".encode()
+    return separator.join(output if isinstance(output, bytes) else output.encode() for output in outputs)
 
 
 def _semantics(options: Options) -> SemanticsCheck | None:
@@ -121,7 +130,7 @@ class Job:
     check: SemanticsCheck | None = None
 
 
-def _process(source: SourceText, work: Job) -> tuple[str | None, bool]:
+def _process(source: SourceText, work: Job) -> tuple[str | bytes | None, bool]:
     """Runs one piece; returns its output, None after an error, and whether it counts as failed."""
     printer = Printer(source)
     if not work.options.verify_diagnostics:
@@ -133,13 +142,15 @@ def _process(source: SourceText, work: Job) -> tuple[str | None, bool]:
     return output, printer.errors > 0
 
 
-def _output(source: SourceText, work: Job, sink: Sink) -> str | None:
+def _output(source: SourceText, work: Job, sink: Sink) -> str | bytes | None:
     """The printed result; None when something failed, which ``sink`` then knows about."""
     from ..dialect.parser import parse_module
 
     with diagnostics_to(sink, work.context, source.name):
         try:
             module = parse_module(b"\n" * source.skipped + source.text, source.name)
+            if work.options.no_implicit_module:
+                _check_top(source)
             if work.options.verify_roundtrip:
                 _check_roundtrip(module, source.name)
             if work.pipeline:
@@ -151,6 +162,19 @@ def _output(source: SourceText, work: Job, sink: Sink) -> str | None:
             for diagnostic in of_error(error):
                 sink(diagnostic)
     return None
+
+
+def _check_top(source: SourceText) -> None:
+    """Raises RelaxError where the text is not one module, written out: that is what passes run on."""
+    from ..dialect.bindings import ir
+    from ..dialect.errors import from_mlir_error
+
+    try:
+        top = ir.Operation.parse(source.text.decode())
+    except ir.MLIRError as error:
+        raise from_mlir_error(error) from None
+    if top.operation.name != "builtin.module":
+        raise RelaxError(f"expected a module at the top of the input, got '{top.operation.name}'", source.name)
 
 
 def _run(pipeline: Pipeline, module: ir.Module, text: str, options: Options) -> None:
@@ -188,7 +212,11 @@ def _check_roundtrip(module: ir.Module, name: str) -> None:
             raise RelaxError(f"expected the same module back from its {form}, got another", name)
 
 
-def _printed(module: ir.Module, options: Options) -> str:
+def _printed(module: ir.Module, options: Options) -> str | bytes:
+    if options.emit_bytecode:
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(buffer)
+        return buffer.getvalue()
     if options.emit == "script":
         from ..script import script
 
@@ -212,12 +240,23 @@ def _read(path: str) -> SourceText:
     return SourceText(path, read_stream(path, "open input file"))
 
 
-def _write(path: str, text: str) -> None:
-    if path == "-":
-        sys.stdout.write(text)
+def _write(path: str, content: bytes) -> None:
+    if path != "-":
+        with replacing(path, "open output file") as file:
+            file.write(content)
         return
-    with replacing(path, "open output file") as file:
-        file.write(text.encode())
+    if sys.stdout.isatty() and not _is_text(content):
+        raise RelaxError("expected a file or a pipe for bytecode, got a terminal: -o FILE")
+    if _is_text(content):
+        sys.stdout.write(content.decode())
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+
+
+def _is_text(content: bytes) -> bool:
+    """Not bytecode, by what that begins with."""
+    return not content.startswith(b"ML\xefR")
 
 
 def _pieces(source: SourceText, marker: str) -> list[SourceText]:

@@ -10,6 +10,8 @@
 // HELP: usage: relax-opt [flags] [file]
 // HELP: --pass-pipeline=<pipeline>
 // HELP: --<pass>[=<options>]
+// HELP: --relax-convert-layout {{ *}}Rewrites convolutions
+// HELP-NEXT: layout=<a string> {{.*}}``NHWC`` or ``NCHW``. (default: NHWC)
 // DIALECTS: Available Dialects: {{.*}}arith, {{.*}}func, {{.*}}relax, {{.*}}scf
 // PASSES: --relax-
 // PASSES: --canonicalize

@@ -8,6 +8,11 @@
 // RUN:   | filecheck %s --check-prefix=QUIET --allow-empty
 // RUN: relax-opt %s --affine-parallelize --mlir-print-ir-after-all --mlir-print-ir-module-scope -o /dev/null 2>&1 \
 // RUN:   | filecheck %s --check-prefix=SCOPE
+// RUN: relax-opt %s --cse --relax-canonicalize --mlir-print-ir-after=cse \
+// RUN:   --mlir-print-ir-before=relax-canonicalize -o /dev/null 2>&1 | filecheck %s --check-prefix=SOME
+// RUN: relax-opt %s --pass-pipeline='builtin.module(func.func(cse,canonicalize))' --mlir-print-ir-after=cse \
+// RUN:   -o /dev/null 2>&1 | filecheck %s --check-prefix=NESTED
+// RUN: not relax-opt %s --cse --mlir-print-ir-after=csee 2>&1 | filecheck %s --check-prefix=UNKNOWN
 // RUN: relax-opt %s --relax-canonicalize --cse --mlir-timing -o /dev/null 2>&1 | filecheck %s --check-prefix=TIME
 // RUN: relax-opt %s --cse --mlir-pass-statistics -o /dev/null 2>&1 | filecheck %s --check-prefix=STATS
 // RUN: relax-opt %s --cse --mlir-print-ir-after-all --mlir-print-ir-tree-dir=%t.dir -o /dev/null
@@ -22,6 +27,13 @@
 // QUIET-NOT: IR Dump
 // SCOPE: IR Dump After AffineParallelize
 // SCOPE-NEXT: module {
+// SOME: IR Dump After cse
+// SOME: IR Dump Before relax-canonicalize
+// SOME-NOT: IR Dump
+// NESTED: IR Dump After cse
+// NESTED-NEXT: func.func @main
+// NESTED-NOT: IR Dump
+// UNKNOWN: expected a pass to print the IR at, got 'csee', did you mean 'cse'
 // TIME: Execution time report
 // TIME: relax-canonicalize
 // TIME: CSEPass
