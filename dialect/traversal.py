@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from .bindings import ir
 
 __all__ = [
-    "Nested", "blocks_of", "clone_with", "erase_unused", "free_values", "is_read_once", "is_unused", "nested_operations",
-    "operations", "outermost", "run_nested", "substitute",
+    "Nested", "blocks_of", "clone_with", "erase_unused", "free_values", "free_values_of_all", "is_read_once", "is_unused",
+    "nested_operations", "operations", "outermost", "run_nested", "substitute",
 ]  # fmt: skip
 
 #: A step of a recursion, written as a generator: what it yields are steps that are answered by what these return.
@@ -66,6 +66,25 @@ def free_values(op: ir.Operation) -> list[ir.Value]:
         blocks = {block for nested in (op, *inner) for block in blocks_of(nested)}
         read += [value for nested in inner for value in nested.operands if _block_of(value) not in blocks]
     return read
+
+
+def free_values_of_all(op: ir.Operation) -> dict[ir.Block, list[ir.Value]]:
+    """What :func:`free_values` says of all operations with regions inside of an op, by their first blocks, each value once.
+
+    One walk for all: asked one by one, an operation would be gone through as often as it is deep inside of others.
+    """
+    found: dict[ir.Block, list[ir.Value]] = {}
+    for nested in reversed(list(nested_operations(op))):
+        blocks = list(blocks_of(nested))
+        if not blocks:
+            continue
+        read, own = dict.fromkeys(nested.operands), set(blocks)
+        for inner in (o for block in blocks for o in operations(block)):
+            first = next(blocks_of(inner), None)
+            values = inner.operands if first is None else found[first]
+            read.update(dict.fromkeys(v for v in values if _block_of(v) not in own))
+        found[blocks[0]] = list(read)
+    return found
 
 
 def _block_of(value: ir.Value) -> ir.Block:

@@ -24,7 +24,7 @@ have to be there for the symbols that an op mentions (:meth:`WeightFlow.definers
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from ..bindings import func, ir
@@ -32,7 +32,7 @@ from ..call_graph import CallGraph
 from ..functions import body_of, full_argument_names, num_input
 from ..lift_override import NEVER, override_of
 from ..ops import MatchCast
-from ..traversal import blocks_of, free_values, nested_operations, operations
+from ..traversal import blocks_of, free_values, free_values_of_all, nested_operations, operations
 from .barriers import Barriers
 from .purity import Purity
 from .symbol_uses import DEFINING_OPS, SymbolUses, bound_symbols, definers
@@ -112,6 +112,7 @@ class WeightFlow:
         self._run_time_symbols = set[str]().union(*(rules.uses.of_type(v.type) for v in inputs))
         self._known, self._derived, self._ahead = set(weights), set(weights), set(weights)
         self._inside = set[ir.Value]()
+        self._read: Mapping[ir.Block, list[ir.Value]] = {}
 
     def comes_from_weights(self, value: ir.Value) -> bool:
         """Whether a value is a weight, or is computed from at least one, and constants, alone."""
@@ -164,16 +165,19 @@ class WeightFlow:
     def enter_all(self, function: func.FuncOp) -> None:
         """Enters the ops of a function, those of branches and loops that run on their own as well."""
         first, *others = function.regions[0].blocks
+        self._read = free_values_of_all(function.operation)
         pending = deque((op, False) for op in operations(first))
         pending.extend((op, True) for block in others for op in operations(block))
         while pending:
             op, nested = pending.popleft()
             inner = self.enter(op, nested)
             pending.extendleft((each, True) for each in reversed(inner))
+        self._read = {}  # from here on ops may change
 
     def enter(self, op: ir.Operation, nested: bool = False) -> list[ir.Operation]:
         """Enters an op, inside of a branch or loop or not; returns the ops inside of it that are to be entered on their own."""
-        read = free_values(op)
+        first = next(blocks_of(op), None) if self._read else None
+        read = free_values(op) if first is None else self._read[first]
         if nested:
             self._inside.update(op.results)
         if self._obstacle(op, nested, read) is None:

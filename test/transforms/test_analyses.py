@@ -16,7 +16,8 @@ from relaxir.dialect.errors import RelaxError
 from relaxir.dialect.functions import functions, name_of, transform_for, transform_targets
 from relaxir.dialect.parser import parse_module
 from relaxir.dialect.symbolic import parse
-from relaxir.dialect.traversal import nested_operations
+from relaxir.dialect.traversal import blocks_of, free_values, free_values_of_all, nested_operations
+from support.module_generator import random_module
 
 SMALL = ("i1", "i4", "i8", "i16", "ui4", "ui8", "ui16", "f16", "bf16", "f8E4M3FN", "f8E5M2")
 ALL = (*SMALL, "i32", "i64", "ui32", "ui64", "f32", "f64")
@@ -160,3 +161,16 @@ def test_bad_targets_are_refused_by_the_parser(value):
     text = f"func.func @f() attributes {{relax.transform_for = {value}}} {{ return }}"
     with pytest.raises(RelaxError, match=r"expected a function, or a list of them, for relax\.transform_for, got"):
         parse_module(text, "-", new_context())
+
+
+def test_what_all_nested_operations_read_is_what_each_reads():
+    context, compared = new_context(), 0
+    for seed in range(20):
+        module = parse_module(random_module(seed), "-", context)
+        found = free_values_of_all(module.operation)
+        for op in nested_operations(module.operation):
+            first = next(blocks_of(op), None)
+            if first is not None:
+                assert found[first] == list(dict.fromkeys(free_values(op)))
+                compared += len(found[first])
+    assert compared > 50
