@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from importlib.metadata import version
+from logging import DEBUG, getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import dialect, lowering
 from .checkpoint import reading
-from .dialect.bindings import DISTRIBUTION
+from .dialect.bindings import DISTRIBUTION, ir
 from .dialect.checks import expect_flag, expect_text
 from .dialect.errors import RelaxError, RelaxWarning
 from .dialect.op import verifying_once
@@ -35,6 +36,8 @@ from .weights.files import path_text
 if TYPE_CHECKING:
     from .lowering.compiler import Compiler
     from .runtime.executable import Executable
+
+_LOG = getLogger("relaxir.compile")
 
 __all__ = ["check_options", "compile", "compile_once", "default_pipeline"]
 
@@ -228,10 +231,17 @@ def _executable(entry: CompiledModule, device: str | None) -> Executable:
     return Executable(entry.manifest, object_code=entry.object_code, module_text=entry.module_text, device=device)
 
 
+def _logging(element: str, op: ir.Operation) -> None:
+    """A line for each pass that is through."""
+    _LOG.debug("pass %s", element)
+
+
 def _compiled(module: Module, compiler: Compiler, pipeline: str, checked: bool, dump: Dump | None = None) -> CompiledModule:
     from .lowering.compile import compile_module
 
-    with nullcontext() if dump is None else observing(dump.after):
+    _LOG.info("compiling for %s", compiler.spec.cpu or compiler.spec.triple)
+    watching = observing(dump.after) if dump is not None else observing(_logging) if _LOG.isEnabledFor(DEBUG) else nullcontext()
+    with watching:
         laid_out = module.with_weight_layouts(compiler.weight_layouts)
         if dump is not None:
             dump.start(laid_out.ir.operation)
@@ -255,6 +265,7 @@ def _cached(module: Module, compiler: Compiler, pipeline: str, checked: bool, ca
     key = key_of(_compiler(), compiler.key, pipeline, str(checked), json.dumps(module.report.as_json()), text)
     entry = cache.get(key)
     if entry is not None:
+        _LOG.info("compiled code found in %s", cache.directory)
         return entry
     compiler.kernels = cache.kernels(_compiler())
     return _kept(key, _compiled(module, compiler, pipeline, checked), cache)

@@ -201,6 +201,18 @@ class Module:
         with self._active():
             return str(self._module)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the page of ``relaxir view``, in a frame of its own, as it has scripts."""
+        from html import escape
+
+        from .inspection.data import graph_data
+        from .inspection.graph import graphs_of
+        from .inspection.html import html_page
+
+        page = html_page(graph_data(repr(self)[1:-1], graphs_of(self)))
+        style = "width:100%;height:600px;border:1px solid #d0d7de"
+        return f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" style="{style}"></iframe>'
+
     def __repr__(self) -> str:
         return f"<relaxir.Module: {', '.join('@' + name for name in self.functions) or 'no functions'}>"
 

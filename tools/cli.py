@@ -5,6 +5,7 @@ where the command line itself is wrong.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
 from ..lowering.relax_pipeline import NARROW
+from .cli_output import add_output_options, set_up_logging, tell
 from .models import is_artifact, load_module
 from .sizes import byte_count, count
 from .standard_streams import open_standard_streams
@@ -46,6 +48,7 @@ def run(argv: Sequence[str]) -> int:
     """
     try:
         arguments = _parser().parse_args(argv)
+        set_up_logging(arguments)
         code = arguments.command(arguments)
         sys.stdout.flush()
     except (RelaxError, OSError) as error:
@@ -111,6 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     add_reduce(commands)
     _add_run(commands)
     add_generate(commands)
+    for command in dict.fromkeys(commands.choices.values()):  # a command with two names is there twice
+        add_output_options(command)
     return parser
 
 
@@ -244,10 +249,9 @@ def _import(arguments: argparse.Namespace) -> None:
 
     programs = {name: load_exported_program(path) for name, path in _named_files(arguments.models).items()}
     module = from_torch(programs, dims=_named_dims(arguments.dims))
-    _tell_imported(module, arguments)
     if arguments.weights is not None:
         save_weights(programs, arguments.weights)
-        print(f"wrote the weights to {arguments.weights}")
+    _tell_imported(module, arguments)
 
 
 def _import_onnx(path: str, arguments: argparse.Namespace) -> None:
@@ -263,12 +267,19 @@ def _import_onnx(path: str, arguments: argparse.Namespace) -> None:
 
 
 def _tell_imported(module: Any, arguments: argparse.Namespace) -> None:
+    from .cli_info import signature_data
+
     module.save(arguments.output)
-    print(f"imported {', '.join(arguments.models)} to {arguments.output}")
-    for signature in module.functions.values():
-        if not signature.private:
-            weights = f"{len(signature.weights)} weights" if signature.weights else "no weights"
-            print(f"  @{signature.name}: {', '.join(f'{s.name}: {s}' for s in signature.inputs) or 'no inputs'}; {weights}")
+    lines = [f"imported {', '.join(arguments.models)} to {arguments.output}"]
+    public = [s for s in module.functions.values() if not s.private]
+    for signature in public:
+        weights = plural(len(signature.weights), "weight") if signature.weights else "no weights"
+        inputs = ", ".join(f"{s.name}: {s}" for s in signature.inputs) or "no inputs"
+        lines.append(f"  @{signature.name}: {inputs}; {weights}")
+    if arguments.weights is not None:
+        lines.append(f"wrote the weights to {arguments.weights}")
+    data = {"output": arguments.output, "weights": arguments.weights, "functions": [signature_data(s) for s in public]}
+    tell(arguments, lines, data)
 
 
 def _pipeline(arguments: argparse.Namespace) -> str:
@@ -287,10 +298,11 @@ def _pipeline(arguments: argparse.Namespace) -> str:
 
 def _compile(arguments: argparse.Namespace) -> None:
     from .. import Mesh, compile
-    from .cli_info import info_lines
+    from .cli_info import info_data, info_lines
 
     if arguments.print_pipeline:
-        print(_pipeline(arguments))
+        passes = _pipeline(arguments)
+        tell(arguments, passes, {"pipeline": passes}, asked=True)
         return
     output: str | None = arguments.output
     if output is None:
@@ -312,18 +324,21 @@ def _compile(arguments: argparse.Namespace) -> None:
         mesh=Mesh(arguments.tp),
     )
     executable.save(output)
-    print(f"compiled {arguments.model} to {output} in {time.perf_counter() - started:.2f} s")
-    print("\n".join(info_lines(executable.manifest)))
+    seconds = time.perf_counter() - started
+    lines = [f"compiled {arguments.model} to {output} in {seconds:.2f} s", *info_lines(executable.manifest)]
+    tell(arguments, lines, {"output": output, "seconds": seconds, **info_data(executable.manifest)})
 
 
 def _info(arguments: argparse.Namespace) -> None:
     from ..runtime.artifact import read_manifest
-    from .cli_info import info_lines, module_lines
+    from .cli_info import info_data, info_lines, module_data, module_lines
 
     if not is_artifact(arguments.model):
-        print("\n".join(module_lines(load_module(arguments.model))))
+        module = load_module(arguments.model)
+        tell(arguments, module_lines(module), module_data(module), asked=True)
         return
-    print("\n".join(info_lines(read_manifest(arguments.model))))
+    manifest = read_manifest(arguments.model)
+    tell(arguments, info_lines(manifest), info_data(manifest), asked=True)
 
 
 def _prepare(arguments: argparse.Namespace) -> None:
@@ -332,7 +347,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
 
     rank, world = _rank(arguments)
     executable = load(arguments.artifact)
-    with progress_hook("prepare") as hook:
+    with progress_hook("prepare", arguments.quiet) as hook:
         report = executable.prepare(
             arguments.weights,
             arguments.output,
@@ -347,7 +362,7 @@ def _prepare(arguments: argparse.Namespace) -> None:
             memory_limit=arguments.memory_limit,
             format=arguments.format,
         )
-    print(report)
+    tell(arguments, str(report), dataclasses.asdict(report))
 
 
 def _rank(arguments: argparse.Namespace) -> tuple[int, int]:
@@ -367,11 +382,12 @@ def _verify(arguments: argparse.Namespace) -> None:
     from .cli_progress import progress_hook
 
     executable, against = load(arguments.artifact), arguments.against
-    with progress_hook("verify") as hook:
+    with progress_hook("verify", arguments.quiet) as hook:
         verified = executable.verify(
             arguments.prepared, against, arguments.jobs, hook, rename=arguments.rename, cast=arguments.cast
         )
-    print(f"verified {plural(verified, 'weight')} of {arguments.prepared}" + ("" if against is None else f" against {against}"))
+    text = f"verified {plural(verified, 'weight')} of {arguments.prepared}" + ("" if against is None else f" against {against}")
+    tell(arguments, text, {"verified": verified, "prepared": arguments.prepared, "against": against})
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -385,9 +401,9 @@ def _run(arguments: argparse.Namespace) -> None:
     if executable.rank:  # all ranks have the same results
         return
     write_npz(arguments.output, outputs)
-    for name, array in outputs.items():
-        print(f"{name}: {list(array.shape)} {array.dtype}")
-    print(f"wrote {arguments.output}")
+    lines = [*(f"{name}: {list(array.shape)} {array.dtype}" for name, array in outputs.items()), f"wrote {arguments.output}"]
+    told = [{"name": name, "shape": array.shape, "dtype": str(array.dtype)} for name, array in outputs.items()]
+    tell(arguments, lines, {"output": arguments.output, "outputs": told})
 
 
 def _check_folder(path: str) -> None:

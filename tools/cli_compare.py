@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .cli_output import tell
 from .models import is_artifact, load_module
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def add_compare(commands: Any) -> None:
     """Adds the command to ``relaxir``'s."""
     command = commands.add_parser(
         "compare",
-        help="what two models compute, and where they begin to differ",
+        aliases=["bisect"],
+        help="what two models compute, where they begin to differ, and the pass that brings it",
         description="Ends with exit code 0 where results are equal, 1 where they differ or a side cannot be run.",
     )
     command.add_argument("expected", metavar="A", help="MODEL.mlir, by its reference semantics; MODEL.pt2; MODEL.onnx")
@@ -35,7 +36,6 @@ def add_compare(commands: Any) -> None:
     command.add_argument("--seed", type=int, default=0, metavar="N", help="of what is random (default: %(default)s)")
     command.add_argument("--tolerance", type=float, metavar="X", help="error relative to the largest element of a tensor")
     command.add_argument("--values", action="store_true", help="compare values inside, too, where results are equal")
-    command.add_argument("--json", action="store_true", help="tell it as JSON, with all values that were compared")
     command.set_defaults(command=_compare, refuse=command.error)
 
 
@@ -64,7 +64,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         tolerance=arguments.tolerance,
         values=arguments.values,
     )
-    print(json.dumps(comparison.as_json(), indent=1) if arguments.json else comparison)
+    tell(arguments, str(comparison), comparison.as_json(), asked=True)
     return 0 if comparison.equal else 1
 
 

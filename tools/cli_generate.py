@@ -10,6 +10,7 @@ from typing import Any
 
 from ..dialect.errors import RelaxError
 from ..lowering.relax_pipeline import NARROW
+from .cli_output import tell
 from .sizes import count
 
 __all__ = ["add_generate"]
@@ -45,7 +46,7 @@ def _generate(arguments: argparse.Namespace) -> None:
     transformers.utils.logging.set_verbosity_error()
     tokenizer = _tokenizer(arguments.folder)
     started = time.perf_counter()
-    with progress_hook("prepare") as hook:
+    with progress_hook("prepare", arguments.quiet) as hook:
         model: Any = load(
             arguments.folder,
             arguments.weights,
@@ -54,15 +55,22 @@ def _generate(arguments: argparse.Namespace) -> None:
             jobs=arguments.jobs,
             progress=hook,
         )
-    print(f"loaded {arguments.folder} in {time.perf_counter() - started:.2f} s", file=sys.stderr)
+    loaded = time.perf_counter() - started
+    if not arguments.quiet:
+        print(f"loaded {arguments.folder} in {loaded:.2f} s", file=sys.stderr)
     tokens = tokenizer(arguments.prompt, return_tensors="pt", return_token_type_ids=False)
     if not tokens["input_ids"].numel():
         raise RelaxError("expected a prompt of one token or more, got none")
     drawn = {} if arguments.temperature is None else {"do_sample": True, "temperature": arguments.temperature}
     torch.manual_seed(arguments.seed)
-    clock = _Clock(transformers.TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True))
-    model.generate(**tokens, max_new_tokens=arguments.max_new_tokens, streamer=clock, **drawn)
-    print(clock.text(tokens["input_ids"].shape[1]), file=sys.stderr)
+    shown = None if arguments.json else transformers.TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
+    clock, prompt = _Clock(shown), tokens["input_ids"].shape[1]
+    made = model.generate(**tokens, max_new_tokens=arguments.max_new_tokens, streamer=clock, **drawn)
+    if arguments.json:
+        text = tokenizer.decode(made[0, prompt:], skip_special_tokens=True)
+        tell(arguments, text, {"text": text, "seconds_loading": loaded, **clock.data(prompt)})
+    if not arguments.quiet:
+        print(clock.text(prompt), file=sys.stderr)
 
 
 def _tokenizer(folder: str) -> Any:
@@ -85,10 +93,23 @@ class _Clock:
 
     def put(self, value: Any) -> None:
         self._times.append(time.perf_counter())
-        self._streamer.put(value)
+        if self._streamer is not None:
+            self._streamer.put(value)
 
     def end(self) -> None:
-        self._streamer.end()
+        if self._streamer is not None:
+            self._streamer.end()
+
+    def data(self, prompt: int) -> dict[str, float]:
+        """The same as :meth:`text`, as numbers."""
+        begun, first, last = self._times[0], self._times[1], self._times[-1]
+        more = len(self._times) - 2
+        return {
+            "prompt_tokens": prompt,
+            "seconds_to_first": first - begun,
+            "tokens": more + 1,
+            "seconds_of_others": last - first,
+        }
 
     def text(self, prompt: int) -> str:
         """How long the prompt and the first token took, and how many tokens came in a second after that."""

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..dialect.reports.report import bytes_text, plural
 from ..lowering.manifest import Manifest
@@ -15,9 +15,9 @@ from ..runtime.backend import runtime_of
 from .summary import lifted_groups, symbol_text
 
 if TYPE_CHECKING:
-    from ..module import Module, SignatureTensor
+    from ..module import Module, Signature, SignatureTensor
 
-__all__ = ["info_lines", "module_lines"]
+__all__ = ["info_data", "info_lines", "module_data", "module_lines", "signature_data"]
 
 #: Names of weights shown for each group.
 _EXAMPLES = 2
@@ -50,10 +50,71 @@ def info_lines(manifest: Manifest) -> Iterator[str]:
     yield f"fingerprint: {manifest.fingerprint}"
 
 
+def info_data(manifest: Manifest) -> dict[str, Any]:
+    """The same for programs."""
+    raw, prepared = manifest.raw_weights, manifest.prepared_weights
+    return {
+        "entries": {name: _entry_data(entry) for name, entry in manifest.entries.items()},
+        "raw_weights": {"count": len(raw), "bytes": total_bytes(raw)},
+        "prepared_weights": {"count": len(prepared), "bytes": total_bytes(prepared)},
+        "groups": [
+            {"ops": g.ops, "layout": g.layout, "raw": g.raw, "prepared": g.prepared, "raw_bytes": g.raw_bytes}
+            | {"prepared_bytes": g.prepared_bytes}
+            for g in lifted_groups(manifest)
+        ],
+        "report": manifest.report.as_json(),
+        "steps": len(manifest.steps),
+        "peak_bytes": manifest.peak_bytes,
+        "ranks": manifest.ranks,
+        "target": runtime_of(manifest).target_text(manifest),
+        "fingerprint": manifest.fingerprint,
+    }
+
+
+def _entry_data(entry: EntrySpec) -> dict[str, Any]:
+    return {
+        "inputs": {s.name: str(s) for s in entry.inputs},
+        "outputs": {s.name: str(s) for s in entry.outputs},
+        "state": [s.name for s in entry.state],
+        "symbols": {s.name: [s.min, s.max] for s in entry.symbols},
+        "weights": len(entry.weights),
+        "checks": [str(check) for check in entry.checks],
+    }
+
+
+def module_data(module: Module) -> dict[str, Any]:
+    """What :func:`module_lines` tells, for programs."""
+    from ..dialect.functions import functions
+
+    pairs = zip(functions(module.ir.operation), module.functions.values(), strict=True)
+    return {"functions": [signature_data(f) | {"operations": dict(_operations(op.operation))} for op, f in pairs]}
+
+
+def signature_data(function: Signature) -> dict[str, Any]:
+    """A function's signature; bytes of its weights where their sizes are known."""
+    return {
+        "name": function.name,
+        "private": function.private,
+        "transform_for": function.transform_for,
+        "inputs": {s.name: str(s) for s in function.inputs},
+        "outputs": {s.name: str(s) for s in function.outputs},
+        "weights": {s.name: str(s) for s in function.weights},
+        "weight_bytes": sum(_bytes(s) or 0 for s in function.weights),
+    }
+
+
+def _operations(function: Any) -> Counter[str]:
+    """How many there are of each kind."""
+    from ..dialect.traversal import nested_operations
+
+    counts = Counter(op.name.removeprefix("relax.") for op in nested_operations(function))
+    counts.pop("func.return", None)
+    return counts
+
+
 def module_lines(module: Module) -> Iterator[str]:
     """Functions with what they take and give, how many operations of which kind each has, and bytes of weights."""
     from ..dialect.functions import functions
-    from ..dialect.traversal import nested_operations
 
     for operation, function in zip(functions(module.ir.operation), module.functions.values(), strict=True):
         prepares = f", prepares @{function.transform_for}" if function.transform_for else ""
@@ -62,8 +123,7 @@ def module_lines(module: Module) -> Iterator[str]:
         unknown = sizes.count(None)
         more = f", and {unknown} of unknown size" if unknown else ""
         yield f"  weights: {len(sizes)}, {bytes_text(sum(size or 0 for size in sizes))}{more}"
-        counts = Counter(op.name.removeprefix("relax.") for op in nested_operations(operation.operation))
-        counts.pop("func.return", None)
+        counts = _operations(operation.operation)
         kinds = [f"{count} {name}" for name, count in counts.most_common(_KINDS)]
         kinds += ["..."] if len(counts) > _KINDS else []
         yield f"  operations: {counts.total()}" + (f" ({', '.join(kinds)})" if kinds else "")

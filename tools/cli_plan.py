@@ -13,6 +13,7 @@ from ..lowering.manifest import Manifest
 from ..lowering.manifest_specs import total_bytes
 from ..runtime.artifact import read_manifest
 from ..runtime.shards import Shard, check_rank, plan_shards, read_bytes_of, written_bytes_of
+from .cli_output import tell
 from .sizes import byte_count, byte_rate
 
 __all__ = ["Rates", "add_plan", "plan_lines"]
@@ -56,7 +57,9 @@ def _plan(arguments: argparse.Namespace) -> None:
     manifest = read_manifest(arguments.artifact)
     if manifest.ranks > 1 and arguments.world not in (1, manifest.ranks):
         arguments.refuse(f"expected --world {manifest.ranks} for an executable of as many ranks, got {arguments.world}")
-    print("\n".join(plan_lines(manifest, arguments.world, arguments.shard_size, arguments.jobs, rates)))
+    asked = (manifest, arguments.world, arguments.shard_size, arguments.jobs, rates)
+    lines = list(plan_lines(*asked))
+    tell(arguments, lines, plan_data(*asked), asked=True)
 
 
 def plan_lines(
@@ -91,6 +94,24 @@ def plan_lines(
     yield f"all: reads {bytes_text(read)} of {bytes_text(raw)} raw weights, writes {bytes_text(prepared)}"
     if rates is not None:
         yield f"predicted: {max(seconds):.1f} s for the slowest rank, moving bytes alone; computing goes on meanwhile"
+
+
+def plan_data(
+    manifest: Manifest, world: int = 1, shard_size: int | None = None, jobs: int = 1, rates: Rates | None = None
+) -> dict[str, Any]:
+    """The same as numbers: bytes and seconds. Of an executable of several ranks the only rank told is like all others."""
+    parts = 1 if manifest.ranks > 1 else world
+    shards = plan_shards(manifest, parts, shard_size)
+    ranks: list[dict[str, Any]] = []
+    for rank in range(parts):
+        mine = [s for s in shards if s.rank == rank]
+        (read, written), steps = _moved(manifest, mine), [step for s in mine for step in s.steps]
+        peak = max((s.peak_bytes(manifest.raw_weights, manifest.prepared_weights) for s in steps), default=0)
+        seconds = None if rates is None else rates.seconds(read, written)
+        row = {"rank": rank, "steps": len(steps), "reads": read, "writes": written, "files": len(mine)}
+        ranks.append(row | {"peak_bytes": peak * jobs, "seconds": seconds})
+    raw, prepared = total_bytes(manifest.raw_weights), total_bytes(manifest.prepared_weights)
+    return {"ranks": ranks, "raw_bytes": raw, "prepared_bytes": prepared}
 
 
 def _own_parts(manifest: Manifest, shard_size: int | None, jobs: int, rates: Rates | None) -> Iterator[str]:

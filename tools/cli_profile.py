@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import plural
+from .cli_output import tell
 from .models import is_artifact, load_module
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ def add_profile(commands: Any) -> None:
     command.add_argument("--random", type=int, nargs="?", const=0, metavar="SEED", help="other inputs and weights")
     command.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", dest="dims", help="size for --random")
     command.add_argument("--seconds", type=float, default=1.0, metavar="S", help="how long to call (default: %(default)g)")
-    command.add_argument("--json", action="store_true", help="tell it as JSON")
     command.add_argument("-o", "--output", metavar="REPORT.html", help="write a page with roofline, memory and all tables")
     command.add_argument("--trace", metavar="TRACE.json", help="write one call as a trace, which ui.perfetto.dev opens")
     command.set_defaults(command=_profile)
@@ -61,7 +61,7 @@ def _profile(arguments: argparse.Namespace) -> None:
     if arguments.output is not None:
         with replacing(arguments.output) as file:
             file.write(report_page(os.path.basename(os.path.normpath(arguments.model)), found).encode())
-    print(json.dumps(found.as_json(), indent=1) if arguments.json else found)
+    tell(arguments, str(found), found.as_json(), asked=True)
 
 
 def _executable(path: str) -> tuple[Executable, CompilationProfile | None]:

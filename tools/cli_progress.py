@@ -23,9 +23,11 @@ _NAME_WIDTH = 40
 
 
 @contextmanager
-def progress_hook(what: str) -> Generator[Callable[[PrepareProgress], None]]:
+def progress_hook(what: str, quiet: bool = False) -> Generator[Callable[[PrepareProgress], None]]:
     """A function to be called after each step of this work; what it shows goes to stderr, stdout stays for results."""
-    if sys.stderr.isatty() and find_spec("rich") is not None:  # which a deployment may do without
+    if quiet:
+        yield lambda progress: None
+    elif sys.stderr.isatty() and find_spec("rich") is not None:  # which a deployment may do without
         with _bar(what) as hook:
             yield hook
     else:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..weights.files import read_stream, replacing
+from .cli_output import tell
 
 if TYPE_CHECKING:
     from ..debugging import Progress
@@ -45,10 +46,11 @@ def _reduce(arguments: argparse.Namespace) -> None:
 
     predicate = _predicate(arguments)
     text = read_stream("/dev/stdin" if arguments.model == "-" else arguments.model).decode(errors="surrogateescape")
-    small = reduced(text, predicate, told=_telling())
+    small = reduced(text, predicate, told=None if arguments.quiet else _telling())
     with replacing(arguments.output) as file:
         file.write(small.encode(errors="surrogateescape"))
-    print(f"reduced {arguments.model} from {len(text)} to {len(small)} characters: {arguments.output}")
+    told = f"reduced {arguments.model} from {len(text)} to {len(small)} characters: {arguments.output}"
+    tell(arguments, told, {"output": arguments.output, "characters_before": len(text), "characters": len(small)})
 
 
 def _predicate(arguments: argparse.Namespace) -> Callable[[str], bool]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dialect.errors import RelaxError
 from ..dialect.reports.report import aligned
 from ..lowering.relax_pipeline import NARROW
+from .cli_output import tell
 from .models import load_module
 
 if TYPE_CHECKING:
@@ -46,8 +49,11 @@ def _tune(arguments: argparse.Namespace) -> None:
 
     if arguments.candidates < 1:
         raise RelaxError(f"expected --candidates from 1 on, got {arguments.candidates}")
-    if arguments.device == "emulated":
-        print("the emulator counts instructions of threads, a picosecond each: what is fastest there need not be on a GPU")
+    if arguments.device == "emulated" and not arguments.quiet:
+        print(
+            "the emulator counts instructions of threads, a picosecond each: what is fastest there need not be on a GPU",
+            file=sys.stderr,
+        )
     found = tune(
         load_module(arguments.model),
         arguments.target,
@@ -57,9 +63,14 @@ def _tune(arguments: argparse.Namespace) -> None:
         weights=arguments.weights,
         activations=arguments.activations,
         candidates=arguments.candidates,
+        told=_silent if arguments.quiet or arguments.json else print,
     )
-    print("\n".join(_lines(found)))
-    print(f"wrote the plans to {arguments.output}")
+    lines = [*_lines(found), f"wrote the plans to {arguments.output}"]
+    tell(arguments, lines, {"output": arguments.output, "plans": [dataclasses.asdict(plan) for plan in found]})
+
+
+def _silent(line: str) -> None:
+    """Tells nothing."""
 
 
 def _lines(found: Sequence[TunedPlan]) -> list[str]:

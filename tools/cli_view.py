@@ -5,23 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from typing import Any
 
 from ..dialect.errors import RelaxError
+from ..dialect.reports.report import plural
+from .cli_output import tell
 from .models import is_artifact, load_module
 
 __all__ = ["add_view"]
 
-_FORMATS = ("html", "dot", "json")
+_FORMATS = ("html", "svg", "dot", "json")
 
 
 def add_view(commands: Any) -> None:
     """Adds the command to ``relaxir``'s."""
-    command = commands.add_parser("view", help="a model's graph, or two side by side, as a page to look at")
+    command = commands.add_parser("view", help="a model's graph, or two side by side, as a page to look at or a picture")
     command.add_argument("models", nargs="+", metavar="MODEL", help="MODEL.mlir, - or MODEL.relax; two: before, after")
     command.add_argument("--pipeline", metavar="PASSES", help="show the one module before and after these relax passes")
     command.add_argument("--format", choices=_FORMATS, default="html", help="what to write (default: %(default)s)")
-    command.add_argument("-o", "--output", required=True, metavar="VIEW.html", help="the file to write")
+    command.add_argument("-o", "--output", required=True, metavar="VIEW.html", help="the file to write; - is standard output")
     command.set_defaults(command=_view, refuse=command.error)
 
 
@@ -29,18 +32,23 @@ def _view(arguments: argparse.Namespace) -> None:
     from ..inspection.data import compared, graph_data
     from ..inspection.dot import dot_text
     from ..inspection.html import html_page
+    from ..inspection.svg import svg_text
     from ..weights.files import replacing
 
     graphs, title = _graphs(arguments), " -> ".join(os.path.basename(os.path.normpath(m)) for m in arguments.models)
-    if arguments.format == "dot":
-        text = dot_text(graphs[-1])
+    if arguments.format in ("dot", "svg"):
+        text = dot_text(graphs[-1]) if arguments.format == "dot" else svg_text(graphs[-1])
     else:
         data = graph_data(title, graphs[0]) if len(graphs) == 1 else compared(title, graphs[0], graphs[1])
         text = html_page(data) if arguments.format == "html" else json.dumps(data, indent=1) + "\n"
+    if arguments.output == "-":
+        sys.stdout.write(text)
+        return
     with replacing(arguments.output) as file:
         file.write(text.encode())
-    counts = ", ".join(f"@{graph.name} {len(graph.nodes)} nodes" for graph in graphs[-1])
-    print(f"wrote {arguments.output}: {counts or 'no functions'}")
+    counts = {graph.name: len(graph.nodes) for graph in graphs[-1]}
+    told = ", ".join(f"@{name} {plural(count, 'node')}" for name, count in counts.items())
+    tell(arguments, f"wrote {arguments.output}: {told or 'no functions'}", {"output": arguments.output, "nodes": counts})
 
 
 def _graphs(arguments: argparse.Namespace) -> list[Any]:
@@ -50,8 +58,8 @@ def _graphs(arguments: argparse.Namespace) -> list[Any]:
         raise RelaxError(f"expected one module, or two to compare, got {len(models)}")
     if arguments.pipeline and len(models) == 2:
         raise RelaxError("expected one module with --pipeline, got 2")
-    if arguments.format == "dot" and len(models) == 2:
-        raise RelaxError("expected one module with --format dot, got 2")
+    if arguments.format in ("dot", "svg") and len(models) == 2:
+        raise RelaxError(f"expected one module with --format {arguments.format}, got 2")
     if not arguments.pipeline:
         return [_graphs_of_file(path) for path in models]
     from ..inspection.graph import graphs_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from ..dialect.analysis.work import op_work
 from ..dialect.bindings import func, ir
@@ -29,7 +30,6 @@ from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Expr, dim_text, evaluate
 from ..dialect.traversal import free_values, nested_operations, operations
 from ..dialect.weights import full_result_names
-from ..module import Module
 
 __all__ = ["FunctionGraph", "GraphNode", "graphs_of"]
 
@@ -85,7 +85,18 @@ class FunctionGraph:
         return {node.label: i for i, node in enumerate(self.nodes) if node.op == op}
 
 
-def graphs_of(module: Module, report: Report | None = None) -> list[FunctionGraph]:
+class Shown(Protocol):
+    """What is shown of a module: :class:`relaxir.Module` is one, and imports this for notebooks."""
+
+    @property
+    def ir(self) -> ir.Module: ...
+    @property
+    def context(self) -> ir.Context: ...
+
+    report: Report
+
+
+def graphs_of(module: Shown, report: Report | None = None) -> list[FunctionGraph]:
     """A graph for each function with a body.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
-from ..weights.files import inside, os_errors, read_bytes, sync_folder, write_file
+from ..weights.files import inside, os_errors, path_text, read_bytes, sync_folder, write_file
 from ..weights.json_text import parse_json
 from .backend import runtime_of
 from .library import Library
@@ -111,6 +111,7 @@ def read_manifest(path: str) -> Manifest:
     Raises:
         RelaxError: it is no artifact, or its manifest is malformed.
     """
+    path = path_text(path)
     if not os.path.isdir(path):
         got = "a file" if os.path.exists(path) else "nothing"
         raise RelaxError(f"'{path}': expected an artifact directory, got {got}")

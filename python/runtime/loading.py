@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from logging import getLogger
 
 from ..dialect.checks import expect_text
 from ..weights.files import path_text
@@ -10,6 +11,8 @@ from .artifact import read_artifact
 from .executable import Executable
 
 __all__ = ["load"]
+
+_LOG = getLogger("relaxir.load")
 
 
 def load(path: str | os.PathLike[str], device: str | None = None) -> Executable:
@@ -26,6 +29,7 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Executable:
     """
     expect_text(device, "a device as text", optional=True)
     artifact = read_artifact(path_text(path), device)
+    _LOG.info("loaded %s, code for %s", path, artifact.manifest.target.cpu or artifact.manifest.target.triple)
     return Executable(
         artifact.manifest,
         artifact.library,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import threading
 import time
 from collections import Counter
@@ -33,6 +34,7 @@ __all__ = ["Functions", "PrepareProgress", "PrepareTimes", "ProgressHook", "Step
 # Bytes asked from the disk before they are needed: 4 tensors of 16 MiB ahead gave 10 to 50 %.
 _AHEAD_BYTES = 64 << 20
 
+_LOG = logging.getLogger("relaxir.prepare")
 _NO_SYMBOLS = int64_array(())
 
 
@@ -255,6 +257,7 @@ class StepStream:
             self._done = PrepareProgress(
                 done.steps_done + 1, done.steps_total, done.bytes_done + size, done.bytes_total, step.sets[-1]
             )
+            _LOG.debug("prepared %s, step %d of %d", ", ".join(step.sets), self._done.steps_done, self._done.steps_total)
             if self._progress is not None:
                 self._progress(self._done)
 

@@ -28,8 +28,8 @@ def _tune(model: str, *more: str) -> int:
 
 def test_a_model_is_tuned_and_compiled_with_what_was_found(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _tune(model, "--dim", "n=24", "--weights", "bf16") == 0
-    out = capsys.readouterr().out
-    assert "the emulator counts instructions of threads, a picosecond each: what is fastest there need not be on a GPU" in out
+    out, err = capsys.readouterr()
+    assert "the emulator counts instructions of threads, a picosecond each: what is fastest there need not be on a GPU" in err
     folder = Path(model).parent / "plans"
     (plan,) = json.loads((folder / "sm_80.json").read_text())["plans"]
     assert plan["key"] in out

@@ -72,7 +72,8 @@ class Page {
 
   total(group) {
     const changed = group.changed ? ` · ${group.changed} changed` : "";
-    return `${group.count} nodes · ${amount(group[this.measure], this.measure === "flops" ? "FLOP" : "B")}${changed}`;
+    const measure = this.measure === "flops" && group.flops ? "flops" : "bytes"; // what only moves data has no operations
+    return `${group.count} nodes · ${amount(group[measure], measure === "flops" ? "FLOP" : "B")}${changed}`;
   }
 
   // Rows of text: what hovering and the panel show.
