@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 import torch
 from benchmark import gpu_check
-from benchmark.gpu import checks
+from benchmark.gpu import checks, place
 from benchmark.gpu.checks import CHECKS
 from benchmark.gpu.place import Place, no_gpu
 
@@ -57,6 +58,39 @@ def test_checks_run_on_the_emulator(name: str) -> None:
     assert lines
     assert all(line.found for line in lines)
     assert (lines[0].ratio is None) == name.startswith("model")
+
+
+class _Clock:
+    """Time as a GPU's events would tell it, which only calls let pass."""
+
+    now = 0.0
+
+    def event(self, enable_timing: bool) -> _Clock:
+        assert enable_timing
+        return _Clock()
+
+    def record(self) -> None:
+        self.now = _Clock.now
+
+    def elapsed_time(self, end: _Clock) -> float:
+        return 1e3 * (end.now - self.now)
+
+
+def test_times_are_of_calls_that_are_compiled_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", _Clock().event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
+    monkeypatch.setattr(place, "_stream", lambda: None)
+    calls = [0, 0]
+
+    def call(which: int, seconds: float) -> None:
+        calls[which] += 1
+        _Clock.now += 2.0 if calls[which] <= 5 else seconds
+
+    gpu = Place("cuda:0", "cuda:sm_90a")
+    got = gpu.times(lambda: call(0, 0.003), lambda: call(1, 0.001), most=9)
+    assert got == pytest.approx([0.003, 0.001])
+    assert calls == [7 * (6 + 1) + 8, 7 * (9 + 1) + 8]
 
 
 def test_wrong_numbers_are_found() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,10 @@ __all__ = ["ROUNDS", "Place", "no_gpu"]
 
 #: In how many calls are timed, and for how many seconds in each.
 ROUNDS, _SECONDS = 7, 0.02
+
+# Calls before any is timed, by which all is as it stays: ours launches once and is recorded by the second call; torch.compile
+# compiles by the first, once more by the second (what the first one left is guarded), then warms up and records its graph.
+_WARM = 6
 
 
 def no_gpu() -> str | None:
@@ -82,29 +87,43 @@ class Place:
         return executable
 
     def times(self, *calls: Callable[[], object], most: int = 20_000) -> list[float]:
-        """Seconds of each call: medians of rounds in which all take turns, each as often as fits 20 ms, but not more often."""
-        counts = [max(1, min(most, int(_SECONDS / max(self._once(call, 1), 1e-6)))) for call in calls]
-        rounds = 1 if self.is_emulated else ROUNDS
-        found = [[self._once(call, n) for call, n in zip(calls, counts, strict=True)] for _ in range(rounds)]
+        """Seconds of each call: medians of rounds in which all take turns, each as often as fits 20 ms, but not more often.
+
+        A call is made at most ``ROUNDS * (most + 1) + _WARM + 2`` times.
+        """
+        if self.is_emulated:
+            return [_seconds_here(call) for call in calls]
+        with _measuring():
+            for call in calls:
+                for _ in range(_WARM):
+                    call()
+            counts = [max(1, min(most, int(_SECONDS / max(_seconds_there(call, 1), 1e-6)))) for call in calls]
+            found = [[_seconds_there(call, n) for call, n in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
         return [statistics.median(one) for one in zip(*found, strict=True)]
 
-    def _once(self, call: Callable[[], object], count: int) -> float:
-        if self.is_emulated:
-            call()
-            start = time.perf_counter()
-            call()
-            return time.perf_counter() - start
-        with torch.cuda.stream(_stream()):
-            return self._seconds(call, count)
 
-    @staticmethod
-    def _seconds(call: Callable[[], object], count: int) -> float:
+@contextlib.contextmanager
+def _measuring() -> Generator[None]:
+    """Makes the stream for measurements the current one, behind all that was begun before."""
+    torch.cuda.synchronize()
+    with torch.cuda.stream(_stream()):
+        yield
+
+
+def _seconds_here(call: Callable[[], object]) -> float:
+    call()
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def _seconds_there(call: Callable[[], object], count: int) -> float:
+    call()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    start.record()
+    for _ in range(count):
         call()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        start.record()
-        for _ in range(count):
-            call()
-        end.record()
-        torch.cuda.synchronize()
-        return start.elapsed_time(end) / 1e3 / count
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / 1e3 / count
