@@ -86,7 +86,7 @@ class CudaCompiler(Compiler):
         return {"target": self._name} | found
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
-        ptx = self._ptx(module)
+        ptx = self.ptx(module)
         text = _DECLARATION.sub("", translate(module, manifest, with_driver=True)) + definitions()
         text += _embedded(PTX, PTX_BYTES, ptx.encode() + b"\0") + _embedded(CUBIN, CUBIN_BYTES, self._cubin(ptx))
         if listener is not None:
@@ -94,8 +94,8 @@ class CudaCompiler(Compiler):
             listener("ptx", ptx)
         return object_code(text, self.host.target, self.kernels).archive()
 
-    def _ptx(self, module: ir.Operation) -> str:
-        """The kernels' text; empty without any."""
+    def ptx(self, module: ir.Operation) -> str:
+        """The kernels' text of a lowered module; empty without any."""
         if DEVICE_CODE not in module.attributes:
             return ""
         with module.context:

@@ -10,7 +10,6 @@ import numpy as np
 import relaxir as rx
 from relaxir.building.builder import Builder
 from relaxir.dialect.bindings import ir
-from relaxir.lowering.compile import compile_module
 from relaxir.lowering.cuda.compiler import CudaCompiler
 
 __all__ = [
@@ -224,9 +223,8 @@ def ptx_of(case: Case, target: str) -> str:
 
 def ptx_of_module(module: rx.Module, target: str, weights: str | None = None) -> str:
     """The PTX of a module's kernels, weights stored as for ``relaxir.compile``."""
-    texts: dict[str, str] = {}
     compiler = CudaCompiler(target, {"cubin": False})
     laid_out = module.with_weight_layouts(compiler.weight_layouts)
     lowered: ir.Operation = laid_out.run(compiler.relax_pipeline(weights, None)).ir.operation
-    compile_module(lowered, compiler, listener=texts.__setitem__)
-    return texts["ptx"]
+    compiler.lower(lowered, checked=False)
+    return compiler.ptx(lowered)

@@ -216,7 +216,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], _Made
         weights = {"w": inputs.pop()} if module.functions["main"].weights else None
         (want,) = rx.evaluate(module, "main", *inputs, weights=weights)
         path = tmp_path_factory.mktemp(name) / "m.relax"
-        rx.compile(module, kernel.target).save(path)
+        rx.compile(module, kernel.target, device="emulated").save(path)
         return _Made(path, np.asarray(want, np.float32))
 
     return made

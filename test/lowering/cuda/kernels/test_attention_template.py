@@ -166,7 +166,7 @@ def test_what_warpgroups_do_not_take() -> None:
     long = (1, 2, 300, 136)
     dims = (2, 2, 2, 2, 300, 64)
     for module in (attention((1, 2, 32, 64), k), attention(long, long), attention(dims, dims)):
-        (plan,) = plans(rx.compile(module, target=TARGETS[1]))
+        (plan,) = plans(rx.compile(module, target=TARGETS[1], device="emulated"))
         assert plan.startswith("attention tile=")
 
 
@@ -239,7 +239,7 @@ def test_plans_fit_every_architecture(element: str, target: str) -> None:
     ids=["twelve elements", "f64", "many elements", "elements known when it runs"],
 )
 def test_what_the_template_does_not_take(module: rx.Module) -> None:
-    assert plans(rx.compile(module, target=TARGETS[0])) == ["general"]
+    assert plans(rx.compile(module, target=TARGETS[0], device="emulated")) == ["general"]
 
 
 def test_a_cache_that_is_state() -> None:

@@ -38,7 +38,7 @@ def test_reductions_of_outer_axes(name: str, shape: tuple[int | str, ...]) -> No
 
 def test_how_a_reduction_is_shared() -> None:
     def plan(shape: tuple[int | str, ...], dtype: str = "f32") -> str:
-        return plans(rx.compile(reduced(shape, "sum", dtype), target=TARGET))[0]
+        return plans(rx.compile(reduced(shape, "sum", dtype), target=TARGET, device="emulated"))[0]
 
     assert plan((256, 64)) == "outer columns=32 width=4 parts=32 unroll=4"
     assert plan((100, 64), "bf16") == "outer columns=32 width=8 parts=64 unroll=1"
@@ -60,7 +60,7 @@ def test_products_of_few_rows_with_what_is_no_weight(rows: int, steps: int, colu
 
 
 def test_many_rows_are_not_its() -> None:
-    assert not any(p.startswith("outer") for p in plans(rx.compile(product(64, 64, 64), target=TARGET)))
+    assert not any(p.startswith("outer") for p in plans(rx.compile(product(64, 64, 64), TARGET, device="emulated")))
 
 
 def test_machine_code(tmp_path: Path) -> None:
