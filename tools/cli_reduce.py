@@ -46,7 +46,7 @@ def _reduce(arguments: argparse.Namespace) -> None:
 
     predicate = _predicate(arguments)
     text = read_stream("/dev/stdin" if arguments.model == "-" else arguments.model).decode(errors="surrogateescape")
-    small = reduced(text, predicate, told=None if arguments.quiet else _telling())
+    small = reduced(text, predicate, told=_silent if arguments.quiet else _telling())
     with replacing(arguments.output) as file:
         file.write(small.encode(errors="surrogateescape"))
     told = f"reduced {arguments.model} from {len(text)} to {len(small)} characters: {arguments.output}"
@@ -70,6 +70,10 @@ def _predicate(arguments: argparse.Namespace) -> Callable[[str], bool]:
     if arguments.dies:
         return dies(pipeline, target, seconds)
     return differs(pipeline, target, arguments.tolerance, seconds=seconds)
+
+
+def _silent(progress: Progress) -> None:
+    """Tells nothing."""
 
 
 def _telling() -> Callable[[Progress], object]:

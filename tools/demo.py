@@ -20,6 +20,7 @@ from ..lowering.manifest_specs import total_bytes
 from ..runtime.executable import Executable
 from ..runtime.loading import load
 from ..weights import write_safetensors
+from .demo_peers import Variant, best_of_some, gain, variants
 from .summary import lifted_groups
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Run:
-    """A call: sequence length, best wall time of three, error relative to the largest logit of the reference."""
+    """A call: sequence length, best wall time of some, error relative to the largest logit of the reference."""
 
     tokens: int
     seconds: float
@@ -83,7 +84,9 @@ def _demo(config: LlamaConfig, folder: Path) -> int:
     executable.bind(prepared)
     runs = run_model(executable, module, weights, _LENGTHS)
     console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(demo_table(config, executable, compiled, measured, runs))
+    others = list(variants(config, module, weights, _LENGTHS))
+    console.print(demo_table(config, executable, compiled, measured, runs, others))
+    console.print(gain(_lifted(executable, runs), others, _LENGTHS))
     problem = problem_of(runs)
     if problem is not None:
         console.print(f"error: {problem}")
@@ -136,23 +139,26 @@ def run_model(executable: Executable, module: Any, weights: dict[str, Any], leng
     runs: list[Run] = []
     for length in lengths:
         tokens = np.random.default_rng(length).integers(0, vocab, length)
-        logits, seconds = _best_of_three(executable, tokens)
+        logits, seconds = best_of_some(lambda t=tokens: executable(t))
         (expected,) = evaluate(module, "main", tokens, weights=weights)
         runs.append(Run(length, seconds, float(np.max(np.abs(logits - expected)) / np.max(np.abs(expected)))))
     return runs
 
 
-def _best_of_three(executable: Executable, tokens: Any) -> tuple[Any, float]:
-    times: list[float] = []
-    logits: Any = None
-    for _ in range(3):
-        started = time.perf_counter()
-        logits = executable(tokens)
-        times.append(time.perf_counter() - started)
-    return logits, min(times)
+def _lifted(executable: Executable, runs: Sequence[Run]) -> Variant:
+    """What the demo is about, to be compared with others."""
+    size = sum(w.array.nbytes for w in executable.manifest.prepared_weights.values())
+    return Variant("lifted, weights in bf16", tuple(run.seconds for run in runs), size)
 
 
-def demo_table(config: LlamaConfig, executable: Executable, compiled: float, measured: Measured, runs: Sequence[Run]) -> Table:
+def demo_table(
+    config: LlamaConfig,
+    executable: Executable,
+    compiled: float,
+    measured: Measured,
+    runs: Sequence[Run],
+    others: Sequence[Variant] = (),
+) -> Table:
     """Everything that happened: what was lifted, memory, times and errors."""
     from rich.box import ROUNDED
     from rich.table import Table
@@ -181,9 +187,14 @@ def demo_table(config: LlamaConfig, executable: Executable, compiled: float, mea
     section("time", "", "", "seconds")
     table.add_row("compile", "", "", f"{compiled:.2f}")
     table.add_row(f"prepare ({len(manifest.steps)} steps, streamed)", "", "", f"{measured.seconds:.2f}")
-    section("run (one module, any length)", "tokens", "max error", "seconds")
+    section("run (one module, any length)", "tokens", "max error", "ms per token")
     for run in runs:
-        table.add_row("logits against reference semantics", str(run.tokens), f"{run.error:.1e}", f"{run.seconds:.4f}")
+        each = 1e3 * run.seconds / run.tokens
+        table.add_row("logits against reference semantics", str(run.tokens), f"{run.error:.1e}", f"{each:.2f}")
+    section("milliseconds of a call", *(f"{run.tokens} token{'s' if run.tokens > 1 else ''}" for run in runs))
+    for variant in (_lifted(executable, runs), *others):
+        name = f"{variant.name}; {bytes_text(variant.weight_bytes)}"
+        table.add_row(name, *(f"{1e3 * seconds:.1f}" for seconds in variant.seconds))
     return table
 
 

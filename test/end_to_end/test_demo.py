@@ -53,6 +53,9 @@ def test_demo_runs_and_tells_without_torch():
     assert re.search(r"peak above the process's base .* [\d.]+ [KM]iB .* [\d.]+ [KM]iB", out)
     for row in ("compile", "prepare", "run"):
         assert row in out
+    assert re.search(r"without lifting; [\d.]+ .iB .* [\d.]+ .* [\d.]+ .* [\d.]+ ", out)
+    assert re.search(r"a call with 1 token takes [\d.]+ ms with it, and [\d.]+ ms without", " ".join(out.split()))
+    assert "PyTorch" not in out  # it is not there
     errors = [float(e) for e in re.findall(r"reference semantics .* (\d\.\de-\d+) ", out)]
     assert len(errors) == 3
     assert max(errors) <= demo.TOLERANCE
