@@ -268,7 +268,7 @@ class Checkpoint:
         missing = missing_shards(self.path)
         if missing is not None:
             numbers, count = missing
-            got = f"files without number {', '.join(map(str, numbers))}" if numbers else "none"
+            got = f"files without number {', '.join(map(str, numbers))}" if numbers else "the files without it"
             raise RelaxError(f"'{index}': expected {count} files and their index, got {got}: prepare again what is missing")
         return self.path if is_index else None
 

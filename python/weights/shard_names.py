@@ -26,7 +26,8 @@ def shard_path(path: str, number: int, count: int) -> str:
 def missing_shards(path: str) -> tuple[list[int], int] | None:
     """Which numbers of the parts of a checkpoint do not exist, and of how many; None where there are no parts at all.
 
-    Of several sets, such as those of another number of ranks, the one of which the most are there.
+    Of several sets, such as those of another number of ranks, one that lacks some goes first, since whoever writes a file of a
+    set removes the index of another one; and then that of which the most are there.
 
     Raises:
         RelaxError: the folder cannot be read.
@@ -42,7 +43,7 @@ def missing_shards(path: str) -> tuple[list[int], int] | None:
         sets.setdefault(int(match[2]), set()).add(int(match[1]))
     if not sets:
         return None
-    count = max(sets, key=lambda c: (len(sets[c]), c))
+    count = max(sets, key=lambda c: (len(sets[c]) < c, len(sets[c]), c))
     return [n for n in range(1, count + 1) if n not in sets[count]], count
 
 

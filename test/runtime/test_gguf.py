@@ -8,6 +8,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+import torch
+from transformers import Qwen2MoeConfig, Qwen2MoeForCausalLM
 
 from relaxir import RelaxError
 from relaxir.weights import ArraySpec
@@ -105,9 +107,52 @@ def test_names_are_those_that_gguf_has(architecture: str) -> None:
     named = {n: model_name(architecture, n) for n in stored}
     for name, ours in named.items():
         if ours != name:
-            assert table.get_name(ours, try_suffixes=(".weight",)) == name
+            wanted = name if ours.endswith(".weight") else name.removesuffix(".weight")  # experts are no module's weight
+            assert table.get_name(ours, try_suffixes=(".weight",)) == wanted
     unknown = {n for n, ours in named.items() if ours == n}
     assert not {n for n in unknown if not any(part in n for part in NOT_IN_DENSE_MODELS)}
+
+
+def test_experts(tmp_path: Path) -> None:
+    """Under the names and in the shapes that transformers' own model has; what the two tensors are joined of are blocks."""
+    config = Qwen2MoeConfig(
+        vocab_size=64, hidden_size=64, moe_intermediate_size=32, shared_expert_intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2, num_experts=4, num_experts_per_tok=2,
+    )  # fmt: skip
+    with torch.device("meta"):
+        wanted = {n: tuple(p.shape) for n, p in Qwen2MoeForCausalLM(config).named_parameters()}
+    rng = np.random.default_rng(0)
+
+    def wide(*shape: int) -> tuple[np.ndarray, None]:
+        return rng.standard_normal(shape, np.float32), None
+
+    def narrow(kind: str, experts: int, rows: int, inputs: int) -> tuple[np.ndarray, Kind]:
+        size = BLOCKS[kind].elements
+        return blocks(rng, kind, experts * rows, inputs // size, usual=True).reshape(experts, rows, -1), Kind[kind]
+
+    tensors = {f"{n}.weight": wide(64, 64) for n in ("token_embd", "output", "blk.0.attn_q", "blk.0.attn_output")}
+    tensors |= {
+        f"{n}.weight": wide(64) for n in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm", "blk.0.ffn_gate_inp_shexp")
+    }
+    tensors |= {f"blk.0.attn_{n}.weight": wide(32, 64) for n in "kv"} | {"blk.0.attn_q.bias": wide(64)}
+    tensors |= {f"blk.0.attn_{n}.bias": wide(32) for n in "kv"} | {"blk.0.ffn_gate_inp.weight": wide(4, 64)}
+    tensors |= {f"blk.0.ffn_{n}_shexp.weight": wide(32, 64) for n in ("gate", "up")}
+    tensors |= {"blk.0.ffn_down_shexp.weight": wide(64, 32), "blk.0.ffn_gate_exps.weight": narrow("Q4_0", 4, 32, 64)}
+    tensors |= {"blk.0.ffn_down_exps.weight": narrow("Q8_0", 4, 64, 32)}
+    joined = "model.layers.0.mlp.experts.gate_up_proj"
+    for kind in ("Q8_0", "Q4_0"):
+        tensors["blk.0.ffn_up_exps.weight"] = narrow(kind, 4, 32, 64)
+        source = opened(write(tmp_path / "m.gguf", tensors, "qwen2moe"))
+        assert {n: source.spec(n).shape for n in source} == wanted
+        halves = [gguf.dequantize(*tensors[f"blk.0.ffn_{n}_exps.weight"]) for n in ("gate", "up")]
+        equal_bits(source.get(joined), np.concatenate(halves, 1))
+        equal_bits(source.read_part(joined, {0: [(1, 3)]}), np.concatenate(halves, 1)[1:3])
+        equal_bits(source.get("model.layers.0.mlp.experts.down_proj"), gguf.dequantize(*tensors["blk.0.ffn_down_exps.weight"]))
+        assert_no_more_than_said(source, joined)
+        assert source.weights[joined].narrow == ("4 bits, a scale per 32" if kind == "Q4_0" else None)
+    tensors["blk.0.ffn_up_exps.weight"] = narrow("Q8_0", 4, 16, 64)
+    with pytest.raises(RelaxError, match=r"expected experts of one shape, got \[4, 32, 64\] and \[4, 16, 64\]"):
+        opened(write(tmp_path / "m.gguf", tensors, "qwen2moe"))
 
 
 def test_norms_of_gemma(tmp_path: Path) -> None:

@@ -253,6 +253,12 @@ def test_a_rank_that_died_is_named_and_is_run_again(tmp_path: Path) -> None:
         executable.bind(dst)
     executable.prepare(raw, dst, rank=1, world=3)
     executable.bind(dst)
+    executable.prepare(raw, dst, rank=0, world=2)  # begun: what there was is a checkpoint no more
+    with pytest.raises(RelaxError, match=r"expected 2 files and their index, got files without number 2"):
+        executable.bind(dst)
+    (tmp_path / "x-00001-of-00002.safetensors").unlink()
+    with pytest.raises(RelaxError, match=r"expected 3 files and their index, got the files without it: prepare again"):
+        executable.bind(dst)
 
 
 def test_files_of_another_checkpoint_are_not_put_together(tmp_path: Path) -> None:

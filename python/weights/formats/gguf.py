@@ -17,7 +17,7 @@ from ...dialect.errors import RelaxError
 from ..source import TensorSource
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .gguf_file import GgufTensors
-from .gguf_names import has_norms_of_one_more, is_permuted, model_name
+from .gguf_names import has_norms_of_one_more, is_permuted, is_row, joined_experts, model_name
 from .weight_math import MathValue, concat, constant
 
 __all__ = ["decoded"]
@@ -37,7 +37,10 @@ def decoded(source: TensorSource) -> EncodedSource:
     """The weights of a GGUF file. Raises RelaxError where its metadata are not those of its architecture."""
     file = cast("GgufTensors", source)
     architecture = file.values.get("general.architecture")
-    weights = {model_name(architecture, name): _weight(file, name) for name in file.tensors}
+    joined = joined_experts(architecture, file.tensors)
+    parts = {name for pair in joined.values() for name in pair}
+    weights = {model_name(architecture, name): _weight(file, name) for name in file.tensors if name not in parts}
+    weights |= {name: _joined(file, *pair) for name, pair in joined.items()}
     return EncodedSource(source, weights, "gguf")
 
 
@@ -49,9 +52,33 @@ def _weight(file: GgufTensors, name: str) -> EncodedWeight:
     size = shape[0] // heads if heads else 1
     more = has_norms_of_one_more(file.values.get("general.architecture"), name)
     math = partial(_math, blocks=_BLOCKS.get(kind), head=size if heads else 0, more=int(more))
+    if len(shape) == 1 and is_row(name):
+        return EncodedWeight((1, *shape), parts, lambda t: math(t).reshape(1, *shape), reason="a vector that is one row")
     rows = {role: RowPlace(0) for role in parts}
     reason = f"{kind}, which preparation converts to the module's dtype"
     return EncodedWeight(shape, parts, math, rows, size, _NARROW.get(kind), "" if kind in _NARROW else reason)
+
+
+def _joined(file: GgufTensors, gate: str, up: str) -> EncodedWeight:
+    """Two tensors of experts, ``[experts, rows, inputs]``, as one with the rows of both."""
+    first, second = file.tensors[gate], file.tensors[up]
+    if len(first.shape) != 3 or first.shape != second.shape:
+        shapes = f"{list(first.shape)} and {list(second.shape)}"
+        raise RelaxError(f"'{file.path}': tensors {gate!r}, {up!r}: expected experts of one shape, got {shapes}")
+    stored = {f"{name}.{role}": part for name in (gate, up) for role, part in file.parts(name).items()}
+    kinds = [file.tensors[name].kind.name for name in (gate, up)]
+    blocks = [_BLOCKS.get(kind) for kind in kinds]
+
+    def math(t: Mapping[str, MathValue]) -> MathValue:
+        of = [{role: t[f"{name}.{role}"] for role in file.parts(name)} for name in (gate, up)]
+        if kinds[0] == kinds[1]:  # blocks side by side, so that products can read them as they are
+            return _math({role: concat(x, of[1][role], 1) for role, x in of[0].items()}, blocks[0], 0, 0)
+        return concat(*(_math(own, how, 0, 0) for own, how in zip(of, blocks, strict=True)), axis=1)
+
+    experts, count, inputs = first.shape
+    narrow = _NARROW.get(kinds[0]) if kinds[0] == kinds[1] else None
+    reason = "" if narrow else f"experts of {kinds[0]} beside {kinds[1]}"
+    return EncodedWeight((experts, 2 * count, inputs), stored, math, {r: RowPlace(0) for r in stored}, 1, narrow, reason)
 
 
 def _heads(file: GgufTensors, name: str) -> int:

@@ -7,9 +7,12 @@ does to values: rows of q and k of Llama models and those converted alike are pe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-__all__ = ["GGUF_ARCHITECTURES", "file_name", "has_norms_of_one_more", "is_permuted", "model_name"]
+__all__ = [
+    "GGUF_ARCHITECTURES", "file_name", "has_experts", "has_norms_of_one_more", "is_permuted", "is_row", "joined_experts",
+    "model_name",
+]  # fmt: skip
 
 _TOP = {"token_embd": "embed_tokens", "output_norm": "norm"}
 _OUTPUT = {"output": "lm_head"}
@@ -19,6 +22,11 @@ _ATTENTION = {
 }  # fmt: skip
 _GATED = {"ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj"}
 _PLAIN = _ATTENTION | _GATED | {"ffn_norm": "post_attention_layernorm"}
+#: Of mixtures of experts: what chooses them, and the one that all tokens go to.
+_ROUTED = _PLAIN | {
+    "ffn_gate_inp": "mlp.gate", "ffn_gate_inp_shexp": "mlp.shared_expert_gate", "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+    "ffn_up_shexp": "mlp.shared_expert.up_proj", "ffn_down_shexp": "mlp.shared_expert.down_proj",
+}  # fmt: skip
 _FOUR_NORMS = {
     "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
@@ -27,9 +35,12 @@ _FUSED = {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"}
 
 #: The tensors of a layer, by architecture.
 GGUF_ARCHITECTURES: dict[str, Mapping[str, str]] = {
-    "llama": _PLAIN,  # and Mistral
+    "llama": _ROUTED,  # and Mistral, Mixtral
     "qwen2": _PLAIN,
+    "qwen2moe": _ROUTED,
     "qwen3": _PLAIN,
+    "qwen3moe": _ROUTED,
+    "olmoe": _ROUTED,
     "gemma": _PLAIN,
     "gemma2": _PLAIN | _FOUR_NORMS,
     "gemma3": _PLAIN | _FOUR_NORMS,
@@ -49,6 +60,8 @@ GGUF_ARCHITECTURES: dict[str, Mapping[str, str]] = {
 _PERMUTED = frozenset(("granite", "llama", "minicpm", "olmo", "smollm3"))
 #: Names outside of layers that are not everyone's.
 _OWN_TOP = {"phi2": {"output_norm": "final_layernorm"}}
+#: Experts are one tensor in a file; a model has two of these side by side in another one.
+_EXPERTS = re.compile(r"blk\.(\d+)\.ffn_(gate|up|down)_exps\.weight")
 _NAME = re.compile(r"(?:blk\.(?P<layer>\d+)\.)?(?P<what>\w+)\.(?P<end>weight|bias)")
 _MODEL_NAME = re.compile(r"(?:model\.layers\.(?P<layer>\d+)\.)?(?P<what>[\w.]+)\.(?P<end>weight|bias)")
 
@@ -58,6 +71,9 @@ def model_name(architecture: object, name: str) -> str:
     match, layers = _NAME.fullmatch(name), GGUF_ARCHITECTURES.get(str(architecture))
     if match is None or layers is None:
         return name
+    experts = _EXPERTS.fullmatch(name)
+    if experts is not None and experts[2] == "down" and has_experts(architecture):
+        return f"model.layers.{experts[1]}.mlp.experts.down_proj"
     layer, what, end = match["layer"], match["what"], match["end"]
     if layer is not None:
         return f"model.layers.{layer}.{layers[what]}.{end}" if what in layers else name
@@ -76,6 +92,23 @@ def file_name(architecture: str, name: str) -> str | None:
     top = {key: f"model.{value}" for key, value in (_TOP | _OWN_TOP.get(architecture, {})).items()} | _OUTPUT
     table, prefix = (top, "") if layer is None else (GGUF_ARCHITECTURES[architecture], f"blk.{layer}.")
     return next((f"{prefix}{key}.{end}" for key, value in table.items() if value == what), None)
+
+
+def has_experts(architecture: object) -> bool:
+    """Whether models of an architecture may be mixtures of experts whose names are known."""
+    return GGUF_ARCHITECTURES.get(str(architecture)) is _ROUTED
+
+
+def joined_experts(architecture: object, names: Collection[str]) -> dict[str, tuple[str, str]]:
+    """What a model calls the gates of its experts with what they gate, and the tensors that these are in a file."""
+    layers = [m[1] for n in names if has_experts(architecture) and (m := _EXPERTS.fullmatch(n)) and m[2] == "gate"]
+    found = {layer: tuple(f"blk.{layer}.ffn_{what}_exps.weight" for what in ("gate", "up")) for layer in layers}
+    return {f"model.layers.{layer}.mlp.experts.gate_up_proj": (gate, up) for layer, (gate, up) in found.items() if up in names}
+
+
+def is_row(name: str) -> bool:
+    """Whether a model has one row where a file may have a vector: converters drop dimensions of one."""
+    return name.endswith(".ffn_gate_inp_shexp.weight")
 
 
 def is_permuted(architecture: object, name: str) -> bool:
