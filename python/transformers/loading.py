@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
 from ..runtime.prepare import ProgressHook
 from ..weights.files import path_text
+from ..weights.folder_files import adapter_hint
 from ..weights.opening import open_tensors
 from .compiled_model import CompiledModel
 from .decoder import decoder_programs
@@ -125,9 +127,11 @@ def _named(source: FolderExecutables, kind: type[CompiledModel]) -> Any:
 
 def _config(path: str) -> PreTrainedConfig:
     if not os.path.isdir(path):
-        raise RelaxError(f"expected a folder with config.json and weights, got '{path}'")
+        is_name = re.fullmatch(r"[\w.-]+/[\w.-]+", path) is not None and not os.path.lexists(path)
+        hint = f": huggingface_hub.snapshot_download('{path}') gives one, if it is the name of a repository" if is_name else ""
+        raise RelaxError(f"expected a folder with config.json and weights, got '{path}'{hint}")
     if not os.path.isfile(os.path.join(path, "config.json")):
-        raise RelaxError(f"'{path}': expected a folder with config.json, got none")
+        raise RelaxError(f"'{path}': expected a folder with config.json, got none{adapter_hint(path)}")
     config = _told(path, lambda: transformers.AutoConfig.from_pretrained(path))
     if hasattr(config, "quantization_config"):  # what the model is without; the folder's tensors are opened with it
         del config.quantization_config

@@ -17,7 +17,7 @@ from .files import os_errors
 from .json_text import parse_json
 from .model_folder import INDEX, SINGLE
 
-__all__ = ["MERGING", "FolderFiles", "files_of_folder"]
+__all__ = ["MERGING", "FolderFiles", "adapter_hint", "files_of_folder"]
 
 #: What weights are in: ends of names. Files of PyTorch may also be of an optimizer, so they count where there are no others.
 _MAIN, _TORCH = (".safetensors", ".gguf", ".npz", ".onnx"), (".bin", ".pt", ".pth", ".ckpt")
@@ -98,7 +98,7 @@ def _listing(names: Sequence[str]) -> str:
 def _hint(folder: str, names: Sequence[str], weights: Sequence[str]) -> str:
     """What would do, where that can be told."""
     if _ADAPTER in names:
-        return f": an adapter of {_base(folder)}; {MERGING}"
+        return adapter_hint(folder)
     missing = _missing(weights)
     if missing == []:
         return " without their index"
@@ -108,6 +108,11 @@ def _hint(folder: str, names: Sequence[str], weights: Sequence[str]) -> str:
         return ": name the one to read"
     below = _folders_with_weights(folder, names)
     return f": weights are in {' and '.join(map(repr, below))}" if below else ""
+
+
+def adapter_hint(folder: str) -> str:
+    """What to do about a folder that has an adapter in place of a model, as the end of a message; empty for others."""
+    return f": an adapter of {_base(folder)}; {MERGING}" if os.path.lexists(os.path.join(folder, _ADAPTER)) else ""
 
 
 def _base(folder: str) -> str:

@@ -171,8 +171,16 @@ def test_folders_that_are_none(qwen2: tuple[Any, Any, Path], tmp_path: Path) -> 
     folder = qwen2[2]
     with pytest.raises(RelaxError, match=r"^expected a folder with config.json and weights, got '.*nowhere'$"):
         loaded(tmp_path / "nowhere")
+    with pytest.raises(RelaxError, match=r"got 'some/model': huggingface_hub.snapshot_download\('some/model'\) gives one, if"):
+        loaded(Path("some/model"))
     with pytest.raises(RelaxError, match=r"^'.*': expected a folder with config.json, got none$"):
         loaded(tmp_path)
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(
+        RelaxError, match=r"got none: an adapter of a model; peft's merge_and_unload\(\) makes one"
+    ):
+        loaded(tmp_path)
+    (tmp_path / "adapter_config.json").unlink()
     (tmp_path / "config.json").write_text('{"model_type": "nothing"}')
     with pytest.raises(RelaxError, match=r"^'.*': expected a folder that transformers can read, got .*nothing"):
         loaded(tmp_path)
