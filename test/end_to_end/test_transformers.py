@@ -176,9 +176,7 @@ def test_folders_that_are_none(qwen2: tuple[Any, Any, Path], tmp_path: Path) -> 
     with pytest.raises(RelaxError, match=r"^'.*': expected a folder with config.json, got none$"):
         loaded(tmp_path)
     (tmp_path / "adapter_config.json").write_text("{}")
-    with pytest.raises(
-        RelaxError, match=r"got none: an adapter of a model; peft's merge_and_unload\(\) makes one"
-    ):
+    with pytest.raises(RelaxError, match=r"got none: an adapter of a model; peft's merge_and_unload\(\) makes one"):
         loaded(tmp_path)
     (tmp_path / "adapter_config.json").unlink()
     (tmp_path / "config.json").write_text('{"model_type": "nothing"}')
