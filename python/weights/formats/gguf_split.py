@@ -83,7 +83,8 @@ class SplitGguf:
 
     def __init__(self, path: str, parts: Sequence[GgufTensors], ahead_bytes: int = 0):
         """Joins files. Raises RelaxError where two of them have a tensor of the same name."""
-        self.path, self._files = path, parts
+        self.path = path
+        self._files: Sequence[Any] = parts
         self.values: dict[str, Any] = parts[0].values
         self.tensors = {name: entry for part in parts for name, entry in part.tensors.items()}
         self._of = {name: part for part in parts for tensor in part.tensors for name in part.parts(tensor).values()}
@@ -143,8 +144,7 @@ class SplitGguf:
         self._file(name).release(name)
 
     def check_unchanged(self, names: Iterable[str] | None = None) -> None:
-        files: Iterable[Any] = self._files if names is None else {self._file(name) for name in names}
-        for file in files:
+        for file in self._files if names is None else {self._file(name) for name in names}:
             file.check_unchanged(None)
 
     def _file(self, name: str) -> Any:
