@@ -28,7 +28,7 @@ from ..dialect.symbolic import Expr, InnerSize
 from ..dialect.weights import full_result_names
 from .manifest_specs import EntrySpec, StateSpec, SymbolSpec, TensorSpec, WeightSpec
 
-__all__ = ["Boundary", "Update", "static_array", "symbol_name"]
+__all__ = ["Boundary", "Update", "argument_symbols", "static_array", "symbol_name", "weights_of"]
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,7 @@ class Boundary:
         block = body_of(function)
         if block is None:
             raise RelaxError(f"expected a function with a body, got the declaration @{name}", function.location)
-        inputs, shapes = num_input(function), argument_shapes(function)
-        specs = [
-            _spec(value, given, function, shapes.get(value))
-            for value, given in zip(block.arguments, full_argument_names(function), strict=True)
-        ]
+        specs, inputs = _arguments(function, block), num_input(function)
         split = len(specs) if inputs is None else inputs
         symbols = dict.fromkeys(n for s in specs for d in s.shape if isinstance(d, Expr) for n in sorted(d.names))
         results = full_result_names(function)
@@ -109,6 +105,24 @@ class Boundary:
             tuple(sizes),
             tuple(memory),
         )
+
+
+def weights_of(function: func.FuncOp) -> list[TensorSpec]:
+    """The weights of a function with a body."""
+    inputs, block = num_input(function), body_of(function)
+    return [] if inputs is None or block is None else _arguments(function, block)[inputs:]
+
+
+def _arguments(function: func.FuncOp, block: ir.Block) -> list[TensorSpec]:
+    shapes = argument_shapes(function)
+    named = zip(block.arguments, full_argument_names(function), strict=True)
+    return [_spec(value, name, function, shapes.get(value)) for value, name in named]
+
+
+def argument_symbols(function: func.FuncOp) -> set[str]:
+    """The names of sizes that the arguments determine, those of unknown dimensions among them."""
+    dims = [d for shape in argument_shapes(function).values() for d in shape]
+    return {n for d in dims if isinstance(d, Expr) for n in d.names}
 
 
 def symbol_name(name: str) -> str:

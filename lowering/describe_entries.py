@@ -12,17 +12,20 @@ after (shortened)::
         inputs = [{dtype = "f32", name = "x", shape = ["n", 64 : i64]}],
         weights = [{dtype = "f32", name = "w", shape = [64 : i64, 64 : i64]}],
         outputs = [{dtype = "f32", name = "y", shape = ["n", 64 : i64]}], ...}}
+
+Results whose sizes data decides come in as much memory as they can need, with their sizes (:mod:`.bound_results`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import STATE, functions, is_private
-from .boundary import Boundary
+from .bound_results import bound_results
+from .boundary import Boundary, argument_symbols
 from .check_entries import public_functions
 from .entries import Entry, entries_of, entry_of, write_entry
 from .lowering_pass import LoweringPass
@@ -59,10 +62,11 @@ def describe_entries(module: ir.Operation) -> None:
 
 
 def _describe(function: func.FuncOp, private: list[func.FuncOp]) -> None:
+    bounded = bound_results(function, argument_symbols(function))
     boundary = Boundary.of(function)
     sizes, memory = inner_sizes(function, set(boundary.symbols), private)
     updates = {s.result: s.argument for s in boundary.state}
-    write_entry(function, Entry(boundary.spec(sizes, memory), updates))
+    write_entry(function, Entry(replace(boundary.spec(sizes, memory), bounded=tuple(bounded)), updates))
     if STATE in function.attributes:
         del function.attributes[STATE]
 

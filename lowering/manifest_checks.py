@@ -18,6 +18,7 @@ def check_manifest(manifest: Any, where: str) -> None:
     _check_state(manifest, where)
     _check_steps(manifest, where)
     _check_cuts(manifest, where)
+    _check_bounded(manifest, where)
 
 
 def _check_entry_weights(manifest: Any, where: str) -> None:
@@ -43,6 +44,15 @@ def _check_state(manifest: Any, where: str) -> None:
                     f"{where}: state '{state.name}': expected {shared.array} and one first value in all entries, "
                     f"got {state.array}"
                 )
+
+
+def _check_bounded(manifest: Any, where: str) -> None:
+    for entry in manifest.entries.values():
+        ranks = {o.name: len(o.shape) for o in entry.outputs}
+        sizes = {o.name: o.shape for o in entry.outputs if o.dtype.name == "int64"}
+        for output, name in entry.bounded:
+            if sizes.get(name) != (ranks.get(output, -1),):
+                raise RelaxError(f"{where}: entry '{entry.name}': expected '{name}' to be the sizes of output '{output}'")
 
 
 def _check_steps(manifest: Any, where: str) -> None:

@@ -180,6 +180,7 @@ class EntrySpec:
         checks: texts of the run-time checks.
         sizes: what must be 0 or more, and must not divide by 0.
         memory: bytes that must be below 2**63, and are as long as no symbol is greater than ``safe``.
+        bounded: names of outputs whose sizes data decides, each with the output that says which part of it is the result.
     """
 
     name: str
@@ -193,6 +194,13 @@ class EntrySpec:
     sizes: tuple[InnerSize, ...] = ()
     memory: tuple[InnerSize, ...] = ()
     safe: int = (1 << 63) - 1
+    bounded: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def results(self) -> tuple[TensorSpec, ...]:
+        """What a call gives: the outputs, without those that are sizes of others."""
+        sizes = {name for _, name in self.bounded}
+        return tuple(o for o in self.outputs if o.name not in sizes)
 
     @property
     def input_positions(self) -> tuple[int, ...]:
@@ -210,7 +218,8 @@ class EntrySpec:
 
     def __str__(self) -> str:
         inputs = ", ".join(f"{s.name}: {s}" for s in self.inputs)
-        outputs = ", ".join(f"{s.name}: {s}" for s in self.outputs)
+        bounded = {name for name, _ in self.bounded}
+        outputs = ", ".join(f"{s.name}: {'at most ' if s.name in bounded else ''}{s}" for s in self.results)
         state = ", ".join(f"{s.name}: {s.array}" for s in self.state)
         return f"{self.name}({inputs}) -> ({outputs})" + (f" updates ({state})" if state else "")
 
@@ -227,7 +236,7 @@ class EntrySpec:
             "sizes": [_inner_json(s) for s in self.sizes],
             "memory": [_inner_json(s) for s in self.memory],
             "safe": self.safe,
-        }
+        } | ({"bounded": [{"output": o, "sizes": s} for o, s in self.bounded]} if self.bounded else {})
 
     @staticmethod
     def read(reader: Reader) -> EntrySpec:
@@ -243,6 +252,7 @@ class EntrySpec:
             tuple(reader.records("sizes", _inner)) if "sizes" in reader.data else (),
             tuple(reader.records("memory", _inner)) if "memory" in reader.data else (),
             reader.size("safe") if "safe" in reader.data else (1 << 63) - 1,
+            tuple(reader.records("bounded", _bounded)) if "bounded" in reader.data else (),
         )
 
 
@@ -405,6 +415,10 @@ def _inner(reader: Reader) -> InnerSize:
     if isinstance(dim, Expr):
         return InnerSize(dim, reader.text("of"))
     raise RelaxError(f"{reader.where}.size: expected a symbolic expression, got {dim}")
+
+
+def _bounded(reader: Reader) -> tuple[str, str]:
+    return reader.text("output"), reader.text("sizes")
 
 
 def _dtype(reader: Reader) -> np.dtype[Any]:

@@ -46,7 +46,7 @@ from ..dialect.functions import (
 from ..dialect.packed_layout import PackedLayout
 from ..dialect.sharding import ranks_of, shards_of
 from ..dialect.traversal import nested_operations
-from .boundary import Boundary, static_array, symbol_name
+from .boundary import Boundary, static_array, symbol_name, weights_of
 from .check_entries import entry_functions, public_functions
 from .entries import Entry, Preparation, write_entry, write_preparation
 from .lowering_pass import LoweringPass
@@ -89,7 +89,7 @@ def partition_transforms(module: ir.Operation) -> None:
         if transform is not None:
             prepared_by.setdefault(name_of(transform), []).append(entry)
             continue
-        for spec in Boundary.of(entry).weights:
+        for spec in weights_of(entry):
             steps.add_copy(spec)
     for targets in prepared_by.values():
         transform = transforms[name_of(targets[0])]

@@ -33,7 +33,7 @@ def call_entry(executable: Executable, arguments: argparse.Namespace) -> dict[st
         raise RelaxError(f"expected --weights: entry '{entry.name}' has {len(entry.weights)} weights")
     result = executable(*(inputs[s.name] for s in entry.inputs), entry=entry.name)
     values = result if isinstance(result, tuple) else (result,)
-    return {spec.name: value for spec, value in zip(entry.outputs, values, strict=True)}
+    return {spec.name: value for spec, value in zip(entry.results, values, strict=True)}
 
 
 def entry_named(executable: Executable, name: str | None) -> EntrySpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import attributes, dim_ties, image_rules, op_costs
+from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import boolean, normalize_axis, require_integer
 from ..op import Attrs, Narrow, Op, Operand, Result, SymbolicOp, Tensor
@@ -11,7 +12,9 @@ from ..size_relations import require_at_most, require_same_shape, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim, dim_text, is_open
 
-__all__ = ["GatherElements", "GatherND", "IndexCopy", "PackedTake", "ScatterElements", "StridedSlice", "Take"]
+__all__ = [
+    "DynamicStridedSlice", "GatherElements", "GatherND", "IndexCopy", "PackedTake", "ScatterElements", "StridedSlice", "Take",
+]  # fmt: skip
 
 #: What an update does to the element that is there.
 _REDUCTIONS = ("update", "add", "mul", "min", "max")
@@ -215,18 +218,54 @@ class StridedSlice(SymbolicOp, name="strided_slice"):
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
-        axes = [normalize_axis(a, x.rank, "axes") for a in attrs["axes"]]
-        strides = attrs["strides"] or [1] * len(axes)
-        if len(set(axes)) != len(axes) or not len(axes) == len(attrs["begin"]) == len(attrs["end"]) == len(strides):
+        axes, strides = _slice_axes(x, attrs)
+        if not len(axes) == len(attrs["begin"]) == len(attrs["end"]):
             raise RelaxError("expected distinct axes with one begin, end and stride each")
-        if any(s < 1 for s in strides):
-            raise RelaxError(f"expected positive strides, got {strides}")
-        if any(s > _MOST_STRIDE for s in strides):
-            raise RelaxError(f"expected strides of at most 2**62, got {strides}")
         shape = list(x.shape)
         for axis, begin, end, stride in zip(axes, attrs["begin"], attrs["end"], strides, strict=True):
             shape[axis] = _slice_length(shape[axis], begin, end, stride, axis)
         return x.with_(shape=shape)
+
+
+class DynamicStridedSlice(Op, name="dynamic_strided_slice"):
+    """``x[begin:end:step]`` along the listed axes, with bounds that are elements of tensors: data decides the result's size.
+
+    ``begin`` and ``end`` have an integer for each axis. As in Python a negative one counts from the end, those outside of the
+    dimension are limited to it, and a slice that ends before it begins is empty. Steps are positive integers. ``match_cast``
+    gives the result's size a name.
+    """
+
+    x: Operand[Tensor]
+    begin: Operand[Tensor]
+    end: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"axes": attributes.integers(), "strides": attributes.integers(default=None)}
+    cost = op_costs.SLICES
+    narrow = Narrow.FOLLOWS
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, *bounds = operands
+        axes, _ = _slice_axes(x, attrs)
+        for bound in bounds:
+            if bound.dtype != ir.IntegerType.get_signless(64):
+                raise RelaxError(f"expected slice bounds of i64, got {bound.dtype}")
+            if bound.shape != (len(axes),):
+                raise RelaxError(f"expected a begin and an end for each of {len(axes)} axes, got {shape_text(bound.shape)}")
+        return x.with_(shape=[None if i in axes else d for i, d in enumerate(x.shape)])
+
+
+def _slice_axes(x: TensorInfo, attrs: Attrs) -> tuple[list[int], list[int]]:
+    """The axes of a slice counted from the start, with a stride each."""
+    axes = [normalize_axis(a, x.rank, "axes") for a in attrs["axes"]]
+    strides = attrs["strides"] or [1] * len(axes)
+    if len(set(axes)) != len(axes) or len(axes) != len(strides):
+        raise RelaxError("expected distinct axes with one begin, end and stride each")
+    if any(s < 1 for s in strides):
+        raise RelaxError(f"expected positive strides, got {strides}")
+    if any(s > _MOST_STRIDE for s in strides):
+        raise RelaxError(f"expected strides of at most 2**62, got {strides}")
+    return axes, strides
 
 
 def slice_bound(bound: Dim, size: Dim) -> Dim:

@@ -85,3 +85,8 @@ def strided_slice(x: Array, *, axes: list[int], begin: list[int], end: list[int]
     for axis, first, last, step in zip(axes, begin, end, strides or [1] * len(axes), strict=True):
         parts[axis] = slice(first, last, step)
     return fresh(x[tuple(parts)])
+
+
+@reference
+def dynamic_strided_slice(x: Array, begin: Array, end: Array, *, axes: list[int], strides: list[int] | None) -> Array:
+    return strided_slice(x, axes=axes, begin=begin.tolist(), end=end.tolist(), strides=strides)

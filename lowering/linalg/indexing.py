@@ -258,9 +258,32 @@ def _bound(b: LinalgBuilder, bound: Dim, size: Size) -> Size:
     return b.evaluate(bound)
 
 
+@lowering("relax.dynamic_strided_slice")
+def _lower_dynamic_strided_slice(b: LinalgBuilder, source: Source) -> ir.Value:
+    x, begin, end = source.operands
+    axes = [normalize_axis(a, x.rank, "axes") for a in source.attrs["axes"]]
+    strides = source.attrs["strides"] or [1] * len(axes)
+    sizes, firsts, steps = b.sizes(x), dict[int, Scalar](), dict(zip(axes, strides, strict=True))
+    for i, axis in enumerate(axes):
+        place = Scalar(b.number(i))
+        given = (_as_index(Scalar(read(bound.value, [place]))).value for bound in (begin, end))
+        first, last = (_limited(b, value, sizes[axis]) for value in given)
+        span = b.arith("subi", b.arith("maxsi", first, last), first)
+        firsts[axis] = Scalar(b.as_index(first))
+        sizes[axis] = span if steps[axis] == 1 else b.arith("ceildivsi", span, steps[axis])
+
+    def element(loops: list[Scalar]) -> ir.Value:
+        return read(x.value, [i * steps[d] + firsts[d] if d in firsts else i for d, i in enumerate(loops)])
+
+    return b.gather(sizes, value_type(x.value).element_type, element)
+
+
 def _limited_bound(b: LinalgBuilder, bound: Dim, size: Size) -> Size:
     """A slice bound counted from the start and limited to the dimension, as in Python."""
-    place: Size = b.evaluate(bound)
+    return _limited(b, b.evaluate(bound), size)
+
+
+def _limited(b: LinalgBuilder, place: Size, size: Size) -> Size:
     if isinstance(place, int):
         place = place if place >= 0 else b.arith("addi", size, place)
     else:

@@ -39,5 +39,5 @@ def compiled_results(executable: Executable, entry: str, inputs: Sequence[Array]
     given = [x for i, x in enumerate(inputs) if i not in places]
     results = executable(*given, entry=entry, state=state)
     values = results if isinstance(results, tuple) else (results,)
-    found = {s.name: v for s, v in zip(spec.outputs, values, strict=True)}
+    found = {s.name: v for s, v in zip(spec.results, values, strict=True)}
     return found | ({n: np.asarray(state[n]) for n in places.values()} if state is not None else {})

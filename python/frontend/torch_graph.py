@@ -28,7 +28,7 @@ from ..dialect.functions import NAME, STATE
 from . import torch_ops
 from .custom_operators import composites
 from .torch_complex import REFUSED, split_complex
-from .torch_op import ALIKE, HANDLERS, KIND
+from .torch_op import ALIKE, HANDLERS, KIND, SYMBOL
 from .torch_program import Program, Returned
 from .torch_subgraphs import import_higher_order
 from .torch_warnings import without_warnings
@@ -44,6 +44,9 @@ _IMPORT_ERRORS = (AssertionError, KeyError, NotImplementedError, RuntimeError, T
 
 #: What the importer's rewriting of nodes leaves out.
 _ASSERT = torch.ops.aten._assert_async.msg
+
+#: What makes an element of a tensor a number.
+_ELEMENTS = (torch.ops.aten.Int.Tensor, torch.ops.aten._local_scalar_dense.default, torch.ops.aten.item.default)
 
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 _TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -275,10 +278,18 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
                 if REFUSED in node.meta:
                     raise NotImplementedError(node.meta[REFUSED])
                 self._dispatch(location, node)
+                self._note_symbol(node)
             except _IMPORT_ERRORS as error:
                 self._placeholder(location, node, error)
         with location:
             self._bind_shape(node)
+
+    def _note_symbol(self, node: torch.fx.Node) -> None:
+        """Says of an element of a tensor that is a number by which symbol shapes know it."""
+        value = node.meta.get("val")
+        if node.target in _ELEMENTS and isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol):
+            owner = self._v[node, 0].owner
+            owner.attributes[SYMBOL] = ir.StringAttr.get(self._cc.symbol_name(value.node.expr))
 
     def _dispatch(self, location: ir.Location, node: torch.fx.Node) -> None:
         target = node.target

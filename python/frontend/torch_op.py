@@ -6,21 +6,37 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dialect import symbolic
+from ..dialect import ops, symbolic
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
-from ..dialect.inference import normalize_axis
+from ..dialect.inference import is_float, normalize_axis
+from ..dialect.op import EffectOp
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
-from .emit import cast, full, info_of, integer, multiply_all
+from .emit import cast, emit, emit_check, full, info_of, integer, match, multiply_all, reshape
 from .torch_types import affine_dims, tensor_info
 
-__all__ = ["ALIKE", "HANDLERS", "KIND", "Handler", "TorchOp", "UnmappedError", "Values", "handles", "number_dtype", "op_key"]
+__all__ = [
+    "ALIKE",
+    "HANDLERS",
+    "KIND",
+    "SYMBOL",
+    "Handler",
+    "TorchOp",
+    "UnmappedError",
+    "Values",
+    "handles",
+    "number_dtype",
+    "op_key",
+]
 
 #: Argument attribute: ``input``, ``state``, ``param``, ``buffer`` or ``constant``; of results ``output`` or ``state``.
 KIND = "relax.kind"
 #: Argument attribute, while a program is imported: the integer that all elements of a weight are.
 ALIKE = "relax.alike"
+
+#: Attribute of an element that is a number, while a program is imported: the symbol that torch's shapes call it by.
+SYMBOL = "relax.symbol"
 
 
 class UnmappedError(RelaxError):
@@ -37,6 +53,8 @@ class Values:
         ranges: smallest and largest value of each symbol, None for no bound.
         weights: the relax arguments that are weights.
         alike: of weights all of whose elements are one known integer, that one.
+        elements: of symbols that are elements of tensors, the torch number.
+        defined: the symbols that arguments and casts have defined so far.
         inlined: converts a graph of a higher-order operator, by name, on relax values; its results.
     """
 
@@ -50,6 +68,9 @@ class Values:
         self.alike: dict[ir.Value, int] = {}
         self._numbers: dict[ir.Value, Any] = {}
         self._varies: dict[ir.Value, bool] = {}
+        self._found = 0
+        self.elements: dict[str, ir.Value] = {}
+        self.defined: set[str] = set()
 
     def number(self, value: ir.Value) -> Any:
         """The Python value of a torch number, string or list of them; sizes are symbolic expressions.
@@ -60,6 +81,68 @@ class Values:
         if value not in self._numbers:
             self._numbers[value] = self._evaluate(value)
         return self._numbers[value]
+
+    def new_symbol(self) -> str:
+        """A name for a size that data decides."""
+        self._found += 1
+        return f"found_{self._found}"
+
+    def is_from_data(self, value: ir.Value) -> bool:
+        """Whether a torch number is an element of a tensor, or computed from one."""
+        if isinstance(value, ir.BlockArgument):
+            return False
+        op = value.owner.operation
+        name = f"torch.{op_key(op)}"
+        known = name in _ARITHMETIC or name in _ON_ELEMENTS
+        return name in _ELEMENTS or (known and any(self.is_from_data(v) for v in op.operands))
+
+    def element(self, value: ir.Value) -> ir.Value:
+        """Such a number as a tensor without dimensions, computed when the model runs; integers are i64, as Python's are here.
+
+        Raises:
+            RelaxError: it is computed in a way that is not known here.
+        """
+        if not self.is_from_data(value):
+            return full(self.number(value), integer())
+        op = value.owner.operation
+        name = f"torch.{op_key(op)}"
+        if name in _ELEMENTS:
+            x = self.tensors[op.operands[0]]
+            x = x if info_of(x).rank == 0 else reshape(x, ())
+            return cast(x, integer()) if _ELEMENTS[name] == "int" else x
+        if name in _SAME:
+            return self.element(op.operands[0])
+        if name not in _ON_ELEMENTS:
+            raise RelaxError(f"expected a number that is computed when the model runs, got one by {op_key(op)}")
+        return emit(_ON_ELEMENTS[name], *(self.element(v) for v in op.operands))
+
+    def define(self, shape: Sequence[Dim]) -> None:
+        """Makes sure of symbols that a cast to that shape reads; those that are dimensions alone it defines itself."""
+        dims = [d for d in shape if isinstance(d, Expr)]
+        own = {d.text for d in dims if d.text.isidentifier()}
+        for name in sorted({n for d in dims for n in d.names} - own - self.defined):
+            if name in self.elements:
+                self._measure(name)
+        self.defined |= own
+
+    def _measure(self, name: str) -> None:
+        """Defines a symbol that is an element: as the size of a tensor with so many elements, which nothing reads.
+
+        Raises:
+            RelaxError: nothing is known that the element is at most.
+        """
+        high = self.ranges.get(name, (0, None))[1]
+        if high is None:
+            raise RelaxError("expected a number with an upper limit to decide a size: torch._check(n <= 100) says one")
+        count = reshape(self.element(self.elements[name]), (1,))
+        whole = full(False, integer(1), (high,))
+        part = emit(ops.DynamicStridedSlice, whole, full(0, integer(), (1,)), count, axes=[0])
+        part = match(part, info_of(part).with_(shape=[symbolic.symbol(name)]))
+        self.defined.add(name)
+        emit_check(part)
+        # Beyond the limit, or below 0, sizes would be others than the number.
+        differs = emit(ops.NotEqual, count, full(symbolic.symbol(name), integer(), (1,)))
+        emit_check(emit(ops.Take, full(0, integer(), (1,)), cast(differs, integer()), axis=0))
 
     def depends_on_input(self, value: ir.Value) -> bool:
         """Whether a relax value is computed from what the caller passes, beyond its sizes. Visits every value once in all."""
@@ -113,6 +196,11 @@ class Values:
             return self._size(op)
         if name == "torch.aten.numel":
             return multiply_all(info_of(self.tensors[op.operands[0]]).shape)
+        if SYMBOL in op.attributes:
+            symbol = ir.StringAttr(op.attributes[SYMBOL]).value
+            if symbol not in self.defined:
+                self._measure(symbol)
+            return symbolic.symbol(symbol)
         if name in _ARITHMETIC:
             return self._compute(name, [self.number(v) for v in op.operands])
         raise RelaxError(f"expected a number known at import, got one computed by {op_key(op)}")
@@ -146,6 +234,32 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "torch.aten.Float.bool": float,
     "torch.aten.ScalarImplicit": lambda x: x,
 }
+
+
+#: Elements of tensors as numbers, and what they are then.
+_ELEMENTS = {
+    "torch.aten.Int.Tensor": "int", "torch.aten.IntImplicit": "int", "torch.aten.Float.Tensor": "float",
+    "torch.aten.FloatImplicit": "float", "torch.aten.Bool.Tensor": "bool",
+}  # fmt: skip
+
+#: Arithmetic on integers that is done when the model runs.
+_ON_ELEMENTS: dict[str, type[EffectOp]] = {
+    "torch.aten.add.int": ops.Add,
+    "torch.aten.sub.int": ops.Subtract,
+    "torch.aten.mul.int": ops.Multiply,
+    "torch.aten.floordiv.int": ops.FloorDivide,
+    "torch.aten.remainder.int": ops.Mod,
+    "torch.aten.neg.int": ops.Negative,
+    "torch.aten.eq.int": ops.Equal,
+    "torch.aten.ne.int": ops.NotEqual,
+    "torch.aten.lt.int": ops.Less,
+    "torch.aten.le.int": ops.LessEqual,
+    "torch.aten.gt.int": ops.Greater,
+    "torch.aten.ge.int": ops.GreaterEqual,
+}
+
+#: What says nothing new of an element.
+_SAME = ("torch.aten.Int.bool", "torch.aten.Int.Scalar")  # fmt: skip
 
 
 class TorchOp:
@@ -205,6 +319,20 @@ class TorchOp:
             raise RelaxError(f"expected a list of tensors as operand {index}")
         return [self.values.tensors.get(v) for v in owner.operands]
 
+    def is_from_data(self, index: int) -> bool:
+        """Whether an operand is a number that is computed from the elements of a tensor."""
+        return index < len(self.operands) and not self.is_tensor(index) and self.values.is_from_data(self.operands[index])
+
+    def is_number(self, index: int) -> bool:
+        """Whether an operand is a number that is known at import, or a symbolic size."""
+        return not self.is_tensor(index) and not self.is_from_data(index)
+
+    def number_or_value(self, index: int) -> Any:
+        """The Python value of an operand, or, where it is computed from elements, a tensor without dimensions."""
+        if self.is_from_data(index):
+            return self.values.element(self.operands[index])
+        return self.number(index)
+
     def number(self, index: int, default: Any = None) -> Any:
         """The Python value of an operand; ``default`` for an operand that is not there or None."""
         if index >= len(self.operands):
@@ -228,12 +356,17 @@ class TorchOp:
         if self.is_tensor(index):
             info = info_of(self.tensor(index))
             return info.dtype, info.rank
+        if self.is_from_data(index):
+            dtype = info_of(self.values.element(self.operands[index])).dtype
+            return (ir.F32Type.get() if is_float(dtype) else dtype), None
         return number_dtype(self.number(index)), None
 
     def value_in(self, index: int, dtype: ir.Type) -> ir.Value:
         """An operand, tensor or number, as a tensor of that dtype."""
         if self.is_tensor(index):
             return cast(self.tensor(index), dtype)
+        if self.is_from_data(index):
+            return cast(self.values.element(self.operands[index]), dtype)
         return full(self.number(index), dtype)
 
 

@@ -28,7 +28,7 @@ from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
 from .emit import full, info_of, match
-from .torch_op import ALIKE, HANDLERS, KIND, TorchOp, UnmappedError, Values, number_dtype, op_key
+from .torch_op import ALIKE, HANDLERS, KIND, SYMBOL, TorchOp, UnmappedError, Values, number_dtype, op_key
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
 from .torch_subgraphs import GRAPH
@@ -117,7 +117,7 @@ class _Function:
             self._note_shape(op)
         for old, new in zip(block.arguments, arguments, strict=True):
             declared = self.values.declared(old)
-            self.values.tensors[old] = new if declared is None else _as_declared(new, declared)
+            self.values.tensors[old] = new if declared is None else _as_declared(new, declared, self.values)
         for op in operations[:-1]:
             self._convert(op)
         if not self.unusable.isdisjoint(operations[-1].operands):
@@ -129,6 +129,8 @@ class _Function:
             self.values.bind_symbol(op)
         elif op.name == "torch.bind_symbolic_shape":
             self.values.bind_shape(op)
+        elif SYMBOL in op.attributes:
+            self.values.elements[ir.StringAttr(op.attributes[SYMBOL]).value] = op.results[0]
 
     def _argument_type(self, index: int) -> ir.Type:
         argument = self.arguments[index]
@@ -145,6 +147,7 @@ class _Function:
     def _bind_arguments(self, block: ir.Block) -> None:
         for old, new, attributes in zip(self.arguments, block.arguments, self.attributes, strict=True):
             self.values.tensors[old] = new
+            self.values.defined |= {n for d in info_of(new).shape if isinstance(d, Expr) for n in d.names}
             if _is_weight(attributes):
                 self.values.weights.add(new)
             if ALIKE in attributes:
@@ -205,7 +208,7 @@ class _Function:
     def _checked(self, op: TorchOp, index: int, value: ir.Value | None) -> ir.Value | None:
         declared = op.results[index]
         if value is not None and declared is not None:
-            return _as_declared(value, declared)
+            return _as_declared(value, declared, self.values)
         if any(use.owner.operation.name != "torch.bind_symbolic_shape" for use in op.op.results[index].uses):
             raise RelaxError(f"expected result {index} to be unused, it has no relax form")
         return None
@@ -280,14 +283,17 @@ def _is_only_for_import(op: ir.Operation) -> bool:
     return len(op.results) > 0 and all(is_number(r.type) for r in op.results)
 
 
-def _as_declared(value: ir.Value, declared: TensorInfo) -> ir.Value:
+def _as_declared(value: ir.Value, declared: TensorInfo, values: Values) -> ir.Value:
     """The value under torch's type: where only torch knows a size, or writes it in another way, a match_cast says so."""
     info = info_of(value)
     constant = [info.with_(shape=[d if isinstance(d, int) else None for d in i.shape]) for i in (info, declared)]
     if info.dtype != declared.dtype or not same_info(*constant):
         raise RelaxError(f"expected a result of {declared}, got {info}")
     shape = [_more_exact(a, b) for a, b in zip(info.shape, declared.shape, strict=True)]
-    return value if list(info.shape) == shape else match(value, info.with_(shape=shape))
+    if list(info.shape) == shape:
+        return value
+    values.define(shape)
+    return match(value, info.with_(shape=shape))
 
 
 def _more_exact(inferred: Dim, declared: Dim) -> Dim:

@@ -20,7 +20,7 @@ from ..weights.arrays import ALIGNMENT, Array, ArraySpec, address, aligned_block
 from .calls import RefusedError, as_argument, finish, pointer_array
 from .entry_inputs import CallPlan, EntryInputs
 from .library import EntryFunction
-from .outputs import MemoryRanges, arranged_outputs, memory_range, output_address, writable_address
+from .outputs import MemoryRanges, arranged_outputs, memory_range, output_address, trimmed, writable_address
 from .scratch import ScratchPool
 from .shapes import Shape
 from .state import State
@@ -135,6 +135,7 @@ class BoundEntry(EntryInputs):
         else:
             self._invoke(frame, plan)
         self._frames.append(frame)
+        results = trimmed(self.spec, results)
         return results[0] if len(results) == 1 else tuple(results)
 
     # -- inputs ----------------------------------------------------------------------------------------------------
@@ -214,7 +215,7 @@ class BoundEntry(EntryInputs):
         """What the caller gave, after checking it, and new ones where it gave none."""
         results: list[Any] = []
         one = type(out) is _ndarray and len(plan.outputs) == 1
-        for i, value in enumerate((out,) if one else arranged_outputs(self.spec.outputs, out, self._what)):
+        for i, value in enumerate((out,) if one else arranged_outputs(self.spec, out, self._what)):
             dtype, shape, nbytes = plan.outputs[i]
             position = self._first_output + i
             if value is None:

@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 
 from ..dialect.errors import RelaxError
-from ..lowering.manifest_specs import TensorSpec
+from ..lowering.manifest_specs import EntrySpec, TensorSpec
 from ..weights.arrays import Array, ArraySpec, address, is_torch, to_numpy
 
-__all__ = ["MemoryRanges", "arranged_outputs", "memory_range", "output_address", "writable_address"]
+__all__ = ["MemoryRanges", "arranged_outputs", "memory_range", "output_address", "trimmed", "writable_address"]
 
 # Looked up once: a call takes both for every result.
 _addressof, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
@@ -45,12 +45,15 @@ def memory_range(array: Array, what: str) -> tuple[int, int, str]:
     return first, first + array.nbytes, what
 
 
-def arranged_outputs(specs: Sequence[TensorSpec], out: object, entry: str) -> list[object]:
+def arranged_outputs(spec: EntrySpec, out: object, entry: str) -> list[object]:
     """What a caller gave, in the order of the outputs; None for those that a call is to make.
 
     Raises:
-        RelaxError: there are too many or too few, or one by an unknown name.
+        RelaxError: there are too many or too few, one by an unknown name, or data decides how large one is.
     """
+    specs = spec.outputs
+    if spec.bounded:
+        raise RelaxError(f"{entry}: expected no memory for results, the size of '{spec.bounded[0][0]}' is known after the call")
     is_mapping = isinstance(out, Mapping)
     found = list(cast("Sequence[object]", out)) if isinstance(out, (list, tuple)) else [out]
     if not is_mapping and len(found) == len(specs):
@@ -64,6 +67,21 @@ def arranged_outputs(specs: Sequence[TensorSpec], out: object, entry: str) -> li
             raise RelaxError(f"{entry}: expected {expected}, got one named '{unknown[0]}'")
         return [given.get(n) for n in names]
     raise RelaxError(f"{entry}: expected {expected}, got {len(found)}")
+
+
+def trimmed(spec: EntrySpec, results: list[Any]) -> list[Any]:
+    """The results without those that are sizes of others, and of these others the part that the sizes say.
+
+    One that is on a device, and no tensor of torch's, is copied to the host.
+    """
+    if not spec.bounded:
+        return results
+    found = {o.name: r for o, r in zip(spec.outputs, results, strict=True)}
+    for name, sizes in spec.bounded:
+        shape = [int(n) for n in found.pop(sizes)]
+        whole = found[name]
+        found[name] = (whole if hasattr(whole, "__getitem__") else whole.numpy())[tuple(slice(n) for n in shape)]
+    return list(found.values())
 
 
 def writable_address(array: Array, dtype: np.dtype[Any], shape: tuple[int, ...]) -> int | None:

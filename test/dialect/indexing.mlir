@@ -85,3 +85,12 @@ func.func @scatter_elements(%x: tensor<4x5xf32>, %y: tensor<4x2xi64>, %z: tensor
       : (tensor<4x5xf32>, tensor<4x2xi64>, tensor<4x2xf32>) -> tensor<4x5xf32>
   return
 }
+
+// CHECK-LABEL: func.func @dynamic_strided_slice(
+// CHECK: "relax.dynamic_strided_slice"(%{{\w+}}, %{{\w+}}, %{{\w+}}) {axes = array<i64: 1>, strides = array<i64: 2>}
+// CHECK-SAME: : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<4x?xf32>
+func.func @dynamic_strided_slice(%x: tensor<4x5xf32>, %begin: tensor<1xi64>, %end: tensor<1xi64>) {
+  %0 = "relax.dynamic_strided_slice"(%x, %begin, %end) {axes = array<i64: 1>, strides = array<i64: 2>}
+      : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<4x?xf32>
+  return
+}

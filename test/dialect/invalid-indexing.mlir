@@ -338,3 +338,30 @@ func.func @scatter_elements_updates(%x: tensor<4x5xf32>, %y: tensor<2x5xi64>, %z
       : (tensor<4x5xf32>, tensor<2x5xi64>, tensor<3x5xf32>) -> tensor<4x5xf32>
   return
 }
+
+// -----
+
+func.func @dynamic_strided_slice_bounds(%x: tensor<4x5xf32>, %b: tensor<2xi64>, %e: tensor<1xi64>) {
+  // expected-error @+1 {{'relax.dynamic_strided_slice' op expected a begin and an end for each of 1 axes, got [2]}}
+  %0 = "relax.dynamic_strided_slice"(%x, %b, %e) {axes = array<i64: 0>}
+      : (tensor<4x5xf32>, tensor<2xi64>, tensor<1xi64>) -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @dynamic_strided_slice_dtype(%x: tensor<4x5xf32>, %b: tensor<1xi32>) {
+  // expected-error @+1 {{'relax.dynamic_strided_slice' op expected slice bounds of i64, got i32}}
+  %0 = "relax.dynamic_strided_slice"(%x, %b, %b) {axes = array<i64: 0>}
+      : (tensor<4x5xf32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x5xf32>
+  return
+}
+
+// -----
+
+func.func @dynamic_strided_slice_strides(%x: tensor<4x5xf32>, %b: tensor<1xi64>) {
+  // expected-error @+1 {{'relax.dynamic_strided_slice' op expected positive strides, got [0]}}
+  %0 = "relax.dynamic_strided_slice"(%x, %b, %b) {axes = array<i64: 0>, strides = array<i64: 0>}
+      : (tensor<4x5xf32>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x5xf32>
+  return
+}

@@ -170,7 +170,7 @@ INTEGER = [
 ELSEWHERE = {
     "constant": "in the cases above", "get_param": "test/transforms", "set_output": "test/transforms",
     "bind_argument": "test/transforms", "prim_value": "test_shape_values.py", "to_vdevice": "test/lowering/linalg",
-    "hint_on_device": "test/transforms", "index_copy": "test_state.py",
+    "hint_on_device": "test/transforms", "index_copy": "test_state.py", "dynamic_strided_slice": "test_data_sizes.py",
     "pack_nibbles": "test_quantize.py", "unpack_nibbles": "test_quantize.py", "unpack_planes": "test_quantize.py",
     "quantized_matmul": "test_integer_sums.py", "quantized_conv2d": "test_byte_sums.py",
     "packed_quantized_conv2d": "test_byte_sums.py",

@@ -24,7 +24,7 @@ _LONGEST_TABLE = 4096
 @handles("aten.full", "aten.new_full")
 def _full(op: TorchOp) -> ir.Value:
     size, value = (0, 1) if op.key == "aten.full" else (1, 2)
-    return _filled(op, sizes(op, size), op.number(value))
+    return _filled(op, sizes(op, size), op.number_or_value(value))
 
 
 @handles("aten.zeros", "aten.ones", "aten.empty.memory_format", "aten.empty_permuted")
@@ -39,7 +39,7 @@ def _new(op: TorchOp) -> ir.Value:
 
 @handles("aten.full_like", "aten.fill.Scalar")
 def _full_like(op: TorchOp) -> ir.Value:
-    return _filled(op, info_of(op.tensor(0)).shape, op.number(1))
+    return _filled(op, info_of(op.tensor(0)).shape, op.number_or_value(1))
 
 
 @handles("aten.zeros_like", "aten.ones_like", "aten.empty_like")
@@ -54,11 +54,11 @@ def _fill_tensor(op: TorchOp) -> ir.Value:
 
 @handles("aten.scalar_tensor", "prim.NumToTensor.Scalar")
 def _scalar(op: TorchOp) -> ir.Value:
-    return full(op.number(0), op.dtype)
+    return _filled(op, (), op.number_or_value(0))
 
 
 def _filled(op: TorchOp, shape: tuple[Dim, ...], value: Any) -> ir.Value:
-    return full(value, op.dtype, shape)
+    return expand(cast(value, op.dtype), shape) if isinstance(value, ir.Value) else full(value, op.dtype, shape)
 
 
 @handles("aten.arange", "aten.arange.start", "aten.arange.start_step")

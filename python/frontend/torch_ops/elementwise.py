@@ -88,7 +88,7 @@ def apply(op_class: type[EffectOp], lhs: ir.Value, rhs: ir.Value) -> ir.Value:
 
 def combine(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
     """A binary op computed in the dtype of its result; multiplying with or dividing by the number 1 is left out."""
-    if op_class in (ops.Multiply, ops.Divide) and not op.is_tensor(1) and op.number(1) == 1:
+    if op_class in (ops.Multiply, ops.Divide) and op.is_number(1) and op.number(1) == 1:
         return op.value_in(0, op.dtype)
     dtype = _dtype_for_numbers(op) if op_class in _WITH_EXACT_NUMBERS else op.dtype
     return cast(apply(op_class, op.value_in(0, dtype), op.value_in(1, dtype)), op.dtype)
@@ -101,8 +101,9 @@ def wide(dtype: ir.Type) -> ir.Type:
 
 def _dtype_for_numbers(op: TorchOp) -> ir.Type:
     """The result's dtype, or a wider one where that does not hold a number among its operands."""
-    numbers = [op.number(i) for i in range(2) if not op.is_tensor(i)]
-    held = all(isinstance(n, Expr) or not is_float(op.dtype) or _holds(op.dtype, n) for n in numbers)
+    numbers = [op.number(i) for i in range(2) if op.is_number(i)]
+    is_known = not any(op.is_from_data(i) for i in range(2))
+    held = is_known and all(isinstance(n, Expr) or not is_float(op.dtype) or _holds(op.dtype, n) for n in numbers)
     return op.dtype if held else wide(op.dtype)
 
 
@@ -131,9 +132,9 @@ def _rsub(op: TorchOp) -> ir.Value:
 
 def _scaled_sum(op: TorchOp, op_class: type[EffectOp], first: int, second: int) -> ir.Value:
     """``first + alpha * second``, or their difference, rounded once."""
-    alpha = op.number(2, 1)
+    alpha = op.number_or_value(2) if op.is_from_data(2) else op.number(2, 1)
     lhs, rhs = op.value_in(first, op.dtype), op.value_in(second, op.dtype)
-    if alpha == 1:
+    if not isinstance(alpha, ir.Value) and alpha == 1:
         return apply(op_class, lhs, rhs)
     dtype = wide(op.dtype)
     return cast(apply(op_class, cast(lhs, dtype), _times(cast(rhs, dtype), alpha)), op.dtype)
@@ -151,6 +152,8 @@ def _div_mode(op: TorchOp) -> ir.Value:
 @handles("aten.pow.Tensor_Scalar")
 def _pow_scalar(op: TorchOp) -> ir.Value:
     """Small exponents as products and roots, as torch computes them: https://github.com/pytorch/pytorch, PowKernel.cpp."""
+    if op.is_from_data(1):
+        return combine(op, ops.Power)
     x, exponent = op.value_in(0, op.dtype), op.number(1)
     if exponent == 1:
         return x
@@ -180,6 +183,8 @@ def _elu(op: TorchOp) -> ir.Value:
 
 
 def _times(x: ir.Value, number: Any) -> ir.Value:
+    if isinstance(number, ir.Value):
+        return emit(ops.Multiply, x, cast(number, info_of(x).dtype))
     return x if number == 1 else emit(ops.Multiply, x, full(number, info_of(x).dtype))
 
 
@@ -194,13 +199,13 @@ def _relu(op: TorchOp) -> ir.Value:
 
 @handles("aten.clamp", "aten.clip", "aten.clamp_min", "aten.clamp_max", "aten.hardtanh")
 def _clamp(op: TorchOp) -> ir.Value:
-    low, high = op.number(1), op.number(2)
+    low, high = op.number_or_value(1), op.number_or_value(2)
     if op.key == "aten.clamp_max":
-        low, high = None, op.number(1)
+        low, high = None, low
     x = cast(op.tensor(0), op.dtype)
-    if isinstance(low, Expr) or isinstance(high, Expr):
-        x = x if low is None else emit(ops.Maximum, x, full(low, op.dtype))
-        return x if high is None else emit(ops.Minimum, x, full(high, op.dtype))
+    if isinstance(low, Expr | ir.Value) or isinstance(high, Expr | ir.Value):
+        x = x if low is None else emit(ops.Maximum, x, _bound(low, op.dtype))
+        return x if high is None else emit(ops.Minimum, x, _bound(high, op.dtype))
     low, high = (None if v is None else in_dtype(v, op.dtype) for v in (low, high))
     return emit(ops.Clip, x, min=low, max=high)
 
@@ -290,6 +295,10 @@ def _bitwise_not(op: TorchOp) -> ir.Value:
     return emit(ops.LogicalNot if op.dtype == boolean() else ops.BitwiseNot, op.tensor(0))
 
 
+def _bound(bound: Any, dtype: ir.Type) -> ir.Value:
+    return cast(bound, dtype) if isinstance(bound, ir.Value) else full(bound, dtype)
+
+
 @handles("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar")
 def _where(op: TorchOp) -> ir.Value:
     condition = cast(op.tensor(0), boolean())
@@ -313,7 +322,15 @@ def _same(op: TorchOp) -> ir.Value:
     return op.tensor(0)
 
 
-@handles("aten._assert_tensor_metadata", "aten._assert_scalar", "aten.sym_constrain_range",
+@handles("aten._assert_scalar")
+def _asserted_number(op: TorchOp) -> list[ir.Value | None]:
+    """What torch has assumed of elements is checked; of sizes it has assumed it, too, and ranges are checked beside."""
+    if op.is_from_data(0):
+        check(cast(op.values.element(op.operands[0]), boolean()))
+    return []
+
+
+@handles("aten._assert_tensor_metadata", "aten.sym_constrain_range",
          "aten.sym_constrain_range_for_size")  # fmt: skip
 def _nothing(op: TorchOp) -> list[ir.Value | None]:
     """Checks of what export has already assumed of sizes; ranges of symbols are checked when the function is called."""

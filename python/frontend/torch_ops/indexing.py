@@ -29,6 +29,7 @@ from ..emit import (
 from ..ranges import at_least, at_most
 from ..torch_op import TorchOp, handles
 from .creation import sequence, table
+from .data_sizes import places_of, sliced_by_data
 
 
 def slice_bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
@@ -70,8 +71,10 @@ def _cut(op: TorchOp, x: ir.Value, axis: int, begin: Dim, end: Dim, stride: int 
 @handles("aten.slice.Tensor")
 def _slice(op: TorchOp) -> ir.Value:
     x = op.tensor(0)
-    stride = op.integer(4, "stride", 1)
-    return _cut(op, x, op.axis(1, info_of(x).rank), op.number(2), op.number(3), stride)
+    axis, stride = op.axis(1, info_of(x).rank), op.integer(4, "stride", 1)
+    if op.is_from_data(2) or op.is_from_data(3):
+        return sliced_by_data(op, x, axis, op.number_or_value(2), op.number_or_value(3), stride)
+    return _cut(op, x, axis, op.number(2), op.number(3), stride)
 
 
 @handles("aten.narrow")
@@ -85,6 +88,8 @@ def _select(op: TorchOp) -> ir.Value:
     """A slice of one; where some size does not have the index, it is looked up, which is checked when the model runs."""
     x = op.tensor(0)
     axis = op.axis(1, info_of(x).rank)
+    if op.is_from_data(2):
+        return emit(ops.Take, x, op.value_in(2, integer()), axis=axis)
     size, index = info_of(x).shape[axis], op.number(2)
     if size is None:
         raise RelaxError("expected a dimension whose size is known or symbolic")
@@ -177,14 +182,18 @@ def _gather(op: TorchOp) -> ir.Value:
 @handles("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def _index(op: TorchOp) -> ir.Value:
     x = op.tensor(0)
-    found = op.optionals(1)
+    found: list[ir.Value | None] = []
+    for value in op.optionals(1):
+        found += places_of(op, value) if value is not None and _is_mask(value) else [value]
     indices = {axis: value for axis, value in enumerate(found) if value is not None}
-    if any(info_of(v).dtype in (boolean(), ir.IntegerType.get_unsigned(8)) for v in indices.values()):
-        raise RelaxError("expected integer indices, got a mask: the result's size would depend on its contents")
     if len(indices) == 1:
         ((axis, value),) = indices.items()
         return emit(ops.Take, x, value, axis=axis)
     return _index_several(x, indices)
+
+
+def _is_mask(value: ir.Value) -> bool:
+    return info_of(value).dtype in (boolean(), ir.IntegerType.get_unsigned(8)) and info_of(value).rank > 0
 
 
 def _index_several(x: ir.Value, indices: dict[int, ir.Value]) -> ir.Value:

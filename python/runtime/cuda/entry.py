@@ -13,7 +13,7 @@ from ...lowering.manifest_specs import EntrySpec
 from ...weights.arrays import Array, ArraySpec, address, aligned_empty, array_at, dtype_text, is_torch, to_torch
 from ..calls import RefusedError, as_argument, failure, pointer_array
 from ..entry_inputs import CallPlan, EntryInputs
-from ..outputs import arranged_outputs, output_address
+from ..outputs import arranged_outputs, output_address, trimmed
 from ..state import State
 from .arrays import DeviceArray, DeviceTensor, device_tensor, is_on_device, to_device_torch, torch_stream
 from .code import CudaLibrary, LoadedCode
@@ -128,7 +128,7 @@ class DeviceEntry(EntryInputs):
         plan = self._plan(tuple([_shape(t) for t in read]))
         read = [self._contiguous(i, t) for i, t in enumerate(read)]
         stay = any(t.there is not None for t in read)
-        given = [None] * len(plan.outputs) if out is None else arranged_outputs(self.spec.outputs, out, self._what)
+        given = [None] * len(plan.outputs) if out is None else arranged_outputs(self.spec, out, self._what)
         written = [self._written(i, value, plan, stay, stream) for i, value in enumerate(given)]
         call = self._run(read, written, plan, state, stream)
         for tensor, value in zip(written, given, strict=True):
@@ -137,6 +137,7 @@ class DeviceEntry(EntryInputs):
                     array.computed(stream, call)
         torch = any(is_torch(value) for value in inputs)
         results = [self._result(i, t, torch) if v is None else v for i, (t, v) in enumerate(zip(written, given, strict=True))]
+        results = trimmed(self.spec, results)
         return results[0] if len(results) == 1 else tuple(results)
 
     # -- tensors ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,139 @@
+"""What data decides in PyTorch programs: elements as numbers and bounds, masks, places that are not zero."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.export import Dim  # noqa: E402
+
+import relaxir as rx  # noqa: E402
+from relaxir import RelaxError  # noqa: E402
+from support import models  # noqa: E402
+
+
+class Functions(nn.Module):
+    def __init__(self, functions):
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, *args):
+        return [f(*args) for f in self.functions]
+
+
+def imported(functions, *args, dynamic=None):
+    with torch.no_grad(), models.quiet():
+        return rx.from_torch(torch.export.export(Functions(functions), args, dynamic_shapes=dynamic))
+
+
+def assert_agree(module, functions, *args):
+    """Both the reference and compiled code with torch; sums in another order."""
+    wanted = Functions(functions)(*args)
+    for got in (rx.compile(module)(*args), rx.evaluate(module, "main", *(a.numpy() for a in args))):
+        for g, w in zip(got if isinstance(got, tuple) else (got,), wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(g), w.numpy(), rtol=1e-6, atol=1e-6)
+            assert tuple(g.shape) == tuple(w.shape)
+
+
+#: Functions of numbers [n, 4] and integers [4].
+NUMBERS = {
+    "sum": lambda x, k: x * x.sum().item(),
+    "integer": lambda x, k: x + (k[1].item() + 1) * 2,
+    "alpha": lambda x, k: torch.add(x, x, alpha=k[0].item()),
+    "limit": lambda x, k: x.clamp(max=k[2].item()),
+    "power": lambda x, k: x.abs() ** k[1].item(),
+    "comparison": lambda x, k: x > k[0].item(),
+    "narrow floats": lambda x, k: (x.bfloat16() * x[0, 0].item()).float(),
+    "all of one": lambda x, k: torch.full((2, 3), x[0, 1].item()),
+}
+
+#: Sizes by data, of the same.
+SIZES = {
+    "places": lambda x, k: torch.nonzero(x > 0),
+    "places of each dimension": lambda x, k: torch.nonzero(x > 0, as_tuple=True)[1],
+    "rows": lambda x, k: x[x.sum(1) > 0],
+    "elements": lambda x, k: x[x > 0] * 2,
+    "columns": lambda x, k: x[:, k > 1].sum(1),
+    "mask and index": lambda x, k: x[x.sum(1) > 0, 1],
+    "masked_select": lambda x, k: torch.masked_select(x, k > 1),
+    "joined": lambda x, k: torch.cat([x[x.sum(1) > 0], x]),
+    "none": lambda x, k: x[x > 100],
+    "softmax of some": lambda x, k: torch.softmax(x[x.sum(1) > 0], -1),
+}
+
+
+def test_elements_as_numbers():
+    x, k = torch.randn(5, 4), torch.tensor([1, 2, 3, 0])
+    functions = list(NUMBERS.values())
+    assert_agree(imported(functions, x, k), functions, x, k)
+
+
+def test_sizes_that_data_decides():
+    functions, k = list(SIZES.values()), torch.tensor([1, 2, 3, 0])
+    module = imported(functions, torch.randn(5, 4), k, dynamic=(({0: Dim("n", min=2, max=40)}, None),))
+    for rows in (5, 11):
+        assert_agree(module, functions, torch.randn(rows, 4), k)
+
+
+def _limited(x, n):
+    k = n.item()
+    torch._check(k >= 0)
+    torch._check(k <= x.shape[0])
+    return k
+
+
+def _window(x, n):
+    k = n.item()
+    torch._check(k >= 0)
+    torch._check(k + 2 <= x.shape[0])
+    return x[k : k + 2]
+
+
+BOUNDS = {
+    "up to": lambda x, n: x[: _limited(x, n)],
+    "from": lambda x, n: x[_limited(x, n) :],
+    "sum": lambda x, n: x[: _limited(x, n)].sum(0),
+    "shape": lambda x, n: x[: _limited(x, n)].reshape(-1, 1).expand(-1, 3),
+    "sequence": lambda x, n: torch.arange(_limited(x, n)) * 2,
+    "window": _window,
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_elements_as_bounds(name):
+    functions, x = [BOUNDS[name]], torch.randn(8, 2)
+    module = imported(functions, x, torch.tensor(3))
+    for n in (3, 0, 6):
+        assert_agree(module, functions, x, torch.tensor(n))
+
+
+def test_what_torch_has_assumed_of_an_element_is_checked():
+    x = torch.randn(8, 2)
+    exe = rx.compile(imported([BOUNDS["up to"]], x, torch.tensor(3)))
+    for n in (9, -1):
+        with pytest.raises(RelaxError, match="run-time check failed"):
+            exe(x, torch.tensor(n))
+
+
+def test_a_size_needs_a_limit():
+    with pytest.raises(RelaxError, match=r"expected a number with an upper limit to decide a size: torch._check\(n <= 100\)"):
+        imported([lambda x, n: torch.zeros(n.item()) + x[0, 0]], torch.randn(2, 2), torch.tensor(3))
+
+
+def test_experts_that_read_their_own_tokens():
+    """As mixtures of experts are written in plain PyTorch: a row of places for each expert."""
+
+    def experts(x, chosen):
+        result = torch.zeros_like(x)
+        for i in range(3):
+            (rows,) = torch.where(chosen == i)
+            result.index_add_(0, rows, x[rows] * (i + 1))
+        return result
+
+    x, chosen = torch.randn(6, 4), torch.tensor([0, 1, 1, 0, 2, 1])
+    module = imported([experts], x, chosen)
+    assert_agree(module, [experts], x, chosen)
+    assert_agree(module, [experts], x, torch.zeros(6, dtype=torch.int64))
