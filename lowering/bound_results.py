@@ -96,11 +96,10 @@ class _Bounds:
             if limit is None:
                 return None
             limits[name] = limit
-        open_terms = [
-            (atoms, factor) for atoms, factor in dim.terms if not {a for a in atoms if a.isidentifier()} <= self._symbols
-        ]
-        if any(factor < 0 or not all(a.isidentifier() for a in atoms) for atoms, factor in open_terms):
-            return None
+        for atoms, factor in dim.terms:
+            grows = factor > 0 and all(a.isidentifier() for a in atoms)
+            if not grows and not Expr({atoms: 1}).names <= self._symbols:
+                return None
         return substitute(dim, limits)
 
     def _largest(self, name: str) -> Dim:

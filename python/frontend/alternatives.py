@@ -9,14 +9,10 @@ _RANDOM = "pass random numbers as an input of the model"
 _MASK = "torch.where(mask, x, other), whose size is known, or torch.topk(mask.int(), k) for k places"
 _NUMBER = "keep it as a tensor without dimensions: x * y.sum(), not x * y.sum().item()"
 _COUNT = "torch.zeros(n).scatter_add(0, x, torch.ones(x.shape)) for counts of n values"
-_FOURIER = "torch.matmul with a matrix of cosines and one of sines"
 _ROWS = "torch.sort(x).values[..., k] for the k-th smallest number"
 
 #: By the operator's name without namespace and overload.
 _ALTERNATIVES = {
-    "_fft_c2c": _FOURIER,
-    "_fft_c2r": _FOURIER,
-    "_fft_r2c": _FOURIER,
     "_linalg_det": _LINEAR,
     "_linalg_eigh": _LINEAR,
     "_linalg_slogdet": _LINEAR,

@@ -9,16 +9,20 @@
     %re, %im = aten.select.int(%x, -1, 0), aten.select.int(%x, -1, 1)      # of %w alike
     %y = aten.stack([re * re_w - im * im_w, re * im_w + im * re_w], -1)
 
-What has no rule stays, and is refused with its line when the graph is converted: complex inputs and results, fft, and others.
+Fourier transforms become an operator on both parts (:mod:`.fourier`), dimension by dimension. What has no rule stays, and is
+refused with its line when the graph is converted: complex inputs and results, and others.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 from torch.fx.node import map_arg
+
+from .fourier import DFT
 
 __all__ = ["REFUSED", "split_complex"]
 
@@ -42,6 +46,8 @@ _CONJUGATE = {_aten._conj.default, _aten._conj_physical.default, _aten.conj_phys
 _PRODUCTS = {_aten.mul.Tensor, _aten.mm.default, _aten.bmm.default, _aten.matmul.default}
 _SUMS = {_aten.add.Tensor, _aten.sub.Tensor}
 
+
+_TRANSFORMS = {_aten._fft_c2c.default, _aten._fft_r2c.default, _aten._fft_c2r.default}
 
 _REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 
@@ -144,6 +150,8 @@ class _Splitter:
             return _both(lambda i: self.call(target, a[i], b[i], **node.kwargs), (0, 1))
         if target is _aten.div.Tensor:
             return self._quotient(arguments[0], arguments[1])
+        if target in _TRANSFORMS:
+            return self._transform(node)
         if target in _LINEAR:
             return _both(lambda i: self.call(target, *self._replaced(arguments, i), **node.kwargs), (0, 1))
         dtype: Any = node.kwargs.get("dtype")
@@ -166,6 +174,57 @@ class _Splitter:
         if node.target is _aten.abs.default:
             return self.call(_aten.hypot.default, real, imaginary)
         return None
+
+    def _transform(self, node: torch.fx.Node) -> _Pair | torch.fx.Node | None:
+        """Along each dimension; of real numbers the last one first, of which half the frequencies say all, or back to them."""
+        x, dims, norm, last = node.args
+        shape = x.meta["val"].shape
+        dims = [d % len(shape) for d in dims]
+        sizes = {d: shape[d] for d in dims}
+        if node.target is _aten._fft_c2r.default:
+            sizes[dims[-1]] = last
+        if not dims or not all(isinstance(n, int) for n in sizes.values()):
+            return None
+        total = math.prod(sizes.values())
+        scale = {0: 1.0, 1: total**-0.5, 2: 1 / total}[norm]
+        if node.target is _aten._fft_c2r.default:
+            return self._scaled(self._to_real(x, dims, last), scale)
+        is_real = node.target is _aten._fft_r2c.default
+        sign = -1 if is_real or last else 1
+        parts: tuple[Any, Any] = (x, None) if is_real else self._parts(x)
+        for d in reversed(dims):
+            count = sizes[d] // 2 + 1 if is_real and last and d == dims[-1] else sizes[d]
+            parts = self._halves(self.call(DFT, *parts, d, count, sign))
+        return _both(lambda part: self._scaled(part, scale), parts)
+
+    def _to_real(self, x: torch.fx.Node, dims: list[int], n: int) -> torch.fx.Node:
+        """Real numbers from half of their frequencies: the other half are these, conjugate, in reverse."""
+        *others, last = dims
+        real, imaginary = self._parts(x)
+        for d in reversed(others):
+            real, imaginary = self._halves(self.call(DFT, real, imaginary, d, real.meta["val"].shape[d], 1))
+        half = n // 2 + 1
+        real, imaginary = (self.call(_aten.slice.Tensor, p, last, 0, half) for p in (real, imaginary))
+        imaginary = self._without_ends(imaginary, last, n)
+        if n > 2:
+            rest = [self.call(_aten.flip.default, self.call(_aten.slice.Tensor, p, last, 1, (n + 1) // 2), [last])
+                    for p in (real, imaginary)]  # fmt: skip
+            real = self.call(_aten.cat.default, [real, rest[0]], last)
+            imaginary = self.call(_aten.cat.default, [imaginary, self.call(_aten.neg.default, rest[1])], last)
+        return self._halves(self.call(DFT, real, imaginary, last, n, 1))[0]
+
+    def _without_ends(self, x: torch.fx.Node, axis: int, n: int) -> torch.fx.Node:
+        """Zeros where frequencies of real numbers have no imaginary part: at the first, and of even sizes the last."""
+        begin, end = 1, (n + 1) // 2
+        zero = self.call(_aten.zeros_like.default, self.call(_aten.slice.Tensor, x, axis, 0, 1))
+        parts = [zero, *([self.call(_aten.slice.Tensor, x, axis, begin, end)] if end > begin else [])]
+        return self.call(_aten.cat.default, parts if n % 2 or n < 2 else [*parts, zero], axis)
+
+    def _halves(self, both: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node]:
+        return self.call(_aten.select.int, both, 0, 0), self.call(_aten.select.int, both, 0, 1)
+
+    def _scaled(self, x: torch.fx.Node, scale: float) -> torch.fx.Node:
+        return x if scale == 1.0 else self._mul(x, scale)
 
     def _parts(self, value: Any) -> _Pair:
         if isinstance(value, complex):

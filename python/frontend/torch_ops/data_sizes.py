@@ -62,11 +62,6 @@ def _nonzero(op: TorchOp) -> ir.Value:
     return concat([unsqueeze(p, 1) for p in places], 1)
 
 
-@handles("aten.nonzero_numpy")
-def _nonzero_numpy(op: TorchOp) -> list[ir.Value]:
-    return places_of(op, op.tensor(0))
-
-
 @handles("aten.masked_select")
 def _masked_select(op: TorchOp) -> ir.Value:
     """The elements of both, broadcast, where the mask holds."""
