@@ -27,6 +27,7 @@ from ..dialect.errors import RelaxError
 from ..dialect.functions import NAME, STATE
 from . import torch_ops
 from .custom_operators import composites
+from .flex_attention import expand_flex_attention
 from .torch_complex import REFUSED, split_complex
 from .torch_op import ALIKE, HANDLERS, KIND, SYMBOL
 from .torch_program import Program, Returned
@@ -78,7 +79,9 @@ def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> Exported
     """
     try:
         with without_warnings():
-            result = program.run_decompositions(decompositions(also))
+            table = decompositions(also)
+            result = program.run_decompositions(table)
+            expand_flex_attention(result.graph_module, table)
     except Exception as error:  # torch raises what it likes here
         raise RelaxError(f"torch cannot decompose the program: {_first_line(error)}") from error
     specs = result.graph_signature.input_specs

@@ -420,6 +420,7 @@ def indexing(x, i, j, z, columns, rows, one):
         "diff_options": x.diff(2, 0, prepend=x[:1], append=x[:2]),
         "diff_bool": (x > 0).diff(),
         "slice_scatter": torch.slice_scatter(x, rows, 0, 1, 3),
+        "slice_scatter of every third": torch.slice_scatter(x, x[:2], 0, 1, step=3),
         "select_scatter": torch.select_scatter(x, one, 0, -2),
         "copy": aten.copy(x, one),
         "one_hot": F.one_hot(i, 7),

@@ -36,11 +36,19 @@ def _slice_scatter(op: TorchOp) -> ir.Value:
     """What lies before the slice, the source, and what lies after it."""
     x = op.tensor(0)
     axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else 0
-    if op.integer(5, "stride", 1) != 1:
-        raise RelaxError("expected a stride of 1")
-    size = info_of(x).shape[axis]
+    size, stride = info_of(x).shape[axis], op.integer(5, "stride", 1)
+    if stride != 1:
+        return _put_along(x, _strided_places(op, size, stride), cast(op.tensor(1), op.dtype), axis)
     begin, end = slice_bound(op, op.number(3, 0), size), slice_bound(op, op.number(4), size)
     return _replaced(x, cast(op.tensor(1), op.dtype), axis, begin, end)
+
+
+def _strided_places(op: TorchOp, size: Dim, stride: int) -> ir.Value:
+    """Every ``stride``-th place between the bounds."""
+    begin, end = slice_bound(op, op.number(3, 0), size), slice_bound(op, op.number(4), size)
+    if begin is None or end is None or stride < 1:
+        raise RelaxError("expected a positive stride, and a dimension whose size is known or symbolic")
+    return sequence(begin, end, stride, integer())
 
 
 @handles("aten.select_scatter")
