@@ -90,6 +90,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from .cli_bench import add_bench
     from .cli_compare import add_compare
     from .cli_generate import add_generate
     from .cli_plan import add_plan
@@ -110,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     add_tune(commands)
     add_view(commands)
     add_profile(commands)
+    add_bench(commands)
     add_compare(commands)
     add_reduce(commands)
     _add_run(commands)

@@ -13,11 +13,10 @@ from .cli_output import tell
 from .models import is_artifact, load_module
 
 if TYPE_CHECKING:
-    from ..lowering.manifest_specs import EntrySpec
     from ..profiling.compilation import CompilationProfile
     from ..runtime.executable import Executable
 
-__all__ = ["add_profile"]
+__all__ = ["add_profile", "weights_for"]
 
 
 def add_profile(commands: Any) -> None:
@@ -50,7 +49,7 @@ def _profile(arguments: argparse.Namespace) -> None:
     found = profile(
         executable,
         inputs_of(entry, arguments),
-        _weights(executable, entry, arguments),
+        weights_for(executable, arguments),
         entry=entry.name,
         seconds=arguments.seconds,
         compilation=compilation,
@@ -77,15 +76,20 @@ def _executable(path: str) -> tuple[Executable, CompilationProfile | None]:
     return executable, clock.profile()
 
 
-def _weights(executable: Executable, entry: EntrySpec, arguments: argparse.Namespace) -> object:
-    """What ``bind`` takes: of a file that is prepared, its path; else what is prepared from it, or from random numbers."""
+def weights_for(executable: Executable, arguments: argparse.Namespace) -> object:
+    """What ``bind`` takes: of a file that is prepared, its path; else what is prepared from it, or from random numbers.
+
+    Raises:
+        RelaxError: there are weights, and neither ``--weights`` nor ``--random``; or what is given is wrong.
+    """
     from ..random_weights import random_raw_weights
     from ..runtime.sources import open_source
 
-    if not entry.weights:
+    count = len(executable.manifest.raw_weights)
+    if not count:
         return None
     if arguments.weights is None and arguments.random is None:
-        raise RelaxError(f"expected --weights or --random: entry '{entry.name}' has {plural(len(entry.weights), 'weight')}")
+        raise RelaxError(f"expected --weights or --random for {plural(count, 'weight')}")
     if arguments.weights is None:
         return executable.prepare(random_raw_weights(executable.manifest, arguments.random))
     if open_source(arguments.weights).fingerprint is not None:

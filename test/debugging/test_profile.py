@@ -116,7 +116,7 @@ def test_weights_may_be_raw(artifact: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--input", "x=x.npy"], "expected --weights or --random: entry 'main' has 1 weight"),
+        (["--input", "x=x.npy"], "expected --weights or --random for 1 weight"),
         (["--weights", "prepared.safetensors"], "expected --input x=FILE.npy (f32[n, 64]), or --random"),
     ],
 )
