@@ -6,7 +6,7 @@ that it reads, else in the one that all it reads come from; a weight is in the m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -106,7 +106,7 @@ def graphs_of(module: Shown, report: Report | None = None) -> list[FunctionGraph
     notes = _reported(module.report if report is None else report)
     with module.context, ir.Location.unknown():
         found = [f for f in functions(module.ir) if body_of(f) is not None]
-        raw = [n for f in found if transform_targets(f) for n in full_argument_names(f)]
+        raw = {n for f in found if transform_targets(f) for n in full_argument_names(f)}
         return [_Function(f, raw, notes).graph() for f in found]
 
 
@@ -131,7 +131,7 @@ class _Function:
     """The graph of a function while it is made."""
 
     function: func.FuncOp
-    raw_weights: Sequence[str]
+    raw_weights: Collection[str]
     reported: Mapping[str, list[str]]
     nodes: list[GraphNode] = field(default_factory=list[GraphNode])
     makers: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
@@ -207,12 +207,22 @@ def _module_in(location: ir.Location) -> str:
     return location.name_str if isinstance(location, ir.NameLoc) else ""
 
 
-def _module_of_weight(name: str, raw: Sequence[str], location: ir.Location) -> str:
-    """What a location has behind the weight's own name, else its name, or that of its raw weight, without the last part."""
+def _module_of_weight(name: str, raw: Collection[str], location: ir.Location) -> str:
+    """What a location has behind the weight's own name, else its name without the last part.
+
+    Of a prepared weight the names of its raw ones count: ``a.q.weight+a.k.weight.concat`` is in ``a``.
+    """
     if isinstance(location, ir.NameLoc) and (inner := _module_in(location.child_loc)):
         return inner
-    sources = [r for r in raw if name == r or name.startswith(f"{r}.")]
-    return max(sources, key=len, default=name).rpartition(".")[0]
+    sources = [source for part in name.split("+") if (source := _raw_of(part, raw))]
+    return _common([s.rpartition(".")[0] for s in sources]) if sources else name.rpartition(".")[0]
+
+
+def _raw_of(part: str, raw: Collection[str]) -> str:
+    """The raw weight that a part of a name begins with; empty where none does."""
+    while part and part not in raw:
+        part = part.rpartition(".")[0]
+    return part
 
 
 def _common(paths: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import relaxir as rx
 from relaxir.tools import cli
 
 MODEL = """
@@ -114,3 +115,19 @@ def test_mistakes(model: Path, capsys: pytest.CaptureFixture[str], arguments: li
     assert cli.run(["view", *arguments, "-o", "out"]) == 1
     assert capsys.readouterr().err == f"error: {message}\n"
     assert not (model / "out").exists()
+
+
+def test_what_is_prepared_of_several_weights_is_in_the_module_around_them(model: Path):
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", (2, 4))
+        joint = b.concat([b.weight(f"layers.0.attn.{n}.weight", (3, 4)) for n in "qkv"], axis=0)
+        y = b.matmul(x, b.permute_dims(joint, axes=[1, 0]))
+        b.output(y=b.exp(b.strided_slice(y, axes=[1], begin=[0], end=[3])))
+    b.build().save("joint.mlir")
+    assert cli.run(["view", "joint.mlir", *LIFT, "-o", "view.html"]) == 0
+    functions = graph_of(model / "view.html")["functions"]
+    after = next(f for f in functions if (f["side"], f["name"]) == ("after ", "main"))
+    assert {(op, path) for op, path, _, _ in nodes(after)} >= {("weight", "layers.0.attn"), ("matmul", "layers.0.attn")}
+    changed = [after["ops"][n[0]] for n in after["nodes"] if n[8]]
+    assert changed == ["weight", "matmul"]  # what follows is as it was
