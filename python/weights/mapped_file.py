@@ -13,6 +13,9 @@ from .files import os_errors
 
 __all__ = ["MappedFile", "read_exactly"]
 
+# What one call of the system fills at most (IOV_MAX of Linux).
+_MOST_BUFFERS = 1024
+
 
 def read_exactly(descriptor: int, begin: int, view: memoryview, path: str, tensor: str) -> None:
     """Fills memory with a file's bytes from there on, those of a tensor.
@@ -76,6 +79,10 @@ class MappedFile:
         Raises:
             RelaxError: as :func:`read_exactly`.
         """
+        if len(pieces) > _MOST_BUFFERS:
+            first = pieces[:_MOST_BUFFERS]
+            self.read_rows(begin, stride, first, tensor)
+            return self.read_rows(begin + sum(count for _, count in first), stride, pieces[_MOST_BUFFERS:], tensor)
         descriptor, preadv, whole = self._descriptor, os.preadv, sum(count for _, count in pieces)
         with os_errors(f"read tensor {tensor!r} of", self.path):
             for row in range(len(pieces[0][0]) // pieces[0][1]):

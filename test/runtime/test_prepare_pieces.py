@@ -312,6 +312,14 @@ def test_neighbouring_pieces_of_a_tensor_are_read_together(tmp_path: Path, axis:
         checkpoint.read_part("a", {axis: ranges[-1:]})
 
 
+def test_more_pieces_than_one_call_of_the_system_fills(tmp_path: Path) -> None:
+    array = np.arange(3 * 2500, dtype=np.int16).reshape(3, 2500)
+    write_safetensors(tmp_path / "a.safetensors", {"a": array})
+    place = np.empty(array.size, np.int16)
+    Checkpoint(tmp_path / "a.safetensors").read_pieces("a", 1, [(i, i + 1) for i in range(2500)], place)
+    np.testing.assert_array_equal(place, array.T.reshape(-1))
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
