@@ -5,7 +5,7 @@ Source: https://github.com/onnx/onnx/blob/main/docs/ImplementingAnOnnxBackend.md
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class PreparedModel:
         self._model, self._options = model, options
         self._codes: dict[Any, tuple[Imported, Any]] = {}
         self._wanted: tuple[str, ...] = ()
-        self._names = _input_names(model)
+        self._names, self._defaults = _input_names(model)
 
     def run(self, inputs: Any, **_: Any) -> tuple[_Array, ...]:
         """The results in the model's order.
@@ -44,7 +44,7 @@ class PreparedModel:
         while True:
             values = {name: given[name] for name in self._wanted}
             try:
-                imported, executable = self._code(values)
+                imported, executable = self._code(values, self._defaults & set(given))
             except UnsupportedNodesError as error:
                 more = sorted(error.wanted - set(self._wanted))
                 if not more:
@@ -62,10 +62,10 @@ class PreparedModel:
             raise RelaxError(f"expected at most {len(self._names)} inputs, got {len(listed)}")
         return {name: _array(v) for name, v in zip(self._names, listed, strict=False)}
 
-    def _code(self, values: Mapping[str, _Array]) -> tuple[Imported, Any]:
-        key = tuple((n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(values.items()))
+    def _code(self, values: Mapping[str, _Array], given: Set[str]) -> tuple[Imported, Any]:
+        key = (frozenset(given), *((n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(values.items())))
         if key not in self._codes:
-            imported = import_model(self._model, values)
+            imported = import_model(self._model, values, given=given)
             executable = compile_module(imported.module, **self._options)
             if imported.weights:
                 executable.bind(executable.prepare({n: read() for n, read in imported.weights.items()}))
@@ -82,12 +82,14 @@ def _array(value: Any) -> _Array:
     return np.asarray(value)
 
 
-def _input_names(model: Any) -> list[str]:
+def _input_names(model: Any) -> tuple[list[str], frozenset[str]]:
+    """Of what has to be given, and of what has a default."""
     from .frontend.onnx.model import read_model
 
     proto = read_model(model).proto
     defaults = {t.name for t in proto.graph.initializer}
-    return [i.name for i in proto.graph.input if i.name not in defaults]
+    names = [i.name for i in proto.graph.input]
+    return [n for n in names if n not in defaults], frozenset(n for n in names if n in defaults)
 
 
 def prepare(model: Any, device: str = "CPU", **options: Any) -> PreparedModel:

@@ -132,7 +132,15 @@ def _add_import(commands: Any) -> None:
     _add_output(command, "MODEL.mlir")
     command.add_argument("--weights", metavar="FILE.safetensors", help="also write the weights")
     command.add_argument(
-        "--dim", action="append", default=[], metavar="NAME=INPUT.AXIS", dest="dims", help="a dimension's name"
+        "--dim",
+        action="append",
+        default=[],
+        metavar="NAME=INPUT.AXIS",
+        dest="dims",
+        help="a dimension's name; of an .onnx file NAME=SIZE, or what it is in terms of others",
+    )
+    command.add_argument(
+        "--cache-length", type=int, metavar="N", help="caches of an .onnx file as state with room for N tokens"
     )
     command.set_defaults(command=_import, refuse=command.error)
 
@@ -246,6 +254,8 @@ def _import(arguments: argparse.Namespace) -> None:
     if len(models) == 1 and models[0].endswith(".onnx"):
         _import_onnx(models[0], arguments)
         return
+    if arguments.cache_length is not None:
+        arguments.refuse("--cache-length: of a PyTorch program, buffers that it changes are state")
     from .. import from_torch, save_weights
     from ..frontend.saved_program import load_exported_program
 
@@ -263,9 +273,8 @@ def _import_onnx(path: str, arguments: argparse.Namespace) -> None:
     refuse: Callable[[str], NoReturn] = arguments.refuse
     if arguments.weights is not None:
         refuse("--weights: prepare reads the weights of an .onnx file from the file itself")
-    if arguments.dims:
-        refuse("--dim: an .onnx file has names for its dimensions")
-    _tell_imported(from_onnx(path), arguments)
+    sizes = {name: int(size) if size.isdecimal() else size for name, size in _named_dims(arguments.dims).items()}
+    _tell_imported(from_onnx(path, dims=sizes, cache_length=arguments.cache_length), arguments)
 
 
 def _tell_imported(module: Any, arguments: argparse.Namespace) -> None:

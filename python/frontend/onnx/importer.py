@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from ...dialect.context import new_context
 from ...dialect.errors import RelaxError
 from ...dialect.functions import set_names, set_num_input
 from ...dialect.struct_info import TensorInfo
-from ...dialect.symbolic import Dim, Expr, parse, symbol
+from ...dialect.symbolic import Dim
 from ...module import Module
 from ..torch_report import ImportReport, UnsupportedError
 
@@ -58,11 +57,15 @@ class Imported:
     outputs: Sequence[str]
 
 
-def from_onnx(model: Any) -> Module:
+def from_onnx(model: Any, *, dims: Mapping[str, int | str] | None = None, cache_length: int | None = None) -> Module:
     """Imports an ONNX model.
 
     Args:
         model: the path of an ``.onnx`` file, or a ``ModelProto``. Operator sets 7 and later; older ones are converted.
+        dims: sizes of dimensions that the model names (``{"batch_size": 1}``), or what they are in terms of others
+            (``{"past": "total - length"}``).
+        cache_length: makes state of caches of keys and values: what the model takes as ``past...`` and gives, longer by new
+            tokens, as ``present...``, is a buffer with room for so many tokens, which calls write into.
 
     The module has one function ``main`` with the model's inputs and results under their names. Dimensions with a ``dim_param``
     are symbols of that name, those without are symbols of their own. Initializers are weights under their names, except up to
@@ -72,33 +75,48 @@ def from_onnx(model: Any) -> Module:
 
     Raises:
         RelaxError: onnx is not installed; it is no valid model; operators have no relax form (one error for all of them); a
-            tensor holds strings or complex numbers.
+            tensor holds strings or complex numbers; dims names what the model does not; it has no caches, or their sizes are
+            not known.
     """
-    return import_model(model).module
+    return import_model(model, dims=dims, cache_length=cache_length).module
 
 
-def import_model(model: Any, values: Mapping[str, _Array] | None = None) -> Imported:
-    """The same, where inputs of these names are constants of these values, and no arguments."""
+def import_model(
+    model: Any,
+    values: Mapping[str, _Array] | None = None,
+    given: Set[str] = frozenset(),
+    dims: Mapping[str, int | str] | None = None,
+    cache_length: int | None = None,
+) -> Imported:
+    """The same, where inputs of some names are constants of these values, and no arguments, and some are not their defaults."""
     if importlib.util.find_spec("onnx") is None:
         raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]")
     from .model import read_model
 
     read = read_model(model)
     with new_context(), ir.Location.file(read.path, 0, 0):
-        return _Import(read, dict(values or {})).run()
+        return _Import(read, dict(values or {}), given, dims or {}, cache_length).run()
 
 
 class _Import:
     """One import. See :func:`import_model`."""
 
-    def __init__(self, model: OnnxModel, values: dict[str, _Array]):
+    def __init__(
+        self,
+        model: OnnxModel,
+        values: dict[str, _Array],
+        given: Set[str],
+        dims: Mapping[str, int | str],
+        cache_length: int | None,
+    ):
         from ...weights.onnx_tensors import ExternalData
         from .graph import Conversion, GraphScope
         from .operators import load_operators
         from .weights import Weights
 
         load_operators()
-        self.proto, self.values = model.proto, values
+        self.proto, self.values, self.given, self.dims = model.proto, values, given, dims
+        self.cache_length = cache_length
         self.module = ir.Module.create()
         self.function = func.FuncOp("main", ([], []), ip=ir.InsertionPoint(self.module.body))
         self.block = self.function.add_entry_block()
@@ -122,9 +140,13 @@ class _Import:
             wrong = next((o.name for o, v in zip(graph.output, outputs, strict=True) if isinstance(v, TensorSequence)), None)
             if wrong is not None:
                 raise RelaxError(f"expected tensors as results, got the sequence '{wrong}'")
-            results = [v.value for v in outputs if isinstance(v, GraphValue)]
+            results = [
+                self.caches.result(o.name, v.value)
+                for o, v in zip(graph.output, outputs, strict=True)
+                if isinstance(v, GraphValue)
+            ]
             func.ReturnOp(results)
-        self._finish(inputs, [o.name for o in graph.output], results)
+        self._finish(inputs, [self.caches.names.get(o.name, o.name) for o in graph.output], results)
         weights = self.conversion.weights
         arrays = {name: (lambda t=tensor: weights.read(t)) for name, tensor in weights.used.items()}
         return Imported(Module(self.module), arrays, inputs, [o.name for o in graph.output])
@@ -136,31 +158,30 @@ class _Import:
         raise UnsupportedNodesError(report, frozenset(self.conversion.wanted))
 
     def _inputs(self) -> list[str]:
+        from .caches import Caches
+        from .inputs import input_shapes
         from .values import known_value
 
-        names: list[str] = []
-        for given in self.proto.graph.input:
-            if given.name in self.scope.names:  # an initializer, which is only the default of this input
-                continue
+        defaults = self.scope.names.keys() - self.given  # of initializers that are inputs, too
+        inputs = [i for i in self.proto.graph.input if i.name not in defaults]
+        free = [i for i in inputs if i.name not in self.values]
+        self.caches = Caches(self.proto.graph, self.cache_length)
+        shapes = input_shapes(free, self.dims, self.caches.pairs)
+        for given in inputs:
             if given.name in self.values:
                 self.scope.names[given.name] = known_value(given.name, self.values[given.name])
-                continue
-            self.scope.names[given.name] = self._input(given)
-            names.append(given.name)
-        return names
+            else:
+                self.scope.names[given.name] = self._input(given, shapes)
+        return [i.name for i in free]
 
-    def _input(self, given: Any) -> Any:
+    def _input(self, given: Any, shapes: Mapping[str, tuple[Dim, ...]]) -> Any:
         from .tensors import element_dtype
         from .values import GraphValue
 
-        kind = given.type.WhichOneof("value")
-        if kind != "tensor_type":
-            raise RelaxError(f"expected tensors as inputs, got '{given.name}' of {kind or 'no type'}")
-        if not given.type.tensor_type.HasField("shape"):
-            raise RelaxError(f"expected inputs of known rank, got '{given.name}'")
-        dims = given.type.tensor_type.shape.dim
-        shape = tuple(_dimension(d, f"{given.name}_{i}") for i, d in enumerate(dims))
         dtype = element_dtype(given.type.tensor_type.elem_type)
+        shape = shapes[given.name]
+        if given.name in self.caches.pairs:
+            return self.caches.operand(given.name, shapes, dtype, self._argument)
         value = self._argument(given.name, TensorInfo(shape, dtype))
         return GraphValue(given.name, dtype, shape, None, lambda: value, frozenset([given.name]))
 
@@ -173,19 +194,5 @@ class _Import:
         self.function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
         set_names(self.function, self.arguments, outputs)
         set_num_input(self.function, len(inputs))
+        self.caches.declare(self.function)
         Module(self.module).verify()
-
-
-def _dimension(dim: Any, name: str) -> Dim:
-    """A size; a symbol where the model names one, or says nothing."""
-    if dim.HasField("dim_value") and dim.dim_value >= 0:
-        return dim.dim_value
-    text = dim.dim_param or name
-    try:
-        found = parse(text)
-    except RelaxError:
-        found = None
-    if isinstance(found, Expr):
-        return found
-    plain = re.sub(r"\W", "_", text)
-    return symbol(plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}")

@@ -7,8 +7,8 @@ import importlib
 __all__ = ["FAMILIES", "load_operators"]
 
 FAMILIES = (
-    "control_flow", "convolution", "elementwise", "fused", "indexing", "linear_algebra", "manipulate", "nn", "pooling",
-    "qlinear", "quantize", "recurrent", "reduction", "resize", "sampling", "sequences", "signal",
+    "attention", "blocks", "control_flow", "convolution", "elementwise", "fused", "indexing", "linear_algebra", "manipulate",
+    "nn", "pooling", "qlinear", "quantize", "recurrent", "reduction", "resize", "sampling", "sequences", "signal",
 )  # fmt: skip
 
 

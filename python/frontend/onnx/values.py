@@ -16,6 +16,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.struct_info import TensorInfo
 from ...dialect.symbolic import Dim, Expr
 from ..emit import concat, emit, expand, full, info_of, reshape
+from .cache_buffer import Cache
 
 __all__ = [
     "Array",
@@ -61,6 +62,7 @@ class GraphValue:
         inputs: the graph's inputs whose elements it is computed from.
         load: reads the elements of a weight.
         argument: gives a known number of the model's file as a weight.
+        cache: what holds it, where it is state.
     """
 
     name: str
@@ -71,6 +73,7 @@ class GraphValue:
     inputs: frozenset[str] = frozenset()
     load: Callable[[], Array] | None = None
     argument: Callable[[], ir.Value] | None = None
+    cache: Cache | None = None
 
     @property
     def rank(self) -> int:

@@ -180,7 +180,7 @@ def _loop(node: Node) -> list[Any]:
         count = 0
     kept = len(graph.input) - 2
     carried = list(node.operands[2:])
-    if isinstance(count, int) and count <= 4096 and _conditions(node, graph) is None:
+    if isinstance(count, int) and count <= 4096 and (not count or _conditions(node, graph) is None):
         return _rounds(node, graph, count, carried, kept)
     going = known_value("condition", numbers_array([1], ()).astype(bool), boolean())
 
@@ -217,8 +217,22 @@ def _rounds(node: Node, graph: onnx.GraphProto, count: int, carried: list[Any], 
         given.append(results[kept:])
         if not bool(condition.numbers().reshape(-1)[0]):
             break
+    if not given:
+        return [*carried, *_no_rounds(node, graph, carried, kept)]
     stacked = [_stacked([unsqueeze(v.value, 0) for v in column]) for column in zip(*given, strict=True)]
     return [*carried, *stacked]
+
+
+def _no_rounds(node: Node, graph: onnx.GraphProto, carried: list[Any], kept: int) -> list[ir.Value]:
+    """What rounds give, of none: their types are seen in one that is thrown away."""
+    block = _scratch()
+    with ir.InsertionPoint(block):
+        going = known_value("condition", numbers_array([1], ()).astype(bool), boolean())
+        number = tensor_value("round", full(0, integer()))
+        results = run_graph(node, graph, [number, going, *(tensor_value("carried", c.value) for c in carried)], "body")
+        infos = [info_of(v) for v in _values(results[1 + kept :])]
+    _discard(block)
+    return [full(0, i.dtype, (0, *i.shape)) for i in infos]
 
 
 def _stacked(parts: list[ir.Value]) -> ir.Value:

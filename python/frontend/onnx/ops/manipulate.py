@@ -32,6 +32,7 @@ from ...emit import (
     tile,
     unsqueeze,
 )  # fmt: skip
+from ..caches import grown
 from ..node import Node, handles
 from ..tensors import element_dtype
 from ..values import known_value, numbers_array, relax_dtype, require_places
@@ -154,7 +155,11 @@ def _transpose(node: Node) -> ir.Value:
 
 @handles("Concat")
 def _concat(node: Node) -> ir.Value:
-    return concat(node.tensors(), node.axis(None, node.rank(0)))
+    """New tokens behind those of a cache, or anything else."""
+    axis = node.axis(None, node.rank(0))
+    if len(node.operands) == 2:
+        return grown(node.operand(0), node.tensor(1), axis)
+    return concat(node.tensors(), axis)
 
 
 @handles("Split")

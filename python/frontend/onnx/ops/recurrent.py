@@ -16,6 +16,10 @@ from .control_flow import repeat
 
 _Activation = Callable[[ir.Value], ir.Value]
 
+#: Activations with one number, and those with two.
+_WITH_BETA = ("affine", "hardsigmoid", "scaledtanh")
+_WITH_ALPHA = (*_WITH_BETA, "elu", "leakyrelu", "thresholdedrelu")
+
 
 def _activation(name: str, alpha: float | None, beta: float | None) -> _Activation:
     """Source: https://onnx.ai/onnx/operators/onnx__LSTM.html."""
@@ -31,6 +35,17 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> _Activati
         scaled = emit(ops.Multiply, x, number(x, 1.0 if alpha is None else alpha))
         return emit(ops.Add, scaled, number(x, 0.0 if beta is None else beta))
 
+    def scaled_tanh(x: ir.Value) -> ir.Value:
+        inner = emit(ops.Multiply, x, number(x, 1.0 if beta is None else beta))
+        return emit(ops.Multiply, emit(ops.Tanh, inner), number(x, 1.0 if alpha is None else alpha))
+
+    def elu(x: ir.Value) -> ir.Value:
+        below = emit(ops.Multiply, emit(ops.Expm1, x), number(x, 1.0 if alpha is None else alpha))
+        return emit(ops.Where, emit(ops.Less, x, number(x, 0.0)), below, x)
+
+    def thresholded(x: ir.Value) -> ir.Value:
+        return emit(ops.Where, emit(ops.Greater, x, number(x, 1.0 if alpha is None else alpha)), x, number(x, 0.0))
+
     found: dict[str, _Activation] = {
         "relu": lambda x: emit(ops.Relu, x),
         "tanh": lambda x: emit(ops.Tanh, x),
@@ -38,6 +53,9 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> _Activati
         "hardsigmoid": hard_sigmoid,
         "affine": affine,
         "leakyrelu": lambda x: emit(ops.LeakyRelu, x, alpha=0.01 if alpha is None else alpha),
+        "elu": elu,
+        "thresholdedrelu": thresholded,
+        "scaledtanh": scaled_tanh,
         "softplus": lambda x: emit(ops.Softplus, x),
         "softsign": lambda x: emit(ops.Divide, x, emit(ops.Add, emit(ops.Abs, x), number(x, 1.0))),
     }
@@ -55,10 +73,12 @@ class _Layer:
         self.direction = node.attribute("direction", "forward")
         self.directions = 2 if self.direction == "bidirectional" else 1
         names = node.attribute("activations") or defaults * self.directions
-        alphas, betas = (list(node.attribute(k, [])) for k in ("activation_alpha", "activation_beta"))
-        alphas += [None] * (len(names) - len(alphas))
-        betas += [None] * (len(names) - len(betas))
-        self.activations = [_activation(*a) for a in zip(names, alphas, betas, strict=True)]
+        alphas, betas = (iter(node.attribute(k, [])) for k in ("activation_alpha", "activation_beta"))
+        self.activations: list[_Activation] = []
+        for name in names:  # numbers are for those that take some, in their order
+            alpha = next(alphas, None) if name.lower() in _WITH_ALPHA else None
+            beta = next(betas, None) if name.lower() in _WITH_BETA else None
+            self.activations.append(_activation(name, alpha, beta))
         self.each = len(defaults)
         self.batch_first = bool(node.attribute("layout", 0))
         x = node.tensor(0)

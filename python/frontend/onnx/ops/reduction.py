@@ -7,6 +7,7 @@ from typing import Any
 
 from ....dialect import ops
 from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
 from ...emit import cast, emit, full, info_of, integer, multiply_all, reshape, sequence
@@ -29,17 +30,30 @@ def _reduced(node: Node, reduce: Callable[[ir.Value, dict[str, Any]], ir.Value])
     return reduce(x, {"axis": axes, "keepdims": bool(node.attribute("keepdims", 1))})
 
 
-_PLAIN: dict[str, type[EffectOp]] = {"ReduceSum": ops.Sum, "ReduceProd": ops.Prod, "ReduceMean": ops.Mean}
+_PLAIN: dict[str, type[EffectOp]] = {"ReduceSum": ops.Sum, "ReduceProd": ops.Prod}
 
 
 def _register() -> None:
     for key, op_class in _PLAIN.items():
         handles(key)(lambda node, c=op_class: _reduced(node, lambda x, how: emit(c, x, **how)))
+    handles("ReduceMean")(lambda node: _reduced(node, _mean))
     for key, op_class in (("ReduceMax", ops.Max), ("ReduceMin", ops.Min)):
         handles(key)(lambda node, c=op_class: _reduced(node, lambda x, how: _extreme(x, how, c)))
 
 
 _register()
+
+
+def _mean(x: ir.Value, how: dict[str, Any]) -> ir.Value:
+    """That of integers is rounded towards zero."""
+    info = info_of(x)
+    if is_float(info.dtype):
+        return emit(ops.Mean, x, **how)
+    axes = how["axis"] or range(info.rank)
+    count = multiply_all([info.shape[a] for a in axes])
+    if count is None:
+        raise RelaxError("expected dimensions that are known or symbolic")
+    return emit(ops.Divide, emit(ops.Sum, x, **how), full(count, info.dtype))
 
 
 def _extreme(x: ir.Value, how: dict[str, Any], op_class: type[EffectOp]) -> ir.Value:
@@ -114,25 +128,36 @@ def _scan(node: Node) -> ir.Value:
 
 @handles("Softmax", "LogSoftmax")
 def _softmax(node: Node) -> ir.Value:
-    """Up to operator set 12 all dimensions from the axis on are one."""
     op_class = ops.Softmax if node.key == "Softmax" else ops.LogSoftmax
+    return _along(node, lambda x, axis: emit(op_class, x, axis=axis))
+
+
+def _along(node: Node, compute: Callable[[ir.Value, int], ir.Value]) -> ir.Value:
+    """What is computed along an axis; up to operator set 12 all dimensions from that axis on are one."""
     x, rank = node.tensor(0), node.rank(0)
     if node.version >= 13:
-        return emit(op_class, x, axis=node.axis(-1, rank))
-    axis = node.axis(1, rank + 1)
+        return compute(x, node.axis(-1, rank))
+    given = node.attribute("axis", 1)
+    axis = node.axis(1, rank) if given < 0 else node.axis(1, rank + 1)  # a negative one counts from the rank
     shape = info_of(x).shape
     flat = reshape(x, (multiply_all(shape[:axis]), multiply_all(shape[axis:])))
-    return reshape(emit(op_class, flat, axis=1), shape)
+    return reshape(compute(flat, 1), shape)
 
 
 @handles("Hardmax")
 def _hardmax(node: Node) -> ir.Value:
     """1 at the first largest element, else 0."""
-    x, rank = node.tensor(0), node.rank(0)
-    axis = node.axis(-1 if node.version >= 13 else 1, rank)
+    return _along(node, _hottest)
+
+
+def _hottest(x: ir.Value, axis: int) -> ir.Value:
+    info = info_of(x)
+    size = info.shape[axis]
+    if size is None:
+        raise RelaxError("expected a dimension that is known or symbolic")
     found = emit(ops.ArgMax, x, axis=axis, keepdims=True)
-    places = reshape(sequence(0, node.size(0, axis), 1), [node.size(0, axis) if a == axis else 1 for a in range(rank)])
-    return cast(emit(ops.Equal, found, places), node.dtype())
+    places = reshape(sequence(0, size, 1), [size if a == axis else 1 for a in range(info.rank)])
+    return cast(emit(ops.Equal, found, places), info.dtype)
 
 
 @handles("LpNormalization")

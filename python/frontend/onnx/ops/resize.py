@@ -32,7 +32,10 @@ def _upsample(node: Node) -> ir.Value:
 
 @handles("Resize")
 def _resize(node: Node) -> ir.Value:
-    """Source: https://onnx.ai/onnx/operators/onnx__Resize.html."""
+    """Before operator set 11 the nearest place is the next lower one, where a dimension shrinks the next higher one.
+
+    Source: https://onnx.ai/onnx/operators/onnx__Resize.html.
+    """
     rank = node.rank(0)
     axes = node.axes(node.attribute("axes"), rank)
     first = 1 if node.version < 11 else 2  # where the scales are; before, there was no region
@@ -41,13 +44,14 @@ def _resize(node: Node) -> ir.Value:
     region = node.numbers(1) if first == 2 and node.has(1) and _crops(node) else [0.0] * len(axes) + [1.0] * len(axes)
     x = node.tensor(0)
     how = node.attribute("coordinate_transformation_mode", "half_pixel" if first == 2 else "asymmetric")
-    nearest = node.attribute("nearest_mode", "round_prefer_floor" if first == 2 else "floor")
+    plain = node.attribute("nearest_mode", "round_prefer_floor")
+    nearest = [plain if first == 2 else "ceil" if s < 1 else "floor" for s in scales]
     count = len(axes)
     dtype = info_of(x).dtype
     is_whole = not is_float(dtype) and node.attribute("mode", "nearest") != "nearest"
     x = cast(x, ir.F32Type.get()) if is_whole else x
     for i, axis in enumerate(axes):
-        x = _resized(x, axis, _Axis(node, sizes[i], wanted[i], scales[i], region[i], region[i + count], how, nearest))
+        x = _resized(x, axis, _Axis(node, sizes[i], wanted[i], scales[i], region[i], region[i + count], how, nearest[i]))
     return cast(emit(ops.Round, x), dtype) if is_whole else x
 
 
@@ -55,8 +59,8 @@ def _crops(node: Node) -> bool:
     return node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
 
 
-def _wanted(node: Node, first: int, sizes: list[int]) -> tuple[list[int], list[float]]:
-    """The new sizes, and the scales, along each axis."""
+def _wanted(node: Node, first: int, sizes: list[int]) -> tuple[list[int], list[Any]]:
+    """The new sizes, and the scales, along each axis; those that are given are of f32, and places then, too, as elsewhere."""
     if node.has(first + 1) and node.numbers(first + 1):
         wanted = [int(n) for n in node.numbers(first + 1)]
         policy = node.attribute("keep_aspect_ratio_policy", "stretch")
@@ -65,8 +69,8 @@ def _wanted(node: Node, first: int, sizes: list[int]) -> tuple[list[int], list[f
         choose: Callable[[list[float]], float] = min if policy == "not_larger" else max
         scale = choose([w / s for w, s in zip(wanted, sizes, strict=True)])
         return [math.floor(scale * s + 0.5) for s in sizes], [scale] * len(sizes)
-    scales = [float(s) for s in node.numbers(first)]
-    return [math.floor(s * n) for s, n in zip(scales, sizes, strict=True)], scales
+    scales = [np.float32(s) for s in node.numbers(first)]
+    return [math.floor(float(s) * n) for s, n in zip(scales, sizes, strict=True)], scales
 
 
 class _Axis:
@@ -83,7 +87,7 @@ class _Axis:
     ):  # fmt: skip
         self.node, self.size, self.wanted, self.scale, self.nearest = node, size, wanted, scale, nearest
         require_places(max(size, wanted))
-        x = np.arange(wanted, dtype=np.float64)
+        x = np.arange(wanted, dtype=np.float32 if np.result_type(scale) == np.float32 else np.float64)
         self.outside: _Array | None = None
         if how == "align_corners":
             exact = scale * size  # a fraction, where scales are given
@@ -123,9 +127,10 @@ class _Axis:
 
     def taps(self, mode: str) -> tuple[_Array, _Array]:
         """``[taps, wanted]``: old places, and their weights."""
-        floor = np.floor(self.places)
-        ratio = self.places - floor
-        narrow = min(self.scale, 1.0) if self.node.attribute("antialias", 0) else 1.0
+        exact = self.places.astype(np.float64)
+        floor = np.floor(exact)
+        ratio = exact - floor
+        narrow = min(float(self.scale), 1.0) if self.node.attribute("antialias", 0) else 1.0
         reach = 1 if mode == "linear" else 2
         begin = math.floor(-reach / narrow) + 1
         offsets = np.arange(begin, 2 - begin)

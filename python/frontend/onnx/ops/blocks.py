@@ -1,0 +1,78 @@
+"""Operators of com.microsoft on weights of 2, 4 or 8 bits in blocks: products and embeddings.
+
+Source: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md.
+"""
+
+from __future__ import annotations
+
+from ....dialect import ops
+from ....dialect.bindings import ir
+from ....dialect.errors import RelaxError
+from ....dialect.inference import is_float
+from ...emit import cast, concat, emit, full, info_of, multiply_all, permute, reshape, slice_axis, unsqueeze
+from ..node import Node, handles
+
+_DOMAIN = "com.microsoft"
+
+
+@handles(f"{_DOMAIN}.MatMulNBits")
+def _matmul_n_bits(node: Node) -> ir.Value:
+    """Blocks are along the rows of ``b[n, blocks, bytes]``; or an index says which block's scale an element has."""
+    k, n, bits, block = (node.attribute(a, d) for a, d in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 32)))
+    blocks = -(-k // block)
+    weight = _integers(reshape(node.tensor(1), (n, blocks * block * bits // 8)), bits, blocks * block)
+    scale = reshape(node.tensor(2), (n, blocks))
+    zero = _zero_points(node, bits, n, blocks)
+    if node.has(4):
+        groups = slice_axis(node.tensor(4), 0, 0, k)
+        weight = slice_axis(weight, 1, 0, k)
+        scale, zero = (emit(ops.Take, p, groups, axis=1) if info_of(p).rank else p for p in (scale, zero))
+    wide = slice_axis(emit(ops.Dequantize, weight, scale, zero, axis=1), 1, 0, k)
+    result = emit(ops.MatMul, node.tensor(0), permute(wide, [1, 0]))
+    return emit(ops.Add, result, node.tensor(5)) if node.has(5) else result
+
+
+def _integers(words: ir.Value, bits: int, size: int) -> ir.Value:
+    """Elements of the last dimension of bytes, the first in the lower bits."""
+    last, ui8 = info_of(words).rank - 1, ir.IntegerType.get_unsigned(8)
+    if bits == 8:
+        return words
+    if bits == 4:
+        return emit(ops.UnpackNibbles, words, axis=last, dtype=ir.IntegerType.get_unsigned(4), size=size)
+    if bits != 2:
+        raise RelaxError(f"expected weights of 2, 4 or 8 bits, got {bits}")
+    parts = [emit(ops.Mod, emit(ops.Divide, words, full(4**i, ui8)), full(4, ui8)) for i in range(4)]
+    together = concat([unsqueeze(p, last + 1) for p in parts], last + 1)
+    shape = info_of(words).shape
+    return slice_axis(reshape(together, (*shape[:-1], multiply_all((shape[-1], 4)))), last, 0, size)
+
+
+def _middle(bits: int) -> ir.Value:
+    return full(1 << (bits - 1), ir.IntegerType.get_unsigned(4 if bits == 4 else 8))
+
+
+def _zero_points(node: Node, bits: int, n: int, blocks: int) -> ir.Value:
+    if not node.has(3):
+        return _middle(bits)
+    given = node.tensor(3)
+    if is_float(info_of(given).dtype):  # in steps of the scale, where relax's are a shift
+        scale = node.tensor(2)
+        return emit(ops.Multiply, cast(reshape(given, (n, blocks)), info_of(scale).dtype), reshape(scale, (n, blocks)))
+    return _integers(reshape(given, (n, -(-blocks * bits // 8))), bits, blocks)
+
+
+@handles(f"{_DOMAIN}.GatherBlockQuantized")
+def _gather_blocks(node: Node) -> ir.Value:
+    """Rows of a table, with blocks along its last dimension; a byte may hold two elements."""
+    rank = node.rank(0)
+    if node.axis(0, rank, "gather_axis") != 0 or node.axis(1, rank, "quantize_axis") != rank - 1:
+        raise RelaxError("expected rows of a table, with blocks along its last dimension")
+    indices = node.tensor(1)
+    data, scale, *zeros = (emit(ops.Take, node.tensor(i), indices, axis=0) for i in (0, 2, 3) if node.has(i))
+    last = info_of(data).rank - 1
+    if node.dtype().width != 8:
+        return emit(ops.Dequantize, data, scale, zeros[0] if zeros else full(0, node.dtype()), axis=last)
+    bits = node.attribute("bits", 4)
+    data = _integers(data, bits, node.known_size(0, rank - 1) * 8 // bits)
+    zero = _integers(zeros[0], bits, node.known_size(2, rank - 1)) if zeros else _middle(bits)
+    return emit(ops.Dequantize, data, scale, zero, axis=last)
