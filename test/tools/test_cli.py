@@ -389,6 +389,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]):
         "tune",
         "view",
         "profile",
+        "bench",
         "compare",
         "reduce",
         "run",
