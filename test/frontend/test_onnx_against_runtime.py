@@ -201,6 +201,29 @@ def test_results_are_those_of_onnx_runtime(make: Callable[[], _Model]) -> None:
     make().check()
 
 
+def test_a_size_that_is_open_stays_where_others_are_resized() -> None:
+    """As torch.onnx writes it of a batch: scales of 1, or sizes of which the first is that of the operand."""
+    nodes = [
+        helper.make_node("Resize", ["x", "", "scales"], ["a"], mode="linear"),
+        helper.make_node("Shape", ["x"], ["kept"], end=2),
+        helper.make_node("Concat", ["kept", "new"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "sizes"], ["b"], mode="nearest", nearest_mode="floor"),
+    ]
+    x = _f(3, 2, 4, 5)
+    weights = {"scales": np.array([1, 1, 1.5, 2], np.float32), "new": np.array([7, 3], np.int64)}
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", 1, ["batch", 2, 4, 5])],
+        [onnx.ValueInfoProto(name=n) for n in "ab"],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    for got, want in zip(backend.prepare(proto).run({"x": x}), session.run(None, {"x": x}), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 def test_an_initializer_that_is_an_input_is_its_default() -> None:
     """A caller that gives it is not given results of the default."""
     node = helper.make_node("Add", ["x", "w"], ["y"])

@@ -25,6 +25,8 @@ def _upsample(node: Node) -> ir.Value:
     scales = node.attribute("scales") or node.numbers(1)
     x = node.tensor(0)
     for axis, scale in enumerate(scales):
+        if scale == 1:
+            continue
         size = node.known_size(0, axis)
         x = _resized(x, axis, _Axis(node, size, math.floor(size * scale), scale, 0, 1, "asymmetric", "floor"))
     return x
@@ -39,19 +41,21 @@ def _resize(node: Node) -> ir.Value:
     rank = node.rank(0)
     axes = node.axes(node.attribute("axes"), rank)
     first = 1 if node.version < 11 else 2  # where the scales are; before, there was no region
-    sizes = [node.known_size(0, a) for a in axes]
-    wanted, scales = _wanted(node, first, sizes)
+    how = node.attribute("coordinate_transformation_mode", "half_pixel" if first == 2 else "asymmetric")
+    changed = _changed(node, first, axes, how)
+    sizes = [node.known_size(0, axes[i]) for i in changed]
+    wanted, scales = _wanted(node, first, sizes, changed)
     region = node.numbers(1) if first == 2 and node.has(1) and _crops(node) else [0.0] * len(axes) + [1.0] * len(axes)
     x = node.tensor(0)
-    how = node.attribute("coordinate_transformation_mode", "half_pixel" if first == 2 else "asymmetric")
     plain = node.attribute("nearest_mode", "round_prefer_floor")
     nearest = [plain if first == 2 else "ceil" if s < 1 else "floor" for s in scales]
     count = len(axes)
     dtype = info_of(x).dtype
     is_whole = not is_float(dtype) and node.attribute("mode", "nearest") != "nearest"
     x = cast(x, ir.F32Type.get()) if is_whole else x
-    for i, axis in enumerate(axes):
-        x = _resized(x, axis, _Axis(node, sizes[i], wanted[i], scales[i], region[i], region[i + count], how, nearest[i]))
+    for at, size, new, scale, mode in zip(changed, sizes, wanted, scales, nearest, strict=True):
+        along = _Axis(node, size, new, scale, region[at], region[at + count], how, mode)
+        x = _resized(x, axes[at], along)
     return cast(emit(ops.Round, x), dtype) if is_whole else x
 
 
@@ -59,17 +63,30 @@ def _crops(node: Node) -> bool:
     return node.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
 
 
-def _wanted(node: Node, first: int, sizes: list[int]) -> tuple[list[int], list[Any]]:
+def _changed(node: Node, first: int, axes: list[int], how: str) -> list[int]:
+    """Which of the axes change, by their place among them: one whose size is a symbol, as of a batch, may stay as it is."""
+    given = node.numbers(first + 1) if node.has(first + 1) else []
+    everywhere = list(range(len(axes)))
+    if _crops(node) or how == "tf_half_pixel_for_nn" or node.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return everywhere
+    stays = node.operand(0).shape if given else [1] * node.rank(0)
+    numbers = given or node.numbers(first)
+    return [i for i in everywhere if isinstance(node.operand(0).shape[axes[i]], int) or numbers[i] != stays[axes[i]]]
+
+
+def _wanted(node: Node, first: int, sizes: list[int], changed: list[int]) -> tuple[list[int], list[Any]]:
     """The new sizes, and the scales, along each axis; those that are given are of f32, and places then, too, as elsewhere."""
     if node.has(first + 1) and node.numbers(first + 1):
-        wanted = [int(n) for n in node.numbers(first + 1)]
+        given = node.numbers(first + 1)
+        wanted = [int(given[i]) for i in changed]
         policy = node.attribute("keep_aspect_ratio_policy", "stretch")
         if policy == "stretch":
             return wanted, [w / s for w, s in zip(wanted, sizes, strict=True)]
         choose: Callable[[list[float]], float] = min if policy == "not_larger" else max
         scale = choose([w / s for w, s in zip(wanted, sizes, strict=True)])
         return [math.floor(scale * s + 0.5) for s in sizes], [scale] * len(sizes)
-    scales = [np.float32(s) for s in node.numbers(first)]
+    given = node.numbers(first)
+    scales = [np.float32(given[i]) for i in changed]
     return [math.floor(float(s) * n) for s, n in zip(scales, sizes, strict=True)], scales
 
 
