@@ -16,6 +16,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ..dialect.errors import RelaxError
+from .cache_name import CACHE
 from .experts import EXPERTS
 
 __all__ = ["FullLayer", "Shapes", "decoder_programs", "layer_shapes", "probe_of"]
@@ -71,7 +72,7 @@ def _cache_shapes(model: PreTrainedModel) -> Shapes:
     """
     cache = DynamicCache()
     with probe_of(model) as probe:
-        probe(torch.zeros(1, 2, dtype=torch.int64), past_key_values=cache, use_cache=True)
+        probe(torch.zeros(1, 2, dtype=torch.int64), use_cache=True, **{CACHE: cache})
     return layer_shapes(cache, model)
 
 
@@ -118,7 +119,7 @@ class _Decoder(nn.Module):
             layer.keys, layer.values, layer.past = getattr(self, f"keys_{i}"), getattr(self, f"values_{i}"), past
         given: dict[str, Any] = {"position_ids": positions} if self._has_positions else {}
         given |= {"logits_to_keep": keep} if self._keeps else {}
-        logits = self.model(tokens, attention_mask=mask, past_key_values=self._cache, use_cache=True, **given).logits
+        logits = self.model(tokens, attention_mask=mask, use_cache=True, **{CACHE: self._cache}, **given).logits
         return logits if self._keeps else logits[:, keep]
 
 

@@ -13,6 +13,7 @@ from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from ..dialect.errors import RelaxError
+from .cache_name import CACHE
 from .decoder import FullLayer, Shapes, layer_shapes, probe_of
 
 __all__ = ["encoder_decoder_programs", "encoder_programs"]
@@ -56,8 +57,8 @@ class _Cross(nn.Module):
         self.model(
             decoder_input_ids=start,
             encoder_outputs=BaseModelOutput(hidden),
-            past_key_values=both,
             use_cache=True,
+            **{CACHE: both},
         )
         found = ((f"{kind}_{i}", getattr(layer, kind)) for i, layer in enumerate(layers) for kind in ("keys", "values"))
         return dict(found)
@@ -94,8 +95,8 @@ class _Decoder(nn.Module):
             decoder_attention_mask=mask,
             attention_mask=source_mask,
             encoder_outputs=BaseModelOutput(hidden),
-            past_key_values=both,
             use_cache=True,
+            **{CACHE: both},
             **given,
         ).logits
 
@@ -170,9 +171,7 @@ def _cache_shapes(model: PreTrainedModel) -> tuple[Shapes, Shapes]:
     with probe_of(model) as probe:
         start = torch.zeros(2, 2, dtype=torch.int64)
         names = (probe.main_input_name, "attention_mask")
-        probe(
-            **dict(zip(names, _source(model, 2), strict=False)), decoder_input_ids=start, past_key_values=both, use_cache=True
-        )
+        probe(**dict(zip(names, _source(model, 2), strict=False)), decoder_input_ids=start, use_cache=True, **{CACHE: both})
     return layer_shapes(both.self_attention_cache, model), layer_shapes(both.cross_attention_cache, model)
 
 

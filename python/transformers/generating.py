@@ -13,6 +13,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
 from ..runtime.state import State
+from .cache_name import CACHE
 from .compiled_model import CompiledModel
 
 __all__ = ["CompiledForCausalLM", "CompiledGenerator", "ExecutableCache", "MakeExecutable"]
@@ -127,7 +128,7 @@ class CompiledGenerator(CompiledModel, GenerationMixin):
                 f"{max_cache_length + 1}"
             )
         if generation_config.use_cache:
-            model_kwargs.setdefault("past_key_values", self.cache_class(self.length))
+            model_kwargs.setdefault(CACHE, self.cache_class(self.length))
         return generation_config.use_cache
 
 
@@ -145,6 +146,7 @@ class CompiledForCausalLM(CompiledGenerator):
         use_cache: bool = True,
         logits_to_keep: int = 0,
         return_dict: bool = True,
+        cache: ExecutableCache | None = None,
     ) -> Any:
         """Logits of the last tokens.
 
@@ -156,12 +158,14 @@ class CompiledForCausalLM(CompiledGenerator):
             use_cache: whether to return it.
             logits_to_keep: of how many tokens logits are wanted, 0 for all.
             return_dict: False for a tuple.
+            cache: what transformers 5.24 calls ``past_key_values``.
 
         Raises:
             RelaxError: the cache is full, or holds another number of rows.
         """
         rows, count = input_ids.shape
-        cache = ExecutableCache(self.length) if past_key_values is None else past_key_values
+        cache = past_key_values if cache is None else cache
+        cache = ExecutableCache(self.length) if cache is None else cache
         end = cache.used + count
         if end > cache.length:
             raise RelaxError(f"expected at most {cache.length} tokens in a sequence (max_length= of load), got {end}")
@@ -181,5 +185,6 @@ class CompiledForCausalLM(CompiledGenerator):
             state=state,
         )
         cache.used = end
-        found = CausalLMOutputWithPast(logits=logits, past_key_values=cache if use_cache else None)
+        kept: dict[str, Any] = {CACHE: cache if use_cache else None}
+        found = CausalLMOutputWithPast(logits=logits, **kept)
         return found if return_dict else found.to_tuple()

@@ -10,6 +10,7 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ..dialect.errors import RelaxError
 from ..runtime.executable import Executable
+from .cache_name import CACHE
 from .generating import CompiledGenerator, ExecutableCache, MakeExecutable
 
 __all__ = ["CompiledForSeq2Seq"]
@@ -114,6 +115,7 @@ class CompiledForSeq2Seq(CompiledGenerator):
         input_features: torch.Tensor | None = None,
         use_cache: bool = True,
         return_dict: bool = True,
+        cache: _Seq2SeqCache | None = None,
     ) -> Any:
         """Logits of the decoder's tokens.
 
@@ -125,6 +127,7 @@ class CompiledForSeq2Seq(CompiledGenerator):
             past_key_values: from an earlier call; None begins.
             use_cache: whether to return it.
             return_dict: False for a tuple.
+            cache: what transformers 5.24 calls ``past_key_values``.
 
         Raises:
             RelaxError: the cache is full, or holds another number of rows, or there are no tokens.
@@ -134,7 +137,8 @@ class CompiledForSeq2Seq(CompiledGenerator):
         if encoder_outputs is None:
             encoder_outputs = self.get_encoder()(input_ids, attention_mask, input_features)
         hidden, (rows, count) = encoder_outputs[0], decoder_input_ids.shape
-        cache = _Seq2SeqCache(self.length) if past_key_values is None else past_key_values
+        cache = past_key_values if cache is None else cache
+        cache = _Seq2SeqCache(self.length) if cache is None else cache
         end = cache.used + count
         if end > cache.length:
             raise RelaxError(f"expected at most {cache.length} tokens in a sequence (max_length= of load), got {end}")
@@ -155,6 +159,6 @@ class CompiledForSeq2Seq(CompiledGenerator):
             state=state,
         )
         cache.used = end
-        kept: Any = cache if use_cache else None  # transformers names its own class, whose methods ours has
-        found = Seq2SeqLMOutput(logits=logits, past_key_values=kept, encoder_last_hidden_state=hidden)
+        kept: dict[str, Any] = {CACHE: cache if use_cache else None}
+        found = Seq2SeqLMOutput(logits=logits, encoder_last_hidden_state=hidden, **kept)
         return found if return_dict else found.to_tuple()
