@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dialect.bindings import ir
+from ...dialect.bindings import func, ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Dim
+from ..entries import entry_of
 from .builder import Input, LinalgBuilder, Size, Tensor, read, value_type
 from .conversion import load, store
 from .kernel import call_kernel, loop, nested_loop
@@ -96,7 +97,8 @@ def _lower_index_copy(b: LinalgBuilder, source: Source) -> ir.Value:
     """One kernel that writes the values into ``x`` itself; bufferization copies ``x`` first where something still reads it."""
     x, indices, values = source.operands
     axis = normalize_axis(source.attrs["axis"], x.rank)
-    _check_range(b, indices, b.size(x, axis))
+    state = _state_name(source.op.operands[0])
+    _check_range(b, indices, b.size(x, axis), note=f" of state '{state}': one that is full takes no more" if state else "")
 
     def body(arguments: Sequence[ir.Value]) -> ir.Value:
         given, where, out = arguments
@@ -169,9 +171,18 @@ class _Bound:
         return maximum(minimum(counted, self._last), 0)
 
 
-def _check_range(b: LinalgBuilder, indices: Tensor, size: Size, column: int | None = None) -> None:
+def _state_name(value: ir.Value) -> str:
+    """The name of the state that an argument is, such as a cache of keys; empty for anything else."""
+    block = value.owner
+    if not isinstance(block, ir.Block) or not isinstance(block.owner, func.FuncOp):
+        return ""
+    entry, index = entry_of(block.owner), ir.BlockArgument(value).arg_number
+    return next((s.name for s in entry.spec.state if s.argument == index), "") if entry is not None else ""
+
+
+def _check_range(b: LinalgBuilder, indices: Tensor, size: Size, column: int | None = None, note: str = "") -> None:
     """Checks that indices lie in ``[-size, size)``; with a column only those of that position in the last dimension."""
-    message = f"expected indices in [-{_text(size)}, {_text(size)})"
+    message = f"expected indices in [-{_text(size)}, {_text(size)}){note}"
     if indices.splat is not None and isinstance(size, int):
         if not -size <= indices.splat < size:
             raise RelaxError(f"{message}, got {indices.splat}")

@@ -172,3 +172,8 @@ def test_differences_of_tensors():
     narrow = np.array([1, 2], ml_dtypes.bfloat16)
     assert difference(narrow, np.array([1 + 2**-7, 2], ml_dtypes.bfloat16)).max_ulp == 1.0
     assert difference(np.zeros((0, 2)), np.zeros((0, 2))).equal
+
+
+def test_results_without_a_number_are_told():
+    nothing = np.full(3, np.nan, np.float32)
+    assert str(difference(nothing, nothing)) == "all 3 are NaN on both sides: nothing was compared"
