@@ -71,9 +71,11 @@ def _graphs(arguments: argparse.Namespace) -> list[Any]:
 def _graphs_of_file(path: str) -> Any:
     """Of an artifact, with what its compilation told."""
     from ..inspection.graph import graphs_of
+    from ..inspection.kernels import kernels_by_place
     from ..module import Module
     from ..runtime.artifact import MODULE, read_manifest
 
     if not is_artifact(path):
         return graphs_of(load_module(path))
-    return graphs_of(Module.load(os.path.join(path, MODULE)), read_manifest(path).report)
+    manifest, module = read_manifest(path), Module.load(os.path.join(os.path.expanduser(path), MODULE))
+    return graphs_of(module, manifest.report, kernels_by_place(module, manifest.report, manifest.target.backend))

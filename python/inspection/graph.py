@@ -23,7 +23,7 @@ from ..dialect.functions import (
     transform_targets,
 )
 from ..dialect.op_costs import Size, UnknownSizeError, data_bytes
-from ..dialect.reports.kernels import KernelSection
+from ..dialect.reports.kernels import Kernel
 from ..dialect.reports.lifting import LiftSection
 from ..dialect.reports.report import Report
 from ..dialect.struct_info import TensorInfo, is_tensor
@@ -96,18 +96,28 @@ class Shown(Protocol):
     report: Report
 
 
-def graphs_of(module: Shown, report: Report | None = None) -> list[FunctionGraph]:
+def graphs_of(
+    module: Shown, report: Report | None = None, kernels: Mapping[str, Kernel] | None = None
+) -> list[FunctionGraph]:  # fmt: skip
     """A graph for each function with a body.
 
     Args:
         module: what to show.
         report: what a compilation told, where that is not the module's own report.
+        kernels: by the places of what they compute (:func:`.kernels.kernels_by_place`).
     """
     notes = _reported(module.report if report is None else report)
+    for place, kernel in (kernels or {}).items():
+        notes.setdefault(place, []).append(_kernel_note(kernel))
     with module.context, ir.Location.unknown():
         found = [f for f in functions(module.ir) if body_of(f) is not None]
         raw = {n for f in found if transform_targets(f) for n in full_argument_names(f)}
         return [_Function(f, raw, notes).graph() for f in found]
+
+
+def _kernel_note(kernel: Kernel) -> str:
+    ops = ", ".join(op.removeprefix("relax.") for op in kernel.ops)
+    return f"kernel: {kernel.name}, {kernel.kind} of {ops}{f', {kernel.plan}' if kernel.plan else ''}"
 
 
 def _reported(report: Report) -> dict[str, list[str]]:
@@ -117,12 +127,6 @@ def _reported(report: Report) -> dict[str, list[str]]:
         if isinstance(section, LiftSection):
             for stays in section.not_lifted:
                 notes.setdefault(stays.location, []).append(f"not lifted: {stays.reason}: {stays.detail}")
-        if isinstance(section, KernelSection):
-            for kernel in section.kernels:
-                plan = f", {kernel.plan}" if kernel.plan else ""
-                notes.setdefault(kernel.where, []).append(
-                    f"kernel: {kernel.name}, {kernel.kind} of {', '.join(kernel.ops)}{plan}"
-                )
     return {place: list(dict.fromkeys(told)) for place, told in notes.items() if place}
 
 

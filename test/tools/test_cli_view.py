@@ -131,3 +131,13 @@ def test_what_is_prepared_of_several_weights_is_in_the_module_around_them(model:
     assert {(op, path) for op, path, _, _ in nodes(after)} >= {("weight", "layers.0.attn"), ("matmul", "layers.0.attn")}
     changed = [after["ops"][n[0]] for n in after["nodes"] if n[8]]
     assert changed == ["weight", "matmul"]  # what follows is as it was
+
+
+def test_ops_of_artifacts_tell_of_their_kernels(model: Path):
+    rx.compile("model.mlir").save("model.relax")
+    assert cli.run(["view", "model.relax", "-o", "view.html"]) == 0
+    main = next(f for f in graph_of(model / "view.html")["functions"] if f["name"] == "main")
+    notes = {main["ops"][n[0]]: main["notes"][n[6]] for n in main["nodes"]}
+    kernel = next(line for line in notes["packed_matmul"].splitlines() if line.startswith("kernel: "))
+    assert re.fullmatch(r"kernel: \w+, contraction of packed_matmul, exp, tile=.*", kernel)
+    assert kernel in notes["exp"].splitlines()
