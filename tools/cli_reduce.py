@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..dialect.errors import RelaxError
 from ..weights.files import read_stream, replacing
 from .cli_output import tell
 
@@ -46,11 +47,22 @@ def _reduce(arguments: argparse.Namespace) -> None:
 
     predicate = _predicate(arguments)
     text = read_stream("/dev/stdin" if arguments.model == "-" else arguments.model).decode(errors="surrogateescape")
+    if not predicate(text):
+        raise RelaxError(f"'{arguments.model}': expected {_wanted(arguments)}, got none")
     small = reduced(text, predicate, told=_silent if arguments.quiet else _telling())
     with replacing(arguments.output) as file:
         file.write(small.encode(errors="surrogateescape"))
     told = f"reduced {arguments.model} from {len(text)} to {len(small)} characters: {arguments.output}"
     tell(arguments, told, {"output": arguments.output, "characters_before": len(text), "characters": len(small)})
+
+
+def _wanted(arguments: argparse.Namespace) -> str:
+    """What makes a module interesting, in words."""
+    if arguments.test is not None:
+        return f"exit code 0 of '{arguments.test}'"
+    if arguments.error is not None:
+        return f"an error with '{arguments.error}' in it" if arguments.error else "an error"
+    return "a process that dies" if arguments.dies else "results that differ from the reference semantics"
 
 
 def _predicate(arguments: argparse.Namespace) -> Callable[[str], bool]:

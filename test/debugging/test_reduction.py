@@ -150,7 +150,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     Path("model.mlir").write_text(MODEL)
     error = ["--error", "no such text", "--pipeline", "relax-lift-transform-params,gone"]
     assert cli.run(["reduce", "model.mlir", "-o", "small.mlir", *error]) == 1
-    assert capsys.readouterr().err == "error: expected a module that is interesting, got one that is not\n"
+    assert capsys.readouterr().err == "error: 'model.mlir': expected an error with 'no such text' in it, got none\n"
     error[1] = "gone"
     assert cli.run(["reduce", "model.mlir", "-o", "small.mlir", *error]) == 0
     assert Path("small.mlir").read_text() == "module {\n}\n"
