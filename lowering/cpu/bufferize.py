@@ -30,6 +30,7 @@ from ..entries import entries_of
 from ..fusion.linalg_queries import owner_name
 from ..lowering_pass import LoweringPass
 from ..marks import LOOPS_ALLOCATE
+from .drop_last_copies import drop_last_copies
 from .upstream import run_upstream
 
 __all__ = ["Bufferize", "bufferize"]
@@ -58,6 +59,7 @@ def bufferize(module: ir.Operation) -> None:
     run_upstream(module, _BUFFERIZE.format(loops=int(LOOPS_ALLOCATE in module.attributes)))
     if LOOPS_ALLOCATE in module.attributes:
         del module.attributes[LOOPS_ALLOCATE]
+    drop_last_copies(module)
 
 
 def _separate_destinations(function: func.FuncOp) -> None:

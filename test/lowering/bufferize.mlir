@@ -30,3 +30,28 @@ func.func private @kernel_0(%x: tensor<?xf32> {bufferization.writable = false},
   } -> tensor<?xf32>
   return %y : tensor<?xf32>
 }
+
+// What a branch chooses may be an argument, which nobody writes to: upstream copies the other one, of which a part is written.
+// CHECK-LABEL: func.func @chosen(
+// CHECK: %[[A:.*]] = memref.alloc
+// CHECK: memref.copy %arg0
+// CHECK-NOT: memref.alloc
+// CHECK: %[[PART:.*]] = memref.subview %[[A]][0, 2]
+// CHECK: memref.copy %arg1, %[[PART]]
+// CHECK-NOT: memref.copy
+// CHECK: arith.select %{{.*}}, %[[A]], %arg1
+func.func @chosen(%x: tensor<?x2xf32> {bufferization.writable = false}, %y: tensor<?x?xf32> {bufferization.writable = false},
+                  %c: i1 {bufferization.writable = false}) -> f32 attributes {relax.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %x, %c0 : tensor<?x2xf32>
+  %m = tensor.dim %y, %c1 : tensor<?x?xf32>
+  %w = arith.addi %m, %c2 : index
+  %e = tensor.empty(%n, %w) : tensor<?x?xf32>
+  %a = tensor.insert_slice %x into %e[0, 0] [%n, 2] [1, 1] : tensor<?x2xf32> into tensor<?x?xf32>
+  %b = tensor.insert_slice %y into %a[0, 2] [%n, %m] [1, 1] : tensor<?x?xf32> into tensor<?x?xf32>
+  %s = arith.select %c, %b, %y : tensor<?x?xf32>
+  %v = tensor.extract %s[%c0, %c0] : tensor<?x?xf32>
+  return %v : f32
+}

@@ -17,6 +17,7 @@ def compiled(module: rx.Module) -> object:
     return rx.compile(module, cache=False, target="cuda:sm_80", device="emulated")
 
 
-@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+# 1018: a branch hands on a concatenation or an argument, for which bufferization copied a buffer that was written in part.
+@pytest.mark.parametrize("seed", [*range(1, SEEDS + 1), 1018])
 def test_random_shapes(seed: int) -> None:
     check_text(text(seed), compiled)
