@@ -31,7 +31,7 @@ func.func private @kernel_0(%x: tensor<?xf32> {bufferization.writable = false},
   return %y : tensor<?xf32>
 }
 
-// What a branch chooses may be an argument, which nobody writes to: upstream copies the other one, of which a part is written.
+// What a branch chooses may be an argument, which nobody writes to: upstream copies the other one, half written.
 // CHECK-LABEL: func.func @chosen(
 // CHECK: %[[A:.*]] = memref.alloc
 // CHECK: memref.copy %arg0
@@ -40,8 +40,8 @@ func.func private @kernel_0(%x: tensor<?xf32> {bufferization.writable = false},
 // CHECK: memref.copy %arg1, %[[PART]]
 // CHECK-NOT: memref.copy
 // CHECK: arith.select %{{.*}}, %[[A]], %arg1
-func.func @chosen(%x: tensor<?x2xf32> {bufferization.writable = false}, %y: tensor<?x?xf32> {bufferization.writable = false},
-                  %c: i1 {bufferization.writable = false}) -> f32 attributes {relax.kernel} {
+func.func @chosen(%x: tensor<?x2xf32> {bufferization.writable = false},
+                  %y: tensor<?x?xf32> {bufferization.writable = false}, %c: i1) -> f32 attributes {relax.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
