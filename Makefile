@@ -46,6 +46,7 @@ bench: $(VENV)/.stamp-test
 # make fuzz MINUTES=60; make fuzz ONLY=texts SEED=17 runs one seed again: test/README.md. JOBS: generators that run at once.
 MINUTES ?= 5
 fuzz: $(VENV)/.stamp-test
+	$(BIN)/pip install --quiet --editable '.[fuzz]'
 	PYTHONPATH=test $(BIN)/python -m fuzzing --minutes $(MINUTES) --jobs $(JOBS) \
 	    $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(FROM),--from $(FROM))
 
@@ -56,6 +57,22 @@ gpu-check: $(VENV)/.stamp-test
 # What ptxas makes of GPU kernels, again: registers, instructions. A test holds kernels to the table.
 kernel-table: $(VENV)/.stamp-test
 	PYTHONPATH=test $(BIN)/python -m support.kernel_table
+
+# Branches that tests reach, of everything that runs in their processes: two to three times as long as make test.
+# Floors were measured, of parts of the suite (test/README.md): all of it reaches more.
+coverage: $(VENV)/.stamp-test
+	$(BIN)/pip install --quiet --editable '.[coverage]'
+	rm -rf build/coverage && mkdir -p build/coverage
+	COVERAGE_FILE=$(CURDIR)/build/coverage/data $(BIN)/coverage run $(BIN)/lit -q test
+	COVERAGE_FILE=$(CURDIR)/build/coverage/data $(BIN)/coverage run -m pytest -q -n $(JOBS) --dist worksteal
+	$(BIN)/coverage combine --quiet
+	for part in dialect:96 lowering:80 python:80; do \
+	    $(BIN)/coverage report --include="$${part%:*}/*" --fail-under=$${part#*:} --format=total || exit 1; done
+
+# make mutants COUNT=40 SEED=1 ONLY=dialect/ops: test/fuzzing/mutants.py
+COUNT ?= 20
+mutants: $(VENV)/.stamp-test
+	PYTHONPATH=test $(BIN)/python -m fuzzing.mutants --count $(COUNT) --seed $(or $(SEED),0) $(if $(ONLY),--only $(ONLY))
 
 # Guides and reference as pages: build/docs/site/index.html. A link that leads nowhere, or a docstring that is wrong, fails it.
 docs: $(VENV)/.stamp

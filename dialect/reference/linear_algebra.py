@@ -8,6 +8,7 @@ import numpy as np
 
 from ..packed_layout import PackedLayout
 from .numeric import Array, convert, is_float, wide
+from .numeric import matmul as sums
 from .packed import packed, unpacked
 from .registry import reference
 
@@ -18,8 +19,8 @@ def product(lhs: Array, rhs: Array, dtype: np.dtype[Any] | None) -> Array:
     """NumPy's matrix product with the accumulation that the ops promise, in ``dtype`` (None: the operands')."""
     dtype = dtype or lhs.dtype
     if is_float(lhs.dtype):
-        return convert(np.asarray(np.matmul(wide(lhs), wide(rhs))), dtype)
-    return convert(np.asarray(np.matmul(convert(lhs, np.dtype(np.int64)), convert(rhs, np.dtype(np.int64)))), dtype)
+        return convert(sums(wide(lhs), wide(rhs)), dtype)
+    return convert(sums(convert(lhs, np.dtype(np.int64)), convert(rhs, np.dtype(np.int64))), dtype)
 
 
 @reference

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import RelaxError
 from ..layouts import permutation
 from ..packed_layout import PackedLayout
-from .numeric import Array, convert, wide
+from .numeric import Array, convert, matmul, wide
 from .packed import unpacked
 from .registry import reference
 from .statistical import mean_values, variance_values
@@ -125,12 +125,12 @@ def attention(
 ) -> Array:  # fmt: skip
     q, k, v = wide(query), _per_query_head(wide(key), query), _per_query_head(wide(value), query)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None and q.shape[-1] else scale or 0.0
-    scores = np.matmul(q, np.swapaxes(k, -1, -2)) * q.dtype.type(factor)
+    scores = matmul(q, np.swapaxes(k, -1, -2)) * q.dtype.type(factor)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + wide(mask)
     if causal:
         scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf)
-    found = np.matmul(_softmax(scores.astype(q.dtype, copy=False), -1), v)
+    found = matmul(_softmax(scores.astype(q.dtype, copy=False), -1), v)
     return convert(found if scores.shape[-1] else np.full_like(found, np.nan), query.dtype)
 
 
@@ -186,7 +186,7 @@ def _convolved(
     split = windows.reshape(n, groups, per_group, oh, ow, kh, kw).transpose(1, 0, 3, 4, 2, 5, 6)
     columns = split.reshape(groups, n * oh * ow, per_group * kh * kw)
     filters = weight.reshape(groups, outputs // groups, per_group * kh * kw)
-    product = np.matmul(columns, filters.transpose(0, 2, 1)).reshape(groups, n, oh, ow, outputs // groups)
+    product = matmul(columns, filters.transpose(0, 2, 1)).reshape(groups, n, oh, ow, outputs // groups)
     image = product.transpose(1, 0, 4, 2, 3).reshape(n, outputs, oh, ow)
     return _laid_out(image, "NCHW", data_layout)
 

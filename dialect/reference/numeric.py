@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import dtype_name
 
-__all__ = ["Array", "convert", "fresh", "highest", "integer_range", "is_float", "lowest", "wide", "wide_dtype"]
+__all__ = ["Array", "convert", "fresh", "highest", "integer_range", "is_float", "lowest", "matmul", "wide", "wide_dtype"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -79,6 +79,11 @@ def _round_to_odd(x: Array, narrow: type[np.floating[Any]], bits_type: type[np.s
 def fresh(x: Array) -> Array:
     """A C-ordered copy."""
     return np.array(x, order="C", copy=True)
+
+
+def matmul(lhs: Array, rhs: Array) -> Array:
+    """NumPy's matrix product of operands without gaps: before NumPy 2.3 strided ones are summed in another order."""
+    return np.asarray(np.matmul(np.ascontiguousarray(lhs), np.ascontiguousarray(rhs)))
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:

@@ -92,3 +92,12 @@ def test_sums_of_logarithms_keep_infinities_and_what_is_no_number(dtype):
     for got in (rx.evaluate(module, "main", x.numpy()), rx.compile(module)(x.numpy())):
         for g, f in zip(got, functions, strict=True):
             np.testing.assert_allclose(g, f(x).numpy(), rtol=tolerance, atol=0)
+
+
+def test_images_of_the_size_that_is_wanted_are_copied():
+    """Neighbours times 0 would be no numbers; NNSmith found it (seed 96)."""
+    x = torch.arange(12.0).reshape(1, 1, 3, 4)
+    x[0, 0, 1, 1] = NAN
+    module = imported([lambda x: functional.interpolate(x, size=(3, 4), mode="bilinear")], x)
+    (y,) = rx.evaluate(module, "main", x.numpy())
+    np.testing.assert_array_equal(y, x.numpy())

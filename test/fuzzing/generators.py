@@ -23,7 +23,7 @@ class Generator:
     Attributes:
         name: what ``make fuzz ONLY=`` calls it.
         module: what holds its functions, imported when it is first run.
-        budget: how many seeds, from 0 on, ``make test`` runs: about two seconds of them.
+        budget: how many seeds, from 0 on, ``make test`` runs: about two seconds of them; none where another package is needed.
         seconds: of the processor's time that one seed may take before it counts as hung.
     """
 
@@ -67,6 +67,7 @@ GENERATORS = {
         Generator("flow", "fuzzing.control_flow", budget=6),
         Generator("bodies", "fuzzing.linalg_bodies", budget=12),
         Generator("headers", "fuzzing.file_headers", budget=60),
+        Generator("nnsmith", "fuzzing.nnsmith_models", budget=0),
         Generator("onnx", "fuzzing.mutated_onnx", budget=60),
         Generator("files", "fuzzing.mutated_files", budget=200),
         Generator("kills", "fuzzing.killed_preparations", budget=6),
