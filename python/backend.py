@@ -79,7 +79,10 @@ def _array(value: Any) -> _Array:
         from .weights.onnx_tensors import tensor_array
 
         return tensor_array(value)
-    return np.asarray(value)
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise RelaxError("expected tensors as inputs, got a sequence of tensors of several shapes") from None
 
 
 def _input_names(model: Any) -> tuple[list[str], frozenset[str]]:

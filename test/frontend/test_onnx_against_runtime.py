@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
+import relaxir as rx
 from relaxir import backend
 
 Array = np.ndarray[Any, Any]
@@ -176,6 +177,16 @@ def _numbers_of_activations() -> _Model:
     return made
 
 
+def _regions() -> _Model:
+    """Regions inside, across the border, outside and turned around, half a place apart or not."""
+    made, x, images = _Model(opset=16), _f(2, 3, 8, 7), np.array([0, 1, 0, 1], np.int64)
+    regions = np.array([[1, 1, 5, 6], [-3, -2, 3.5, 20], [30, 30, 40, 50], [4, 4, 4.2, 4.1]], np.float32)
+    sizes: dict[str, Any] = {"output_height": 3, "output_width": 2, "sampling_ratio": 2, "spatial_scale": 0.9}
+    for mode in ("half_pixel", "output_half_pixel"):
+        made.add("RoiAlign", [x, regions, images], domain="", coordinate_transformation_mode=mode, **sizes)
+    return made
+
+
 def _no_rounds() -> _Model:
     """A loop of no rounds gives tensors of no rows."""
     made = _Model()
@@ -195,7 +206,7 @@ def _no_rounds() -> _Model:
 
 @pytest.mark.parametrize(
     "make",
-    [_blocks, _masks, _pasts, _groups, _scores, _old_sets, _negative_axes, _numbers_of_activations, _no_rounds],
+    [_blocks, _masks, _pasts, _groups, _scores, _old_sets, _negative_axes, _numbers_of_activations, _regions, _no_rounds],
 )
 def test_results_are_those_of_onnx_runtime(make: Callable[[], _Model]) -> None:
     make().check()
@@ -234,3 +245,16 @@ def test_an_initializer_that_is_an_input_is_its_default() -> None:
     x, w = np.array([3, 4], np.float32), np.array([10, 20], np.float32)
     for given, wanted in (({"x": x}, [4, 6]), ({"x": x, "w": w}, [13, 24]), ({"x": x}, [4, 6])):
         np.testing.assert_array_equal(prepared.run(given)[0], wanted)
+
+
+def test_a_sequence_as_input_is_refused() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("SequenceAt", ["s", "i"], ["y"])],
+        "graph",
+        [helper.make_tensor_sequence_value_info("s", 1, None)],
+        [onnx.ValueInfoProto(name="y")],
+        [numpy_helper.from_array(np.array(0, np.int64), "i")],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    with pytest.raises(rx.RelaxError, match="expected tensors as inputs, got a sequence"):
+        backend.prepare(proto).run([[_f(2), _f(3)]])

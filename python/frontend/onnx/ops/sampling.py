@@ -10,8 +10,9 @@ import numpy as np
 
 from ....dialect import ops
 from ....dialect.bindings import ir
+from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
-from ...emit import cast, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, unsqueeze
+from ...emit import cast, emit, full, info_of, integer, multiply_all, reshape, sequence, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
 from ..values import known_value, require_places
 
@@ -180,3 +181,41 @@ def _col_to_im(node: Node) -> ir.Value:
     for i, size in enumerate(image):
         result = slice_axis(result, i + 2, pads[i], pads[i] + size)
     return result
+
+
+@handles("RoiAlign")
+def _roi_align(node: Node) -> ir.Value:
+    """``x[n, c, h, w]`` between its elements in regions ``[r, 4]``, averaged: two products with matrices of weights.
+
+    Source: https://onnx.ai/onnx/operators/onnx__RoiAlign.html.
+    """
+    samples, mode = node.attribute("sampling_ratio", 0), node.attribute("mode", "avg")
+    if samples < 1 or mode != "avg":
+        raise RelaxError(f"expected averages of a number of samples, got mode '{mode}' and sampling_ratio {samples}")
+    x, dtype = node.tensor(0), node.dtype()
+    corners = emit(ops.Multiply, cast(node.tensor(1), dtype), full(node.attribute("spatial_scale", 1.0), dtype))
+    is_old = node.version < 16 or node.attribute("coordinate_transformation_mode", "half_pixel") == "output_half_pixel"
+    corners = corners if is_old else emit(ops.Subtract, corners, full(0.5, dtype))
+    left, top, right, bottom = (slice_axis(corners, 1, i, i + 1) for i in range(4))
+    rows = _sampled(top, bottom, node.size(0, 2), node.attribute("output_height", 1), samples, is_old)
+    columns = _sampled(left, right, node.size(0, 3), node.attribute("output_width", 1), samples, is_old)
+    images = emit(ops.Take, x, node.tensor(2), axis=0)
+    narrow = emit(ops.MatMul, images, unsqueeze(emit(ops.PermuteDims, columns, axes=[0, 2, 1]), 1))
+    return emit(ops.MatMul, unsqueeze(rows, 1), narrow)
+
+
+def _sampled(start: ir.Value, end: ir.Value, size: Any, count: int, samples: int, is_old: bool) -> ir.Value:
+    """``[r, count, size]``: how much each element counts in each bin of the regions between start and end ``[r, 1]``."""
+    dtype = info_of(start).dtype
+    length = emit(ops.Subtract, end, start)
+    length = emit(ops.Maximum, length, full(1, dtype)) if is_old else length
+    fractions = (np.arange(count * samples) + 0.5) / (count * samples)
+    steps = known_value("fractions", fractions.astype(numpy_dtype(dtype)).reshape(1, -1)).value
+    at = emit(ops.Add, start, emit(ops.Multiply, length, steps))
+    last = full(size - 1, dtype)
+    inside = emit(ops.LogicalAnd, emit(ops.GreaterEqual, at, full(-1, dtype)), emit(ops.LessEqual, at, full(size, dtype)))
+    place = unsqueeze(emit(ops.Minimum, emit(ops.Maximum, at, full(0, dtype)), last), 2)
+    distance = emit(ops.Abs, emit(ops.Subtract, place, cast(sequence(0, size), dtype)))
+    weight = emit(ops.Maximum, emit(ops.Subtract, full(1, dtype), distance), full(0, dtype))
+    weight = emit(ops.Where, unsqueeze(inside, 2), weight, full(0, dtype))
+    return emit(ops.Mean, reshape(weight, (info_of(at).shape[0], count, samples, size)), axis=[2])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import onnx
 
 from ....dialect import ops
 from ....dialect.bindings import ir
@@ -104,3 +107,21 @@ def _stft(node: Node) -> ir.Value:
         window = node.tensor(2)
         parts = [emit(ops.Multiply, p, window) for p in parts]
     return _transformed(parts, 2, length, False, bool(node.attribute("onesided", 1)))
+
+
+@handles("MelWeightMatrix")
+def _mel_weights(node: Node) -> np.ndarray[Any, Any]:
+    """Triangles on the mel scale, over the bins of a spectrum. Source: https://onnx.ai/onnx/operators/onnx__MelWeightMatrix.html."""
+    bands, length, rate, low, high = (node.number(i) for i in range(5))
+    ends = 2595 * np.log1p(np.array([low, high], np.float64) / 700) / np.log(10)
+    mels = ends[0] + np.arange(bands + 2) * (ends[1] - ends[0]) / (bands + 2)
+    places = ((length + 1) * (700 * np.expm1(mels / 2595 * np.log(10))) // rate).astype(np.int64)
+    bins = np.arange(length // 2 + 1)[:, None]
+    below, middle, above = places[None, :-2], places[None, 1:-1], places[None, 2:]
+    with np.errstate(all="ignore"):
+        rising, falling = (bins - below) / (middle - below), (above - bins) / (above - middle)
+    rises = (below <= bins) & (bins <= middle)
+    table = np.where(rises, np.where(middle == below, 1.0, rising), 0.0)
+    table = np.where((middle <= bins) & (bins < above), falling, table)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(node.attribute("output_datatype", onnx.TensorProto.FLOAT))
+    return table.astype(dtype)
