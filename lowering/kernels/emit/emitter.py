@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -18,6 +19,9 @@ ENOUGH_WORK = 1 << 15
 
 _FLOAT_PREDICATES = {"oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "uno": 14}
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+# Assembler without a text, whose result is where its operand is.
+_SAME_REGISTER = {"asm_string": "", "constraints": "=r,0"}
 
 LoopBody = Callable[[ir.Value, list[ir.Value]], Sequence[ir.Value]]
 
@@ -54,6 +58,7 @@ class Emitter:
         self._attributes: dict[str, ir.Attribute] = {}
         self._constants: dict[tuple[object, ir.Type], ir.Value] = {}
         self._sums: dict[ir.Value, tuple[ir.Value | None, int]] = {}
+        self._divisors: dict[ir.Value, int] = {}
         self._known: dict[tuple[str, ir.Value, ir.Value, ir.Block], ir.Value] = {}
         zero = ir.IntegerAttr.get(self.index, 0)
         # Every later constant goes in front of this one: it is never erased, unlike the operations being lowered.
@@ -243,7 +248,7 @@ class Emitter:
         """A sum; of indices, its constant part is added last: in an address it costs no instruction then."""
         if a.type != self.index:
             return self.op("arith.addi", [a, b], a.type)
-        (x, more), (y, further) = self._split(a), self._split(b)
+        (x, more), (y, further) = self.split(a), self.split(b)
         if x is not None and y is not None:
             x = self._once("arith.addi", x, y)
         return self._plus(y if x is None else x, more + further)
@@ -252,7 +257,7 @@ class Emitter:
         """A difference, like :meth:`add`."""
         if a.type != self.index:
             return self.op("arith.subi", [a, b], a.type)
-        (x, more), (y, less) = self._split(a), self._split(b)
+        (x, more), (y, less) = self.split(a), self.split(b)
         if y is not None:
             x = None if x is not None and x == y else self._once("arith.subi", self.number(0) if x is None else x, y)
         return self._plus(x, more - less)
@@ -261,7 +266,7 @@ class Emitter:
         """A product, like :meth:`add`."""
         if a.type != self.index:
             return self.op("arith.muli", [a, b], a.type)
-        (x, more), (y, factor) = self._split(a), self._split(b)
+        (x, more), (y, factor) = self.split(a), self.split(b)
         if x is None:
             (x, more), (y, factor) = (y, factor), (x, more)
         if y is not None:
@@ -270,9 +275,26 @@ class Emitter:
             return self.number(more * factor)
         return self._plus(x if factor == 1 else self._once("arith.muli", x, self.number(factor)), more * factor)
 
-    def _split(self, value: ir.Value) -> tuple[ir.Value | None, int]:
+    def split(self, value: ir.Value) -> tuple[ir.Value | None, int]:
         """An index as what is known at run time only, and a constant."""
         return self._sums.get(value, (value, 0))
+
+    def divisor(self, value: ir.Value) -> int:
+        """What is known to divide an index: of a loop's variable its step, if the loop begins at a multiple of it."""
+        return self._divisors.get(value, 1)
+
+    def opaque(self, value: ir.Value) -> ir.Value:
+        """The same index, in a register, of which LLVM does not know how it was computed; once per block."""
+        x, constant = self.split(value)
+        if x is None:
+            return value
+        key = "llvm.inline_asm", x, x, self.block
+        if key not in self._known:
+            attributes = {name: ir.StringAttr.get(text, self.context) for name, text in _SAME_REGISTER.items()}
+            word = self.op("builtin.unrealized_conversion_cast", [x], self._i64)
+            word = self.op("llvm.inline_asm", [word], self._i64, attributes)
+            self._known[key] = self.op("builtin.unrealized_conversion_cast", [word], self.index)
+        return self._plus(self._known[key], constant)
 
     def _plus(self, value: ir.Value | None, constant: int) -> ir.Value:
         if value is None:
@@ -387,6 +409,7 @@ class Emitter:
         op = self._create("scf.for", [lower, upper, self.number(step), *carried], types, None, 1, self._point)
         block = op.regions[0].blocks.append(self.index, *types, arg_locs=[self.location] * (1 + len(types)))
         arguments = list(block.arguments)
+        self._note_step(arguments[0], lower, step)
         self._fill(block, lambda: body(arguments[0], arguments[1:]))
         return list(op.results)
 
@@ -412,9 +435,15 @@ class Emitter:
         at = ir.InsertionPoint(wrapper.regions[0].blocks.append())
         nest = self._create("omp.loop_nest", [lower, upper, self.number(step)], [], None, 1, at)
         block = nest.regions[0].blocks.append(self.index, arg_locs=[self.location])
+        self._note_step(block.arguments[0], lower, step)
         self._threads, self._stack_point = False, ir.InsertionPoint(wrapper)
         self._fill(block, _effect(lambda: body(block.arguments[0])), "omp.yield")
         self._threads, self._stack_point = True, self._constant_point
+
+    def _note_step(self, variable: ir.Value, lower: ir.Value, step: int) -> None:
+        """Notes what divides the variable of a loop."""
+        first, begin = self.split(lower)
+        self._divisors[variable] = gcd(step, begin, 0 if first is None else self.divisor(first))
 
     def _enough(self, work: LoopWork) -> bool | ir.Value:
         """Whether work is worth a team of threads; a condition when sizes decide."""
@@ -447,6 +476,28 @@ class Emitter:
     def only_when(self, condition: ir.Value, then: Callable[[], object]) -> None:
         """``if condition`` without values."""
         self.when(condition, _effect(then))
+
+    @property
+    def in_loop(self) -> bool:
+        """Whether code is built directly in a loop of this thread."""
+        owner = self.block.owner
+        return owner is not None and owner.operation.name == "scf.for"
+
+    def is_outside_of_loop(self, value: ir.Value) -> bool:
+        """Whether an index, which is known where code is built, is so in front of the loop as well, but for a constant."""
+        base, _ = self.split(value)
+        if base is None:
+            return True
+        return (base.owner if isinstance(base.owner, ir.Block) else base.owner.operation.block) != self.block
+
+    @contextmanager
+    def before_loop(self) -> Generator[None]:
+        """Builds in front of the loop that code is built in."""
+        saved, self._point = self._point, ir.InsertionPoint(self.block.owner.operation)
+        try:
+            yield
+        finally:
+            self._point = saved
 
     def _fill(self, block: ir.Block, body: Callable[[], Sequence[ir.Value]], end: str = "scf.yield") -> None:
         saved = self._point

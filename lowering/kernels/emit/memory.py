@@ -7,7 +7,7 @@ the vector's lanes decides the instruction: not at all is a scalar load, by one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ....dialect.bindings import ir
 from .buffers import Buffer, Buffers, row_major
@@ -175,6 +175,28 @@ class Memory(Buffers):
             total = value if total is None else em.add(total, value)
         return em.number(0) if total is None else total
 
+    def row_index(self, linear: Linear, point: Point, inner: int) -> ir.Value:
+        """As :meth:`index`, in a loop over ``inner``: all else is added up in front of it, once for rows that begin alike.
+
+        LLVM is not shown how: its loop strength reduction weighs all ways to share these sums, for each access. ResNet-50
+        takes 1.2 instead of 1.7 s of code generation; inner loops have as many instructions or two less, those around less.
+        """
+        em, dims = self.emitter, linear.dims() - {inner}
+        if not em.in_loop or not all(em.is_outside_of_loop(point.variables[d]) for d in dims):
+            return self.index(linear, point)
+        variables = dict(point.variables)
+        for dim in dims:
+            base, constant = em.split(variables[dim])
+            if base is not None:
+                linear = linear.shifted(dim, constant, {dim: em.divisor(base)})
+                variables[dim] = base
+        along = [t for t in linear.terms if inner in _dims(t[0])]
+        outer = [t for t in linear.terms if inner not in _dims(t[0])]
+        place = replace(point, variables=variables)
+        with em.before_loop():
+            row = em.opaque(self.index(Linear(tuple(outer)), place))
+        return em.add(row, self.index(Linear(tuple(along), linear.constant), place))
+
     def _floor(self, floor: FloorDivision, point: Point) -> ir.Value:
         return self.floor_divide(self.index(floor.inner, point), floor.divisor, _never_negative(floor.inner))
 
@@ -243,7 +265,11 @@ class Memory(Buffers):
 
     def load(self, buffer: Buffer, linear: Linear, point: Point) -> ir.Value:
         """A scalar where all lanes read the same element, else a vector; lanes that are not active hold zero."""
-        form, start = self.form(linear, point), self.index(linear, point)
+        return self.load_from(self.index(linear, point), buffer, linear, point)
+
+    def load_from(self, start: ir.Value, buffer: Buffer, linear: Linear, point: Point) -> ir.Value:
+        """The same, where the offset of the first lane is there already."""
+        form = self.form(linear, point)
         if form.uniform:
             return self.load_element(buffer, start)
         if form.reversed and point.lanes is not None and point.lanes.mask is None:

@@ -11,6 +11,7 @@ from math import gcd
 from .....dialect.bindings import ir
 from ....kernels.emit.emitter import Emitter
 from ....kernels.emit.lane_math import Item
+from ....kernels.emit.linear_index import Linear
 from ....kernels.emit.memory import Lanes, Memory, Point
 from ....kernels.emit.scalar_body import Body, Environment
 from ....kernels.structure.factor import Factor
@@ -96,8 +97,18 @@ class OperandLoads:
     def _element(self, operand: Operand, point: Point, step: int) -> ir.Value:
         if operand.buffer is None:
             return operand.value
-        offset = operand.offset.shifted(self.contraction.k, step, point.multiples)
-        return self.memory.load(operand.buffer, offset, point.without_mask() if operand.argument in self._padded else point)
+        memory, k = self.memory, self.contraction.k
+        offset = operand.offset.shifted(k, step, point.multiples)
+        point = point.without_mask() if operand.argument in self._padded else point
+        start = memory.row_index(offset, point, k) if self._begins_alike(offset, point) else memory.index(offset, point)
+        return memory.load_from(start, operand.buffer, offset, point)
+
+    def _begins_alike(self, offset: Linear, point: Point) -> bool:
+        """Whether vectors of a packed panel begin at one place and a constant; rows of an image do, where they can."""
+        if not offset.floors():
+            return False
+        base, _ = self.emitter.split(point.variables[self.contraction.n]) if point.lanes is not None else (None, 0)
+        return base is None or self.emitter.divisor(base) % self.plan.tile.columns == 0
 
     # -- loops -------------------------------------------------------------------------------------------------------
 
