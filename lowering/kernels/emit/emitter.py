@@ -480,8 +480,7 @@ class Emitter:
     @property
     def in_loop(self) -> bool:
         """Whether code is built directly in a loop of this thread."""
-        owner = self.block.owner
-        return owner is not None and owner.operation.name == "scf.for"
+        return self.block.owner.operation.name == "scf.for"
 
     def is_outside_of_loop(self, value: ir.Value) -> bool:
         """Whether an index, which is known where code is built, is so in front of the loop as well, but for a constant."""
