@@ -6,8 +6,8 @@ whole blocks is how fast the original is, not what it computes: the mask's funct
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -45,7 +45,7 @@ def _expand(module: torch.fx.GraphModule, node: torch.fx.Node, table: Mapping[An
     with module.graph.inserting_before(node):
         results = _copied(module.graph, traced, [leaves[i] for i in places], node)
     for user in list(node.users):  # one result each; the program's own go by the names of nodes
-        name, new = user.name, results[user.args[1]]
+        name, new = user.name, results[cast("int", user.args[1])]
         user.replace_all_uses_with(new)
         module.graph.erase_node(user)
         new.name = name
@@ -89,5 +89,6 @@ def _number(graph: torch.fx.Graph, value: torch.Tensor) -> torch.fx.Node:
 
 
 def _value_of(node: torch.fx.Node, place: torch.fx.Node) -> torch.Tensor:
-    with place.args[0].meta["val"].fake_mode:
-        return node.target(*node.args, **node.kwargs)
+    query, compute = cast("torch.fx.Node", place.args[0]), cast("Callable[..., torch.Tensor]", node.target)
+    with query.meta["val"].fake_mode:
+        return compute(*node.args, **node.kwargs)

@@ -14,12 +14,13 @@ _LIBRARY = torch.library.Library("relaxir", "DEF")
 _LIBRARY.define("dft(Tensor real, Tensor? imaginary, int axis, int count, int sign) -> Tensor")
 
 
-@torch.library.register_fake("relaxir::dft")
 def _fake(real: torch.Tensor, imaginary: torch.Tensor | None, axis: int, count: int, sign: int) -> torch.Tensor:
     shape = list(real.shape)
     shape[axis] = count
     return real.new_empty((2, *shape))
 
+
+torch.library.register_fake("relaxir::dft", _fake)
 
 #: The operator.
 DFT = torch.ops.relaxir.dft.default

@@ -177,7 +177,8 @@ class _Splitter:
 
     def _transform(self, node: torch.fx.Node) -> _Pair | torch.fx.Node | None:
         """Along each dimension; of real numbers the last one first, of which half the frequencies say all, or back to them."""
-        x, dims, norm, last = node.args
+        given: Any = node.args
+        x, dims, norm, last = given
         shape = x.meta["val"].shape
         dims = [d % len(shape) for d in dims]
         sizes = {d: shape[d] for d in dims}
