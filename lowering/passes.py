@@ -43,6 +43,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-expand-narrow-floats": _ours(".kernels.expand.expand_narrow_floats", "ExpandNarrowFloats"),
     "relax-flatten-epilogues": _ours(".fusion.flatten_epilogues", "FlattenEpilogues"),
     "relax-keep-checks": _ours(".keep_checks", "KeepChecks"),
+    "relax-keep-initial-values": _ours(".fusion.keep_initial_values", "KeepInitialValues"),
     "relax-lend-memory": _ours(".cpu.lend_memory", "LendMemory"),
     "relax-lower-checks": _ours(".cpu.lower_checks", "LowerChecks"),
     "relax-launch-kernels": _ours(".cuda.launch_kernels", "LaunchKernels"),

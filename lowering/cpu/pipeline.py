@@ -12,7 +12,7 @@ __all__ = [
 BOUNDARY = ("relax-check-entries", "relax-partition-transforms", "relax-describe-entries", "relax-check-scalars")
 FUSION = (
     "relax-drop-empty", "inline", "canonicalize", "cse",
-    "relax-move-checks-first", "relax-drop-empty", "relax-repeat-producers",
+    "relax-move-checks-first", "relax-drop-empty", "relax-keep-initial-values", "relax-repeat-producers",
     "func.func(linalg-fuse-elementwise-ops,resolve-shaped-type-result-dims)", "canonicalize", "cse", "symbol-dce",
     "relax-flatten-epilogues", "relax-outline-kernels",
     "func.func(linalg-fuse-elementwise-ops)", "canonicalize", "cse",

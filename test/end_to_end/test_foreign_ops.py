@@ -483,3 +483,26 @@ def test_one_of_two_tensors_is_chosen() -> None:
     executable = compiled(text)
     for truth in (False, True):
         assert executable(np.zeros(3, np.int64), np.ones(3, np.int64), np.bool_(truth)).tolist() == [int(not truth)] * 3
+
+
+@pytest.mark.parametrize("given", ["%a", "%three"])
+def test_a_reduction_without_a_turn_is_what_it_starts_from(given: str) -> None:
+    """Nobody reads the start of such a body, so upstream fusion takes it away."""
+    executable = compiled(f"""func.func @main(%x: tensor<?x?xi64, {{sym = ["n", "m"]}}>) -> tensor<?xi64, {{sym = ["n"]}}> {{
+  %xx = tensor.cast %x : tensor<?x?xi64, {{sym = ["n", "m"]}}> to tensor<?x?xi64>
+  %zero = arith.constant 0 : index
+  %seven = arith.constant 7 : i64
+  %n = tensor.dim %xx, %zero : tensor<?x?xi64>
+  %e = tensor.empty(%n) : tensor<?xi64>
+  %start = linalg.fill ins(%seven : i64) outs(%e : tensor<?xi64>) -> tensor<?xi64>
+  %y = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}} ins(%xx : tensor<?x?xi64>) outs(%start : tensor<?xi64>) {{
+  ^bb0(%a: i64, %o: i64):
+    %three = arith.constant 3 : i64
+    linalg.yield {given} : i64
+  }} -> tensor<?xi64>
+  %w = tensor.cast %y : tensor<?xi64> to tensor<?xi64, {{sym = ["n"]}}>
+  return %w : tensor<?xi64, {{sym = ["n"]}}>
+}}""")
+    assert executable(np.zeros((4, 0), np.int64)).tolist() == [7] * 4
+    assert executable(np.array([[5, 3], [6, 3]])).tolist() == [3] * 2
