@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import sympy
@@ -21,7 +21,6 @@ from torch.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ..dialect.bindings import dialect_module, extras_module, ir
 from ..dialect.errors import RelaxError
@@ -32,6 +31,7 @@ from .flex_attention import expand_flex_attention
 from .torch_complex import REFUSED, split_complex
 from .torch_op import ALIKE, HANDLERS, KIND, SYMBOL
 from .torch_program import Program, Returned
+from .torch_resampling import linear_resampling
 from .torch_subgraphs import import_higher_order
 from .torch_warnings import without_warnings
 from .torch_weights import first_value
@@ -63,12 +63,6 @@ class GraphSource(Protocol):
     def graph_signature(self) -> ExportGraphSignature: ...
     @property
     def range_constraints(self) -> Mapping[Any, Any]: ...
-
-
-#: torch copies an image of the size that is wanted; its decompositions add neighbours times 0, which may be no number.
-_COPY_SAME_SIZE = (
-    torch.ops.aten.upsample_linear1d.vec, torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_trilinear3d.vec,
-)  # fmt: skip
 
 
 def decomposed(program: ExportedProgram, also: Collection[str] = ()) -> ExportedProgram:
@@ -103,17 +97,8 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     table.update(get_decompositions(_decompositions.DEFAULT_DECOMPOSITIONS))
     names = {op: operator_name(op) for op in table}
     needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
-    resampled = {op: _copy_of_same_size(needed[op]) for op in _COPY_SAME_SIZE if op in needed}
-    return {torch.ops.aten._assert_async.default: _assert_with_message} | needed | resampled | composites()
-
-
-def _copy_of_same_size(decomposition: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    def resampled(x: torch.Tensor, *arguments: Any, **named: Any) -> torch.Tensor:
-        result = decomposition(x, *arguments, **named)
-        same = all(statically_known_true(a == b) for a, b in zip(x.shape, result.shape, strict=True))
-        return x.clone() if same else result
-
-    return resampled
+    asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
+    return asserted | needed | linear_resampling(needed) | composites()
 
 
 def _assert_with_message(holds: torch.Tensor) -> None:

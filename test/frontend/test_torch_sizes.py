@@ -94,10 +94,28 @@ def test_sums_of_logarithms_keep_infinities_and_what_is_no_number(dtype):
             np.testing.assert_allclose(g, f(x).numpy(), rtol=tolerance, atol=0)
 
 
-def test_images_of_the_size_that_is_wanted_are_copied():
-    """Neighbours times 0 would be no numbers; NNSmith found it (seed 96)."""
-    x = torch.arange(12.0).reshape(1, 1, 3, 4)
-    x[0, 0, 1, 1] = NAN
-    module = imported([lambda x: functional.interpolate(x, size=(3, 4), mode="bilinear")], x)
-    (y,) = rx.evaluate(module, "main", x.numpy())
-    np.testing.assert_array_equal(y, x.numpy())
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "shape", "wanted"),
+    [
+        ("bilinear", (3, 4), (3, 4)),
+        ("bilinear", (3, 4), (3, 7)),
+        ("bilinear", (3, 4), (2, 4)),
+        ("trilinear", (3, 4, 5), (3, 6, 7)),
+        ("trilinear", (3, 4, 5), (5, 4, 5)),
+        ("trilinear", (3, 4, 5), (2, 4, 6)),
+        ("trilinear", (3, 4, 5), (3.1 / 3, 1.5, 1.0)),
+    ],
+)
+def test_images_are_copied_along_axes_whose_size_stays(mode, shape, wanted, align_corners):
+    """Neighbours times 0 would be no numbers; NNSmith found it (seeds 96, 647)."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, *shape)
+    x[torch.rand(x.shape) < 0.1] = NAN
+    given = {"scale_factor": wanted} if isinstance(wanted[0], float) else {"size": wanted}
+
+    def resized(x):
+        return functional.interpolate(x, mode=mode, align_corners=align_corners, **given)
+
+    (y,) = rx.evaluate(imported([resized], x), "main", x.numpy())
+    np.testing.assert_allclose(y, resized(x).numpy(), rtol=1e-5, atol=1e-5)
