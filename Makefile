@@ -80,7 +80,7 @@ docs: $(VENV)/.stamp
 	rm -rf build/lib build/bdist.* build/docs
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir build/docs/wheel .
 	$(BIN)/python -m zipfile -e build/docs/wheel/relaxir-*.whl build/docs/package
-	$(BIN)/python tools/docs/build.py
+	$(BIN)/python .ci/docs/build.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info

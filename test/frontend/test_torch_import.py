@@ -287,14 +287,13 @@ class DataDependent(nn.Module):
     def forward(self, x):
         count = x.sum().item()
         torch._check(count >= 0)
-        torch._check(count < 10)
         return torch.zeros(count)
 
 
-def test_sizes_from_contents_are_refused_with_the_line():
+def test_sizes_from_contents_without_a_limit_are_refused_with_the_line():
     with pytest.raises(RelaxError) as caught:
         relaxir.from_torch(export(DataDependent(), torch.tensor([1, 2])))
-    assert "expected a number known at import" in str(caught.value)
+    assert "torch._check" in str(caught.value)
     assert "test_torch_import.py" in caught.value.location
 
 

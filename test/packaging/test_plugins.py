@@ -158,7 +158,8 @@ print(float(executable(x)[0, 0]))
     changed = shutil.copytree(installed, tmp_path / "changed")
     before = output(installed, code, str(tmp_path / "cache"))
     path = changed / "acme_ops" / "lowering.py"
-    path.write_text(path.read_text().replace('return x / (math("absf", x)', 'return x * (math("absf", x)'))
+    longer = 'return x * 1 * (math("absf", x)'  # bytecode is taken for that of a file of its size, written within a second
+    path.write_text(path.read_text().replace('return x / (math("absf", x)', longer))
     assert output(changed, code, str(tmp_path / "cache")) != before
 
 

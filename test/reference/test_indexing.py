@@ -144,6 +144,13 @@ def test_strided_slice_defaults() -> None:
     assert not np.shares_memory(got, x)
 
 
+@pytest.mark.parametrize(("begin", "end"), [(0, 3), (1, 5), (-2, 9), (-9, -1), (4, 2)])
+def test_dynamic_strided_slice(begin: int, end: int) -> None:
+    x = filled((2, 6))
+    got = reference_of("dynamic_strided_slice").function(x, np.array([begin]), np.array([end]), axes=[1], strides=[2])
+    np.testing.assert_array_equal(got, x[:, begin:end:2])
+
+
 @pytest.mark.parametrize("reduction", ["update", "add", "mul", "min", "max"])
 @pytest.mark.parametrize("shape", [(5,), (4, 3), (2, 3, 4)])
 def test_scatter_elements(shape: tuple[int, ...], reduction: str) -> None:

@@ -35,7 +35,7 @@ def main() -> int:
     for name, text in reference_pages().items():
         (reference / f"{name}.md").write_text(text)
     # With --quiet it does not count warnings either, which --strict makes errors of.
-    command = ["mkdocs", "build", "--strict", "--config-file", str(ROOT / "tools/docs/mkdocs.yml")]
+    command = ["mkdocs", "build", "--strict", "--config-file", str(ROOT / ".ci/docs/mkdocs.yml")]
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False, capture_output=True, text=True)
     print("built build/docs/site/index.html" if done.returncode == 0 else done.stderr)
     return done.returncode
