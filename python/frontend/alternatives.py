@@ -18,7 +18,6 @@ _ALTERNATIVES = {
     "_linalg_slogdet": _LINEAR,
     "_linalg_solve_ex": _LINEAR,
     "_linalg_svd": _LINEAR,
-    "_unique2": _MASK,
     "Bool": _NUMBER,
     "Float": _NUMBER,
     "Int": _NUMBER,
@@ -42,8 +41,6 @@ _ALTERNATIVES = {
     "randn": _RANDOM,
     "randn_like": _RANDOM,
     "randperm": _RANDOM,
-    "unique_consecutive": _MASK,
-    "unique_dim": _MASK,
 }
 
 

@@ -254,10 +254,43 @@ class _Splitter:
         return real, self.call(_aten.add.Tensor, self.call(f, a_real, b_imaginary), self.call(f, a_imaginary, b_real))
 
     def _quotient(self, a: Any, b: Any) -> _Pair | None:
-        """By a real number alone: the usual formulas for complex ones overflow where PyTorch's does not."""
-        if not self._is_real(b):
+        """By Smith's method, as PyTorch does it: squares of large or small numbers would leave the range.
+
+        Source: https://github.com/pytorch/pytorch, c10/util/complex.h.
+        """
+        if self._is_real(b):
+            return _both(lambda part: self.call(_aten.div.Tensor, part, b), self._parts(a))
+        if not isinstance(a, torch.fx.Node) or b == 0:
             return None
-        return _both(lambda part: self.call(_aten.div.Tensor, part, b), self._parts(a))
+        if not isinstance(b, torch.fx.Node):
+            return self._product(_aten.mul.Tensor, a, 1 / b)
+        (a_real, a_imaginary), (c, d) = self._parts(a), self._parts(b)
+        sizes = [self.call(_aten.abs.default, part) for part in (c, d)]
+        is_wide = self.call(_aten.ge.Tensor, *sizes)
+        large, small = self._where(is_wide, c, d), self._where(is_wide, d, c)
+        ratio = self._div(small, large)
+        scale = self.call(_aten.reciprocal.default, self._add(large, self._mul(small, ratio)))
+        first, second = self._mul(a_real, ratio), self._mul(a_imaginary, ratio)
+        real = self._where(is_wide, self._add(a_real, second), self._add(first, a_imaginary))
+        imaginary = self._where(is_wide, self._sub(a_imaginary, first), self._sub(second, a_real))
+        size = self.call(_aten.maximum.default, *sizes)
+        is_zero = self.call(_aten.eq.Scalar, size, 0)
+        return (
+            self._where(is_zero, self._div(a_real, size), self._mul(real, scale)),
+            self._where(is_zero, self._div(a_imaginary, size), self._mul(imaginary, scale)),
+        )
+
+    def _where(self, condition: Any, a: Any, b: Any) -> torch.fx.Node:
+        return self.call(_aten.where.self, condition, a, b)
+
+    def _add(self, a: Any, b: Any) -> torch.fx.Node:
+        return self.call(_aten.add.Tensor, a, b)
+
+    def _sub(self, a: Any, b: Any) -> torch.fx.Node:
+        return self.call(_aten.sub.Tensor, a, b)
+
+    def _div(self, a: Any, b: Any) -> torch.fx.Node:
+        return self.call(_aten.div.Tensor, a, b)
 
     def call(self, target: Any, *args: Any, **kwargs: Any) -> torch.fx.Node:
         """A new node at the insertion point, with its fake value and the place in the source of the node it stands for."""

@@ -29,10 +29,12 @@ from . import torch_ops
 from .custom_operators import composites
 from .flex_attention import expand_flex_attention
 from .torch_complex import REFUSED, split_complex
-from .torch_op import ALIKE, HANDLERS, KIND, SYMBOL
+from .torch_grids import grid_sampling
+from .torch_op import HANDLERS
 from .torch_program import Program, Returned
 from .torch_resampling import linear_resampling
 from .torch_subgraphs import import_higher_order
+from .torch_values import ALIKE, KIND, SYMBOL
 from .torch_warnings import without_warnings
 from .torch_weights import first_value
 
@@ -98,7 +100,7 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     names = {op: operator_name(op) for op in table}
     needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
     asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
-    return asserted | needed | linear_resampling(needed) | composites()
+    return asserted | needed | linear_resampling(needed) | grid_sampling() | composites()
 
 
 def _assert_with_message(holds: torch.Tensor) -> None:

@@ -27,8 +27,9 @@ from ..dialect.traversal import clone_with, nested_operations
 from .outline_process import lowering
 from .outlined_operators import untrusted
 from .torch_lowering import STRICT
-from .torch_op import TorchOp, Values
+from .torch_op import TorchOp
 from .torch_types import is_number, tensor_info
+from .torch_values import Values
 
 __all__ = ["Outliner", "UntrustedError"]
 

@@ -1,6 +1,8 @@
 """Linear resampling of images, along those axes alone whose sizes change: PyTorch copies along the others.
 
-PyTorch's own decompositions add neighbours times 0 there, which are no numbers where the neighbours are none, or infinite.
+PyTorch's own decompositions add neighbours times 0 there, which are no numbers where the neighbours are none, or infinite; and
+they divide sizes as numbers, which symbolic ones cannot be. Along an axis whose size is known to stay an infinity stays one; in
+eager PyTorch, which adds it times 0, it becomes no number.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ class _Resampling:
     ) -> torch.Tensor:
         sizes = size if size is not None else [_scaled(n, f) for n, f in zip(x.shape[2:], factors or (), strict=True)]
         changed = [i for i, n in enumerate(sizes) if not statically_known_true(x.shape[2 + i] == n)]
-        if len(changed) == self._axes:
-            return self._table[_BY_AXES[self._axes]](x, size, align_corners, factors)
         if not changed:
             return x.clone()
+        if any(isinstance(n, torch.SymInt) for i in changed for n in (x.shape[2 + i], sizes[i])):
+            return _one_by_one(x, {2 + i: (sizes[i], factors[i] if factors else None) for i in changed}, align_corners)
+        if len(changed) == self._axes:
+            return self._table[_BY_AXES[self._axes]](x, size, align_corners, factors)
         order = [0, 1, *(2 + i for i in range(self._axes) if i not in changed), *(2 + i for i in changed)]
         moved = x.permute(order)
         kept = moved.shape[1 : x.dim() - len(changed)]
@@ -53,5 +57,33 @@ class _Resampling:
 
 
 def _scaled(size: Any, factor: float) -> Any:
-    """As ``aten`` computes the size of a result by a factor."""
-    return torch.sym_int(size * factor)
+    """As ``aten`` computes the size of a result by a factor; by a whole one without its rounding, which symbols cannot take."""
+    return size * int(factor) if float(factor).is_integer() else torch.sym_int(size * factor)
+
+
+def _one_by_one(x: torch.Tensor, wanted: Mapping[int, tuple[Any, float | None]], align_corners: bool) -> torch.Tensor:
+    """Along each axis to a size by a factor, computed in single precision at least."""
+    y = x if x.dtype == torch.float64 else x.to(torch.float32)
+    for axis, (size, factor) in wanted.items():
+        y = _along(y, axis, size, factor, align_corners)
+    return y.to(x.dtype) if x.is_floating_point() else y.round().to(x.dtype)
+
+
+def _along(x: torch.Tensor, axis: int, size: Any, factor: float | None, align_corners: bool) -> torch.Tensor:
+    """Along one axis; where it turns out that its size stays, each is its own neighbour.
+
+    Source: https://github.com/pytorch/pytorch, aten/src/ATen/native/UpSample.h, compute_source_index_and_lambda.
+    """
+    before, after = (torch.full((), n, dtype=torch.int64) for n in (x.shape[axis], size))
+    places = torch.arange(size)
+    if align_corners:
+        steps = (after - 1).clamp(min=1)
+        source = places * torch.where(after > 1, (before - 1).to(x.dtype) / steps.to(x.dtype), 0)
+    else:
+        step = before.to(x.dtype) / after.to(x.dtype) if factor is None else 1 / factor
+        source = ((places + 0.5) * step - 0.5).clamp(min=0)
+    is_copy = before == after
+    low = torch.where(is_copy, places, torch.minimum(source.to(torch.int64), before - 1))
+    high = torch.where(is_copy, places, torch.minimum(low + 1, before - 1))
+    share = torch.where(is_copy, 0, (source - low).clamp(0, 1)).to(x.dtype).reshape(-1, *[1] * (x.dim() - axis - 1))
+    return x.index_select(axis, low) * (1 - share) + x.index_select(axis, high) * share

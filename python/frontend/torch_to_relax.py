@@ -28,11 +28,12 @@ from ..dialect.struct_info import TensorInfo, same_info
 from ..dialect.symbolic import Dim, Expr
 from . import torch_ops
 from .emit import full, info_of, match
-from .torch_op import ALIKE, HANDLERS, KIND, SYMBOL, TorchOp, UnmappedError, Values, number_dtype, op_key
+from .torch_op import HANDLERS, TorchOp, UnmappedError
 from .torch_outline import Outliner, UntrustedError
 from .torch_report import ImportReport
 from .torch_subgraphs import GRAPH
 from .torch_types import is_number, is_tensor_list
+from .torch_values import ALIKE, KIND, SYMBOL, Values, number_dtype, op_key
 
 __all__ = ["convert_modules"]
 

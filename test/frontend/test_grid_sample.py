@@ -41,6 +41,19 @@ def test_places_that_are_no_numbers_give_what_torch_decomposes_to() -> None:
         np.testing.assert_allclose(y[..., :3, :3], wanted, rtol=1e-5, atol=1e-5, err_msg=str(case))
 
 
+def test_three_dimensions():
+    class Volumes(torch.nn.Module):
+        def forward(self, x: torch.Tensor, grid: torch.Tensor) -> list[torch.Tensor]:
+            return [grid_sample(x, grid, *case) for case in itertools.product(MODES, PADDINGS, (True, False))]
+
+    torch.manual_seed(0)
+    x, grid = torch.randn(2, 3, 4, 5, 6), torch.rand(2, 3, 2, 4, 3) * 5 - 2.5
+    batch = torch.export.Dim("n", min=2, max=9)
+    module = rx.from_torch(torch.export.export(Volumes(), (x, grid), dynamic_shapes=({0: batch}, {0: batch})))
+    for y, wanted in zip(rx.evaluate(module, "main", x.numpy(), grid.numpy()), Volumes()(x, grid), strict=True):
+        np.testing.assert_allclose(y, wanted.numpy(), rtol=1e-4, atol=1e-4)
+
+
 def pad(grid: torch.Tensor) -> np.ndarray:
     """A grid of the size that was exported."""
     return np.pad(grid.numpy(), ((0, 0), (0, 5), (0, 5), (0, 0)))

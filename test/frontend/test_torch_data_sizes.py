@@ -61,8 +61,62 @@ SIZES = {
     "masked_select": lambda x, k: torch.masked_select(x, k > 1),
     "joined": lambda x, k: torch.cat([x[x.sum(1) > 0], x]),
     "none": lambda x, k: x[x > 100],
+    "places of one": lambda x, k: torch.nonzero(x[0, 0] > 0),
+    "distinct": lambda x, k: torch.unique((x * 2).round()),
+    "distinct of all": lambda x, k: torch.unique((x * 2).long(), return_inverse=True, return_counts=True)[1],
+    "how often": lambda x, k: torch.unique((x * 2).long(), return_counts=True)[1],
+    "distinct truth": lambda x, k: torch.unique(x > 0, return_counts=True)[1],
+    "distinct rows": lambda x, k: torch.unique(x.round(), dim=0, return_inverse=True)[0],
+    "which rows": lambda x, k: torch.unique(x.round(), dim=0, return_inverse=True, return_counts=True)[1],
+    "distinct columns": lambda x, k: torch.unique((x[:2] > 0).float(), dim=1),
+    "runs": lambda x, k: torch.unique_consecutive(x > 0, return_counts=True)[1],
+    "runs of rows": lambda x, k: torch.unique_consecutive((x[:, :2] > 0).int(), dim=0),
     "softmax of some": lambda x, k: torch.softmax(x[x.sum(1) > 0], -1),
 }
+
+
+def _counts(x, k):
+    counts = torch.bincount(k, minlength=2)
+    torch._check(counts.shape[0] <= 16)
+    return counts
+
+
+def _sums(x, k):
+    sums = torch.bincount(k, x[:4, 0])
+    torch._check(sums.shape[0] <= 16)
+    return sums
+
+
+def _repeated(x, k):
+    rows = torch.repeat_interleave(k)
+    torch._check(rows.shape[0] <= 16)
+    return x[rows]
+
+
+#: Sizes by data whose limit torch has to be told, of integers [4].
+COUNTS = {
+    "bincount": _counts,
+    "sums": _sums,
+    "repeated": _repeated,
+    "repeated, of known size": lambda x, k: torch.repeat_interleave(x[:4], k, dim=0, output_size=6),
+}
+
+
+def test_counts_that_data_decides():
+    functions, x = list(COUNTS.values()), torch.randn(5, 4)
+    module = imported(functions, x, torch.tensor([1, 2, 3, 0]))
+    for k in ([1, 2, 3, 0], [0, 0, 0, 6], [0, 5, 1, 0]):
+        assert_agree(module, functions, x, torch.tensor(k))
+    exe = rx.compile(module)
+    for k in ([7, 0, -1, 0], [1, 2, 3, 1], [0, 0, 0, 17]):
+        with pytest.raises(RelaxError):
+            exe(x, torch.tensor(k))
+
+
+@pytest.mark.parametrize("function", [lambda x, k: torch.bincount(k), lambda x, k: torch.repeat_interleave(k)])
+def test_counts_need_a_limit(function):
+    with pytest.raises(RelaxError, match=r"expected an upper limit of .*: torch._check\(.*.shape\[0\] <= 100\) says one"):
+        imported([function], torch.randn(5, 4), torch.tensor([1, 2, 3, 0]))
 
 
 def test_elements_as_numbers():

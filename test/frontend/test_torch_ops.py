@@ -12,8 +12,9 @@ torch = pytest.importorskip("torch")
 import relaxir  # noqa: E402
 from relaxir.dialect.context import new_context  # noqa: E402
 from relaxir.frontend import torch_graph, torch_program, torch_stored  # noqa: E402
-from relaxir.frontend.torch_op import HANDLERS, op_key  # noqa: E402
+from relaxir.frontend.torch_op import HANDLERS  # noqa: E402
 from relaxir.frontend.torch_to_relax import convert_modules  # noqa: E402
+from relaxir.frontend.torch_values import op_key  # noqa: E402
 from support import models, torch_window_cases  # noqa: E402, F401
 from support.torch_cases import CASES, Wrapped  # noqa: E402
 
@@ -31,7 +32,10 @@ UNREACHED = {
 }  # fmt: skip
 
 #: In test_torch_data_sizes.py and test_torch_complex.py.
-ELSEWHERE = {"aten.nonzero", "aten.masked_select", "relaxir.dft"}
+ELSEWHERE = {
+    "aten.nonzero", "aten.masked_select", "aten._unique2", "aten.unique_consecutive", "aten.unique_dim", "aten.bincount",
+    "aten.repeat_interleave.Tensor", "relaxir.dft",
+}  # fmt: skip
 
 
 @functools.cache

@@ -44,8 +44,8 @@ class Functions(nn.Module):
         super().__init__()
         self.functions = functions
 
-    def forward(self, x):
-        return [f(x) for f in self.functions]
+    def forward(self, x, *others):
+        return [f(x, *others) for f in self.functions]
 
 
 def imported(functions, x, dynamic=None):
@@ -119,3 +119,27 @@ def test_images_are_copied_along_axes_whose_size_stays(mode, shape, wanted, alig
 
     (y,) = rx.evaluate(imported([resized], x), "main", x.numpy())
     np.testing.assert_allclose(y, resized(x).numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_images_are_resized_between_sizes_that_are_known_at_run_time(align_corners):
+    """Also where a size stays by chance: PyTorch copies then, and so does this."""
+    torch.manual_seed(0)
+    options = {"mode": "bilinear", "align_corners": align_corners}
+    functions = [
+        lambda x, y: functional.interpolate(x, size=y.shape[-2:], **options),
+        lambda x, y: functional.interpolate(x, size=(5, y.shape[-1]), **options),
+        lambda x, y: functional.interpolate(x.bfloat16(), scale_factor=(1, 2), **options),
+        lambda x, y: functional.interpolate(x[..., 0], size=y.shape[-1], mode="linear", align_corners=align_corners),
+    ]
+    names = [{i + 2: Dim(n, min=2, max=64) for i, n in enumerate(pair)} for pair in ("hw", "ab")]
+    args = torch.randn(1, 2, 5, 6), torch.randn(1, 1, 7, 9)
+    with torch.no_grad(), models.quiet():
+        module = rx.from_torch(torch.export.export(Functions(functions), args, dynamic_shapes=(names[0], (names[1],))))
+    for sizes in ((5, 6, 7, 9), (4, 6, 4, 9), (2, 2, 2, 2), (3, 9, 6, 2)):
+        x, y = torch.randn(1, 2, *sizes[:2]), torch.randn(1, 1, *sizes[2:])
+        x[0, 0, 1, 1] = NAN
+        for f, got in zip(functions, rx.evaluate(module, "main", x.numpy(), y.numpy()), strict=True):
+            wanted = f(x, y)
+            tolerance = 1e-5 if wanted.dtype == torch.float32 else 1e-2
+            np.testing.assert_allclose(np.asarray(got, np.float32), wanted.float().numpy(), rtol=tolerance, atol=tolerance)

@@ -5,8 +5,9 @@ import importlib
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
-    "control_flow", "convolution", "creation", "data_sizes", "distances", "elementwise", "embedding_bag", "experts", "fourier",
-    "indexing", "linear_algebra", "manipulate", "nn", "pooling", "quantized", "reduction", "scatter", "sorting", "special",
+    "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances", "elementwise", "embedding_bag",
+    "experts", "fourier", "indexing", "linear_algebra", "manipulate", "nn", "pooling", "quantized", "reduction", "scatter",
+    "sorting", "special",
 )  # fmt: skip
 
 

@@ -56,10 +56,10 @@ def _bound(value: Dim | ir.Value) -> ir.Value:
 @handles("aten.nonzero")
 def _nonzero(op: TorchOp) -> ir.Value:
     """A row of places for each element that is not zero, in the order of memory."""
-    places = places_of(op, op.tensor(0))
-    if not places:  # of a tensor without dimensions, as many empty rows as it has elements that are not zero
-        raise RelaxError("expected a tensor with dimensions")
-    return concat([unsqueeze(p, 1) for p in places], 1)
+    x = op.tensor(0)
+    if not info_of(x).rank:  # one empty row, or none
+        return slice_axis(unsqueeze(places_of(op, reshape(x, (1,)))[0], 1), 1, 0, 0)
+    return concat([unsqueeze(p, 1) for p in places_of(op, x)], 1)
 
 
 @handles("aten.masked_select")

@@ -1,0 +1,263 @@
+"""What is known of the torch values of a function while it is converted: tensors, numbers, sizes, elements that are numbers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..dialect import ops, symbolic
+from ..dialect.bindings import ir
+from ..dialect.errors import RelaxError
+from ..dialect.inference import normalize_axis
+from ..dialect.op import EffectOp
+from ..dialect.struct_info import TensorInfo
+from ..dialect.symbolic import Dim, Expr
+from .emit import cast, emit, emit_check, full, info_of, integer, match, multiply_all, reshape
+from .torch_types import affine_dims, tensor_info
+
+__all__ = ["ALIKE", "KIND", "SYMBOL", "Values", "number_dtype", "op_key"]
+
+#: Argument attribute: ``input``, ``state``, ``param``, ``buffer`` or ``constant``; of results ``output`` or ``state``.
+KIND = "relax.kind"
+#: Argument attribute, while a program is imported: the integer that all elements of a weight are.
+ALIKE = "relax.alike"
+
+#: Attribute of an element that is a number, while a program is imported: the symbol that torch's shapes call it by.
+SYMBOL = "relax.symbol"
+
+
+class Values:
+    """What is known of the torch values of a function while it is converted.
+
+    Attributes:
+        tensors: the relax value of each torch tensor.
+        lists: the relax values of each torch list of tensors.
+        shapes: the shape that ``torch.bind_symbolic_shape`` states for a tensor.
+        ranges: smallest and largest value of each symbol, None for no bound.
+        weights: the relax arguments that are weights.
+        alike: of weights all of whose elements are one known integer, that one.
+        elements: of symbols that are elements of tensors, the torch number.
+        defined: the symbols that arguments and casts have defined so far.
+        inlined: converts a graph of a higher-order operator, by name, on relax values; its results.
+    """
+
+    def __init__(self, inlined: Callable[[str, Sequence[ir.Value]], list[ir.Value]]) -> None:
+        self.inlined = inlined
+        self.tensors: dict[ir.Value, ir.Value] = {}
+        self.lists: dict[ir.Value, list[ir.Value | None]] = {}
+        self.shapes: dict[ir.Value, tuple[Dim, ...]] = {}
+        self.ranges: dict[str, tuple[int, int | None]] = {}
+        self.weights: set[ir.Value] = set()
+        self.alike: dict[ir.Value, int] = {}
+        self._numbers: dict[ir.Value, Any] = {}
+        self._varies: dict[ir.Value, bool] = {}
+        self._found = 0
+        self.elements: dict[str, ir.Value] = {}
+        self.defined: set[str] = set()
+
+    def number(self, value: ir.Value) -> Any:
+        """The Python value of a torch number, string or list of them; sizes are symbolic expressions.
+
+        Raises:
+            RelaxError: it is computed from the contents of a tensor, or by an op that is not known here.
+        """
+        if value not in self._numbers:
+            self._numbers[value] = self._evaluate(value)
+        return self._numbers[value]
+
+    def new_symbol(self) -> str:
+        """A name for a size that data decides."""
+        self._found += 1
+        return f"found_{self._found}"
+
+    def is_from_data(self, value: ir.Value) -> bool:
+        """Whether a torch number is an element of a tensor, or computed from one."""
+        if isinstance(value, ir.BlockArgument):
+            return False
+        op = value.owner.operation
+        name = f"torch.{op_key(op)}"
+        known = name in _ARITHMETIC or name in _ON_ELEMENTS
+        return name in _ELEMENTS or (known and any(self.is_from_data(v) for v in op.operands))
+
+    def element(self, value: ir.Value) -> ir.Value:
+        """Such a number as a tensor without dimensions, computed when the model runs; integers are i64, as Python's are here.
+
+        Raises:
+            RelaxError: it is computed in a way that is not known here.
+        """
+        if not self.is_from_data(value):
+            return full(self.number(value), integer())
+        op = value.owner.operation
+        name = f"torch.{op_key(op)}"
+        if name in _ELEMENTS:
+            x = self.tensors[op.operands[0]]
+            x = x if info_of(x).rank == 0 else reshape(x, ())
+            return cast(x, integer()) if _ELEMENTS[name] == "int" else x
+        if name in _SAME:
+            return self.element(op.operands[0])
+        if name not in _ON_ELEMENTS:
+            raise RelaxError(f"expected a number that is computed when the model runs, got one by {op_key(op)}")
+        return emit(_ON_ELEMENTS[name], *(self.element(v) for v in op.operands))
+
+    def define(self, shape: Sequence[Dim]) -> None:
+        """Makes sure of symbols that a cast to that shape reads; those that are dimensions alone it defines itself."""
+        dims = [d for d in shape if isinstance(d, Expr)]
+        own = {d.text for d in dims if d.text.isidentifier()}
+        for name in sorted({n for d in dims for n in d.names} - own - self.defined):
+            if name in self.elements:
+                self._measure(name)
+        self.defined |= own
+
+    def _measure(self, name: str) -> None:
+        """Defines a symbol that is an element: as the size of a tensor with so many elements, which nothing reads.
+
+        Raises:
+            RelaxError: nothing is known that the element is at most.
+        """
+        high = self.ranges.get(name, (0, None))[1]
+        if high is None:
+            raise RelaxError("expected a number with an upper limit to decide a size: torch._check(n <= 100) says one")
+        count = reshape(self.element(self.elements[name]), (1,))
+        whole = full(False, integer(1), (high,))
+        part = emit(ops.DynamicStridedSlice, whole, full(0, integer(), (1,)), count, axes=[0])
+        part = match(part, info_of(part).with_(shape=[symbolic.symbol(name)]))
+        self.defined.add(name)
+        emit_check(part)
+        # Beyond the limit, or below 0, sizes would be others than the number.
+        differs = emit(ops.NotEqual, count, full(symbolic.symbol(name), integer(), (1,)))
+        emit_check(emit(ops.Take, full(0, integer(), (1,)), cast(differs, integer()), axis=0))
+
+    def depends_on_input(self, value: ir.Value) -> bool:
+        """Whether a relax value is computed from what the caller passes, beyond its sizes. Visits every value once in all."""
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            operands = [] if isinstance(current, ir.BlockArgument) else list(current.owner.operands)
+            unknown = [v for v in operands if v not in self._varies]
+            if current not in self._varies and unknown:
+                pending.extend(unknown)
+                continue
+            pending.pop()
+            is_input = isinstance(current, ir.BlockArgument) and current not in self.weights
+            self._varies[current] = is_input or any(self._varies[v] for v in operands)
+        return self._varies[value]
+
+    def bind_shape(self, op: ir.Operation) -> None:
+        """Takes note of a ``torch.bind_symbolic_shape``."""
+        value, *symbols = op.operands
+        map_ = ir.AffineMapAttr(op.attributes["shape_expressions"]).value
+        self.shapes[value] = tuple(affine_dims(map_, [self.number(s) for s in symbols]))
+
+    def bind_symbol(self, op: ir.Operation) -> None:
+        """Takes note of a ``torch.symbolic_int`` and its range."""
+        name = ir.StringAttr(op.attributes["symbol_name"]).value
+        low, high = (ir.IntegerAttr(op.attributes[k]).value for k in ("min_val", "max_val"))
+        self._numbers[op.results[0]] = symbolic.symbol(name)
+        self.ranges[name] = (max(low, 0), None if high >= 2**62 else high)
+
+    def declared(self, value: ir.Value) -> TensorInfo | None:
+        """What torch says of a tensor: its type and the shape bound to it; None when it is no tensor."""
+        info = tensor_info(value.type)
+        if info is None or value not in self.shapes:
+            return info
+        return info.with_(shape=self.shapes[value])
+
+    def _evaluate(self, value: ir.Value) -> Any:
+        if isinstance(value, ir.BlockArgument):
+            raise RelaxError("expected a number known at import, got an argument")
+        op = value.owner.operation  # torch.operator has an attribute of that name, which its view shows instead
+        name = f"torch.{op_key(op)}"
+        if name == "torch.constant.none":
+            return None
+        if name == "torch.constant.bool":
+            return bool(ir.IntegerAttr(op.attributes["value"]).value)
+        if name.startswith("torch.constant."):
+            return op.attributes["value"].value
+        if name == "torch.prim.ListConstruct":
+            return [self.number(v) for v in op.operands]
+        if name in ("torch.aten.size.int", "torch.aten.sym_size.int"):
+            return self._size(op)
+        if name == "torch.aten.numel":
+            return multiply_all(info_of(self.tensors[op.operands[0]]).shape)
+        if SYMBOL in op.attributes:
+            symbol = ir.StringAttr(op.attributes[SYMBOL]).value
+            if symbol not in self.defined:
+                self._measure(symbol)
+            return symbolic.symbol(symbol)
+        if name in _ARITHMETIC:
+            return self._compute(name, [self.number(v) for v in op.operands])
+        raise RelaxError(f"expected a number known at import, got one computed by {op_key(op)}")
+
+    def _size(self, op: ir.Operation) -> Dim:
+        shape = info_of(self.tensors[op.operands[0]]).shape
+        size = shape[normalize_axis(self.number(op.operands[1]), len(shape))]
+        if size is None:
+            raise RelaxError("expected a size that is known or symbolic, got an unknown one")
+        return size
+
+    def _compute(self, name: str, operands: list[Any]) -> Any:
+        try:
+            return _ARITHMETIC[name](*operands)
+        except (TypeError, ZeroDivisionError):
+            shown = ", ".join(map(str, operands))
+            raise RelaxError(f"expected numbers that {name.removeprefix('torch.')} computes at import, got {shown}") from None
+
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "torch.aten.add.int": operator.add,
+    "torch.aten.sub.int": operator.sub,
+    "torch.aten.mul.int": operator.mul,
+    "torch.aten.floordiv.int": operator.floordiv,
+    "torch.aten.remainder.int": operator.mod,
+    "torch.aten.fmod.int": operator.mod,  # the importer's name for ``%`` of two sizes, which is Python's
+    "torch.aten.neg.int": operator.neg,
+    "torch.aten.Int.bool": int,
+    "torch.aten.Int.Scalar": lambda x: x if isinstance(x, Expr) else int(x),
+    "torch.aten.Float.Scalar": lambda x: x if isinstance(x, Expr) else float(x),
+    "torch.aten.Float.bool": float,
+    "torch.aten.ScalarImplicit": lambda x: x,
+}
+
+
+#: Elements of tensors as numbers, and what they are then.
+_ELEMENTS = {
+    "torch.aten.Int.Tensor": "int", "torch.aten.IntImplicit": "int", "torch.aten.Float.Tensor": "float",
+    "torch.aten.FloatImplicit": "float", "torch.aten.Bool.Tensor": "bool",
+}  # fmt: skip
+
+#: Arithmetic on integers that is done when the model runs.
+_ON_ELEMENTS: dict[str, type[EffectOp]] = {
+    "torch.aten.add.int": ops.Add,
+    "torch.aten.sub.int": ops.Subtract,
+    "torch.aten.mul.int": ops.Multiply,
+    "torch.aten.floordiv.int": ops.FloorDivide,
+    "torch.aten.remainder.int": ops.Mod,
+    "torch.aten.neg.int": ops.Negative,
+    "torch.aten.eq.int": ops.Equal,
+    "torch.aten.ne.int": ops.NotEqual,
+    "torch.aten.lt.int": ops.Less,
+    "torch.aten.le.int": ops.LessEqual,
+    "torch.aten.gt.int": ops.Greater,
+    "torch.aten.ge.int": ops.GreaterEqual,
+}
+
+#: What says nothing new of an element.
+_SAME = ("torch.aten.Int.bool", "torch.aten.Int.Scalar")  # fmt: skip
+
+
+def number_dtype(value: Any) -> ir.Type:
+    """The dtype that torch gives a Python number. Raises RelaxError for what is no number."""
+    if isinstance(value, bool):
+        return integer(1)
+    if isinstance(value, int | Expr):
+        return integer()
+    if isinstance(value, float):
+        return ir.F32Type.get()
+    raise RelaxError(f"expected a number, got {value}")
+
+
+def op_key(op: ir.Operation) -> str:
+    """``aten.add.Tensor`` for the op that the torch dialect knows, or carries as ``torch.operator``, under that name."""
+    name = ir.StringAttr(op.attributes["name"]).value if op.name == "torch.operator" else op.name
+    return name.removeprefix("torch.")
