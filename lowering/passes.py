@@ -49,6 +49,7 @@ PASSES: dict[str, Callable[[], type[Pass]]] = {
     "relax-launch-kernels": _ours(".cuda.launch_kernels", "LaunchKernels"),
     "relax-lower-cuda-kernels": _ours(".cuda.kernels.lower_cuda_kernels", "LowerCudaKernels"),
     "relax-lower-kernels": _ours(".cpu.kernels.lower_kernels", "LowerKernels"),
+    "relax-merge-kernels": _ours(".cpu.merge_kernels", "MergeKernels"),
     "relax-move-checks-first": _ours(".move_checks_first", "MoveChecksFirst"),
     "relax-note-host-tensors": _ours(".cuda.note_host_tensors", "NoteHostTensors"),
     "relax-note-ops": _ours(".fusion.note_ops", "NoteOps"),

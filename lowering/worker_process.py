@@ -34,6 +34,11 @@ class WorkerProcess:
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] | None = None
 
+    def start(self) -> None:
+        """Starts the process ahead of its first request, beside what goes on here; what fails then fails at that request."""
+        with self._lock, contextlib.suppress(OSError):
+            self._started()
+
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request, one at a time.
 

@@ -22,7 +22,7 @@ from . import llvm_worker
 from .llvm_units import MAIN, Unit, units_of
 from .llvm_worker import Machine, Units
 
-__all__ = ["ObjectCode", "assembly", "object_code"]
+__all__ = ["ObjectCode", "assembly", "object_code", "start_processes"]
 
 # LLVM 22 makes one instruction of a truncation and a masked store on AVX-512, and forgets the mask: it writes whole vectors
 # (`vpmovdw`). An empty assembler text between the two, which costs nothing, keeps them apart.
@@ -32,6 +32,9 @@ _FUNCTION = "\ndefine "
 
 # Characters of text that another process is worth: LLVM takes 0.4 s for these, and a process 0.1 s to start.
 _SHARE = 300_000
+
+# Kernels that are worth another process before their text is there: 25,000 characters each are the rule.
+_KERNELS = 12
 
 _PROCESSES = WorkerProcesses(Path(llvm_worker.__file__))
 
@@ -53,6 +56,12 @@ class ObjectCode:
         kernels = {**self.codes, **(linked or {})}
         main = kernels.pop(MAIN)
         return archive({f"{i}.o": code for i, code in enumerate([main, *(kernels[name] for name in sorted(kernels))])})
+
+
+def start_processes(kernels: int) -> None:
+    """Starts the processes that will compile so many kernels: they are ready when there is something to compile."""
+    for process in _PROCESSES.first(min(_processors() - 1, kernels // _KERNELS)):
+        process.start()
 
 
 def object_code(text: str, target: Target, store: KernelStore | None = None, elsewhere: Collection[str] = ()) -> ObjectCode:

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...dialect.bindings import ir
+from ...dialect.functions import functions
 from ...dialect.sharding import ranks_of
 from ...dialect.weight_layouts import WeightLayouts
 from ..compiler import Compiler, Listener
 from ..lower import lower
 from ..manifest_specs import TargetSpec
+from ..marks import KERNEL
 from ..target import Target
 from .call_collectives import CALL, DEFINITION
-from .codegen import assembly, object_code
+from .codegen import assembly, object_code, start_processes
 from .known_kernels import KnownKernels, named_texts
 from .pipeline import building_pipeline, lowering_pipeline, planning_pipeline
 from .translate import translate
@@ -52,12 +54,11 @@ class CpuCompiler(Compiler):
         return f"{self._target_pass},{lowering_pipeline(checked)}"
 
     def lower(self, module: ir.Operation, checked: bool) -> None:
-        if self._known is None or checked:  # checked code numbers the accesses of its module
-            super().lower(module, checked)
-            return
         lower(module, f"{self._target_pass},{planning_pipeline()}")
-        self._known.link(module)
-        lower(module, building_pipeline())
+        if self._known is not None and not checked:  # checked code numbers the accesses of its module
+            self._known.link(module)
+        start_processes(sum(KERNEL in f.attributes for f in functions(module)))
+        lower(module, building_pipeline(checked))
 
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
         text = _translated(module, manifest)

@@ -29,7 +29,10 @@ TO_LLVM = (
 )  # fmt: skip
 
 
-_PLANNING = (*BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS, "relax-plan-contractions", "relax-plan-loops")
+_PLANNING = (
+    *BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS,
+    "relax-merge-kernels{of=steps}", "relax-plan-contractions", "relax-plan-loops", "relax-merge-kernels{of=entries}",
+)  # fmt: skip
 
 
 def lowering_pipeline(checked: bool = False) -> str:
@@ -51,7 +54,8 @@ def building_pipeline(checked: bool = False) -> str:
     notes, checks = (("relax-note-ops",), ("relax-check-accesses",)) if checked else ((), ())
     arena = f"relax-use-arena{{reserved={FAULT_BYTES}}}" if checked else "relax-use-arena"
     elements = (
-        *notes, "relax-lower-kernels", "relax-lend-memory", arena, "relax-share-copies", "relax-lower-kernels{all=true}",
+        *notes, "relax-lower-kernels", "relax-lend-memory", arena,
+        "relax-share-copies", "relax-merge-kernels{of=copies}", "relax-lower-kernels{all=true}",
         "relax-call-collectives", *EXPANSIONS, *checks, *TO_LLVM, "relax-drop-arguments",
     )  # fmt: skip
     return ",".join(elements)

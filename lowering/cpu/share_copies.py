@@ -12,7 +12,9 @@ after::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from ...dialect.bindings import func, ir
@@ -40,13 +42,53 @@ def share_copies(module: ir.Operation) -> None:
     taken = {name_of(f) for f in functions(module)}
     kernels: dict[tuple[ir.Type, ir.Type], str] = {}
     for copy in copies:
-        source, target = copy.operands
-        key = (source.type, target.type)
-        if key not in kernels:
-            kernels[key] = _kernel(module, key, taken)
         with ir.InsertionPoint(copy), copy.location:
-            func.CallOp([], ir.FlatSymbolRefAttr.get(kernels[key]), [source, target])
+            buffers = _collapsed(*copy.operands)
+            key = (buffers[0].type, buffers[1].type)
+            if key not in kernels:
+                kernels[key] = _kernel(module, key, taken)
+            func.CallOp([], ir.FlatSymbolRefAttr.get(kernels[key]), buffers)
         copy.erase()
+
+
+def _collapsed(source: ir.Value, target: ir.Value) -> list[ir.Value]:
+    """Both buffers in as few dimensions as their elements are that far apart; copies of one form are more often alike then."""
+    buffers = [source, target]
+    types = [ir.MemRefType(b.type) for b in buffers]
+    if not all(t.has_static_shape and isinstance(t.layout, ir.AffineMapAttr | ir.StridedLayoutAttr) for t in types):
+        return buffers
+    strides = [t.get_strides_and_offset()[0] for t in types]
+    groups: list[list[int]] = []
+    for dim, size in enumerate(types[0].shape):
+        follows = groups and all(_follows(t.shape, s, groups[-1], dim) for t, s in zip(types, strides, strict=True))
+        if follows or (groups and size == 1):
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+    if len(groups) == types[0].rank:
+        return buffers
+    return [_collapse(b, groups, s) for b, s in zip(buffers, strides, strict=True)]
+
+
+def _follows(shape: Sequence[int], strides: Sequence[int], before: Sequence[int], dim: int) -> bool:
+    """Whether a dimension goes on where the ones before take one step."""
+    large = [d for d in before if shape[d] != 1]
+    return not large or strides[large[-1]] == strides[dim] * shape[dim]
+
+
+def _collapse(buffer: ir.Value, groups: Sequence[Sequence[int]], strides: Sequence[int]) -> ir.Value:
+    type_ = ir.MemRefType(buffer.type)
+    shape = [prod(type_.shape[d] for d in group) for group in groups]
+    layout = type_.layout
+    if isinstance(layout, ir.StridedLayoutAttr):
+        last = [next((d for d in reversed(group) if type_.shape[d] != 1), group[-1]) for group in groups]
+        layout = ir.StridedLayoutAttr.get(layout.offset, [strides[d] for d in last])
+    else:
+        layout = None
+    made = ir.MemRefType.get(shape, type_.element_type, layout, type_.memory_space)
+    i64 = ir.IntegerType.get_signless(64)
+    reassociation = ir.ArrayAttr.get([ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in group]) for group in groups])
+    return ir.Operation.create("memref.collapse_shape", [made], [buffer], {"reassociation": reassociation}).result
 
 
 def _copies(function: ir.Operation) -> list[ir.Operation]:

@@ -1,13 +1,26 @@
 // RUN: relax-opt %s --relax-share-copies | filecheck %s
 
 // CHECK-LABEL: func.func @main(
-// CHECK-NEXT: call @copy_0(%arg0, %arg1)
-// CHECK-NEXT: call @copy_0(%arg1, %arg0)
+// CHECK-DAG: %[[A:.*]] = memref.collapse_shape %arg0 {{\[\[}}0, 1]] : memref<4x8xf32> into memref<32xf32>
+// CHECK-DAG: %[[B:.*]] = memref.collapse_shape %arg1 {{\[\[}}0, 1]] : memref<4x8xf32> into memref<32xf32>
+// CHECK: call @copy_0(%[[A]], %[[B]])
+// CHECK: call @copy_0(
 func.func @main(%a: memref<4x8xf32>, %b: memref<4x8xf32>) {
   memref.copy %a, %b : memref<4x8xf32> to memref<4x8xf32>
   memref.copy %b, %a : memref<4x8xf32> to memref<4x8xf32>
   return
 }
 
-// CHECK: func.func private @copy_0(%{{.*}}: memref<4x8xf32>, %{{.*}}: memref<4x8xf32>) attributes {relax.kernel}
+
+// Elements that are as far apart in fewer dimensions are copied in these.
+// CHECK-LABEL: func.func @dimensions(
+// CHECK: memref.collapse_shape %arg0 {{\[\[}}0, 1, 2], [3, 4]] : memref<1x3x4x8x1xf32> into memref<12x8xf32>
+// CHECK: memref.collapse_shape %arg1 {{.*}} into memref<12x8xf32, strided<[24, 1], offset: 5>>
+// CHECK: call @copy_1(
+func.func @dimensions(%a: memref<1x3x4x8x1xf32>, %b: memref<1x3x4x8x1xf32, strided<[7, 96, 24, 1, 1], offset: 5>>) {
+  memref.copy %a, %b : memref<1x3x4x8x1xf32> to memref<1x3x4x8x1xf32, strided<[7, 96, 24, 1, 1], offset: 5>>
+  return
+}
+
+// CHECK: func.func private @copy_0(%{{.*}}: memref<32xf32>, %{{.*}}: memref<32xf32>) attributes {relax.kernel}
 // CHECK-NEXT: memref.copy

@@ -47,10 +47,6 @@ def test_copies_of_one_type_share_a_kernel():
         assert module.operation.verify()
         text = str(module)
     main = text[: text.index("func.func private")]
-    assert re.findall(r"call @(\w+)\(%arg(\d), %arg(\d)\)", main) == [
-        ("copy_1", "0", "1"),
-        ("copy_2", "2", "3"),
-        ("copy_1", "1", "0"),
-    ]
+    assert re.findall(r"call @(\w+)\(", main) == ["copy_1", "copy_2", "copy_1"]
     assert main.count("memref.copy") == 1  # rank 0: cheaper than a call
     assert len(re.findall(r"func.func private @copy_[12]\(.*relax.kernel", text)) == 2

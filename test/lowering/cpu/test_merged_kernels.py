@@ -1,0 +1,78 @@
+"""Kernels that differ in sizes alone are one, and compute what they did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+
+#: Around what vectors, tiles and blocks of panels take at once.
+SIZES = [33, 40, 64, 72, 95, 96, 100, 129]
+
+
+def weights_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    return {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+
+
+def kernels_of(module: rx.Module, folder) -> list[str]:
+    """The kernels that code was made of, by name."""
+    rx.compile(module, dump=folder)
+    (text,) = [path.read_text() for path in folder.glob("*-merge-kernels.mlir")][-1:]
+    return [line for line in text.splitlines() if "func.func private @" in line and "relax.kernel" in line]
+
+
+def products(sizes: list[int], rows: int | str) -> tuple[rx.Module, dict[str, np.ndarray]]:
+    """A product of each depth, with a weight that lies as PyTorch has it: it is turned and packed ahead."""
+    builder, shapes = rx.Builder(), {f"w{n}": (48, n) for n in sizes}
+    with builder.function("main"):
+        x = {n: builder.input(f"x{n}", (rows, n), "f32") for n in sizes}
+        w = {n: builder.weight(f"w{n}", (48, n), "f32") for n in sizes}
+        sums = [builder.matmul(x[n], builder.permute_dims(w[n], axes=(1, 0))) for n in sizes]
+        total = sums[0]
+        for more in sums[1:]:
+            total = builder.add(total, more)
+        builder.output(y=total)
+    return builder.build(), weights_of(shapes)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 24, "n"])
+def test_products_of_many_depths(rows, tmp_path):
+    module, weights = products(SIZES, rows)
+    random = np.random.default_rng(1)
+    inputs = [random.standard_normal((rows if isinstance(rows, int) else 7, n), np.float32) for n in SIZES]
+    (want,) = rx.evaluate(module, "main", *inputs, weights=weights)
+    exe = rx.compile(module)
+    exe.bind(exe.prepare(weights))
+    np.testing.assert_allclose(exe(*inputs), want, rtol=1e-4, atol=1e-4)  # sums of up to 129 products, in another order
+    assert len(kernels_of(module, tmp_path)) < 2 * len(SIZES)
+
+
+def test_each_preparation_is_what_it_was_alone():
+    """Bit by bit: a weight in a module of its own, whose kernel knows its size, and among others."""
+    module, weights = products(SIZES, 8)
+    together = rx.compile(module).prepare(weights)
+    for n in SIZES:
+        alone, _ = products([n], 8)
+        (prepared,) = rx.compile(alone).prepare({f"w{n}": weights[f"w{n}"]}).values()
+        assert any(np.array_equal(prepared, found) for found in together.values() if found.shape == prepared.shape)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_parts_of_concatenations(axis):
+    """Copies whose rows lie apart: of many sizes, one after the other."""
+    builder, parts = rx.Builder(), []
+    with builder.function("main"):
+        for i, n in enumerate([40, 33, 64, 7, 40, 96]):
+            shape = [2, 3, 40]
+            shape[axis] = n
+            parts.append(builder.input(f"x{i}", shape, "f32"))
+        whole = builder.concat(parts, axis=axis)
+        more = builder.concat([whole, *parts[:3]], axis=axis)
+        builder.output(a=whole, b=more, c=builder.concat([more, whole], axis=axis))
+    module = builder.build()
+    random = np.random.default_rng(2)
+    inputs = [random.standard_normal(p.shape, np.float32) for p in parts]
+    for got, want in zip(rx.compile(module)(*inputs), rx.evaluate(module, "main", *inputs), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -1,0 +1,171 @@
+// RUN: relax-opt %s --relax-merge-kernels="of=steps" --split-input-file | filecheck %s --check-prefix=STEPS
+// RUN: relax-opt %s --relax-merge-kernels="of=entries" --split-input-file | filecheck %s --check-prefix=ENTRIES
+// RUN: relax-opt %s --relax-merge-kernels="of=copies" --split-input-file | filecheck %s --check-prefix=COPIES
+// RUN: not relax-opt %s --relax-merge-kernels="of=loops" --split-input-file 2>&1 | filecheck %s --check-prefix=OTHER
+
+// OTHER: expected of=steps, of=entries or of=copies, got of=loops
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#turned = affine_map<(d0, d1) -> (d1, d0)>
+
+// Sizes that differ become arguments, those that do not stay; what an entry calls, too, stays as it is.
+// STEPS-LABEL: func.func @main(
+// STEPS-NEXT: call @others_0(%arg0, %arg1) : (memref<64x96xf32>, memref<96x64xf32>) -> ()
+func.func @main(%a: memref<64x96xf32>, %b: memref<96x64xf32>) {
+  call @others_0(%a, %b) : (memref<64x96xf32>, memref<96x64xf32>) -> ()
+  return
+}
+// STEPS-LABEL: func.func @step_0(
+// STEPS: %[[A:.*]] = memref.cast %arg0 : memref<64x96xf32> to memref<64x?xf32>
+// STEPS: %[[B:.*]] = memref.cast %arg1 : memref<96x64xf32> to memref<?x64xf32>
+// STEPS: call @kernel_0(%[[A]], %[[B]]) : (memref<64x?xf32>, memref<?x64xf32>) -> ()
+// STEPS: call @others_0(%arg0, %arg1)
+func.func @step_0(%a: memref<64x96xf32>, %b: memref<96x64xf32>) attributes {relax.entry = {
+    inputs = [], name = "step_0", outputs = [], state = [], step = true, symbol = "relaxir_step_0", symbols = [], updates = [], weights = []}} {
+  call @kernel_0(%a, %b) : (memref<64x96xf32>, memref<96x64xf32>) -> ()
+  call @others_0(%a, %b) : (memref<64x96xf32>, memref<96x64xf32>) -> ()
+  return
+}
+// STEPS-LABEL: func.func @step_1(
+// STEPS: call @kernel_0(%{{.*}}, %{{.*}}) : (memref<64x?xf32>, memref<?x64xf32>) -> ()
+// STEPS: call @small(%arg2, %arg3) : (memref<64x8xf32>, memref<8x64xf32>) -> ()
+func.func @step_1(%a: memref<64x48xf32>, %b: memref<48x64xf32>, %c: memref<64x8xf32>, %d: memref<8x64xf32>) attributes {relax.entry = {
+    inputs = [], name = "step_1", outputs = [], state = [], step = true, symbol = "relaxir_step_1", symbols = [], updates = [], weights = []}} {
+  call @kernel_1(%a, %b) : (memref<64x48xf32>, memref<48x64xf32>) -> ()
+  call @small(%c, %d) : (memref<64x8xf32>, memref<8x64xf32>) -> ()
+  return
+}
+// STEPS: func.func private @kernel_0(%{{.*}}: memref<64x?xf32>, %{{.*}}: memref<?x64xf32>)
+func.func private @kernel_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x96xf32>) outs(%y : memref<96x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+// STEPS-NOT: @kernel_1(
+func.func private @kernel_1(%x: memref<64x48xf32>, %y: memref<48x64xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x48xf32>) outs(%y : memref<48x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+// STEPS: func.func private @small(%{{.*}}: memref<64x8xf32>
+func.func private @small(%x: memref<64x8xf32>, %y: memref<8x64xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x8xf32>) outs(%y : memref<8x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+// STEPS: func.func private @others_0(%{{.*}}: memref<64x96xf32>
+func.func private @others_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x96xf32>) outs(%y : memref<96x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+#rows = affine_map<(d0, d1, d2) -> (d0, d2)>
+#columns = affine_map<(d0, d1, d2) -> (d2, d1)>
+#sums = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// A product's sum, where plans are equal; its rows stay, so that @rows is another kernel.
+// ENTRIES-LABEL: func.func @products(
+// ENTRIES: memref.cast %arg0 : memref<8x64xf32> to memref<8x?xf32>
+// ENTRIES: call @k_0(%{{.*}}, %{{.*}}, %{{.*}}) : (memref<8x?xf32>, memref<?x32xf32>, memref<8x32xf32>) -> ()
+// ENTRIES: call @k_0
+// ENTRIES: call @k_0
+// ENTRIES: call @rows(
+// ENTRIES: call @planned(
+func.func @products(%a: memref<8x64xf32>, %b: memref<64x32xf32>, %c: memref<8x96xf32>, %d: memref<96x32xf32>,
+    %e: memref<8x100xf32>, %f: memref<100x32xf32>, %g: memref<40x64xf32>, %out: memref<8x32xf32>, %more: memref<40x32xf32>) {
+  call @k_0(%a, %b, %out) : (memref<8x64xf32>, memref<64x32xf32>, memref<8x32xf32>) -> ()
+  call @k_1(%c, %d, %out) : (memref<8x96xf32>, memref<96x32xf32>, memref<8x32xf32>) -> ()
+  call @k_2(%e, %f, %out) : (memref<8x100xf32>, memref<100x32xf32>, memref<8x32xf32>) -> ()
+  call @rows(%g, %b, %more) : (memref<40x64xf32>, memref<64x32xf32>, memref<40x32xf32>) -> ()
+  call @planned(%a, %b, %out) : (memref<8x64xf32>, memref<64x32xf32>, memref<8x32xf32>) -> ()
+  return
+}
+func.func private @k_0(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @k_1(%x: memref<8x96xf32>, %w: memref<96x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x96xf32>, memref<96x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @k_2(%x: memref<8x100xf32>, %w: memref<100x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x100xf32>, memref<100x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @rows(%x: memref<40x64xf32>, %w: memref<64x32xf32>, %y: memref<40x32xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x64xf32>, memref<64x32xf32>) outs(%y : memref<40x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @planned(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "b"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+// Strides and offsets that differ, too.
+// COPIES-LABEL: func.func @copies(
+// COPIES: memref.cast %arg1 : memref<4x64xf32, strided<[96, 1]>> to memref<?x64xf32, strided<[?, 1], offset: ?>>
+// COPIES: call @copy_0(%{{.*}}, %{{.*}}) : (memref<?x64xf32>, memref<?x64xf32, strided<[?, 1], offset: ?>>) -> ()
+// COPIES-COUNT-2: call @copy_0
+func.func @copies(%a: memref<4x64xf32>, %b: memref<4x64xf32, strided<[96, 1]>>, %c: memref<4x64xf32, strided<[128, 1], offset: 7>>,
+    %d: memref<5x64xf32>, %e: memref<5x64xf32, strided<[96, 1]>>) {
+  call @copy_0(%a, %b) : (memref<4x64xf32>, memref<4x64xf32, strided<[96, 1]>>) -> ()
+  call @copy_1(%a, %c) : (memref<4x64xf32>, memref<4x64xf32, strided<[128, 1], offset: 7>>) -> ()
+  call @copy_2(%d, %e) : (memref<5x64xf32>, memref<5x64xf32, strided<[96, 1]>>) -> ()
+  return
+}
+// COPIES: func.func private @copy_0(%{{.*}}: memref<?x64xf32>, %{{.*}}: memref<?x64xf32, strided<[?, 1], offset: ?>>)
+func.func private @copy_0(%x: memref<4x64xf32>, %y: memref<4x64xf32, strided<[96, 1]>>) attributes {relax.kernel} {
+  memref.copy %x, %y : memref<4x64xf32> to memref<4x64xf32, strided<[96, 1]>>
+  return
+}
+func.func private @copy_1(%x: memref<4x64xf32>, %y: memref<4x64xf32, strided<[128, 1], offset: 7>>) attributes {relax.kernel} {
+  memref.copy %x, %y : memref<4x64xf32> to memref<4x64xf32, strided<[128, 1], offset: 7>>
+  return
+}
+func.func private @copy_2(%x: memref<5x64xf32>, %y: memref<5x64xf32, strided<[96, 1]>>) attributes {relax.kernel} {
+  memref.copy %x, %y : memref<5x64xf32> to memref<5x64xf32, strided<[96, 1]>>
+  return
+}
