@@ -233,9 +233,10 @@ def _common(types: Sequence[ir.Type]) -> ir.Type:
     first = types[0]
     if not isinstance(first, ir.MemRefType) or all(t == first for t in types):
         return first
-    shape = [_same(sizes, _DYNAMIC) for sizes in zip(*(t.shape for t in types), strict=True)]
-    strides = [_same(found, _DYNAMIC_STRIDE) for found in zip(*map(_strides, types), strict=True)]
-    offsets = [t.layout.offset if isinstance(t.layout, ir.StridedLayoutAttr) else 0 for t in types]
+    buffers = _buffers(types)
+    shape = [_same(sizes, _DYNAMIC) for sizes in zip(*(t.shape for t in buffers), strict=True)]
+    strides = [_same(found, _DYNAMIC_STRIDE) for found in zip(*map(_strides, buffers), strict=True)]
+    offsets = [t.layout.offset if isinstance(t.layout, ir.StridedLayoutAttr) else 0 for t in buffers]
     return _with(first, shape, strides, _same(offsets, _DYNAMIC_STRIDE))
 
 
