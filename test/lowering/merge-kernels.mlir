@@ -21,7 +21,8 @@ func.func @main(%a: memref<64x96xf32>, %b: memref<96x64xf32>) {
 // STEPS: call @kernel_0(%[[A]], %[[B]]) : (memref<64x?xf32>, memref<?x64xf32>) -> ()
 // STEPS: call @others_0(%arg0, %arg1)
 func.func @step_0(%a: memref<64x96xf32>, %b: memref<96x64xf32>) attributes {relax.entry = {
-    inputs = [], name = "step_0", outputs = [], state = [], step = true, symbol = "relaxir_step_0", symbols = [], updates = [], weights = []}} {
+    inputs = [], name = "step_0", outputs = [], state = [], step = true, symbol = "relaxir_step_0",
+      symbols = [], updates = [], weights = []}} {
   call @kernel_0(%a, %b) : (memref<64x96xf32>, memref<96x64xf32>) -> ()
   call @others_0(%a, %b) : (memref<64x96xf32>, memref<96x64xf32>) -> ()
   return
@@ -29,15 +30,18 @@ func.func @step_0(%a: memref<64x96xf32>, %b: memref<96x64xf32>) attributes {rela
 // STEPS-LABEL: func.func @step_1(
 // STEPS: call @kernel_0(%{{.*}}, %{{.*}}) : (memref<64x?xf32>, memref<?x64xf32>) -> ()
 // STEPS: call @small(%arg2, %arg3) : (memref<64x8xf32>, memref<8x64xf32>) -> ()
-func.func @step_1(%a: memref<64x48xf32>, %b: memref<48x64xf32>, %c: memref<64x8xf32>, %d: memref<8x64xf32>) attributes {relax.entry = {
-    inputs = [], name = "step_1", outputs = [], state = [], step = true, symbol = "relaxir_step_1", symbols = [], updates = [], weights = []}} {
+func.func @step_1(%a: memref<64x48xf32>, %b: memref<48x64xf32>, %c: memref<64x8xf32>, %d: memref<8x64xf32>)
+      attributes {relax.entry = {
+    inputs = [], name = "step_1", outputs = [], state = [], step = true, symbol = "relaxir_step_1",
+      symbols = [], updates = [], weights = []}} {
   call @kernel_1(%a, %b) : (memref<64x48xf32>, memref<48x64xf32>) -> ()
   call @small(%c, %d) : (memref<64x8xf32>, memref<8x64xf32>) -> ()
   return
 }
 // STEPS: func.func private @kernel_0(%{{.*}}: memref<64x?xf32>, %{{.*}}: memref<?x64xf32>)
 func.func private @kernel_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x96xf32>) outs(%y : memref<96x64xf32>) {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x96xf32>) outs(%y : memref<96x64xf32>) {
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }
@@ -45,7 +49,8 @@ func.func private @kernel_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attrib
 }
 // STEPS-NOT: @kernel_1(
 func.func private @kernel_1(%x: memref<64x48xf32>, %y: memref<48x64xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x48xf32>) outs(%y : memref<48x64xf32>) {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x48xf32>) outs(%y : memref<48x64xf32>) {
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }
@@ -53,7 +58,8 @@ func.func private @kernel_1(%x: memref<64x48xf32>, %y: memref<48x64xf32>) attrib
 }
 // STEPS: func.func private @small(%{{.*}}: memref<64x8xf32>
 func.func private @small(%x: memref<64x8xf32>, %y: memref<8x64xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x8xf32>) outs(%y : memref<8x64xf32>) {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x8xf32>) outs(%y : memref<8x64xf32>) {
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }
@@ -61,7 +67,8 @@ func.func private @small(%x: memref<64x8xf32>, %y: memref<8x64xf32>) attributes 
 }
 // STEPS: func.func private @others_0(%{{.*}}: memref<64x96xf32>
 func.func private @others_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<64x96xf32>) outs(%y : memref<96x64xf32>) {
+  linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x96xf32>) outs(%y : memref<96x64xf32>) {
   ^bb0(%in: f32, %out: f32):
     linalg.yield %in : f32
   }
@@ -83,7 +90,8 @@ func.func private @others_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attrib
 // ENTRIES: call @rows(
 // ENTRIES: call @planned(
 func.func @products(%a: memref<8x64xf32>, %b: memref<64x32xf32>, %c: memref<8x96xf32>, %d: memref<96x32xf32>,
-    %e: memref<8x100xf32>, %f: memref<100x32xf32>, %g: memref<40x64xf32>, %out: memref<8x32xf32>, %more: memref<40x32xf32>) {
+    %e: memref<8x100xf32>, %f: memref<100x32xf32>, %g: memref<40x64xf32>, %out: memref<8x32xf32>,
+      %more: memref<40x32xf32>) {
   call @k_0(%a, %b, %out) : (memref<8x64xf32>, memref<64x32xf32>, memref<8x32xf32>) -> ()
   call @k_1(%c, %d, %out) : (memref<8x96xf32>, memref<96x32xf32>, memref<8x32xf32>) -> ()
   call @k_2(%e, %f, %out) : (memref<8x100xf32>, memref<100x32xf32>, memref<8x32xf32>) -> ()
@@ -93,7 +101,8 @@ func.func @products(%a: memref<8x64xf32>, %b: memref<64x32xf32>, %c: memref<8x96
 }
 func.func private @k_0(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
   linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction,
+      relax.plan = "a"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -103,7 +112,8 @@ func.func private @k_0(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8
 }
 func.func private @k_1(%x: memref<8x96xf32>, %w: memref<96x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
   linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x96xf32>, memref<96x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+      ins(%x, %w : memref<8x96xf32>, memref<96x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction,
+      relax.plan = "a"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -113,7 +123,8 @@ func.func private @k_1(%x: memref<8x96xf32>, %w: memref<96x32xf32>, %y: memref<8
 }
 func.func private @k_2(%x: memref<8x100xf32>, %w: memref<100x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
   linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x100xf32>, memref<100x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+      ins(%x, %w : memref<8x100xf32>, memref<100x32xf32>) outs(%y : memref<8x32xf32>)
+      attrs = {relax.contraction, relax.plan = "a"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -123,7 +134,8 @@ func.func private @k_2(%x: memref<8x100xf32>, %w: memref<100x32xf32>, %y: memref
 }
 func.func private @rows(%x: memref<40x64xf32>, %w: memref<64x32xf32>, %y: memref<40x32xf32>) attributes {relax.kernel} {
   linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<40x64xf32>, memref<64x32xf32>) outs(%y : memref<40x32xf32>) attrs = {relax.contraction, relax.plan = "a"} {
+      ins(%x, %w : memref<40x64xf32>, memref<64x32xf32>) outs(%y : memref<40x32xf32>)
+      attrs = {relax.contraction, relax.plan = "a"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -131,9 +143,11 @@ func.func private @rows(%x: memref<40x64xf32>, %w: memref<64x32xf32>, %y: memref
   }
   return
 }
-func.func private @planned(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
+func.func private @planned(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8x32xf32>)
+      attributes {relax.kernel} {
   linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction, relax.plan = "b"} {
+      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction,
+      relax.plan = "b"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -149,7 +163,8 @@ func.func private @planned(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memr
 // COPIES: memref.cast %arg1 : memref<4x64xf32, strided<[96, 1]>> to memref<?x64xf32, strided<[?, 1], offset: ?>>
 // COPIES: call @copy_0(%{{.*}}, %{{.*}}) : (memref<?x64xf32>, memref<?x64xf32, strided<[?, 1], offset: ?>>) -> ()
 // COPIES-COUNT-2: call @copy_0
-func.func @copies(%a: memref<4x64xf32>, %b: memref<4x64xf32, strided<[96, 1]>>, %c: memref<4x64xf32, strided<[128, 1], offset: 7>>,
+func.func @copies(%a: memref<4x64xf32>, %b: memref<4x64xf32, strided<[96, 1]>>, %c: memref<4x64xf32,
+      strided<[128, 1], offset: 7>>,
     %d: memref<5x64xf32>, %e: memref<5x64xf32, strided<[96, 1]>>) {
   call @copy_0(%a, %b) : (memref<4x64xf32>, memref<4x64xf32, strided<[96, 1]>>) -> ()
   call @copy_1(%a, %c) : (memref<4x64xf32>, memref<4x64xf32, strided<[128, 1], offset: 7>>) -> ()
@@ -161,7 +176,8 @@ func.func private @copy_0(%x: memref<4x64xf32>, %y: memref<4x64xf32, strided<[96
   memref.copy %x, %y : memref<4x64xf32> to memref<4x64xf32, strided<[96, 1]>>
   return
 }
-func.func private @copy_1(%x: memref<4x64xf32>, %y: memref<4x64xf32, strided<[128, 1], offset: 7>>) attributes {relax.kernel} {
+func.func private @copy_1(%x: memref<4x64xf32>, %y: memref<4x64xf32, strided<[128, 1], offset: 7>>)
+      attributes {relax.kernel} {
   memref.copy %x, %y : memref<4x64xf32> to memref<4x64xf32, strided<[128, 1], offset: 7>>
   return
 }
