@@ -52,6 +52,8 @@ def drop_arguments(module: ir.Operation) -> None:
         name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value if "callee" in call.attributes else ""
         if name in dropped:
             _call(call, declared.get(name, name), dropped[name])
+        elif name in declared:  # one that reads all of its arguments
+            call.attributes["callee"] = ir.FlatSymbolRefAttr.get(declared[name], call.context)
     seen = set[str]()
     for function in functions:
         symbol = declared.get(_name(function))
@@ -79,10 +81,12 @@ def _narrowed(function: ir.Operation) -> KernelArguments | None:
     known = KernelArguments.of(function)
     blocks = function.regions[0].blocks
     if len(blocks) == 0:
-        if known is None or len(_inputs(function)) == len(known.kept):
+        if known is None:
+            return None
+        function.attributes["visibility_"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, function.context), _HIDDEN)
+        if len(_inputs(function)) == len(known.kept):
             return None
         _set_inputs(function, known.kept)
-        function.attributes["visibility_"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, function.context), _HIDDEN)
         return known
     if known is not None or not _is_kernel(function):
         return None
