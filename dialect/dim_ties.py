@@ -22,14 +22,20 @@ __all__ = [
     "BESIDE_AXIS",
     "BESIDE_TABLE",
     "BROADCAST",
+    "EVERYWHERE",
     "JOINED",
+    "MATRICES",
     "PACKED",
+    "PADDED",
     "PERMUTED",
+    "PRODUCT",
     "QUANTIZED",
     "REDUCED",
     "REGROUPED",
+    "REPEATED",
     "SQUEEZED",
     "TAKEN",
+    "TILED",
     "WORDED",
     "Tie",
     "TiedDim",
@@ -149,6 +155,47 @@ def _taken(op: Any) -> list[Tie]:
     return [*beside, *((TiedDim(indices, i), TiedDim(result, axis + i)) for i in range(count))]
 
 
+def _product(op: Any) -> list[Tie]:
+    """Rows of the left-hand side, columns of the right-hand side, and matrices side by side."""
+    (x, left), (y, right), result = *((v, TensorInfo.of(v).rank) for v in op.operands), op.results[0]
+    rank = TensorInfo.of(result).rank
+    rows, columns = int(left > 1), int(right > 1)
+    found = [(TiedDim(x, left - 2), TiedDim(result, rank - 1 - columns))] if rows else []
+    found += [(TiedDim(y, right - 1), TiedDim(result, rank - 1))] if columns else []
+    batch = rank - rows - columns
+    sizes = TensorInfo.of(result).shape
+    for axis in range(batch):
+        place = axis - batch
+        beside = [(v, place + r - 2) for v, r in ((x, left), (y, right)) if place + r - 2 >= 0]
+        tied = [TiedDim(v, i) for v, i in beside if TensorInfo.of(v).shape[i] != 1 or sizes[axis] == 1]
+        found.append((TiedDim(result, axis), *tied))  # pyright: ignore[reportArgumentType]
+    return found
+
+
+def _repeated(op: Any) -> list[Tie]:
+    """Also along the axis, where each index of the operand is several of the result."""
+    axis = normalize_axis(op.axis, TensorInfo.of(op.x).rank)
+    along = [(TiedDim(op.x, axis), TiedDim(op.results[0], axis, Fraction(op.repeats)))] if op.repeats else []
+    return [*_beside_axis(op), *along]
+
+
+def _tiled(op: Any) -> list[Tie]:
+    return _beside_axes(op, [i for i, count in enumerate(op.repeats) if count != 1])
+
+
+def _padded(op: Any) -> list[Tie]:
+    return _beside_axes(op, [i for i, pads in enumerate(zip(op.before, op.after, strict=True)) if any(pads)])
+
+
+def _matrices(op: Any) -> list[Tie]:
+    rank = TensorInfo.of(op.operands[0]).rank
+    return _beside_axes(op, [rank - 2, rank - 1])
+
+
+def _everywhere(op: Any) -> list[Tie]:
+    return [(TiedDim(op.results[0], i),) for i in range(TensorInfo.of(op.results[0]).rank)]
+
+
 def _packed(op: Any) -> list[Tie]:
     """A panel is as many columns as a tile has."""
     return [(TiedDim(op.results[0], 0), TiedDim(op.x, 1, Fraction(op.layout.tile)))]
@@ -196,6 +243,18 @@ JOINED: Ties = _joined
 REDUCED: Ties = _reduced
 #: All that are not looked up, and those of the indices.
 TAKEN: Ties = _taken
+#: Rows of the one operand, columns of the other, and dimensions before these.
+PRODUCT: Ties = _product
+#: All, also ``axis``, along which elements are repeated.
+REPEATED: Ties = _repeated
+#: All that are not repeated.
+TILED: Ties = _tiled
+#: All that nothing is added to.
+PADDED: Ties = _padded
+#: All but the last two.
+MATRICES: Ties = _matrices
+#: All of the result, which is the same everywhere.
+EVERYWHERE: Ties = _everywhere
 #: Panels of columns.
 PACKED: Ties = _packed
 #: Each with its scale and zero point.

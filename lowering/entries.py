@@ -20,7 +20,8 @@ from ..dialect.bindings import func, ir
 from ..dialect.errors import RelaxError
 from ..dialect.functions import functions
 from .json_reader import Reader
-from .manifest_specs import EntrySpec, PreparedSpec, RawSpec, StepSpec
+from .manifest_specs import EntrySpec, PreparedSpec, RawSpec
+from .manifest_steps import StepSpec
 from .marks import ENTRY, PREPARATION
 from .plain_attributes import from_attribute, to_attribute
 

@@ -11,7 +11,8 @@ from ..dialect.sharding import ranks_of
 from .arena import Arena, arena_of
 from .entries import Entry, lowered_entries, preparation_of
 from .manifest import Manifest
-from .manifest_specs import EntrySpec, StepSpec, TargetSpec
+from .manifest_specs import EntrySpec, TargetSpec
+from .manifest_steps import PartsSpec, StepSpec
 from .marks import ACCESSES, CHECKS
 from .plain_attributes import from_attribute
 from .size_checks import with_arena
@@ -45,11 +46,14 @@ def _with_arenas(step: StepSpec, needs: Mapping[str, int]) -> StepSpec:
     """A step and what its functions need of memory."""
     if step.symbol is None:
         return step
-    if step.parts is None:
-        return replace(step, arena_bytes=needs[step.symbol])
-    most = max(needs[n] for n in step.parts.symbols)
-    whole = needs[step.symbol] if step.parts.blocks is None else most
-    return replace(step, arena_bytes=whole, parts=replace(step.parts, arena_bytes=most))
+    parts = None if step.parts is None else _parts_with_arena(step.parts, needs)
+    segments = tuple(replace(s, parts=_parts_with_arena(s.parts, needs)) for s in step.segments)
+    whole = needs[step.symbol] if parts is None or parts.blocks is None else parts.arena_bytes
+    return replace(step, arena_bytes=whole, parts=parts, segments=segments)
+
+
+def _parts_with_arena(parts: PartsSpec, needs: Mapping[str, int]) -> PartsSpec:
+    return replace(parts, arena_bytes=max(needs[symbol] for symbol in parts.symbols))
 
 
 def _bytes(arena: Arena) -> int:

@@ -17,7 +17,8 @@ from ..dialect.reports.report import Report
 from .json_reader import Reader
 from .manifest_checks import check_manifest
 from .manifest_digest import SYMBOL
-from .manifest_specs import EntrySpec, Json, PreparedSpec, RawSpec, StateSpec, StepSpec, TargetSpec, WeightSpec
+from .manifest_specs import EntrySpec, Json, PreparedSpec, RawSpec, StateSpec, TargetSpec, WeightSpec
+from .manifest_steps import StepSpec
 
 __all__ = ["FORMAT", "VERSION", "Manifest"]
 

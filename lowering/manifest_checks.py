@@ -5,6 +5,7 @@ The records' module imports this one, which so names none of their classes.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..dialect.errors import RelaxError
@@ -71,6 +72,8 @@ def _check_steps(manifest: Any, where: str) -> None:
         if step.parts is not None:
             _check_parts(step.parts, inputs, outputs, f"{where}.steps[{i}].parts")
             _check_blocks(step, inputs, f"{where}.steps[{i}].parts")
+        if step.segments:
+            _check_segments(step.segments, inputs, outputs, f"{where}.steps[{i}].segments")
         made += step.sets
     if sorted(made) != sorted(manifest.prepared_weights):
         raise RelaxError(f"{where}.steps: expected to make every prepared weight once, got {len(made)} results for "
@@ -91,6 +94,29 @@ def _check_parts(parts: Any, inputs: list[Any], outputs: list[Any], where: str) 
     cut = [(a.shape[p[0]], p[1]) for p, a in zip((*parts.gets, *parts.sets), (*inputs, *outputs), strict=True) if p]
     if (parts.last is None) != all(whole % size == 0 for whole, size in cut):
         raise RelaxError(f"{where}.last: expected a function for a last piece that is smaller alone, got {parts.last!r}")
+
+
+def _check_segments(segments: Any, inputs: list[Any], outputs: list[Any], where: str) -> None:
+    """Raises RelaxError for segments of other tensors than a step has, or that do not make its results in order."""
+    done = [0] * len(outputs)
+    for i, segment in enumerate(segments):
+        for part, arrays in [*((g, inputs) for g in segment.gets), (segment.made, outputs)]:
+            if part.position >= len(arrays) or any(a >= len(s) or e > s[a] for s in [arrays[part.position].shape]
+                                                   for a, _, e in part.ranges):  # fmt: skip
+                raise RelaxError(f"{where}[{i}]: expected parts of the step's tensors, got {part}")
+        made, place = _of_part(outputs, segment.made), segment.made.position
+        _check_parts(segment.parts, [_of_part(inputs, g) for g in segment.gets], [made], f"{where}[{i}].parts")
+        begins = {axis: begin for axis, begin, _ in segment.made.ranges}
+        offset = sum(begin * math.prod(outputs[place].shape[axis + 1 :]) for axis, begin in begins.items())
+        if offset * made.dtype.itemsize != done[place] or any(not _is_range((a, 0), made) for a in begins):
+            raise RelaxError(f"{where}[{i}].made: expected what is behind the parts before it, got {segment.made}")
+        done[place] += made.nbytes
+    if done != [o.nbytes for o in outputs]:
+        raise RelaxError(f"{where}: expected all of the results, got {done} bytes of them")
+
+
+def _of_part(arrays: list[Any], part: Any) -> Any:
+    return part.of(arrays[part.position])
 
 
 def _check_blocks(step: Any, inputs: list[Any], where: str) -> None:

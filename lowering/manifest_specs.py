@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dialect.array_spec import ArraySpec, aligned, dtype_text
+from ..dialect.array_spec import ArraySpec, dtype_text
 from ..dialect.cut import Cut
 from ..dialect.dtypes import dtype_name, numpy_dtype
 from ..dialect.errors import RelaxError
@@ -20,11 +20,9 @@ from .json_reader import Reader
 __all__ = [
     "EntrySpec",
     "Json",
-    "PartsSpec",
     "PreparedSpec",
     "RawSpec",
     "StateSpec",
-    "StepSpec",
     "SymbolSpec",
     "TargetSpec",
     "TensorSpec",
@@ -257,82 +255,6 @@ class EntrySpec:
 
 
 @dataclass(frozen=True)
-class PartsSpec:
-    """How a step runs on one piece of its weights after another.
-
-    Attributes:
-        count: of pieces.
-        symbol: the function for a piece; None of a step that copies.
-        last: the function for the last piece, where that is smaller.
-        arena_bytes: what they need.
-        gets, sets: of each weight that the step reads, or makes, the axis and the size of a piece; None of one that every piece
-            reads whole.
-        blocks: where pieces are blocks, which the whole step is nothing but calls for, how many of them are worth reading and
-            writing at once; None where the step has a function of its own.
-    """
-
-    count: int
-    symbol: str | None
-    last: str | None
-    arena_bytes: int
-    gets: tuple[tuple[int, int] | None, ...]
-    sets: tuple[tuple[int, int] | None, ...]
-    blocks: int | None = None
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Of its functions: none of a copy."""
-        return tuple(s for s in (self.symbol, self.last) if s is not None)
-
-    def as_json(self) -> Json:
-        places = {key: [list(p or ()) for p in getattr(self, key)] for key in ("gets", "sets")}
-        last = {} if self.last is None else {"last": self.last}
-        blocks = {} if self.blocks is None else {"blocks": self.blocks}
-        return {"count": self.count, "symbol": self.symbol, "arena_bytes": self.arena_bytes} | last | places | blocks
-
-    @staticmethod
-    def read(reader: Reader) -> PartsSpec:
-        last = reader.identifier("last") if "last" in reader.data else None
-        arena, places = reader.size("arena_bytes"), (_places(reader, "gets"), _places(reader, "sets"))
-        blocks = reader.size("blocks") if "blocks" in reader.data else None
-        return PartsSpec(reader.size("count"), reader.identifier("symbol"), last, arena, *places, blocks)
-
-
-@dataclass(frozen=True)
-class StepSpec:
-    """A piece of weight preparation: raw weights in, prepared weights out; without a symbol it copies."""
-
-    symbol: str | None
-    gets: tuple[str, ...]
-    sets: tuple[str, ...]
-    arena_bytes: int
-    parts: PartsSpec | None = None
-
-    def as_json(self) -> Json:
-        found = {"symbol": self.symbol, "gets": list(self.gets), "sets": list(self.sets), "arena_bytes": self.arena_bytes}
-        return found if self.parts is None else found | {"parts": self.parts.as_json()}
-
-    @staticmethod
-    def read(reader: Reader) -> StepSpec:
-        symbol = None if reader.value("symbol") is None else reader.identifier("symbol")
-        parts = PartsSpec.read(reader.child("parts")) if "parts" in reader.data else None
-        return StepSpec(symbol, reader.texts("gets"), reader.texts("sets"), reader.size("arena_bytes"), parts)
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Of its functions: none of a copy."""
-        parts = () if self.parts is None else self.parts.symbols
-        return tuple(dict.fromkeys((*(() if self.symbol is None else (self.symbol,)), *parts)))
-
-    def peak_bytes(self, raw: Mapping[str, WeightSpec], prepared: Mapping[str, WeightSpec]) -> int:
-        """What is live while it runs: its weights, its scratch memory and its results, each aligned; a copy has no others."""
-        weights = sum(raw[n].array.nbytes for n in self.gets)
-        if self.symbol is None:
-            return weights
-        return weights + self.arena_bytes + sum(aligned(prepared[n].array.nbytes) for n in self.sets)
-
-
-@dataclass(frozen=True)
 class TargetSpec:
     """The processor that the code was made for, as LLVM names it.
 
@@ -386,17 +308,6 @@ def _bytes_of(reader: Reader, key: str, array: ArraySpec) -> bytes:
     if len(found) in (array.dtype.itemsize, array.nbytes):
         return found
     raise RelaxError(f"{reader.where}.{key}: expected {array.nbytes} bytes or one element, got {len(found)} bytes")
-
-
-def _places(reader: Reader, key: str) -> tuple[tuple[int, int] | None, ...]:
-    """An axis and a size each, or nothing."""
-    found: list[tuple[int, int] | None] = []
-    for place in reader.items(key):
-        numbers = [n for n in place if type(n) is int and n >= 0] if isinstance(place, list) else [-1]
-        if numbers != place or len(numbers) not in (0, 2) or numbers[1:] == [0]:
-            raise RelaxError(f"{reader.where}.{key}: expected an axis and a size each, or neither, got {place!r}")
-        found.append((numbers[0], numbers[1]) if numbers else None)
-    return tuple(found)
 
 
 def _cut(reader: Reader) -> Cut:

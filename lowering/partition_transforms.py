@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -50,10 +50,12 @@ from .boundary import Boundary, static_array, symbol_name, weights_of
 from .check_entries import entry_functions, public_functions
 from .entries import Entry, Preparation, write_entry, write_preparation
 from .lowering_pass import LoweringPass
-from .manifest_specs import PartsSpec, PreparedSpec, RawSpec, StepSpec, TensorSpec, WeightSpec
+from .manifest_specs import PreparedSpec, RawSpec, TensorSpec, WeightSpec
+from .manifest_steps import PartsSpec, SegmentSpec, StepSpec
 from .marks import PREPARATION
 from .partition import partition_transform
-from .split_steps import split_step
+from .split_steps import bytes_of_step, split_step
+from .step_segments import Segment, segments_of
 
 __all__ = ["PartitionTransforms", "partition_transforms"]
 
@@ -109,7 +111,8 @@ class _Steps:
         raw, prepared: weights by name, in the order of the manifest.
         steps: what to run.
         computations: the symbol of each distinct computation, by its text.
-        parts: how each of them runs on one piece after another, where it can.
+        parts, segments: how each of them runs on one piece after another, where it can.
+        segment_parts: how each distinct segment runs, by its text.
         done: the computed steps there are, as (text, gets, sets).
     """
 
@@ -121,6 +124,8 @@ class _Steps:
     steps: list[StepSpec] = field(default_factory=list[StepSpec])
     computations: dict[str, str] = field(default_factory=dict[str, str])
     parts: dict[str, PartsSpec | None] = field(default_factory=dict[str, PartsSpec | None])
+    segments: dict[str, tuple[SegmentSpec, ...]] = field(default_factory=dict[str, tuple[SegmentSpec, ...]])
+    segment_parts: dict[str, PartsSpec] = field(default_factory=dict[str, PartsSpec])
     done: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
 
     def add_copy(self, spec: TensorSpec, name: str | None = None) -> None:
@@ -171,7 +176,7 @@ class _Steps:
         if text in self.computations:
             step.operation.erase()
         else:
-            self.computations[text], self.parts[text] = self._functions(step)
+            self.segments[text], self.computations[text], self.parts[text] = self._functions(step)
         if (text, gets, sets) in self.done:
             return
         self.done.add((text, gets, sets))
@@ -180,19 +185,34 @@ class _Steps:
         sets = tuple(_renamed(entries, name) if name in self.prepared else name for name in sets)
         for name, spec in zip(sets, boundary.outputs, strict=True):
             self.prepared[name] = PreparedSpec(name, static_array(spec), gets, ops)
-        self.steps.append(StepSpec(self.computations[text], gets, sets, 0, self.parts[text]))
+        self.steps.append(StepSpec(self.computations[text], gets, sets, 0, self.parts[text], self.segments[text]))
 
-    def _functions(self, step: func.FuncOp) -> tuple[str, PartsSpec | None]:
-        """The symbol of a step, and how it runs on pieces, whose functions are entries, too; it goes where these are blocks."""
+    def _functions(self, step: func.FuncOp) -> tuple[tuple[SegmentSpec, ...], str, PartsSpec | None]:
+        """The segments of a step, its symbol, and how it runs on pieces, whose functions are entries, too.
+
+        It goes where pieces are blocks.
+        """
         parts, made = split_step(step) or (None, [])
+        segments = tuple(map(self._segment, segments_of(step, None if parts is None else bytes_of_step(step) // parts.count)))
         if parts is None or parts.blocks is None:
             made = [step, *made]
-        for function in made:
-            write_entry(function, Entry(Boundary.of(function).spec(), is_step=True))
+        _write_entries(made)
         symbol = symbol_name(name_of(made[0]))
         if made[0] != step:
             step.operation.erase()
-        return symbol, parts
+        return segments, symbol, parts
+
+    def _segment(self, segment: Segment) -> SegmentSpec:
+        """A segment of a step; equal ones have the same functions."""
+        text = _body_text(segment.function)
+        if text in self.segment_parts:
+            segment.function.operation.erase()
+        else:
+            self.segment_parts[text], made = segment.split()
+            _write_entries(made)
+            if segment.function not in made:
+                segment.function.operation.erase()
+        return SegmentSpec(self.segment_parts[text], segment.gets, segment.made)
 
     def _fingerprint(self) -> str:
         """Identifies what the prepared weights are: the computations, and the names and types around them."""
@@ -203,6 +223,11 @@ class _Steps:
             "computations": list(self.computations),
         } | ({} if self.ranks == 1 else {"ranks": self.ranks})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _write_entries(functions: Iterable[func.FuncOp]) -> None:
+    for function in functions:
+        write_entry(function, Entry(Boundary.of(function).spec(), is_step=True))
 
 
 def _renamed(entries: list[func.FuncOp], name: str) -> str:

@@ -19,6 +19,7 @@ function of its own. A piece to read and write within a memory limit is several 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,12 +38,25 @@ from ..dialect.functions import (
     terminator,
 )
 from ..dialect.op import ties_of
+from ..dialect.ops import MatMul
 from ..dialect.struct_info import TensorInfo, element_bytes
 from ..dialect.traversal import clone_with, operations
 from .boundary import symbol_name
-from .manifest_specs import PartsSpec
+from .manifest_steps import PartsSpec
 
-__all__ = ["BLOCK_BYTES", "PIECE_BYTES", "function_of_piece", "split_step"]
+__all__ = [
+    "BLOCK_BYTES",
+    "LEAST_OF_PRODUCT",
+    "PIECE_BYTES",
+    "bytes_of_step",
+    "first_axis",
+    "function_of_piece",
+    "is_in_product",
+    "nbytes_of",
+    "shape_of",
+    "split_step",
+    "tie_of",
+]
 
 #: About what a piece reads and makes; steps of less than two are not split. Large enough for disks and small beside what the
 #: interpreter takes: with 16 MiB a call, its reads and its writes are 0.2 % of a piece's time.
@@ -51,6 +65,10 @@ PIECE_BYTES = 16 << 20
 #: four bits takes 11.0 ms at once, 2.3 in blocks of 0.3 MiB, 2.7 of 1.2, 4.2 of 2.3; a call takes 0.02 (Zen 5, one thread).
 BLOCK_BYTES = 1 << 20
 
+#: Rows or columns of a piece of a product: fewer may be summed in another order than as part of more (products of one row or
+#: column are; two were in a batch).
+LEAST_OF_PRODUCT = 16
+
 
 def split_step(step: func.FuncOp) -> tuple[PartsSpec, list[func.FuncOp]] | None:
     """How a step runs on pieces, and the functions for that, built behind it; None where it cannot be split, or is small.
@@ -58,25 +76,31 @@ def split_step(step: func.FuncOp) -> tuple[PartsSpec, list[func.FuncOp]] | None:
     Where pieces are blocks, the functions are there instead of the step, which the caller erases.
     """
     arguments, results = list(step.arguments), returned_values(step)
-    if not results or sum(_nbytes(v) for v in (*arguments, *results)) < 2 * min(BLOCK_BYTES, PIECE_BYTES):
+    if not results or bytes_of_step(step) < 2 * min(BLOCK_BYTES, PIECE_BYTES):
         return None
     dims = _tied_to_results(step)
     if dims is None:
         return None
     unit = math.lcm(*(d.ratio.denominator for d in dims.values()))
-    sizes = {value: _Cut(d.axis, int(d.ratio * unit), _shape(value)[d.axis]) for value, d in dims.items()}
+    sizes = {value: _Cut(d.axis, int(d.ratio * unit), shape_of(value)[d.axis]) for value, d in dims.items()}
     counts = {-(-cut.whole // cut.size) for cut in sizes.values()}
     if len(counts) != 1 or not any(a in sizes for a in arguments):
         return None
     units = counts.pop()
-    whole = sum(_nbytes(v) for v in (*arguments, *results) if v in sizes)
+    whole = sum(nbytes_of(v) for v in (*arguments, *results) if v in sizes)
     blocks = _is_for_blocks(step, sizes)
-    each = _units_per_piece(units, max(1, (BLOCK_BYTES if blocks else PIECE_BYTES) * units // max(whole, 1)))
-    if each >= units or (whole < 2 * PIECE_BYTES and not blocks):
+    most = max(1, (BLOCK_BYTES if blocks else PIECE_BYTES) * units // max(whole, 1))
+    each = _units_per_piece(units, most, _Products(()) if blocks else _Products.of(sizes))
+    if each is None or each >= units or (whole < 2 * PIECE_BYTES and not blocks):
         return None
     cuts = {value: _Cut(cut.axis, cut.size * each, cut.whole) for value, cut in sizes.items()}
     count = -(-units // each)
     return _built(step, cuts, count, max(1, PIECE_BYTES * count // whole) if blocks else None)
+
+
+def bytes_of_step(step: func.FuncOp) -> int:
+    """Bytes of what a function takes and gives."""
+    return sum(nbytes_of(v) for v in (*step.arguments, *returned_values(step)))
 
 
 @dataclass(frozen=True)
@@ -90,13 +114,40 @@ class _Cut:
 
 def _is_for_blocks(step: func.FuncOp, cuts: Mapping[ir.Value, _Cut]) -> bool:
     """Whether pieces of the weights are ranges of bytes, and more than one op reads what is made of a piece."""
-    in_place = all(cuts[a].axis == _first_axis(a) for a in step.arguments if a in cuts)
+    in_place = all(cuts[a].axis == first_axis(a) for a in step.arguments if a in cuts)
     return in_place and any(len(list(v.uses)) > 1 for v in cuts if not isinstance(v, ir.BlockArgument))
 
 
-def _units_per_piece(units: int, most: int) -> int:
-    """As many as the most, or a divisor near it: then there is no rest, and one function is enough."""
-    return next((n for n in range(most, most // 2, -1) if units % n == 0), most)
+@dataclass(frozen=True)
+class _Products:
+    """Rows or columns of products that pieces have parts of: how many each has, and how many a unit is of them."""
+
+    sizes: tuple[_Cut, ...]
+
+    @staticmethod
+    def of(cuts: Mapping[ir.Value, _Cut]) -> _Products:
+        return _Products(tuple(c for value, c in cuts.items() if is_in_product(value, c.axis)))
+
+    def allow(self, each: int) -> bool:
+        """Whether pieces of so many units, and what is left for the last one, are summed as the whole is."""
+        last = [c.whole - (-(-c.whole // (c.size * each)) - 1) * c.size * each for c in self.sizes]
+        return all(min(c.size * each, left) >= LEAST_OF_PRODUCT for c, left in zip(self.sizes, last, strict=True))
+
+
+def is_in_product(value: ir.Value, axis: int) -> bool:
+    """Whether an axis of a value is the rows or the columns of a product, of which it is the result."""
+    op = value.owner.opview if isinstance(value.owner, ir.Operation) else value.owner
+    if not isinstance(op, MatMul):
+        return False
+    inner = sum(TensorInfo.of(v).rank > 1 for v in op.operands)
+    return axis >= TensorInfo.of(value).rank - inner
+
+
+def _units_per_piece(units: int, most: int, products: _Products) -> int | None:
+    """As many as the most, or a divisor near it: without a rest one function is enough; None where products allow none."""
+    divisors = (n for n in range(most, most // 2, -1) if units % n == 0)
+    others = (*range(most, 0, -1), *range(most + 1, units))
+    return next((n for n in itertools.chain(divisors, others) if products.allow(n)), None)
 
 
 def _tied_to_results(step: func.FuncOp) -> dict[ir.Value, TiedDim] | None:
@@ -109,7 +160,7 @@ def _tied_to_results(step: func.FuncOp) -> dict[ir.Value, TiedDim] | None:
     for op in operations(block):
         for value in dict.fromkeys(op.operands):
             readers.setdefault(value, []).append(op)
-    found = {first: TiedDim(first, _first_axis(first))}
+    found = {first: TiedDim(first, first_axis(first))}
     pending = [first]
     while pending:
         value = pending.pop()
@@ -117,7 +168,7 @@ def _tied_to_results(step: func.FuncOp) -> dict[ir.Value, TiedDim] | None:
         if not isinstance(value, ir.BlockArgument):
             around.append(value.owner.operation if isinstance(value.owner, ir.OpView) else value.owner)
         for op in around:
-            tie = _tie(op, found[value])
+            tie = tie_of(op, found[value])
             if tie is None:
                 return None
             for dim in tie:
@@ -126,10 +177,10 @@ def _tied_to_results(step: func.FuncOp) -> dict[ir.Value, TiedDim] | None:
                     pending.append(dim.value)
                 elif (found[dim.value].axis, found[dim.value].ratio) != (dim.axis, dim.ratio):
                     return None
-    return found if all(v in found and found[v].axis == _first_axis(v) for v in results) else None
+    return found if all(v in found and found[v].axis == first_axis(v) for v in results) else None
 
 
-def _tie(op: ir.Operation, dim: TiedDim) -> Tie | None:
+def tie_of(op: ir.Operation, dim: TiedDim) -> Tie | None:
     """What an op ties to a dimension, with counts by that one's; None where it is worked on as a whole."""
     ties = [(tie, d) for tie in ties_of(op) for d in tie if d.value == dim.value and d.axis == dim.axis]
     if not ties or any(other != ties[0] for other in ties[1:]):
@@ -139,16 +190,19 @@ def _tie(op: ir.Operation, dim: TiedDim) -> Tie | None:
     return tuple(TiedDim(d.value, d.axis, d.ratio * scale) for d in tie)
 
 
-def _first_axis(value: ir.Value) -> int:
-    return next((i for i, size in enumerate(_shape(value)) if size != 1), 0)
+def first_axis(value: ir.Value) -> int:
+    """The first axis whose size is not one: ranges along it are ranges of bytes."""
+    return next((i for i, size in enumerate(shape_of(value)) if size != 1), 0)
 
 
-def _shape(value: ir.Value) -> list[int]:
+def shape_of(value: ir.Value) -> list[int]:
+    """The sizes of a tensor, all known."""
     return list(ir.RankedTensorType(value.type).shape)
 
 
-def _nbytes(value: ir.Value) -> int:
-    return math.prod(_shape(value)) * element_bytes(TensorInfo.of(value).dtype)
+def nbytes_of(value: ir.Value) -> int:
+    """Bytes of a tensor."""
+    return math.prod(shape_of(value)) * element_bytes(TensorInfo.of(value).dtype)
 
 
 def _built(

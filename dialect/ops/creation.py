@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, op_costs
+from .. import attributes, dim_ties, op_costs
 from ..errors import RelaxError
 from ..inference import require_held, require_known, require_number, require_rank
 from ..op import Attrs, Op, Operand, Result, SymbolicOp, Tensor
@@ -31,6 +31,7 @@ class Full(SymbolicOp, name="full"):
     result: Result[Tensor]
     attrs = {"value": attributes.scalar()}
     cost = op_costs.MOVES
+    ties = dim_ties.EVERYWHERE
 
     @staticmethod
     def check(operands: list[TensorInfo], results: list[TensorInfo], attrs: Attrs) -> None:
@@ -96,6 +97,7 @@ class _Triangle(Op):
     result: Result[Tensor]
     attrs = {"k": attributes.integer(default=0)}
     cost = op_costs.MOVES
+    ties = dim_ties.MATRICES
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -37,6 +37,7 @@ class MatMul(Op, name="matmul"):
     attrs = {"out_dtype": attributes.dtype(default=None)}
     cost = op_costs.PRODUCT
     narrow = Narrow.ALWAYS
+    ties = dim_ties.PRODUCT
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

@@ -220,7 +220,7 @@ class Repeat(Op, name="repeat"):
     cost = op_costs.MOVES
     image = image_rules.AXIS
     narrow = Narrow.FOLLOWS
-    ties = dim_ties.BESIDE_AXIS
+    ties = dim_ties.REPEATED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
@@ -239,6 +239,7 @@ class Tile(Op, name="tile"):
     attrs = {"repeats": attributes.integers()}
     cost = op_costs.MOVES
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.TILED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

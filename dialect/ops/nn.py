@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import attributes, image_rules, op_costs
+from .. import attributes, dim_ties, image_rules, op_costs
 from ..bindings import ir
 from ..errors import RelaxError
 from ..inference import (
@@ -436,6 +436,7 @@ class Pad(Op, name="pad"):
     cost = op_costs.MOVES
     image = image_rules.PAD
     narrow = Narrow.FOLLOWS
+    ties = dim_ties.PADDED
 
     @staticmethod
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:

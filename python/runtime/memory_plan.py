@@ -10,7 +10,7 @@ from ..dialect.array_spec import aligned
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
-from ..lowering.manifest_specs import PartsSpec, StepSpec
+from ..lowering.manifest_steps import PartsSpec, SegmentSpec, StepSpec, TensorPart
 from ..weights.arrays import ArraySpec
 from .raw_weights import Piece, RawWeights, part_spec
 
@@ -22,6 +22,10 @@ _COPY_BYTES = 4 << 20
 _ROW_BYTES = 8 << 10
 # Pieces that one call of the system fills, at most; Linux takes 1024.
 _TOGETHER = 256
+
+
+#: How a step runs in pieces: of all its weights, or segment by segment.
+Pieces = PartsSpec | tuple[SegmentSpec, ...]
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class MemoryPlan:
 
     jobs: int
     each: int
-    parts: Mapping[tuple[str, ...], PartsSpec] = field(default_factory=dict[tuple[str, ...], PartsSpec])
+    parts: Mapping[tuple[str, ...], Pieces] = field(default_factory=dict[tuple[str, ...], Pieces])
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,17 @@ class StepRun:
 
     Attributes:
         calls: of compiled code, in order; none of a copy.
-        pieces: of each weight that is read, which piece; None for all of it.
+        names: of the weights that are read.
+        pieces: of each of them, which piece; None for all of it.
+        results: positions of what is made among the step's results.
         gets, sets: what these are, and what is made.
         arena_bytes: what the functions need.
     """
 
     calls: tuple[StepCall, ...]
+    names: tuple[str, ...]
     pieces: tuple[Piece | None, ...]
+    results: tuple[int, ...]
     gets: tuple[ArraySpec, ...]
     sets: tuple[ArraySpec, ...]
     arena_bytes: int
@@ -76,10 +84,10 @@ def plan_memory(
     if memory_limit is None:
         return MemoryPlan(min(jobs, max(len(manifest.steps), 1)), predicted_peak(manifest, source))
     limit = expect_count(memory_limit, "a memory limit of 1 byte or more")
-    ahead, parts, most, largest = source.ahead_bytes, dict[tuple[str, ...], PartsSpec](), 0, ""
+    ahead, parts, most, largest = source.ahead_bytes, dict[tuple[str, ...], Pieces](), 0, ""
     for step in manifest.steps:
         count = step_bytes(manifest, source, step)
-        if count + ahead > limit and (found := _parts(manifest, source, step)) is not None and found[0] < count:
+        if count + ahead > limit and (found := _least(manifest, source, step)) is not None and found[0] < count:
             count, parts[step.sets] = _together(manifest, source, step, (limit - ahead) // jobs, *found)
         if count > most:
             most, largest = count, step.sets[0]
@@ -102,19 +110,55 @@ def step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
     return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
 
 
-def runs_of(manifest: Manifest, step: StepSpec, parts: PartsSpec | None) -> Iterator[StepRun]:
+def runs_of(manifest: Manifest, step: StepSpec, pieces: Pieces | None) -> Iterator[StepRun]:
     """What is run for a step, in order."""
-    gets, sets = (manifest.raw_weights[n].array for n in step.gets), (manifest.prepared_weights[n].array for n in step.sets)
-    inputs, outputs = tuple(gets), tuple(sets)
-    if parts is None:
-        yield StepRun(_calls_of_whole(step, inputs, outputs), (None,) * len(step.gets), inputs, outputs, step.arena_bytes)
-        return
+    inputs = tuple(manifest.raw_weights[n].array for n in step.gets)
+    outputs = tuple(manifest.prepared_weights[n].array for n in step.sets)
+    whole = StepRun((), step.gets, (None,) * len(inputs), tuple(range(len(outputs))), inputs, outputs, step.arena_bytes)
+    if pieces is None:
+        yield replace(whole, calls=_calls_of_whole(step, inputs, outputs))
+    elif isinstance(pieces, PartsSpec):
+        yield from _runs(pieces, whole)
+    else:
+        for segment in pieces:
+            yield from _runs_of_segment(segment, whole)
+
+
+def _runs(parts: PartsSpec, whole: StepRun) -> Iterator[StepRun]:
+    """What is run piece by piece for the same as a whole."""
     blocks = parts.blocks or 1
     for begin in range(0, parts.count, blocks):
         end = min(begin + blocks, parts.count)
-        read, made = _pieces(inputs, parts.gets, begin, end), _pieces(outputs, parts.sets, begin, end)
-        calls = _calls(parts, inputs, outputs, begin, end)
-        yield StepRun(calls, read, _specs(inputs, read), _specs(outputs, made), parts.arena_bytes)
+        read, made = _pieces(whole.gets, parts.gets, begin, end), _pieces(whole.sets, parts.sets, begin, end)
+        calls, specs = _calls(parts, whole.gets, whole.sets, begin, end), (_specs(whole.gets, read), _specs(whole.sets, made))
+        yield replace(whole, calls=calls, pieces=read, gets=specs[0], sets=specs[1], arena_bytes=parts.arena_bytes)
+
+
+def _runs_of_segment(segment: SegmentSpec, whole: StepRun) -> Iterator[StepRun]:
+    """The same for a part of one result, from parts of some weights."""
+    place, gets = segment.made.position, [g.position for g in segment.gets]
+    own = replace(
+        whole,
+        names=tuple(whole.names[i] for i in gets),
+        pieces=(None,) * len(gets),
+        results=(place,),
+        gets=tuple(g.of(whole.gets[g.position]) for g in segment.gets),
+        sets=(segment.made.of(whole.sets[place]),),
+    )
+    for run in _runs(segment.parts, own):
+        pieces = zip(run.pieces, segment.gets, strict=True)
+        yield replace(run, pieces=tuple(_within(piece, part) for piece, part in pieces))
+
+
+def _within(piece: Piece | None, part: TensorPart) -> Piece | None:
+    """A piece of a part, as one of the whole tensor."""
+    if not part.ranges:
+        return piece
+    if piece is None:
+        return Piece(*part.ranges[0], within=part.ranges[1:])
+    first = next((begin for axis, begin, _ in part.ranges if axis == piece.axis), 0)
+    others = tuple(r for r in part.ranges if r[0] != piece.axis)
+    return piece._replace(begin=piece.begin + first, end=piece.end + first, within=others)
 
 
 def _calls_of_whole(step: StepSpec, inputs: Sequence[ArraySpec], outputs: Sequence[ArraySpec]) -> tuple[StepCall, ...]:
@@ -137,26 +181,39 @@ def _calls(
     return tuple(StepCall(symbol, tuple(i * size for size in sizes)) for i, symbol in enumerate(symbols))
 
 
-def _parts(manifest: Manifest, source: RawWeights, step: StepSpec) -> tuple[int, PartsSpec] | None:
-    """How a step runs in pieces, and memory that it takes then; None where it cannot."""
+def _least(manifest: Manifest, source: RawWeights, step: StepSpec) -> tuple[int, Pieces] | None:
+    """How a step runs in pieces that take the least memory, and how much; None where it cannot."""
     parts = _copied(manifest.prepared_weights[step.sets[0]].array) if step.symbol is None else step.parts
-    if parts is None:
-        return None
-    return _part_bytes(manifest, source, step, parts), parts
+    ways: list[Pieces] = [*([] if parts is None else [parts]), *([step.segments] if step.segments else [])]
+    return min(((_part_bytes(manifest, source, step, way), way) for way in ways), key=lambda found: found[0], default=None)
 
 
-def _part_bytes(manifest: Manifest, source: RawWeights, step: StepSpec, parts: PartsSpec) -> int:
-    """Memory that one run of a step in pieces takes."""
-    run = next(runs_of(manifest, step, parts))
-    read = sum(source.part_bytes(n, p) for n, p in dict(zip(step.gets, run.pieces, strict=True)).items())
-    made = 0 if step.symbol is None else sum(aligned(s.nbytes) for s in run.sets)
+def _part_bytes(manifest: Manifest, source: RawWeights, step: StepSpec, pieces: Pieces) -> int:
+    """Memory that the largest run of a step in pieces takes."""
+    return max(_run_bytes(source, run) for run in _first_runs(manifest, step, pieces))
+
+
+def _first_runs(manifest: Manifest, step: StepSpec, pieces: Pieces) -> Iterator[StepRun]:
+    """The first run of each segment: no other one is larger."""
+    if isinstance(pieces, PartsSpec):
+        yield next(runs_of(manifest, step, pieces))
+        return
+    for segment in pieces:
+        yield next(runs_of(manifest, step, (segment,)))
+
+
+def _run_bytes(source: RawWeights, run: StepRun) -> int:
+    read = sum(source.part_bytes(n, p) for n, p in dict(zip(run.names, run.pieces, strict=True)).items())
+    made = sum(aligned(s.nbytes) for s in run.sets) if run.calls else 0
     return read + run.arena_bytes + made
 
 
 def _together(
-    manifest: Manifest, source: RawWeights, step: StepSpec, limit: int, count: int, parts: PartsSpec
-) -> tuple[int, PartsSpec]:  # fmt: skip
+    manifest: Manifest, source: RawWeights, step: StepSpec, limit: int, count: int, parts: Pieces
+) -> tuple[int, Pieces]:  # fmt: skip
     """As many pieces at once as make rows long enough to read where the weights are cut across them, within the limit."""
+    if not isinstance(parts, PartsSpec):
+        return count, parts
     places = [(manifest.raw_weights[n], place) for n, place in zip(step.gets, parts.gets, strict=True) if place is not None]
     across = [(w, axis, size) for w, (axis, size) in places if math.prod(w.array.shape[:axis]) > 1]
     if parts.blocks is not None or not across or not all(source.reads_together(w.name) for w, _, _ in across):

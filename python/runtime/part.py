@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
-from ..lowering.manifest_specs import StepSpec
+from ..lowering.manifest_steps import StepSpec
 from ..weights.arrays import Array
 from ..weights.files import path_text
 from ..weights.writer import StreamWriter

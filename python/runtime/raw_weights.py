@@ -37,12 +37,21 @@ _HINTS = 5
 
 
 class Piece(NamedTuple):
-    """A range of a weight, along an axis; where ``each`` is given, ranges of that size, all of one behind all of the other."""
+    """A range of a weight, along an axis; where ``each`` is given, ranges of that size, all of one behind all of the other.
+
+    ``within`` are ranges along other axes: an axis, a begin and an end each.
+    """
 
     axis: int
     begin: int
     end: int
     each: int | None = None
+    within: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def along(self) -> tuple[tuple[int, int, int], ...]:
+        """What there is along each axis of which there is not all."""
+        return ((self.axis, self.begin, self.end), *self.within)
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -179,7 +188,7 @@ class RawWeights:
         spec, found = self._specs[name], self._found[name]
         if found is None:
             value = known_value(spec) if spec.value is not None else self._part(spec, self._computed[name])
-            return value if piece is None else ranges_of(value, {piece.axis: [(piece.begin, piece.end)]})
+            return value if piece is None else ranges_of(value, {axis: [(begin, end)] for axis, begin, end in piece.along})
         array = self._read(spec, found, place, piece)
         self._check_finite(name, array)
         wanted = WeightSpec(name, part_spec(spec.array, piece))
@@ -233,9 +242,8 @@ class RawWeights:
     def _part_ranges(self, spec: RawSpec, piece: Piece | None) -> dict[int, list[tuple[int, int]]]:
         """What a piece of this rank's part is of the whole, by axis."""
         ranges = self._ranges(spec)
-        if piece is not None:
-            whole = ranges.get(piece.axis, [(0, spec.array.shape[piece.axis])])
-            ranges[piece.axis] = _within(whole, piece.begin, piece.end)
+        for axis, begin, end in () if piece is None else piece.along:
+            ranges[axis] = _within(ranges.get(axis, [(0, spec.array.shape[axis])]), begin, end)
         return ranges
 
     def _part(self, spec: RawSpec, value: Array) -> Array:
@@ -339,8 +347,8 @@ def part_spec(spec: ArraySpec, piece: Piece | None) -> ArraySpec:
     """Of a piece of an array."""
     if piece is None:
         return spec
-    shape = (*spec.shape[: piece.axis], piece.end - piece.begin, *spec.shape[piece.axis + 1 :])
-    return ArraySpec(spec.dtype, shape)
+    sizes = {axis: end - begin for axis, begin, end in piece.along}
+    return ArraySpec(spec.dtype, tuple(sizes.get(i, size) for i, size in enumerate(spec.shape)))
 
 
 def _within(ranges: Iterable[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..dialect.checks import expect_count
 from ..dialect.errors import RelaxError
 from ..lowering.manifest import Manifest
-from ..lowering.manifest_specs import StepSpec
+from ..lowering.manifest_steps import StepSpec
 from ..weights.arrays import ArraySpec
 
 __all__ = ["Shard", "check_rank", "plan_shards", "read_bytes_of", "written_bytes_of"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..lowering.manifest import Manifest
-from ..lowering.manifest_specs import StepSpec
+from ..lowering.manifest_steps import StepSpec
 from ..weights.arrays import Array, address
 from .calls import as_argument, int64_array, invoke, pointer_array
 from .library import EntryFunction
@@ -180,7 +180,7 @@ class StepStream:
 
     def _run(self, step: StepSpec, run: StepRun, writing: _Writing, memory: tuple[StepBuffers, WriteBehind]) -> None:
         buffers, behind = memory
-        read = {n: p for n, p in zip(step.gets, run.pieces, strict=True)}
+        read = dict(zip(run.names, run.pieces, strict=True))
         weights = sum(self._source.part_bytes(name, piece) for name, piece in read.items())
         results = self._sink.buffer_bytes(run.sets) if run.calls else 0
         wanted = (weights, run.arena_bytes, results)
@@ -191,9 +191,9 @@ class StepStream:
             with self._timed("read"):
                 arrays = [as_argument(self._source.get(n, None, p), f"weight '{n}'") for n, p in read.items()]
             self._let_go(writing)
-            return behind.put(lambda: self._write(writing, arrays), weights, held=weights)
+            return behind.put(lambda: self._write(writing, run, arrays), weights, held=weights)
         with self._timed("read"):
-            inputs = self._inputs(step, run, buffers)
+            inputs = self._inputs(run, buffers)
         behind.wait()  # what is written lies where the results go
         outputs = self._sink.outputs(run.sets, buffers.results)
         places, what = [address(a) for a in (*inputs, *outputs)], f"preparation of {', '.join(step.sets)}"
@@ -201,7 +201,7 @@ class StepStream:
         with one, self._timed("compute"):
             self._compute(run.calls, places, buffers.arena, what)
         self._let_go(writing)
-        behind.put(lambda: self._write(writing, outputs), sum(s.nbytes for s in run.sets))
+        behind.put(lambda: self._write(writing, run, outputs), sum(s.nbytes for s in run.sets))
 
     def _compute(self, calls: Sequence[StepCall], places: Sequence[int], arena: Scratch, what: str) -> None:
         """Makes the calls of a run, whose weights and results are at these addresses."""
@@ -214,16 +214,16 @@ class StepStream:
         if writing.completes is not None:
             self._release(writing.completes)
 
-    def _inputs(self, step: StepSpec, run: StepRun, buffers: StepBuffers) -> list[Array]:
+    def _inputs(self, run: StepRun, buffers: StepBuffers) -> list[Array]:
         """Raw weights as compiled code takes them, in the buffer where the source can read into one."""
         places = buffer_arrays(run.gets, buffers.weights)
-        read = zip(step.gets, places, run.pieces, strict=True)
+        read = zip(run.names, places, run.pieces, strict=True)
         return [as_argument(self._source.get(n, place, piece), f"weight '{n}'") for n, place, piece in read]
 
-    def _write(self, writing: _Writing, arrays: Sequence[Array]) -> None:
+    def _write(self, writing: _Writing, run: StepRun, arrays: Sequence[Array]) -> None:
         with self._timed("write"):
-            for take, array in zip(writing.takers, arrays, strict=True):
-                take(array)
+            for place, array in zip(run.results, arrays, strict=True):
+                writing.takers[place](array)
         if writing.completes is not None:
             self._tell(writing.completes)
 
