@@ -61,7 +61,7 @@ _MOST = 4096
 
 
 @dataclass(frozen=True)
-class Cut:
+class Span:
     """Indices of a value along an axis, from ``begin`` to before ``end``."""
 
     axis: int
@@ -102,7 +102,7 @@ def segments_of(step: func.FuncOp, each: int | None) -> list[Segment]:
         return []
     for position, result in enumerate(returned_values(step)):
         for begin, end in _ranges(result):
-            cut = Cut(first_axis(result), begin, end)
+            cut = Span(first_axis(result), begin, end)
             segment = _Builder(step, f"{name_of(step)}.segment{len(made)}").build(position, result, cut)
             if segment is None:
                 for other in made:
@@ -188,13 +188,13 @@ def _sliced(op: StridedSlice, axis: int) -> list[tuple[ir.Value, int]] | None:
     return [(op.x, -begin)]
 
 
-def _sliced_whole(value: ir.Value) -> Cut | None:
+def _sliced_whole(value: ir.Value) -> Span | None:
     """All of a value that is a slice of another one, or one of its parts, along the axis of that."""
     op = value.owner.opview if isinstance(value.owner, ir.Operation) else value.owner
     if not isinstance(op, Split | StridedSlice):
         return None
     axis = normalize_axis(op.axis if isinstance(op, Split) else next(iter(op.axes)), len(shape_of(value)))
-    return Cut(axis, 0, shape_of(value)[axis])
+    return Span(axis, 0, shape_of(value)[axis])
 
 
 class _CannotCutError(Exception):
@@ -209,10 +209,10 @@ class _Builder:
         with ir.InsertionPoint.after(step.operation), step.location:
             self._function = func.FuncOp(name, ([], []))
         self._entry = self._function.add_entry_block()
-        self._made: dict[tuple[ir.Value, Cut | None], ir.Value] = {}
-        self._read: dict[ir.Value, Cut | None] = {}
+        self._made: dict[tuple[ir.Value, Span | None], ir.Value] = {}
+        self._read: dict[ir.Value, Span | None] = {}
 
-    def build(self, position: int, result: ir.Value, cut: Cut) -> Segment | None:
+    def build(self, position: int, result: ir.Value, cut: Span) -> Segment | None:
         """The segment; None where its ops do not work on parts."""
         try:
             run_nested(self._make(result, _whole_as_none(result, cut)))
@@ -230,7 +230,7 @@ class _Builder:
         gets = tuple(TensorPart(i, _as_ranges(c)) for i, c in zip(positions, self._read.values(), strict=True))
         return Segment(self._function, gets, TensorPart(position, _as_ranges(_whole_as_none(result, cut))))
 
-    def _make(self, value: ir.Value, cut: Cut | None) -> Nested:
+    def _make(self, value: ir.Value, cut: Span | None) -> Nested:
         """Makes a value, or the part of it."""
         if (value, cut) in self._made:
             return
@@ -245,7 +245,7 @@ class _Builder:
             self._made[value, cut] = self._made[value, along]
             return
         op = _owner(value)
-        parts = dict[ir.Value, Cut | None]() if cut is None else _tied_cuts(op, value, cut)
+        parts = dict[ir.Value, Span | None]() if cut is None else _tied_spans(op, value, cut)
         read = list(dict.fromkeys(free_values(op)))
         for operand in read:
             yield self._make(operand, parts.get(operand))
@@ -255,7 +255,7 @@ class _Builder:
                 after.set_type(_type(before, parts.get(before)))
             self._made[before, parts.get(before)] = after
 
-    def _make_moved(self, value: ir.Value, moved: Sequence[tuple[ir.Value, int]], cut: Cut) -> Nested:
+    def _make_moved(self, value: ir.Value, moved: Sequence[tuple[ir.Value, int]], cut: Span) -> Nested:
         """The part of what operands lie in, from those that are in the part: of a chain of joined ones without the chain."""
         found: list[ir.Value] = []
         pending = [(v, begin) for v, begin in reversed(moved)]
@@ -269,7 +269,7 @@ class _Builder:
             if further is not None:
                 pending += [(v, begin + b) for v, b in reversed(further)]
                 continue
-            part = _whole_as_none(inner, Cut(cut.axis, low, high))
+            part = _whole_as_none(inner, Span(cut.axis, low, high))
             yield self._make(inner, part)
             found.append(self._made[inner, part])
         made = found[0]
@@ -278,14 +278,14 @@ class _Builder:
                 made = Concat.create(made, other, axis=cut.axis).result
         self._made[value, cut] = made
 
-    def _argument(self, value: ir.Value, cut: Cut | None) -> ir.Value:
+    def _argument(self, value: ir.Value, cut: Span | None) -> ir.Value:
         if value in self._read:
             raise _CannotCutError
         self._read[value] = cut
         return self._entry.add_argument(_type(value, cut), value.location)
 
 
-def _tied_cuts(op: ir.Operation, value: ir.Value, cut: Cut) -> dict[ir.Value, Cut | None]:
+def _tied_spans(op: ir.Operation, value: ir.Value, cut: Span) -> dict[ir.Value, Span | None]:
     """Which parts of operands and results an op has where one result is cut; others are whole."""
     tie = tie_of(op, TiedDim(value, cut.axis))
     if tie is None or not {d.value for d in tie}.issuperset(op.results):
@@ -296,26 +296,26 @@ def _tied_cuts(op: ir.Operation, value: ir.Value, cut: Cut) -> dict[ir.Value, Cu
     return {d.value: _whole_as_none(d.value, _scaled(cut, whole, d)) for d in tie}
 
 
-def _scaled(cut: Cut, whole: int, dim: TiedDim) -> Cut:
+def _scaled(cut: Span, whole: int, dim: TiedDim) -> Span:
     """What is of another dimension, which has so many indices for each; where one ends, the other one does."""
     begin, end = cut.begin * dim.ratio, cut.end * dim.ratio
     if cut.end == whole:
         end = Fraction(shape_of(dim.value)[dim.axis])
     if begin.denominator != 1 or end.denominator != 1:
         raise _CannotCutError
-    return Cut(dim.axis, int(begin), int(end))
+    return Span(dim.axis, int(begin), int(end))
 
 
-def _whole_as_none(value: ir.Value, cut: Cut) -> Cut | None:
+def _whole_as_none(value: ir.Value, cut: Span) -> Span | None:
     shape = shape_of(value)
     return None if not shape or (cut.begin, cut.end) == (0, shape[cut.axis]) else cut
 
 
-def _as_ranges(cut: Cut | None) -> tuple[tuple[int, int, int], ...]:
+def _as_ranges(cut: Span | None) -> tuple[tuple[int, int, int], ...]:
     return () if cut is None else ((cut.axis, cut.begin, cut.end),)
 
 
-def _type(value: ir.Value, cut: Cut | None) -> ir.Type:
+def _type(value: ir.Value, cut: Span | None) -> ir.Type:
     if cut is None:
         return value.type
     info = TensorInfo.of(value)
