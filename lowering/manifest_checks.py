@@ -63,7 +63,8 @@ def _check_steps(manifest: Any, where: str) -> None:
         unknown += [n for n in step.sets if n not in manifest.prepared_weights]
         if unknown:
             raise RelaxError(f"{where}.steps[{i}]: expected names of weights, got '{unknown[0]}'")
-        inputs = [manifest.raw_weights[n].array for n in step.gets]
+        _check_reads(step, [manifest.raw_weights[n].array for n in step.gets], f"{where}.steps[{i}].reads")
+        inputs = list(step.read_specs(manifest.raw_weights))
         outputs = [manifest.prepared_weights[n].array for n in step.sets]
         if step.symbol is None and inputs != outputs:
             raise RelaxError(
@@ -78,6 +79,21 @@ def _check_steps(manifest: Any, where: str) -> None:
     if sorted(made) != sorted(manifest.prepared_weights):
         raise RelaxError(f"{where}.steps: expected to make every prepared weight once, got {len(made)} results for "
                          f"{len(manifest.prepared_weights)} prepared weights")  # fmt: skip
+
+
+def _check_reads(step: Any, arrays: list[Any], where: str) -> None:
+    """Raises RelaxError for parts of weights that a step does not have."""
+    for part in step.reads:
+        if step.symbol is None or not _is_inside(part, arrays):
+            raise RelaxError(f"{where}: expected parts of the step's weights, got {part}")
+
+
+def _is_inside(part: Any, arrays: list[Any]) -> bool:
+    """Whether there is such a part of one of these."""
+    if part.position >= len(arrays):
+        return False
+    shape = arrays[part.position].shape
+    return all(axis < len(shape) and end <= shape[axis] for axis, _, end in part.ranges)
 
 
 def _check_parts(parts: Any, inputs: list[Any], outputs: list[Any], where: str) -> None:
@@ -101,8 +117,7 @@ def _check_segments(segments: Any, inputs: list[Any], outputs: list[Any], where:
     done = [0] * len(outputs)
     for i, segment in enumerate(segments):
         for part, arrays in [*((g, inputs) for g in segment.gets), (segment.made, outputs)]:
-            if part.position >= len(arrays) or any(a >= len(s) or e > s[a] for s in [arrays[part.position].shape]
-                                                   for a, _, e in part.ranges):  # fmt: skip
+            if not _is_inside(part, arrays):
                 raise RelaxError(f"{where}[{i}]: expected parts of the step's tensors, got {part}")
         made, place = _of_part(outputs, segment.made), segment.made.position
         _check_parts(segment.parts, [_of_part(inputs, g) for g in segment.gets], [made], f"{where}[{i}].parts")

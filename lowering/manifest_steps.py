@@ -117,6 +117,7 @@ class StepSpec:
         arena_bytes: what the function needs.
         parts: how it runs on one piece of all of its weights after another, where it can.
         segments: how it runs on parts of some of its weights after another, where that takes less.
+        reads: what it reads of those weights of which it does not read all: an expert of several.
     """
 
     symbol: str | None
@@ -125,18 +126,24 @@ class StepSpec:
     arena_bytes: int
     parts: PartsSpec | None = None
     segments: tuple[SegmentSpec, ...] = ()
+    reads: tuple[TensorPart, ...] = ()
 
     def as_json(self) -> Json:
         found: Json = {"symbol": self.symbol, "gets": list(self.gets), "sets": list(self.sets), "arena_bytes": self.arena_bytes}
         parts = {} if self.parts is None else {"parts": self.parts.as_json()}
-        return found | parts | ({"segments": [s.as_json() for s in self.segments]} if self.segments else {})
+        lists = {"segments": self.segments, "reads": self.reads}
+        return found | parts | {key: [item.as_json() for item in items] for key, items in lists.items() if items}
 
     @staticmethod
     def read(reader: Reader) -> StepSpec:
         symbol = None if reader.value("symbol") is None else reader.identifier("symbol")
         parts = PartsSpec.read(reader.child("parts")) if "parts" in reader.data else None
         segments = tuple(reader.records("segments", SegmentSpec.read)) if "segments" in reader.data else ()
-        return StepSpec(symbol, reader.texts("gets"), reader.texts("sets"), reader.size("arena_bytes"), parts, segments)
+        where, reads = f"{reader.where}.reads", reader.items("reads") if "reads" in reader.data else []
+        return StepSpec(
+            symbol, reader.texts("gets"), reader.texts("sets"), reader.size("arena_bytes"), parts, segments,
+            tuple(TensorPart.read(numbers, where) for numbers in reads),
+        )  # fmt: skip
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -145,9 +152,19 @@ class StepSpec:
         own = () if self.symbol is None else (self.symbol,)
         return tuple(dict.fromkeys((*own, *(symbol for parts in all_parts for symbol in parts.symbols))))
 
+    @property
+    def places(self) -> tuple[TensorPart, ...]:
+        """What it reads of each of its weights."""
+        found = {part.position: part for part in self.reads}
+        return tuple(found.get(i, TensorPart(i)) for i in range(len(self.gets)))
+
+    def read_specs(self, raw: Mapping[str, WeightSpec]) -> tuple[ArraySpec, ...]:
+        """What that looks like, of these weights."""
+        return tuple(place.of(raw[n].array) for place, n in zip(self.places, self.gets, strict=True))
+
     def peak_bytes(self, raw: Mapping[str, WeightSpec], prepared: Mapping[str, WeightSpec]) -> int:
         """What is live while it runs: its weights, its scratch memory and its results, each aligned; a copy has no others."""
-        weights = sum(raw[n].array.nbytes for n in self.gets)
+        weights = sum(spec.nbytes for spec in self.read_specs(raw))
         if self.symbol is None:
             return weights
         return weights + self.arena_bytes + sum(aligned(prepared[n].array.nbytes) for n in self.sets)

@@ -51,11 +51,11 @@ from .check_entries import entry_functions, public_functions
 from .entries import Entry, Preparation, write_entry, write_preparation
 from .lowering_pass import LoweringPass
 from .manifest_specs import PreparedSpec, RawSpec, TensorSpec, WeightSpec
-from .manifest_steps import PartsSpec, SegmentSpec, StepSpec
+from .manifest_steps import PartsSpec, SegmentSpec, StepSpec, TensorPart
 from .marks import PREPARATION
 from .partition import partition_transform
 from .split_steps import bytes_of_step, split_step
-from .step_segments import Segment, segments_of
+from .step_segments import Segment, narrowed, segments_of
 
 __all__ = ["PartitionTransforms", "partition_transforms"]
 
@@ -113,7 +113,7 @@ class _Steps:
         computations: the symbol of each distinct computation, by its text.
         parts, segments: how each of them runs on one piece after another, where it can.
         segment_parts: how each distinct segment runs, by its text.
-        done: the computed steps there are, as (text, gets, sets).
+        done: the computed steps there are, as (text, gets, reads, sets).
     """
 
     constants: Mapping[str, Array]
@@ -126,7 +126,7 @@ class _Steps:
     parts: dict[str, PartsSpec | None] = field(default_factory=dict[str, PartsSpec | None])
     segments: dict[str, tuple[SegmentSpec, ...]] = field(default_factory=dict[str, tuple[SegmentSpec, ...]])
     segment_parts: dict[str, PartsSpec] = field(default_factory=dict[str, PartsSpec])
-    done: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = field(default_factory=set)
+    done: set[tuple[str, tuple[str, ...], tuple[TensorPart, ...], tuple[str, ...]]] = field(default_factory=set)
 
     def add_copy(self, spec: TensorSpec, name: str | None = None) -> None:
         """A raw weight that is a prepared one as it is, under its own or another name."""
@@ -170,22 +170,25 @@ class _Steps:
 
     def _add_step(self, entries: list[func.FuncOp], step: func.FuncOp) -> None:
         """Equal computations are compiled once; equal computations of the same weights are also run once."""
-        boundary, text, ops = Boundary.of(step), _body_text(step), _ops(step)
+        boundary, ops = Boundary.of(step), _ops(step)
         taken, sets = boundary.inputs + boundary.weights, tuple(s.name for s in boundary.outputs)
-        gets = tuple(s.name for s in taken)
+        step, places = narrowed(step)
+        gets = tuple(taken[place.position].name for place in places)
+        reads = tuple(TensorPart(i, place.ranges) for i, place in enumerate(places) if place.ranges)
+        text = _body_text(step)
         if text in self.computations:
             step.operation.erase()
         else:
             self.segments[text], self.computations[text], self.parts[text] = self._functions(step)
-        if (text, gets, sets) in self.done:
+        if (text, gets, reads, sets) in self.done:
             return
-        self.done.add((text, gets, sets))
+        self.done.add((text, gets, reads, sets))
         for spec in taken:
             self._add_raw(spec)
         sets = tuple(_renamed(entries, name) if name in self.prepared else name for name in sets)
         for name, spec in zip(sets, boundary.outputs, strict=True):
             self.prepared[name] = PreparedSpec(name, static_array(spec), gets, ops)
-        self.steps.append(StepSpec(self.computations[text], gets, sets, 0, self.parts[text], self.segments[text]))
+        self.steps.append(StepSpec(self.computations[text], gets, sets, 0, self.parts[text], self.segments[text], reads))
 
     def _functions(self, step: func.FuncOp) -> tuple[tuple[SegmentSpec, ...], str, PartsSpec | None]:
         """The segments of a step, its symbol, and how it runs on pieces, whose functions are entries, too.
@@ -219,7 +222,7 @@ class _Steps:
         content = {
             "raw": [w.as_json() for w in self.raw.values()],
             "prepared": [WeightSpec(w.name, w.array).as_json() for w in self.prepared.values()],
-            "steps": [[list(s.gets), list(s.sets)] for s in self.steps],
+            "steps": [[list(s.gets), list(s.sets), *(r.as_json() for r in s.reads)] for s in self.steps],
             "computations": list(self.computations),
         } | ({} if self.ranks == 1 else {"ranks": self.ranks})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -27,6 +27,7 @@ from fractions import Fraction
 from ..dialect.bindings import func, ir
 from ..dialect.dim_ties import TiedDim
 from ..dialect.functions import (
+    body_of,
     full_argument_names,
     name_of,
     result_names,
@@ -54,7 +55,7 @@ from .split_steps import (
     tie_of,
 )
 
-__all__ = ["Segment", "segments_of"]
+__all__ = ["Segment", "narrowed", "segments_of"]
 
 #: Segments of a result: of as many experts as models have. Each is a line of the manifest; equal ones are compiled once.
 _MOST = 4096
@@ -112,6 +113,23 @@ def segments_of(step: func.FuncOp, each: int | None) -> list[Segment]:
     if len(made) == 1:
         made.pop().function.operation.erase()
     return made
+
+
+def narrowed(step: func.FuncOp) -> tuple[func.FuncOp, tuple[TensorPart, ...]]:
+    """A step that takes no more of its weights than it reads, and what that is; the step itself where it reads all of them.
+
+    Steps that take one expert each out of a tensor of many so read it once all together, and are one computation.
+    """
+    whole = tuple(TensorPart(i) for i in range(len(step.arguments)))
+    block = body_of(step)
+    assert block is not None
+    if not any(isinstance(op, Split | StridedSlice) for op in block.operations):
+        return step, whole
+    found = _Builder(step, name_of(step)).build_all()
+    if found is None:
+        return step, whole
+    step.operation.erase()
+    return found
 
 
 def _ranges(result: ir.Value) -> Iterator[tuple[int, int]]:
@@ -214,21 +232,44 @@ class _Builder:
 
     def build(self, position: int, result: ir.Value, cut: Span) -> Segment | None:
         """The segment; None where its ops do not work on parts."""
-        try:
-            run_nested(self._make(result, _whole_as_none(result, cut)))
-        except _CannotCutError:
+        part = _whole_as_none(result, cut)
+        if not self._make_all([(result, part)]):
+            return None
+        gets = self._finished([(result, part)], [result_names(self._step)[position]])
+        return Segment(self._function, gets, TensorPart(position, _as_ranges(part)))
+
+    def build_all(self) -> tuple[func.FuncOp, tuple[TensorPart, ...]] | None:
+        """All results, and what they are made from; None where that is all that the step takes."""
+        wanted = [(result, None) for result in returned_values(self._step)]
+        if not self._make_all(wanted):
+            return None
+        if not any(self._read.values()):
             self._function.operation.erase()
             return None
-        made = self._made[result, _whole_as_none(result, cut)]
+        return self._function, self._finished(wanted, result_names(self._step))
+
+    def _make_all(self, wanted: Sequence[tuple[ir.Value, Span | None]]) -> bool:
+        """Makes these; False, and no function is left, where an op does not work on parts."""
+        try:
+            for value, part in wanted:
+                run_nested(self._make(value, part))
+        except _CannotCutError:
+            self._function.operation.erase()
+            return False
+        return True
+
+    def _finished(
+        self, wanted: Sequence[tuple[ir.Value, Span | None]], names: Sequence[str | None]
+    ) -> tuple[TensorPart, ...]:  # fmt: skip
+        """Returns what was made, under these names. Gives what the function takes."""
         with ir.InsertionPoint(self._entry), self._step.location:
-            func.ReturnOp([made])
+            func.ReturnOp([self._made[key] for key in wanted])
         update_type(self._function)
         set_num_input(self._function, 0)
-        arguments, names = list(self._step.arguments), full_argument_names(self._step)
+        arguments, all_names = list(self._step.arguments), full_argument_names(self._step)
         positions = [arguments.index(v) for v in self._read]
-        set_names(self._function, [names[i] for i in positions], [result_names(self._step)[position]])
-        gets = tuple(TensorPart(i, _as_ranges(c)) for i, c in zip(positions, self._read.values(), strict=True))
-        return Segment(self._function, gets, TensorPart(position, _as_ranges(_whole_as_none(result, cut))))
+        set_names(self._function, [all_names[i] for i in positions], names)
+        return tuple(TensorPart(i, _as_ranges(c)) for i, c in zip(positions, self._read.values(), strict=True))
 
     def _make(self, value: ir.Value, cut: Span | None) -> Nested:
         """Makes a value, or the part of it."""

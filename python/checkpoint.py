@@ -16,14 +16,16 @@ so that passes treat it as any other weight math: what moves data happens when w
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .checkpoint_math import MathOps, StoredWeightOps, innermost, is_four_bits
-from .checkpoint_readers import WeightReaders
+from .checkpoint_math import MathOps, StoredWeightOps, innermost, is_four_bits, is_growth
+from .checkpoint_readers import WeightReaders, selections
 from .dialect.bindings import func, ir
 from .dialect.call_graph import CallGraph
 from .dialect.dtypes import dtype_name, numpy_dtype
@@ -37,7 +39,7 @@ from .module import Module
 from .runtime.names import Rename, rename_rules, renamed
 from .weights.arrays import ArraySpec
 from .weights.casts import is_exact
-from .weights.formats.encoded import EncodedSource, EncodedWeight
+from .weights.formats.encoded import EncodedSource, EncodedWeight, InOrder
 from .weights.formats.weight_math import MathValue
 from .weights.opening import decoded, open_tensors
 
@@ -132,25 +134,81 @@ class _FunctionWeights:
 
     def _replace(self, argument: ir.Value, weight: EncodedWeight, specs: Mapping[str, ArraySpec]) -> str:
         """Makes what reads a weight read the file's tensors; else says why not."""
-        readers = WeightReaders.of(argument)
         ops = StoredWeightOps(self._ops, weight.stored, specs)
-        narrow = None if weight.narrow_math is None else weight.narrow_math(ops.arguments)
-        wide = weight.math(ops.arguments) if narrow is None else narrow.value
-        reason = readers.refusal(wide, has_order=narrow is not None)
-        if reason:
-            return reason
-        dtype = numpy_dtype(TensorInfo.of(argument).dtype)
-        value, rounded = _in_dtype(wide, dtype), _in_dtype(wide, dtype, always=True)
-        if rounded is None and (readers.others or readers.rows):
-            return f"not only products read it, and the file rounds it to {dtype_name(wide.dtype)}"
-        value = rounded if readers.others else value
-        with ir.InsertionPoint.at_block_begin(self._block), self._function.location:
-            order = None if narrow is None else ops.value(narrow.order)
-            made = _made(ops, innermost(value or wide), readers)
-        if rounded is not None:
-            readers.read_rows(innermost(rounded), ops)
-        readers.read(made, order)
-        return ""
+        chosen = selections(argument) if len(weight.shape) > 2 and weight.rows else None
+        if chosen is None:
+            narrow = None if weight.narrow_math is None else weight.narrow_math(ops.arguments)
+            wide = weight.math(ops.arguments) if narrow is None else narrow.value
+            found = [_Replacement(WeightReaders.of(argument), wide, narrow)]
+        else:
+            found = [_Replacement(WeightReaders.of(s.matrix), _one_of(weight, ops, s.index), None) for s in chosen]
+        reason = next((text for replacement in found if (text := replacement.refusal())), "")
+        if not reason:
+            with ir.InsertionPoint.at_block_begin(self._block), self._function.location:
+                prepared = [(r, r.made(ops), r.order(ops)) for r in found]
+            for replacement, made, order in prepared:
+                replacement.read(ops, made, order)
+            for selection in chosen or ():
+                selection.erase()
+        return reason
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """One matrix that is read: by whom, what the file's tensors make of it, and the order of its inputs there, if any."""
+
+    readers: WeightReaders
+    wide: MathValue
+    narrow: InOrder | None
+
+    def refusal(self) -> str:
+        """Why it is decoded; empty where it need not be."""
+        reason = self.readers.refusal(self.wide, has_order=self.narrow is not None)
+        if not reason and self._rounded is None and (self.readers.others or self.readers.rows):
+            return f"not only products read it, and the file rounds it to {dtype_name(self.wide.dtype)}"
+        return reason
+
+    def made(self, ops: StoredWeightOps) -> ir.Value:
+        value = self._rounded if self.readers.others else _in_dtype(self.wide, self._dtype)
+        return _made(ops, innermost(value or self.wide), self.readers)
+
+    def order(self, ops: StoredWeightOps) -> ir.Value | None:
+        return None if self.narrow is None else ops.value(self.narrow.order)
+
+    def read(self, ops: StoredWeightOps, made: ir.Value, order: ir.Value | None) -> None:
+        """Makes all readers read it."""
+        if self._rounded is not None:
+            self.readers.read_rows(innermost(self._rounded), ops)
+        self.readers.read(made, order)
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return numpy_dtype(TensorInfo.of(self.readers.weight).dtype)
+
+    @functools.cached_property
+    def _rounded(self) -> MathValue | None:
+        return _in_dtype(self.wide, self._dtype, always=True)
+
+
+def _one_of(weight: EncodedWeight, ops: StoredWeightOps, index: int) -> MathValue:
+    """One matrix of several, of parts of the file's tensors."""
+    parts = {role: (place.axis, *place.within(index, index + 1)) for role, place in weight.rows.items()}
+    arguments = {role: x.part(*parts[role]) if role in parts else x for role, x in ops.arguments.items()}
+    return _without_first(weight.math(arguments), weight.shape[1:])
+
+
+def _without_first(value: MathValue, shape: tuple[int, ...]) -> MathValue:
+    """A value ``[1, ...]`` without that dimension, which its parts have not, either: products see integers that grow."""
+    if value.op == "reshape" and value.operands[0].shape == shape:
+        return value.operands[0]
+    if value.op == "permute_dims" and value.attrs["axes"][0] == 0:
+        axes = [axis - 1 for axis in value.attrs["axes"][1:]]
+        return _without_first(value.operands[0], tuple(value.operands[0].shape[1:])).permute(*axes)
+    if is_growth(value):
+        rank = len(value.shape)
+        inner = [_without_first(o, o.shape[1:]) if len(o.shape) == rank else o for o in value.operands]
+        return MathValue(value.op, tuple(inner), ArraySpec(value.dtype, shape), value.attrs)
+    return value.reshape(*shape)
 
 
 def _made(ops: StoredWeightOps, value: MathValue, readers: WeightReaders) -> ir.Value:

@@ -18,7 +18,7 @@ from .dialect.struct_info import TensorInfo
 from .weights.arrays import ArraySpec
 from .weights.formats.weight_math import DTYPES, MathValue, argument, is_integer
 
-__all__ = ["MathOps", "StoredWeightOps", "innermost", "is_four_bits"]
+__all__ = ["MathOps", "StoredWeightOps", "innermost", "is_four_bits", "is_growth"]
 
 _FOUR_BITS = tuple(numpy_dtype(name) for name in ("i4", "ui4"))
 
@@ -58,7 +58,7 @@ class StoredWeightOps:
 
     def __init__(self, ops: MathOps, stored: Mapping[str, str], specs: Mapping[str, ArraySpec]):
         self._ops, self._names, self._specs = ops, stored, specs
-        self._made: dict[int, ir.Value] = {}
+        self._made: dict[int, tuple[MathValue, ir.Value]] = {}  # values stay alive: a later one would have the same id
         self.arguments = {role: argument(role, spec) for role, spec in specs.items()}
 
     def value(self, value: MathValue) -> ir.Value:
@@ -66,10 +66,10 @@ class StoredWeightOps:
         found = self._made.get(id(value))
         if found is None:
             operands = [self.value(o) for o in value.operands]
-            found = self._made[id(value)] = (
-                _op(value, operands) if value.op else self._ops.stored(self._names[value.name], self._specs[value.name])
-            )
-        return found
+            name = value.name
+            made = _op(value, operands) if value.op else self._ops.stored(self._names[name], self._specs[name])
+            found = self._made[id(value)] = (value, made)
+        return found[1]
 
     def in_words(self, value: MathValue, axis: int) -> ir.Value:
         """Four-bit integers that are packed along an axis when weights are prepared, and taken out of words by kernels."""

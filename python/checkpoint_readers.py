@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from .checkpoint_math import StoredWeightOps, is_four_bits
 from .dialect.bindings import ir
-from .dialect.ops import AsType, MatMul, PermuteDims, Take
+from .dialect.op import attrs_of
+from .dialect.ops import AsType, MatMul, PermuteDims, Reshape, Squeeze, StridedSlice, Take
 from .dialect.struct_info import TensorInfo
 from .weights.formats.weight_math import MathValue
 
-__all__ = ["WeightReaders"]
+__all__ = ["Selection", "WeightReaders", "selections"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,49 @@ class WeightReaders:
             self.weight.replace_all_uses_with(made)
             return
         _multiply(self.weight, made, order)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A matrix that is taken out of several: which one, and the value that it is."""
+
+    index: int
+    matrix: ir.Value
+
+    def erase(self) -> None:
+        """Erases what takes it out, which nothing reads any more."""
+        op = self.matrix.owner.operation
+        piece = op.operands[0].owner
+        op.erase()
+        piece.operation.erase()
+
+
+def selections(weight: ir.Value) -> list[Selection] | None:
+    """The matrices that are taken out of several one by one, as experts are; None where anything else reads these."""
+    found: list[Selection] = []
+    for use in weight.uses:
+        index, piece = _one_index(use.owner), use.owner
+        readers = [] if index is None else [u.owner for u in piece.results[0].uses]
+        if index is None or len(readers) != 1 or not _drops_first(readers[0]):
+            return None
+        found.append(Selection(index, readers[0].results[0]))
+    return found or None
+
+
+def _one_index(op: ir.OpView) -> int | None:
+    """The only index of the first dimension that a slice has; None of other ops and slices."""
+    if not isinstance(op, StridedSlice):
+        return None
+    attrs = attrs_of(op)
+    begin, end = attrs["begin"], attrs["end"]
+    is_one = list(attrs["axes"]) == [0] and isinstance(begin[0], int) and begin[0] >= 0 and end[0] == begin[0] + 1
+    return begin[0] if is_one else None
+
+
+def _drops_first(op: ir.OpView) -> bool:
+    """Whether the result is the operand without its first dimension."""
+    shape = TensorInfo.of(op.operands[0]).shape
+    return isinstance(op, Squeeze | Reshape) and list(TensorInfo.of(op.results[0]).shape) == list(shape[1:])
 
 
 def _multiply(weight: ir.Value, made: ir.Value, order: ir.Value | None) -> None:

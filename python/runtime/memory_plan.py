@@ -99,29 +99,31 @@ def plan_memory(
 
 def predicted_peak(manifest: Manifest, source: RawWeights) -> int:
     """Memory of the largest step, with both forms of weights that are converted."""
-    if not source.converts:
+    if not source.converts and not any(step.reads for step in manifest.steps):
         return manifest.peak_bytes
     return max((step_bytes(manifest, source, step) for step in manifest.steps), default=0)
 
 
 def step_bytes(manifest: Manifest, source: RawWeights, step: StepSpec) -> int:
     """Memory that a step takes: its weights, its scratch memory and its results."""
-    extra = source.nbytes(step.gets) - sum(manifest.raw_weights[n].array.nbytes for n in set(step.gets))
+    run = next(runs_of(manifest, step, None))
+    extra = sum(source.part_bytes(n, p) - s.nbytes for n, p, s in zip(run.names, run.pieces, run.gets, strict=True))
     return step.peak_bytes(manifest.raw_weights, manifest.prepared_weights) + extra
 
 
 def runs_of(manifest: Manifest, step: StepSpec, pieces: Pieces | None) -> Iterator[StepRun]:
     """What is run for a step, in order."""
-    inputs = tuple(manifest.raw_weights[n].array for n in step.gets)
+    inputs = step.read_specs(manifest.raw_weights)
     outputs = tuple(manifest.prepared_weights[n].array for n in step.sets)
     whole = StepRun((), step.gets, (None,) * len(inputs), tuple(range(len(outputs))), inputs, outputs, step.arena_bytes)
     if pieces is None:
-        yield replace(whole, calls=_calls_of_whole(step, inputs, outputs))
+        yield _of_whole(replace(whole, calls=_calls_of_whole(step, inputs, outputs)), step.places)
     elif isinstance(pieces, PartsSpec):
-        yield from _runs(pieces, whole)
+        yield from (_of_whole(run, step.places) for run in _runs(pieces, whole))
     else:
         for segment in pieces:
-            yield from _runs_of_segment(segment, whole)
+            places = [step.places[g.position] for g in segment.gets]
+            yield from (_of_whole(run, places) for run in _runs_of_segment(segment, whole))
 
 
 def _runs(parts: PartsSpec, whole: StepRun) -> Iterator[StepRun]:
@@ -145,20 +147,27 @@ def _runs_of_segment(segment: SegmentSpec, whole: StepRun) -> Iterator[StepRun]:
         gets=tuple(g.of(whole.gets[g.position]) for g in segment.gets),
         sets=(segment.made.of(whole.sets[place]),),
     )
-    for run in _runs(segment.parts, own):
-        pieces = zip(run.pieces, segment.gets, strict=True)
-        yield replace(run, pieces=tuple(_within(piece, part) for piece, part in pieces))
+    yield from (_of_whole(run, segment.gets) for run in _runs(segment.parts, own))
+
+
+def _of_whole(run: StepRun, places: Sequence[TensorPart]) -> StepRun:
+    """A run on parts of weights, as one on the weights."""
+    if not any(place.ranges for place in places):
+        return run
+    return replace(run, pieces=tuple(map(_within, run.pieces, places)))
 
 
 def _within(piece: Piece | None, part: TensorPart) -> Piece | None:
     """A piece of a part, as one of the whole tensor."""
-    if not part.ranges:
-        return piece
-    if piece is None:
-        return Piece(*part.ranges[0], within=part.ranges[1:])
-    first = next((begin for axis, begin, _ in part.ranges if axis == piece.axis), 0)
-    others = tuple(r for r in part.ranges if r[0] != piece.axis)
-    return piece._replace(begin=piece.begin + first, end=piece.end + first, within=others)
+    along = {} if piece is None else {axis: (begin, end) for axis, begin, end in piece.along}
+    for axis, first, last in part.ranges:
+        begin, end = along.get(axis, (0, last - first))
+        along[axis] = (first + begin, first + end)
+    if not along:
+        return None
+    (axis, (begin, end)), *others = along.items()
+    within = tuple((axis, *ends) for axis, ends in others)
+    return Piece(axis, begin, end, None if piece is None else piece.each, within)
 
 
 def _calls_of_whole(step: StepSpec, inputs: Sequence[ArraySpec], outputs: Sequence[ArraySpec]) -> tuple[StepCall, ...]:

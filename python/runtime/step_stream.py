@@ -153,13 +153,17 @@ class StepStream:
 
     def _read_ahead(self, taken: StepSpec) -> None:
         """Keeps the disk busy with what the next steps read. Needs the lock."""
-        self._ahead_bytes -= self._bytes(self._manifest.raw_weights, taken.gets)
+        self._ahead_bytes -= self._read_bytes(taken)
         while self._asked < len(self._steps) and self._ahead_bytes < _AHEAD_BYTES:
             step = self._steps[self._asked]
-            for name in step.gets:
-                self._source.prefetch(name)
+            for name, place in zip(step.gets, step.places, strict=True):
+                if not place.ranges:  # what others read of it would be read, too
+                    self._source.prefetch(name)
             self._asked += 1
-            self._ahead_bytes += self._bytes(self._manifest.raw_weights, step.gets)
+            self._ahead_bytes += self._read_bytes(step)
+
+    def _read_bytes(self, step: StepSpec) -> int:
+        return sum(spec.nbytes for spec in step.read_specs(self._manifest.raw_weights))
 
     def _run_step(self, step: StepSpec, buffers: StepBuffers, behind: WriteBehind) -> None:
         self._source.check_unchanged(step.gets)

@@ -1,0 +1,150 @@
+"""Experts in quantized checkpoints: products read their integers, also where a graph takes experts out one by one."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import relaxir as rx
+from relaxir.dialect.reports.checkpoint import CheckpointWeights
+from relaxir.dialect.reports.kernels import KernelSection
+from relaxir.transformers.experts import EXPERTS
+from relaxir.weights import write_safetensors
+from support import encoded_weights as write
+from support import gguf_files, models
+
+Kind = gguf.GGMLQuantizationType
+TOKENS = torch.tensor([[3, 14, 15, 92, 65]])
+#: Of each file's architecture the configuration, and what its layers have that models without experts have not.
+CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("mixtral", {"intermediate_size": 64, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "qwen3moe": ("qwen3_moe", {"moe_intermediate_size": 64, "num_experts": 4, "num_experts_per_tok": 2, "head_dim": 16}),
+}
+NAMES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
+    "mlp.gate": "ffn_gate_inp", "mlp.experts.down_proj": "ffn_down_exps",
+}  # fmt: skip
+
+
+class Logits(torch.nn.Module):
+    """A model of transformers under its own names."""
+
+    def __init__(self, architecture: str):
+        super().__init__()
+        kind, more = CONFIGS[architecture]
+        heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+        config: Any = transformers.AutoConfig.for_model(
+            kind, vocab_size=96, hidden_size=64, num_hidden_layers=1, **heads, **more
+        )
+        torch.manual_seed(0)
+        whole: Any = transformers.AutoModelForCausalLM.from_config(config, experts_implementation=EXPERTS).eval()
+        self.model, self.lm_head = whole.model, whole.lm_head
+        for parameter in self.parameters():
+            torch.nn.init.normal_(parameter, std=0.2)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.lm_head(self.model(tokens, use_cache=False).last_hidden_state)
+
+
+@cache
+def imported(architecture: str) -> tuple[Logits, rx.Module]:
+    model = Logits(architecture)
+    with torch.no_grad(), models.quiet():
+        return model, rx.from_torch(torch.export.export(model, (TOKENS,)))
+
+
+def write_model(path: Path, architecture: str) -> dict[str, torch.Tensor]:
+    """The model as llama.cpp's converter writes it, and what its weights mean under their own names."""
+    model, tensors = imported(architecture)[0], dict[str, Any]()
+    meaning: dict[str, torch.Tensor] = {}
+    for name, parameter in model.named_parameters():
+        value, own = parameter.detach().numpy(), name.removesuffix(".weight").removeprefix("model.layers.0.")
+        prefix = "blk.0." if "layers" in name else ""
+        kind = Kind.F32 if value.ndim == 1 or own == "mlp.gate" else Kind.Q4_0 if "experts" in own else Kind.Q8_0
+        parts = {f"{prefix}{NAMES.get(own, '')}.weight": value}
+        if own.endswith("gate_up_proj"):
+            parts = {
+                f"blk.0.ffn_{what}_exps.weight": part for what, part in zip(("gate", "up"), np.split(value, 2, 1), strict=True)
+            }
+        read = [gguf.dequantize(gguf.quantize(part, kind), kind) for part in parts.values()]
+        meaning[name] = torch.from_numpy(np.concatenate(read, 1) if len(read) > 1 else read[0])
+        heads = {"attn_q": 4, "attn_k": 2}.get(NAMES.get(own, ""), 1) if architecture == "llama" else 1
+        for key, part in parts.items():
+            tensors[key] = (gguf.quantize(gguf_files.permuted(part, heads) if heads > 1 else part, kind), kind)
+    gguf_files.write(path, tensors, architecture)
+    return meaning
+
+
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_gguf_of_a_whole_model(tmp_path: Path, architecture: str) -> None:
+    path = tmp_path / "m.gguf"
+    weights, (model, module) = write_model(path, architecture), imported(architecture)
+    with torch.no_grad():
+        expected = torch.func.functional_call(model, weights, (TOKENS,))
+    for checkpoint in (None, path):
+        exe = rx.compile(module, checkpoint=checkpoint)
+        exe.bind(exe.prepare(path))
+        # Sums of up to 96 products in another order, in f32.
+        torch.testing.assert_close(exe(TOKENS), expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert not [w for w in section.decoded if not w.reason.startswith("float32")]
+    assert {w.name.rsplit(".", 1)[1] for w in section.kept if "experts" in w.name} == {"gate_up_proj", "down_proj"}
+
+
+def one_by_one(count: int, k: int, n: int, turned: bool) -> rx.Module:
+    """``x @ w[i]`` of each expert, of weights ``[count, n, k]``, or ``[count, k, n]`` where they are not turned."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", ("m", k)), b.weight("w", (count, n, k) if turned else (count, k, n))
+        parts = [b.squeeze(b.strided_slice(w, axes=[0], begin=[i], end=[i + 1]), axis=[0]) for i in range(count)]
+        b.output(*(b.matmul(x, b.permute_dims(p, axes=[1, 0]) if turned else p) for p in parts))
+    return b.build()
+
+
+@pytest.mark.parametrize("kind", ["mxfp4", "Q4_K", "Q6_K", "Q8_0"])
+def test_experts_taken_one_by_one(tmp_path: Path, kind: str) -> None:
+    rng, count, k, n = np.random.default_rng(0), 3, 256, 64
+    bits = {"mxfp4": 4 + 16 / 32, "Q4_K": 4 + 2 * (8 / 32 + 16 / 256), "Q6_K": 6 + 8 / 16 + 16 / 256, "Q8_0": 8 + 16 / 32}
+    if kind == "mxfp4":
+        path, (tensors, weight) = tmp_path, write.mxfp4(rng, count, n, k)
+        write_safetensors(path / "model.safetensors", {f"w{end}": tensor for end, tensor in tensors.items()})
+        (path / "config.json").write_text('{"quantization_config": {"quant_method": "mxfp4"}}')
+    else:
+        raw = gguf_files.blocks(rng, kind, count * n, k // gguf_files.BLOCKS[kind].elements, usual=True)
+        path = gguf_files.write(tmp_path / "m.gguf", {"w": (raw.reshape(count, n, -1), Kind[kind])})
+        weight = gguf.dequantize(raw, Kind[kind]).reshape(count, n, k).swapaxes(1, 2)
+    exe = rx.compile(one_by_one(count, k, n, turned=kind != "mxfp4"), checkpoint=path)
+    exe.bind(exe.prepare(path, tmp_path / "prepared.safetensors"))
+    x = rng.standard_normal((5, k), np.float32)
+    for got, wide in zip(exe(x), weight, strict=True):
+        # Sums of 256 products in another order, in f32.
+        assert (np.abs(got - x @ wide) <= k * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(wide))).all()
+    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) == bits[kind] / 8 * weight.size
+    (kernels,) = [s.kernels for s in exe.report.sections if isinstance(s, KernelSection) and s.function == "main"]
+    assert {kernel.kind for kernel in kernels} == {"contraction"}
+
+
+def test_each_expert_is_read_once_by_one_computation(tmp_path: Path) -> None:
+    """Steps read their own part of the weight, whoever reads the others."""
+    exe = rx.compile(one_by_one(4, 64, 48, turned=True))
+    weight, x = np.random.default_rng(0).standard_normal((4, 48, 64), np.float32), np.ones((2, 64), np.float32)
+    write_safetensors(tmp_path / "raw.safetensors", {"w": weight})
+    assert len({s.symbol for s in exe.manifest.steps}) == 1
+    assert [s.reads[0].ranges for s in exe.manifest.steps] == [((0, i, i + 1),) for i in range(4)]
+    exe.bind(exe.prepare(tmp_path / "raw.safetensors", tmp_path / "prepared.safetensors", jobs=2))
+    for source in (None, {"w": weight}):
+        if source is not None:
+            exe.bind(exe.prepare(source))
+        for got, wide in zip(exe(x), weight, strict=True):
+            np.testing.assert_allclose(got, x @ wide.T, rtol=1e-5, atol=1e-5)
+    exe.update({"w": weight * np.float32(2)})
+    np.testing.assert_allclose(exe(x)[3], 2 * x @ weight[3].T, rtol=1e-5, atol=1e-5)
