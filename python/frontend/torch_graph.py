@@ -29,6 +29,7 @@ from . import torch_ops
 from .custom_operators import composites
 from .flex_attention import expand_flex_attention
 from .torch_complex import REFUSED, split_complex
+from .torch_functional import functional
 from .torch_grids import grid_sampling
 from .torch_op import HANDLERS
 from .torch_program import Program, Returned
@@ -38,7 +39,9 @@ from .torch_values import ALIKE, KIND, SYMBOL
 from .torch_warnings import without_warnings
 from .torch_weights import first_value
 
-__all__ = ["GraphSource", "can_decompose", "decomposed", "decompositions", "import_graph", "is_plain", "operator_name"]
+__all__ = [
+    "GraphSource", "can_decompose", "decomposed", "decompositions", "import_graph", "importable", "is_plain", "operator_name",
+]  # fmt: skip
 
 fx_importer = extras_module("extras.fx_importer")
 _decompositions = extras_module("extras.fx_decomp_util")
@@ -106,6 +109,14 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
 def _assert_with_message(holds: torch.Tensor) -> None:
     """The overload that torch takes for no dead code."""
     _ASSERT(holds, "assertion")
+
+
+def importable(program: ExportedProgram) -> ExportedProgram:
+    """The program in operators that are imported: as it is, without its writes, or decomposed."""
+    if is_plain(program):
+        return program
+    without_writes = functional(program)
+    return without_writes if without_writes and is_plain(without_writes) else decomposed(program)
 
 
 def is_plain(program: ExportedProgram) -> bool:

@@ -68,7 +68,7 @@ def from_torch(exported_program: Program | Mapping[str, Program], *, dims: Mappi
 
     torch_program.check_dims(dims, programs.values())
     stored_together(programs)  # what cannot be imported is said before the seconds that decomposing takes
-    prepared = {n: p if torch_graph.is_plain(p) else torch_graph.decomposed(p) for n, p in programs.items()}
+    prepared = {n: torch_graph.importable(p) for n, p in programs.items()}
     stored = stored_together(programs, prepared)
     context = new_context()
     found = [_imported(program, prepared[name], name, stored, context, dims) for name, program in programs.items()]

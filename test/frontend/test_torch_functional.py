@@ -1,0 +1,100 @@
+"""Writes into what a graph has just computed are imported without decompositions; all others still as torch means them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import relaxir as rx  # noqa: E402
+from relaxir.frontend import torch_graph, torch_ops  # noqa: E402
+from support import models  # noqa: E402
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def _several(x):
+    y = x.exp()
+    y.add_(x, alpha=2)
+    z = y * 2
+    y.mul_(3)
+    return y + z
+
+
+def _topk(x):
+    values, places = torch.topk(x, 2)
+    values /= values.sum(-1, keepdim=True)
+    return values * places
+
+
+def _view_before(x):
+    y = x.exp()
+    row = y[0]
+    y.mul_(2)
+    return y + row
+
+
+def _view_written(x):
+    y = x.exp()
+    y[1:].mul_(2)
+    return y
+
+
+def _kept_elsewhere(x):
+    y = x.exp()
+    z = y.view(-1)
+    y.neg_()
+    return z.sum() + y
+
+
+def _returned(x):
+    y = x.exp()
+    z = y.neg_()
+    return y, z
+
+
+def _narrow(x):
+    y = x.bfloat16()
+    z = y * 1
+    z.add_(x)
+    return z.float()
+
+
+SIMPLE = {"several": _several, "topk": _topk}
+OTHERS = {
+    "a view before": _view_before, "a view": _view_written, "a view that stays": _kept_elsewhere, "returned": _returned,
+    "narrow": _narrow, "dropout": lambda x: torch.nn.functional.dropout(x * 1, 0.5, False).mul_(2) + x,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*SIMPLE, *OTHERS])
+def test_writes_equal_eager_torch(name, monkeypatch):
+    torch_ops.load()
+    torch.manual_seed(0)
+    x, function = torch.randn(3, 4), Function((SIMPLE | OTHERS)[name])
+    with models.quiet(), torch.no_grad():
+        program = torch.export.export(function, (x,))
+    assert not torch_graph.is_plain(program)
+    if name in SIMPLE:
+        monkeypatch.setattr(torch_graph, "decomposed", None)
+    wanted = function(x.clone())
+    found = rx.evaluate(rx.from_torch(program), "main", x.numpy())
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for got, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, y.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_the_program_is_not_changed():
+    with models.quiet(), torch.no_grad():
+        program = torch.export.export(Function(_several), (torch.randn(3, 4),))
+    text = str(program.graph)
+    rx.from_torch(program)
+    assert str(program.graph) == text
