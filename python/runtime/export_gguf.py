@@ -16,7 +16,7 @@ from ..weights.arrays import Array, ArraySpec
 from ..weights.formats.gguf_file import BLOCKS
 from ..weights.formats.gguf_layout import GgufTensor, GgufValue, bytes_spec, plan_gguf
 from ..weights.formats.gguf_metadata import architecture_values, rope_factors
-from ..weights.formats.gguf_names import file_name, has_norms_of_one_more, is_permuted
+from ..weights.formats.gguf_names import expert_names, file_name, has_norms_of_one_more, is_permuted, is_row, is_wide
 from ..weights.formats.gguf_vocabulary import Vocabulary, read_vocabulary
 from ..weights.quantizing import q4_0, q8_0, quantized
 from .export_weights import Exported, ExportFile, ExportWeight
@@ -44,15 +44,16 @@ def gguf_file(weights: list[ExportWeight], source: RawWeights, path: str) -> Exp
     architecture = str(values["general.architecture"])
     tensors, exported, problems = dict[str, GgufTensor](), list[Exported](), list[str]()
     for weight in weights:
-        name = file_name(architecture, weight.tensor) if config else weight.tensor
-        tensor = _tensor(weight)
-        problem = _problem(weight, name, tensor)
-        if problem is not None or name is None:
+        names = _names(architecture, weight) if config else (weight.tensor,)
+        tensor = _tensor(weight, names)
+        problem = _problem(weight, names, tensor)
+        if problem is not None:
             problems.append(f"weight '{weight.name}': {problem}")
             continue
-        heads = cast("int", values[_heads_key(architecture, name)]) if is_permuted(architecture, name) else 0
-        tensors[name] = tensor
-        exported.append(_exported(weight, name, tensor, heads, has_norms_of_one_more(architecture, name)))
+        is_turned = is_permuted(architecture, names[0])
+        heads = cast("int", values[_heads_key(architecture, names[0])]) if is_turned else 0
+        tensors |= dict.fromkeys(names, tensor)
+        exported.append(_exported(weight, names, tensor, heads, has_norms_of_one_more(architecture, names[0])))
     if problems:
         return ExportFile((), problems)
     kinds = [t.kind for t in tensors.values() if len(t.shape) > 1]
@@ -86,43 +87,62 @@ def _heads_key(architecture: str, name: str) -> str:
     return f"{architecture}.attention.head_count{'' if '.attn_q.' in name else '_kv'}"
 
 
-def _tensor(weight: ExportWeight) -> GgufTensor:
-    """Narrow ones in blocks; vectors of floats in f32, as all that reads the format expects."""
+def _names(architecture: str, weight: ExportWeight) -> tuple[str, ...]:
+    """What a weight is called in the file: two names for gates and what they gate, none where the architecture has none."""
+    name = file_name(architecture, weight.tensor)
+    return expert_names(architecture, weight.tensor) if name is None else (name,)
+
+
+def _tensor(weight: ExportWeight, names: tuple[str, ...]) -> GgufTensor:
+    """Narrow ones in blocks; vectors of floats in f32, as all that reads the format expects. Several have the same."""
+    shape = weight.shape
+    if len(names) > 1 and len(shape) == 3:
+        shape = (shape[0], shape[1] // len(names), shape[2])
     if weight.narrow is not None and weight.narrow.bits in _BLOCKS:
-        return GgufTensor(_BLOCKS[weight.narrow.bits][0], weight.shape)
+        return GgufTensor(_BLOCKS[weight.narrow.bits][0], shape)
+    if names and is_row(names[0]) and len(shape) == 2 and shape[0] == 1:
+        shape = shape[1:]
     name = weight.spec.dtype.name
-    return GgufTensor("float32" if len(weight.shape) == 1 and name in ("bfloat16", "float16") else name, weight.shape)
+    is_f32 = name in ("bfloat16", "float16") and (len(shape) == 1 or any(map(is_wide, names)))
+    return GgufTensor("float32" if is_f32 else name, shape)
 
 
-def _problem(weight: ExportWeight, name: str | None, tensor: GgufTensor) -> str | None:
+def _problem(weight: ExportWeight, names: tuple[str, ...], tensor: GgufTensor) -> str | None:
     """Why a weight cannot be in the file, with what would help."""
-    if name is None:
+    if not names:
         return f"expected a name that the architecture has in GGUF, got '{weight.tensor}'"
+    if len(names) > 1 and (len(weight.shape) != 3 or weight.shape[1] % len(names)):
+        return f"expected experts with as many rows of each of {', '.join(names)}, got {list(weight.shape)}"
     narrow = weight.narrow
     if narrow is None:
-        return tensor.problem(name)
-    if narrow.axis != 1:
+        return tensor.problem(names[0])
+    if narrow.axis != len(weight.shape) - 1:
         return weight.axis_problem
     if narrow.group != 32 or narrow.scale != "f16":
         kind = tensor.kind
         got = f"one in {narrow.scale or 'f32'} per {narrow.group}"
         return f"expected a scale in f16 per 32 inputs for {kind}, got {got}: compile with weights='{kind.lower()}'"
-    return tensor.problem(name)
+    return tensor.problem(names[0])
 
 
-def _exported(weight: ExportWeight, name: str, tensor: GgufTensor, heads: int, is_more: bool) -> Exported:
+def _exported(weight: ExportWeight, names: tuple[str, ...], tensor: GgufTensor, heads: int, is_more: bool) -> Exported:
     unit = weight.shape[0] // heads if heads else 1
     spec = bytes_spec(tensor)
 
     def made(rows: Array) -> Mapping[str, Array]:
         ordered = _permuted(rows, unit) if heads else rows
+        parts = np.split(ordered, len(names), 1) if len(names) > 1 else [ordered]
+        return dict(zip(names, map(one, parts), strict=True))
+
+    def one(rows: Array) -> Array:
         if weight.narrow is not None:
             bits = weight.narrow.bits
-            return {name: _BLOCKS[bits][1](quantized(ordered, bits, weight.narrow.group, True))}
-        wide = weight.wide(ordered).astype(spec.dtype, copy=False)
-        return {name: wide + np.float32(1) if is_more else wide}
+            flat = rows.reshape(-1, rows.shape[-1])
+            return _BLOCKS[bits][1](quantized(flat, bits, weight.narrow.group, True))
+        wide = weight.wide(rows).astype(spec.dtype, copy=False)
+        return wide + np.float32(1) if is_more else wide
 
-    return Exported(weight, {name: spec}, made, unit)
+    return Exported(weight, dict.fromkeys(names, spec), made, unit)
 
 
 def _permuted(rows: Array, head: int) -> Array:

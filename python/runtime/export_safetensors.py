@@ -51,6 +51,9 @@ def _problem(weight: ExportWeight) -> str | None:
     narrow = weight.narrow
     if narrow is None:
         return None
+    if len(weight.shape) > 2:
+        keep = f"relax-quantize-weights{{keep={weight.name}}} leaves it wide"
+        return f"expected integers of a matrix, got those of {weight.shape[0]} in one tensor: {keep}, format='gguf' has experts"
     if narrow.axis != 1:
         return weight.axis_problem
     if not weight.tensor.endswith(_END):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from relaxir.dialect.reports.checkpoint import CheckpointWeights
 from relaxir.dialect.reports.kernels import KernelSection
 from relaxir.transformers.experts import EXPERTS
 from relaxir.weights import write_safetensors
+from relaxir.weights.quantizing import quantized
 from support import encoded_weights as write
 from support import gguf_files, models
 
@@ -25,7 +27,10 @@ TOKENS = torch.tensor([[3, 14, 15, 92, 65]])
 #: Of each file's architecture the configuration, and what its layers have that models without experts have not.
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("mixtral", {"intermediate_size": 64, "num_local_experts": 4, "num_experts_per_tok": 2}),
-    "qwen3moe": ("qwen3_moe", {"moe_intermediate_size": 64, "num_experts": 4, "num_experts_per_tok": 2, "head_dim": 16}),
+    "qwen3moe": (
+        "qwen3_moe",
+        {"moe_intermediate_size": 64, "num_experts": 4, "num_experts_per_tok": 2, "head_dim": 16, "norm_topk_prob": True},
+    ),
 }
 NAMES = {
     "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "input_layernorm": "attn_norm",
@@ -148,3 +153,38 @@ def test_each_expert_is_read_once_by_one_computation(tmp_path: Path) -> None:
             np.testing.assert_allclose(got, x @ wide.T, rtol=1e-5, atol=1e-5)
     exe.update({"w": weight * np.float32(2)})
     np.testing.assert_allclose(exe(x)[3], 2 * x @ weight[3].T, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("weights", [None, "q8_0"])
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_written_as_gguf(tmp_path: Path, architecture: str, weights: str | None) -> None:
+    """What the package decodes is what the executable computes with, bit by bit, and what reads the file computes the same."""
+    model, module = imported(architecture)
+    (tmp_path / "in").mkdir()
+    write_safetensors(tmp_path / "in" / "model.safetensors", {n: p.detach().numpy() for n, p in model.named_parameters()})
+    (tmp_path / "in" / "config.json").write_text(model.model.config.to_json_string(use_diff=False))
+    exe, path = rx.compile(module, weights=weights), tmp_path / "m.gguf"
+    exe.prepare(tmp_path / "in", path, format="gguf")
+    reader = gguf.GGUFReader(path)
+    stored = {t.name: gguf.dequantize(t.data, t.tensor_type) for t in reader.tensors}
+    for what, half in (("gate", 0), ("up", 1)):
+        value = np.split(model.get_parameter("model.layers.0.mlp.experts.gate_up_proj").detach().numpy(), 2, 1)[half]
+        found = quantized(value.reshape(-1, 64), 8, 32, is_half=True)  # as compiled code does, test_quantized
+        wide = (found.integers.reshape(-1, 32) * found.scales.reshape(-1, 1)).reshape(value.shape)
+        expected = value if weights is None else wide
+        np.testing.assert_array_equal(stored[f"blk.0.ffn_{what}_exps.weight"], expected)
+    assert stored["blk.0.ffn_down_exps.weight"].shape == (4, 64, 64)
+    assert reader.get_field(f"{architecture}.expert_count").contents() == 4
+    assert reader.get_field(f"{architecture}.expert_used_count").contents() == 2
+    got = exe.bind(exe.prepare(tmp_path / "in"))(TOKENS)
+    again = rx.compile(module)
+    torch.testing.assert_close(again.bind(again.prepare(path))(TOKENS), got, rtol=1e-4, atol=1e-4 * got.abs().max().item())
+
+
+def test_experts_that_llama_cpp_weighs_otherwise(tmp_path: Path) -> None:
+    model, module = imported("qwen3moe")
+    write_safetensors(tmp_path / "model.safetensors", {n: p.detach().numpy() for n, p in model.named_parameters()})
+    config = model.model.config.to_dict()
+    (tmp_path / "config.json").write_text(json.dumps(config | {"norm_topk_prob": False}))
+    with pytest.raises(rx.RelaxError, match=r"norm_topk_prob: expected True, as llama.cpp has it for qwen3moe, got False"):
+        rx.compile(module).prepare(tmp_path, tmp_path / "m.gguf", format="gguf")

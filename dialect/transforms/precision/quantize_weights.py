@@ -34,7 +34,7 @@ from ...analysis.weight_flow import FlowRules, WeightFlow
 from ...bindings import func, ir
 from ...errors import RelaxError
 from ...functions import argument_names, functions, name_of, num_input
-from ...inference import is_integer
+from ...inference import is_integer, normalize_axes
 from ...lift_override import LIFT, NEVER
 from ...op import is_elementwise
 from ...ops import (
@@ -58,6 +58,8 @@ from ...ops import (
     Quantize,
     Reshape,
     Softmax,
+    Squeeze,
+    StridedSlice,
     Where,
 )
 from ...passes.base import Pass
@@ -270,9 +272,13 @@ def _group_axis(weight: ir.Value) -> int | None:
     axis: int | None = 0
     while not isinstance(weight.owner, ir.Block):
         op = weight.owner.opview
-        if not isinstance(op, PermuteDims) or axis is None:
+        if axis is None or not isinstance(op, PermuteDims | Squeeze | StridedSlice):
             return None
-        axis, weight = axis_before(op, axis), op.operands[0]
+        if not isinstance(op, StridedSlice):
+            axis = axis_before(op, axis)
+        elif axis in normalize_axes(op.axes, TensorInfo.of(op.x).rank):
+            return None
+        weight = op.operands[0]
     return axis
 
 

@@ -17,8 +17,17 @@ __all__ = ["architecture_values", "rope_factors"]
 
 #: Architectures of which these keys are all that llama.cpp wants, by transformers' ``model_type``.
 _ARCHITECTURES = {
-    "llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma": "gemma",
+    "llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma": "gemma",
+    "qwen2_moe": "qwen2moe", "qwen3_moe": "qwen3moe", "olmoe": "olmoe",
 }  # fmt: skip
+#: Of mixtures of experts: keys, and what configurations call them. Some have experts of a size of their own.
+_EXPERT_KEYS = {
+    "expert_count": ("num_local_experts", "num_experts"), "expert_used_count": ("num_experts_per_tok",),
+    "expert_feed_forward_length": ("moe_intermediate_size",),
+    "expert_shared_feed_forward_length": ("shared_expert_intermediate_size",),
+}  # fmt: skip
+#: Whether llama.cpp makes the shares of the chosen experts add up to 1, which no key says.
+_SHARES_ADD_UP = {"qwen2moe": False, "qwen3moe": True, "olmoe": False}
 _KEYS = {
     "context_length": "max_position_embeddings", "embedding_length": "hidden_size", "block_count": "num_hidden_layers",
     "feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads",
@@ -47,7 +56,22 @@ def architecture_values(config: Mapping[str, Any], path: str) -> dict[str, bool 
     size = config.get("head_dim") or int(_number(config, "hidden_size", path)) // max(int(heads), 1)
     for key in ("attention.key_length", "attention.value_length", "rope.dimension_count"):
         values[f"{found}.{key}"] = int(size)
+    values |= _experts(found, config, path)
     return values | {f"{found}.rope.freq_base": _rope_base(config, path)} | _scaling(found, config, path)
+
+
+def _experts(found: str, config: Mapping[str, Any], path: str) -> dict[str, bool | int | float | str]:
+    """What a file says of experts; nothing of a model without. Raises RelaxError where llama.cpp would weigh them otherwise."""
+    names = {key: next((n for n in names if config.get(n) is not None), None) for key, names in _EXPERT_KEYS.items()}
+    if names["expert_count"] is None:
+        return {}
+    adds_up = _SHARES_ADD_UP.get(found)
+    if adds_up is not None and bool(config.get("norm_topk_prob", adds_up)) is not adds_up:
+        wanted = f"config.json: norm_topk_prob: expected {adds_up}, as llama.cpp has it for {found}"
+        raise RelaxError(f"'{path}': {wanted}, got {config['norm_topk_prob']!r}")
+    if config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1:
+        raise RelaxError(f"'{path}': config.json: expected experts in every layer to write as GGUF, got layers without")
+    return {f"{found}.{key}": _number(config, name, path) for key, name in names.items() if name is not None}
 
 
 def _number(config: Mapping[str, Any], name: str, path: str) -> int | float:

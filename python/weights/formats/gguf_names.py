@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Mapping
 
 __all__ = [
-    "GGUF_ARCHITECTURES", "file_name", "has_experts", "has_norms_of_one_more", "is_permuted", "is_row", "joined_experts",
-    "model_name",
+    "GGUF_ARCHITECTURES", "expert_names", "file_name", "has_experts", "has_norms_of_one_more", "is_permuted", "is_row",
+    "is_wide", "joined_experts", "model_name",
 ]  # fmt: skip
 
 _TOP = {"token_embd": "embed_tokens", "output_norm": "norm"}
@@ -62,6 +62,7 @@ _PERMUTED = frozenset(("granite", "llama", "minicpm", "olmo", "smollm3"))
 _OWN_TOP = {"phi2": {"output_norm": "final_layernorm"}}
 #: Experts are one tensor in a file; a model has two of these side by side in another one.
 _EXPERTS = re.compile(r"blk\.(\d+)\.ffn_(gate|up|down)_exps\.weight")
+_MODEL_EXPERTS = re.compile(r"model\.layers\.(\d+)\.mlp\.experts\.(gate_up|down)_proj")
 _NAME = re.compile(r"(?:blk\.(?P<layer>\d+)\.)?(?P<what>\w+)\.(?P<end>weight|bias)")
 _MODEL_NAME = re.compile(r"(?:model\.layers\.(?P<layer>\d+)\.)?(?P<what>[\w.]+)\.(?P<end>weight|bias)")
 
@@ -94,6 +95,15 @@ def file_name(architecture: str, name: str) -> str | None:
     return next((f"{prefix}{key}.{end}" for key, value in table.items() if value == what), None)
 
 
+def expert_names(architecture: str, name: str) -> tuple[str, ...]:
+    """What a file has for the experts of a model in one tensor, the rows of the one before those of the other; else nothing."""
+    match = _MODEL_EXPERTS.fullmatch(name) if has_experts(architecture) else None
+    if match is None:
+        return ()
+    parts = ("gate", "up") if match[2] == "gate_up" else ("down",)
+    return tuple(f"blk.{match[1]}.ffn_{part}_exps.weight" for part in parts)
+
+
 def has_experts(architecture: object) -> bool:
     """Whether models of an architecture may be mixtures of experts whose names are known."""
     return GGUF_ARCHITECTURES.get(str(architecture)) is _ROUTED
@@ -109,6 +119,11 @@ def joined_experts(architecture: object, names: Collection[str]) -> dict[str, tu
 def is_row(name: str) -> bool:
     """Whether a model has one row where a file may have a vector: converters drop dimensions of one."""
     return name.endswith(".ffn_gate_inp_shexp.weight")
+
+
+def is_wide(name: str) -> bool:
+    """Whether converters keep a matrix in f32: what chooses experts."""
+    return re.search(r"\.ffn_gate_inp(_shexp)?\.weight$", name) is not None
 
 
 def is_permuted(architecture: object, name: str) -> bool:
