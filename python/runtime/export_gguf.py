@@ -6,7 +6,7 @@ It has the model's architecture, from ``config.json``, and its vocabulary, from 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -93,7 +93,7 @@ def _names(architecture: str, weight: ExportWeight) -> tuple[str, ...]:
     return expert_names(architecture, weight.tensor) if name is None else (name,)
 
 
-def _tensor(weight: ExportWeight, names: tuple[str, ...]) -> GgufTensor:
+def _tensor(weight: ExportWeight, names: Sequence[str]) -> GgufTensor:
     """Narrow ones in blocks; vectors of floats in f32, as all that reads the format expects. Several have the same."""
     shape = weight.shape
     if len(names) > 1 and len(shape) == 3:
@@ -107,7 +107,7 @@ def _tensor(weight: ExportWeight, names: tuple[str, ...]) -> GgufTensor:
     return GgufTensor("float32" if is_f32 else name, shape)
 
 
-def _problem(weight: ExportWeight, names: tuple[str, ...], tensor: GgufTensor) -> str | None:
+def _problem(weight: ExportWeight, names: Sequence[str], tensor: GgufTensor) -> str | None:
     """Why a weight cannot be in the file, with what would help."""
     if not names:
         return f"expected a name that the architecture has in GGUF, got '{weight.tensor}'"
@@ -125,7 +125,7 @@ def _problem(weight: ExportWeight, names: tuple[str, ...], tensor: GgufTensor) -
     return tensor.problem(names[0])
 
 
-def _exported(weight: ExportWeight, names: tuple[str, ...], tensor: GgufTensor, heads: int, is_more: bool) -> Exported:
+def _exported(weight: ExportWeight, names: Sequence[str], tensor: GgufTensor, heads: int, is_more: bool) -> Exported:
     unit = weight.shape[0] // heads if heads else 1
     spec = bytes_spec(tensor)
 
