@@ -20,16 +20,17 @@ _Array = np.ndarray[Any, Any]
 
 
 class PreparedModel:
-    """A model that runs: compiled once for all inputs, or again where operators want elements of inputs at import.
+    """A model that runs: compiled once for all inputs, or again where operators want elements of inputs, or sizes, at import.
 
-    Those are shapes, axes and the like; code for the last values of such inputs is kept.
+    Those are shapes, axes and the like; code for the last values of such inputs is kept. Sequences are lists of arrays.
     """
 
     def __init__(self, model: Any, **options: Any):
         self._model, self._options = model, options
         self._codes: dict[Any, tuple[Imported, Any]] = {}
         self._wanted: tuple[str, ...] = ()
-        self._names, self._defaults = _input_names(model)
+        self._names, self._defaults, self._lists = _input_names(model)
+        self._has_fixed_sizes = bool(self._lists)
 
     def run(self, inputs: Any, **_: Any) -> tuple[_Array, ...]:
         """The results in the model's order.
@@ -44,33 +45,66 @@ class PreparedModel:
         while True:
             values = {name: given[name] for name in self._wanted}
             try:
-                imported, executable = self._code(values, self._defaults & set(given))
+                imported, executable = self._code(values, self._defaults & set(given), self._examples(given))
             except UnsupportedNodesError as error:
                 more = sorted(error.wanted - set(self._wanted))
-                if not more:
+                if not more and self._has_fixed_sizes:
                     raise
+                self._has_fixed_sizes = self._has_fixed_sizes or not more
                 self._wanted = (*self._wanted, *more)
                 continue
-            found = executable(*(given[n] for n in imported.inputs))
-            return tuple(found) if isinstance(found, tuple) else (found,)
+            return _results(imported, executable, given)
 
     def _named(self, inputs: Any) -> dict[str, _Array]:
         if isinstance(inputs, Mapping):
-            return {str(k): _array(v) for k, v in inputs.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return {str(k): self._given(str(k), v) for k, v in inputs.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         listed: Sequence[Any] = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
         if len(listed) > len(self._names):
             raise RelaxError(f"expected at most {len(self._names)} inputs, got {len(listed)}")
-        return {name: _array(v) for name, v in zip(self._names, listed, strict=False)}
+        return {name: self._given(name, v) for name, v in zip(self._names, listed, strict=False)}
 
-    def _code(self, values: Mapping[str, _Array], given: Set[str]) -> tuple[Imported, Any]:
-        key = (frozenset(given), *((n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(values.items())))
+    def _given(self, name: str, value: Any) -> Any:
+        """An array; a list of arrays or None for an input that may be one."""
+        if name in self._lists:
+            return value if value is None else [_array(v) for v in value] if isinstance(value, list | tuple) else _array(value)  # pyright: ignore[reportUnknownVariableType]
+        return _array(value)
+
+    def _examples(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs, where code is for their sizes alone: of models with sequences, or of nodes that want sizes as numbers."""
+        if not self._has_fixed_sizes:
+            return {}
+        return dict.fromkeys(self._lists) | {n: v for n, v in given.items() if n not in self._wanted}
+
+    def _code(self, values: Mapping[str, _Array], given: Set[str], lists: Mapping[str, Any]) -> tuple[Imported, Any]:
+        """Compiled for these values, and for the shapes of these examples, lists among them."""
+        forms = [(n, None if v is None else [(a.dtype.str, a.shape) for a in _tensors(v)]) for n, v in lists.items()]
+        key = (frozenset(given), repr(forms), *((n, v.dtype.str, v.shape, v.tobytes()) for n, v in sorted(values.items())))
         if key not in self._codes:
-            imported = import_model(self._model, values, given=given)
+            imported = import_model(self._model, values, given=given, lists=lists)
             executable = compile_module(imported.module, **self._options)
             if imported.weights:
                 executable.bind(executable.prepare({n: read() for n, read in imported.weights.items()}))
             self._codes = {key: (imported, executable)}
         return self._codes[key]
+
+
+def _results(imported: Imported, executable: Any, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a call gives, sequences as lists of arrays."""
+    from .frontend.onnx.lists import laid_out
+
+    arrays = {n: a for name, value in given.items() if value is not None for n, a in _named_tensors(name, value)}
+    found = executable(*(arrays[n] for n in imported.inputs))
+    tensors = iter(found if isinstance(found, tuple) else (found,))
+    return tuple(laid_out(layout, tensors) for layout in imported.layouts)
+
+
+def _tensors(value: Any) -> list[_Array]:
+    return value if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _named_tensors(name: str, value: Any) -> list[tuple[str, _Array]]:
+    """What the function calls the tensors of an input."""
+    return [(f"{name}.{i}", v) for i, v in enumerate(value)] if isinstance(value, list) else [(name, value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def _array(value: Any) -> _Array:
@@ -79,20 +113,23 @@ def _array(value: Any) -> _Array:
         from .weights.onnx_tensors import tensor_array
 
         return tensor_array(value)
+    from .weights.onnx_codes import as_codes
+
     try:
-        return np.asarray(value)
+        return as_codes(np.asarray(value))
     except ValueError:
         raise RelaxError("expected tensors as inputs, got a sequence of tensors of several shapes") from None
 
 
-def _input_names(model: Any) -> tuple[list[str], frozenset[str]]:
-    """Of what has to be given, and of what has a default."""
+def _input_names(model: Any) -> tuple[list[str], frozenset[str], frozenset[str]]:
+    """Of what has to be given, of what has a default, and of what is a sequence or an optional."""
     from .frontend.onnx.model import read_model
 
     proto = read_model(model).proto
     defaults = {t.name for t in proto.graph.initializer}
     names = [i.name for i in proto.graph.input]
-    return [n for n in names if n not in defaults], frozenset(n for n in names if n in defaults)
+    lists = frozenset(i.name for i in proto.graph.input if i.type.WhichOneof("value") in ("sequence_type", "optional_type"))
+    return [n for n in names if n not in defaults], frozenset(n for n in names if n in defaults), lists
 
 
 def prepare(model: Any, device: str = "CPU", **options: Any) -> PreparedModel:

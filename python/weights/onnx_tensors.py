@@ -13,6 +13,7 @@ import onnx.numpy_helper
 from ..dialect.errors import RelaxError
 from .arrays import Array
 from .files import open_regular
+from .onnx_codes import as_codes, is_coded
 
 __all__ = ["ExternalData", "numpy_element", "tensor_array", "tensor_shape"]
 
@@ -25,7 +26,9 @@ _BITS = {
 
 
 def numpy_element(element: int) -> np.dtype[Any]:
-    """An element type of ONNX as NumPy's. Raises RelaxError where there is none."""
+    """An element type of ONNX as NumPy's, bytes for those of :mod:`.onnx_codes`. Raises RelaxError where there is none."""
+    if is_coded(element):
+        return np.dtype(np.int8 if element == onnx.TensorProto.INT2 else np.uint8)
     try:
         found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element))
     except (KeyError, TypeError):
@@ -54,7 +57,7 @@ def tensor_array(tensor: onnx.TensorProto) -> Array:
     numpy_element(tensor.data_type)
     shape = tensor_shape(tensor)
     try:
-        return np.ascontiguousarray(onnx.numpy_helper.to_array(tensor)).reshape(shape)
+        return as_codes(np.ascontiguousarray(onnx.numpy_helper.to_array(tensor)).reshape(shape))
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise RelaxError(
             f"expected elements of '{tensor.name}' that fit its shape {list(shape)}, got others ({error})"

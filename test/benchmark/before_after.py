@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from comparison.cases import CASES
+from comparison.peers import OURS, PEERS, formats_of
 from comparison.process import FailureError, Process
 
 #: Seconds for a case to load, and for a turn.
@@ -48,7 +49,7 @@ def main() -> None:
 
 def _row(name: str, threads: int, before: Process, after: Process, rounds: int) -> str:
     try:
-        after.ask("reference", _PATIENCE, case=name, formats=[])
+        after.ask("reference", _PATIENCE, case=name, formats=formats_of(CASES[name], [PEERS[OURS]]))
         for process in (before, after):
             process.ask("load", _PATIENCE, case=name)
         pairs = [_turns(before, after, is_odd=bool(i % 2)) for i in range(rounds)]

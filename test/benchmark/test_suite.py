@@ -15,7 +15,7 @@ import torch
 from benchmark.comparison import chart, networks, tables
 from benchmark.comparison.cases import CASES, select
 from benchmark.comparison.limits import Limits
-from benchmark.comparison.peers import OURS, PEERS, Peer
+from benchmark.comparison.peers import OURS, PEERS, Peer, formats_of
 from benchmark.comparison.process import FailureError, Process
 from benchmark.comparison.runs import Outcome, Row, _batches
 
@@ -174,3 +174,9 @@ def test_batches_fit_memory() -> None:
     batches = _batches(CASES["llama-4096x2-decode"], ours, others)
     assert [peer for batch in batches for peer in batch] == others
     assert len(batches) > 1
+
+
+def test_files_are_written_for_who_reads_them() -> None:
+    case = next(c for c in CASES.values() if c.file)
+    assert formats_of(case, [PEERS[OURS]]) == ["file"]  # what before_after.py asks for, where no peer runs
+    assert formats_of(CASES["matmul-512"], PEERS.values()) == ["onnx"]

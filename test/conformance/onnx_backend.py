@@ -14,7 +14,6 @@ import fnmatch
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
@@ -25,37 +24,23 @@ os.environ["RELAXIR_CACHE_DIR"] = "off"
 for _threads in ("RELAXIR_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-from onnx import numpy_helper  # noqa: E402
-from onnx.backend.test.loader import load_model_tests  # noqa: E402
-from onnx.backend.test.runner import Runner  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from conformance.onnx_tests import compare, tests  # noqa: E402
 
 import relaxir  # noqa: E402
 from relaxir import backend  # noqa: E402
 
 _EXPECTED = Path(__file__).parent / "onnx_expected_failures.txt"
 
-#: The kinds of tests whose models are in the package; those of kind ``real`` are downloaded.
-_KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
-
 #: Seconds for a test.
 _LIMIT = 120
 
 
-def tests() -> dict[str, Any]:
-    """All tests by name."""
-    return {t.name: t for kind in _KINDS for t in load_model_tests(kind=kind)}
-
-
 def outcome(test: Any) -> tuple[str, str]:
     """``right``, ``refused`` or ``wrong``, and why."""
-    model = test.model if test.model is not None else onnx.load(os.path.join(test.model_dir, "model.onnx"))
     try:
-        prepared = backend.prepare(model)
-        for inputs, wanted in _data(test, model):
-            found = prepared.run(inputs)
-            Runner.assert_similar_outputs([_array(w) for w in wanted], list(found), test.rtol, test.atol)
+        compare(test, lambda model: backend.prepare(model).run)
     except relaxir.RelaxError as error:
         lines = str(error).splitlines()
         return "refused", (lines[1] if len(lines) > 1 else lines[0]).strip()
@@ -64,34 +49,6 @@ def outcome(test: Any) -> tuple[str, str]:
     except Exception as error:
         return "wrong", f"{type(error).__name__}: {error}"[:120]
     return "right", ""
-
-
-def _data(test: Any, model: Any) -> Iterator[tuple[list[Any], list[Any]]]:
-    if test.data_sets is not None:
-        yield from ((list(i), list(o)) for i, o in test.data_sets)
-        return
-    for folder in sorted(Path(test.model_dir).glob("test_data_set_*")):
-        yield tuple(
-            [_stored(p, value) for i, value in enumerate(values) if (p := folder / f"{kind}_{i}.pb").exists()]
-            for kind, values in (("input", model.graph.input), ("output", model.graph.output))
-        )  # fmt: skip
-
-
-def _stored(path: Path, value: Any) -> Any:
-    content = path.read_bytes()
-    kind = value.type.WhichOneof("value")
-    if kind == "sequence_type":
-        return numpy_helper.to_list(onnx.SequenceProto.FromString(content))
-    if kind == "optional_type":
-        return numpy_helper.to_optional(onnx.OptionalProto.FromString(content))
-    return numpy_helper.to_array(onnx.TensorProto.FromString(content))
-
-
-def _array(value: Any) -> Any:
-    """Tests have arrays, protos of tensors, and lists of them."""
-    if isinstance(value, onnx.TensorProto):
-        return numpy_helper.to_array(value)
-    return value if isinstance(value, list | tuple) else np.asarray(value)
 
 
 def expected_failures() -> dict[str, str]:

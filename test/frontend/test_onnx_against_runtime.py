@@ -133,6 +133,18 @@ def _groups() -> _Model:
     made.add("GroupQueryAttention", _grouped(1, 8, [4, 3], 5, tables), do_rotary=1, kept=lambda x: x[:, :, :4], **plain)
     made.add("GroupQueryAttention", _grouped(3, 8, [2, 2], 3, tables), do_rotary=1, kept=lambda x: x[:, :, :3], **plain)
     made.add("GroupQueryAttention", _grouped(2, 4, [5], 6), local_window_size=3, scale=0.3, **plain)
+    made.add("GroupQueryAttention", _grouped(3, 0, [2, 2], 3), causal=0, **plain)
+    return made
+
+
+def _products() -> _Model:
+    """Either factor turned, its batches in front or in the middle."""
+    made = _Model()
+    for a, b in (((3, 2, 4), (4, 2, 5)), ((4, 2, 3), (5, 2, 4))):
+        turned = int(a[0] == 4)
+        options = {"transA": turned, "transB": turned, "transBatchA": 1, "transBatchB": 1}
+        made.add("FusedMatMul", [_f(*a), _f(*b)], alpha=0.5, **options)
+    made.add("FusedMatMul", [_f(3, 2, 4), _f(2, 4, 5)], transBatchA=1)
     return made
 
 
@@ -206,7 +218,19 @@ def _no_rounds() -> _Model:
 
 @pytest.mark.parametrize(
     "make",
-    [_blocks, _masks, _pasts, _groups, _scores, _old_sets, _negative_axes, _numbers_of_activations, _regions, _no_rounds],
+    [
+        _blocks,
+        _masks,
+        _pasts,
+        _groups,
+        _products,
+        _scores,
+        _old_sets,
+        _negative_axes,
+        _numbers_of_activations,
+        _regions,
+        _no_rounds,
+    ],
 )
 def test_results_are_those_of_onnx_runtime(make: Callable[[], _Model]) -> None:
     make().check()
@@ -247,14 +271,60 @@ def test_an_initializer_that_is_an_input_is_its_default() -> None:
         np.testing.assert_array_equal(prepared.run(given)[0], wanted)
 
 
-def test_a_sequence_as_input_is_refused() -> None:
+def _attention(operator: str, operands: dict[str, Array | None], **options: Any) -> Array:
+    """The first result of one node."""
+    kinds = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+             for n, a in operands.items() if a is not None]  # fmt: skip
+    names = [n if a is not None else "" for n, a in operands.items()]
+    node = helper.make_node(operator, names, ["y"], domain=_MICROSOFT, **options)
+    graph = helper.make_graph([node], "graph", kinds, [onnx.ValueInfoProto(name="y")])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(_MICROSOFT, 1)]
+    return backend.run_model(helper.make_model(graph, opset_imports=opsets), [a for a in operands.values() if a is not None])[0]
+
+
+def test_packed_queries_keys_and_values() -> None:
+    """ONNX Runtime takes them on GPUs alone: the same numbers as of separate ones."""
+    parts = [_f(2, 3, 4, 8) for _ in range(3)]
+    q, k, v = (p.reshape(2, 3, 32) for p in parts)
+    bias = _f(96)
+    want = _attention("MultiHeadAttention", {"q": q, "k": k, "v": v, "b": bias}, num_heads=4)
+    whole = {"q": np.stack(parts, 3), "k": None, "v": None, "b": bias}
+    half = {"q": q, "k": np.stack(parts[1:], 3), "v": None, "b": bias}
+    for packed in (whole, half):
+        np.testing.assert_allclose(_attention("MultiHeadAttention", packed, num_heads=4), want, rtol=1e-5, atol=1e-5)
+
+
+def test_norms_of_queries_and_keys() -> None:
+    """ONNX Runtime takes them on GPUs alone: the same numbers as of heads that are normed before."""
+    q, k, v = _f(1, 3, 64), _f(1, 3, 32), _f(1, 3, 32)
+    weights = {"qw": _f(16), "kw": _f(16)}
+
+    def normed(x: Array, weight: Array) -> Array:
+        heads = x.reshape(1, 3, -1, 16)
+        return (heads / np.sqrt((heads**2).mean(-1, keepdims=True) + 1e-5) * weight).reshape(x.shape).astype(np.float32)
+
+    ends: dict[str, Array | None] = {"ends": np.array([2], np.int32), "total": np.array(3, np.int32)}
+    empty: dict[str, Array | None] = {n: np.zeros((1, 2, 0, 16), np.float32) for n in ("pk", "pv")}
+    absent: dict[str, Array | None] = {f"absent{i}": None for i in range(7)}
+    plain: dict[str, Any] = {"num_heads": 4, "kv_num_heads": 2}
+    given = {"q": q, "k": k, "v": v} | empty | ends | absent | weights
+    got = _attention("GroupQueryAttention", given, qk_norm_epsilon=1e-5, **plain)
+    before = {"q": normed(q, weights["qw"]), "k": normed(k, weights["kw"]), "v": v} | empty | ends
+    np.testing.assert_allclose(got, _attention("GroupQueryAttention", before, **plain), rtol=1e-4, atol=1e-5)
+
+
+def test_sequences_are_lists_of_arrays() -> None:
+    """As inputs and results of the backend alone: a module has a fixed number of tensors."""
     graph = helper.make_graph(
-        [helper.make_node("SequenceAt", ["s", "i"], ["y"])],
+        [helper.make_node("SequenceInsert", ["s", "x"], ["y"])],
         "graph",
-        [helper.make_tensor_sequence_value_info("s", 1, None)],
+        [helper.make_tensor_sequence_value_info("s", 1, None), helper.make_tensor_value_info("x", 1, [2])],
         [onnx.ValueInfoProto(name="y")],
-        [numpy_helper.from_array(np.array(0, np.int64), "i")],
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    with pytest.raises(rx.RelaxError, match="expected tensors as inputs, got a sequence"):
-        backend.prepare(proto).run([[_f(2), _f(3)]])
+    prepared, given = backend.prepare(proto), [_f(2), _f(2, 3), _f(2)]
+    for count in (0, 2):
+        (found,) = prepared.run([given[:count], given[2]])
+        assert [f.tolist() for f in found] == [g.tolist() for g in [*given[:count], given[2]]]
+    with pytest.raises(rx.RelaxError, match="expected tensors as inputs, got 's' of sequence_type"):
+        rx.from_onnx(proto)

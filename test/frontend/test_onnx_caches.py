@@ -174,6 +174,53 @@ def test_what_state_cannot_be_made_of() -> None:
     assert rx.from_onnx(unknown, cache_length=8, dims=stated).functions["main"].symbols == ("length", "total")
 
 
+def _with_open_heads() -> onnx.ModelProto:
+    """As newer versions of onnxruntime-genai's model builder leave the size of heads open."""
+    proto = _grouped()
+    for value in (*proto.graph.input[2:], *proto.graph.output[1:]):
+        value.type.tensor_type.shape.dim[3].dim_param = "kv_cache_dim"
+    return proto
+
+
+def test_sizes_of_heads_are_those_of_attention() -> None:
+    proto = _with_open_heads()
+    with pytest.raises(rx.RelaxError, match="of known sizes, got 'kv_cache_dim'; dims="):
+        rx.from_onnx(proto, dims={"batch": 1}, cache_length=8)
+    proto.graph.value_info.append(_INPUT("q", TensorProto.FLOAT, ["batch", "length", _HIDDEN]))
+    (function,) = rx.from_onnx(proto, dims={"batch": 1}, cache_length=8).functions.values()
+    assert [str(i) for i in function.inputs[2:]] == [f"f32[1, {_HEADS}, 8, {_SIZE}]"] * 2
+    (function,) = rx.from_onnx(proto).functions.values()
+    assert [str(i) for i in function.inputs[2:]] == [f"f32[batch, {_HEADS}, past, {_SIZE}]"] * 2
+
+
+def test_forms_of_attention_that_are_not_taken_are_named() -> None:
+    for options, message in (
+        ({"k_quant_type": "PER_TENSOR"}, "without k_quant_type"),
+        ({"kv_cache_bit_width": 8}, "without kv_cache_bit_width"),
+        ({"sliding_window_cache": 1, "local_window_size": 4}, "or with a cache that is state, which keeps all"),
+    ):
+        proto = _grouped()
+        node = next(n for n in proto.graph.node if n.op_type == "GroupQueryAttention")
+        node.attribute.extend(helper.make_attribute(k, v) for k, v in options.items())
+        with pytest.raises(rx.RelaxError, match=message):
+            rx.from_onnx(proto)
+
+
+def test_windows_of_a_cache_are_read_from_one_that_keeps_all() -> None:
+    proto = _grouped()
+    node = next(n for n in proto.graph.node if n.op_type == "GroupQueryAttention")
+    node.attribute.extend([helper.make_attribute("sliding_window_cache", 1), helper.make_attribute("local_window_size", 3)])
+    executable = rx.compile(rx.from_onnx(proto, dims={"batch": 1}, cache_length=12))
+    raw = {t.name: numpy_helper.to_array(t) for t in proto.graph.initializer}
+    executable.bind(executable.prepare({n: raw[n] for n in executable.manifest.raw_weights}))
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    caches = {f"past_key_values.0.{n}": np.zeros((1, _HEADS, 4, _SIZE), np.float32) for n in ("key", "value")}
+    for inputs in _steps(1, (5, 1, 1)):
+        logits, *found = session.run(None, inputs | caches)
+        caches = dict(zip(caches, found, strict=True))
+        np.testing.assert_allclose(executable(**inputs), logits, rtol=1e-4, atol=1e-5)
+
+
 def test_sizes_that_no_input_determines_are_symbols_of_their_own() -> None:
     """A model may write the size of an input by others that it does not name."""
     kinds = [_INPUT("x", TensorProto.FLOAT, ["n // 2", 3]), _INPUT("y", TensorProto.FLOAT, ["m * 2", 3])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -134,6 +135,50 @@ def normalized() -> onnx.ModelProto:
     return found
 
 
+def data_sizes() -> onnx.ModelProto:
+    """Results as large as data says: what is not zero, what differs, a branch's, those of a loop that data ends."""
+    node = helper.make_node
+
+    def branch(name: str, nodes: list[onnx.NodeProto]) -> onnx.GraphProto:
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
+
+    types = {"i": (TensorProto.INT64, []), "c": (TensorProto.BOOL, []), "a": (TensorProto.FLOAT, ["n"])}
+    infos = [helper.make_tensor_value_info(n, t, s) for n, (t, s) in types.items()]
+    steps = [
+        node("ReduceSum", ["a"], ["sum"], keepdims=0),
+        node("Less", ["sum", "most"], ["c1"]),
+        node("Add", ["a", "k"], ["a1"]),
+    ]
+    results = [helper.make_tensor_value_info(n, t, None) for n, t in (("c1", TensorProto.BOOL), ("a1", TensorProto.FLOAT))]
+    loop = helper.make_graph([*steps, node("Neg", ["a"], ["row"])], "loop", infos,
+                             [*results, helper.make_tensor_value_info("row", TensorProto.FLOAT, None)])  # fmt: skip
+    nodes = [
+        node("NonZero", ["x"], ["places"]),
+        node("Cast", ["places"], ["where"], to=TensorProto.FLOAT),
+        node("Unique", ["x"], ["different"]),
+        node("If", ["flag"], ["chosen"], then_branch=branch("t", [node("Concat", ["x", "x"], ["t"], axis=0)]),
+             else_branch=branch("e", [node("Neg", ["x"], ["e"])])),
+        node("Loop", ["rounds", "true", "x"], ["last", "rows"], body=loop),
+    ]  # fmt: skip
+    weights = {"rounds": np.array(7, np.int64), "true": np.array(True), "k": np.float32(2), "most": np.float32(20)}
+    inputs = {"x": (TensorProto.FLOAT, ["n"]), "flag": (TensorProto.BOOL, [])}
+    return model(nodes, inputs, ["where", "different", "chosen", "last", "rows"], weights)
+
+
+def coded() -> onnx.ModelProto:
+    """Element types that relax has as codes, in weights and between nodes."""
+    node = helper.make_node
+    nodes = [
+        node("Cast", ["x"], ["few"], to=TensorProto.FLOAT8E4M3FNUZ),
+        node("Cast", ["few"], ["back"], to=TensorProto.FLOAT),
+        node("DequantizeLinear", ["w", "s"], ["r"], axis=1),
+        node("MatMul", ["back", "r"], ["y"]),
+    ]
+    codes = np.random.default_rng(0).integers(0, 64, (5, 4)).astype(np.uint8)
+    weights = {"w": codes.view(ml_dtypes.float8_e4m3fnuz), "s": abs(_random(4)) + 0.1}
+    return model(nodes, {"x": (TensorProto.FLOAT, ["n", 5])}, ["y"], weights, opset=21)
+
+
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
-    f.__name__: f for f in (perceptron, convolutions, sizes, branches, recurrent, quantized, normalized)
+    f.__name__: f for f in (perceptron, convolutions, sizes, branches, recurrent, quantized, normalized, data_sizes, coded)
 }

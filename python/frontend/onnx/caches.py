@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -45,7 +45,7 @@ class Caches:
     def __init__(self, graph: onnx.GraphProto, length: int | None):
         """Raises RelaxError where a model has no caches."""
         self._length = length
-        self.pairs = {} if length is None else _pairs(graph)
+        self.pairs, self._growing = ({}, {}) if length is None else _pairs(graph)
         self.names = {present: past for past, present in self.pairs.items()}
         self._found: dict[str, Cache] = {}
         if length is not None and not self.pairs:
@@ -62,7 +62,7 @@ class Caches:
     ) -> GraphValue:
         """What the model takes as a cache. Raises RelaxError where more sizes of it than that of the tokens are not known."""
         shape = shapes[name]
-        axis = _axis(name, shape)
+        axis = _axis(name, shape, self._growing[name])
         used = shape[axis]
         known = (s.names for n, sizes in shapes.items() if n not in self.pairs for s in sizes if isinstance(s, Expr))
         room = argument(name, TensorInfo((*shape[:axis], self._length, *shape[axis + 1 :]), dtype))
@@ -94,34 +94,40 @@ def _zeros(buffer: ir.Value) -> ir.DenseElementsAttr:
     return ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(list(info.shape), info.dtype), zero.get_splat_value())
 
 
-def _axis(name: str, shape: tuple[Dim, ...]) -> int:
-    """That of the tokens: the last one whose size is no number."""
+def _axis(name: str, shape: tuple[Dim, ...], growing: Sequence[int]) -> int:
+    """That of the tokens: the last one whose size is no number, of those where results have another one."""
     sizes = [i for i, s in enumerate(shape) if not isinstance(s, int)]
     if not sizes:
         raise RelaxError(f"expected a cache of any number of tokens, got '{name}' of shape {shape_text(shape)}")
-    if len(sizes) > 1:
-        size = shape[sizes[0]]
-        raise RelaxError(f"expected a cache '{name}' of known sizes, got '{size}'; dims={{'{size}': 1}} gives it one")
-    return sizes[0]
+    axis = max(set(sizes) & set(growing), default=sizes[-1])
+    other = next((shape[i] for i in sizes if i != axis), None)
+    if other is not None:
+        raise RelaxError(f"expected a cache '{name}' of known sizes, got '{other}'; dims={{'{other}': 1}} gives it one")
+    return axis
 
 
-def _pairs(graph: onnx.GraphProto) -> dict[str, str]:
-    """Inputs and results whose names correspond, of one type, where the sizes of the results are others."""
+def _pairs(graph: onnx.GraphProto) -> tuple[dict[str, str], dict[str, list[int]]]:
+    """Inputs and results whose names correspond, of one type, where sizes of the results are others; the axes of these."""
     presents = {m[1]: o for o in graph.output if (m := _PRESENT.fullmatch(o.name))}
     found: dict[str, str] = {}
+    axes: dict[str, list[int]] = {}
     for given in graph.input:
         match = _PAST.fullmatch(given.name)
         result = presents.get(match[1]) if match else None
         if result is not None and _grows(given.type.tensor_type, result.type.tensor_type):
             found[given.name] = result.name
-    return found
+            axes[given.name] = _growing(given.type.tensor_type, result.type.tensor_type)
+    return found, axes
 
 
 def _grows(before: onnx.TypeProto.Tensor, after: onnx.TypeProto.Tensor) -> bool:
     """Caches of keys of another sequence, as of an encoder, go through as they are."""
     if after.elem_type not in (0, before.elem_type):
         return False
-    if not after.HasField("shape"):
-        return True
+    return not after.HasField("shape") or (len(before.shape.dim) == len(after.shape.dim) and bool(_growing(before, after)))
+
+
+def _growing(before: onnx.TypeProto.Tensor, after: onnx.TypeProto.Tensor) -> list[int]:
+    """The axes whose sizes are not said to be the same."""
     sizes = [[(d.dim_param, d.dim_value) for d in t.shape.dim] for t in (before, after)]
-    return len(sizes[0]) == len(sizes[1]) and any(a != b or not any(a) for a, b in zip(*sizes, strict=True))
+    return [i for i, (a, b) in enumerate(zip(*sizes, strict=False)) if a != b or not any(a)]

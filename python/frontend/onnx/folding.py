@@ -36,7 +36,7 @@ def folded(node: Node, proto: onnx.NodeProto) -> list[Any] | None:
         return None
     arrays: list[Array | None] = []
     for operand in node.operands:
-        if operand is not None and (not isinstance(operand, GraphValue) or operand.known is None):
+        if operand is not None and (not isinstance(operand, GraphValue) or operand.known is None or operand.coded):
             return None
         arrays.append(operand.known if isinstance(operand, GraphValue) else None)
     present = [a for a in arrays if a is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -48,6 +49,7 @@ class Conversion:
         report: what could not be converted.
         wanted: inputs whose elements some operator wants at import.
         opset: the version that the model was written in, which may have been converted to a newer one.
+        symbols: names of sizes that are in use.
     """
 
     path: str
@@ -57,6 +59,13 @@ class Conversion:
     wanted: set[str] = field(default_factory=set[str])
     opset: int = 0
     depth: int = 0
+    symbols: set[str] = field(default_factory=set[str])
+
+    def new_symbol(self, prefix: str) -> str:
+        """A name for a size that data decides."""
+        name = next(n for i in itertools.count() if (n := f"{prefix}_{i}") not in self.symbols)
+        self.symbols.add(name)
+        return name
 
 
 @dataclass
@@ -148,6 +157,7 @@ class GraphScope:
         known = folded(node, proto)
         if known is not None:
             return known
+        _require_numbers(node)
         handler = HANDLERS.get(node.key)
         unmapped: RelaxError | None = None
         if handler is not None:
@@ -205,6 +215,18 @@ class GraphScope:
         for name in node.outputs[len(results) :]:
             if name:
                 raise RelaxError(f"expected {len(results)} results of {node.key}, got a use of '{name}'")
+
+
+#: Operators that know what codes stand for (:mod:`.codes`), or do not care.
+_ON_CODES = ("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Identity")
+
+
+def _require_numbers(node: Node) -> None:
+    """Raises RelaxError where an operator would compute with codes."""
+    coded = [o.coded for o in node.operands if isinstance(o, GraphValue) and o.coded]
+    if coded and node.key not in _ON_CODES:
+        name = onnx.TensorProto.DataType.Name(coded[0])
+        raise RelaxError(f"expected an element type that relax computes with, got {name}")
 
 
 def _without(nodes: Iterable[onnx.NodeProto], absent: Sequence[str]) -> Iterable[onnx.NodeProto]:

@@ -14,11 +14,12 @@ from ...dialect.context import new_context
 from ...dialect.errors import RelaxError
 from ...dialect.functions import set_names, set_num_input
 from ...dialect.struct_info import TensorInfo
-from ...dialect.symbolic import Dim
+from ...dialect.symbolic import Dim, Expr
 from ...module import Module
 from ..torch_report import ImportReport, UnsupportedError
 
 if TYPE_CHECKING:
+    from .lists import Layout
     from .model import OnnxModel
 
 __all__ = ["Imported", "UnsupportedNodesError", "from_onnx", "import_model"]
@@ -49,12 +50,14 @@ class Imported:
         weights: the arrays of its weights by name.
         inputs: the names of those inputs of the model that are arguments.
         outputs: what the model calls its results.
+        layouts: what each of them consists of.
     """
 
     module: Module
     weights: Mapping[str, Any]
     inputs: Sequence[str]
     outputs: Sequence[str]
+    layouts: Sequence[Layout]
 
 
 def from_onnx(model: Any, *, dims: Mapping[str, int | str] | None = None, cache_length: int | None = None) -> Module:
@@ -87,15 +90,19 @@ def import_model(
     given: Set[str] = frozenset(),
     dims: Mapping[str, int | str] | None = None,
     cache_length: int | None = None,
+    lists: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """The same, where inputs of some names are constants of these values, and no arguments, and some are not their defaults."""
+    """The same, where inputs of some names are constants of these values, and no arguments, and some are not their defaults.
+
+    Inputs and results may be sequences and optionals where ``lists`` has an example of each such input.
+    """
     if importlib.util.find_spec("onnx") is None:
         raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]")
     from .model import read_model
 
     read = read_model(model)
     with new_context(), ir.Location.file(read.path, 0, 0):
-        return _Import(read, dict(values or {}), given, dims or {}, cache_length).run()
+        return _Import(read, dict(values or {}), given, dims or {}, cache_length, lists).run()
 
 
 class _Import:
@@ -108,6 +115,7 @@ class _Import:
         given: Set[str],
         dims: Mapping[str, int | str],
         cache_length: int | None,
+        lists: Mapping[str, Any] | None,
     ):
         from ...weights.onnx_tensors import ExternalData
         from .graph import Conversion, GraphScope
@@ -116,7 +124,7 @@ class _Import:
 
         load_operators()
         self.proto, self.values, self.given, self.dims = model.proto, values, given, dims
-        self.cache_length = cache_length
+        self.cache_length, self.lists = cache_length, lists
         self.module = ir.Module.create()
         self.function = func.FuncOp("main", ([], []), ip=ir.InsertionPoint(self.module.body))
         self.block = self.function.add_entry_block()
@@ -128,28 +136,33 @@ class _Import:
         self.arguments: list[str] = []
 
     def run(self) -> Imported:
-        from .values import GraphValue, TensorSequence
+        from .lists import flat, layout_of
+        from .values import TensorSequence
 
         graph = self.proto.graph
         with ir.InsertionPoint(self.block):
             self.scope.initialize(graph)
-            inputs = self._inputs()
+            self._inputs()
+            inputs = list(self.arguments)
             self.scope.convert(graph.node)
             self._raise_if_any()
             outputs = [self.scope.find(o.name) for o in graph.output]
+            layouts = [layout_of(v) for v in outputs]
             wrong = next((o.name for o, v in zip(graph.output, outputs, strict=True) if isinstance(v, TensorSequence)), None)
-            if wrong is not None:
+            if wrong is not None and self.lists is None:
                 raise RelaxError(f"expected tensors as results, got the sequence '{wrong}'")
-            results = [
-                self.caches.result(o.name, v.value)
-                for o, v in zip(graph.output, outputs, strict=True)
-                if isinstance(v, GraphValue)
-            ]
+            names: list[str] = []
+            results: list[ir.Value] = []
+            for output, value in zip(graph.output, outputs, strict=True):
+                parts = flat(value)
+                name = self.caches.names.get(output.name, output.name)
+                names += [name if part is value else f"{name}.{i}" for i, part in enumerate(parts)]
+                results += [self.caches.result(output.name, part.value) for part in parts]
             func.ReturnOp(results)
-        self._finish(inputs, [self.caches.names.get(o.name, o.name) for o in graph.output], results)
+        self._finish(inputs, names, results)
         weights = self.conversion.weights
         arrays = {name: (lambda t=tensor: weights.read(t)) for name, tensor in weights.used.items()}
-        return Imported(Module(self.module), arrays, inputs, [o.name for o in graph.output])
+        return Imported(Module(self.module), arrays, inputs, [o.name for o in graph.output], layouts)
 
     def _raise_if_any(self) -> None:
         report = self.conversion.report
@@ -157,33 +170,42 @@ class _Import:
             return
         raise UnsupportedNodesError(report, frozenset(self.conversion.wanted))
 
-    def _inputs(self) -> list[str]:
+    def _inputs(self) -> None:
         from .caches import Caches
+        from .head_sizes import head_sizes
         from .inputs import input_shapes
+        from .lists import given_list, kind_of
         from .values import known_value
 
         defaults = self.scope.names.keys() - self.given  # of initializers that are inputs, too
         inputs = [i for i in self.proto.graph.input if i.name not in defaults]
-        free = [i for i in inputs if i.name not in self.values]
+        lists = {i.name: kind_of(i) == "optional_type" for i in inputs if i.name in (self.lists or {})}
+        free = [i for i in inputs if i.name not in self.values and i.name not in lists]
         self.caches = Caches(self.proto.graph, self.cache_length)
-        shapes = input_shapes(free, self.dims, self.caches.pairs)
+        shapes = input_shapes(free, head_sizes(self.proto.graph, free) | dict(self.dims), self.caches.pairs)
+        self.conversion.symbols |= {n for shape in shapes.values() for d in shape if isinstance(d, Expr) for n in d.names}
         for given in inputs:
             if given.name in self.values:
                 self.scope.names[given.name] = known_value(given.name, self.values[given.name])
+            elif given.name in lists:
+                example = (self.lists or {})[given.name]
+                self.scope.names[given.name] = given_list(given.name, example, lists[given.name], self._argument)
             else:
                 self.scope.names[given.name] = self._input(given, shapes)
-        return [i.name for i in free]
 
     def _input(self, given: Any, shapes: Mapping[str, tuple[Dim, ...]]) -> Any:
-        from .tensors import element_dtype
+        from ...weights.onnx_codes import is_coded
+        from .tensors import stored_dtype
         from .values import GraphValue
 
-        dtype = element_dtype(given.type.tensor_type.elem_type)
+        element = given.type.tensor_type.elem_type
+        dtype = stored_dtype(element)
         shape = shapes[given.name]
         if given.name in self.caches.pairs:
             return self.caches.operand(given.name, shapes, dtype, self._argument)
         value = self._argument(given.name, TensorInfo(shape, dtype))
-        return GraphValue(given.name, dtype, shape, None, lambda: value, frozenset([given.name]))
+        coded = element if is_coded(element) else 0
+        return GraphValue(given.name, dtype, shape, None, lambda: value, frozenset([given.name]), coded=coded)
 
     def _argument(self, name: str, info: TensorInfo) -> ir.Value:
         self.arguments.append(name)

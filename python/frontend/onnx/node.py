@@ -146,6 +146,10 @@ class Node:
             raise RelaxError(f"expected a dimension {axis} of operand {index} that is known or symbolic")
         return found
 
+    def new_symbol(self) -> str:
+        """A name for a size that data decides."""
+        return self.scope.conversion.new_symbol(self.key.rpartition(".")[2].lower())
+
     def known_size(self, index: int, axis: int) -> int:
         """A dimension of an operand that is a number."""
         found = self.operand(index).shape[axis]

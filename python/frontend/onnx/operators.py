@@ -7,8 +7,9 @@ import importlib
 __all__ = ["FAMILIES", "load_operators"]
 
 FAMILIES = (
-    "attention", "blocks", "control_flow", "convolution", "elementwise", "fused", "indexing", "linear_algebra", "manipulate",
-    "nn", "pooling", "qlinear", "quantize", "recurrent", "reduction", "resize", "sampling", "sequences", "signal",
+    "attention", "blocks", "control_flow", "convolution", "data_sizes", "elementwise", "fused", "indexing",
+    "linear_algebra", "manipulate", "nn", "pooling", "qlinear", "quantize", "recurrent", "reduction", "resize", "sampling",
+    "sequences", "signal",
 )  # fmt: skip
 
 

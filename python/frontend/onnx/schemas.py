@@ -52,7 +52,8 @@ def _plain(schema: Any, version: int) -> bytes | None:
 def _type(operand: object) -> onnx.TypeProto:
     found = onnx.TypeProto()
     if isinstance(operand, GraphValue):
-        found.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(operand.dtype))
+        element = operand.coded or onnx.helper.np_dtype_to_tensor_dtype(numpy_dtype(operand.dtype))
+        found.tensor_type.elem_type = element
         for dim in operand.shape:
             size = found.tensor_type.shape.dim.add()
             if isinstance(dim, Expr):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "GraphValue",
     "NumbersWantedError",
     "TensorSequence",
+    "coded_value",
     "known_value",
     "numbers_array",
     "relax_dtype",
@@ -63,6 +64,7 @@ class GraphValue:
         load: reads the elements of a weight.
         argument: gives a known number of the model's file as a weight.
         cache: what holds it, where it is state.
+        coded: ONNX's element type, where the elements are codes of it (:mod:`.codes`).
     """
 
     name: str
@@ -74,6 +76,7 @@ class GraphValue:
     load: Callable[[], Array] | None = None
     argument: Callable[[], ir.Value] | None = None
     cache: Cache | None = None
+    coded: int = 0
 
     @property
     def rank(self) -> int:
@@ -100,11 +103,11 @@ class TensorSequence:
     """A sequence of tensors, known at import but for its elements; or an optional, a sequence of one or none.
 
     Attributes:
-        items: the elements.
+        items: the elements; that of an optional may be a sequence.
         optional: whether it is an optional.
     """
 
-    items: list[GraphValue] = field(default_factory=list[GraphValue])
+    items: list[Any] = field(default_factory=list[Any])
     optional: bool = False
 
 
@@ -112,6 +115,11 @@ def tensor_value(name: str, value: ir.Value, inputs: frozenset[str] = frozenset(
     """What a relax value is."""
     info = info_of(value)
     return GraphValue(name, info.dtype, info.shape, None, lambda: value, inputs)
+
+
+def coded_value(name: str, codes: ir.Value, element: int) -> GraphValue:
+    """Codes of an element type that relax has not."""
+    return replace(tensor_value(name, codes), coded=element)
 
 
 def known_value(name: str, array: Array, dtype: ir.Type | None = None) -> GraphValue:

@@ -10,8 +10,9 @@ import onnx
 
 from ...dialect.bindings import ir
 from ...dialect.struct_info import TensorInfo
+from ...weights.onnx_codes import is_coded
 from ...weights.onnx_tensors import ExternalData, numpy_element, tensor_shape
-from .tensors import element_dtype
+from .tensors import stored_dtype
 from .values import Array, GraphValue, known_value
 
 __all__ = ["Weights"]
@@ -43,14 +44,15 @@ class Weights:
         count = int(np.prod(shape, dtype=object)) if shape else 1
         few = _MOST_INTEGERS if dtype.name in ("int64", "int32", "bool") else 1
         few = _MOST_BYTES if dtype.name in ("int8", "uint8") and len(shape) == 1 else few
-        element = element_dtype(tensor.data_type)
+        element = stored_dtype(tensor.data_type)
+        coded = tensor.data_type if is_coded(tensor.data_type) else 0
 
         def argument() -> ir.Value:
             return self._weight(name, tensor, TensorInfo(shape, element))
 
         if count <= few:
-            return replace(known_value(name, self.read(tensor)), argument=argument)
-        operand = GraphValue(name, element, shape, None, argument)
+            return replace(known_value(name, self.read(tensor)), argument=argument, coded=coded)
+        operand = GraphValue(name, element, shape, None, argument, coded=coded)
         operand.load = lambda: self.read(tensor)
         return operand
 
@@ -61,7 +63,8 @@ class Weights:
     def constant(self, name: str, tensor: onnx.TensorProto) -> GraphValue:
         """What a Constant node with that tensor is: numbers, or a weight where it is large."""
         if int(np.prod(tensor.dims, dtype=object)) <= 4096:
-            return known_value(name, self.read(tensor))
+            coded = tensor.data_type if is_coded(tensor.data_type) else 0
+            return replace(known_value(name, self.read(tensor)), coded=coded)
         named = onnx.TensorProto()
         named.CopyFrom(tensor)
         named.name = name

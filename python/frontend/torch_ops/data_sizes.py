@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
-from ...dialect.inference import boolean
-from ...dialect.symbolic import Dim, symbol
+from ...dialect.symbolic import Dim
 from ..emit import (
     broadcast,
     cast,
@@ -18,13 +15,13 @@ from ..emit import (
     full,
     info_of,
     integer,
-    match,
     multiply_all,
     reshape,
     sequence,
     slice_axis,
     unsqueeze,
 )
+from ..places import places_where, unraveled
 from ..torch_op import TorchOp, handles
 
 __all__ = ["places_of", "sliced_by_data"]
@@ -71,32 +68,5 @@ def _masked_select(op: TorchOp) -> ir.Value:
 
 
 def places_of(op: TorchOp, x: ir.Value) -> list[ir.Value]:
-    """Where a tensor is not zero: indices for each of its dimensions, ``[u]`` each, with a symbol for how many there are.
-
-    Each element that counts has as its number how many count before it; its place is written there, those of all others
-    behind the last one, and what is written of the former is cut off.
-    """
-    shape = info_of(x).shape
-    size = multiply_all(shape)
-    if size is None:
-        raise RelaxError("expected a tensor whose sizes are known or symbolic")
-    counts = reshape(emit(ops.NotEqual, x, full(0, info_of(x).dtype)) if info_of(x).dtype != boolean() else x, (size,))
-    numbers = cast(counts, integer())
-    before = emit(ops.Subtract, emit(ops.CumSum, numbers, axis=0), numbers)
-    to = emit(ops.Where, counts, before, full(size, integer()))
-    written = emit(ops.ScatterElements, full(0, integer(), (size + 1,)), to, sequence(0, size), axis=0)
-    written = slice_axis(written, 0, 0, size)
-    count = reshape(emit(ops.Sum, numbers, axis=[0]), (1,))
-    found = emit(ops.DynamicStridedSlice, written, full(0, integer(), (1,)), count, axes=[0])
-    flat = match(found, info_of(found).with_(shape=[symbol(op.values.new_symbol())]))
-    return _unraveled(flat, shape)
-
-
-def _unraveled(flat: ir.Value, shape: Sequence[Dim]) -> list[ir.Value]:
-    """Indices of each dimension, of places in a tensor of that shape in the order of memory."""
-    found: list[ir.Value] = []
-    for size in reversed(shape[1:]):
-        divisor = full(size if size is not None else 0, integer())
-        found.append(emit(ops.Mod, flat, divisor))
-        flat = emit(ops.FloorDivide, flat, divisor)
-    return [flat, *reversed(found)] if shape else []
+    """Where a tensor is not zero: indices for each of its dimensions, ``[u]`` each, with a symbol for how many there are."""
+    return unraveled(places_where(x, op.values.new_symbol()), info_of(x).shape)

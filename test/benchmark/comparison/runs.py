@@ -12,7 +12,7 @@ from typing import Any
 
 from .cases import Case
 from .limits import Meter
-from .peers import OURS, OWN, PEERS, Peer
+from .peers import OURS, OWN, PEERS, Peer, formats_of
 from .process import FailureError, Process
 
 __all__ = ["Options", "Outcome", "Row", "Runner"]
@@ -168,12 +168,7 @@ class Runner:
         return self._options.python if peer.name in OWN else self._options.peers_python
 
     def _formats(self, case: Case) -> list[str]:
-        wanted = {f for p in self._peers if p.name not in self._absent for f in p.formats}
-        if case.file:
-            return sorted(wanted & {"file"})
-        wanted.discard("file")
-        unfit = {"gguf"} if not case.gguf else set()
-        return sorted(wanted - unfit - (set() if case.weights in ("int8", "int4") else {"nbits"}))
+        return formats_of(case, [p for p in self._peers if p.name not in self._absent])
 
     def _row(self, case: Case, threads: int, work: dict[str, int], tell: Callable[[str], None]) -> Row:
         row = Row(case, threads, dict(self._absent), work)

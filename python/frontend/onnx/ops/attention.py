@@ -66,17 +66,16 @@ def _multi_head_attention(node: Node) -> list[ir.Value]:
     """Query, key and value of three dimensions each, and one bias for all; keys and values of other tokens have four."""
     if node.has(8) or node.wants(3):
         raise RelaxError("expected attention with a cache that has no unused room, and without scores as a result")
-    if not node.has(1) or not node.has(2) or node.rank(0) != 3 or node.rank(1) not in (3, 4):
-        raise RelaxError("expected query, key and value of three dimensions")
     heads = node.attribute("num_heads")
-    parts = [node.tensor(i) for i in range(3)]
+    parts = _separate(node)
     if node.has(3):
         bias, start = node.tensor(3), 0
         for i, part in enumerate(parts):
-            size = (node.rank(1) == 4 and i and heads * node.known_size(i, 3)) or info_of(part).shape[-1]
+            info = info_of(part)
+            size = info.shape[-1] if info.rank == 3 else multiply_all((heads, info.shape[-1]))
             if not isinstance(size, int):
                 raise RelaxError("expected heads of known size")
-            if info_of(part).rank == 3:
+            if info.rank == 3:
                 parts[i] = emit(ops.Add, part, slice_axis(bias, 0, start, start + size))
             start += size
     query, key, value = (_by_heads(p, heads) if info_of(p).rank == 3 else p for p in parts)
@@ -86,6 +85,27 @@ def _multi_head_attention(node: Node) -> list[ir.Value]:
         key, value = (grown(node.operand(i), new, 2) for i, new in ((6, key), (7, value)))
     present = [key, value][: max(len(node.outputs) - 1, 0)]
     return [_attended(node, query, key, value, past, masks=(4, 5)), *present]
+
+
+def _separate(node: Node) -> list[ir.Value]:
+    """Query, key and value, which may be side by side in each head: ``[batch, length, heads, 3 or 2, size]``."""
+    if node.rank(0) == 5:
+        return _unpacked(node.tensor(0), 3)
+    if node.rank(0) != 3 or not node.has(1):
+        raise RelaxError("expected query, key and value of three dimensions, or packed ones of five")
+    if node.rank(1) == 5:
+        return [node.tensor(0), *_unpacked(node.tensor(1), 2)]
+    if not node.has(2) or node.rank(1) not in (3, 4):
+        raise RelaxError("expected query, key and value of three dimensions, or packed ones of five")
+    return [node.tensor(i) for i in range(3)]
+
+
+def _unpacked(x: ir.Value, count: int) -> list[ir.Value]:
+    """``[batch, length, hidden]`` each."""
+    batch, length, heads, packed, size = info_of(x).shape
+    if packed != count:
+        raise RelaxError(f"expected {count} tensors side by side in each head, got {packed}")
+    return [reshape(slice_axis(x, 3, i, i + 1), (batch, length, multiply_all((heads, size)))) for i in range(count)]
 
 
 def _by_heads(x: ir.Value, heads: int) -> ir.Value:
@@ -173,11 +193,11 @@ def _group_query_attention(node: Node) -> list[ir.Value]:
 
     The cache that comes out is longer by the new keys, unless its length is a number that ``total_sequence_length`` fits into.
     """
-    for name in ("kv_cache_bit_width", "qk_output"):
-        if node.attribute(name, 0):
-            raise RelaxError(f"expected attention without {name}")
+    _require_plain(node)
     query, key, value = _grouped_parts(node)
     batch, _, length, _ = info_of(query).shape
+    if node.has(14):
+        query, key = (_normed(node, x, i, k) for x, i, k in ((query, 14, "q_norm_epsilon"), (key, 15, "k_norm_epsilon")))
     places = _places(node, _known(batch), _known(length))
     if node.attribute("do_rotary", 0):
         at = cast(node.tensor(9), integer()) if node.has(9) else places
@@ -189,9 +209,30 @@ def _group_query_attention(node: Node) -> list[ir.Value]:
     total = node.operand(6).known
     if node.has(3) and node.operand(3).cache is not None and total is not None:  # what is behind is read by nobody
         key, value = (slice_axis(x, 2, 0, total.item()) for x in present)
-    seen = _seen(places, _known(info_of(key).shape[2]), node.attribute("local_window_size", -1))
+    at = places if node.attribute("causal", 1) else slice_axis(places, 1, _known(length) - 1, _known(length))
+    seen = _seen(at, _known(info_of(key).shape[2]), node.attribute("local_window_size", -1))
     mask = visible(node.optional(10), seen)
     return [_without_heads(_scored(node, query, key, value, mask)), *present]
+
+
+def _require_plain(node: Node) -> None:
+    """Raises RelaxError for forms that have another layout of caches, or more results."""
+    quantized = [k for k in ("k_quant_type", "v_quant_type") if node.attribute(k, "NONE") != "NONE"]
+    wrong = [k for k in ("kv_cache_bit_width", "qk_output") if node.attribute(k, 0)] + quantized
+    if node.has(16):
+        wrong.append("query_seqlens")
+    if wrong:
+        raise RelaxError(f"expected attention without {wrong[0]}")
+    if node.attribute("sliding_window_cache", 0) and (not node.has(3) or node.operand(3).cache is None):
+        raise RelaxError(
+            "expected attention without sliding_window_cache, or with a cache that is state, which keeps all: cache_length=..."
+        )
+
+
+def _normed(node: Node, x: ir.Value, index: int, name: str) -> ir.Value:
+    """Each head by the root of its mean square, as Qwen3 has it."""
+    epsilon = node.attribute(name, node.attribute("qk_norm_epsilon", 1e-6))
+    return emit(ops.RMSNorm, x, node.tensor(index), axes=[-1], epsilon=epsilon)
 
 
 def _grouped_parts(node: Node) -> list[ir.Value]:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from onnx.helper import np_dtype_to_tensor_dtype
+
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.dtypes import numpy_dtype
 from ....dialect.errors import RelaxError
 from ....dialect.inference import boolean, is_float
 from ....dialect.op import EffectOp
+from ....weights.onnx_codes import is_coded
 from ...emit import bitcast, cast, emit, full, info_of, multiply_all, reshape, unsqueeze
 from ...norms import rms_norm_of
+from ..codes import decoded, encoded
 from ..node import Node, UnmappedError, handles
 from ..tensors import element_dtype
+from ..values import coded_value
 
 _UNARY: dict[str, type[EffectOp]] = {
     "Abs": ops.Abs, "Acos": ops.Acos, "Acosh": ops.Acosh, "Asin": ops.Asin, "Asinh": ops.Asinh, "Atan": ops.Atan,
@@ -121,8 +126,8 @@ def _dropout(node: Node) -> Any:
 
 
 @handles("Cast")
-def _cast(node: Node) -> ir.Value:
-    return converted(node.tensor(0), element_dtype(node.attribute("to")), bool(node.attribute("saturate", 1)))
+def _cast(node: Node) -> Any:
+    return converted(node, node.attribute("to"))
 
 
 @handles("BitCast")
@@ -131,12 +136,25 @@ def _bit_cast(node: Node) -> ir.Value:
 
 
 @handles("CastLike")
-def _cast_like(node: Node) -> ir.Value:
-    return converted(node.tensor(0), node.dtype(1), bool(node.attribute("saturate", 1)))
+def _cast_like(node: Node) -> Any:
+    like = node.operand(1)
+    return converted(node, like.coded or np_dtype_to_tensor_dtype(numpy_dtype(like.dtype)))
 
 
-def converted(x: ir.Value, dtype: ir.Type, saturate: bool = True) -> ir.Value:
-    """The tensor in another dtype, as ONNX casts: floats of eight bits saturate, unless told not to."""
+def converted(node: Node, element: int) -> Any:
+    """The first operand in another element type, as ONNX casts."""
+    x, saturate = node.operand(0), bool(node.attribute("saturate", 1))
+    if x.coded == element:
+        return x
+    value = decoded(x.value, x.coded, ir.F32Type.get()) if x.coded else x.value
+    if is_coded(element):
+        codes = encoded(value, element, saturate, node.attribute("round_mode", "up"))
+        return coded_value(node.name, codes, element)
+    return saturated(value, element_dtype(element), saturate)
+
+
+def saturated(x: ir.Value, dtype: ir.Type, saturate: bool = True) -> ir.Value:
+    """The tensor in another dtype: floats of eight bits saturate, unless told not to."""
     if saturate and str(dtype).startswith("f8") and is_float(info_of(x).dtype) and info_of(x).dtype != dtype:
         return _saturated(x, dtype)
     return cast(x, dtype)

@@ -75,13 +75,18 @@ def _quick_gelu(node: Node) -> ir.Value:
 
 @handles(f"{_DOMAIN}.FusedMatMul")
 def _fused_matmul(node: Node) -> ir.Value:
-    """``alpha`` times the product, either operand transposed."""
-    a, b = (transposed(node.tensor(i), bool(node.attribute(k, 0))) for i, k in ((0, "transA"), (1, "transB")))
-    if node.attribute("transBatchA", 0) or node.attribute("transBatchB", 0):
-        raise RelaxError("expected a product whose batches come first")
+    """``alpha`` times the product, either operand transposed; its batches may be between its two dimensions."""
+    a, b = (_factor(node, i, side) for i, side in enumerate("AB"))
     alpha = node.attribute("alpha", 1.0)
     result = product(a, b)
     return result if alpha == 1 else emit(ops.Multiply, result, full(alpha, info_of(result).dtype))
+
+
+def _factor(node: Node, index: int, side: str) -> ir.Value:
+    x, rank = node.tensor(index), node.rank(index)
+    if node.attribute(f"transBatch{side}", 0) and rank > 2:
+        x = permute(x, [*range(1, rank - 1), 0, rank - 1])
+    return transposed(x, bool(node.attribute(f"trans{side}", 0)))
 
 
 def transposed(x: ir.Value, wanted: bool) -> ir.Value:

@@ -10,7 +10,6 @@ from ....dialect.errors import RelaxError
 from ....dialect.symbolic import Expr
 from ...emit import cast, emit, expand, full, info_of, integer, multiply_all, reshape, sequence, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
-from ..values import known_value, numbers_array
 
 
 @handles("Gather")
@@ -153,12 +152,3 @@ def _tensor_scatter(node: Node) -> ir.Value:
     row = (multiply_all(shape),)
     whole = reshape(x, (multiply_all(info_of(x).shape),))
     return reshape(emit(ops.ScatterElements, whole, reshape(flat, row), reshape(update, row), axis=0), info_of(x).shape)
-
-
-@handles("Compress")
-def _compress(node: Node) -> ir.Value:
-    """Of a condition that is known at import: which elements are kept decides the size of the result."""
-    x, chosen = node.tensor(0), [i for i, c in enumerate(node.numbers(1)) if c]
-    if "axis" not in node.attributes:
-        return emit(ops.Take, reshape(x, (multiply_all(info_of(x).shape),)), known_value("places", numbers_array(chosen)).value)
-    return emit(ops.Take, x, known_value("places", numbers_array(chosen)).value, axis=node.axis(None, node.rank(0)))

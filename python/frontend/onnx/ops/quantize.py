@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from onnx import TensorProto
+
 from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
+from ....weights.onnx_codes import is_coded
 from ...emit import cast, emit, full, info_of, integer, reshape, unsqueeze
+from ..codes import FLOATS, code_dtype, decoded, encoded, limited
 from ..node import Node, handles
 from ..tensors import element_dtype
+from ..values import coded_value
 from .convolution import convolved
-from .elementwise import converted
+from .elementwise import saturated
 from .linear_algebra import product
 
 
@@ -26,13 +33,15 @@ def _blocks(parameter: ir.Value, axis: int, block: int, size: object) -> ir.Valu
     return emit(ops.StridedSlice, repeated, axes=[axis], begin=[0], end=[size])
 
 
-def _parameters(node: Node, stored: ir.Type) -> tuple[ir.Value, ir.Value | None, int]:
+def _parameters(node: Node) -> tuple[ir.Value, ir.Value | None, int]:
     """Scale, zero point (None for none) and axis."""
     rank = node.rank(0)
     axis = node.attribute("axis", 1)
     axis = axis + rank if axis < 0 else axis
     block = node.attribute("block_size", 0)
     scale = parameter(node, 1)
+    if node.operand(1).coded:
+        scale = decoded(scale, node.operand(1).coded, ir.F32Type.get())
     zero = parameter(node, 2) if node.has(2) else None
     if block:
         size = info_of(node.tensor(0)).shape[axis]
@@ -43,30 +52,37 @@ def _parameters(node: Node, stored: ir.Type) -> tuple[ir.Value, ir.Value | None,
 
 @handles("DequantizeLinear")
 def _dequantize(node: Node) -> ir.Value:
-    stored = node.dtype()
-    scale, zero, axis = _parameters(node, stored)
+    x, (scale, zero, axis) = node.tensor(0), _parameters(node)
     dtype = element_dtype(node.attribute("output_dtype")) if node.attribute("output_dtype", 0) else info_of(scale).dtype
+    if node.operand(0).coded in FLOATS:  # whose zero point is 0, as of floats of eight bits
+        x, zero = decoded(x, node.operand(0).coded, ir.F32Type.get()), None
     if zero is None:
-        zero = full(0, stored)
-    return emit(ops.Dequantize, node.tensor(0), scale, zero, axis=axis, out_dtype=dtype)
+        zero = full(0, info_of(x).dtype)
+    return emit(ops.Dequantize, x, scale, zero, axis=axis, out_dtype=dtype)
 
 
 @handles("QuantizeLinear")
-def _quantize(node: Node) -> ir.Value:
-    """Floats of eight bits have no zero point but 0, and saturate."""
-    stored = node.dtype(2) if node.has(2) else element_dtype(node.attribute("output_dtype", 0) or 2)
-    scale, zero, axis = _parameters(node, stored)
+def _quantize(node: Node) -> Any:
+    """Floats of eight bits and less have no zero point but 0, and saturate."""
+    element = node.attribute("output_dtype", 0) or TensorProto.UINT8
+    coded = node.operand(2).coded if node.has(2) else element if is_coded(element) else 0
+    stored = code_dtype(coded) if coded else node.dtype(2) if node.has(2) else element_dtype(element)
+    scale, zero, axis = _parameters(node)
     x = node.tensor(0)
     if not is_float(info_of(x).dtype):
         x = cast(x, ir.F32Type.get())
     if node.attribute("precision", 0):
         wide = element_dtype(node.attribute("precision"))
         x, scale = cast(x, wide), cast(scale, wide)
-    if is_float(stored):
+    if is_float(stored) or coded in FLOATS:
         spread = unsqueeze(scale, *range(1, info_of(x).rank - axis)) if info_of(scale).rank == 1 else scale
-        return converted(emit(ops.Divide, x, spread), stored)
+        quotient, saturates = emit(ops.Divide, x, spread), bool(node.attribute("saturate", 1))
+        if is_float(stored):
+            return saturated(quotient, stored, saturates)
+        return coded_value(node.name, encoded(quotient, coded, saturates), coded)
     zero = full(0, stored) if zero is None else zero
-    return emit(ops.Quantize, x, scale, zero, axis=axis, dtype=stored)
+    found = emit(ops.Quantize, x, scale, zero, axis=axis, dtype=stored)
+    return coded_value(node.name, limited(found, coded), coded) if coded else found
 
 
 @handles("DynamicQuantizeLinear")

@@ -11,8 +11,8 @@ from ....dialect.errors import RelaxError
 from ....dialect.symbolic import Expr
 from ...emit import cast, emit, full, info_of, integer, permute, slice_axis, squeeze, unsqueeze
 from ..node import Node, handles
+from ..rounds import repeat
 from ..values import GraphValue, tensor_value
-from .control_flow import repeat
 
 _Activation = Callable[[ir.Value], ir.Value]
 

@@ -98,7 +98,7 @@ def _concat(node: Node) -> Any:
 
 @handles("Optional")
 def _optional(node: Node) -> TensorSequence:
-    return TensorSequence(_items(node), optional=True)
+    return TensorSequence([o for o in node.operands if o is not None], optional=True)
 
 
 @handles("OptionalHasElement")

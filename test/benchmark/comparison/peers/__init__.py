@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..cases import Case
 
-__all__ = ["OURS", "OWN", "PEERS", "Loaded", "NotApplicableError", "Peer", "inputs_of"]
+__all__ = ["OURS", "OWN", "PEERS", "Loaded", "NotApplicableError", "Peer", "formats_of", "inputs_of"]
 
 OURS = "relaxir"
 #: Ours in all its forms: they are in our interpreter, and none is the best peer.
@@ -105,3 +105,12 @@ def inputs_of(folder: Path) -> dict[str, np.ndarray]:
     """The case's inputs by name."""
     with np.load(folder / "inputs.npz") as file:
         return dict(file)
+
+
+def formats_of(case: Case, peers: Iterable[Peer]) -> list[str]:
+    """The files that these peers read of a case."""
+    wanted = {f for p in peers for f in p.formats}
+    if case.file:
+        return sorted(wanted & {"file"})
+    unfit = {"file"} if case.gguf else {"file", "gguf"}
+    return sorted(wanted - unfit - (set() if case.weights in ("int8", "int4") else {"nbits"}))
