@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import networks
+from . import networks, vision
 
 if TYPE_CHECKING:
     import torch
@@ -140,13 +140,25 @@ CASES: dict[str, Case] = {
         _bf16("bert-base-bf16-b1-s128", lambda: networks.bert(1)),
         _bf16("gpt2-bf16-prefill-128", lambda: networks.gpt2(128)),
         Case("resnet50-b1", _module(networks.resnet50), quick=True, gib=0.2),
-        Case("vit-base-b1", _module(networks.vit), gib=0.4),
+        Case("vit-base-b1", _module(vision.vit), gib=0.4),
         Case("whisper-encoder-small", _module(networks.whisper), gib=0.5),
+        Case("mobilenet-v2-b1", _module(vision.mobilenet)),
+        Case("efficientnet-b0-b1", _module(vision.efficientnet)),
+        Case("regnet-y-400mf-b1", _module(vision.regnet)),
+        Case("convnext-tiny-b1", _module(vision.convnext), gib=0.2),
+        Case("swin-tiny-b1", _module(vision.swin), gib=0.2),
+        Case("segformer-b0-b1", _module(vision.segformer)),
+        Case("wav2vec2-base-5s", _module(networks.wav2vec2), gib=0.4),
+        Case("distilbert-b8-s128", _module(lambda: networks.distilbert(8)), gib=0.3),
+        Case("qwen2-0.5bx4-prefill-128", _module(lambda: networks.qwen2(128)), gib=0.3),
+        Case("qwen2-0.5bx4-decode", _module(lambda: networks.qwen2(1)), gib=0.3),
+        Case("mixtral-1024x2-decode", _module(lambda: networks.mixtral(1)), gib=0.8),
         *_files("bert", lambda: networks.bert(1), "int8", "qdq", "nbits"),
         *_files("gpt2", lambda: networks.gpt2(128), "int8", "qdq"),
         *_files("llama", lambda: networks.llama(2048, 2, 128), "int8", "nbits"),
-        *_files("resnet18", networks.resnet18, "qdq"),
+        *_files("resnet18", vision.resnet18, "qdq"),
         *_files("resnet50", networks.resnet50, "qdq"),
+        *_files("mobilenet-v2", vision.mobilenet, "qdq"),
     ]
 }
 

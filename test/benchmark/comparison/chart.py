@@ -11,7 +11,7 @@ from .runs import Row
 __all__ = ["svg"]
 
 #: Colours that people with colour blindness tell apart (Okabe and Ito); each peer has a shape of its own as well.
-_COLOURS = ["#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2", "#888800", "#aa4499"]
+_COLOURS = ["#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2", "#888800", "#aa4499", "#661100"]
 _LEFT, _WIDTH, _RIGHT, _STEP, _TOP = 290, 560, 130, 22, 76
 _LOW, _HIGH = 0.25, 16.0
 

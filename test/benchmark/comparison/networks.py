@@ -254,27 +254,6 @@ def resnet50() -> Made:
     return module, {"x": torch.randn(1, 3, 224, 224)}
 
 
-def resnet18() -> Made:
-    """ResNet-18 with random running statistics on one image."""
-    from transformers import ResNetConfig, ResNetForImageClassification
-
-    config = ResNetConfig(hidden_sizes=[64, 128, 256, 512], depths=[2, 2, 2, 2], layer_type="basic", num_labels=1000)
-    module = ResNetForImageClassification(config)
-    for part in module.modules():
-        if isinstance(part, nn.BatchNorm2d):
-            part.running_mean.normal_(0, 0.1)
-            part.running_var.uniform_(0.5, 1.5)
-    return _Output(module, "logits"), {"x": torch.randn(1, 3, 224, 224)}
-
-
-def vit() -> Made:
-    """ViT-base on one image of 224."""
-    from transformers import ViTConfig, ViTModel
-
-    model = ViTModel(ViTConfig(attn_implementation="sdpa"), add_pooling_layer=False)
-    return _Output(model, "last_hidden_state"), {"x": torch.randn(1, 3, 224, 224)}
-
-
 def whisper() -> Made:
     """The encoder of Whisper small on 30 seconds: two 1D convolutions, then 12 blocks of 1500 positions."""
     from transformers import WhisperConfig
@@ -283,3 +262,36 @@ def whisper() -> Made:
     config = WhisperConfig(d_model=768, encoder_layers=12, encoder_attention_heads=12, encoder_ffn_dim=3072,
                            attn_implementation="sdpa")  # fmt: skip
     return _Output(WhisperEncoder(config), "last_hidden_state"), {"x": torch.randn(1, 80, 3000)}
+
+
+def wav2vec2() -> Made:
+    """wav2vec 2.0 base on 5 seconds of sound."""
+    from transformers import Wav2Vec2Config, Wav2Vec2Model
+
+    return _Output(Wav2Vec2Model(Wav2Vec2Config(attn_implementation="sdpa")), "last_hidden_state"), {"x": torch.randn(1, 80000)}
+
+
+def distilbert(batch: int) -> Made:
+    """DistilBERT, 128 tokens."""
+    from transformers import DistilBertConfig, DistilBertModel
+
+    model = DistilBertModel(DistilBertConfig(attn_implementation="sdpa"))
+    return _Output(model, "last_hidden_state"), {"x": torch.randint(0, 30000, (batch, 128))}
+
+
+def qwen2(length: int) -> Made:
+    """Four blocks of Qwen2-0.5B under a small vocabulary."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    config = Qwen2Config(vocab_size=4096, hidden_size=896, num_hidden_layers=4, num_attention_heads=14, num_key_value_heads=2,
+                         intermediate_size=4864, attn_implementation="sdpa")  # fmt: skip
+    return _decoder(Qwen2ForCausalLM(config), 4000, length)
+
+
+def mixtral(length: int) -> Made:
+    """Two blocks of Mixtral's form, an eighth as large: eight experts, of which a token takes two."""
+    from transformers import MixtralConfig, MixtralForCausalLM
+
+    config = MixtralConfig(vocab_size=4096, hidden_size=1024, num_hidden_layers=2, num_attention_heads=16,
+                           num_key_value_heads=4, intermediate_size=3584, attn_implementation="sdpa")  # fmt: skip
+    return _decoder(MixtralForCausalLM(config), 4000, length)

@@ -93,6 +93,7 @@ PEERS: dict[str, Peer] = {
         Peer("torch-compile", "torch_compiled", ("torch",), "torch", copies=2),
         Peer("onednn", "onednn", ("torch",), "torch", copies=1),
         Peer("onnxruntime", "onnx_runtime", ("onnxruntime",), "onnxruntime", ("onnx", "nbits", "file")),
+        Peer("openvino", "openvino_cpu", ("openvino",), "openvino", ("onnx", "nbits", "file")),
         Peer("iree", "iree_cpu", ("iree.compiler", "iree.runtime", "onnx"), "iree-base-runtime", ("onnx",)),
         Peer("tvm", "tvm_cpu", ("tvm", "onnx"), "apache-tvm", ("onnx",)),
         Peer("llama.cpp", "llama_cpp_python", ("llama_cpp", "gguf"), "llama-cpp-python", ("gguf",), copies=1),
