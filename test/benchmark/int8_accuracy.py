@@ -3,8 +3,9 @@
     python test/benchmark/int8_accuracy.py [--models resnet50 mobilenet-v2 bert] [--samples 16] [--percentile 100]
 
 Prints for each model the error of its outputs over the unseen samples, as ``|quantized - float|`` over ``|float|`` in the
-Euclidean norm and as the largest difference over the largest output, and how often the largest logit is the same. ``scheme`` is what the numbers alone bring, by the reference semantics of the quantized module; ``code`` what is
-compiled. Weights are random: trained ones leave larger margins between logits.
+Euclidean norm and as the largest difference over the largest output, and how often the largest logit is the same. ``scheme``
+is what the numbers alone bring, by the reference semantics of the quantized module, on one sample; ``code`` what is compiled.
+Weights are random: trained ones leave larger margins between logits.
 """
 
 from __future__ import annotations
