@@ -67,6 +67,13 @@ def pooling(line, image, volume):
             found[f"avg {padded} {key}"] = _of_rank("avg_pool{}d", x)(x, size, stride, padding, ceil, padded)
         if x.dim() > 3:
             found[f"own divisor {key}"] = _of_rank("avg_pool{}d", x)(x, size, stride, padding, ceil, divisor_override=5)
+    for size, stride, padding in [(9, 9, 0), (11, 5, 2)]:  # longer than the image, as EfficientNet's: it is cut
+        found[f"max long {size}"] = F.max_pool2d(image, size, stride, padding, ceil_mode=True)
+        found[f"avg long {size}"] = F.avg_pool2d(image, size, stride, padding, True)
+        found[f"avg long {size} unpadded"] = F.avg_pool2d(image, size, stride, padding, True, False)
+        found[f"avg long {size} divisor"] = F.avg_pool2d(image, size, stride, padding, True, divisor_override=7)
+        found[f"max long {size} volume"] = F.max_pool3d(volume, size, stride, padding, ceil_mode=True)
+    found["max long dilated"] = F.max_pool2d(image, (3, 4), (2, 3), 1, dilation=(3, 3), ceil_mode=True)
     found["narrow divisor"] = F.avg_pool2d(image.bfloat16(), 3, 2, 1, True, divisor_override=5)
     found["unbatched"] = F.max_pool3d(volume[0], 2)
     found["adaptive 1"] = F.adaptive_max_pool1d(line, 3)

@@ -13,7 +13,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.op import EffectOp
-from ...dialect.symbolic import Expr
+from ...dialect.symbolic import Dim, Expr
 from ..emit import cast, concat, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, table, unsqueeze
 from ..torch_op import TorchOp, handles
 from .convolution import several
@@ -86,6 +86,8 @@ def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **a
     """Window by window over the last two dimensions, then over the third from the end: largest and mean are separable."""
     x, spatial = op.tensor(0), _spatial(op)
     along, has_dilation = _windows_of(op, dilation or [1] * spatial), dilation is not None
+    if attrs["ceil_mode"]:
+        along = [_inside(w, size) for w, size in zip(along, info_of(x).shape[-spatial:], strict=True)]
     batched = info_of(x).rank == spatial + 2
     x = x if batched else unsqueeze(x, 0)
     if spatial == 1:
@@ -95,6 +97,16 @@ def _pool(op: TorchOp, op_class: type[EffectOp], dilation: list[int] | None, **a
     else:
         x = _pool_depth(x, op_class, along, has_dilation, attrs)
     return x if batched else squeeze(x, 0)
+
+
+def _inside(window: _Window, size: Dim) -> _Window:
+    """A window without what is behind the padding wherever it begins, as ceil_mode allows: it is the only one then."""
+    if not isinstance(size, int):
+        return window
+    whole, reach = size + 2 * window.pad, window.dilation * (window.size - 1) + 1
+    if not whole < reach < whole + window.stride:
+        return window
+    return _Window((whole - 1) // window.dilation + 1, whole, window.pad, window.dilation)
 
 
 def _windows_of(op: TorchOp, dilation: list[int]) -> list[_Window]:
