@@ -43,9 +43,8 @@ _ENCODINGS: dict[str, str] = {
     "auto-round": "formats.gptq:decoded",
     "intel/auto-round": "formats.gptq:decoded",
     "mxfp4": "formats.mxfp4:decoded",
+    "torchao": "formats.torchao:decoded",
 }
-#: Methods without a decoder, with what does instead.
-_INSTEAD = {"torchao": "load the model by transformers, export it by torch.export, and import the program"}
 
 
 def open_tensors(path: str | os.PathLike[str]) -> TensorSource:
@@ -93,9 +92,8 @@ def decoded(source: TensorSource) -> TensorSource:
     home = _ENCODINGS.get(method) if isinstance(method, str) else None
     if home is None:
         known = ", ".join(_ENCODINGS) or "nothing"
-        instead = f": {_INSTEAD[method]}" if isinstance(method, str) and method in _INSTEAD else ""
         what = f"'{source.path}': quantization_config.quant_method"
-        raise RelaxError(f"{what}: expected one out of {known}, got {method!r}{instead}")
+        raise RelaxError(f"{what}: expected one out of {known}, got {method!r}")
     return _function(home)(source)
 
 

@@ -30,6 +30,9 @@ __all__ = ["TorchCheckpoint"]
 _CONTAINERS = ("state_dict", "model_state_dict", "model")
 
 
+#: What does where tensors are of classes of their own.
+_SAFE = "save the model as safetensors, or export it by torch.export and import the program"
+
 _SINGLE = "pytorch_model.bin"
 _INDEX = "pytorch_model.bin.index.json"
 
@@ -164,6 +167,8 @@ def _loaded(path: str) -> object:
             begin = file.read(KIND_BYTES)
         is_pickle = zipfile.is_zipfile(path) or begin.startswith(b"\x80")
         reason = None if is_pickle else other_kind(begin)
+        if reason is None and "torchao." in str(error):
+            reason = f"tensors of torchao, which could run code: {_SAFE}"
         if reason is None and isinstance(error, pickle.UnpicklingError) and "nsupported" in str(error):
             reason = "more than these, which could run code: save the state_dict()"
         if reason is None:
@@ -178,6 +183,10 @@ def _named_tensors(loaded: object, path: str) -> dict[str, Any]:
     inner = next((table[key] for key in _CONTAINERS if isinstance(table.get(key), Mapping)), None)
     table = cast("Mapping[object, object]", inner) if inner is not None else table
     found = {name: value for name, value in table.items() if isinstance(name, str) and is_torch(value)}
+    own = next((name for name, value in found.items() if hasattr(value, "tensor_data_names")), None)
+    if own is not None:  # of a package that was imported, whose classes torch.load then knows
+        kind = type(found[own]).__name__
+        raise RelaxError(f"'{path}': tensor {own!r}: expected a plain tensor, got one of class {kind}: {_SAFE}")
     if not found:
         raise RelaxError(f"'{path}': expected a state dict, got {type(loaded).__name__} without named tensors")
     return found

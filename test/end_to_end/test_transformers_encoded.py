@@ -25,6 +25,8 @@ METHODS: dict[str, tuple[dict[str, Any], Callable[..., tuple[write.Arrays, np.nd
     "awq": ({"bits": 4, "group_size": 32, "version": "gemm"}, write.awq),
     "compressed-tensors": ({}, write.compressed),
     "fp8": ({"weight_block_size": [16, 16]}, partial(write.fp8, block=16)),
+    "torchao": ({}, write.torchao),
+    "bitsandbytes": ({"load_in_4bit": True}, write.nf4),
 }
 
 
@@ -69,3 +71,23 @@ def test_narrow_floats_have_no_place_beside_them(folder: tuple[Path, Any]) -> No
     message = r"^expected weights as int8, int4 or None for what a quantized checkpoint has wide, got 'bf16'$"
     with pytest.raises(RelaxError, match=message):
         loaded(folder[0], weights="bf16")
+
+
+@pytest.mark.parametrize("method", ["awq"])  # of others a forward pass, above
+def test_a_language_model_generates_what_the_wide_one_does(tmp_path: Path, method: str) -> None:
+    said, writer = METHODS[method]
+    config = transformers.LlamaConfig(**SMALL | {"hidden_size": 64, "architectures": ["LlamaForCausalLM"]})
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    rng, tensors = np.random.default_rng(1), write.Arrays()
+    for name, parameter in model.named_parameters():
+        parts, meaning = writer(rng, *parameter.shape) if "_proj." in name else ({".weight": parameter.detach().numpy()}, None)
+        tensors |= {name.removesuffix(".weight") + end: array for end, array in parts.items()}
+        if meaning is not None:
+            parameter.data = torch.from_numpy(np.ascontiguousarray(meaning)).float()
+    write_safetensors(tmp_path / "model.safetensors", tensors)
+    quantization = {"quantization_config": {"quant_method": method, **said}}
+    (tmp_path / "config.json").write_text(json.dumps(config.to_dict() | quantization))
+    tokens = torch.tensor([[3, 14, 15, 92, 65]])
+    expected = model.generate(tokens, max_new_tokens=6, do_sample=False)
+    torch.testing.assert_close(loaded(tmp_path).generate(tokens, max_new_tokens=6, do_sample=False), expected)

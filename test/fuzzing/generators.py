@@ -70,6 +70,7 @@ GENERATORS = {
         Generator("nnsmith", "fuzzing.nnsmith_models", budget=0),
         Generator("onnx", "fuzzing.mutated_onnx", budget=60),
         Generator("files", "fuzzing.mutated_files", budget=200),
+        Generator("gguf", "fuzzing.mutated_gguf", budget=100),
         Generator("kills", "fuzzing.killed_preparations", budget=6),
         Generator("sizes", "fuzzing.size_variants", budget=8),
         Generator("numbers", "fuzzing.elementwise_numbers", budget=2),

@@ -330,9 +330,9 @@ def test_most_symmetric_layers_say_the_version(tmp_path: Path) -> None:
 def test_methods_without_decoder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         RelaxError,
-        match=r"quantization_config.quant_method: expected one out of awq, .*, got 'torchao': load the",
+        match=r"quantization_config.quant_method: expected one out of awq, .*, got 'hqq'",
     ):
-        opened(folder(tmp_path, "torchao", {"quant_type": "int4_weight_only"}, {"w": np.zeros(3, np.float32)}))
+        opened(folder(tmp_path, "hqq", {"quant_type": "int4_weight_only"}, {"w": np.zeros(3, np.float32)}))
     (tmp_path / "config.json").write_text(json.dumps({"text_config": {"quantization_config": [1]}}))
     with pytest.raises(RelaxError, match=r"quantization_config: expected a JSON object, got list"):
         opened(tmp_path)

@@ -132,3 +132,10 @@ def nf4(
     wide = table[codes[: n * k]] * absmax[np.arange(n * k) // block]
     rounded = wide if dtype == "float32" else wide.astype(BF16 if dtype == "bfloat16" else np.float16).astype(np.float32)
     return tensors, rounded.reshape(n, k)
+
+
+def torchao(rng: np.random.Generator, n: int, k: int) -> tuple[Arrays, np.ndarray]:
+    q, zero = rng.integers(-128, 128, (n, k), np.int8), rng.integers(-5, 6, (n, 2), np.int8)
+    scale = rng.uniform(0.001, 0.002, (n, 2)).astype(np.float32)
+    wide = (q.reshape(n, 2, -1).astype(np.float32) - zero[..., None]) * scale[..., None]
+    return {"._weight_qdata": q, "._weight_scale": scale, "._weight_zero_point": zero}, wide.reshape(n, k)

@@ -1,0 +1,120 @@
+"""Checkpoints that torchao writes: decoded to what it decodes, bit for bit, and read by products as they are; or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
+from torchao.quantization import (
+    Float8WeightOnlyConfig,
+    Int8DynamicActivationIntxWeightConfig,
+    Int8WeightOnlyConfig,
+    IntxWeightOnlyConfig,
+    PerGroup,
+    quantize_,
+)
+
+import relaxir as rx
+from relaxir import RelaxError
+from relaxir.dialect.reports.checkpoint import CheckpointWeights
+from relaxir.weights.formats.encoded import EncodedSource
+from relaxir.weights.opening import decoded, open_tensors
+
+CONFIGS = {
+    "int8": Int8WeightOnlyConfig(),
+    "int4 in groups": IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)),
+    "int8 beside activations": Int8DynamicActivationIntxWeightConfig(weight_dtype=torch.int8, weight_granularity=PerGroup(32)),
+    "float8": Float8WeightOnlyConfig(),
+}
+
+
+def state(how: Any, dtype: torch.dtype = torch.bfloat16) -> dict[str, Any]:
+    """The state of a quantized layer ``fc`` of 64 outputs, with a bias."""
+    torch.manual_seed(0)
+    model = torch.nn.ModuleDict({"fc": torch.nn.Linear(96, 64)}).to(dtype)
+    quantize_(model, how)
+    return {name: value.detach() for name, value in model.state_dict().items()}
+
+
+def folder(path: Path, tensors: dict[str, Any]) -> Path:
+    """As transformers saves it."""
+    flat, metadata = flatten_tensor_state_dict(tensors)
+    save_file({n: t.contiguous() for n, t in flat.items()}, path / "model.safetensors", metadata)
+    (path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "torchao"}}))
+    return path
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("how", CONFIGS)
+def test_decoded_as_torchao_does(tmp_path: Path, how: str, dtype: torch.dtype) -> None:
+    tensors = state(CONFIGS[how], dtype)
+    source = decoded(open_tensors(folder(tmp_path, tensors)))
+    assert isinstance(source, EncodedSource)
+    assert set(source) == {"fc.weight", "fc.bias"}
+    want = tensors["fc.weight"].dequantize()
+    assert want.dtype == dtype
+    np.testing.assert_array_equal(source.get("fc.weight").astype(np.float32), want.float().numpy())
+
+
+@pytest.mark.parametrize("how", CONFIGS)
+def test_products_read_them_as_they_are(tmp_path: Path, how: str) -> None:
+    tensors = state(CONFIGS[how], torch.float32)
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("n", 96)), b.permute_dims(b.weight("fc.weight", (64, 96)))))
+    exe = rx.compile(b.build(), checkpoint=folder(tmp_path, tensors))
+    exe.bind(exe.prepare(tmp_path))
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert (len(section.kept), len(section.decoded)) == (1, 0)
+    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) <= 96 * 64 * 1.2  # bytes, and scales
+    weight, x = tensors["fc.weight"].dequantize().numpy(), np.random.default_rng(1).standard_normal((5, 96), np.float32)
+    # Sums of 96 products in another order, in f32.
+    assert (np.abs(exe(x) - x @ weight.T) <= 96 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(weight).T)).all()
+
+
+def test_other_classes_are_refused(tmp_path: Path) -> None:
+    text = json.dumps({"_type": "NVFP4Tensor", "_data": {}})
+    save_file({"fc._weight_qdata": torch.zeros(2, 2, dtype=torch.int8)}, tmp_path / "model.safetensors", {"fc.weight": text})
+    (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "torchao"}}))
+    message = r"tensor 'fc.weight': expected a class of torchao out of Int8Tensor, .*, got 'NVFP4Tensor': load the model by"
+    with pytest.raises(RelaxError, match=message):
+        decoded(open_tensors(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("tensors", "metadata", "message"),
+    [
+        ({}, {}, r"tensor 'fc._weight_scale': expected it beside the others of its layer, got none"),
+        (
+            {"scale": torch.ones(5, 1)},
+            {},
+            r"tensor 'fc._weight_scale': expected a number of blocks that divides each of \[4, 2\]",
+        ),
+        ({"scale": torch.ones(4, 1)}, {"fc.weight": '{"_type"'}, r"metadata of tensor 'fc.weight': expected a JSON object"),
+        (
+            {"scale": torch.ones(4, 1), "zero_point": torch.ones(3, 1, dtype=torch.int8)},
+            {},
+            r"tensor 'fc._weight_zero_point': expected shape \[4, 1\], got \[3, 1\]",
+        ),
+    ],
+)
+def test_damaged_ones_are_refused(tmp_path: Path, tensors: dict[str, Any], metadata: dict[str, str], message: str) -> None:
+    given = {"fc._weight_qdata": torch.zeros(4, 2, dtype=torch.int8)} | {f"fc._weight_{n}": t for n, t in tensors.items()}
+    save_file(given, tmp_path / "model.safetensors", metadata)
+    (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "torchao"}}))
+    with pytest.raises(RelaxError, match=message):
+        decoded(open_tensors(tmp_path))
+
+
+def test_pickles_of_its_classes_are_refused(tmp_path: Path) -> None:
+    """Whether torch knows the classes, as it does once torchao is imported, or not."""
+    torch.save(state(CONFIGS["int8"]), tmp_path / "m.pt")
+    message = r"m.pt'.*expected .*: save the model as safetensors, or export it by torch.export and import the program"
+    with pytest.raises(RelaxError, match=message):
+        open_tensors(tmp_path / "m.pt")
