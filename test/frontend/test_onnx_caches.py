@@ -133,6 +133,25 @@ def test_calls_continue_where_the_last_one_ended(make: Any, batch: int, tmp_path
         executable(**_steps(batch, (13,))[0])
 
 
+@pytest.mark.parametrize("make", [_concatenated, _grouped])
+def test_entries_share_weights_and_state(make: Any, tmp_path: Path) -> None:
+    """A prompt of any length, and one token, for which code is written."""
+    path = tmp_path / "model.onnx"
+    onnx.save(make(), path)
+    entries: dict[str, dict[str, int | str]] = {"prefill": {}, "decode": {"length": 1}}
+    module = rx.from_onnx(path, dims={"batch": 1}, cache_length=12, entries=entries)
+    assert [str(module.functions[n].inputs[0]) for n in entries] == ["i64[1, length]", "i64[1, 1]"]
+    executable = rx.compile(module)
+    executable.bind(executable.prepare(path))
+    state = executable.new_state()
+    runtime = _Runtime(path, 1)
+    for inputs, entry in zip(_steps(1, (5, 1, 1)), ("prefill", "decode", "decode"), strict=True):
+        got = executable(**inputs, state=state, entry=entry)
+        np.testing.assert_allclose(got, runtime(**inputs), rtol=1e-4, atol=1e-5)
+    with pytest.raises(rx.RelaxError, match="expected entries, as"):
+        rx.from_onnx(path, entries={})
+
+
 def test_rows_of_a_batch_may_be_shorter() -> None:
     """The first row has five tokens, the second three and two that are none; what follows is at places of its own."""
     proto = _grouped()

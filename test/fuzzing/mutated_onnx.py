@@ -18,7 +18,8 @@ __all__ = ["check"]
 _NUMBERS = (-1, 0, 1, 2, 3, 7, 255, 2**31 - 1, 2**31, 2**40, 2**62, -(2**62), -(2**31))
 _OPERATORS = ("Add", "Conv", "Gather", "If", "Loop", "LSTM", "MatMul", "Pad", "Reshape", "Resize", "Scan", "Slice", "Split",
               "Softmax", "TopK", "Transpose", "Unsqueeze", "Where", "Nothing", "SequenceAt", "Cast", "QuantizeLinear", "Einsum",
-              "AveragePool", "OneHot", "ScatterND", "Expand", "Tile", "LayerNormalization", "Attention")  # fmt: skip
+              "AveragePool", "OneHot", "ScatterND", "Expand", "Tile", "LayerNormalization", "Attention", "NonZero",
+              "Unique", "Compress", "NonMaxSuppression", "DequantizeLinear")  # fmt: skip
 
 
 def check(seed: int) -> str | None:

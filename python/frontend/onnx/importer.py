@@ -60,7 +60,13 @@ class Imported:
     layouts: Sequence[Layout]
 
 
-def from_onnx(model: Any, *, dims: Mapping[str, int | str] | None = None, cache_length: int | None = None) -> Module:
+def from_onnx(
+    model: Any,
+    *,
+    dims: Mapping[str, int | str] | None = None,
+    cache_length: int | None = None,
+    entries: Mapping[str, Mapping[str, int | str]] | None = None,
+) -> Module:
     """Imports an ONNX model.
 
     Args:
@@ -69,6 +75,8 @@ def from_onnx(model: Any, *, dims: Mapping[str, int | str] | None = None, cache_
             (``{"past": "total - length"}``).
         cache_length: makes state of caches of keys and values: what the model takes as ``past...`` and gives, longer by new
             tokens, as ``present...``, is a buffer with room for so many tokens, which calls write into.
+        entries: functions of the model by name, each for more sizes that are given, such as
+            ``{"prefill": {}, "decode": {"sequence_length": 1}}``. They share weights and state.
 
     The module has one function ``main`` with the model's inputs and results under their names. Dimensions with a ``dim_param``
     are symbols of that name, those without are symbols of their own. Initializers are weights under their names, except up to
@@ -79,9 +87,17 @@ def from_onnx(model: Any, *, dims: Mapping[str, int | str] | None = None, cache_
     Raises:
         RelaxError: onnx is not installed; it is no valid model; operators have no relax form (one error for all of them); a
             tensor holds strings or complex numbers; dims names what the model does not; it has no caches, or their sizes are
-            not known.
+            not known; entries are none.
     """
-    return import_model(model, dims=dims, cache_length=cache_length).module
+    if entries is None:
+        return import_model(model, dims=dims, cache_length=cache_length).module
+    if not entries:
+        raise RelaxError("expected entries, as {'prefill': {}, 'decode': {'sequence_length': 1}}, got none")
+    read, found = _read(model), Module.parse("")
+    with found.ir.context, ir.Location.file(read.path, 0, 0):
+        for name, sizes in entries.items():
+            _Import(read, {}, frozenset(), {**(dims or {}), **sizes}, cache_length, None, (found.ir, name)).run()
+    return found
 
 
 def import_model(
@@ -96,13 +112,17 @@ def import_model(
 
     Inputs and results may be sequences and optionals where ``lists`` has an example of each such input.
     """
+    read = _read(model)
+    with new_context(), ir.Location.file(read.path, 0, 0):
+        return _Import(read, dict(values or {}), given, dims or {}, cache_length, lists).run()
+
+
+def _read(model: Any) -> OnnxModel:
     if importlib.util.find_spec("onnx") is None:
         raise RelaxError("expected onnx to be installed; pip install relaxir[onnx]")
     from .model import read_model
 
-    read = read_model(model)
-    with new_context(), ir.Location.file(read.path, 0, 0):
-        return _Import(read, dict(values or {}), given, dims or {}, cache_length, lists).run()
+    return read_model(model)
 
 
 class _Import:
@@ -116,7 +136,9 @@ class _Import:
         dims: Mapping[str, int | str],
         cache_length: int | None,
         lists: Mapping[str, Any] | None,
+        into: tuple[ir.Module, str] | None = None,
     ):
+        """``into``: the module that the function is added to, and the function's name."""
         from ...weights.onnx_tensors import ExternalData
         from .graph import Conversion, GraphScope
         from .operators import load_operators
@@ -125,8 +147,8 @@ class _Import:
         load_operators()
         self.proto, self.values, self.given, self.dims = model.proto, values, given, dims
         self.cache_length, self.lists = cache_length, lists
-        self.module = ir.Module.create()
-        self.function = func.FuncOp("main", ([], []), ip=ir.InsertionPoint(self.module.body))
+        self.module, name = into or (ir.Module.create(), "main")
+        self.function = func.FuncOp(name, ([], []), ip=ir.InsertionPoint(self.module.body))
         self.block = self.function.add_entry_block()
         weights = Weights(ExternalData(model.folder), self._argument)
         functions = {(f.domain, f.name): f for f in model.proto.functions}

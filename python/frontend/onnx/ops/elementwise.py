@@ -301,3 +301,9 @@ def _bit_shift(node: Node) -> ir.Value:
     if direction not in ("LEFT", "RIGHT"):
         raise RelaxError(f"expected direction to be LEFT or RIGHT, got '{direction}'")
     return emit(ops.LeftShift if direction == "LEFT" else ops.RightShift, node.tensor(0), node.tensor(1))
+
+
+@handles("ai.onnx.ml.Binarizer")
+def _binarizer(node: Node) -> ir.Value:
+    x, dtype = node.tensor(0), node.dtype()
+    return cast(emit(ops.Greater, x, full(node.attribute("threshold", 0.0), dtype)), dtype)

@@ -152,3 +152,12 @@ def _tensor_scatter(node: Node) -> ir.Value:
     row = (multiply_all(shape),)
     whole = reshape(x, (multiply_all(info_of(x).shape),))
     return reshape(emit(ops.ScatterElements, whole, reshape(flat, row), reshape(update, row), axis=0), info_of(x).shape)
+
+
+@handles("ai.onnx.ml.ArrayFeatureExtractor")
+def _array_feature_extractor(node: Node) -> ir.Value:
+    """Columns; a row of its own for a tensor of one dimension."""
+    found = emit(
+        ops.Take, node.tensor(0), reshape(node.tensor(1), (multiply_all(node.operand(1).shape),)), axis=node.rank(0) - 1
+    )
+    return found if node.rank(0) > 1 else unsqueeze(found, 0)
