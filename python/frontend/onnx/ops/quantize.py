@@ -52,7 +52,8 @@ def _parameters(node: Node) -> tuple[ir.Value, ir.Value | None, int]:
 
 @handles("DequantizeLinear")
 def _dequantize(node: Node) -> ir.Value:
-    x, (scale, zero, axis) = node.tensor(0), _parameters(node)
+    scale, zero, axis = _parameters(node)
+    x = node.tensor(0)
     dtype = element_dtype(node.attribute("output_dtype")) if node.attribute("output_dtype", 0) else info_of(scale).dtype
     if node.operand(0).coded in FLOATS:  # whose zero point is 0, as of floats of eight bits
         x, zero = decoded(x, node.operand(0).coded, ir.F32Type.get()), None
