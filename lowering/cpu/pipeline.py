@@ -12,11 +12,12 @@ __all__ = [
 BOUNDARY = ("relax-check-entries", "relax-partition-transforms", "relax-describe-entries", "relax-check-scalars")
 FUSION = (
     "relax-drop-empty", "inline", "canonicalize", "cse",
-    "relax-move-checks-first", "relax-drop-empty", "relax-keep-initial-values", "relax-repeat-producers",
-    "func.func(linalg-fuse-elementwise-ops,resolve-shaped-type-result-dims)", "canonicalize", "cse", "symbol-dce",
+    "relax-move-checks-first", "relax-drop-empty", "relax-repeat-producers",
+    "relax-keep-initial-values", "func.func(linalg-fuse-elementwise-ops,resolve-shaped-type-result-dims)",
+    "relax-keep-initial-values{undo=true}", "canonicalize", "cse", "symbol-dce",
     "relax-flatten-epilogues", "relax-outline-kernels",
-    "func.func(linalg-fuse-elementwise-ops)", "canonicalize", "cse",
-    "relax-restore-destinations", "relax-report-kernels",
+    "relax-keep-initial-values", "func.func(linalg-fuse-elementwise-ops)", "relax-keep-initial-values{undo=true}",
+    "canonicalize", "cse", "relax-restore-destinations", "relax-report-kernels",
 )  # fmt: skip
 BUFFERS = ("relax-share-frames", "relax-carry-in-place", "relax-add-destinations", "relax-bufferize", "relax-share-loops")
 EXPANSIONS = ("relax-expand-math", "relax-expand-fma", "relax-expand-narrow-floats")

@@ -1,5 +1,8 @@
 """Reductions without a turn keep what they start from: upstream fusion gives one whose body does not read it a new tensor.
 
+So every body that may have no turn reads it while upstream fuses: what others bring in, such as a factor of 0, may take away
+the body's own reads. With ``undo=true``, behind that, those go that read it by themselves.
+
 Before, where ``m`` may be 0::
 
     %y = linalg.generic {(i, j) -> (i, j), (i, j) -> (i)} ins(%x : tensor<?x?xf32>) outs(%start : tensor<?xf32>) {
@@ -34,22 +37,27 @@ __all__ = ["KeepInitialValues", "keep_initial_values"]
 
 @dataclass(frozen=True)
 class KeepInitialValues(LoweringPass):
-    """Has bodies of reductions read what these start from."""
+    """Has bodies of reductions read what these start from.
+
+    Attributes:
+        undo: takes the reads away again where bodies have others.
+    """
 
     name: ClassVar[str] = "relax-keep-initial-values"
+    undo: bool = False
 
     def run(self, op: ir.Operation) -> None:
-        keep_initial_values(op)
+        keep_initial_values(op, self.undo)
 
 
-def keep_initial_values(module: ir.Operation) -> None:
+def keep_initial_values(module: ir.Operation, undo: bool = False) -> None:
     """Rewrites the reductions of a module in place; linear in the number of ops."""
     for function in functions(module):
         if body_of(function) is None:
             continue
         for op in list(nested_operations(function.operation)):
             if op.name == "linalg.generic":
-                _keep(op)
+                (_undo if undo else _keep)(op)
 
 
 def _keep(op: ir.Operation) -> None:
@@ -60,13 +68,46 @@ def _keep(op: ir.Operation) -> None:
     for i, start in enumerate(destinations(op)):
         loop = _loop_without_turns(op, maps, maps[first + i])
         argument = body.arguments[first + i]
-        if loop is None or is_empty(start) or next(iter(argument.uses), None) is not None:
+        if loop is None or is_empty(start) or _kept(end.operands[i], argument) is not None:
             continue
         with ir.InsertionPoint(end), op.location:
             index, dim = ir.IndexType.get(), ir.IntegerAttr.get(ir.IntegerType.get_signless(64), loop)
             place = ir.Operation.create("linalg.index", [index], attributes={"dim": dim}).result
             turn = arith.cmpi(arith.CmpIPredicate.sge, place, arith.constant(index, 0))
             end.operands[i] = arith.select(turn, end.operands[i], argument)
+
+
+def _undo(op: ir.Operation) -> None:
+    """Takes the reads of one operation's body away that are not needed."""
+    body = op.regions[0].blocks[0]
+    first = len(op.operands) - len(op.results)
+    end = list(body.operations)[-1]
+    for i in range(len(op.results)):
+        argument, read = body.arguments[first + i], end.operands[i]
+        value = _kept(read, argument)
+        if value is not None and len(list(argument.uses)) > 1:
+            end.operands[i] = value
+            if next(iter(read.uses), None) is None:
+                read.owner.erase()
+
+
+def _kept(read: ir.Value, argument: ir.Value) -> ir.Value | None:
+    """The value of turns, where another value is that or, where no turn is, the argument; None of values that are none."""
+    if isinstance(read, ir.BlockArgument) or read.owner.name != "arith.select":
+        return None
+    turn, value, start = read.owner.operands
+    if start != argument or isinstance(turn, ir.BlockArgument) or turn.owner.name != "arith.cmpi":
+        return None
+    place, zero = turn.owner.operands
+    is_index = not isinstance(place, ir.BlockArgument) and place.owner.name == "linalg.index"
+    is_at_least = ir.IntegerAttr(turn.owner.attributes["predicate"]).value == arith.CmpIPredicate.sge
+    return value if is_index and is_at_least and _is_zero(zero) else None
+
+
+def _is_zero(value: ir.Value) -> bool:
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return False
+    return ir.IntegerAttr(value.owner.attributes["value"]).value == 0
 
 
 def _loop_without_turns(op: ir.Operation, maps: list[ir.AffineMap], written: ir.AffineMap) -> int | None:

@@ -506,3 +506,38 @@ def test_a_reduction_without_a_turn_is_what_it_starts_from(given: str) -> None:
 }}""")
     assert executable(np.zeros((4, 0), np.int64)).tolist() == [7] * 4
     assert executable(np.array([[5, 3], [6, 3]])).tolist() == [3] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "body"),
+    [
+        ("i64", "0", "%m = arith.muli %a, %b : i64\n    %v = arith.muli %o, %m : i64"),
+        ("i64", "0", "%v = arith.andi %o, %a : i64"),
+        ("i1", "1", "%v = arith.select %a, %b, %o : i64"),
+    ],
+)
+def test_a_reduction_is_what_it_starts_from_where_fusion_brings_in_a_number(kind: str, number: str, body: str) -> None:
+    """With the number, nobody reads the start."""
+    maps = "affine_map<(d0, d1) -> (d0, d1)>"
+    executable = compiled(f"""func.func @main(%x: tensor<?x4xi64, {{sym = ["n"]}}>, %start: tensor<4xi64>) -> tensor<4xi64> {{
+  %xx = tensor.cast %x : tensor<?x4xi64, {{sym = ["n"]}}> to tensor<?x4xi64>
+  %zero = arith.constant 0 : index
+  %number = arith.constant {number} : {kind}
+  %n = tensor.dim %xx, %zero : tensor<?x4xi64>
+  %e = tensor.empty(%n) : tensor<?x4x{kind}>
+  %p = linalg.generic {{indexing_maps = [{maps}, {maps}], iterator_types = ["parallel", "parallel"]}}
+      ins(%xx : tensor<?x4xi64>) outs(%e : tensor<?x4x{kind}>) {{
+  ^bb0(%a: i64, %o: {kind}):
+    linalg.yield %number : {kind}
+  }} -> tensor<?x4x{kind}>
+  %y = linalg.generic {{indexing_maps = [{maps}, {maps}, affine_map<(d0, d1) -> (d1)>],
+      iterator_types = ["reduction", "parallel"]}}
+      ins(%p, %xx : tensor<?x4x{kind}>, tensor<?x4xi64>) outs(%start : tensor<4xi64>) {{
+  ^bb0(%a: {kind}, %b: i64, %o: i64):
+    {body}
+    linalg.yield %v : i64
+  }} -> tensor<4xi64>
+  %r = "relax.negative"(%y) : (tensor<4xi64>) -> tensor<4xi64>
+  return %r : tensor<4xi64>
+}}""")
+    assert executable(np.zeros((0, 4), np.int64), np.arange(5, 9)).tolist() == [-5, -6, -7, -8]
