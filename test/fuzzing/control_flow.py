@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled, new_state
 from support.guard_pages import Edge, guarded, guarded_copy
 
 __all__ = ["check", "check_text", "text"]
@@ -45,11 +46,11 @@ def check(seed: int) -> None:
 def check_text(text: str) -> None:
     """The same of a module."""
     module = rx.Module.parse(text)
-    executable = rx.compile(module, cache=False)
+    executable = compiled(module)
     rng = np.random.default_rng(0)
     for edge in get_args(Edge):
         held = {name: np.zeros((3, 2), np.float32) for name in executable.state}
-        state = executable.new_state({name: guarded_copy(a, edge) for name, a in held.items()})
+        state = new_state(executable, held, edge)
         for _ in range(_CALLS):
             name = str(rng.choice(list(executable.entries)))
             entry = executable.entries[name]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled
 from relaxir.dialect.dtypes import dtype_name
 from relaxir.dialect.functions import find_function
 from relaxir.dialect.struct_info import TensorInfo
@@ -74,7 +75,7 @@ def _check_function(text: str, rng: random.Random) -> None:
     position = list(op.operands).index(op.indices)
     arrays = inputs_of(op)
     where = [a.arg_number for a in op.operands]
-    executable = rx.compile(module)
+    executable = compiled(module)
     taken = [np.zeros(0)] * len(function.arguments)
     for argument, array in zip(where, arrays, strict=True):
         taken[argument] = array
@@ -139,7 +140,7 @@ def _check_slice(rng: random.Random) -> None:
             x, _ = b.input("x", (dim, 2), "f32"), b.input("y", ("m",), "f32")
             b.output(y=b.sum(b.strided_slice(x, axes=[0], begin=begin, end=end, strides=strides), axis=[1]))
         module = b.build()
-        executable = rx.compile(module)
+        executable = compiled(module)
     except rx.RelaxError:
         return
     compare(module, executable, "main", [np.arange(2.0 * n, dtype=np.float32).reshape(n, 2), np.ones(m, np.float32)], what)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled
 from support.guard_pages import guarded_copy
 
 __all__ = ["Case", "case", "check"]
@@ -50,7 +51,7 @@ def check(seed: int) -> str | None:
         module = rx.Module.parse(made.text)
     except rx.RelaxError as error:
         return _expected(bool(re.search(_VERIFIER, str(error))), made, error) or "refused by MLIR's verifier"
-    executable = rx.compile(module)
+    executable = compiled(module)
     for edge in ("end", "start"):
         try:
             got = executable(*(guarded_copy(a, edge) for a in made.inputs))
@@ -219,7 +220,7 @@ def case(seed: int) -> Case:
     loops = tuple(rng.choice((0, 1, 2, 3, 4, 6)) if rng.random() < 0.9 else 1 for _ in range(rank))
     exprs = [_index(rng, rank) for _ in range(rng.choice((1, 1, 2)))]
     places = list(np.ndindex(*loops))
-    shape = tuple(max(0, _needed(e, loops) + rng.choice((0, 0, 0, -1, 0 if _is_loop(e, rank) else 1))) for e in exprs)
+    shape = tuple(max(0, _needed(e, loops) + rng.choice((0, 0, 0, -1, 0 if _loop(e, rank) else 1))) for e in exprs)
     lines, compute = _body(rng, rank, length := rng.choice((0, 1, 3, 6)))
     x, y, z = (_array(rng, s) for s in (shape, loops, (length,)))
     types = [_type(s, rng.random() < 0.4) for s in (shape, loops, (length,))]
@@ -233,12 +234,12 @@ def case(seed: int) -> Case:
 
 def _needed(expr: _Expr, loops: Place) -> int:
     """How many elements an index walks along; as many as turns where it is a loop's own, of which all have to agree."""
-    return max([expr.at(p) + 1 for p in np.ndindex(*loops)], default=0 if _is_loop(expr, len(loops)) else 1)
+    return max([expr.at(p) + 1 for p in np.ndindex(*loops)], default=loops[loop[0]] if (loop := _loop(expr, len(loops))) else 1)
 
 
-def _is_loop(expr: _Expr, rank: int) -> bool:
-    """Whether an index is that of a loop, however it is written: MLIR simplifies."""
-    return any(all(expr.at(p) == p[d] for p in np.ndindex(*(5,) * rank)) for d in range(rank))
+def _loop(expr: _Expr, rank: int) -> list[int]:
+    """The loop that an index is of, however it is written, as MLIR simplifies; none of another index."""
+    return [d for d in range(rank) if all(expr.at(p) == p[d] for p in np.ndindex(*(5,) * rank))]
 
 
 #: Relax ops in front of the loops and behind them, which may be fused with them.
@@ -256,7 +257,10 @@ def _type(shape: tuple[int, ...], unknown: bool) -> str:
 def _computed(
     exprs: list[_Expr], places: list[Place], x: Array, y: Array, z: Array, compute: Callable[..., int | None]
 ) -> Array | None:  # fmt: skip
-    """The loops' result; None where they read outside."""
+    """The loops' result; None where they read outside, or sizes of a loop do not agree, whether it has a turn or not."""
+    own = [(n, y.shape[d]) for e, n in zip(exprs, x.shape, strict=True) for d in _loop(e, y.ndim)]
+    if any(a != b for a, b in own):
+        return None
     found = np.zeros(y.shape, np.int64)
     for place in places:
         where = tuple(e.at(place) for e in exprs)

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled
 from relaxir.debugging.meaning import arguments_for, entry_functions, raw_weights
 from relaxir.dialect.functions import name_of
 from support.guard_pages import Edge, guarded, guarded_copy
@@ -42,7 +43,7 @@ def check_text(text: str, checked: bool = False) -> str | None:
     rng = np.random.default_rng(0)
     raw = {k: v for name in entries for k, v in raw_weights(operation, name, rng).items()}
     try:
-        executable = rx.compile(module, checked=checked)
+        executable = compiled(module, checked=checked)
     except rx.RelaxError as error:
         reason = next((r for r in REFUSED if r in str(error)), None)
         if reason is None:

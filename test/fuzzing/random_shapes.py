@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled
 from relaxir.debugging.meaning import entry_functions
 from relaxir.dialect.bindings import func
 from relaxir.dialect.dtypes import numpy_dtype
@@ -38,13 +39,13 @@ def check(seed: int) -> None:
     check_text(text(seed))
 
 
-def check_text(text: str, compiled: Callable[[rx.Module], Any] = lambda module: rx.compile(module, cache=False)) -> None:
-    """The same of a module, by the executable that ``compiled`` makes of it."""
+def check_text(text: str, made: Callable[[rx.Module], Any] = compiled) -> None:
+    """The same of a module, by the executable that ``made`` makes of it."""
     module = rx.Module.parse(text)
     entries = {name_of(f): f for f in entry_functions(module.ir.operation)}
     rng = np.random.default_rng(0)
     raw = {n: _values(n, t, 0, rng) for f in entries.values() for n, t in _weights(f).items()}
-    executable = compiled(module)
+    executable = made(module)
     executable.bind(executable.prepare(raw))
     for round_ in range(ROUNDS):
         for name, function in entries.items():

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import relaxir as rx
+from fuzzing.targets import compiled, unreported
 from relaxir.dialect import symbolic
 from relaxir.dialect.bindings import ir
 from relaxir.dialect.op import EffectOp, attrs_of, op_class
@@ -127,7 +128,7 @@ def check_variant(made: Variant) -> str | None:
     """
     _warm()
     try:
-        problem, reason = in_child(lambda: _outcome(made))
+        problem, reason = in_child(lambda: unreported(lambda: _outcome(made)))
     except ChildError as error:
         problem, reason = f"{error} in call {_last_call(made)}", None
     assert problem is None, f"{made.sample}: {problem}\n{made.text}"
@@ -159,7 +160,7 @@ def _outcome(made: Variant, calls: tuple[Shapes, ...] | None = None) -> tuple[st
     module = rx.Module.parse(made.text)
     refusal = executable = None
     try:
-        executable = rx.compile(module, cache=False)
+        executable = compiled(module)
     except rx.RelaxError as error:
         refusal = str(error)
     for i, shapes in enumerate(made.calls if calls is None else calls):

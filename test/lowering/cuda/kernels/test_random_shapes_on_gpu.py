@@ -6,18 +6,15 @@ import os
 
 import pytest
 
-import relaxir as rx
-from fuzzing.random_shapes import check_text, text
+from fuzzing.random_shapes import check
+from fuzzing.targets import GPUS, compiling_for
 
 #: One takes 0.7 s of a core.
 SEEDS = int(os.environ.get("RELAXIR_GPU_SHAPES", "8"))
 
 
-def compiled(module: rx.Module) -> object:
-    return rx.compile(module, cache=False, target="cuda:sm_80", device="emulated")
-
-
 # 1018: a branch hands on a concatenation or an argument, for which bufferization copied a buffer that was written in part.
 @pytest.mark.parametrize("seed", [*range(1, SEEDS + 1), 1018])
 def test_random_shapes(seed: int) -> None:
-    check_text(text(seed), compiled)
+    with compiling_for(GPUS[0]):
+        check(seed)

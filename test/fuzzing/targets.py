@@ -1,0 +1,81 @@
+"""Where generators of graphs have their modules compiled for: this CPU, or kernels of a GPU, which run on the emulator.
+
+A generator calls :func:`compiled` and :func:`new_state`, and is told nothing of the target. On the emulator a report (an access
+outside of memory, a read of what nobody wrote, a race, a call that the driver refuses) is a find, whatever inputs were: code
+refuses a call by checks of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+from unittest import mock
+
+import numpy as np
+
+import relaxir as rx
+from relaxir.lowering.cuda.emulator import Library
+from support.guard_pages import Edge, guarded_copy
+
+__all__ = ["CPU", "GPUS", "compiled", "compiling_for", "is_gpu", "new_state", "unreported"]
+
+CPU = "cpu"
+GPUS = ("cuda:sm_80", "cuda:sm_90a")
+
+_Result = TypeVar("_Result")
+_TARGET = ContextVar("relaxir_fuzzing_target", default=CPU)
+
+
+@contextmanager
+def compiling_for(target: str) -> Generator[None]:
+    """While this lasts modules are compiled for a target. Raises AssertionError for what the emulator reports meanwhile."""
+    token = _TARGET.set(target)
+    try:
+        with _reports() as reports:
+            yield
+    finally:
+        _TARGET.reset(token)
+    assert not reports, f"{target}: {reports[0]}"
+
+
+def unreported(function: Callable[[], _Result]) -> _Result:
+    """What a function returns. Raises AssertionError for a report; for processes of their own, whose reports die with them."""
+    with compiling_for(_TARGET.get()):
+        return function()
+
+
+def is_gpu() -> bool:
+    """Whether modules are compiled for a GPU."""
+    return _TARGET.get() != CPU
+
+
+def compiled(module: rx.Module, **options: Any) -> rx.Executable:
+    """A module for the target; raises what ``relaxir.compile`` does."""
+    target = _TARGET.get()
+    return rx.compile(module, target, cache=False, device="emulated" if target != CPU else None, **options)
+
+
+def new_state(executable: rx.Executable, arrays: Mapping[str, np.ndarray], edge: Edge) -> Any:
+    """A state with these values; on a CPU in memory against guard pages."""
+    if not is_gpu():
+        return executable.new_state({name: guarded_copy(array, edge) for name, array in arrays.items()})
+    state = executable.new_state()
+    for name, array in arrays.items():
+        state[name] = array
+    return state
+
+
+@contextmanager
+def _reports() -> Generator[list[str]]:
+    """What calls of emulated drivers fail by, but for memory that is not there."""
+    found, failed = list[str](), Library._failed
+
+    def noting(self: Library, result: int, error: Exception) -> int:
+        if not isinstance(error, MemoryError):
+            found.append(str(error))
+        return failed(self, result, error)
+
+    with mock.patch.object(Library, "_failed", noting):
+        yield found
