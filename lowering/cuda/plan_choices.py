@@ -6,8 +6,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-__all__ = ["PlanChoice", "PlanChoices", "collecting_choices", "note_choice", "note_kernels"]
+__all__ = ["BuiltFunction", "PlanChoice", "PlanChoices", "collecting_choices", "note_choice", "note_kernels"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,30 @@ class PlanChoice:
     kernels: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class BuiltFunction:
+    """What a kernel function has become.
+
+    Attributes:
+        plan: the template's record of it; None where the general path took it.
+        kernels: the names of the kernels that its launches are of, in order.
+    """
+
+    plan: Any
+    kernels: tuple[str, ...]
+
+
 @dataclass
 class PlanChoices:
-    """Those of a compilation, by kernel function."""
+    """Those of a compilation, by kernel function.
+
+    Attributes:
+        found: of products, whose plans have alternatives.
+        built: of all.
+    """
 
     found: dict[str, PlanChoice] = field(default_factory=dict[str, PlanChoice])
+    built: dict[str, BuiltFunction] = field(default_factory=dict[str, BuiltFunction])
 
 
 _COLLECTING: ContextVar[PlanChoices | None] = ContextVar("relaxir_plan_choices", default=None)
@@ -55,8 +75,12 @@ def note_choice(function: str, make: Callable[[], PlanChoice]) -> None:
         choices.found[function] = make()
 
 
-def note_kernels(function: str, kernels: Sequence[str]) -> None:
-    """Notes the kernels that a planned function has become."""
+def note_kernels(function: str, plan: Any, kernels: Sequence[str]) -> None:
+    """Notes the kernels that a function has become, by the plan of its template or by None; what it had before stays."""
     choices = _COLLECTING.get()
-    if choices is not None and function in choices.found:
+    if choices is None:
+        return
+    before = choices.built.get(function, BuiltFunction(plan, ()))
+    choices.built[function] = replace(before, kernels=(*before.kernels, *kernels))
+    if plan is not None and function in choices.found:
         choices.found[function] = replace(choices.found[function], kernels=tuple(kernels))

@@ -5,18 +5,26 @@ products of large models' shapes take on the part that each target names, and th
 cores' peak or the memory's bandwidth would allow; and the same of operations on rows, whose arithmetic is counted by hand. Of
 products of few rows the kernel that is shipped is assembled, and its instructions are counted. What is assumed is in
 ``lowering/cuda/cost``; every figure is predicted, none measured.
+
+``... --cases 'llama*' bert-base-b1-s128 ... [--output FILE]`` predicts whole cases of ``suite.py`` (``'*'``: all of torch's), a
+sum over what a call of each launches (``gpu/predictions.py`` says how). Each goes to the file as a line of JSON when it is
+found, and what is there already is not predicted again; at the end all of the file is printed as a table.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmark.comparison.cases import select
+from benchmark.gpu.predictions import CasePrediction, attention_time, predict_case
 
 import relaxir as rx
 from relaxir.lowering.cuda.cost.instruction_counts import executed
@@ -141,29 +149,18 @@ def matvec(architecture: Architecture, sizes: tuple[int, int, int], weights: str
 
 
 def attention(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:
-    """Of many rows; causal attention sees half of the keys."""
+    """Of many rows."""
     target = CudaTarget(architecture)
-    grouped, plan = attention_plans.plan_warpgroups(shape, target), attention_plans.plan_many(shape, target)
+    plan = attention_plans.plan_warpgroups(shape, target) or attention_plans.plan_many(shape, target)
     assert plan is not None
-    if grouped is None:
-        cycles = attention_plans.key_cycles(plan, shape, architecture)
-    else:
-        cycles = attention_plans.warpgroup_cycles(grouped, shape, architecture)
-    part, seen = architecture.part, 0.5 if shape.causal else 1.0
-    keys, rows = (shape.keys or 0) * seen, (shape.rows or 0) * (shape.pairs or 0)
-    operations = 2 * rows * keys * (shape.depth + shape.width)
-    limit = operations / (architecture.tensor["bf16"] * part.sm_count * part.clock)
-    return Prediction(cycles * keys / part.clock + START, limit, "tensor"), str(grouped or plan)
+    return attention_time(plan, shape, architecture, is_few=False), str(plan)
 
 
 def decode(architecture: Architecture, shape: AttentionShape) -> tuple[Prediction, str]:
     """Of few rows: bytes of keys and values, and a second kernel."""
     plan = attention_plans.plan_few(shape, CudaTarget(architecture))
     assert plan is not None
-    bytes_ = 2 * (shape.keys or 0) * (shape.pairs or 0) * (shape.depth + shape.width)
-    shared = plan.shared_bytes(shape.depth, shape.width)
-    launch = LaunchShape(plan.blocks, plan.threads, registers=128, shared=shared, bytes_in_flight=shared // plan.threads // 2)
-    found = kernel_time(architecture, KernelWork(bytes_), launch)
+    found = attention_time(plan, shape, architecture, is_few=True)
     return replace(found, seconds=found.seconds + START), str(plan)
 
 
@@ -171,12 +168,61 @@ def _figures(found: Prediction) -> str:
     return f"{found.seconds * 1e6:9.1f} us  {found.share:4.0%} of the limit, by {found.bound:13s}"
 
 
-def main() -> None:
-    """Prints the table."""
+def predict_cases(patterns: Sequence[str], targets: Sequence[str], output: Path) -> None:
+    """Appends to a file what is not in it yet. Raises ValueError for a pattern that no case has."""
+    chosen = [case for case in select(list(patterns), quick=False) if not case.file]
+    known = {(found.case, found.target) for found in read_predictions(output)}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    for case in chosen:
+        for target in (f"cuda:{t}" for t in targets if (case.name, f"cuda:{t}") not in known):
+            found = predict_case(case, target)
+            with output.open("a") as file:
+                print(json.dumps(found.as_json()), file=file)
+
+
+def read_predictions(path: Path) -> list[CasePrediction]:
+    """Those of a file, in its order; none where there is no file."""
+    return [CasePrediction(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def table(found: Sequence[CasePrediction]) -> Iterator[str]:
+    """A row for each case, all targets side by side, as Markdown."""
+    targets = list(dict.fromkeys(each.target for each in found))
+    yield "| case | " + " | ".join(f"{t}: time, launches | limit | share | slowest launch" for t in targets) + " |"
+    yield "|---" * (1 + 4 * len(targets)) + "|"
+    for name in dict.fromkeys(each.case for each in found):
+        by_target = {each.target: each for each in found if each.case == name}
+        yield f"| `{name}` | " + " | ".join(_cells(by_target.get(t)) for t in targets) + " |"
+
+
+def _cells(found: CasePrediction | None) -> str:
+    if found is None:
+        return " | | |"
+    limit = f"{_time(found.limit)}, {found.bound}"
+    return f"{_time(found.seconds)}, {found.launches} | {limit} | {found.share:.0%} | {found.slowest}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", nargs="+", default=["sm_80", "sm_90a"], choices=list(ARCHITECTURES))
-    for name in parser.parse_args().targets:
-        print("\n".join(lines(ARCHITECTURES[name])))
+    parser.add_argument("--cases", nargs="+", metavar="PATTERN", help="whole cases: names, or patterns like 'llama*'")
+    parser.add_argument("--output", type=Path, default=Path("build/benchmark/predictions.jsonl"), help="what is found of cases")
+    options = parser.parse_args(arguments)
+    if not options.cases:
+        for name in options.targets:
+            print("\n".join(lines(ARCHITECTURES[name])))
+        return
+    try:
+        predict_cases(options.cases, options.targets, options.output)
+    except ValueError as error:
+        parser.error(str(error))
+    print("PREDICTED, none of it measured")
+    print("\n".join(table(read_predictions(options.output))))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,7 +48,12 @@ class Machine:
         arch: what it is, like ``sm_90a``; newer code is refused.
         options: what is looked for; None is nothing but what a processor traps: accesses outside of memory.
         memory: bytes of device memory; what is not touched costs nothing.
+
+    Attributes:
+        accesses: what threads read and write memory by.
     """
+
+    accesses: ClassVar[type[Access]] = Access
 
     def __init__(self, arch: str = "sm_90a", options: Options | None = None, memory: int = 2 << 30):
         self.target = Target.named(arch)
@@ -145,15 +150,15 @@ class Machine:
             for first in range(0, blocks, number):
                 core = Core(kernel, self.memory, self.options, params, loaded.symbols)
                 core.place(whole_grid, whole_block, range(first, min(first + number, blocks)), shared, cluster)
-                core.run(kernel.code.make, self._units(core))
+                core.run(kernel.code.make, self.units(core))
                 self.statistics.instructions += core.steps
                 self.statistics.lane_instructions += core.lane_steps
         self.statistics.launches += 1
 
-    def _units(self, core: Core) -> tuple[Any, ...]:
+    def units(self, core: Core) -> tuple[Any, ...]:
         """What generated code calls, in the order of :data:`codegen.UNITS`."""
         clocks = Clocks(core)
-        access = Access(core, clocks, self.order)
+        access = self.accesses(core, clocks, self.order)
         barriers = Mbarriers(core, clocks)
         bulk = Bulk(core, clocks, access, barriers)
         matrices, products = Matrices(core, clocks, access), Products(core, clocks)

@@ -80,10 +80,7 @@ def lower_cuda_kernels(module: ir.Operation, chosen: Sequence[func.FuncOp], targ
         if name_of(function) in transfers:
             plans[name_of(function)] = _transfer(function, module, transfers[name_of(function)])
             continue
-        plan = _by_template(function, module, target) if KERNEL in function.attributes else None
-        if plan is None:
-            lower_generally(function, module, target)
-        plans[name_of(function)] = plan or "general"
+        plans[name_of(function)] = _lowered(function, module, target)
     report.change(KernelSection, lambda section: section.with_plans(plans))
 
 
@@ -103,15 +100,16 @@ def _transfer(function: func.FuncOp, module: ir.Operation, target: str) -> str:
     return f"copy to {target}"
 
 
-def _by_template(function: func.FuncOp, module: ir.Operation, target: CudaTarget) -> str | None:
-    """Lowers a kernel by the first template that fits; what it plans, as the report shows it, None where none does."""
-    fitting = fitting_template(function, target)
+def _lowered(function: func.FuncOp, module: ir.Operation, target: CudaTarget) -> str:
+    """Lowers a function, a kernel by the first template that fits; how, as the report shows it."""
+    fitting = fitting_template(function, target) if KERNEL in function.attributes else None
+    plan = None if fitting is None else fitting[1]
+    text, before = "general" if plan is None else str(plan), set(_kernels(module))
     if fitting is None:
-        return None
-    template, plan = fitting
-    text, before = str(plan), _kernels(module)
-    template.build(HostCode(function, module), plan, target)
-    note_kernels(name_of(function), [name for name in _kernels(module) if name not in before])
+        lower_generally(function, module, target)
+    else:
+        fitting[0].build(HostCode(function, module), plan, target)
+    note_kernels(name_of(function), plan, [name for name in _kernels(module) if name not in before])
     return text
 
 

@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from . import gguf_file, nbits_file, onnx_file
 from .cases import Built, Case
 
-__all__ = ["write"]
+__all__ = ["measured", "write"]
 
 
 def write(case: Case, folder: Path, formats: list[str]) -> dict[str, Any]:
@@ -31,18 +31,23 @@ def write(case: Case, folder: Path, formats: list[str]) -> dict[str, Any]:
         return json.loads(facts.read_text())
     folder.mkdir(parents=True, exist_ok=True)
     built = case.make()
-    # The counter knows matrix products, not the fused attention of CPUs.
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        outputs = tree_leaves(built.module(**built.inputs))
+    outputs, work = measured(case, built)
     np.savez(folder / "inputs.npz", **{name: value.numpy() for name, value in built.inputs.items()})
     np.savez(folder / "expected.npz", *[value.numpy() for value in outputs])
     for name in sorted(formats, key=["onnx", "gguf", "nbits", "file"].index):  # nbits may start from onnx
         _write_format(name, case, built, folder)
-    tensors = [*built.module.buffers(), *built.inputs.values(), *outputs]
-    size = _weight_bytes(case, built.module) + sum(_bytes(case, t) for t in tensors)
-    work = {"flops": counter.get_total_flops(), "size": size}
     facts.write_text(json.dumps(work))
     return work
+
+
+def measured(case: Case, built: Built) -> tuple[list[torch.Tensor], dict[str, int]]:
+    """The outputs, and a call's work: FLOPs, and bytes of weights, inputs and outputs."""
+    # The counter knows matrix products, not the fused attention of CPUs.
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        outputs = tree_leaves(built.module(**built.inputs))
+    tensors = [*built.module.buffers(), *built.inputs.values(), *outputs]
+    size = _weight_bytes(case, built.module) + sum(_bytes(case, t) for t in tensors)
+    return outputs, {"flops": counter.get_total_flops(), "size": size}
 
 
 def _weight_bytes(case: Case, module: nn.Module) -> int:

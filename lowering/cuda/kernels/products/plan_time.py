@@ -19,7 +19,12 @@ _OF_COMPUTED = 140
 
 
 def plan_time(
-    plan: ProductPlan | WarpgroupPlan, shape: ProductShape, architecture: Architecture, *, right_bytes: float | None = None
+    plan: ProductPlan | WarpgroupPlan,
+    shape: ProductShape,
+    architecture: Architecture,
+    *,
+    left_bytes: float | None = None,
+    right_bytes: float | None = None,
 ) -> Prediction:
     """How long a product takes.
 
@@ -27,7 +32,7 @@ def plan_time(
         plan: how it is computed.
         shape: of the product.
         architecture: of the GPU.
-        right_bytes: of an element of the right factor in memory, where it is not as wide as what is multiplied.
+        left_bytes, right_bytes: of an element of a factor in memory, where it is not as wide as what is multiplied.
 
     Raises:
         RelaxError: a multiprocessor holds no block.
@@ -36,7 +41,7 @@ def plan_time(
     kind = "f32" if plan.instruction.is_fused else plan.instruction.peak
     return product_time(
         architecture, (rows, columns, depth), _tiling(plan, shape, architecture), kind=kind, batch=shape.batch or 1,
-        right_bytes=right_bytes,
+        left_bytes=left_bytes, right_bytes=right_bytes,
     )  # fmt: skip
 
 

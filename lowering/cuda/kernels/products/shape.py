@@ -57,6 +57,7 @@ class ProductShape:
         group: steps of k whose products are multiplied with one scale of their column, 0 for all (:mod:`.narrow`); None: none
             are.
         splits: whether parts of k can be products of their own (:mod:`.split`).
+        sums: how many innermost sums a result has, as many as a convolution has places in its window.
     """
 
     rows: int | None
@@ -70,6 +71,7 @@ class ProductShape:
     is_mapped: bool = False
     group: int | None = None
     splits: bool = False
+    sums: int | None = 1
 
 
 def describe(contraction: Contraction, target: CudaTarget) -> ProductShape | None:
@@ -101,6 +103,7 @@ def describe(contraction: Contraction, target: CudaTarget) -> ProductShape | Non
         contiguous_columns(nest.outputs[0], contraction.n, extents[contraction.n]),
         left.copy == right.copy == _WIDEST and map_factors(contraction) is not None,
         None if narrow is None else narrow.group,
+        sums=known_product(extents[d] for d in contraction.outer),
     )
 
 
