@@ -14,6 +14,7 @@ from ...dialect.errors import RelaxError
 from ..device.llvm_process import LlvmTarget, device_code_of
 from ..device.to_llvm import device_llvm_ir
 from .cuda_target import CudaTarget
+from .shift_amounts import hide_amounts
 from .toolkit import libdevice
 
 __all__ = ["device_code", "llvm_target"]
@@ -39,7 +40,7 @@ def device_code(module: ir.Operation, target: CudaTarget) -> str:
         RelaxError: an operation cannot be lowered, with its location; LLVM cannot compile a kernel; NVIDIA's device library is
             needed and not installed.
     """
-    text = device_llvm_ir(module, target, _PASSES, ("nvvm.",), "PTX")
+    text = device_llvm_ir(module, target, _PASSES, ("nvvm.",), "PTX", hide_amounts)
     called = _LIBRARY_CALL.search(text)
     library = libdevice() if called else None
     if called and library is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import ir, passmanager
 from ...dialect.errors import from_mlir_error
@@ -21,8 +21,13 @@ _AFTER = ("convert-vector-to-llvm", "convert-to-llvm", "canonicalize", "cse", "r
 
 
 def device_llvm_ir(
-    module: ir.Operation, instructions: Instructions, passes: Sequence[str], dialects: tuple[str, ...], to: str
-) -> str:  # fmt: skip
+    module: ir.Operation,
+    instructions: Instructions,
+    passes: Sequence[str],
+    dialects: tuple[str, ...],
+    to: str,
+    change: Callable[[ir.Operation], None] | None = None,
+) -> str:
     """The LLVM IR of all kernels of a ``gpu.module``, as llvmlite reads it.
 
     Args:
@@ -31,6 +36,7 @@ def device_llvm_ir(
         passes: MLIR's, which convert the gpu dialect and what belongs to the kind of GPU.
         dialects: what they leave, beside LLVM's: ``"nvvm."``.
         to: what is made of it, for messages.
+        change: what the kind of GPU wants otherwise, in place, before these passes.
 
     Raises:
         RelaxError: an operation cannot be lowered, with its location.
@@ -41,6 +47,8 @@ def device_llvm_ir(
         descriptors = find_descriptors(device)
         expand_math(device, instructions)
         to_intrinsics(device)
+        if change is not None:
+            change(device)
         try:
             passmanager.PassManager.parse(f"gpu.module({','.join((*_BEFORE, *passes, *_AFTER))})").run(device)
         except ir.MLIRError as error:

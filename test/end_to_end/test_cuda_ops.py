@@ -6,11 +6,14 @@ in f32, of other types and targets every second to fourth, each another one: cod
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from end_to_end.test_ops import FLOAT, INTEGER, Case, check, module_of
 
 import relaxir as rx
+from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.dialect.relax import Relax
+from support.emulated_cuda import agrees
 
 #: Dynamic sizes: one, below and above a warp, and beyond a block together with the other dimensions.
 ROWS = [1, 3, 33]
@@ -62,3 +65,14 @@ def test_static_sizes() -> None:
     cases = [c for c in FLOAT if c.kind not in ("square", "dims") and c.op not in fixed]
     run("cuda:sm_80", cases[::2], "f32", [33], 33)
     run("cuda:sm_80", cases[1::2], "f32", [1], 1)
+
+
+@pytest.mark.parametrize("op", ["left_shift", "right_shift"])
+@pytest.mark.parametrize("dtype", ["i64", "ui64"])
+def test_shifts_by_amounts_of_more_than_32_bits(op: str, dtype: str) -> None:
+    """LLVM left the condition away that the amount is less than 64, and shifted by its lower half."""
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(getattr(b, op)(b.input("x", (6,), dtype), b.input("y", (6,), dtype)))
+    amounts = np.array([1, 63, 64, 2**32 + 1, 2**59 + 1, 2**62 + 33], numpy_dtype(dtype))
+    agrees(b.build(), np.full(6, np.iinfo(amounts.dtype).max), amounts)
