@@ -211,8 +211,12 @@ def _sliced_whole(value: ir.Value) -> Span | None:
     op = value.owner.opview if isinstance(value.owner, ir.Operation) else value.owner
     if not isinstance(op, Split | StridedSlice):
         return None
-    axis = normalize_axis(op.axis if isinstance(op, Split) else next(iter(op.axes)), len(shape_of(value)))
-    return Span(axis, 0, shape_of(value)[axis])
+    axes = [op.axis] if isinstance(op, Split) else list(op.axes)
+    if len(axes) != 1:
+        return None
+    axis = normalize_axis(axes[0], len(shape_of(value)))
+    size = shape_of(value)[axis]
+    return Span(axis, 0, size) if size else None
 
 
 class _CannotCutError(Exception):

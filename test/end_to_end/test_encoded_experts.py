@@ -95,7 +95,7 @@ def test_gguf_of_a_whole_model(tmp_path: Path, architecture: str) -> None:
     weights, (model, module) = write_model(path, architecture), imported(architecture)
     with torch.no_grad():
         expected = torch.func.functional_call(model, weights, (TOKENS,))
-    for checkpoint in (None, path):
+    for checkpoint in (None, path) if architecture == "llama" else (path,):
         exe = rx.compile(module, checkpoint=checkpoint)
         exe.bind(exe.prepare(path))
         # Sums of up to 96 products in another order, in f32.
@@ -155,8 +155,7 @@ def test_each_expert_is_read_once_by_one_computation(tmp_path: Path) -> None:
     np.testing.assert_allclose(exe(x)[3], 2 * x @ weight[3].T, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("weights", [None, "q8_0"])
-@pytest.mark.parametrize("architecture", CONFIGS)
+@pytest.mark.parametrize(("architecture", "weights"), [("llama", "q8_0"), ("qwen3moe", None)])
 def test_written_as_gguf(tmp_path: Path, architecture: str, weights: str | None) -> None:
     """What the package decodes is what the executable computes with, bit by bit, and what reads the file computes the same."""
     model, module = imported(architecture)

@@ -62,7 +62,7 @@ def test_decoded_as_torchao_does(tmp_path: Path, how: str, dtype: torch.dtype) -
     np.testing.assert_array_equal(source.get("fc.weight").astype(np.float32), want.float().numpy())
 
 
-@pytest.mark.parametrize("how", CONFIGS)
+@pytest.mark.parametrize("how", ["int4 in groups", "float8"])
 def test_products_read_them_as_they_are(tmp_path: Path, how: str) -> None:
     tensors = state(CONFIGS[how], torch.float32)
     b = rx.Builder()
