@@ -51,7 +51,10 @@ def timm_names() -> list[str]:
 def torchvision_case(name: str) -> Case:
     from torchvision import models
 
-    return _case(models.get_model(name, weights=None), ())
+    try:
+        return _case(models.get_model(name, weights=None, weights_backbone=None), ())
+    except TypeError:  # a model without a backbone
+        return _case(models.get_model(name, weights=None), ())
 
 
 def timm_case(name: str) -> Case:
