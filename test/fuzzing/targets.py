@@ -7,6 +7,7 @@ refuses a call by checks of its own.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from unittest import mock
 import numpy as np
 
 import relaxir as rx
+from relaxir.lowering.cuda import emulator
 from relaxir.lowering.cuda.emulator import Library
 from support.guard_pages import Edge, guarded_copy
 
@@ -25,6 +27,9 @@ CPU = "cpu"
 GPUS = ("cuda:sm_80", "cuda:sm_90a")
 
 _Result = TypeVar("_Result")
+# Bytes of an emulated device, and as many again that say what was written: workers may map 8 GiB (worker.py), and devices of
+# some modules are there until Python collects them.
+_MEMORY = 128 << 20
 _TARGET = ContextVar("relaxir_fuzzing_target", default=CPU)
 
 
@@ -77,5 +82,6 @@ def _reports() -> Generator[list[str]]:
             found.append(str(error))
         return failed(self, result, error)
 
-    with mock.patch.object(Library, "_failed", noting):
+    small = functools.partial(emulator.library, memory=_MEMORY)
+    with mock.patch.object(Library, "_failed", noting), mock.patch.object(emulator, "library", small):
         yield found
