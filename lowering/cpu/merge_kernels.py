@@ -33,6 +33,10 @@ from ...dialect.traversal import operations
 from ..entries import entry_of
 from ..lowering_pass import LoweringPass
 from ..marks import CONTRACTION, KERNEL, ROWS
+from ..set_target import target_of
+from ..target import Target
+from .kernels.contraction.plan_contractions import plans_of_contractions
+from .kernels.nest.plan_loops import plans_of_loops
 
 __all__ = ["MergeKernels", "merge_kernels"]
 
@@ -80,9 +84,10 @@ def merge_kernels(module: ir.Operation, of: str = "steps") -> None:
         free = choice.sizes(function) if name_of(function) in calls and _is_kernel(function, choice.ops) else []
         if any(free):
             alike.setdefault(_text_without(function, free), []).append(function)
+    target = target_of(module) if of == "entries" else None
     for group in alike.values():
         if len(group) >= choice.least:
-            _merge(group, [call for function in group for call in calls[name_of(function)]])
+            _merge(group, [call for function in group for call in calls[name_of(function)]], target)
 
 
 def _calls(module: ir.Operation, of_steps: bool) -> dict[str, list[ir.Operation]]:
@@ -244,11 +249,15 @@ def _same(values: Sequence[int], otherwise: int) -> int:
     return values[0] if len(set(values)) == 1 else otherwise
 
 
-def _merge(group: Sequence[func.FuncOp], calls: Iterable[ir.Operation]) -> None:
-    """Makes one kernel of several, and calls of it of their calls."""
+def _merge(group: Sequence[func.FuncOp], calls: Iterable[ir.Operation], target: Target | None) -> None:
+    """Makes one kernel of several, and calls of it of their calls; nothing where it has plans for a target that do not fit."""
     kept, *rest = group
+    before, plans = list(kept.type.inputs), _plans(kept, target)
     types = [_common(each) for each in zip(*(f.type.inputs for f in group), strict=True)]
     _retype(kept.regions[0].blocks[0], types)
+    if _plans(kept, target) != plans:
+        _retype(kept.regions[0].blocks[0], before)
+        return
     update_type(kept)
     name = ir.FlatSymbolRefAttr.get(name_of(kept), kept.context)
     for call in calls:
@@ -259,3 +268,13 @@ def _merge(group: Sequence[func.FuncOp], calls: Iterable[ir.Operation]) -> None:
                     call.operands[i] = ir.Operation.create("memref.cast", [type_], [call.operands[i]]).result
     for function in rest:
         function.operation.erase()
+
+
+def _plans(function: func.FuncOp, target: Target | None) -> list[str] | None:
+    """The plans of a kernel, None where one does not fit: blocks of a product, for one, need to know its depth."""
+    if target is None:
+        return []
+    try:
+        return [str(plan) for plan in (*plans_of_contractions(function, target), *plans_of_loops(function, target))]
+    except RelaxError:
+        return None

@@ -23,7 +23,7 @@ Weights = dict[str, np.ndarray[Any, Any]]
 #: What layers make; nothing first, when their inputs are made, which come before any weight.
 Layers = Iterator[list[Value]]
 
-SIZES = (1, 7, 16, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96, 97, 128, 160)
+SIZES = (1, 7, 16, 31, 32, 33, 40, 48, 63, 64, 65, 80, 96, 97, 128, 160, 300, 520)
 
 
 class _Maker:
@@ -39,7 +39,7 @@ class _Maker:
         self.numbers = np.random.default_rng(seed)
         self.weights: Weights = {}
         self.inputs: list[np.ndarray[Any, Any]] = []
-        self.rows = self.rng.choice([1, 2, 5, 8, 24, 50])
+        self.rows = self.rng.choice([1, 2, 5, 8, 24, 50, 130])
         self.dim: int | str = self.rng.choice([self.rows, self.rows, "n"])
 
     def sizes(self) -> list[int]:
@@ -112,5 +112,5 @@ def check(seed: int) -> None:
         executable.bind(executable.prepare(maker.weights))
     found = executable(*maker.inputs)
     for got, want in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
-        # Sums of up to 9 * 160 products in another order.
+        # Sums of up to 9 * 520 products in another order.
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * max(1.0, float(np.abs(want).max())))

@@ -1,5 +1,6 @@
 // RUN: relax-opt %s --relax-merge-kernels="of=steps" --split-input-file | filecheck %s --check-prefix=STEPS
-// RUN: relax-opt %s --relax-merge-kernels="of=entries" --split-input-file | filecheck %s --check-prefix=ENTRIES
+// RUN: relax-opt %s --relax-set-target="target=cpu:x86-64-v4" --relax-plan-contractions --relax-plan-loops \
+// RUN:   --relax-merge-kernels="of=entries" --split-input-file | filecheck %s --check-prefix=ENTRIES
 // RUN: relax-opt %s --relax-merge-kernels="of=copies" --split-input-file | filecheck %s --check-prefix=COPIES
 // RUN: not relax-opt %s --relax-merge-kernels="of=loops" --split-input-file 2>&1 | filecheck %s --check-prefix=OTHER
 
@@ -78,31 +79,38 @@ func.func private @others_0(%x: memref<64x96xf32>, %y: memref<96x64xf32>) attrib
 // -----
 
 #rows = affine_map<(d0, d1, d2) -> (d0, d2)>
-#columns = affine_map<(d0, d1, d2) -> (d2, d1)>
+#packed = affine_map<(d0, d1, d2) -> (d1 floordiv 32, d2, d1 mod 32)>
 #sums = affine_map<(d0, d1, d2) -> (d0, d1)>
 
-// A product's sum, where plans are equal; its rows stay, so that @rows is another kernel.
+// A product's sum, where plans are equal and need not know how long it is; its rows stay.
 // ENTRIES-LABEL: func.func @products(
 // ENTRIES: memref.cast %arg0 : memref<8x64xf32> to memref<8x?xf32>
-// ENTRIES: call @k_0(%{{.*}}, %{{.*}}, %{{.*}}) : (memref<8x?xf32>, memref<?x32xf32>, memref<8x32xf32>) -> ()
+// ENTRIES: call @k_0(%{{.*}}, %{{.*}}, %{{.*}}) : (memref<8x?xf32>, memref<1x?x32xf32>, memref<8x32xf32>) -> ()
 // ENTRIES: call @k_0
 // ENTRIES: call @k_0
 // ENTRIES: call @rows(
 // ENTRIES: call @planned(
-func.func @products(%a: memref<8x64xf32>, %b: memref<64x32xf32>, %c: memref<8x96xf32>, %d: memref<96x32xf32>,
-    %e: memref<8x100xf32>, %f: memref<100x32xf32>, %g: memref<40x64xf32>, %out: memref<8x32xf32>,
-      %more: memref<40x32xf32>) {
-  call @k_0(%a, %b, %out) : (memref<8x64xf32>, memref<64x32xf32>, memref<8x32xf32>) -> ()
-  call @k_1(%c, %d, %out) : (memref<8x96xf32>, memref<96x32xf32>, memref<8x32xf32>) -> ()
-  call @k_2(%e, %f, %out) : (memref<8x100xf32>, memref<100x32xf32>, memref<8x32xf32>) -> ()
-  call @rows(%g, %b, %more) : (memref<40x64xf32>, memref<64x32xf32>, memref<40x32xf32>) -> ()
-  call @planned(%a, %b, %out) : (memref<8x64xf32>, memref<64x32xf32>, memref<8x32xf32>) -> ()
+// ENTRIES: call @blocks_0(
+// ENTRIES: call @blocks_1(
+// ENTRIES: call @blocks_2(
+func.func @products(%a: memref<8x64xf32>, %b: memref<1x64x32xf32>, %c: memref<8x96xf32>, %d: memref<1x96x32xf32>,
+    %e: memref<8x100xf32>, %f: memref<1x100x32xf32>, %g: memref<40x64xf32>, %h: memref<40x96xf32>,
+    %i: memref<40x100xf32>, %out: memref<8x32xf32>, %more: memref<40x32xf32>) {
+  call @k_0(%a, %b, %out) : (memref<8x64xf32>, memref<1x64x32xf32>, memref<8x32xf32>) -> ()
+  call @k_1(%c, %d, %out) : (memref<8x96xf32>, memref<1x96x32xf32>, memref<8x32xf32>) -> ()
+  call @k_2(%e, %f, %out) : (memref<8x100xf32>, memref<1x100x32xf32>, memref<8x32xf32>) -> ()
+  call @rows(%g, %b, %more) : (memref<40x64xf32>, memref<1x64x32xf32>, memref<40x32xf32>) -> ()
+  call @planned(%a, %b, %out) : (memref<8x64xf32>, memref<1x64x32xf32>, memref<8x32xf32>) -> ()
+  call @blocks_0(%g, %b, %more) : (memref<40x64xf32>, memref<1x64x32xf32>, memref<40x32xf32>) -> ()
+  call @blocks_1(%h, %d, %more) : (memref<40x96xf32>, memref<1x96x32xf32>, memref<40x32xf32>) -> ()
+  call @blocks_2(%i, %f, %more) : (memref<40x100xf32>, memref<1x100x32xf32>, memref<40x32xf32>) -> ()
   return
 }
-func.func private @k_0(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction,
-      relax.plan = "a"} {
+func.func private @k_0(%x: memref<8x64xf32>, %w: memref<1x64x32xf32>, %y: memref<8x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x64xf32>, memref<1x64x32xf32>) outs(%y : memref<8x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -110,10 +118,11 @@ func.func private @k_0(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8
   }
   return
 }
-func.func private @k_1(%x: memref<8x96xf32>, %w: memref<96x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x96xf32>, memref<96x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction,
-      relax.plan = "a"} {
+func.func private @k_1(%x: memref<8x96xf32>, %w: memref<1x96x32xf32>, %y: memref<8x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x96xf32>, memref<1x96x32xf32>) outs(%y : memref<8x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -121,10 +130,11 @@ func.func private @k_1(%x: memref<8x96xf32>, %w: memref<96x32xf32>, %y: memref<8
   }
   return
 }
-func.func private @k_2(%x: memref<8x100xf32>, %w: memref<100x32xf32>, %y: memref<8x32xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x100xf32>, memref<100x32xf32>) outs(%y : memref<8x32xf32>)
-      attrs = {relax.contraction, relax.plan = "a"} {
+func.func private @k_2(%x: memref<8x100xf32>, %w: memref<1x100x32xf32>, %y: memref<8x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x100xf32>, memref<1x100x32xf32>) outs(%y : memref<8x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -132,10 +142,11 @@ func.func private @k_2(%x: memref<8x100xf32>, %w: memref<100x32xf32>, %y: memref
   }
   return
 }
-func.func private @rows(%x: memref<40x64xf32>, %w: memref<64x32xf32>, %y: memref<40x32xf32>) attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<40x64xf32>, memref<64x32xf32>) outs(%y : memref<40x32xf32>)
-      attrs = {relax.contraction, relax.plan = "a"} {
+func.func private @rows(%x: memref<40x64xf32>, %w: memref<1x64x32xf32>, %y: memref<40x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x64xf32>, memref<1x64x32xf32>) outs(%y : memref<40x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32
@@ -143,11 +154,51 @@ func.func private @rows(%x: memref<40x64xf32>, %w: memref<64x32xf32>, %y: memref
   }
   return
 }
-func.func private @planned(%x: memref<8x64xf32>, %w: memref<64x32xf32>, %y: memref<8x32xf32>)
-      attributes {relax.kernel} {
-  linalg.generic {indexing_maps = [#rows, #columns, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%x, %w : memref<8x64xf32>, memref<64x32xf32>) outs(%y : memref<8x32xf32>) attrs = {relax.contraction,
-      relax.plan = "b"} {
+func.func private @planned(%x: memref<8x64xf32>, %w: memref<1x64x32xf32>, %y: memref<8x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<8x64xf32>, memref<1x64x32xf32>) outs(%y : memref<8x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32",
+        relax.plan = "tile=4x2x16 sums=fma accumulators=8 unroll=4 threads=rows"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @blocks_0(%x: memref<40x64xf32>, %w: memref<1x64x32xf32>, %y: memref<40x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x64xf32>, memref<1x64x32xf32>) outs(%y : memref<40x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32",
+        relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 blocks=40x32x32:24 threads=blocks"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @blocks_1(%x: memref<40x96xf32>, %w: memref<1x96x32xf32>, %y: memref<40x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x96xf32>, memref<1x96x32xf32>) outs(%y : memref<40x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32",
+        relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 blocks=40x32x32:24 threads=blocks"} {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  }
+  return
+}
+func.func private @blocks_2(%x: memref<40x100xf32>, %w: memref<1x100x32xf32>, %y: memref<40x32xf32>)
+    attributes {relax.kernel} {
+  linalg.generic {indexing_maps = [#rows, #packed, #sums], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<40x100xf32>, memref<1x100x32xf32>) outs(%y : memref<40x32xf32>)
+      attrs = {relax.contraction, relax.layout = "tile 32",
+        relax.plan = "tile=8x2x16 sums=fma accumulators=8 unroll=4 blocks=40x32x32:24 threads=blocks"} {
   ^bb0(%a: f32, %b: f32, %out: f32):
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %out, %p : f32

@@ -23,12 +23,12 @@ def kernels_of(module: rx.Module, folder) -> list[str]:
     return [line for line in text.splitlines() if "func.func private @" in line and "relax.kernel" in line]
 
 
-def products(sizes: list[int], rows: int | str) -> tuple[rx.Module, dict[str, np.ndarray]]:
+def products(sizes: list[int], rows: int | str, columns: int = 48) -> tuple[rx.Module, dict[str, np.ndarray]]:
     """A product of each depth, with a weight that lies as PyTorch has it: it is turned and packed ahead."""
-    builder, shapes = rx.Builder(), {f"w{n}": (48, n) for n in sizes}
+    builder, shapes = rx.Builder(), {f"w{n}": (columns, n) for n in sizes}
     with builder.function("main"):
         x = {n: builder.input(f"x{n}", (rows, n), "f32") for n in sizes}
-        w = {n: builder.weight(f"w{n}", (48, n), "f32") for n in sizes}
+        w = {n: builder.weight(f"w{n}", (columns, n), "f32") for n in sizes}
         sums = [builder.matmul(x[n], builder.permute_dims(w[n], axes=(1, 0))) for n in sizes]
         total = sums[0]
         for more in sums[1:]:
@@ -47,6 +47,16 @@ def test_products_of_many_depths(rows, tmp_path):
     exe.bind(exe.prepare(weights))
     np.testing.assert_allclose(exe(*inputs), want, rtol=1e-4, atol=1e-4)  # sums of up to 129 products, in another order
     assert len(kernels_of(module, tmp_path)) < 2 * len(SIZES)
+
+
+def test_plans_that_need_the_depth_stay_as_they_are():
+    """Blocks of many rows: their plan says how many steps of the sum a block has."""
+    module, weights = products([2048, 2304, 2560, 2816], 96, 256)
+    inputs = [np.random.default_rng(1).standard_normal((96, n), np.float32) for n in (2048, 2304, 2560, 2816)]
+    (want,) = rx.evaluate(module, "main", *inputs, weights=weights)
+    exe = rx.compile(module)
+    exe.bind(exe.prepare(weights))
+    np.testing.assert_allclose(exe(*inputs), want, rtol=1e-4, atol=1e-2)  # sums of up to 2816 products, in another order
 
 
 def test_each_preparation_is_what_it_was_alone():

@@ -37,7 +37,7 @@ from .contraction_plan import ContractionPlan, parse_plan
 from .plan import plan_contraction
 from .shape import describe
 
-__all__ = ["PlanContractions", "checked_plan", "plan_contractions"]
+__all__ = ["PlanContractions", "checked_plan", "plan_contractions", "plans_of_contractions"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,14 @@ def plan_contractions(chosen: Iterable[func.FuncOp], target: Target) -> None:
     Raises:
         RelaxError: a plan that is there does not fit its operation, with the place.
     """
-    found = {name_of(f): [str(p) for p in _plans(f, target)] for f in chosen}
+    found = {name_of(f): [str(p) for p in plans_of_contractions(f, target)] for f in chosen}
     plans = {name: "; ".join(dict.fromkeys(p)) for name, p in found.items() if p}
     if plans:
         report.change(KernelSection, lambda section: section.with_plans(plans))
 
 
-def _plans(function: func.FuncOp, target: Target) -> Iterable[ContractionPlan]:
+def plans_of_contractions(function: func.FuncOp, target: Target) -> Iterable[ContractionPlan]:
+    """Writes plans on the contractions of a function, and yields them. Raises RelaxError for one that does not fit."""
     found = [op for op in nested_operations(function.operation) if op.name == "linalg.generic"]
     if ROWS in function.attributes or not all(map(has_template, found)):
         return  # no kernel of contractions

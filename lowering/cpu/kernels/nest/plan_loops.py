@@ -37,7 +37,7 @@ from .nest_plan import NestPlan, check_plan, parse_plan
 from .plain_loops import has_template
 from .vector_plan import make_plan
 
-__all__ = ["PlanLoops", "checked_nest_plan"]
+__all__ = ["PlanLoops", "checked_nest_plan", "plans_of_loops"]
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,14 @@ class PlanLoops(LoweringPass):
         chosen = [f for f in functions(op) if self.all or KERNEL in f.attributes]
         as_generic(op, chosen)
         target = target_of(op)
-        found = {name_of(f): dict.fromkeys(str(p) for p in _plans(f, target)) for f in chosen}
+        found = {name_of(f): dict.fromkeys(str(p) for p in plans_of_loops(f, target)) for f in chosen}
         plans = {name: "; ".join(texts) for name, texts in found.items() if texts}
         if plans:
             report.change(KernelSection, lambda section: section.with_plans(plans))
 
 
-def _plans(function: func.FuncOp, target: Target) -> Iterator[NestPlan]:
+def plans_of_loops(function: func.FuncOp, target: Target) -> Iterator[NestPlan]:
+    """Writes plans on the other operations of a function, and yields them. Raises RelaxError for one that does not fit."""
     found = linalg_operations(function.operation)
     if not all(map(has_template, found)):
         return
