@@ -89,7 +89,8 @@ DEFERRABLE = "relax.deferrable"
 #: On a function that is one kernel; a unit. Those who make kernels are linalg/kernel, fusion/outline_kernels, cpu/share_copies.
 #: Written by kernel_function; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/repeat_producers, fusion/restore_destinations, cpu/share_copies, cpu/share_frames, cpu/lend_memory,
-#: cpu/carry_in_place, cpu/known_kernels, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/set_linkage,
+#: cpu/carry_in_place, cpu/known_kernels, cpu/merge_kernels, cpu/compiler, cpu/kernels/nest/plan_loops,
+#: cpu/kernels/lower_kernels, cpu/set_linkage,
 #: cuda/kernels/plan_cuda_kernels, cuda/kernels/lower_cuda_kernels, cuda/kernels/general.
 KERNEL = "relax.kernel"
 
@@ -109,7 +110,7 @@ STACK = "relax.stack"
 
 #: On a kernel whose operations share their first loops: how many.
 #: Written by fusion/row_groups; read by fusion/report_kernels, cpu/kernels/contraction/plan_contractions,
-#: cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cuda/kernels/rows,
+#: cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels, cpu/merge_kernels, cuda/kernels/rows,
 #: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 ROWS = "relax.rows"
 
@@ -130,7 +131,7 @@ SORT = "relax.sort"
 #: On a ``linalg.generic``, the sum of products inside of a kernel; a unit.
 #: Written by linalg/contraction; read by fusion/flatten_epilogues, fusion/report_kernels, fusion/outline_kernels,
 #: fusion/weight_prologue, cpu/kernels/contraction/plan_contractions, cpu/kernels/nest/plan_loops, cpu/kernels/lower_kernels,
-#: kernels/structure/nest, cuda/kernels/plan_cuda_kernels, cuda/kernels/product_group, cuda/kernels/rows,
+#: kernels/structure/nest, cpu/merge_kernels, cuda/kernels/plan_cuda_kernels, cuda/kernels/product_group, cuda/kernels/rows,
 #: cuda/kernels/elementwise, cuda/kernels/outer_sums, cuda/kernels/transpose.
 CONTRACTION = "relax.contraction"
 

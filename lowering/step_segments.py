@@ -99,7 +99,9 @@ def segments_of(step: func.FuncOp, each: int | None) -> list[Segment]:
     """
     made: list[Segment] = []
     least = 2 * split_steps.PIECE_BYTES
-    if (each or least) < least or bytes_of_step(step) < least:
+    block = body_of(step)
+    assert block is not None
+    if (each or least) < least or not _has_known_sizes(block) or bytes_of_step(step) < least:
         return []
     for position, result in enumerate(returned_values(step)):
         for begin, end in _ranges(result):
@@ -123,13 +125,19 @@ def narrowed(step: func.FuncOp) -> tuple[func.FuncOp, tuple[TensorPart, ...]]:
     whole = tuple(TensorPart(i) for i in range(len(step.arguments)))
     block = body_of(step)
     assert block is not None
-    if not any(isinstance(op, Split | StridedSlice) for op in block.operations):
+    if not any(isinstance(op, Split | StridedSlice) for op in block.operations) or not _has_known_sizes(block):
         return step, whole
     found = _Builder(step, name_of(step)).build_all()
     if found is None:
         return step, whole
     step.operation.erase()
     return found
+
+
+def _has_known_sizes(block: ir.Block) -> bool:
+    """Whether all that is computed has sizes that types say: data decides some."""
+    types = [result.type for op in block.operations for result in op.results]
+    return all(t.has_static_shape for t in types if isinstance(t, ir.RankedTensorType))
 
 
 def _ranges(result: ir.Value) -> Iterator[tuple[int, int]]:

@@ -81,7 +81,7 @@ def _collapse(buffer: ir.Value, groups: Sequence[Sequence[int]], strides: Sequen
     shape = [prod(type_.shape[d] for d in group) for group in groups]
     layout = type_.layout
     if isinstance(layout, ir.StridedLayoutAttr):
-        last = [next((d for d in reversed(group) if type_.shape[d] != 1), group[-1]) for group in groups]
+        last = [next((d for d in reversed(group) if type_.shape[d] != 1), group[0]) for group in groups]
         layout = ir.StridedLayoutAttr.get(layout.offset, [strides[d] for d in last])
     else:
         layout = None

@@ -22,5 +22,13 @@ func.func @dimensions(%a: memref<1x3x4x8x1xf32>, %b: memref<1x3x4x8x1xf32, strid
   return
 }
 
+// Of dimensions of one element, the first one's stride stays.
+// CHECK-LABEL: func.func @one(
+// CHECK: memref.collapse_shape %arg1 {{.*}} into memref<1xf32, strided<[2]>>
+func.func @one(%a: memref<1x1xf32>, %b: memref<1x1xf32, strided<[2, 1]>>) {
+  memref.copy %a, %b : memref<1x1xf32> to memref<1x1xf32, strided<[2, 1]>>
+  return
+}
+
 // CHECK: func.func private @copy_0(%{{.*}}: memref<32xf32>, %{{.*}}: memref<32xf32>) attributes {relax.kernel}
 // CHECK-NEXT: memref.copy
