@@ -27,7 +27,8 @@ def load(case: Case, folder: Path, threads: int) -> Loaded:
     request = compiled.create_infer_request()
     inputs = inputs_of(folder)
     for port in compiled.inputs:
-        request.set_tensor(port, openvino.Tensor(inputs[port.get_any_name()], shared_memory=True))
+        name = next(n for n in port.get_names() if n in inputs)  # a port may have a name of an operation that was folded, too
+        request.set_tensor(port, openvino.Tensor(inputs[name], shared_memory=True))
 
     def call() -> object:
         request.infer()
