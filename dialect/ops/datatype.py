@@ -16,8 +16,8 @@ class AsType(Op, name="astype"):
     """Converts every element.
 
     To a float: rounds to nearest even; what is too large is infinite, in f8E4M3FN NaN. Processors with instructions for bf16
-    may make zeros of what is below its normal numbers. Integer to integer: wraps. To ``i1``: ``x != 0``, so NaN is true. From
-    ``i1``: 0 or 1.
+    may make zeros of what is below its normal numbers. f8E8M0FNU has powers of two, of two that are as near the greater one,
+    and NaN for what is not above 0. Integer to integer: wraps. To ``i1``: ``x != 0``, so NaN is true. From ``i1``: 0 or 1.
 
     Float to integer: truncates to an ``i32``, or an ``i64`` for dtypes of 64 bits, ``ui32`` and ``ui8``; NaN and what that
     cannot hold to its least value. Fewer bits are its lowest ones. That is what torch does on x86: -1.0 is 255 as ``ui8``.

@@ -7,6 +7,7 @@ Relax                     stored     computed as
 ``i4``, ``ui4``           ``i8``     ``i8``, sign or zero extended; stored in the low four bits
 ``ui8`` ... ``ui64``      signless   signless, with unsigned operations
 ``f8E4M3FN``, ``f8E5M2``  ``i8``     ``f32``; stored as their bits
+``f8E8M0FNU``             ``i8``     ``f32``; stored as its bits: a power of two, or NaN, which zeros become
 ``f16``, ``bf16``         as is      ``f32``
 others                    as is      as is
 ========================  =========  ==================================================================
@@ -20,7 +21,7 @@ from ...dialect.inference import is_float
 
 __all__ = ["accumulator_type", "compute_type", "integer_range", "is_boolean", "is_unsigned", "storage_dtype", "storage_type"]
 
-_FLOATS = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2")
+_FLOATS = ("f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
 _INTEGERS = ("i1", "i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui16", "ui32", "ui64")
 
 

@@ -118,7 +118,7 @@ def one_by_one(count: int, k: int, n: int, turned: bool) -> rx.Module:
 @pytest.mark.parametrize("kind", ["mxfp4", "Q4_K", "Q6_K", "Q8_0"])
 def test_experts_taken_one_by_one(tmp_path: Path, kind: str) -> None:
     rng, count, k, n = np.random.default_rng(0), 3, 256, 64
-    bits = {"mxfp4": 4 + 16 / 32, "Q4_K": 4 + 2 * (8 / 32 + 16 / 256), "Q6_K": 6 + 8 / 16 + 16 / 256, "Q8_0": 8 + 16 / 32}
+    bits = {"mxfp4": 4 + 8 / 32, "Q4_K": 4 + 2 * (8 / 32 + 16 / 256), "Q6_K": 6 + 8 / 16 + 16 / 256, "Q8_0": 8 + 16 / 32}
     if kind == "mxfp4":
         path, (tensors, weight) = tmp_path, write.mxfp4(rng, count, n, k)
         write_safetensors(path / "model.safetensors", {f"w{end}": tensor for end, tensor in tensors.items()})

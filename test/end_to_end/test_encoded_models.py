@@ -196,7 +196,7 @@ def test_products_with_blocks(tmp_path: Path, kind: str, is_compiled_for_it: boo
         assert (len(section.kept), len(section.decoded)) == (1, 0)
         prepared = sum(w.array.nbytes for w in exe.manifest.prepared_weights.values())
         bits = {"Q4_0": 4 + 16 / 32, "Q8_0": 8 + 16 / 32, "Q4_K": 4 + 2 * (8 / 32 + 16 / 256)}
-        bits |= {"IQ4_NL": 4 + 16 / 32, "MXFP4": 4 + 16 / 32, "IQ4_XS": 4 + 8 / 32 + 16 / 256}
+        bits |= {"IQ4_NL": 4 + 16 / 32, "MXFP4": 4 + 8 / 32, "IQ4_XS": 4 + 8 / 32 + 16 / 256}
         bits |= {"Q4_1": 4 + 2 * 16 / 32, "Q5_0": 5 + 16 / 32, "Q5_1": 5 + 2 * 16 / 32}
         bits |= {"Q2_K": 4 + 2 * (8 / 16 + 16 / 256), "Q3_K": 4 + 8 / 16 + 16 / 256}
         bits |= {"Q5_K": 5 + 2 * (8 / 32 + 16 / 256), "Q6_K": 6 + 8 / 16 + 16 / 256}
@@ -337,7 +337,7 @@ def test_experts_of_four_bit_floats(tmp_path: Path) -> None:
         b.output(b.matmul(b.input("x", (3, "n", 64)), b.weight("e", weight.shape)))
     exe = rx.compile(b.build(), checkpoint=tmp_path)
     exe.bind(exe.prepare(tmp_path))
-    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) == weight.size * (4 + 16 / 32) / 8
+    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) == weight.size * (4 + 8 / 32) / 8
     x = np.random.default_rng(1).standard_normal((3, 5, 64), np.float32)
     bound = 64 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(weight))
     assert (np.abs(exe(x) - x @ weight) <= bound).all()

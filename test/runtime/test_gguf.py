@@ -50,6 +50,13 @@ def test_blocks_are_what_gguf_says(tmp_path: Path, name: str, part: int, monkeyp
         equal_bits(source.get("t"), gguf.dequantize(raw, Kind[name]))
 
 
+def test_an_exponent_of_255_is_nan(tmp_path: Path) -> None:
+    raw = blocks(np.random.default_rng(3), "MXFP4", 2, 2, usual=True)
+    raw[1, BLOCKS["MXFP4"].nbytes] = 255
+    got = opened(write(tmp_path / "m.gguf", {"t": (raw, Kind["MXFP4"])})).get("t")
+    np.testing.assert_array_equal(np.isnan(got), np.repeat([[False, False], [False, True]], 32, axis=1))
+
+
 @pytest.mark.parametrize("name", BLOCKS)
 def test_decoding_takes_no_more_than_is_said(tmp_path: Path, name: str) -> None:
     raw = blocks(np.random.default_rng(3), name, 64, 4096 // BLOCKS[name].elements, usual=True)

@@ -31,7 +31,10 @@ def write(
 
 
 def blocks(rng: np.random.Generator, name: str, rows: int, count: int, usual: bool = False) -> np.ndarray:
-    """Random bytes; one row in four, or each, has fields of f16 that are finite and of usual size."""
+    """Random bytes; one row in four, or each, has fields of f16 that are finite and of usual size.
+
+    No exponent of MXFP4 is 255: a NaN, with which GGML, which never writes it, computes as with a number.
+    """
     kind = BLOCKS[name]
     raw = rng.integers(0, 256, (rows, count, kind.nbytes), np.uint8)
     step = 1 if usual else 4
@@ -39,6 +42,7 @@ def blocks(rng: np.random.Generator, name: str, rows: int, count: int, usual: bo
     for i, field in enumerate(f for f in kind.fields.values() if f.dtype == "<f2"):
         raw[::step, :, field.offset : field.offset + 2] = sizes[::step, :, i : i + 1].view(np.uint8).reshape(-1, count, 2)
     if name == "MXFP4":  # exponents
+        raw[:, :, 0] = np.minimum(raw[:, :, 0], 254)
         raw[::step, :, 0] = rng.integers(110, 130, raw[::step, :, 0].shape)
     return raw.reshape(rows, count * kind.nbytes)
 

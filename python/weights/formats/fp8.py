@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ...dialect.dtypes import numpy_dtype
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
 from .config import Layer, layers, quantization
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS, blocks, too_short
-from .weight_math import MathValue, constant
+from .weight_math import MathValue
 
 __all__ = ["decoded", "exponents", "float8_weights"]
 
@@ -68,9 +67,8 @@ def _weight(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
 
 
 def exponents(x: MathValue) -> MathValue:
-    """The powers of two that bytes stand for, ``2 ** (byte - 127)``, which a bf16 has as they are; 255 is NaN."""
-    table = np.append(np.ldexp(np.float32(1), np.arange(255) - 127), np.float32(np.nan))
-    return x.look_up(constant(table.astype(numpy_dtype("bf16"))))
+    """The powers of two that bytes stand for, ``2 ** (byte - 127)``; 255 is NaN."""
+    return x.bitcast("f8E8M0FNU")
 
 
 def _math(t: Mapping[str, MathValue], block: tuple[int, int] | None) -> MathValue:

@@ -12,10 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...dialect.dtypes import numpy_dtype
 from ...dialect.errors import RelaxError
 from ..source import TensorSource
 from .encoded import EncodedSource, EncodedWeight, RowPlace
+from .fp8 import exponents
 from .gguf_file import GgufTensors
 from .gguf_names import has_norms_of_one_more, is_permuted, is_row, joined_experts, model_name
 from .weight_math import MathValue, concat, constant
@@ -214,10 +214,10 @@ def _q5_k(t: Mapping[str, MathValue]) -> MathValue:
 
 
 _IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-_MXFP4 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+_MXFP4 = (0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6)
 
 
-def _codes(t: Mapping[str, MathValue], table: tuple[int, ...], scale: MathValue) -> MathValue:
+def _codes(t: Mapping[str, MathValue], table: tuple[float, ...], scale: MathValue) -> MathValue:
     rows, count, size = t["qs"].shape
     codes = _nibbles(t["qs"], 16).reshape(rows, count * 2 * size)
     return codes.look_up(constant(np.array(table, np.float32))).scaled(scale.astype("f32"))
@@ -232,9 +232,8 @@ def _iq4_xs(t: Mapping[str, MathValue]) -> MathValue:
 
 
 def _mxfp4(t: Mapping[str, MathValue]) -> MathValue:
-    """Twice the values of four-bit floats, and half of the powers of two: ``2 ** (byte - 128)``, none of which is NaN."""
-    powers = np.ldexp(np.float32(1), np.arange(256) - 128).astype(numpy_dtype("bf16"))
-    return _codes(t, _MXFP4, t["d"].look_up(constant(powers)))
+    """An exponent of 255 is NaN, as the format has it; GGML, which never writes it, computes on with ``2 ** 128``."""
+    return _codes(t, _MXFP4, exponents(t["d"]))
 
 
 _BLOCKS: dict[str, Callable[[Mapping[str, MathValue]], MathValue]] = {

@@ -56,6 +56,10 @@ class MathValue:
         wanted = numpy_dtype(dtype)
         return self if wanted == self.dtype else self._make("astype", self.shape, {"dtype": dtype}, wanted)
 
+    def bitcast(self, dtype: str) -> MathValue:
+        """The bits as another dtype of as many."""
+        return self._make("bitcast", self.shape, {"dtype": dtype}, numpy_dtype(dtype))
+
     def reshape(self, *shape: int) -> MathValue:
         if prod(shape) != prod(self.shape):
             raise RelaxError(f"expected as many elements as {list(self.shape)}, got {list(shape)}")

@@ -8,7 +8,7 @@ import pytest
 from relaxir.dialect.dtypes import numpy_dtype
 from support.naive import Case, check
 
-FLOATS = ["f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"]
+FLOATS = ["f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2", "f8E8M0FNU"]
 INTEGERS = ["i1", "i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui16", "ui32", "ui64"]
 
 
@@ -86,4 +86,16 @@ def test_to_truth_values() -> None:
         Case("astype", ["5:f32"], "5:i1", "dtype = i1", {0: numbers}),
         Case("astype", ["n, 3:i64"], "n, 3:i1", "dtype = i1"),
         n=3,
+    )
+
+
+def test_exponents() -> None:
+    """Every f8E8M0FNU as an f32, and between and around them back: halves are the greater one; 0 and below are NaN."""
+    exponents = np.arange(256, dtype=np.uint8).view(numpy_dtype("f8E8M0FNU"))
+    wide = exponents.astype(np.float32)
+    numbers = np.concatenate([wide, wide[:-2] * 1.5, np.nextafter(wide, 0), np.nextafter(wide, np.inf), -wide, np.float32([0, np.inf])])
+    check(
+        Case("astype", ["256:f8E8M0FNU"], "256:f32", "dtype = f32", {0: exponents}),
+        Case("astype", [f"{len(numbers)}:f32"], f"{len(numbers)}:f8E8M0FNU", "dtype = f8E8M0FNU", {0: numbers}),
+        rtol=0,
     )
