@@ -22,7 +22,8 @@ import relaxir as rx
 
 Array = np.ndarray[Any, Any]
 
-#: Of four bits, ONNX Runtime has activations in eight bits (``accuracy_level``), as the exporters ask for.
+#: Of four bits, rows are rounded to eight (``accuracy_level``). Gemma's first rows are multiples of an eighth of their largest
+#: element, from a table of four bits, and 127 / 2 is no integer: such ties go up or down by the last bit of a scale.
 _TOLERANCE, _QUANTIZED = 1e-4, 3e-2
 
 

@@ -14,6 +14,8 @@ from onnx import helper, numpy_helper
 
 import relaxir as rx
 from relaxir import backend
+from relaxir.compiler import default_pipeline
+from relaxir.lowering.target import Target
 
 Array = np.ndarray[Any, Any]
 _MICROSOFT = "com.microsoft"
@@ -86,6 +88,9 @@ def _blocks() -> _Model:
         made.add("MatMulNBits", operands, (1, 2, 3), K=80, N=6, bits=bits, block_size=32)
     groups = _RNG.integers(0, 3, 80).astype(np.int32)
     made.add("MatMulNBits", [x, _bytes(6, 3, 16), abs(_f(18)), None, groups], (1, 2, 4), K=80, N=6, bits=4, block_size=32)
+    for bits, zero in ((4, _bytes(6, 2)), (4, None), (8, _bytes(6, 3)), (8, None)):  # rows in eight bits, in the same blocks
+        operands = [x, _bytes(6, 3, 4 * bits), abs(_f(18)), zero, None, _f(6)]
+        made.add("MatMulNBits", operands, (1, 2, 3, 5), K=80, N=6, bits=bits, block_size=32, accuracy_level=4)
     ids = np.array([[1, 3], [0, 9]], np.int64)
     rows = {"gather_axis": 0, "quantize_axis": 1, "block_size": 16}
     made.add("GatherBlockQuantized", [_bytes(10, 32), ids, _f(10, 4), _bytes(10, 2)], (0, 2, 3), bits=4, **rows)
@@ -234,6 +239,27 @@ def _no_rounds() -> _Model:
 )
 def test_results_are_those_of_onnx_runtime(make: Callable[[], _Model]) -> None:
     make().check()
+
+
+@pytest.mark.parametrize("level", [0, 4])
+def test_what_rows_of_blocks_are_multiplied_in(level: int) -> None:
+    """Integers where the file asks for rows in eight bits, floats where it does not."""
+    node = helper.make_node(
+        "MatMulNBits", ["x", "q", "s"], ["y"], domain=_MICROSOFT, K=64, N=48, bits=4, block_size=32, accuracy_level=level
+    )
+    weights = {"q": _bytes(48, 2, 16), "s": _f(96)}
+    graph = helper.make_graph(
+        [node],
+        "graph",
+        [helper.make_tensor_value_info("x", 1, ["m", 64])],
+        [onnx.ValueInfoProto(name="y")],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(_MICROSOFT, 1)]
+    module = rx.from_onnx(helper.make_model(graph, opset_imports=opsets, ir_version=9))
+    layouts = Target.parse("cpu:znver4").weight_layouts
+    passed = str(module.with_weight_layouts(layouts).run(default_pipeline()))
+    assert ("relax.quantized_matmul" in passed) == (level == 4)
 
 
 def test_a_size_that_is_open_stays_where_others_are_resized() -> None:

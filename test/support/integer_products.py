@@ -10,11 +10,12 @@ import relaxir as rx
 from relaxir.compiler import default_pipeline
 from relaxir.dialect.dtypes import numpy_dtype
 
-__all__ = ["CASES", "INTEGER_PIPELINE", "Case", "module_of"]
+__all__ = ["CASES", "INTEGER_PIPELINE", "RANGES", "Case", "module_of"]
 
 #: The default one with quantized activations.
 INTEGER_PIPELINE = default_pipeline(activations="int8")
 
+#: Where integers of a dtype begin and end.
 RANGES = {"i8": (-128, 128), "ui8": (0, 256), "i4": (-8, 8), "ui4": (0, 16)}
 
 

@@ -197,3 +197,41 @@ func.func @not_given(%r: tensor<3x16xi8> {relax.name = "r"}, %w: tensor<3x16xi16
       -> tensor<4x12xf32>
   return %2, %4, %6 : tensor<3x12xf32>, tensor<3x12xf32>, tensor<4x12xf32>
 }
+
+// Given by groups: rows have a scale for two of the weight's groups, or as many. Not given: eight groups of rows where
+// the weight has four, and groups whose zero points take something away.
+// GIVEN-LABEL: @given_groups
+// GIVEN:         %[[TWICE:.*]] = "relax.repeat"(%arg1) {axis = 1 : i64, repeats = 2 : i64}
+// GIVEN:         "relax.quantized_matmul"(%arg0, %[[TWICE]], %{{[0-9]+}},
+// GIVEN:         "relax.quantized_matmul"(%arg0, %arg2, %{{[0-9]+}},
+// GIVEN-NOT:     quantized_matmul
+// GIVEN:         return
+func.func @given_groups(%r: tensor<?x16xi8, {sym = ["m"]}> {relax.name = "r"},
+    %two: tensor<?x2xf32, {sym = ["m"]}> {relax.name = "two"},
+    %four: tensor<?x4xf32, {sym = ["m"]}> {relax.name = "four"},
+    %eight: tensor<?x8xf32, {sym = ["m"]}> {relax.name = "eight"},
+    %q: tensor<2x16x8xi8> {relax.name = "q"}, %s: tensor<2x4x8xf32> {relax.name = "s"})
+    -> (tensor<?x12xf32, {sym = ["m"]}>, tensor<?x12xf32, {sym = ["m"]}>, tensor<?x12xf32, {sym = ["m"]}>,
+        tensor<?x12xf32, {sym = ["m"]}>) attributes {relax.num_input = 4 : i64} {
+  %z = "relax.full"() {value = 0 : i64} : () -> tensor<i8>
+  %p = "relax.full"() {value = 5 : i64} : () -> tensor<i8>
+  %w = "relax.dequantize"(%q, %s, %z) : (tensor<2x16x8xi8>, tensor<2x4x8xf32>, tensor<i8>) -> tensor<2x16x8xf32>
+  %0 = "relax.dequantize"(%r, %two, %z) : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<i8>)
+      -> tensor<?x16xf32, {sym = ["m"]}>
+  %1 = "relax.packed_matmul"(%0, %w) {layout = "tile 8", n = 12 : i64}
+      : (tensor<?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<?x12xf32, {sym = ["m"]}>
+  %2 = "relax.dequantize"(%r, %four, %z) : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x4xf32, {sym = ["m"]}>, tensor<i8>)
+      -> tensor<?x16xf32, {sym = ["m"]}>
+  %3 = "relax.packed_matmul"(%2, %w) {layout = "tile 8", n = 12 : i64}
+      : (tensor<?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<?x12xf32, {sym = ["m"]}>
+  %4 = "relax.dequantize"(%r, %eight, %z) : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x8xf32, {sym = ["m"]}>, tensor<i8>)
+      -> tensor<?x16xf32, {sym = ["m"]}>
+  %5 = "relax.packed_matmul"(%4, %w) {layout = "tile 8", n = 12 : i64}
+      : (tensor<?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<?x12xf32, {sym = ["m"]}>
+  %6 = "relax.dequantize"(%r, %two, %p) : (tensor<?x16xi8, {sym = ["m"]}>, tensor<?x2xf32, {sym = ["m"]}>, tensor<i8>)
+      -> tensor<?x16xf32, {sym = ["m"]}>
+  %7 = "relax.packed_matmul"(%6, %w) {layout = "tile 8", n = 12 : i64}
+      : (tensor<?x16xf32, {sym = ["m"]}>, tensor<2x16x8xf32>) -> tensor<?x12xf32, {sym = ["m"]}>
+  return %1, %3, %5, %7 : tensor<?x12xf32, {sym = ["m"]}>, tensor<?x12xf32, {sym = ["m"]}>,
+      tensor<?x12xf32, {sym = ["m"]}>, tensor<?x12xf32, {sym = ["m"]}>
+}

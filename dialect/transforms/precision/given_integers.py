@@ -19,7 +19,7 @@ from ...ops import AsType, BitwiseXor, BroadcastTo, Dequantize, Full, Multiply, 
 from ...struct_info import TensorInfo
 from ...symbolic import Dim, same
 from ..emit import cast
-from ..packing.block_movement import reshaped
+from ..packing.block_movement import per_index, reshaped
 
 __all__ = ["GivenRows", "column_sums", "full", "given_rows", "known_sizes", "turned"]
 
@@ -32,7 +32,8 @@ class GivenRows:
     """Rows that are dequantized bytes.
 
     Attributes:
-        source: what dequantizes them; its parameters are one for all, or one for each row.
+        source: what dequantizes them; its parameters are one for all, one for each row, or
+            scales are for each group of a row, and its zero point takes nothing away.
     """
 
     source: Dequantize
@@ -42,21 +43,40 @@ class GivenRows:
         return turned(self.source.x) if self._is_unsigned else self.source.x
 
     def scale(self, groups: int) -> ir.Value:
-        """The scale of each group of each row, f32."""
+        """The scale of each of so many groups of each row, f32: a multiple of those that have one."""
         *outer, _ = TensorInfo.of(self.source.x).shape
+        scale = self._scale()
+        if self.groups > 1:
+            return per_index(scale, len(outer), groups)
         info = TensorInfo((*outer, groups), ir.F32Type.get(), None)
-        return BroadcastTo.create(self._scale(), result_types=[info.type]).result
+        return BroadcastTo.create(scale, result_types=[info.type]).result
 
     def offset(self) -> ir.Value | None:
         """By how much numbers are less than their integers times the scale, f32; None where that is 0."""
-        more = 1 << 7 if self._is_unsigned else 0
-        maker = self.source.zero_point.owner
-        if isinstance(maker, Full) and maker.value == more:
+        if self.offset_is_zero:
             return None
+        more = self._more
         zero = cast(self._shaped(self.source.zero_point), ir.F32Type.get())
         if more:
             zero = Subtract.create(zero, full(more, ir.F32Type.get(), [])).result
         return Multiply.create(self._scale(), zero).result
+
+    @property
+    def offset_is_zero(self) -> bool:
+        """Whether nothing is taken away from the product of :meth:`integers`."""
+        maker = self.source.zero_point.owner
+        return isinstance(maker, Full) and maker.value == self._more
+
+    @property
+    def _more(self) -> int:
+        """By how much the bytes are more than :meth:`integers`."""
+        return 1 << 7 if self._is_unsigned else 0
+
+    @property
+    def groups(self) -> int:
+        """How many groups of a row have a scale of their own."""
+        shape = _shape(self.source.scale, self.source)
+        return shape[-1] if shape and isinstance(shape[-1], int) else 1
 
     @property
     def _is_unsigned(self) -> bool:
@@ -76,14 +96,27 @@ def given_rows(x: ir.Value) -> GivenRows | None:
         return None
     stored, zero = TensorInfo.of(op.x).dtype, TensorInfo.of(op.zero_point).dtype
     narrow = isinstance(stored, ir.IntegerType) and stored.width == 8 and not is_float(zero) and zero.width <= _EXACT  # pyright: ignore[reportAttributeAccessIssue]
-    whole = None not in TensorInfo.of(x).shape and all(_is_by_row(p, op) for p in (op.scale, op.zero_point))
-    return GivenRows(op) if narrow and whole else None
+    if not narrow or None in TensorInfo.of(x).shape or not _is_by_row(op.zero_point, op):
+        return None
+    rows = GivenRows(op)
+    return rows if _is_by_row(op.scale, op) or (_has_groups(op) and rows.offset_is_zero) else None
 
 
 def _is_by_row(parameter: ir.Value, source: Dequantize) -> bool:
     """Whether a scale or zero point is one for all, or one for each row."""
-    shape, rows = _shape(parameter, source), [*TensorInfo.of(source.x).shape[:-1], 1]
-    return not shape or all(d == 1 or same(d, size) for d, size in zip(shape, rows, strict=True))
+    shape = _shape(parameter, source)
+    return not shape or (shape[-1] == 1 and _has_rows(shape, source))
+
+
+def _has_rows(shape: Sequence[Dim], source: Dequantize) -> bool:
+    rows = TensorInfo.of(source.x).shape
+    return all(d == 1 or same(d, size) for d, size in zip(shape[:-1], rows[:-1], strict=True))
+
+
+def _has_groups(source: Dequantize) -> bool:
+    """Whether groups of each row have a scale: a known number of known ones, as products of integers read them."""
+    shape = list(TensorInfo.of(source.scale).shape)
+    return len(shape) == TensorInfo.of(source.x).rank and isinstance(shape[-1], int) and _has_rows(shape, source)
 
 
 def _shape(parameter: ir.Value, source: Dequantize) -> list[Dim]:

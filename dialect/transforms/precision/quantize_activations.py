@@ -20,6 +20,7 @@ activation is off by at most 1/254 of the largest in its group. Products that re
 Rows that are dequantized bytes stay those integers, and nothing is rounded::
 
     %x = "relax.dequantize"(%r, %s, %zero)         // tensor<?x768xui8>, one scale and zero point, or one for each row
+    %x = "relax.dequantize"(%r, %s, 0)             // tensor<?x768xi8>, tensor<?x24xf32>: or a scale for each group of a row
 
 Bytes without a sign get one, and what the zero point adds to the product of each column is taken away behind it
 (:mod:`.given_integers`). With ``floats=false`` only products of such rows are rewritten.
@@ -63,6 +64,7 @@ from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...reports import report
 from ...reports.activations import KeptProduct, QuantizedActivations, QuantizedProduct
+from ...reports.report import plural
 from ...struct_info import TensorInfo
 from ...symbolic import Dim
 from ...weight_layouts import WeightLayouts
@@ -178,6 +180,9 @@ class _Function:
         readers = [use.owner for use in weight.result.uses]
         if not all(isinstance(r, PackedMatMul) and r.weight == weight.result for r in readers):
             return "more than products read the weight"
+        given = given_rows(op.x)
+        if given is not None and _groups(weight) % given.groups:
+            return f"{plural(given.groups, 'group')} of its rows have a scale, of the weight {_groups(weight)}"
         if not self.groups and (bits == NIBBLES.bits or _groups(weight) > 1):
             what = "it has integers of four bits" if bits == NIBBLES.bits else "groups of its rows have scales of their own"
             return f"{what}, which kernels of the target multiply as floats"

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import relaxir as rx
+from relaxir.compiler import default_pipeline
 from relaxir.dialect.dtypes import numpy_dtype
 from relaxir.lowering.cpu.codegen import assembly
 from relaxir.lowering.target import TARGETS, Target
 from support.emulation import compile_for, generated
-from support.integer_products import CASES, INTEGER_PIPELINE, Case, module_of
+from support.integer_products import CASES, INTEGER_PIPELINE, RANGES, Case, module_of
 
 #: Targets go through them: each instruction meets all of them, as several targets have it.
 PARTS = 3
@@ -37,6 +38,27 @@ def test_results_are_the_reference_semantics(name: str) -> None:
             got, largest = executable(x, entry=entry), np.abs(exact).max()
             assert np.abs(got - want).max() <= (1e-6 if case.activations == "f32" else 1e-2) * largest, (case, rows)
             assert np.abs(got - exact).max() <= 2e-2 * largest + 1e-6, (case, rows)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "ui4"])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_rows_that_come_with_scales_of_their_groups(groups: int, dtype: str) -> None:
+    """Rows of integers whose groups have scales, four of the weight's groups, two or one to each; nothing is rounded."""
+    b, rng, m = rx.Builder(), np.random.default_rng(0), 7
+    with b.function("main"):
+        x, s = b.input("x", ("m", 128), "i8"), b.input("s", ("m", groups), "f32")
+        q, w = b.weight("q", (40, 128), dtype), b.weight("w", (40, 4), "f32")
+        rows = b.dequantize(x, s, b.full((), 0, "i8"))
+        b.output(b.matmul(rows, b.permute_dims(b.dequantize(q, w, b.full((), 3, dtype)), axes=[1, 0])))
+    module = b.build()
+    default = module.with_weight_layouts(Target.parse("cpu:znver4").weight_layouts).run(default_pipeline())
+    assert str(default).count("relax.quantized_matmul") == 1
+    held = {"q": rng.integers(*RANGES[dtype], (40, 128)).astype(numpy_dtype(dtype)), "w": rng.random((40, 4), np.float32)}
+    given = rng.integers(-127, 128, (m, 128)).astype(np.int8), rng.random((m, groups), np.float32)
+    executable = compile_for(module, "znver4")
+    executable.bind(executable.prepare(held))
+    (want,) = rx.evaluate(module, "main", *given, weights=held)
+    np.testing.assert_allclose(executable(*given), want, rtol=0, atol=1e-6 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("made", ["relax.astype", "relax.add"])

@@ -9,27 +9,64 @@ from ....dialect import ops
 from ....dialect.bindings import ir
 from ....dialect.errors import RelaxError
 from ....dialect.inference import is_float
-from ...emit import cast, concat, emit, full, info_of, multiply_all, permute, reshape, slice_axis, unsqueeze
+from ...emit import cast, concat, emit, full, info_of, integer, multiply_all, permute, reshape, slice_axis, unsqueeze
 from ..node import Node, handles
 
 _DOMAIN = "com.microsoft"
+#: The ``accuracy_level`` of MatMulNBits that has rows in eight bits.
+_INT8_ROWS = 4
+# The least scale of rows: blocks of zeros have it, and quotients stay finite.
+_LEAST = 1e-30
 
 
 @handles(f"{_DOMAIN}.MatMulNBits")
 def _matmul_n_bits(node: Node) -> ir.Value:
-    """Blocks are along the rows of ``b[n, blocks, bytes]``; or an index says which block's scale an element has."""
+    """Blocks are along the rows of ``b[n, blocks, bytes]``; or an index says which block's scale an element has.
+
+    With ``accuracy_level`` 4 the rows are rounded to eight bits in the same blocks, as ONNX Runtime does.
+    """
     k, n, bits, block = (node.attribute(a, d) for a, d in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 32)))
     blocks = -(-k // block)
     weight = _integers(reshape(node.tensor(1), (n, blocks * block * bits // 8)), bits, blocks * block)
     scale = reshape(node.tensor(2), (n, blocks))
     zero = _zero_points(node, bits, n, blocks)
+    if node.attribute("accuracy_level", 0) == _INT8_ROWS and not node.has(4) and not is_float(info_of(zero).dtype):
+        return _with_bias(node, _product_of_rounded(node, weight, scale, zero, block))
     if node.has(4):
         groups = slice_axis(node.tensor(4), 0, 0, k)
         weight = slice_axis(weight, 1, 0, k)
         scale, zero = (emit(ops.Take, p, groups, axis=1) if info_of(p).rank else p for p in (scale, zero))
     wide = slice_axis(emit(ops.Dequantize, weight, scale, zero, axis=1), 1, 0, k)
-    result = emit(ops.MatMul, node.tensor(0), permute(wide, [1, 0]))
-    return emit(ops.Add, result, node.tensor(5)) if node.has(5) else result
+    return _with_bias(node, emit(ops.MatMul, node.tensor(0), permute(wide, [1, 0])))
+
+
+def _with_bias(node: Node, product: ir.Value) -> ir.Value:
+    return emit(ops.Add, product, node.tensor(5)) if node.has(5) else product
+
+
+def _product_of_rounded(node: Node, weight: ir.Value, scale: ir.Value, zero: ir.Value, block: int) -> ir.Value:
+    """The product in f32, of rows rounded to eight bits; what the last block lacks of the rows is zeros."""
+    f32, x = ir.F32Type.get(), node.tensor(0)
+    rank, blocks = info_of(x).rank, info_of(scale).shape[1]
+    assert isinstance(blocks, int)
+    lacks = blocks * block - node.attribute("K", 0)
+    padded = emit(ops.Pad, x, before=[0] * rank, after=[0] * (rank - 1) + [lacks], value=0.0) if lacks else x
+    wide = emit(ops.Dequantize, weight, cast(scale, f32), zero, axis=1)
+    product = emit(ops.MatMul, _rounded(cast(padded, f32), blocks, block), permute(wide, [1, 0]))
+    return cast(product, info_of(x).dtype)
+
+
+def _rounded(rows: ir.Value, blocks: int, block: int) -> ir.Value:
+    """Rows as integers from -127 to 127 times a scale for each block, the largest magnitude over 127.
+
+    Source: ONNX Runtime's ``onnxruntime/core/mlas/lib/sqnbitgemm_kernel_avx512_int8_blklen32.h``.
+    """
+    f32, byte = ir.F32Type.get(), integer(8)
+    *outer, _ = info_of(rows).shape
+    magnitude = emit(ops.Max, emit(ops.Abs, reshape(rows, (*outer, blocks, block))), axis=[-1])
+    scale = emit(ops.Multiply, emit(ops.Maximum, magnitude, full(127 * _LEAST, f32)), full(1 / 127, f32))
+    zero = full(0, byte)
+    return emit(ops.Dequantize, emit(ops.Quantize, rows, scale, zero, dtype=byte), scale, zero)
 
 
 def _integers(words: ir.Value, bits: int, size: int) -> ir.Value:
