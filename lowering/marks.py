@@ -27,6 +27,7 @@ __all__ = [
     "ENTRY",
     "HOST",
     "INTEGER_SUMS",
+    "INTEGRAL",
     "KERNEL",
     "KERNEL_TEXT",
     "LAYOUT",
@@ -154,9 +155,13 @@ WORD = "relax.word"
 #: Written by linalg/scalar; read by kernels/expand/exponentials.
 NOT_POSITIVE = "relax.not_positive"
 
-#: On an ``arith.maxnumf`` whose first operand is no NaN; a unit.
+#: On an ``arith.maxnumf`` or ``arith.minnumf`` whose first operand is no NaN; a unit.
 #: Written by linalg/scalar; read by kernels/expand/expand_math.
 NUMBER_FIRST = "relax.number_first"
+
+#: On an ``arith.fptoui`` or ``arith.fptosi`` whose operand is an integer that the result holds, and no negative zero; a unit.
+#: Written by linalg/quantize; read by kernels/expand/expand_math.
+INTEGRAL = "relax.integral"
 
 #: MLIR's own, on a tensor argument that bufferization may overwrite, or may not: of kernels, and of entries.
 #: Written by kernel_function; read by cpu/add_destinations, MLIR.

@@ -9,7 +9,7 @@ from ...dialect.inference import is_float, normalize_axis
 from ...dialect.packed_layout import NIBBLES, PackedLayout, Word
 from ...dialect.symbolic import Dim
 from ..integer_product import IntegerProduct
-from ..marks import WORD
+from ..marks import INTEGRAL, WORD
 from . import quantized_convolution
 from .builder import ZERO, Exprs, Input, LinalgBuilder, Tensor, index, read, value_type
 from .contraction import contraction_mark, converted
@@ -17,9 +17,13 @@ from .conversion import convert, load, store
 from .dtypes import compute_type, integer_range, is_unsigned, storage_dtype
 from .kernel import call_kernel
 from .registry import Source, lowering
-from .scalar import Scalar, constant, emit, math, select
+from .scalar import Scalar, constant, emit, larger, math, select, smaller
 
 __all__ = ["quantized_convolution"]
+
+
+# Integers below are exact in f32.
+_EXACT = 1 << 24
 
 
 class _Parameters:
@@ -74,7 +78,9 @@ def _lower_quantize(b: LinalgBuilder, source: Source) -> ir.Value:
     def body(value: ir.Value, *others: ir.Value) -> ir.Value:
         step, offset = parameters.read(list(others), wide)
         steps = math("roundeven", _widened(load(value, x.dtype), wide) / _widened(step, wide))
-        return store(_limited(steps + offset, dtype), dtype)
+        # No sign: what is added to a zero of either sign is limited to the positive one behind it.
+        moved = steps if is_unsigned(dtype) and source.operands[2].splat == 0 else steps + offset
+        return store(_limited(moved, dtype), dtype)
 
     inputs: list[Input] = [(x.value, range(x.rank)), *parameters.inputs]
     return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(dtype)), body)
@@ -83,14 +89,21 @@ def _lower_quantize(b: LinalgBuilder, source: Source) -> ir.Value:
 def _limited(value: Scalar, dtype: ir.Type) -> Scalar:
     """A number as an integer in the dtype's range; a NaN is the least. What does not fit never reaches the conversion.
 
-    A limit that the float type rounds up to the next power of two still separates what fits from what does not.
+    Limits that the float type has are two instructions, in place of six. One that it rounds up to the next power of two still
+    separates what fits from what does not.
     """
     low, high = integer_range(dtype)
-    type_, unsigned = compute_type(dtype), is_unsigned(dtype)
+    if high < _EXACT:
+        return _converted(smaller(larger(constant(value.type, low), value), constant(value.type, high)), dtype)
     above_low, below_high = value.compare("gt", low), value.compare("lt", high)
-    fitting = select(above_low & below_high, value, 0)
-    number = Scalar(emit("arith.fptoui" if unsigned else "arith.fptosi", type_, fitting.value), unsigned)
+    number = _converted(select(above_low & below_high, value, 0), dtype)
     return select(value.compare("ge", high), high, select(above_low, number, low))
+
+
+def _converted(value: Scalar, dtype: ir.Type) -> Scalar:
+    """An integral number in the dtype's range, and no negative zero."""
+    unsigned, mark = is_unsigned(dtype), {INTEGRAL: ir.UnitAttr.get()}
+    return Scalar(emit("arith.fptoui" if unsigned else "arith.fptosi", compute_type(dtype), value.value, **mark), unsigned)
 
 
 @lowering("relax.dequantize")

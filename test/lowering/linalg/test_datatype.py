@@ -93,7 +93,8 @@ def test_exponents() -> None:
     """Every f8E8M0FNU as an f32, and between and around them back: halves are the greater one; 0 and below are NaN."""
     exponents = np.arange(256, dtype=np.uint8).view(numpy_dtype("f8E8M0FNU"))
     wide = exponents.astype(np.float32)
-    numbers = np.concatenate([wide, wide[:-2] * 1.5, np.nextafter(wide, 0), np.nextafter(wide, np.inf), -wide, np.float32([0, np.inf])])
+    around = [wide[:-2] * 1.5, np.nextafter(wide, 0), np.nextafter(wide, np.inf)]
+    numbers = np.concatenate([wide, *around, -wide, np.float32([0, np.inf])])
     check(
         Case("astype", ["256:f8E8M0FNU"], "256:f32", "dtype = f32", {0: exponents}),
         Case("astype", [f"{len(numbers)}:f32"], f"{len(numbers)}:f8E8M0FNU", "dtype = f8E8M0FNU", {0: numbers}),

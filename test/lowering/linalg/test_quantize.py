@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
 from support.naive import Case, check
 
@@ -139,3 +140,24 @@ def test_nibbles(dtype: str, word: str, per: int) -> None:
         ),
         n=3,
     )
+
+
+@pytest.mark.parametrize("zero", [0, 7, None])
+@pytest.mark.parametrize("dtype", ["i8", "ui8", "i16"])
+def test_what_is_quantized_and_dequantized_at_once(dtype: str, zero: int | None) -> None:
+    """To the bit, with signs of zeros: halves, limits and what is beyond, infinities; in one kernel nothing is an integer."""
+    b, width = rx.Builder(), 1 << (16 if dtype == "i16" else 8)
+    with b.function("main"):
+        x, s = b.input("x", ("n",), "f32"), b.input("s", (), "f32")
+        z = b.input("z", (), dtype) if zero is None else b.full((), zero, dtype)
+        near = b.dequantize(b.quantize(x, s, z, dtype=dtype), s, z)
+        b.output(near, b.quantize(b.add(near, x), s, z, dtype=dtype))
+    module = b.build()
+    exe = rx.compile(module)
+    points = np.arange(-width - 3, width + 3) / 2 + 0.0
+    x = np.concatenate([points, points * 0.3, [-0.0, -0.2, 0.2, np.inf, -np.inf, 3e38, -3e38]]).astype(np.float32)
+    for point in (0, 5) if zero is None else (zero,):
+        given = [x, np.float32(0.5)] + ([np.array(point, numpy_dtype(dtype))] if zero is None else [])
+        for got, want in zip(exe(*given), rx.evaluate(module, "main", *given), strict=True):
+            np.testing.assert_array_equal(got, want)
+            assert got.dtype != np.float32 or not (np.signbit(got) != np.signbit(want)).any()

@@ -114,6 +114,7 @@ class ContractionKernel:
             for operation in nest.body()[0] if nest else []:
                 if operation.name == "memref.load":
                     self.memory.captured(operation.operands[0])
+        self.microkernel.epilogue.read_scalars()
         inner = self._columns if self.plan.blocks is None else self._blocked
         self._loops([(d, batch_loop(i)) for i, d in enumerate(self.contraction.batch)], Point(), inner)
 
