@@ -18,14 +18,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import floordiv
 from typing import Any
 
 from .errors import RelaxError
 from .symbolic import Dim
 
-__all__ = ["EXAMPLE", "NIBBLES", "PLANES", "PackedLayout", "Word"]
+__all__ = ["EXAMPLE", "NARROWEST", "NIBBLES", "PLANES", "PackedLayout", "Word"]
 
 _TEXT = re.compile(r"tile (\d+)(?:, rows (\d+))?(?:, u(\d+)x(\d+))?(?:, offset (-?\d+))?")
 #: What a text looks like, for messages.
@@ -68,6 +68,9 @@ class Word:
 
 #: Four-bit integers in a word as wide as an f32: a mask gives a vector of integers to convert.
 NIBBLES = Word(4, 8)
+
+#: The narrowest panels that are a vector of some target's: a quarter of a line of f32.
+NARROWEST = 4
 
 #: What integers of five and six bits have beside the lowest four, by how many bits that are.
 PLANES = {1: Word(1, 32), 2: Word(2, 16)}
@@ -142,6 +145,13 @@ class PackedLayout:
     def panels(self, n: Dim) -> Dim:
         """How many panels there are."""
         return None if n is None else (n + self.tile - 1) // self.tile
+
+    def filled_by(self, columns: int) -> PackedLayout:
+        """The same with the widest panels, halved as often as it takes, that so many columns fill."""
+        tile = self.tile
+        while columns % tile:
+            tile = tile // 2 if tile % 2 == 0 else 1
+        return replace(self, tile=tile)
 
     def shape(self, k: Dim, n: Dim) -> list[Dim]:
         """The shape of a packed matrix ``[k, n]``."""

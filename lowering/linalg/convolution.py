@@ -8,8 +8,8 @@ such matrix per group: a contraction over three reductions::
 In NCHW windows become the columns of a packed matrix, filters are the left-hand side:
 ``[o, c * kh * kw] x [n, c * kh * kw, h' * w'] -> [n, o, h' * w']``; of one tap the image is that matrix, where the target's
 kernels need no panels. With groups, both have one more batch dimension; in NHWC
-those whose filters do not fill panels go by way of NCHW. Where each filter reads one channel (depthwise) there is no matrix to
-speak of: a reduction over the window of a padded image.
+panels are as narrow as the filters of a group, and those of less than a quarter of a line go by way of NCHW. Where each filter
+reads one channel (depthwise) there is no matrix to speak of: a reduction over the window of a padded image.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ...dialect.bindings import ir
 from ...dialect.layouts import permutation, reordered
-from ...dialect.packed_layout import PackedLayout
+from ...dialect.packed_layout import NARROWEST, PackedLayout
 from .builder import ZERO, Input, LinalgBuilder, Size, Tensor, read, tensor_type, value_type
 from .contraction import FactorTensor, Matrix, contract, pack, products
 from .conversion import load
@@ -45,8 +45,10 @@ def _lower_conv2d(b: LinalgBuilder, source: Source) -> ir.Value:
         return _in_nchw(b, source)
     channels, outputs = b.sizes(weight)[2:]
     depthwise = channels == 1 and isinstance(outputs, int)
-    whole = isinstance(channels, int) and isinstance(outputs, int) and outputs // groups % b.tile == 0
-    if groups > 1 and not (depthwise or whole):  # panels would span groups
+    whole = (
+        isinstance(channels, int) and isinstance(outputs, int) and _panels(b, outputs, groups).tile >= min(b.tile, NARROWEST)
+    )
+    if groups > 1 and not (depthwise or whole):  # panels would span groups, or be narrow
         operands = [laid_out(b, x, "NHWC", "NCHW"), laid_out(b, weight, "HWIO", "OIHW")]
         product = _in_nchw(b, replace(source, operands=operands))
         return moved(b, product, "NCHW", "NHWC")
@@ -75,8 +77,15 @@ def _in_nhwc(b: LinalgBuilder, source: Source, axes: Sequence[Axis], result: Seq
     """Filters that nothing has packed yet are, as a matrix."""
     x, weight = source.operands
     *window, outputs = b.sizes(weight)
-    filters = pack(b, replace(weight, value=view(b, weight.value, [b.product(window), outputs])), b.tile)
-    return _direct(b, source, x, replace(weight, value=filters), PackedLayout(b.tile), axes, result, outputs)
+    groups = source.attrs["groups"]
+    layout = _panels(b, outputs, groups) if groups > 1 and isinstance(outputs, int) else PackedLayout(b.tile)
+    filters = pack(b, replace(weight, value=view(b, weight.value, [b.product(window), outputs])), layout.tile)
+    return _direct(b, source, x, replace(weight, value=filters), layout, axes, result, outputs)
+
+
+def _panels(b: LinalgBuilder, outputs: int, groups: int) -> PackedLayout:
+    """Panels that the filters of a group fill."""
+    return PackedLayout(b.tile).filled_by(outputs // groups)
 
 
 @lowering("relax.packed_conv2d")

@@ -9,6 +9,7 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.dtypes import numpy_dtype
+from support.emulation import compile_for
 
 TOLERANCE = {"f64": 1e-13, "f32": 1e-5, "bf16": 2e-2, "f16": 2e-3}
 
@@ -67,12 +68,24 @@ CONVOLUTIONS = [
 ]
 
 
-def check(convolutions: list[Convolution], dtype: str) -> None:
+#: Groups of as many filters as narrow panels have columns, or several times that; of any number of channels.
+GROUPED = [
+    Convolution((2, 9, 11, 24), 24, padding=PADDED, groups=3),
+    Convolution((1, 9, 11, 15), 20, padding=PADDED, groups=5, open="n"),
+    Convolution((1, 9, 11, 32), 32, strides=(2, 2), padding=PADDED, groups=2, open="nhw"),
+    Convolution((2, 9, 11, 6), 36, (1, 1), groups=3),
+    Convolution((1, 9, 11, 48), 48, dilation=(2, 1), padding=ASYMMETRIC, groups=2, layout="OIHW"),
+    Convolution((1, 9, 11, 3), 12, padding=PADDED, groups=3),
+    Convolution((1, 9, 11, 14), 14, padding=PADDED, groups=7),
+]
+
+
+def check(convolutions: list[Convolution], dtype: str, target: str | None = None) -> None:
     builder = rx.Builder()
     for i, convolution in enumerate(convolutions):
         convolution.build(builder, f"f{i}", dtype)
     module, rng = builder.build(), np.random.default_rng(0)
-    executable = rx.compile(module)
+    executable = rx.compile(module) if target is None else compile_for(module, target)
     shapes = {f"f{i}.{name}": s for i, c in enumerate(convolutions) for name, s in (("w", c.filters), ("b", (c.outputs,)))}
     raw = {name: rng.standard_normal(shape).astype(numpy_dtype(dtype)) for name, shape in shapes.items()}
     executable.bind(executable.prepare(raw))
@@ -93,6 +106,25 @@ def test_packed_and_depthwise_convolutions() -> None:
 @pytest.mark.parametrize("dtype", ["f64", "bf16", "f16"])
 def test_dtypes(dtype: str) -> None:
     check(CONVOLUTIONS[:5] + CONVOLUTIONS[-3:-1], dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target"),
+    [("f32", None), ("f32", "x86-64-v2"), ("f32", "x86-64-v3"), ("f32", "neoverse-v1"), ("f64", None), ("bf16", None)],
+)
+def test_groups_of_few_filters(dtype: str, target: str | None) -> None:
+    check(GROUPED, dtype, target)
+
+
+def test_filters_that_are_no_weights() -> None:
+    """They are packed in each call."""
+    b, rng = rx.Builder(), np.random.default_rng(0)
+    with b.function("main"):
+        x, w = b.input("x", (1, "h", 11, 24), "f32"), b.input("w", (3, 3, 8, 24), "f32")
+        b.output(b.conv2d(x, w, padding=PADDED, groups=3, data_layout="NHWC", kernel_layout="HWIO"))
+    module, given = b.build(), [rng.standard_normal(s).astype(np.float32) for s in ((1, 9, 11, 24), (3, 3, 8, 24))]
+    (want,) = rx.evaluate(module, "main", *given)
+    np.testing.assert_allclose(rx.compile(module)(*given), want, rtol=0, atol=TOLERANCE["f32"] * np.abs(want).max())
 
 
 def test_filters_are_packed_in_advance() -> None:

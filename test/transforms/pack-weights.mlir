@@ -106,7 +106,7 @@ func.func @shared_filters(%x: tensor<2x5x6x8xbf16>, %w: tensor<1x1x4x16xbf16> {r
   return %0, %1 : tensor<2x5x6x16xf32>, tensor<2x3x3x16xbf16>
 }
 
-// Convolutions that stay: in NCHW, in groups that panels would span, of filters that are no weights.
+// Convolutions that stay: in NCHW, in groups of two filters, of filters that are no weights.
 // CHECK-LABEL: @convolutions
 // CHECK-NOT:     pack
 func.func @convolutions(%x: tensor<2x4x4x4xf32>, %f: tensor<4x4x1x1xf32>, %w: tensor<4x4x1x1xf32> {relax.name = "cw"},
@@ -117,4 +117,21 @@ func.func @convolutions(%x: tensor<2x4x4x4xf32>, %f: tensor<4x4x1x1xf32>, %w: te
       -> tensor<2x4x4x4xf32>
   %2 = "relax.conv2d"(%x, %f) {data_layout = "NHWC"} : (tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<2x4x4x4xf32>
   return %0, %1, %2 : tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>
+}
+
+// Panels that the filters of a group fill, half as wide or a quarter; not those of groups of one channel.
+// CHECK-LABEL: @groups
+// CHECK:         "relax.packed_conv2d"({{.*}}) {channels = 12 : i64, groups = 3 : i64, {{.*}}layout = "tile 4"}
+// CHECK:         "relax.packed_conv2d"({{.*}}) {channels = 36 : i64, groups = 3 : i64, {{.*}}layout = "tile 4"}
+// CHECK:         "relax.conv2d"({{.*}}groups = 6
+func.func @groups(%x: tensor<2x4x4x6xf32>, %a: tensor<12x2x1x1xf32> {relax.name = "ga"},
+    %b: tensor<36x2x1x1xf32> {relax.name = "gb"}, %c: tensor<24x1x1x1xf32> {relax.name = "gc"})
+    -> (tensor<2x4x4x12xf32>, tensor<2x4x4x36xf32>, tensor<2x4x4x24xf32>) attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.conv2d"(%x, %a) {data_layout = "NHWC", groups = 3 : i64}
+      : (tensor<2x4x4x6xf32>, tensor<12x2x1x1xf32>) -> tensor<2x4x4x12xf32>
+  %1 = "relax.conv2d"(%x, %b) {data_layout = "NHWC", groups = 3 : i64}
+      : (tensor<2x4x4x6xf32>, tensor<36x2x1x1xf32>) -> tensor<2x4x4x36xf32>
+  %2 = "relax.conv2d"(%x, %c) {data_layout = "NHWC", groups = 6 : i64}
+      : (tensor<2x4x4x6xf32>, tensor<24x1x1x1xf32>) -> tensor<2x4x4x24xf32>
+  return %0, %1, %2 : tensor<2x4x4x12xf32>, tensor<2x4x4x36xf32>, tensor<2x4x4x24xf32>
 }

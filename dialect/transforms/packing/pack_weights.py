@@ -24,8 +24,8 @@ A convolution in NHWC reads its filters as the packed matrix ``[kh * kw * c / gr
     %p = "relax.pack_weight"(%m) {layout = "tile 32"} : (tensor<576x128xf32>) -> tensor<4x576x32xf32>
     %y = "relax.packed_conv2d"(%x, %p) {channels = 128 : i64, kernel_size = array<i64: 3, 3>, layout = "tile 32"}
 
-unless it is in groups that panels would span. One in NCHW stays, as its filters are no right-hand side. One of integers reads
-some channels side by side, and zeros beyond the last::
+in panels that the filters of a group fill, where it has groups: down to a quarter of a line. One in NCHW stays, as its
+filters are no right-hand side. One of integers reads some channels side by side, and zeros beyond the last::
 
     %y = "relax.quantized_conv2d"(%x, %w) {data_layout = "NHWC", kernel_layout = "HWIO"}
 
@@ -60,7 +60,7 @@ from ...ops import (
     PermuteDims,
     QuantizedConv2D,
 )
-from ...packed_layout import PackedLayout
+from ...packed_layout import NARROWEST, PackedLayout
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, walk
 from ...struct_info import TensorInfo
@@ -98,7 +98,7 @@ class _Packing:
 
     def __init__(self, layout: PackedLayout, integers: PackedLayout, flow: WeightFlow, panels: bool):
         self._layout, self._integers, self._flow, self._panels = layout, integers, flow, panels
-        self._packed: dict[tuple[ir.Value, str], ir.Value] = {}
+        self._packed: dict[tuple[ir.Value, str, PackedLayout], ir.Value] = {}
 
     def patterns(self) -> Patterns:
         convolutions = [(convolution, self._read_packed) for convolution in (Conv2D, QuantizedConv2D)]
@@ -109,12 +109,19 @@ class _Packing:
         if self._flow.comes_from_weights(op.results[0]) or not self._flow.once_from_weights(weight) or not self._can_pack(op):
             return False
         filters = "" if isinstance(op, MatMul) else op.kernel_layout
-        layout = self._integers if isinstance(op, QuantizedConv2D) else self._layout
-        if (weight, filters) not in self._packed:
+        layout = self._layout_of(op)
+        if (weight, filters, layout) not in self._packed:
             with ir.InsertionPoint(outermost(op.operation)), op.location:
-                self._packed[weight, filters] = self._pack(_matrix(weight, filters, layout.rows), layout)
+                self._packed[weight, filters, layout] = self._pack(_matrix(weight, filters, layout.rows), layout)
         with rewriter.before(op):
-            return rewriter.replace(op, _packed(op, self._packed[weight, filters], layout))
+            return rewriter.replace(op, _packed(op, self._packed[weight, filters, layout], layout))
+
+    def _layout_of(self, op: MatMul | _Convolution) -> PackedLayout:
+        """The target's panels; of filters in groups, panels that the filters of one fill."""
+        layout = self._integers if isinstance(op, QuantizedConv2D) else self._layout
+        if isinstance(op, MatMul) or op.groups == 1:
+            return layout
+        return layout.filled_by(_outputs(op) // op.groups)
 
     def _can_pack(self, op: MatMul | _Convolution) -> bool:
         weight = TensorInfo.of(op.operands[1])
@@ -130,9 +137,13 @@ class _Packing:
             return False
         if isinstance(op, MatMul):
             return weight.rank == 2 and (self._panels or self._layout.tile == 1 or _is_quantized(op.operands[1]))
-        outputs = weight.shape[op.kernel_layout.index("O")]
-        assert isinstance(outputs, int)
-        return op.data_layout == "NHWC" and (op.groups == 1 or outputs // op.groups % self._layout.tile == 0)
+        return op.data_layout == "NHWC" and (op.groups == 1 or self._fills_panels(op))
+
+    def _fills_panels(self, op: _Convolution) -> bool:
+        """Whether a group's filters fill panels; narrow ones pay where windows have several channels to multiply with."""
+        tile, target = self._layout_of(op).tile, (self._integers if isinstance(op, QuantizedConv2D) else self._layout).tile
+        channels = TensorInfo.of(op.operands[1]).shape[op.kernel_layout.index("I")]
+        return tile == target or (tile >= NARROWEST and channels != 1)
 
     def _pack(self, matrix: ir.Value, layout: PackedLayout) -> ir.Value:
         """A matrix in panels; one that is transposed has its columns one after the other already."""
@@ -141,6 +152,12 @@ class _Packing:
             k, n = TensorInfo.of(matrix).shape
             return reshaped(owner.x, layout.shape(k, n))
         return PackWeight.create(matrix, layout=layout).result
+
+
+def _outputs(op: _Convolution) -> int:
+    outputs = TensorInfo.of(op.operands[1]).shape[op.kernel_layout.index("O")]
+    assert isinstance(outputs, int)
+    return outputs
 
 
 def _is_quantized(weight: ir.Value) -> bool:

@@ -73,6 +73,9 @@ CASES = [
     Case((2, "h", 11, 16), 33, strides=(2, 1), padding=(0, 2, 1, 0), dilation=(1, 2)),
     Case((1, 6, 7, 16), 128, padding=SAME, groups=2),
     Case((2, 6, 5, 6), 6, padding=SAME, groups=3, layout="NCHW"),
+    Case(("n", 6, 5, 24), 24, padding=SAME, groups=3),
+    Case((1, 6, 7, 16), 48, padding=SAME, groups=4),
+    Case((1, "h", 7, 12), 12, strides=(2, 2), padding=SAME, groups=3),
     Case((1, 7, 7, 1), 1),
     Case((1, 2, 2, 4), 65, (1, 1)),
 ]

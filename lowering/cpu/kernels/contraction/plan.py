@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil, gcd, prod
 
+from .....dialect.packed_layout import NARROWEST
 from ....kernels.emit.emitter import ENOUGH_WORK
 from ....target import Target
 from .contraction_plan import (
@@ -95,11 +96,18 @@ class _Planner:
         )
 
     def _tile(self) -> RegisterTile:
-        """The target's; f64 takes two registers a vector, and vectors of integers are of one panel."""
+        """The target's; f64 takes two registers a vector, and vectors of integers are of one panel.
+
+        Fewer columns than a vector has lanes, as groups of filters have, take narrower vectors.
+        """
         rows, columns = self.target.matmul_tile
-        lanes, integers = self.target.lanes(), self.shape.integers
-        rows = max(1, rows * 32 // max(32, self.shape.bits))
-        return RegisterTile(rows, max(1, columns // lanes), lanes if integers is None else gcd(lanes, integers.panel))
+        lanes, integers, every = self.target.lanes(), self.shape.integers, self.shape.columns
+        rows, vectors = max(1, rows * 32 // max(32, self.shape.bits)), max(1, columns // lanes)
+        if every is not None and every < vectors * lanes:
+            wide = 1 << (every - 1).bit_length()
+            lanes = min(lanes, max(NARROWEST, wide))
+            vectors = max(1, wide // lanes)
+        return RegisterTile(rows, vectors, lanes if integers is None else gcd(lanes, integers.panel))
 
     def _sums(self) -> tuple[str, str]:
         """How a tile sums, and the instruction that it needs."""
