@@ -20,14 +20,13 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
+from preload import preload
 from torch import nn
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import relaxir
-import relaxir.compiler
-from relaxir.frontend import torch_graph, torch_to_relax  # noqa: F401  once, not in each process
 
 __all__ = ["SIZES", "Case", "Tensors", "is_stable", "main_of", "randomize", "unlike"]
 
@@ -279,6 +278,7 @@ def main_of(description: str, all_names: Callable[[], list[str]], build: Callabl
     names = arguments.names or all_names()
     if arguments.sample:
         names = random.Random(arguments.seed).sample(names, min(arguments.sample, len(names)))
+    preload()
     counts: Counter[str] = Counter()
     for name, kind, reason in _found_of_all(build, names, arguments.open, arguments.jobs, arguments.keep):
         counts[kind] += 1

@@ -1,13 +1,15 @@
 """Prints how many of torch's OpInfo samples of each operator run right: imported, compiled, called, compared with eager torch.
 
     .venv/bin/pip install expecttest            # torch's OpInfo samples need it
-    .venv/bin/python test/conformance/operators.py [--core] [--samples N] [--symbolic] [--jobs N] [OPINFO NAME ...]
+    .venv/bin/python test/conformance/operators.py [--core] [--samples N] [--symbolic] [--jobs N] [--keep FILE] [OPINFO NAME ...]
 
 A line per operator: samples that are right, refused and wrong, and the first reason. Samples that torch.export does not take,
 or whose results are random or complex, do not count. Nothing may be wrong. All operators take an hour of one core.
 
 ``--core`` goes through the core operators of ATen, each by the OpInfos that reach it, and asks the reference interpreter, too,
 where a sample is all relax. It prints the operators that are not all right, and how many of each dtype are.
+
+``--keep FILE`` writes what each OpInfo gave as JSON lines, and takes what is there already: a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -28,14 +30,12 @@ import numpy as np
 import torch
 from core_operators import ELSEWHERE, core_operators, infos_of
 from outlined_operators import DTYPES, LIMIT, Sample, difference, run
+from preload import preload
 from torch.export import Dim
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
 import relaxir
-import relaxir.compiler
-from relaxir.dialect.reference import interpreter  # noqa: F401  once, not in each process
-from relaxir.frontend import torch_graph, torch_to_relax  # noqa: F401
 
 #: What no compiler reproduces: memory that was not written, random numbers.
 _LEFT_OUT = {
@@ -55,11 +55,19 @@ _DTYPES = (torch.float32, torch.bfloat16, torch.int64)
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of OpInfos: how many samples of a dtype, whether sizes are open, whether the reference is asked, too."""
+    """What is asked of OpInfos.
+
+    Attributes:
+        samples: how many of each dtype.
+        symbolic: whether sizes are open.
+        reference: whether the reference is asked, too.
+        keep: file of what was found.
+    """
 
     samples: int
     symbolic: bool
     reference: bool
+    keep: Path | None = None
 
 
 @dataclass
@@ -182,17 +190,27 @@ def go_through(position: int, asked: Asked, path: str) -> None:
 
 
 def found_of(op: Any, asked: Asked) -> Found:
-    """What the samples of an OpInfo give, in a process of its own."""
+    """What the samples of an OpInfo give; what was kept is not run again."""
+    name = f"{op.name} {op.variant_test_name}".strip()
+    kept = dict(map(json.loads, asked.keep.read_text().splitlines())) if asked.keep and asked.keep.exists() else {}
+    lines, exit_code = kept.get(name) or _run(op, asked)
+    if asked.keep and name not in kept:
+        with asked.keep.open("a") as out:
+            print(json.dumps([name, [lines, exit_code]]), file=out)
+    found = Found(Counter((dtype, kind) for dtype, kind, _ in lines if kind))
+    found.reasons = [f"{dtype.removeprefix('torch.')}: {why}" for dtype, kind, why in sorted(lines, key=_badness) if why]
+    if exit_code:
+        found.counts["", "died"] += 1
+    return found
+
+
+def _run(op: Any, asked: Asked) -> tuple[list[Sequence[str]], int]:
+    """A line of each sample and the exit code, of a process of its own."""
     with tempfile.NamedTemporaryFile("r") as file:
         child: Any = get_context("fork").Process(target=go_through, args=(op_db.index(op), asked, file.name))
         child.start()
         child.join()
-        lines = [tuple(json.loads(line)) for line in file]
-    found = Found(Counter((dtype, kind) for dtype, kind, _ in lines if kind))
-    found.reasons = [f"{dtype.removeprefix('torch.')}: {why}" for dtype, kind, why in sorted(lines, key=_badness) if why]
-    if child.exitcode:
-        found.counts["", "died"] += 1
-    return found
+        return [json.loads(line) for line in file], child.exitcode
 
 
 def _badness(line: Sequence[str]) -> bool:
@@ -225,9 +243,11 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=4, help="of each dtype")
     parser.add_argument("--symbolic", action="store_true", help="with sizes that are not known when compiled")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--keep", type=Path, help="file of what was found")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    asked = Asked(arguments.samples, arguments.symbolic, arguments.core)
+    asked = Asked(arguments.samples, arguments.symbolic, arguments.core, arguments.keep)
+    preload()
     total, whole, counted = Found(), 0, 0
     for name, found in (go_through_core if arguments.core else go_through_all)(asked, arguments.jobs, arguments.names):
         total.counts.update(found.counts)

@@ -33,8 +33,25 @@ _HEADS = (
     *(v for k, v in sorted(vars(auto).items()) if re.fullmatch(r"MODEL_FOR_\w+_MAPPING", k)),
 )
 
-#: Classes of an architecture that are tried, and configurations' parameters: of a tiny model, and the most of any.
+#: Classes of an architecture that are tried, and the most parameters of a model.
 _CLASSES, _LARGE = 4, 40_000_000
+
+#: Numbers that are no widths, by their names: of what there are many or few, whatever the widths.
+_NO_WIDTHS = re.compile(
+    r".*(vocab|token|image|img|patch|position|length|window|kernel|stride|hop|rate|index|chunk|step|theta|scale|num_|_id|seq|block|max).*"
+)
+
+#: What widths are divided by where all of them are.
+_EIGHTH = 8
+
+#: Sizes that some configurations leave to their checkpoints.
+_OPEN: _Sizes = (
+    (r"(vocab_size|.*_vocab_size)", 99),
+    (r"(num_experts|n_routed_experts|num_local_experts)", 4),
+    (r"(head_dim|.*_head_dim|prediction_length|mamba_d_ssm)", 8),
+    (r"(num_experts_per_tok|top_k.*|moe_topk|num_key_value_heads)", 2),
+    (r"(moe_intermediate_size|expert_intermediate_size)", 32),
+)
 
 _Sizes = tuple[tuple[str, int], ...]
 
@@ -50,7 +67,7 @@ _LAYERS: _Sizes = ((r"(.*hidden_layers|.*_layers|n_layers?|num_layers|depth|.*_d
 _COUNTS: _Sizes = (
     (r"(num_experts_per_tok(en)?|moe_k|num_selected_experts|.*top_?k|top_?k_experts|top_?k)", 2),
     (r"(num_local_experts|num_experts|n_routed_experts|moe_num_experts|ffn_num_experts)", 4),
-    (r"(n_group|topk_group|n_shared_experts|moe_layer_start_index)", 1),
+    (r"(n_group|topk_group|n_shared_experts|moe_layer_start_index|.*n_groups|num_groups?)", 1),
     (r"(vocab_size|.*_vocab_size)", 99),
 )
 
@@ -61,11 +78,12 @@ _SIZES: _Sizes = (
     *_COUNTS,
     (_KV_HEADS, 2),
     (f"({_HEAD_COUNTS})", 4),
-    (r"(intermediate_size|.*ffn_dim|d_ff|n_inner|ffn_hidden_size|.*intermediate_size|dim_feedforward|hidden_dim)", 64),
+    (r"(intermediate_size|.*ffn_dim|d_ff|n_inner|ffn_hidden_size|.*intermediate_size|dim_feedforward|hidden_dim|mlp_dim)", 64),
     (r"(type_vocab_size)", 2),
     (r"(hidden_size|d_model|n_embd|.*embed_dim|.*hidden_size|emb_dim|embedding_size|projection_dim|dim|.*_embd)", 32),
     (r"(image_size|.*_image_size|img_size|input_size)", 32),
     (r"(patch_size)", 8),
+    (r"(num_filters)", 4),
     (r"(max_position_embeddings|n_positions|n_ctx|max_sequence_length|max_.*_positions)", 64),
     (r"(num_queries|num_labels)", 10),
 )
@@ -78,6 +96,10 @@ _TOKENS = re.compile(r".*_token_id|.*_token_index|.*_ids?$")
 
 #: What follows from the number of layers, and is computed again where it is not given.
 _DERIVED = re.compile(r"(out_features|out_indices|stage_names)")
+
+
+#: Configurations of a model of two, by the names they have in it.
+_HALVES = ("encoder", "decoder")
 
 
 class TooLargeError(Exception):
@@ -145,14 +167,50 @@ def _at_most(limit: int) -> Iterator[None]:
 
 
 def _configs(cls: type[PreTrainedConfig]) -> Iterator[PreTrainedConfig]:
-    """The configuration with small sizes; with all widths and heads divided; with small widths and all layers; as it is."""
+    """Configurations that may be small enough and whose sizes may fit together, the likeliest first.
+
+    Small sizes; all widths and heads divided; small widths and all layers; as it is; then those with the sizes that it
+    leaves open; then an eighth of all that may be a width.
+    """
     base = cls().to_dict()
-    divided = _divided(base, _factor(base))
-    for values, sizes in ((base, (*_LAYERS, *_SIZES)), (divided, (*_LAYERS, *_COUNTS)), (base, _SIZES), (base, ())):
+    divided, filled, eighth = _divided(base, _factor(base)), _filled(base), _eighth(base)
+    few, small = (*_LAYERS, *_COUNTS), (*_LAYERS, *_SIZES)
+    ways = ((base, small), (divided, few), (base, _SIZES), (base, ()), (filled, small), (eighth, few), (_filled(eighth), few))
+    for values, sizes in ways:
         try:
             yield cls.from_dict(_shrunk(values, sizes))
         except Exception:
             continue
+
+
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """With a size for each that is left open."""
+    result = dict(values)
+    for key, value in values.items():
+        if isinstance(value, dict) and key.endswith("config"):
+            result[key] = _filled(value)
+        elif value is None:
+            result[key] = next((size for pattern, size in _OPEN if re.fullmatch(pattern, key)), None)
+    return result
+
+
+def _eighth(values: Mapping[str, Any]) -> dict[str, Any]:
+    """An eighth of whatever may be a width by its size: sums and quotients of widths stay what they are."""
+    result = dict(values)
+    for key, value in values.items():
+        if isinstance(value, dict) and (str(key).endswith("config") or str(key).startswith(("rope_", "encoder", "decoder"))):
+            result[key] = _eighth(value)
+        elif key == "mrope_section":
+            parts = [v // _EIGHTH for v in value]
+            result[key] = [parts[0] + sum(value) // _EIGHTH - sum(parts), *parts[1:]]
+        elif not _NO_WIDTHS.fullmatch(str(key)) and _is_wide(value):
+            result[key] = [v // _EIGHTH for v in value] if isinstance(value, list | tuple) else value // _EIGHTH
+    return result
+
+
+def _is_wide(value: Any) -> bool:
+    numbers = value if isinstance(value, list | tuple) else [value]
+    return bool(numbers) and all(type(v) is int and v >= 64 and v % _EIGHTH == 0 for v in numbers)
 
 
 def _factor(values: Mapping[str, Any]) -> int:
@@ -178,7 +236,7 @@ def _divided(values: Mapping[str, Any], factor: int) -> dict[str, Any]:
     """All widths, and numbers of heads, divided: a head stays as wide as it is, and what was equal stays so."""
     result = dict(values)
     for key, value in values.items():
-        if isinstance(value, dict) and key.endswith("config"):
+        if isinstance(value, dict) and (key.endswith("config") or key in _HALVES):
             result[key] = _divided(value, factor)
         elif type(value) is int and value > 0 and re.fullmatch(f"{_HEAD_COUNTS}|{_KV_HEADS}", key):
             result[key] = max(value // factor, 1)
@@ -214,7 +272,7 @@ def _one_of_each(values: list[Any], count: int) -> list[Any]:
 
 def _smaller(key: str, value: Any, sizes: _Sizes) -> Any:
     if isinstance(value, dict):
-        return _shrunk(value, sizes) if key.endswith("config") or key.startswith("rope_") else value
+        return _shrunk(value, sizes) if key.endswith("config") or key.startswith("rope_") or key in _HALVES else value
     if isinstance(value, bool):
         return value
     if isinstance(value, list | tuple) and value and all(type(v) is int for v in value):
