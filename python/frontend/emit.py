@@ -18,8 +18,8 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "full", "in_dtype", "info_of", "integer",
-    "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile",
+    "agreed", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "full", "in_dtype", "info_of",
+    "integer", "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile",
     "unsqueeze",
 ]  # fmt: skip
 
@@ -91,11 +91,19 @@ def reshape(x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
 
 
 def expand(x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-    """The tensor broadcast to a shape; itself when it has that one."""
+    """The tensor broadcast to a shape; itself when it has that one. Sizes that differ as symbols are compared at run time."""
     info = info_of(x)
     if info.shape == tuple(shape):
         return x
+    own = [_same_or_one(d, n) for d, n in zip(info.shape, shape[len(shape) - info.rank :], strict=True)]
+    x = x if own == list(info.shape) else match(x, info.with_(shape=own))
     return emit(ops.BroadcastTo, x, result_types=[info.with_(shape=shape).type])
+
+
+def _same_or_one(size: Dim, wanted: Dim) -> Dim:
+    """The size under which a dimension is broadcast: of two that only torch knows to be equal, the wanted one."""
+    is_open = isinstance(size, Expr) or isinstance(wanted, Expr)
+    return wanted if is_open and 1 not in (size, wanted) and None not in (size, wanted) else size
 
 
 def permute(x: ir.Value, axes: Sequence[int]) -> ir.Value:
@@ -147,6 +155,29 @@ def broadcast(values: Sequence[ir.Value]) -> list[ir.Value]:
     """The tensors, all in their common broadcast shape."""
     shape = broadcast_shapes(*(info_of(v).shape for v in values))
     return [expand(v, shape) for v in values]
+
+
+def agreed(*values: ir.Value) -> list[ir.Value]:
+    """Tensors that torch broadcasts, with one size where it knows two to be equal and we do not: checked at run time.
+
+    A known number comes first, then what is shortest to write.
+    """
+    infos = [info_of(v) for v in values]
+    rank = max(i.rank for i in infos)
+    columns = list(zip(*([1] * (rank - i.rank) + list(i.shape) for i in infos), strict=True))
+    if all(None in column or len({*column} - {1}) < 2 for column in columns):
+        return list(values)
+    sizes = [min({*column} - {1, None}, key=_length, default=None) for column in columns]
+    found: list[ir.Value] = []
+    for value, info in zip(values, infos, strict=True):
+        pairs = zip(info.shape, sizes[rank - info.rank :], strict=True)
+        shape = tuple(dim if dim in (1, None) or size is None else size for dim, size in pairs)
+        found.append(value if shape == tuple(info.shape) else match(value, info.with_(shape=shape)))
+    return found
+
+
+def _length(size: Dim) -> tuple[bool, int, str]:
+    return not isinstance(size, int), len(str(size)), str(size)
 
 
 def neutral(reduction: str, dtype: ir.Type) -> float:

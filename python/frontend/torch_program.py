@@ -16,6 +16,8 @@ from torch.export.graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
@@ -237,7 +239,7 @@ def _results(program: ExportedProgram, names: dict[str, str], called: Mapping[st
 
 def _returned(spec: OutputSpec, name: str) -> Returned | None:
     """None for an output that is Python's None: there is nothing to return."""
-    if isinstance(spec.arg, TensorArgument | SymIntArgument):
+    if isinstance(spec.arg, TensorArgument | SymIntArgument | SymFloatArgument | SymBoolArgument):
         return Returned("output", name, spec.arg.name)
     if not isinstance(spec.arg, ConstantArgument):
         raise RelaxError(f"expected outputs that are tensors, got {type(spec.arg).__name__} for '{name}'")

@@ -238,6 +238,8 @@ class _Function:
         if value in self.values.tensors:
             return self.values.tensors[value]
         try:
+            if self.values.is_from_data(value):
+                return self.values.element(value)
             number = self.values.number(value)
             return full(number, number_dtype(number))
         except RelaxError as error:

@@ -1,7 +1,7 @@
 """Prints how many of torch's OpInfo samples of each operator run right: imported, compiled, called, compared with eager torch.
 
     .venv/bin/pip install expecttest            # torch's OpInfo samples need it
-    .venv/bin/python test/conformance/operators.py [--core] [--samples N] [--symbolic] [--jobs N] [--keep FILE] [OPINFO NAME ...]
+    .venv/bin/python test/conformance/operators.py [--core] [--samples N] [--symbolic] [--jobs N] [--keep FILE] [NAME ...]
 
 A line per operator: samples that are right, refused and wrong, and the first reason. Samples that torch.export does not take,
 or whose results are random or complex, do not count. Nothing may be wrong. All operators take an hour of one core.

@@ -125,6 +125,40 @@ def test_elements_as_numbers():
     assert_agree(imported(functions, x, k), functions, x, k)
 
 
+def test_elements_as_results():
+    x, k = torch.randn(5, 4), torch.tensor([1, 2, 3, 0])
+    functions = [lambda x, k: x.sum().item(), lambda x, k: k[1].item() * 2, lambda x, k: (x[0, 0] > 0).item()]
+    wanted = Functions(functions)(x, k)
+    for got in (
+        rx.compile(imported(functions, x, k))(x, k),
+        rx.evaluate(imported(functions, x, k), "main", x.numpy(), k.numpy()),
+    ):
+        np.testing.assert_allclose([float(np.asarray(g)) for g in got], wanted, rtol=1e-6)
+
+
+def _parted(x, k):
+    """Parts whose sizes are elements, joined: torch takes their sum to be as many as there are rows."""
+    sizes = k.tolist()
+    for size in sizes:
+        torch._check(size <= x.shape[0])
+    return torch.cat([part * (i + 1) for i, part in enumerate(x.split(sizes))])
+
+
+def test_sizes_that_torch_takes_to_be_equal_are_compared():
+    x, k = torch.randn(6, 4), torch.tensor([1, 2, 3, 0])
+    functions = [
+        lambda x, k: _parted(x, k) * x[:, :1],
+        lambda x, k: _parted(x, k) < x,
+        lambda x, k: torch.where(_parted(x, k) > 0, x, _parted(x, k)),
+        lambda x, k: torch.zeros(8, 4).index_add(0, torch.arange(6), _parted(x, k)),
+    ]
+    module = imported(functions, x, k)
+    for sizes in ([1, 2, 3, 0], [0, 0, 0, 6]):
+        assert_agree(module, functions, x, torch.tensor(sizes))
+    with pytest.raises(RelaxError, match="run-time check failed"):
+        rx.compile(module)(x, torch.tensor([1, 1, 1, 1]))
+
+
 def test_sizes_that_data_decides():
     functions, k = list(SIZES.values()), torch.tensor([1, 2, 3, 0])
     module = imported(functions, torch.randn(5, 4), k, dynamic=(({0: Dim("n", min=2, max=40)}, None),))

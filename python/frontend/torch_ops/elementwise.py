@@ -14,7 +14,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Expr
-from ..emit import bitcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape
+from ..emit import agreed, bitcast, cast, emit, emit_check, full, in_dtype, info_of, integer, reshape
 from ..torch_op import TorchOp, handles
 from ..torch_types import common_dtype
 
@@ -71,7 +71,7 @@ def _register() -> None:
     for name, op_class in _COMPARISONS.items():
         handles(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(lambda op, c=op_class: _compared(op, c))
     for name, op_class in _LOGICAL.items():
-        handles(f"aten.{name}")(lambda op, c=op_class: emit(c, op.value_in(0, boolean()), op.value_in(1, boolean())))
+        handles(f"aten.{name}")(lambda op, c=op_class: emit(c, *agreed(op.value_in(0, boolean()), op.value_in(1, boolean()))))
     handles("aten.isnan")(lambda op: _predicate(op, ops.IsNan, False))
     handles("aten.isinf")(lambda op: _predicate(op, ops.IsInf, False))
     handles("aten.isfinite")(lambda op: _predicate(op, ops.IsFinite, True))
@@ -83,7 +83,7 @@ _register()
 def apply(op_class: type[EffectOp], lhs: ir.Value, rhs: ir.Value) -> ir.Value:
     """A binary op on two tensors of one dtype, booleans included."""
     is_bool = info_of(lhs).dtype == boolean()
-    return emit(_ON_BOOLEANS.get(op_class, op_class) if is_bool else op_class, lhs, rhs)
+    return emit(_ON_BOOLEANS.get(op_class, op_class) if is_bool else op_class, *agreed(lhs, rhs))
 
 
 def combine(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
@@ -302,12 +302,12 @@ def _bound(bound: Any, dtype: ir.Type) -> ir.Value:
 @handles("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar")
 def _where(op: TorchOp) -> ir.Value:
     condition = cast(op.tensor(0), boolean())
-    return emit(ops.Where, condition, op.value_in(1, op.dtype), op.value_in(2, op.dtype))
+    return emit(ops.Where, *agreed(condition, op.value_in(1, op.dtype), op.value_in(2, op.dtype)))
 
 
 @handles("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
 def _masked_fill(op: TorchOp) -> ir.Value:
-    return emit(ops.Where, op.tensor(1), op.value_in(2, op.dtype), op.tensor(0))
+    return emit(ops.Where, *agreed(op.tensor(1), op.value_in(2, op.dtype), op.tensor(0)))
 
 
 @handles("aten.to.dtype", "aten.to.dtype_layout", "aten.to.device", "aten._to_copy", "aten.type_as",
@@ -362,7 +362,7 @@ def _rounded(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
 
 def _compared(op: TorchOp, op_class: type[EffectOp]) -> ir.Value:
     dtype = common_dtype([op.operand_dtype(0), op.operand_dtype(1)])
-    return emit(op_class, op.value_in(0, dtype), op.value_in(1, dtype))
+    return emit(op_class, *agreed(op.value_in(0, dtype), op.value_in(1, dtype)))
 
 
 def _predicate(op: TorchOp, op_class: type[EffectOp], of_integers: bool) -> ir.Value:

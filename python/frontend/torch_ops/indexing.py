@@ -32,11 +32,15 @@ from .creation import sequence, table
 from .data_sizes import places_of, sliced_by_data
 
 
+class UncertainError(RelaxError):
+    """A slice whose length is no symbolic expression: a bound lies outside of the dimension for some sizes."""
+
+
 def slice_bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
     """A slice bound counted from the start and inside of the dimension, as Python limits it.
 
     Raises:
-        RelaxError: a symbolic bound may lie outside for some sizes: the slice's length is then no symbolic expression.
+        UncertainError: a symbolic bound may lie outside for some sizes.
     """
     if size is None:
         raise RelaxError("expected to slice a dimension whose size is known or symbolic")
@@ -52,7 +56,7 @@ def slice_bound(op: TorchOp, value: Dim, size: Dim) -> Dim:
     if at_least(value - size, 0, ranges):
         return size
     if not at_least(value, 0, ranges) or not at_most(value - size, 0, ranges):
-        raise RelaxError(f"expected a slice bound that always lies inside of {size}, got {value}")
+        raise UncertainError(f"expected a slice bound that always lies inside of {size}, got {value}")
     return value
 
 
@@ -64,7 +68,7 @@ def _cut(op: TorchOp, x: ir.Value, axis: int, begin: Dim, end: Dim, stride: int 
     if isinstance(start, int) and isinstance(stop, int):
         stop = max(start, stop)
     elif start is None or stop is None or not at_most(start - stop, 0, op.values.ranges):
-        raise RelaxError(f"expected a slice that never ends before it begins, got {start} to {stop}")
+        raise UncertainError(f"expected a slice that never ends before it begins, got {start} to {stop}")
     return slice_axis(x, axis, start, stop, stride)
 
 
@@ -74,7 +78,10 @@ def _slice(op: TorchOp) -> ir.Value:
     axis, stride = op.axis(1, info_of(x).rank), op.integer(4, "stride", 1)
     if op.is_from_data(2) or op.is_from_data(3):
         return sliced_by_data(op, x, axis, op.number_or_value(2), op.number_or_value(3), stride)
-    return _cut(op, x, axis, op.number(2), op.number(3), stride)
+    try:
+        return _cut(op, x, axis, op.number(2), op.number(3), stride)
+    except UncertainError:
+        return sliced_by_data(op, x, axis, op.number(2), op.number(3), stride)
 
 
 @handles("aten.narrow")
