@@ -71,11 +71,11 @@ def _graphs(arguments: argparse.Namespace) -> list[Any]:
 def _graphs_of_file(path: str) -> Any:
     """Of an artifact, with what its compilation told."""
     from ..inspection.graph import graphs_of
-    from ..inspection.kernels import kernels_by_place
+    from ..inspection.kernels import kernel_calls
     from ..module import Module
     from ..runtime.artifact import MODULE, read_manifest
 
     if not is_artifact(path):
         return graphs_of(load_module(path))
     manifest, module = read_manifest(path), Module.load(os.path.join(os.path.expanduser(path), MODULE))
-    return graphs_of(module, manifest.report, kernels_by_place(module, manifest.report, manifest.target.backend))
+    return graphs_of(module, manifest.report, kernel_calls(module, manifest.report, manifest.target.backend))

@@ -51,12 +51,16 @@ def _shown(graphs: Sequence[FunctionGraph]) -> list[int]:
 def _function(graph: FunctionGraph, side: str = "") -> dict[str, Any]:
     ops, paths, types, notes = _Table(), _Table(), _Table(), _Table()
     nodes = [
-        [ops.at(n.op), paths.at(n.path), types.at(n.type), n.bytes, n.flops, n.label, notes.at(_known(n)), -1, _SAME]
+        [
+            ops.at(n.op), paths.at(n.path), types.at(n.type), n.bytes, n.flops, n.label, notes.at(_known(n)),
+            paths.at(n.group), -1, _SAME,
+        ]
         for n in graph.nodes
-    ]
+    ]  # fmt: skip
     edges = [number for i, n in enumerate(graph.nodes) for source in n.reads for number in (i, i - source)]
     tables = {"ops": ops.texts, "paths": paths.texts, "types": types.texts, "notes": notes.texts}
-    return {"name": graph.name, "side": side, "linked": -1, **tables, "nodes": nodes, "edges": edges}
+    kernels = sorted({paths.at(n.kernel) for n in graph.nodes if n.kernel})
+    return {"name": graph.name, "side": side, "linked": -1, **tables, "kernels": kernels, "nodes": nodes, "edges": edges}
 
 
 class _Table:

@@ -27,10 +27,10 @@ def _functions(graphs: Sequence[FunctionGraph]) -> Iterator[str]:
 def _modules(graph: FunctionGraph, prefix: str) -> Iterator[str]:
     """Nodes in the order of their modules: of equal paths one cluster, opened and closed once."""
     opened: list[str] = []
-    by_path = sorted(range(len(graph.nodes)), key=lambda i: ([*filter(None, graph.nodes[i].path.split("."))], i))
+    by_path = sorted(range(len(graph.nodes)), key=lambda i: ([*filter(None, graph.nodes[i].group.split("."))], i))
     for i in by_path:
         node = graph.nodes[i]
-        parts = [*filter(None, node.path.split("."))]
+        parts = [*filter(None, node.group.split("."))]
         same = next((k for k, (a, b) in enumerate(zip(opened, parts, strict=False)) if a != b), min(len(opened), len(parts)))
         yield from ("    }" for _ in opened[same:])
         for depth in range(same, len(parts)):

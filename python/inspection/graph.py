@@ -1,14 +1,16 @@
 """A module as graphs: a node for each argument, op and result of a function, in program order, by the model's own modules.
 
 A node's module is the name in its location, as imports write it. Where there is none, an op is in the module of the weights
-that it reads, else in the one that all it reads come from; a weight is in the module that its name says.
+that it reads, else in the one that all it reads come from; a weight is in the module that its name says. Ops that became one
+kernel are a group of their own in the innermost module around all of them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..dialect.analysis.work import op_work
 from ..dialect.bindings import func, ir
@@ -31,6 +33,9 @@ from ..dialect.symbolic import Expr, dim_text, evaluate
 from ..dialect.traversal import free_values, nested_operations, operations
 from ..dialect.weights import full_result_names
 
+if TYPE_CHECKING:  # it needs the lowering, which a module alone does not
+    from .kernels import KernelCall
+
 __all__ = ["FunctionGraph", "GraphNode", "graphs_of"]
 
 #: Longest attribute that is shown whole.
@@ -51,6 +56,7 @@ class GraphNode:
         attributes: one ``name: value`` a line.
         notes: where it was written, and what passes told of that place, likewise.
         reads: positions of the nodes that it reads.
+        kernel: the group of those that became one kernel, a path in the place of the module's; empty elsewhere.
     """
 
     op: str
@@ -62,6 +68,12 @@ class GraphNode:
     attributes: str
     notes: str
     reads: tuple[int, ...]
+    kernel: str = ""
+
+    @property
+    def group(self) -> str:
+        """The path of the group that it is shown in."""
+        return self.kernel or self.path
 
 
 @dataclass(frozen=True)
@@ -97,22 +109,25 @@ class Shown(Protocol):
 
 
 def graphs_of(
-    module: Shown, report: Report | None = None, kernels: Mapping[str, Kernel] | None = None
+    module: Shown, report: Report | None = None, kernels: Sequence[KernelCall] = ()
 ) -> list[FunctionGraph]:  # fmt: skip
     """A graph for each function with a body.
 
     Args:
         module: what to show.
         report: what a compilation told, where that is not the module's own report.
-        kernels: by the places of what they compute (:func:`.kernels.kernels_by_place`).
+        kernels: their calls, by the places of what they compute (:func:`.kernels.kernel_calls`).
     """
     notes = _reported(module.report if report is None else report)
-    for place, kernel in (kernels or {}).items():
-        notes.setdefault(place, []).append(_kernel_note(kernel))
+    for call in kernels:
+        for place in call.places:
+            notes.setdefault(place, []).append(_kernel_note(call.kernel))
+    calls = {place: i for i, call in enumerate(kernels) for place in call.places}
+    names = [call.kernel.name for call in kernels]
     with module.context, ir.Location.unknown():
         found = [f for f in functions(module.ir) if body_of(f) is not None]
         raw = {n for f in found if transform_targets(f) for n in full_argument_names(f)}
-        return [_Function(f, raw, notes).graph() for f in found]
+        return [_Function(f, raw, notes, calls, names).graph() for f in found]
 
 
 def _kernel_note(kernel: Kernel) -> str:
@@ -137,9 +152,12 @@ class _Function:
     function: func.FuncOp
     raw_weights: Collection[str]
     reported: Mapping[str, list[str]]
+    calls: Mapping[str, int]
+    kernels: Sequence[str]
     nodes: list[GraphNode] = field(default_factory=list[GraphNode])
     makers: dict[ir.Value, int] = field(default_factory=dict[ir.Value, int])
     of_weights: set[int] = field(default_factory=set[int])
+    by_call: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     def graph(self) -> FunctionGraph:
         block, name, targets = body_of(self.function), name_of(self.function), transform_targets(self.function)
@@ -150,6 +168,7 @@ class _Function:
                 self._results(op)
             else:
                 self._op(op)
+        self._group_kernels()
         return FunctionGraph(name, is_private(self.function), targets[0] if targets else None, tuple(self.nodes))
 
     def _arguments(self, block: ir.Block) -> None:
@@ -171,6 +190,7 @@ class _Function:
         """An op, with what is in its regions as a group of its own."""
         node = self._node(op, free_values(op))
         position = self._add(node, op.results)
+        self._note_call(op, position)
         if node.reads and all(r in self.of_weights for r in node.reads):
             self.of_weights.add(position)
         inside = ".".join(filter(None, (node.path, f"{node.op.replace('.', '_')}_{position}")))
@@ -179,9 +199,26 @@ class _Function:
                 self.makers.setdefault(value, position)
             if len(inner.results):
                 found = self._node(inner, [v for v in free_values(inner) if v in self.makers])
-                self._add(replace(found, path=inside), inner.results)
+                self._note_call(inner, self._add(replace(found, path=inside), inner.results))
         if len(op.regions) and len(self.nodes) > position + 1:
             self.nodes[position] = replace(node, path=inside)
+
+    def _note_call(self, op: ir.Operation, position: int) -> None:
+        call = self.calls.get(location_text(op.location)) if self.calls else None
+        if call is not None:
+            self.by_call.setdefault(call, []).append(position)
+
+    def _group_kernels(self) -> None:
+        """Ops of one call, in the module around them; a second call of a kernel is counted."""
+        taken = Counter[str]()
+        for call, members in sorted(self.by_call.items(), key=lambda item: item[1]):
+            if len(members) == 1:
+                continue
+            path = ".".join(filter(None, (_common([self.nodes[i].path for i in members]), self.kernels[call])))
+            taken[path] += 1
+            group = path if taken[path] == 1 else f"{path} ({taken[path]})"
+            for i in members:
+                self.nodes[i] = replace(self.nodes[i], kernel=group)
 
     def _node(self, op: ir.Operation, read: Iterable[ir.Value]) -> GraphNode:
         reads = tuple(dict.fromkeys(self.makers[v] for v in read))

@@ -127,7 +127,7 @@ def _tree(graph: FunctionGraph) -> _Group:
     root = _Group("", is_open=True)
     for i, node in enumerate(graph.nodes):
         group = root
-        for part in filter(None, node.path.split(".")):
+        for part in filter(None, node.group.split(".")):
             if part not in group.groups:
                 group.groups[part] = _Group(part)
                 group.items.append(group.groups[part])

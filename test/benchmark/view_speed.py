@@ -1,13 +1,14 @@
 """How fast the page of ``relaxir view`` is: a Llama of 80 layers whose heads are written out, in headless Chromium.
 
-``python test/benchmark/view_speed.py --chromium PATH [--layers 80] [--rounds 5] [--picture view.png]`` writes the page, opens
-it as a file, and prints its size, when it is painted first after navigation begins, and how long it takes from opening a closed
-group until the frame behind the one that paints it begins: a layer, and the largest part of it. Medians, least and most of
-rounds, a browser for each. It needs the package playwright (``pip install playwright``), whose protocol it speaks with any
-Chromium; npm's ``@sparticuz/chromium`` has one.
+``python test/benchmark/view_speed.py [--layers 80] [--rounds 5] [--picture view.png]`` writes the page, opens it as a file, and
+prints its size, when it is painted first after navigation begins, and how long it takes from opening a closed group until the
+frame behind the one that paints it begins: a layer, and the largest part of it. What is "computed" is the page's own code,
+layout and painting, which other processes disturb less: of these, of opening all groups, and of a frame while they are moved.
+Medians, least and most of rounds. The browser is that of the tests (:mod:`support.browser`).
 
-On 2026-11-23, 21,297 nodes, Chromium 147, two cores with ten other processes on them: 198,930 bytes, first paint 241 ms, a
-layer 144 ms, its attention 110 ms; without frames, layout and painting took 36 and 25 ms.
+On 2026-11-24, 21,297 nodes, Chromium 140, two cores with seven other processes on them: 212,926 bytes, first paint 137 ms, a
+layer 49 ms, its attention 49 ms, of which 8 ms each are computed; all groups 259 ms, a frame of all of them 9 ms, at full size
+0.3 ms.
 """
 # ruff: noqa: E402  the path is extended before what is on it is imported
 
@@ -17,10 +18,8 @@ import argparse
 import statistics
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
@@ -31,23 +30,32 @@ from relaxir.inspection.graph import graphs_of
 from relaxir.inspection.html import html_page
 from relaxir.module import Module
 from relaxir.tools.llama import LlamaConfig, LlamaLayers
+from support.browser import Browser
 
 #: What the page is to keep to (issue 17).
 LIMITS = {"bytes": 1e6, "first paint": 0.8, "layer": 0.1, "part of a layer": 0.1}
-#: With a GPU in software (SwiftShader) instead of none, two seconds had one frame; without, 60 a second (Chromium 147).
-_FLAGS = ["--no-sandbox", "--single-process", "--no-zygote", "--disable-gpu"]
-#: Seconds between looks at the page, and until it is given up.
-_LOOK, _PATIENCE = 0.02, 60.0
 
-# From opening a group until the frame after the one that paints it begins.
-_OPEN = """path => {
-  const pane = page.panes[0], group = pane.model.groups.find(g => g.path === path && !g.section);
+# From opening a group until the frame after the one that paints it begins; and what of it is the page's own code.
+_OPEN = """(path => {
+  const pane = page.panes[0], group = pane.model.groups.find(g => g.path === path && !g.section), paint = pane.paint;
   pane.reveal(group);
   page.opened = null;
   page.began = performance.now();
-  page.onPaint = () => requestAnimationFrame(() => { page.opened ??= performance.now() - page.began; });
+  pane.paint = () => { const at = performance.now(); paint.call(pane); page.computed += performance.now() - at; };
+  page.onPaint = () => requestAnimationFrame(() => { page.opened ??= [performance.now() - page.began, page.computed]; });
   pane.toggleInPlace(group);
-}"""
+  page.computed = performance.now() - page.began;
+})"""
+
+# All groups open, laid out and painted; and a frame while that is moved, as far as it fits and at full size.
+_ALL = """(() => {
+  const pane = page.panes[0], clock = run => { const at = performance.now(); run(); return performance.now() - at; };
+  const opened = clock(() => { pane.toggleAll(true); pane.paint(); });
+  const moved = () => { let k = 0; return clock(() => { for (; k < 10; k++) { pane.y -= 20; pane.paint(); } }) / k; };
+  const whole = moved();
+  pane.zoom = 1;
+  return [opened, whole, moved()];
+})()"""
 
 
 class _WrittenOut(LlamaLayers):
@@ -82,7 +90,6 @@ def unrolled_llama(layers: int) -> Module:
 def main() -> None:
     """Prints a line for each figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--chromium", required=True, help="the program")
     parser.add_argument("--layers", type=int, default=80)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--picture", help="where to write what is seen at the end, as .png")
@@ -94,43 +101,32 @@ def main() -> None:
         path = Path(folder) / "view.html"
         path.write_text(page)
         for _ in range(options.rounds):
-            for name, seconds in _measured(path, options.chromium, options.layers // 2, options.picture).items():
+            for name, seconds in _measured(path, options.layers // 2, options.picture).items():
                 found[name].append(seconds)
     print(f"{options.layers} layers, {sum(len(g.nodes) for g in graphs)} nodes")
-    print(f"{'bytes':16} {len(page.encode()):>10} (limit {LIMITS['bytes']:.0f})")
+    print(f"{'bytes':30} {len(page.encode()):>10} (limit {LIMITS['bytes']:.0f})")
     for name, seconds in found.items():
         low, middle, high = (1e3 * f(seconds) for f in (min, statistics.median, max))
-        print(f"{name:16} {middle:7.0f} ms, {low:.0f} to {high:.0f} (limit {1e3 * LIMITS[name]:.0f})")
+        limit = f" (limit {1e3 * LIMITS[name]:.0f})" if name in LIMITS else ""
+        print(f"{name:30} {middle:7.1f} ms, {low:.1f} to {high:.1f}{limit}")
 
 
-def _measured(path: Path, chromium: str, layer: int, picture: str | None) -> dict[str, float]:
+def _measured(path: Path, layer: int, picture: str | None) -> dict[str, float]:
     """Seconds by what they are of, in a browser of their own."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
-        view = browser.new_page(viewport={"width": 1280, "height": 800})
-        view.goto(path.as_uri())
-        found = {"first paint": _when(view, "window.page?.painted") / 1e3}
+    with Browser() as browser:
+        browser.open(path)
+        found = {"first paint": browser.until("window.page?.painted") / 1e3}
         groups = {"layer": f"model.layers.{layer}", "part of a layer": f"model.layers.{layer}.self_attn"}
         for name, group in groups.items():
-            view.evaluate(_OPEN, group)
-            found[name] = _when(view, "page.opened") / 1e3
+            browser.until("!page.panes[0].pending")
+            browser.evaluate(f"{_OPEN}('{group}')")
+            whole, computed = browser.until("page.opened")
+            found |= {name: whole / 1e3, f"{name}, computed": computed / 1e3}
+        names = ("all groups open, computed", "a frame of all, computed", "a frame at full size, computed")
+        found |= {name: ms / 1e3 for name, ms in zip(names, browser.evaluate(_ALL), strict=True)}
         if picture is not None:
-            view.screenshot(path=picture)
-        browser.close()
+            browser.picture(Path(picture))
     return found
-
-
-def _when(view: Any, expression: str) -> float:
-    """The number that an expression has as soon as it has one; the page's policy forbids waiting in it."""
-    end = time.monotonic() + _PATIENCE
-    while time.monotonic() < end:
-        value = view.evaluate(expression)
-        if value is not None:
-            return float(value)
-        time.sleep(_LOOK)
-    raise SystemExit(f"expected a number for {expression} in {_PATIENCE:g} s, got none")
 
 
 if __name__ == "__main__":

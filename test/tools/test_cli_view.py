@@ -70,7 +70,7 @@ def test_before_and_after_passes(model: Path):
     assert cli.run(["view", "model.mlir", *LIFT, "-o", "view.html"]) == 0
     graph = graph_of(model / "view.html")
     states = {
-        f"{f['side']}{f['name']}": [(op, n[8]) for n, (op, *_) in zip(f["nodes"], nodes(f), strict=True)]
+        f"{f['side']}{f['name']}": [(op, n[9]) for n, (op, *_) in zip(f["nodes"], nodes(f), strict=True)]
         for f in graph["functions"]
     }
     assert states["before main"] == [
@@ -89,7 +89,7 @@ def test_prepared_weights_lead_to_what_makes_them(model: Path):
     graph = json.loads((model / "view.json").read_text())
     functions = {f["name"]: f for f in graph["functions"]}
     main, transform = functions["main"], functions["main_transform_params"]
-    (link,) = [n[7] for n in main["nodes"] if n[7] >= 0]
+    (link,) = [n[8] for n in main["nodes"] if n[8] >= 0]
     assert nodes(transform)[link] == ("result", "layers.0.fc", "f32[4, 3]", "layers.0.fc.weight.permute_dims")
     assert graph["functions"][main["linked"]] is transform
     assert [graph["functions"][i]["name"] for i in graph["shown"]] == ["main", "main_transform_params"]
@@ -129,7 +129,7 @@ def test_what_is_prepared_of_several_weights_is_in_the_module_around_them(model:
     functions = graph_of(model / "view.html")["functions"]
     after = next(f for f in functions if (f["side"], f["name"]) == ("after ", "main"))
     assert {(op, path) for op, path, _, _ in nodes(after)} >= {("weight", "layers.0.attn"), ("matmul", "layers.0.attn")}
-    changed = [after["ops"][n[0]] for n in after["nodes"] if n[8]]
+    changed = [after["ops"][n[0]] for n in after["nodes"] if n[9]]
     assert changed == ["weight", "matmul"]  # what follows is as it was
 
 

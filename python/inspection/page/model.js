@@ -1,14 +1,16 @@
 "use strict";
-// A function's nodes as a tree of groups by module path, of at most LIMIT items each; lines meet where their ends' groups part.
+// A function's nodes as a tree of groups by module path and kernel, of at most LIMIT items each; lines meet where their ends' groups part.
 
 const LIMIT = 300;
-const NODE = {op: 0, path: 1, type: 2, bytes: 3, flops: 4, label: 5, note: 6, link: 7, state: 8}; // as graph.py writes them
+const NODE = {op: 0, path: 1, type: 2, bytes: 3, flops: 4, label: 5, note: 6, group: 7, link: 8, state: 9}; // as data.py writes them
 
 function buildModel(fn) {
   const root = newGroup(fn.name, "", null), groups = [];
-  const byPath = fn.paths.map(path => groupAt(root, path));
+  const used = new Set(fn.nodes.map(node => node[NODE.group])); // a path that only kernels' ops have is no group
+  const byPath = fn.paths.map((path, i) => used.has(i) ? groupAt(root, path) : null);
+  for (const i of fn.kernels) byPath[i].kernel = true;
   const places = placesOf(fn);
-  fn.nodes.forEach((node, i) => byPath[node[NODE.path]].members.push({op: i, first: places[i]}));
+  fn.nodes.forEach((node, i) => byPath[node[NODE.group]].members.push({op: i, first: places[i]}));
   finish(root, fn, groups);
   root.open = true;
   const itemOf = new Array(fn.nodes.length);
@@ -34,7 +36,7 @@ function placesOf(fn) {
 }
 
 function newGroup(name, path, parent) {
-  return {name, path, parent, kids: new Map(), members: [], open: false, edges: new Map(), layout: null};
+  return {name, path, parent, kids: new Map(), members: [], kernel: false, open: false, edges: new Map(), layout: null};
 }
 
 function groupAt(root, path) {

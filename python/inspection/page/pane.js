@@ -1,7 +1,7 @@
 "use strict";
 // One function on a canvas: groups open and close, what is in view is drawn, the rest is not touched.
 
-const PAD = 12, HEAD = 26, MIN_ZOOM = 0.01, MAX_ZOOM = 3;
+const PAD = 12, HEAD = 26, MIN_ZOOM = 0.01, MAX_ZOOM = 3, LONGEST_LABEL = 40;
 const FONT = "system-ui, sans-serif";
 const STATES = ["same", "changed", "added", "removed"];
 
@@ -25,7 +25,9 @@ class Pane {
   textOf(item) {
     if (item.op === undefined) return `${item.open ? "▾" : "▸"} ${item.name}`;
     const fn = this.model.fn, node = fn.nodes[item.op], op = fn.ops[node[NODE.op]];
-    return node[NODE.label] ? `${op} ${node[NODE.label]}` : op;
+    if (!node[NODE.label]) return op;
+    const label = node[NODE.label].replace(`${fn.paths[node[NODE.path]]}.`, ""); // the groups around it say the rest
+    return `${op} ${label.length > LONGEST_LABEL ? `${label.slice(0, LONGEST_LABEL)}…` : label}`;
   }
 
   widthOf(text) {
@@ -276,6 +278,7 @@ class Pane {
       return this.colour(op === "weight" ? "weight" : op === "input" || op === "result" ? "input" : "node");
     }
     if (item.changed && !item.open) return this.colour("changed");
+    if (item.kernel) return this.colour(item.open ? "open-kernel" : "kernel");
     return this.colour(!item.open ? "group" : item.depth % 2 ? "open-odd" : "open-even");
   }
 

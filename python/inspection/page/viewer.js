@@ -79,7 +79,7 @@ class Page {
   // Rows of text: what hovering and the panel show.
   describe(model, item) {
     if (item.op === undefined) {
-      return [["module", item.path || item.name], ["nodes", item.count], ["bytes", amount(item.bytes, "B")], ["operations", amount(item.flops, "FLOP")]];
+      return [...this.naming(model, item), ["nodes", item.count], ["bytes", amount(item.bytes, "B")], ["operations", amount(item.flops, "FLOP")]];
     }
     const fn = model.fn, node = fn.nodes[item.op], rows = [["op", fn.ops[node[NODE.op]]]];
     const add = (name, value) => { if (value) rows.push([name, value]); };
@@ -91,6 +91,13 @@ class Page {
     for (const note of (fn.notes[node[NODE.note]] || "").split("\n").filter(Boolean)) rows.push(note.split(/: (.*)/s).slice(0, 2));
     add("compared", node[NODE.state] && STATES[node[NODE.state]]);
     return rows;
+  }
+
+  // Of a kernel what its ops tell of it.
+  naming(model, group) {
+    if (!group.kernel) return [["module", group.path || group.name]];
+    const fn = model.fn, notes = fn.notes[fn.nodes[group.items[0].op][NODE.note]].split("\n");
+    return [["kernel", notes.find(note => note.startsWith("kernel: ")).slice(8)], ["module", group.parent.path || group.parent.name]];
   }
 
   tip(text, event) {
