@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..dialect.analysis.work import op_work
 from ..dialect.bindings import func, ir
@@ -33,13 +33,23 @@ from ..dialect.symbolic import Expr, dim_text, evaluate
 from ..dialect.traversal import free_values, nested_operations, operations
 from ..dialect.weights import full_result_names
 
-if TYPE_CHECKING:  # it needs the lowering, which a module alone does not
-    from .kernels import KernelCall
-
-__all__ = ["FunctionGraph", "GraphNode", "graphs_of"]
+__all__ = ["FunctionGraph", "GraphNode", "KernelCall", "graphs_of"]
 
 #: Longest attribute that is shown whole.
 _MAX_ATTRIBUTE = 200
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A call of a kernel, and the ops that it computes.
+
+    Attributes:
+        kernel: what is known of it.
+        places: where its ops are in the module's text, without those that an earlier call computes, too.
+    """
+
+    kernel: Kernel
+    places: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -17,25 +17,13 @@ from ..lowering.backend import backend_named
 from ..lowering.lower import lower
 from ..lowering.marks import KERNEL
 from ..module import Module
+from .graph import KernelCall
 
-__all__ = ["KernelCall", "kernel_calls"]
+__all__ = ["kernel_calls"]
 
 #: The passes in front of which only contractions are kernels, and behind which kernels are told of.
 _OUTLINE, _LAST = "relax-outline-kernels", "relax-report-kernels"
 _PLACE = re.compile(r'"([^"]+)":(\d+):(\d+)')
-
-
-@dataclass(frozen=True)
-class KernelCall:
-    """A call of a kernel, and the ops that it computes.
-
-    Attributes:
-        kernel: what is known of it.
-        places: where its ops are in the module's text, without those that an earlier call computes, too.
-    """
-
-    kernel: Kernel
-    places: tuple[str, ...]
 
 
 def kernel_calls(module: Module, report: Report, backend: str) -> list[KernelCall]:
