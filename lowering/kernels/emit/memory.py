@@ -318,9 +318,26 @@ class Memory(Buffers):
             em.effect("vector.store", [value, buffer.flat, start])
         elif form.contiguous and mask is not None:
             em.effect("vector.maskedstore", [buffer.flat, start, mask, value])
+        elif mask is None and not form.ragged and form.step.static is not None and _is_narrow(buffer.stored):
+            self._store_each(value, buffer, start, form.step.static)
         else:
             mask = em.constant(True, em.vector(point.width, em.i1)) if mask is None else mask
             em.effect("vector.scatter", [buffer.flat, start, self.lane_offsets(form, point), mask, value])
+
+    def _store_each(self, value: ir.Value, buffer: Buffer, start: ir.Value, step: int) -> None:
+        """Lanes one by one, at places that are known from the first: no instruction scatters elements of less than 32 bits, and
+        what LLVM writes instead takes each address out of a vector.
+
+        An image of 3 channels, quantized from NCHW to NHWC, Zen 5, one thread: 0.63 of the time.
+        """
+        em = self.emitter
+        for lane in range(ir.VectorType(value.type).shape[0]):
+            place = em.add(start, em.number(lane * step)) if lane else start
+            em.effect("memref.store", [em.lane(value, lane), buffer.flat, place])
+
+
+def _is_narrow(kind: ir.Type) -> bool:
+    return isinstance(kind, ir.IntegerType) and kind.width < 32
 
 
 def _dims(atom: int | FloorDivision) -> set[int]:

@@ -21,3 +21,17 @@ def test_no_row_writes_into_the_next_one(name: str, dtype: str) -> None:
     want = x.astype(np.float32) @ w.astype(np.float32)
     # A result of about 8 is rounded to 8 bits (bf16).
     np.testing.assert_allclose(executable(x).astype(np.float32), want, rtol=2**-8, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v4", "aarch64"])
+@pytest.mark.parametrize("dtype", ["i8", "ui8", "i16", "f16", "bool"])
+def test_neighbours_that_lie_apart(name: str, dtype: str) -> None:
+    """Lanes are stored one by one where no instruction scatters them: an image in another layout, with channels around it."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", (2, 3, "h", 37), "f32")
+        narrow = b.greater(x, b.full((), 0.5, "f32")) if dtype == "bool" else b.astype(x, dtype)
+        b.output(b.pad(b.permute_dims(narrow, axes=[0, 2, 3, 1]), before=[0, 1, 1, 0], after=[0, 1, 2, 1]))
+    module, x = b.build(), np.arange(2 * 3 * 5 * 37, dtype=np.float32).reshape(2, 3, 5, 37) % 100
+    (want,) = rx.evaluate(module, "main", x)
+    np.testing.assert_array_equal(compile_for(module, name)(x), want)
