@@ -83,14 +83,15 @@ def _row(name: str, quick: bool = False) -> Case:
     return Case(f"{name}-1024x1024", _module(lambda: networks.rows(name, 1024)), quick=quick)
 
 
-def _llama(hidden: int, layers: int, length: int, weights: str = "f32", quick: bool = False) -> Case:
-    """Prefill of ``length`` tokens, or decoding one behind 128 when ``length`` is 1; embeddings and norms are in f32."""
+def _llama(hidden: int, layers: int, length: int, weights: str = "f32", quick: bool = False, past: int = networks.PAST) -> Case:
+    """Prefill of ``length`` tokens, or decoding one behind ``past`` when ``length`` is 1; embeddings and norms are in f32."""
     narrow = "" if weights == "f32" else f"-{weights}"
     name = f"llama-{hidden}x{layers}{narrow}-" + ("decode" if length == 1 else f"prefill-{length}")
+    name += f"-{past}" if past != networks.PAST else ""
     gib = {2048: 1.1, 4096: 1.8}[hidden]
     # llama.cpp has a cache in f16: 9e-4. Narrow weights are exact, but peers quantize activations to bf16 and int8.
     tolerance = {"f32": 5e-3, "bf16": 5e-2, "int8": 6e-2, "int4": 8e-2}[weights]
-    make = _module(lambda: networks.llama(hidden, layers, length, weights))
+    make = _module(lambda: networks.llama(hidden, layers, length, weights, past))
     return Case(name, make, weights, gguf=True, tolerance=tolerance, quick=quick, gib=gib)
 
 
@@ -133,6 +134,8 @@ CASES: dict[str, Case] = {
         _llama(2048, 4, 128),
         _llama(2048, 4, 512),
         _llama(2048, 4, 1, quick=True),
+        _llama(2048, 4, 2048),
+        _llama(2048, 4, 1, past=8192),
         _llama(4096, 2, 128),
         _llama(4096, 2, 512),
         _llama(4096, 2, 1),
@@ -148,6 +151,7 @@ CASES: dict[str, Case] = {
         Case("convnext-tiny-b1", _module(vision.convnext), gib=0.2),
         Case("swin-tiny-b1", _module(vision.swin), gib=0.2),
         Case("segformer-b0-b1", _module(vision.segformer)),
+        Case("unet-256-b1", _module(vision.unet), gib=0.2),
         Case("wav2vec2-base-5s", _module(networks.wav2vec2), gib=0.4),
         Case("distilbert-b8-s128", _module(lambda: networks.distilbert(8)), gib=0.3),
         Case("qwen2-0.5bx4-prefill-128", _module(lambda: networks.qwen2(128)), gib=0.3),

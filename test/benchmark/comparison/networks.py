@@ -126,7 +126,7 @@ class Decode(nn.Module):
     """One step of a decoder behind a cache: logits, and what the step adds to the cache.
 
     Attributes:
-        prompt: the :data:`PAST` tokens that the cache is of.
+        prompt: the tokens that the cache is of.
     """
 
     def __init__(self, model: nn.Module):
@@ -146,17 +146,17 @@ class Decode(nn.Module):
         return logits, torch.stack([k for k, _ in added]), torch.stack([v for _, v in added])
 
 
-def _decoder(model: nn.Module, vocabulary: int, length: int) -> Made:
+def _decoder(model: nn.Module, vocabulary: int, length: int, past: int = PAST) -> Made:
     """Prefill with the last token's logits, as decoding needs them; or, for a length of 1, a step of :class:`Decode`."""
-    ids = torch.randint(0, vocabulary, (1, PAST + 1 if length == 1 else length))
+    ids = torch.randint(0, vocabulary, (1, past + 1 if length == 1 else length))
     if length > 1:
         return _Output(model, "logits", use_cache=False, logits_to_keep=1), {"x": ids}
     with torch.no_grad():
-        layers = model.eval()(ids[:, :PAST], use_cache=True, logits_to_keep=1).past_key_values.layers
+        layers = model.eval()(ids[:, :past], use_cache=True, logits_to_keep=1).past_key_values.layers
     keys, values = torch.stack([layer.keys for layer in layers]), torch.stack([layer.values for layer in layers])
     decode = Decode(model)
-    decode.prompt = ids[0, :PAST].tolist()
-    return decode, {"x": ids[:, PAST:].clone(), "keys": keys, "values": values}
+    decode.prompt = ids[0, :past].tolist()
+    return decode, {"x": ids[:, past:].clone(), "keys": keys, "values": values}
 
 
 def gpt2(length: int) -> Made:
@@ -167,19 +167,19 @@ def gpt2(length: int) -> Made:
     return _decoder(model, 50000, length)
 
 
-def llama(hidden: int, layers: int, length: int, weights: str = "f32") -> Made:
+def llama(hidden: int, layers: int, length: int, weights: str = "f32", past: int = PAST) -> Made:
     """A stack of Llama's blocks of real size under a small vocabulary; for narrow weights, see :func:`_round`."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     heads, shared, inner = {2048: (32, 4, 5632), 4096: (32, 8, 11008)}[hidden]
     config = LlamaConfig(vocab_size=4096, hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=heads,
-                         num_key_value_heads=shared, intermediate_size=inner, max_position_embeddings=2048,
-                         attn_implementation="sdpa")  # fmt: skip
+                         num_key_value_heads=shared, intermediate_size=inner,
+                         max_position_embeddings=max(2048, length, past + 1), attn_implementation="sdpa")  # fmt: skip
     model = LlamaForCausalLM(config)
     for part in model.modules():
         if weights != "f32" and isinstance(part, nn.Linear):
             _round(part.weight.data, weights)
-    return _decoder(model, 4000, length)
+    return _decoder(model, 4000, length, past)
 
 
 def rounded(made: Made) -> Made:

@@ -1,4 +1,4 @@
-"""Convolutional networks and vision transformers of transformers' configurations, with random weights and statistics."""
+"""Convolutional networks and vision transformers with random weights and statistics, most of transformers' configurations."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from torch import nn
 
 from .networks import Made, _Output
 
-__all__ = ["convnext", "efficientnet", "mobilenet", "regnet", "resnet18", "segformer", "swin", "vit"]
+__all__ = ["convnext", "efficientnet", "mobilenet", "regnet", "resnet18", "segformer", "swin", "unet", "vit"]
 
 
 def _images(module: nn.Module, size: int = 224, output: str = "logits") -> Made:
     """One image, and norms whose statistics are not 0 and 1."""
+    return _Output(_normed(module), output), {"x": torch.randn(1, 3, size, size)}
+
+
+def _normed(module: nn.Module) -> nn.Module:
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):
             part.running_mean.normal_(0, 0.1)
             part.running_var.uniform_(0.5, 1.5)
-    return _Output(module, output), {"x": torch.randn(1, 3, size, size)}
+    return module
 
 
 def resnet18() -> Made:
@@ -69,6 +73,37 @@ def segformer() -> Made:
     from transformers import SegformerConfig, SegformerForSemanticSegmentation
 
     return _images(SegformerForSemanticSegmentation(SegformerConfig(num_labels=150)), 512)
+
+
+class _UNet(nn.Module):
+    """U-Net (https://arxiv.org/abs/1505.04597) with padded and normalised convolutions, four levels."""
+
+    def __init__(self, channels: int = 32, levels: int = 4):
+        super().__init__()
+        widths = [channels << i for i in range(levels + 1)]
+        self.down = nn.ModuleList(self._twice(a, b) for a, b in zip([3, *widths], widths, strict=False))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in reversed(widths[:-1]))
+        self.merge = nn.ModuleList(self._twice(2 * w, w) for w in reversed(widths[:-1]))
+        self.head = nn.Conv2d(channels, 1, 1)
+
+    @staticmethod
+    def _twice(inputs: int, outputs: int) -> nn.Sequential:
+        first, second = (nn.Conv2d(n, outputs, 3, padding=1, bias=False) for n in (inputs, outputs))
+        return nn.Sequential(first, nn.BatchNorm2d(outputs), nn.ReLU(), second, nn.BatchNorm2d(outputs), nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = list[torch.Tensor]()
+        for i, block in enumerate(self.down):
+            x = block(nn.functional.max_pool2d(x, 2) if i else x)
+            kept.append(x)
+        for up, merge, seen in zip(self.up, self.merge, reversed(kept[:-1]), strict=True):
+            x = merge(torch.cat([seen, up(x)], 1))
+        return self.head(x)
+
+
+def unet() -> Made:
+    """U-Net on an image of 256."""
+    return _normed(_UNet()), {"x": torch.randn(1, 3, 256, 256)}
 
 
 def vit() -> Made:
