@@ -44,6 +44,9 @@ _ALWAYS: tuple[tuple[str, ...], ...] = (
 # What norms were called first, and are now.
 _LEGACY = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 
+# What modules with experts are called in files, and in models of transformers.
+_MODULES = (".block_sparse_moe.", ".mlp.")
+
 # More names than this are not compared one by one for a hint, which takes a millisecond for 20.
 _NEAR = 20_000
 
@@ -163,6 +166,9 @@ def other_name(name: str, names: Collection[str], config: Mapping[str, Any]) -> 
     for old, new in _LEGACY:
         if name.endswith(new) and name.removesuffix(new) + old in names:
             return name.removesuffix(new) + old
+    old, new = _MODULES
+    if new in name and (moved := name.replace(new, old)) in names:
+        return moved
     groups: list[tuple[str, ...]] = [g for g in _ALWAYS if _is_end(name, g)] + ([_OUTPUTS] if _is_end(name, _OUTPUTS) else [])
     if _is_tied(config) and _is_end(name, _OUTPUTS + _INPUTS):
         groups.append(_INPUTS + _OUTPUTS)

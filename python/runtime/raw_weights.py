@@ -27,8 +27,9 @@ from ..weights.casts import converted, has_nonfinite, is_exact, is_same_kind
 from ..weights.folder_files import MERGING
 from ..weights.model_buffers import computed_buffer
 from ..weights.source import ranges_of
+from .joined_experts import JoinedExperts, JoinedWeight, joined_weight
 from .names import Rename, near_names, other_name, prefix_hint, rename_rules, renamed
-from .sources import StoredSource, WeightSource, problems_text, spec_problem
+from .sources import WeightSource, problems_text, spec_problem
 
 __all__ = ["Piece", "RawWeights", "known_value", "part_spec"]
 
@@ -76,7 +77,8 @@ class RawWeights:
         expect_flag(cast, "cast")
         self.description = source.description
         self.not_finite: set[str] = set()
-        self._specs, self._source, self._cast = manifest.raw_weights, source, cast
+        self._specs, self._cast = manifest.raw_weights, cast
+        self._source: WeightSource | JoinedExperts = source
         self._rank, self._ranks = manifest.rank, manifest.ranks
         self._quantized = {n for w in manifest.prepared_weights.values() if "quantize" in w.ops for n in w.sources}
         self._others: dict[str, str] = {}
@@ -86,9 +88,16 @@ class RawWeights:
         rules = rename_rules(rename)
         names = renamed(source.all_names, rules, source.description)
         source.check_digests({names[n]: digest for n, digest in _digests(manifest).items() if n in names})
-        self._source = source = source.serving({names.get(n, n): spec.whole.array for n, spec in self._specs.items()})
-        self._found = self._matched(renamed(source, rules, source.description))
-        self.extra = tuple(n for n in source if n not in self._used and n not in self._specs)
+        wanted = {names.get(n, n): spec.whole.array for n, spec in self._specs.items()}
+        joined = self._joined_experts(names)
+        self._joined = len(joined)
+        for name, weight in joined.items():
+            wanted |= weight.specs(self._specs[name].whole.array)
+        served = source.serving(wanted)
+        self._source = found = JoinedExperts(served, joined) if joined else served
+        own = renamed(served, rules, source.description)
+        self._found = self._matched({n: at for n, at in own.items() if at in found} | {name: name for name in joined})
+        self.extra = tuple(n for n in found if n not in self._used and n not in self._specs)
         self._rules = [[pattern.pattern, text] for pattern, text in rules]
         self._check_specs()
 
@@ -121,6 +130,7 @@ class RawWeights:
             for (a, b), count in casts.items()
             if is_exact(a, b) is exact
         ]
+        lines += [f"{self._joined} weights joined of experts that are stored one by one"] if self._joined else []
         lines += [f"'{name}' read from '{other}'" for name, other in self._others.items()]
         lines += [f"computed from config.json: {', '.join(self._computed)}"] if self._computed else []
         lines += [f"not finite: {', '.join(sorted(self.not_finite))}"] if self.not_finite else []
@@ -175,8 +185,9 @@ class RawWeights:
     def reads_together(self, name: str) -> bool:
         """Whether neighbouring pieces of a weight are read at once, each into memory of its own."""
         found = self._found[name]
-        can = found is not None and name not in self._changed and self._specs[name].cut is None
-        return can and isinstance(self._source, StoredSource) and self._source.reads_together
+        if found is None or name in self._changed or self._specs[name].cut is not None:
+            return False
+        return self._source.reads_together(found)
 
     def get(self, name: str, place: Array | None = None, piece: Piece | None = None) -> Array:
         """A weight as its spec says, or a piece of it; in the memory of ``place``, an array like it, if it is read as stored.
@@ -225,7 +236,6 @@ class RawWeights:
         """A tensor of the source, or a piece of it, or of this rank's part of it."""
         if piece is not None and piece.each is not None:
             assert place is not None
-            assert isinstance(self._source, StoredSource)
             return self._source.read_pieces(found, piece.axis, piece.ranges, place)
         ranges = self._part_ranges(spec, piece)
         if not ranges:
@@ -248,6 +258,15 @@ class RawWeights:
 
     def _part(self, spec: RawSpec, value: Array) -> Array:
         return ranges_of(value, self._ranges(spec))
+
+    def _joined_experts(self, names: Mapping[str, str]) -> dict[str, JoinedWeight]:
+        """Weights that the source has in several tensors."""
+        found: dict[str, JoinedWeight] = {}
+        for name, spec in self._specs.items():
+            if name not in names and len(shape := spec.whole.array.shape) == 3:
+                weight = joined_weight(name, shape[0], names, self.description)
+                found |= {} if weight is None else {name: weight}
+        return found
 
     def _matched(self, names: dict[str, str]) -> dict[str, str | None]:
         """Of each weight the tensor of the source; None where the module has the value."""

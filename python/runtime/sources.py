@@ -135,9 +135,9 @@ class StoredSource:
         """Of a tensor, what is in these ranges along some axes: only these bytes, where the format lets them be found."""
         return read_part(self._tensors, name, ranges, place)
 
-    @property
-    def reads_together(self) -> bool:
-        """Whether :meth:`read_pieces` can be called."""
+    def reads_together(self, name: str) -> bool:
+        """Whether :meth:`read_pieces` can be called for a tensor."""
+        del name
         return isinstance(self._tensors, Checkpoint)
 
     def read_pieces(self, name: str, axis: int, ranges: Ranges, place: Array) -> Array:
@@ -257,6 +257,15 @@ class MappingSource:
         """Of a tensor, what is in these ranges along some axes."""
         del place
         return ranges_of(self.get(name), ranges)
+
+    def reads_together(self, name: str) -> bool:
+        """Never: arrays are there."""
+        del name
+        return False
+
+    def read_pieces(self, name: str, axis: int, ranges: Ranges, place: Array) -> Array:
+        """Not to be called."""
+        raise NotImplementedError(name, axis, ranges, place)
 
     def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
         """None: arrays are as they are."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,7 @@ from importlib.metadata import EntryPoint  # noqa: E402
 
 import relaxir as rx  # noqa: E402
 from relaxir.dialect.plugins import TORCH_OPS  # noqa: E402
-from relaxir.frontend import custom_operators  # noqa: E402
+from relaxir.frontend import custom_operators, saved_program  # noqa: E402
 from support import models  # noqa: E402
 
 
@@ -90,3 +93,21 @@ def test_an_entry_point_that_names_no_operator_is_refused(monkeypatch):
     message = "expected plug-in 'acme' of relaxir.torch_ops to be a function under an operator's name"
     with pytest.raises(rx.RelaxError, match=message):
         rx.from_torch(program())
+
+
+def test_a_saved_program_with_operators_that_nothing_registered(tmp_path):
+    """Saved here, and read as if the package that has the operator had not been imported."""
+    torch.export.save(program(), tmp_path / "a.pt2")
+    with zipfile.ZipFile(tmp_path / "a.pt2") as old, zipfile.ZipFile(tmp_path / "b.pt2", "w") as new:
+        for name in old.namelist():
+            new.writestr(name.replace("a/", "b/", 1), old.read(name).replace(b"relaxir_test", b"relaxir_gone"))
+    text = r"expected operators that are registered in this process, got torch.ops.relaxir_gone.scale_and_shift: import"
+    with pytest.raises(rx.RelaxError, match=text):
+        rx.from_torch(str(tmp_path / "b.pt2"))
+
+
+@pytest.mark.parametrize("space", saved_program._HOMES)
+def test_packages_whose_operators_are_known_to_need_an_import(space):
+    """Importing the package alone does not register them: in a process of its own, programs with them could not be read."""
+    importlib.import_module(saved_program._HOMES[space])
+    assert dir(getattr(torch.ops, space))

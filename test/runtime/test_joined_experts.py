@@ -1,0 +1,160 @@
+"""Experts that files have one by one, prepared for a module that takes all of a layer in one tensor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relaxir as rx
+from relaxir import RelaxError
+from relaxir.runtime.joined_experts import JoinedExperts, joined_weight
+from relaxir.runtime.sources import open_source
+from relaxir.weights import write_safetensors
+from relaxir.weights.source import ranges_of
+from support import encoded_weights as write
+
+EXPERTS, INNER, HIDDEN = 3, 64, 128
+
+
+def taking(one_by_one: bool = False) -> rx.Executable:
+    """A module that multiplies with experts, all at once or one after the other."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", HIDDEN))
+        up = b.weight("layer.mlp.experts.gate_up_proj", (EXPERTS, 2 * INNER, HIDDEN))
+        down = b.weight("layer.mlp.experts.down_proj", (EXPERTS, HIDDEN, INNER))
+        if one_by_one:
+            results = {}
+            for e in range(EXPERTS):
+                first, second = (b.squeeze(b.strided_slice(w, axes=[0], begin=[e], end=[e + 1]), axis=[0]) for w in (up, down))
+                h = b.matmul(x, b.permute_dims(first, axes=[1, 0]))
+                inner = b.strided_slice(h, axes=[1], begin=[0], end=[INNER])
+                results[f"y{e}"] = b.matmul(inner, b.permute_dims(second, axes=[1, 0]))
+            b.output(**results)
+        else:
+            h = b.matmul(x, b.permute_dims(up, axes=[0, 2, 1]))
+            inner = b.strided_slice(h, axes=[2], begin=[0], end=[INNER])
+            b.output(y=b.matmul(inner, b.permute_dims(down, axes=[0, 2, 1])))
+    return rx.compile(b.build())
+
+
+def matrices(names: Mapping[str, str], seed: int = 0) -> dict[str, np.ndarray]:
+    """Those of all experts, by what a file calls the module and them."""
+    rng = np.random.default_rng(seed)
+    shapes = {"gate": (INNER, HIDDEN), "up": (INNER, HIDDEN), "down": (HIDDEN, INNER)}
+    return {
+        f"layer.{names['module']}.experts.{e}.{names[which]}.weight": rng.standard_normal(shape, np.float32)
+        for e in range(EXPERTS)
+        for which, shape in shapes.items()
+    }
+
+
+QWEN = {"module": "mlp", "gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
+MIXTRAL = {"module": "block_sparse_moe", "gate": "w1", "up": "w3", "down": "w2"}
+
+
+def stacked(tensors: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """As the module takes them."""
+
+    def of(which: str) -> list[np.ndarray]:
+        return [tensors[f"layer.{names['module']}.experts.{e}.{names[which]}.weight"] for e in range(EXPERTS)]
+
+    pairs = zip(of("gate"), of("up"), strict=True)
+    return {
+        "layer.mlp.experts.gate_up_proj": np.stack([np.concatenate(pair) for pair in pairs]),
+        "layer.mlp.experts.down_proj": np.stack(of("down")),
+    }
+
+
+@pytest.mark.parametrize("names", [QWEN, MIXTRAL], ids=["qwen", "mixtral"])
+@pytest.mark.parametrize("one_by_one", [True, False], ids=["one by one", "all"])
+def test_files_are_as_of_stacked_experts(tmp_path: Path, names: Mapping[str, str], one_by_one: bool) -> None:
+    exe, tensors = taking(one_by_one), matrices(names)
+    write_safetensors(tmp_path / "a.safetensors", tensors)
+    write_safetensors(tmp_path / "b.safetensors", stacked(tensors, names))
+    report = exe.prepare(tmp_path / "a.safetensors", tmp_path / "a.prepared.safetensors")
+    exe.prepare(tmp_path / "b.safetensors", tmp_path / "b.prepared.safetensors")
+    assert "2 weights joined of experts that are stored one by one" in str(report)
+    assert report.extra_weights == ()
+    assert (tmp_path / "a.prepared.safetensors").read_bytes() == (tmp_path / "b.prepared.safetensors").read_bytes()
+    exe.verify(tmp_path / "a.prepared.safetensors", against=tmp_path / "a.safetensors")
+
+
+def test_renamed_in_memory_and_in_other_files(tmp_path: Path) -> None:
+    exe, tensors = taking(), matrices(QWEN)
+    write_safetensors(tmp_path / "a.safetensors", {f"model.{n}": t for n, t in tensors.items()})
+    np.savez(tmp_path / "a.npz", **tensors)  # pyright: ignore[reportArgumentType]
+    whole = exe.prepare(stacked(tensors, QWEN))
+    for prepared in (
+        exe.prepare(tmp_path / "a.safetensors", rename={"^model\\.": ""}),
+        exe.prepare(tensors),
+        exe.prepare(tmp_path / "a.npz"),
+    ):
+        for name, array in whole.items():
+            np.testing.assert_array_equal(prepared[name], array)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_parts(tmp_path: Path, seed: int) -> None:
+    """Any ranges along any axes are those of the stacked tensor, in the memory that was given."""
+    rng, tensors, name = np.random.default_rng(seed), matrices(QWEN), "layer.mlp.experts.gate_up_proj"
+    write_safetensors(tmp_path / "a.safetensors", tensors)
+    joined = joined_weight(name, EXPERTS, {n: n for n in tensors}, "here")
+    assert joined is not None
+    source, whole = JoinedExperts(open_source(tmp_path / "a.safetensors"), {name: joined}), stacked(tensors, QWEN)[name]
+    ranges = {
+        axis: [(int(b), int(e)) for b, e in np.sort(rng.choice(whole.shape[axis] + 1, 4, replace=False)).reshape(2, 2)]
+        for axis in range(3)
+        if rng.random() < 0.6
+    }
+    expected = ranges_of(whole, ranges)
+    place = np.empty_like(expected, order="C")
+    assert source.read_part(name, ranges, place) is place
+    np.testing.assert_array_equal(place, expected)
+    assert source.beside(name, ranges) == 0
+
+
+def test_quantized_ones_are_decoded(tmp_path: Path) -> None:
+    rng, tensors, meaning = np.random.default_rng(1), dict[str, np.ndarray](), dict[str, np.ndarray]()
+    for name, value in matrices(QWEN).items():
+        parts, meaning[name] = write.gptq(rng, *value.shape)
+        tensors |= {name.removesuffix(".weight") + end: array for end, array in parts.items()}
+    write_safetensors(tmp_path / "model.safetensors", tensors)
+    config = {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    exe = taking()
+    prepared, expected = exe.prepare(tmp_path), exe.prepare(stacked(meaning, QWEN))
+    for name, array in expected.items():
+        np.testing.assert_array_equal(prepared[name], array)
+
+
+def refused(tensors: Mapping[str, np.ndarray]) -> str:
+    with pytest.raises(RelaxError) as caught:
+        taking().prepare(tensors)
+    return str(caught.value)
+
+
+def test_too_few() -> None:
+    tensors = matrices(QWEN)
+    del tensors["layer.mlp.experts.2.up_proj.weight"]
+    text = "weight 'layer.mlp.experts.gate_up_proj': expected 3 experts, got no 'layer.mlp.experts.2.up_proj.weight'"
+    assert text in refused(tensors)
+
+
+def test_too_many() -> None:
+    tensors = matrices(QWEN)
+    tensors["layer.mlp.experts.3.gate_proj.weight"] = tensors["layer.mlp.experts.2.gate_proj.weight"]
+    text = "weight 'layer.mlp.experts.gate_up_proj': expected 3 experts, got 'layer.mlp.experts.3.gate_proj.weight'"
+    assert text in refused(tensors)
+
+
+def test_of_other_shapes() -> None:
+    tensors = matrices(QWEN)
+    tensors["layer.mlp.experts.1.up_proj.weight"] = np.zeros((INNER, HIDDEN + 1), np.float32)
+    assert "tensor 'layer.mlp.experts.1.up_proj.weight': expected a matrix f32[64, 128], got f32[64, 129]" in refused(tensors)
+    tensors = {n: t[:-1] if "_proj" in n and "down" not in n else t for n, t in matrices(QWEN).items()}
+    assert "weight 'layer.mlp.experts.gate_up_proj': expected f32[3, 128, 128], got f32[3, 126, 128]" in refused(tensors)
