@@ -36,6 +36,7 @@ from .dialect.reports import report
 from .dialect.reports.checkpoint import CheckpointWeights, DecodedStored, NarrowStored
 from .dialect.struct_info import TensorInfo, is_tensor
 from .module import Module
+from .runtime.joined_experts import joined_weight
 from .runtime.names import Rename, rename_rules, renamed
 from .weights.arrays import ArraySpec
 from .weights.casts import is_exact
@@ -44,6 +45,9 @@ from .weights.formats.weight_math import MathValue
 from .weights.opening import decoded, open_tensors
 
 __all__ = ["reading", "reading_source"]
+
+#: Why weights are decoded that the module takes in one tensor, and the file has in several.
+_ONE_BY_ONE = "experts that the file has one by one, of which the module takes all in one tensor"
 
 #: Ops that only move data: a weight that is narrow before them is narrow behind them.
 _MOVES = ("permute_dims", "reshape")
@@ -104,9 +108,11 @@ class _FunctionWeights:
         inputs, gone = num_input(self._function) or 0, list[int]()
         for position, argument in list(enumerate(self._block.arguments))[inputs:]:
             name = tensor_name(self._ops.attributes[position])
-            if name is None or self._names.get(name) not in self._source.weights or not is_tensor(argument.type):
+            if name is None or not is_tensor(argument.type):
                 continue
-            if self._read_stored(name, argument):
+            if self._names.get(name) not in self._source.weights:
+                self._tell_of_experts(name, TensorInfo.of(argument))
+            elif self._read_stored(name, argument):
                 gone.append(position)
         if self._ops.added:
             update_type(self._function)
@@ -115,6 +121,17 @@ class _FunctionWeights:
         if self._kept or self._decoded:
             told = tuple(self._kept), tuple(self._decoded)
             report.add(CheckpointWeights(name_of(self._function), self._source.format, *told))
+
+    def _tell_of_experts(self, name: str, info: TensorInfo) -> None:
+        """Says of a weight that preparation joins of several that it decodes these."""
+        shape = info.shape
+        where = f"'{self._source.path}'"
+        found = joined_weight(name, shape[0], self._names, where) if info.rank == 3 and isinstance(shape[0], int) else None
+        parts = [] if found is None else [n for n in found.names if n in self._source.weights]
+        if parts:
+            before = sum(spec.nbytes for part in parts for spec in self._source.stored_specs(part).values())
+            after = ArraySpec(numpy_dtype(info.dtype), tuple(d for d in shape if isinstance(d, int))).nbytes
+            self._decoded.append(DecodedStored(name, before, after, _ONE_BY_ONE))
 
     def _read_stored(self, name: str, argument: ir.Value) -> bool:
         there = self._names[name]

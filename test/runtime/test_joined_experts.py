@@ -11,6 +11,7 @@ import pytest
 
 import relaxir as rx
 from relaxir import RelaxError
+from relaxir.dialect.reports.checkpoint import CheckpointWeights
 from relaxir.runtime.joined_experts import JoinedExperts, joined_weight
 from relaxir.runtime.sources import open_source
 from relaxir.weights import write_safetensors
@@ -20,7 +21,7 @@ from support import encoded_weights as write
 EXPERTS, INNER, HIDDEN = 3, 64, 128
 
 
-def taking(one_by_one: bool = False) -> rx.Executable:
+def taking(one_by_one: bool = False, checkpoint: Path | None = None) -> rx.Executable:
     """A module that multiplies with experts, all at once or one after the other."""
     b = rx.Builder()
     with b.function("main"):
@@ -39,7 +40,7 @@ def taking(one_by_one: bool = False) -> rx.Executable:
             h = b.matmul(x, b.permute_dims(up, axes=[0, 2, 1]))
             inner = b.strided_slice(h, axes=[2], begin=[0], end=[INNER])
             b.output(y=b.matmul(inner, b.permute_dims(down, axes=[0, 2, 1])))
-    return rx.compile(b.build())
+    return rx.compile(b.build(), checkpoint=checkpoint)
 
 
 def matrices(names: Mapping[str, str], seed: int = 0) -> dict[str, np.ndarray]:
@@ -126,10 +127,13 @@ def test_quantized_ones_are_decoded(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "model.safetensors", tensors)
     config = {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 32}}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    exe = taking()
-    prepared, expected = exe.prepare(tmp_path), exe.prepare(stacked(meaning, QWEN))
-    for name, array in expected.items():
-        np.testing.assert_array_equal(prepared[name], array)
+    for exe in (taking(), taking(checkpoint=tmp_path)):
+        prepared, expected = exe.prepare(tmp_path), exe.prepare(stacked(meaning, QWEN))
+        for name, array in expected.items():
+            np.testing.assert_array_equal(prepared[name], array)
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert [w.name for w in section.decoded] == list(stacked(meaning, QWEN))
+    assert section.decoded[0].reason == "experts that the file has one by one, of which the module takes all in one tensor"
 
 
 def refused(tensors: Mapping[str, np.ndarray]) -> str:
