@@ -27,7 +27,8 @@ from typing import ClassVar
 from ...dialect.bindings import func, ir
 from ...dialect.traversal import nested_operations
 from ..entries import entries_of
-from ..fusion.linalg_queries import owner_name
+from ..fusion.linalg_queries import is_empty
+from ..fusion.separate_beginnings import separate_beginnings
 from ..lowering_pass import LoweringPass
 from ..marks import LOOPS_ALLOCATE
 from .drop_last_copies import drop_last_copies
@@ -55,6 +56,7 @@ class Bufferize(LoweringPass):
 def bufferize(module: ir.Operation) -> None:
     """Bufferizes a module of entry functions with destinations and kernels, in place."""
     for function, _ in entries_of(module):
+        separate_beginnings(function)
         _separate_destinations(function)
     run_upstream(module, _BUFFERIZE.format(loops=int(LOOPS_ALLOCATE in module.attributes)))
     if LOOPS_ALLOCATE in module.attributes:
@@ -71,7 +73,7 @@ def _separate_destinations(function: func.FuncOp) -> None:
     seen: set[ir.Value] = set()
     for user in list(nested_operations(function.operation)):
         for position, value in enumerate(user.operands):
-            if owner_name(value) != "tensor.empty":
+            if not is_empty(value):
                 continue
             if value in seen:
                 user.operands[position] = value.owner.operation.clone(ip=ir.InsertionPoint(user)).results[0]

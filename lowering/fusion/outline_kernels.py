@@ -43,6 +43,7 @@ from .linalg_queries import (
     is_scalar_constant,
 )
 from .row_groups import RowGroup, find_row_groups
+from .separate_beginnings import separate_beginnings
 from .tensors import empty_like
 from .weight_prologue import fuse_prologues
 
@@ -75,6 +76,7 @@ def outline_kernels(module: ir.Operation, rows: bool = True) -> None:
     for function in functions(module):
         if KERNEL in function.attributes or body_of(function) is None:
             continue
+        separate_beginnings(function)
         fuse_prologues(function, kernels.by_name, kernels.add, rules)
         _outline_all(_linalg_ops(function), kernels, rows)
     _drop_unused_kernels(module)

@@ -55,8 +55,8 @@ class EntryInputs:
         self._what = f"entry '{spec.name}'"
         self._names = [s.name for s in spec.inputs]
         self._inputs = [(i, s.dtype, s.dtype.alignment) for i, s in zip(spec.input_positions, spec.inputs, strict=True)]
-        self._solver = ShapeSolver(spec)
-        self._plan = functools.lru_cache(_SHAPES_KEPT)(self._planned)
+        # Of the specification, not of the entry: one that holds itself keeps its weights until Python collects such.
+        self._plan = functools.lru_cache(_SHAPES_KEPT)(functools.partial(_planned, spec, ShapeSolver(spec)))
 
     def _checked(self, position: int, value: object) -> Array:
         spec = self.spec.inputs[position]
@@ -64,17 +64,6 @@ class EntryInputs:
         if array.dtype != spec.dtype:
             raise RelaxError(f"input '{spec.name}': expected dtype {dtype_text(spec.dtype)}, got {dtype_text(array.dtype)}")
         return array
-
-    def _planned(self, shapes: tuple[Shape, ...]) -> CallPlan:
-        solved = self._solver.solve(shapes)
-        values = {s.name: v for s, v in zip(self.spec.symbols, solved.symbols, strict=True)}
-        outputs = tuple(
-            (o.dtype, s, math.prod(s) * o.dtype.itemsize) for o, s in zip(self.spec.outputs, solved.outputs, strict=True)
-        )
-        symbols = int64_array(solved.symbols)
-        sizes = ((i, math.prod(s) * d.itemsize) for (i, d, _), s in zip(self._inputs, shapes, strict=True))
-        read = tuple((i, nbytes) for i, nbytes in sizes if nbytes)
-        return CallPlan(symbols, ctypes.c_void_p(ctypes.addressof(symbols)), values, outputs, read)
 
     def _arranged(self, inputs: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         """Positional and named inputs in the entry's order."""
@@ -98,3 +87,15 @@ class EntryInputs:
         if missing:
             raise RelaxError(f"{self._what}: expected {expected}, got none for '{missing[0]}'")
         return (*inputs, *(named[n] for n in rest))
+
+
+def _planned(spec: EntrySpec, solver: ShapeSolver, shapes: tuple[Shape, ...]) -> CallPlan:
+    solved = solver.solve(shapes)
+    values = {s.name: v for s, v in zip(spec.symbols, solved.symbols, strict=True)}
+    outputs = tuple((o.dtype, s, math.prod(s) * o.dtype.itemsize) for o, s in zip(spec.outputs, solved.outputs, strict=True))
+    symbols = int64_array(solved.symbols)
+    sizes = (
+        (i, math.prod(s) * each.dtype.itemsize) for i, each, s in zip(spec.input_positions, spec.inputs, shapes, strict=True)
+    )
+    read = tuple((i, nbytes) for i, nbytes in sizes if nbytes)
+    return CallPlan(symbols, ctypes.c_void_p(ctypes.addressof(symbols)), values, outputs, read)

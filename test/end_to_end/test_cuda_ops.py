@@ -76,3 +76,15 @@ def test_shifts_by_amounts_of_more_than_32_bits(op: str, dtype: str) -> None:
         b.output(getattr(b, op)(b.input("x", (6,), dtype), b.input("y", (6,), dtype)))
     amounts = np.array([1, 63, 64, 2**32 + 1, 2**59 + 1, 2**62 + 33], numpy_dtype(dtype))
     agrees(b.build(), np.full(6, np.iinfo(amounts.dtype).max), amounts)
+
+
+def test_concatenations_that_begin_equally() -> None:
+    """CSE makes the beginnings one, from which the second one was continued as a copy of what nobody had written."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, y, z = (b.input(name, (4, 3)) for name in "xyz")
+        first = b.add(x, y)
+        b.output(b.concat([x, y], axis=1), b.concat([x, z], axis=1), b.concat([first, y, z], axis=0),
+                 b.concat([first, y, b.multiply(y, z)], axis=0), b.concat([first, x, z], axis=0))  # fmt: skip
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    agrees(b.build(), x, x + 20, x + 40)

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import itertools
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -46,6 +47,12 @@ class _Function:
     attributes: dict[int, int] = field(default_factory=dict[int, int])
 
 
+def _called(library: Callable[[], Library | None], name: str, *arguments: Any) -> int:
+    """A call of a function, which does not hold its library: a device's memory goes with its last user."""
+    found = library()
+    return Result.UNKNOWN if found is None else found._call(getattr(found, name), *arguments)
+
+
 class Library:
     """What ``ctypes.CDLL("libcuda.so.1")`` is: attributes with the names of :data:`signatures.ARGUMENTS` are ctypes
     function pointers.
@@ -62,8 +69,8 @@ class Library:
 
     def __init__(self, arch: str = "sm_90a", checks: bool | Options = True, memory: int = 2 << 30):
         options = checks if isinstance(checks, Options) else Options() if checks else None
-        self.machine = Machine(arch, options, memory)
-        self.queues = Queues(lambda: self.machine.statistics.lane_instructions)
+        self.machine = machine = Machine(arch, options, memory)
+        self.queues = Queues(lambda: machine.statistics.lane_instructions)
         self._handles: dict[int, Any] = {}
         self._numbers = itertools.count(0x1000, 16)
         self._host: dict[int, Any] = {}  # page-locked memory by address
@@ -71,7 +78,7 @@ class Library:
         self._message, self._text, self._result = "", b"", Result.SUCCESS
         for name, arguments in ARGUMENTS.items():
             kind = ctypes.CFUNCTYPE(ctypes.c_int, *arguments)
-            setattr(self, name, kind(functools.partial(self._call, getattr(self, f"_{name}"))))
+            setattr(self, name, kind(functools.partial(_called, weakref.ref(self), f"_{name}")))
 
     def __getattr__(self, name: str) -> Any:
         """As of a library that lacks the function."""

@@ -207,8 +207,9 @@ class LoadedCode:
 
     def __init__(self, library: CudaLibrary, device: Device):
         """Loads the kernels. Raises RelaxError when the device is older than the code, or the driver refuses it."""
-        self.device, self.spec, self._library = device, library.spec, library
-        self._check()
+        # It does not keep the library, which keeps it: weights would stay on the device until Python collects such.
+        self.device, self.spec = device, library.spec
+        self._check(library.name)
         driver = device.driver
         self._functions = (ctypes.c_void_p * max(1, len(self.spec.kernels)))()
         if self.spec.kernels:
@@ -218,7 +219,7 @@ class LoadedCode:
         self._constants = (ctypes.c_uint64 * max(1, len(self.spec.constants)))()
         self._buffers: list[DeviceBuffer] = []
         for number, (symbol, nbytes) in enumerate(self.spec.constants):
-            self._constants[number] = self._constant(symbol, nbytes)
+            self._constants[number] = self._constant(library.constant(symbol, nbytes))
         device.wait()
         self.blocks, self.checks, self.results = BlockPool(device), DeferredChecks(device), ResultPool(device)
         self.allocations = Allocations(device)
@@ -226,12 +227,12 @@ class LoadedCode:
         self._tables: dict[int, Any] = {}
         self.times: LaunchTimes | None = None
 
-    def _check(self) -> None:
+    def _check(self, name: str) -> None:
         wanted, got = self.spec.capability, self.device.capability
         only = self.spec.architecture.endswith("a")  # code for such is for that capability alone
         if (got != wanted) if only else (got < wanted):
             expected = f"compute capability {'.'.join(map(str, wanted))}{'' if only else ' or newer'}"
-            raise RelaxError(f"{self._library.name}: expected a GPU of {expected} for code for '{self.spec.target}', "
+            raise RelaxError(f"{name}: expected a GPU of {expected} for code for '{self.spec.target}', "
                              f"got {self.device.description}")  # fmt: skip
 
     def _module_of(self, library: CudaLibrary) -> int:
@@ -259,12 +260,11 @@ class LoadedCode:
             raise RelaxError(f"kernel '{kernel.name}': {error}") from None
         return function
 
-    def _constant(self, symbol: str, nbytes: int) -> int:
-        buffer = self.device.allocate(nbytes)
+    def _constant(self, content: bytes) -> int:
+        buffer = self.device.allocate(len(content))
         self._buffers.append(buffer)
-        content = self._library.constant(symbol, nbytes)
         place = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value
-        self.device.driver.call("cuMemcpyHtoDAsync_v2", buffer.address, place, nbytes, self.device.stream)
+        self.device.driver.call("cuMemcpyHtoDAsync_v2", buffer.address, place, len(content), self.device.stream)
         self.device.wait()  # before the bytes go
         return buffer.address
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -83,6 +85,20 @@ def test_a_failing_kernel_is_named() -> None:
     loaded._functions[len(loaded.spec.kernels) - 1] = 12345  # no CUfunction
     with pytest.raises(rx.RelaxError, match=f"entry 'main': kernel '{kernel}': CUDA_ERROR_INVALID"):
         executable(np.ones((3, 24), np.float32))
+
+
+def test_memory_goes_with_the_executable() -> None:
+    """Not when Python collects what refers to itself: the weights of the next one need the room."""
+    gc.disable()
+    try:
+        executable = rx.compile(rx.Module.parse(PRODUCT), "cuda:sm_80", device="emulated", cache=False)
+        executable.bind(executable.prepare({"w": np.ones((40, 24), np.float32)}))
+        executable(np.ones((3, 24), np.float32))
+        device = weakref.ref(executable._library.loaded.device)
+        del executable
+        assert device() is None
+    finally:
+        gc.enable()
 
 
 def test_weights_larger_than_the_pinned_buffers(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
