@@ -1,5 +1,7 @@
 """``make docs``: READMEs and a reference from docstrings as pages in build/docs/site; a link that leads nowhere is an error.
 
+The guide to models, passes and reports is there as a notebook, too (build/docs/site/guide.ipynb), with what its code prints.
+
 The reference is read from an unpacked wheel, which has the package's modules where imports look for them; nothing is imported
 but the registries of ops and passes, for their names.
 """
@@ -10,8 +12,12 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import ModuleType
+
+import jupytext
+import nbclient
 
 import relaxir
 from relaxir import debugging, extend, weights
@@ -23,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "build/docs/source"
 #: What pages link to beside each other.
 FILES = ("LICENSE", "pyproject.toml")
+#: The guide that is a notebook, too: each block of its code works on its own.
+GUIDE = ROOT / "python/README.md"
 
 
 def main() -> int:
@@ -37,8 +45,19 @@ def main() -> int:
     # With --quiet it does not count warnings either, which --strict makes errors of.
     command = ["mkdocs", "build", "--strict", "--config-file", str(ROOT / ".ci/docs/mkdocs.yml")]
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False, capture_output=True, text=True)
+    if done.returncode == 0:
+        notebook(ROOT / "build/docs/site/guide.ipynb")
     print("built build/docs/site/index.html" if done.returncode == 0 else done.stderr)
     return done.returncode
+
+
+def notebook(path: Path) -> None:
+    """Writes the guide as a notebook that has been run, in a folder of its own; a cell that raises is an error."""
+    guide = jupytext.read(GUIDE)
+    guide.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    with tempfile.TemporaryDirectory() as folder:
+        nbclient.NotebookClient(guide, timeout=600, resources={"metadata": {"path": folder}}).execute()
+    jupytext.write(guide, path)
 
 
 def pages() -> list[Path]:

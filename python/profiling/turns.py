@@ -112,17 +112,23 @@ def framework_call(path: str, inputs: Sequence[Array], threads: int) -> tuple[st
 
 def _torch_call(path: str, inputs: Sequence[Array], threads: int) -> tuple[str, Call]:
     import torch
+    from torch.utils import _pytree as pytree
 
     from ..frontend.saved_program import load_exported_program
 
     torch.set_num_threads(threads)
-    model: Any = load_exported_program(path).module()
-    tensors = [torch.from_numpy(np.array(x)) for x in inputs]
+    program: Any = load_exported_program(path)
+    model: Any = program.module()
+    # Dictionaries, tuples and keywords as the model was exported with them; ours are the tensors in them, in their order.
+    spec, tensors = program.call_spec.in_spec, [torch.from_numpy(np.array(x)) for x in inputs]
+    if spec.num_leaves != len(tensors):
+        raise RelaxError(f"expected '{path}' to take {len(tensors)} tensors and nothing else, got {spec.num_leaves} values")
+    args, kwargs = pytree.tree_unflatten(tensors, spec)
 
     def call() -> list[Array]:
         with torch.no_grad():
-            found: Any = model(*tensors)
-        return [x.numpy() for x in (found if isinstance(found, tuple | list) else (found,))]
+            found: Any = model(*args, **kwargs)
+        return [x.numpy() for x in pytree.tree_leaves(found)]
 
     return f"torch {torch.__version__}", call
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -16,12 +17,18 @@ FORBIDDEN = {"dialect": ("lowering", "python", "tools"), "lowering": ("python", 
 PACKAGES = {"dialect": "relaxir.dialect", "lowering": "relaxir.lowering", "python": "relaxir", "tools": "relaxir.tools"}
 
 
+@functools.cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The imports of a file, wherever in it."""
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path: Path, package: str) -> Iterator[str]:
-    """Absolute names of the modules that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Absolute names of the modules that a file imports."""
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             parents = package.split(".")
             base = parents[: len(parents) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
@@ -108,7 +115,7 @@ def test_imports_between_folders_are_relative() -> None:
     absolute = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for _, path, _ in files()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in statements(path)
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "relaxir"
     ]
     assert absolute == []

@@ -48,6 +48,21 @@ def test_a_model_beside_torch_and_onnxruntime(capsys: pytest.CaptureFixture[str]
     assert [r["error"] is not None and r["error"] < 1e-5 for r in runs] == [False, True, True]
 
 
+def test_a_model_of_dictionaries_and_keywords(capsys: pytest.CaptureFixture[str]):
+    torch = pytest.importorskip("torch")
+
+    class Model(torch.nn.Module):
+        def forward(self, pair, scale):
+            return {"sum": (pair["a"] + pair["b"]) * scale, "rest": [pair["a"] - pair["b"]]}
+
+    pair = {"a": torch.randn(3, 8), "b": torch.randn(3, 8)}
+    torch.export.save(torch.export.export(Model(), (pair,), {"scale": torch.randn(8)}), "nested.pt2")
+    assert cli.run(["bench", "nested.pt2", "--threads", "1", "--seconds", "0", "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [r["name"].split()[0] for r in runs] == ["relaxir", "torch"]
+    assert runs[1]["error"] < 1e-6
+
+
 def test_a_module_with_random_weights(capsys: pytest.CaptureFixture[str]):
     assert cli.run(["bench", "model.mlir", "--seconds", "0", "--threads", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
