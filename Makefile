@@ -59,14 +59,14 @@ kernel-table: $(VENV)/.stamp-test
 	PYTHONPATH=test $(BIN)/python -m support.kernel_table
 
 # Branches that tests reach, of everything that runs in their processes: two to three times as long as make test.
-# Floors are what lit, test/dialect, reference, transforms, debugging, tools and runtime reach (2026-11-24): all tests reach more.
+# Floors are what lit and 7,611 of 11,573 tests reach (2026-11-24): all tests reach more.
 coverage: $(VENV)/.stamp-test
 	$(BIN)/pip install --quiet --editable '.[coverage]'
 	rm -rf build/coverage && mkdir -p build/coverage
 	COVERAGE_FILE=$(CURDIR)/build/coverage/data $(BIN)/coverage run $(BIN)/lit -q test
 	COVERAGE_FILE=$(CURDIR)/build/coverage/data $(BIN)/coverage run -m pytest -q -n $(JOBS) --dist worksteal
 	$(BIN)/coverage combine --quiet
-	for part in dialect:96 lowering:77 python:73; do \
+	for part in dialect:96 lowering:91 python:74; do \
 	    $(BIN)/coverage report --include="$${part%:*}/*" --fail-under=$${part#*:} --format=total || exit 1; done
 
 # make mutants COUNT=40 SEED=1 ONLY=dialect/ops: test/fuzzing/mutants.py
