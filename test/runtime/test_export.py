@@ -229,3 +229,7 @@ def test_names_of_files(architecture: str) -> None:
     named = [model_name(architecture, n) for n in stored]
     assert [model_name(architecture, str(file_name(architecture, n))) for n in named] == named
     assert file_name(architecture, "model.layers.0.other.weight") is None
+
+
+def test_the_router_of_mixtral_has_its_name_in_files() -> None:
+    assert file_name("llama", "model.layers.3.block_sparse_moe.gate.weight") == "blk.3.ffn_gate_inp.weight"

@@ -89,7 +89,7 @@ def file_name(architecture: str, name: str) -> str | None:
     match = _MODEL_NAME.fullmatch(name)
     if match is None:
         return None
-    layer, what, end = match["layer"], match["what"], match["end"]
+    layer, what, end = match["layer"], match["what"].replace("block_sparse_moe.", "mlp."), match["end"]  # Mixtral's files
     top = {key: f"model.{value}" for key, value in (_TOP | _OWN_TOP.get(architecture, {})).items()} | _OUTPUT
     table, prefix = (top, "") if layer is None else (GGUF_ARCHITECTURES[architecture], f"blk.{layer}.")
     return next((f"{prefix}{key}.{end}" for key, value in table.items() if value == what), None)
