@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
 from ..dialect import ops
 from ..dialect.bindings import ir
 from ..dialect.errors import RelaxError
+from ..dialect.inference import is_integer
 from ..dialect.symbolic import Dim
 from .emit import concat, emit, info_of, multiply_all, permute, reshape, slice_axis, squeeze, unsqueeze
 
@@ -26,9 +29,35 @@ def convolve(x: ir.Value, weight: ir.Value, strides: list[int], padding: Pads, d
         x, weight = unsqueeze(x, 2), unsqueeze(weight, 2)
         strides, padding, dilation = [1, *strides], [(0, 0), *padding], [1, *dilation]
     (top, bottom), (left, right) = padding
+    if is_integer(info_of(x).dtype):
+        result = _convolve_integers(x, weight, strides, padding, dilation, groups)
+        return squeeze(result, 2) if spatial == 1 else result
     pads = [top, left, bottom, right]
     result = emit(ops.Conv2D, x, weight, strides=strides, padding=pads, dilation=dilation, groups=groups)
     return squeeze(result, 2) if spatial == 1 else result
+
+
+def _convolve_integers(
+    x: ir.Value, weight: ir.Value, strides: list[int], padding: Pads, dilation: list[int], groups: int
+) -> ir.Value:
+    """A product of matrices, exact or wrapped: of what the kernel sees, ``[batch, group, fewer * kernel, places]``."""
+    for axis, amounts in enumerate(padding, start=2):
+        x = pad_axis(x, axis, amounts)
+    outputs, fewer, *kernel = _known(weight)
+    batch, _, *sizes = info_of(x).shape
+    if None in sizes:
+        raise RelaxError("expected a convolution over dimensions whose sizes are known or symbolic")
+    places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(sizes, kernel, strides, dilation, strict=True)]
+    parts: list[ir.Value] = []
+    for offsets in np.ndindex(*kernel):
+        part = x
+        for axis, offset in enumerate(offsets):
+            part = _every(part, axis + 2, offset * dilation[axis], places[axis], strides[axis])
+        parts.append(unsqueeze(part, 2))
+    count = multiply_all(places)
+    seen = reshape(concat(parts, 2), (batch, groups, fewer * len(parts), count))
+    rows = reshape(weight, (groups, outputs // groups, fewer * len(parts)))
+    return reshape(emit(ops.MatMul, rows, seen), (batch, outputs, *places))
 
 
 def _convolve_planes(

@@ -125,8 +125,18 @@ def unlike(sample: Sample, wanted: Any, got: Any, program: Any) -> str:
     """
     leaves = pytree.tree_leaves(got)[: len(program.graph_signature.user_outputs)]
     results = [torch.as_tensor(_tensor(x) if isinstance(x, np.ndarray) else x) for x in leaves]
+    expected = [x for x in pytree.tree_leaves(wanted) if x is not None]
+    if len(expected) == len(results):
+        wanted = [_as_result(x, r) for x, r in zip(expected, results, strict=True)]
     found = difference(wanted, results)
     return "" if found and _is_nearer(sample, pytree.tree_leaves(wanted), results) else found
+
+
+def _as_result(wanted: Any, result: torch.Tensor) -> Any:
+    """A Python number comes as a tensor without dimensions, as narrow as the one that it is an element of."""
+    if isinstance(wanted, torch.Tensor) or isinstance(wanted, float) != result.is_floating_point():
+        return wanted
+    return torch.as_tensor(wanted, dtype=result.dtype)
 
 
 def _is_nearer(sample: Sample, wanted: Sequence[torch.Tensor], got: Sequence[torch.Tensor]) -> bool:
@@ -184,9 +194,9 @@ def go_through(position: int, asked: Asked, path: str) -> None:
             for i, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=False)):
                 if i >= asked.samples:
                     break
-                signal.alarm(LIMIT)
+                signal.setitimer(signal.ITIMER_PROF, LIMIT)
                 print(json.dumps([str(dtype), *outcome(Sample(op.get_op(), sample), asked)]), file=out, flush=True)
-                signal.alarm(0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def found_of(op: Any, asked: Asked) -> Found:

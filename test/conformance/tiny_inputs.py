@@ -16,6 +16,9 @@ _Inputs = dict[str, torch.Tensor]
 #: Channels of a sound's spectrum, sizes of images that are tried where the configuration's does not go through.
 _BINS, _IMAGES = 80, (64, 224)
 
+#: What wav2vec2-bert calls its bins.
+_PROJECTED = "feature_projection_input_dim"
+
 
 def candidates(model: Any, rows: int = 2, length: int = 12) -> Iterator[_Inputs | None]:
     """Inputs by name that may be what a model takes, the most likely ones first; of other sizes as many, in the same order.
@@ -29,7 +32,7 @@ def candidates(model: Any, rows: int = 2, length: int = 12) -> Iterator[_Inputs 
         needed = [n for n, p in parameters.items() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
         names = dict.fromkeys([*makers, *needed])
         try:
-            yield {name: makers.get(name, _makers(name))(make) for name in names}
+            yield {name: (makers.get(name) or _makers(name))(make) for name in names}
         except (KeyError, TypeError, AttributeError):
             yield None
 
@@ -43,7 +46,7 @@ def _makers(name: str) -> _Make:
 
 def _choices(model: Any, parameters: Mapping[str, Any]) -> Iterator[dict[str, _Make]]:
     """What to give, by name, and how it is made."""
-    main = model.main_input_name
+    main = model.main_input_name if isinstance(model.main_input_name, str) else model.main_input_name[0]
     decoder: dict[str, _Make] = {}
     if "decoder_input_ids" in parameters and getattr(model.config, "is_encoder_decoder", False):
         decoder = {"decoder_input_ids": _Maker.answer}
@@ -58,10 +61,14 @@ def _choices(model: Any, parameters: Mapping[str, Any]) -> Iterator[dict[str, _M
                 yield text | mask | box | decoder | {"pixel_values": image}
         if "input_features" in parameters:
             yield text | mask | decoder | {"input_features": _Maker.spectrum}
+        if "visual_feats" in parameters:
+            yield text | mask | {"visual_feats": _Maker.regions, "visual_pos": _Maker.corners}
     names = dict.fromkeys([main, "pixel_values", "input_values", "input_features", "pixel_values_videos", "past_values"])
     for name in names:
         if name in parameters:
             yield from ({name: way} | decoder for way in _WAYS.get(name, lambda: ())())
+        if name == "input_features" and "input_features_mask" in parameters:
+            yield {name: _Maker.spectrum_by_time, "input_features_mask": _Maker.all_heard} | decoder
     yield {}
 
 
@@ -123,7 +130,14 @@ class _Maker:
 
     def _bins(self) -> int:
         parts = [self.config, *(getattr(self.config, n, None) for n in ("audio_config", "encoder_config"))]
-        names = ("num_mel_bins", "input_feat_per_channel", "input_size", "feature_size", "input_dim")
+        names = (
+            "num_mel_bins",
+            "input_feat_per_channel",
+            "input_size",
+            "feature_size",
+            "input_dim",
+            "feature_projection_input_dim",
+        )
         sizes = (getattr(part, name, None) for part, name in itertools.product(parts, names))
         return next((size for size in sizes if isinstance(size, int)), _BINS)
 
@@ -138,8 +152,25 @@ class _Maker:
     def spectrum_of_length(self) -> torch.Tensor:
         return self._normal(self.rows, self.config.max_length, self._bins())
 
+    def all_heard(self) -> torch.Tensor:
+        """A mask of ``spectrum_by_time`` or of ``spectrum``, which are as long as they say."""
+        return torch.ones(self.rows, 64, dtype=torch.int64)
+
     def wave(self) -> torch.Tensor:
         return self._normal(self.rows, 2000)
+
+    def long_wave(self) -> torch.Tensor:
+        """A length that windows of 240, 320, 480, 640, 960, 1280 and 1920 divide."""
+        return self._normal(self.rows, 3840)
+
+    def regions(self) -> torch.Tensor:
+        return self._normal(self.rows, 4, self.config.visual_feat_dim)
+
+    def corners(self) -> torch.Tensor:
+        return torch.rand(self.rows, 4, self.config.visual_pos_dim, generator=self.generator)
+
+    def pair(self) -> torch.Tensor:
+        return self._normal(self.rows, 2, 3, 64, 64)
 
     def wave_of_channel(self) -> torch.Tensor:
         return self._normal(self.rows, getattr(self.config, "audio_channels", None) or 1, 3840)
@@ -152,9 +183,15 @@ class _Maker:
 
 
 _WAYS: Mapping[str, Callable[[], list[_Make]]] = {
-    "pixel_values": lambda: [*_images(), _Maker.patches],
+    "pixel_values": lambda: [*_images(), _Maker.patches, _Maker.pair],
     "pixel_values_videos": lambda: [_Maker.film],
-    "input_values": lambda: [_Maker.wave, _Maker.wave_of_channel, _Maker.spectrum_of_length, _Maker.spectrum_by_time],
+    "input_values": lambda: [
+        _Maker.wave,
+        _Maker.long_wave,
+        _Maker.wave_of_channel,
+        _Maker.spectrum_of_length,
+        _Maker.spectrum_by_time,
+    ],
     "input_features": lambda: [_Maker.spectrum, _Maker.spectrum_by_time],
     "past_values": lambda: [_Maker.series, _Maker.one_series],
     "inputs_embeds": lambda: [_Maker.embeddings],
@@ -174,4 +211,9 @@ _BY_NAME: Mapping[str, _Make] = {
     "image_grid_thw": _Maker.grid,
     "input_values": _Maker.wave,
     "input_features": _Maker.spectrum_by_time,
+    "input_features_mask": _Maker.all_heard,
+    "visual_feats": _Maker.regions,
+    "visual_pos": _Maker.corners,
+    "past_values_padding": lambda make: torch.zeros(make.rows, make.config.context_length, dtype=torch.int64),
+    "freq": lambda make: torch.zeros(make.rows, 1, dtype=torch.int64),
 }

@@ -12,8 +12,10 @@ import numpy as np
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
+from ...dialect.inference import is_integer
 from ...dialect.op import EffectOp
 from ...dialect.symbolic import Dim, Expr
+from ..convolutions import convolve
 from ..emit import cast, concat, emit, full, info_of, integer, multiply_all, reshape, slice_axis, squeeze, table, unsqueeze
 from ..torch_op import TorchOp, handles
 from .convolution import several
@@ -59,6 +61,8 @@ def _avg_pool(op: TorchOp) -> ir.Value:
     """With its own divisor: the sum over the window, which is the mean times the window's size, divided by that."""
     spatial, divisor = _spatial(op), op.number(6)
     ceil_mode, padded = bool(op.number(4, False)), bool(op.number(5, True))
+    if is_integer(op.dtype):
+        return _mean_of_integers(op, ceil_mode, padded)
     result = _pool(op, ops.AvgPool2D, None, ceil_mode=ceil_mode, count_include_pad=padded or divisor is not None)
     if divisor is None:
         return result
@@ -68,6 +72,30 @@ def _avg_pool(op: TorchOp) -> ir.Value:
         shape = [len(factors) if j == i else 1 for j in range(spatial)]
         result = emit(ops.Multiply, result, reshape(_numbers(op, factors / (1 if i else divisor)), shape))
     return result
+
+
+def _mean_of_integers(op: TorchOp, ceil_mode: bool, padded: bool) -> ir.Value:
+    """The sum over a window, which is a convolution by ones, over how many elements it has, towards zero."""
+    x, spatial = op.tensor(0), _spatial(op)
+    sizes = spatial_sizes(x, spatial, "average pooling of integers")
+    along, lead = _windows_of(op, [1] * spatial), info_of(x).shape[:-spatial]
+    begins = [
+        np.arange(len(windows(n, w.size, w.stride, w.pad, 1, ceil_mode=ceil_mode))) * w.stride - w.pad
+        for n, w in zip(sizes, along, strict=True)
+    ]
+    pads = [(w.pad, int(b[-1]) + w.size - n) for n, w, b in zip(sizes, along, begins, strict=True)]
+    ones = full(1, op.dtype, (1, 1, *(w.size for w in along)))
+    flat = reshape(x, (multiply_all(lead), 1, *sizes))
+    total = convolve(flat, ones, [w.stride for w in along], pads, [1] * spatial, 1)
+    total = reshape(total, (*lead, *map(len, begins)))
+    counts = np.ones([1] * spatial, np.int64)
+    for axis, (n, w, b) in enumerate(zip(sizes, along, begins, strict=True)):
+        pad = w.pad if padded else 0
+        inside = np.minimum(b + w.size, n + pad) - np.maximum(b, -pad)
+        counts = counts * inside.reshape([-1 if i == axis else 1 for i in range(spatial)])
+    divisor = op.number(6)
+    whole = cast(table(counts if divisor is None else np.full_like(counts, divisor), integer()), op.dtype)
+    return emit(ops.Multiply, emit(ops.Sign, total), emit(ops.FloorDivide, emit(ops.Abs, total), whole))
 
 
 def _numbers(op: TorchOp, values: np.ndarray[Any, Any]) -> ir.Value:
