@@ -44,8 +44,9 @@ def _convolve_integers(
     for axis, amounts in enumerate(padding, start=2):
         x = pad_axis(x, axis, amounts)
     outputs, fewer, *kernel = _known(weight)
-    batch, _, *sizes = info_of(x).shape
-    if None in sizes:
+    batch = info_of(x).shape[0]
+    sizes = [size for size in info_of(x).shape[2:] if size is not None]
+    if len(sizes) != len(kernel):
         raise RelaxError("expected a convolution over dimensions whose sizes are known or symbolic")
     places = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(sizes, kernel, strides, dilation, strict=True)]
     parts: list[ir.Value] = []
