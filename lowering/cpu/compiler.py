@@ -60,6 +60,10 @@ class CpuCompiler(Compiler):
         start_processes(sum(KERNEL in f.attributes for f in functions(module)))
         lower(module, building_pipeline(checked))
 
+    def lower_apart(self, module: ir.Operation) -> None:
+        """As :meth:`lower`, with all kernels built, each for the sizes that the report says."""
+        lower(module, f"{self._target_pass},{planning_pipeline(merged=False)},{building_pipeline()}")
+
     def code(self, module: ir.Operation, manifest: Mapping[str, Any], listener: Listener | None) -> bytes:
         text = _translated(module, manifest)
         if listener is not None:

@@ -34,6 +34,7 @@ _PLANNING = (
     *BOUNDARY, "relax-to-linalg", *FUSION, *BUFFERS,
     "relax-merge-kernels{of=steps}", "relax-plan-contractions", "relax-plan-loops", "relax-merge-kernels{of=entries}",
 )  # fmt: skip
+_MERGING = "relax-merge-kernels"
 
 
 def lowering_pipeline(checked: bool = False) -> str:
@@ -45,9 +46,13 @@ def lowering_pipeline(checked: bool = False) -> str:
     return f"{planning_pipeline()},{building_pipeline(checked)}"
 
 
-def planning_pipeline() -> str:
-    """The passes until it is decided what each kernel is."""
-    return ",".join(_PLANNING)
+def planning_pipeline(merged: bool = True) -> str:
+    """The passes until it is decided what each kernel is.
+
+    Args:
+        merged: whether kernels that differ in sizes alone become one; else each is what the report tells of.
+    """
+    return ",".join(p for p in _PLANNING if merged or not p.startswith(_MERGING))
 
 
 def building_pipeline(checked: bool = False) -> str:

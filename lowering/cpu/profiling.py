@@ -32,7 +32,7 @@ class CpuProfiling(Profiling):
 
     def clocked(self, module: ir.Operation) -> ClockedCode:
         with watching_arenas() as arenas:
-            self.compiler.lower(module, False)
+            self.compiler.lower_apart(module)
         manifest = manifest_of(module, self.compiler)
         bodies = {name: body_name(spec) for name, spec in Manifest.of(manifest).entries.items()}
         text, calls = with_clocks(translate(module, manifest), bodies)

@@ -18,7 +18,7 @@ from ..dialect.traversal import nested_operations
 from ..lowering.compiler import Compiler
 from ..lowering.fusion.linalg_queries import index_maps
 from ..lowering.lower import lower
-from ..lowering.marks import KERNEL
+from ..lowering.marks import CONTRACTION, KERNEL
 from ..module import Module
 
 __all__ = ["CountedKernel", "kernel_works"]
@@ -29,8 +29,14 @@ _SYM = re.compile(r"sym = \[([^]]*)\](?:, )?")
 _LIST = re.compile(r'= \[[^]"]*"[^]]*\]')
 _TEXT = re.compile(r'"([^"]*)"')
 _RANGES = re.compile(r", relax\.symbol_ranges = \{[^{}]*\}|relax\.symbol_ranges = \{[^{}]*\},? ?")
-#: Operations of a body that are none of arithmetic.
-_FREE = ("arith.constant", "arith.index_cast", "arith.select", "arith.bitcast", "arith.extf", "arith.truncf")
+#: Operations of a body that are none of arithmetic: choices, and conversions.
+_FREE = frozenset(f"arith.{name}" for name in (
+    "constant", "select", "index_cast", "bitcast", "extf", "truncf", "extsi", "extui", "trunci",
+    "sitofp", "uitofp", "fptosi", "fptoui",
+))  # fmt: skip
+
+
+_MULTIPLY_ADD = 2
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,10 @@ def _value(text: str, sizes: Mapping[str, int]) -> int | None:
 
 
 def _flops(kernel: ir.Operation) -> int | None:
-    """Operations of the kernel's linalg ops; None where loops are around them, or sizes are unknown."""
+    """Operations of the kernel's linalg ops; None where loops are around them, or sizes are unknown.
+
+    A product of narrow numbers counts as one of wide ones: what its body does to each factor, kernels do once for many steps.
+    """
     total = 0
     for op in nested_operations(kernel):
         if op.name.startswith("scf."):
@@ -121,9 +130,13 @@ def _flops(kernel: ir.Operation) -> int | None:
             rounds = _rounds(op)
             if rounds is None:
                 return None
-            names = [o.operation.name for o in op.regions[0].blocks[0].operations]
-            total += rounds * sum(n.startswith(("arith.", "math.")) and n not in _FREE for n in names)
+            total += rounds * (_MULTIPLY_ADD if CONTRACTION in op.attributes else _arithmetic(op))
     return total
+
+
+def _arithmetic(op: ir.Operation) -> int:
+    names = [o.operation.name for o in op.regions[0].blocks[0].operations]
+    return sum(n.startswith(("arith.", "math.")) and n not in _FREE for n in names)
 
 
 def _rounds(op: ir.Operation) -> int | None:

@@ -154,3 +154,27 @@ def test_limits_are_loosened_by_caches():
     assert limits.least_seconds(10, 100, held=10**6) == (1e-8, "compute")
     assert limits.least_seconds(10, 1000, held=10**6) == (1e-6, "memory")
     assert limits.best(MachineLimits(2, 5e8, 2e9, 0, 0)) == MachineLimits(2, 1e9, 2e9, 100, 1000)
+
+
+def test_kernels_that_are_one_in_sizes_alone_are_told_apart() -> None:
+    """Code of theirs is merged; in a profile each has its own operations."""
+    b, sizes = rx.Builder(), (64, 96, 160)
+    with b.function("main"):
+        x = b.input("x", (8, 64), "f32")
+        b.output(*(b.matmul(x, b.weight(f"w{n}", (64, n), "f32")) for n in sizes))
+    executable = rx.compile(b.build())
+    weights = {f"w{n}": np.ones((64, n), np.float32) for n in sizes}
+    told = profile(executable, {"x": np.ones((8, 64), np.float32)}, executable.prepare(weights), seconds=0.01, limits=LIMITS)
+    assert sorted(k.flops or 0 for k in told.kernels if k.kind == "contraction") == [2 * 8 * 64 * n for n in sizes]
+
+
+def test_products_of_integers_count_as_those_of_floats() -> None:
+    b = rx.Builder()
+    with b.function("main"):
+        x, q = b.input("x", (8, 64), "i8"), b.weight("q", (64, 96), "i8")
+        wide = [b.dequantize(v, b.full((), 0.5, "f32"), b.full((), 0, "i8")) for v in (x, q)]
+        b.output(b.matmul(*wide))
+    executable, x = rx.compile(b.build()), np.ones((8, 64), np.int8)
+    told = profile(executable, {"x": x}, executable.prepare({"q": np.ones((64, 96), np.int8)}), seconds=0.01, limits=LIMITS)
+    (product,) = [k for k in told.kernels if k.kind == "contraction"]
+    assert product.flops == 2 * 8 * 64 * 96
