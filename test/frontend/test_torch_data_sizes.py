@@ -133,7 +133,8 @@ def test_elements_as_results():
         rx.compile(imported(functions, x, k))(x, k),
         rx.evaluate(imported(functions, x, k), "main", x.numpy(), k.numpy()),
     ):
-        np.testing.assert_allclose([float(np.asarray(g)) for g in got], wanted, rtol=1e-6)
+        # The sum of 20 normal numbers in another order: 20 roundings of a partial sum below 16.
+        np.testing.assert_allclose([float(np.asarray(g)) for g in got], wanted, rtol=0, atol=20 * 16 * 2**-24)
 
 
 def _parted(x, k):
