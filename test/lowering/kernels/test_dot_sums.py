@@ -154,3 +154,18 @@ def test_blocks_of_a_long_k(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         x = rng.standard_normal((rows, weights[entry].shape[0])).astype(BF16)
         (want,) = rx.evaluate(module, entry, x, weights={entry: weights[entry]})
         np.testing.assert_allclose(executable(x, entry=entry), want, rtol=0, atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("columns", [1, 5, 8, 15, 17])
+def test_few_columns_have_whole_registers(columns: int) -> None:
+    """The instruction takes no narrower ones."""
+    b, rng = rx.Builder(), np.random.default_rng(0)
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("m", 64), "bf16"), b.weight("w", (64, columns), "bf16")))
+    module = b.build()
+    executable = compile_for(module, "znver4")
+    w, x = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((64, columns), (7, 64)))
+    executable.bind(executable.prepare({"w": w}))
+    (want,) = rx.evaluate(module, "main", x, weights={"w": w})
+    numbers = [v.astype(np.float32) for v in (executable(x), want)]
+    np.testing.assert_allclose(*numbers, rtol=2**-7, atol=1e-5)  # one rounding of the result to bf16, of sums in another order

@@ -103,7 +103,8 @@ class _Planner:
         rows, columns = self.target.matmul_tile
         lanes, integers, every = self.target.lanes(), self.shape.integers, self.shape.columns
         rows, vectors = max(1, rows * 32 // max(32, self.shape.bits)), max(1, columns // lanes)
-        if every is not None and every < vectors * lanes:
+        whole = self.target.bf16_dot is not None and self.shape.dot_panel  # the instruction has whole registers
+        if every is not None and every < vectors * lanes and not whole:
             wide = 1 << (every - 1).bit_length()
             lanes = min(lanes, max(NARROWEST, wide))
             vectors = max(1, wide // lanes)
