@@ -160,7 +160,7 @@ NOT_POSITIVE = "relax.not_positive"
 NUMBER_FIRST = "relax.number_first"
 
 #: On an ``arith.fptoui`` or ``arith.fptosi`` whose operand is an integer that the result holds, and no negative zero; a unit.
-#: Written by linalg/quantize; read by kernels/expand/expand_math.
+#: Written by linalg/quantize; read by kernels/expand/integral.
 INTEGRAL = "relax.integral"
 
 #: MLIR's own, on a tensor argument that bufferization may overwrite, or may not: of kernels, and of entries.

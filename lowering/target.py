@@ -97,6 +97,11 @@ class Target:
         return self.has("avx512vl")
 
     @property
+    def rounds_to_integers(self) -> bool:
+        """Whether ``llvm.lrint`` is an instruction, such as ``cvtps2dq``; on aarch64 it is two, as rounding apart would be."""
+        return True
+
+    @property
     def bf16_dot(self) -> Dot | None:
         """The instruction for products of bf16, if there is one."""
         return self._first(_BF16_DOTS)

@@ -38,6 +38,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-convert-layout": _ours("image_layout.convert_layout", "ConvertLayout"),
     "relax-fold-batch-norm": _ours("products.fold_batch_norm", "FoldBatchNorm"),
     "relax-fold-dequantize": _ours("precision.fold_dequantize", "FoldDequantize"),
+    "relax-fold-scales": _ours("precision.fold_scales", "FoldScales"),
     "relax-expand-tuple-arguments": _ours("cleanup.expand_tuple_arguments", "ExpandTupleArguments"),
     "relax-inline": _ours("cleanup.inline", "Inline"),
     "relax-inline-private-functions": _ours("cleanup.inline_private_functions", "InlinePrivateFunctions"),

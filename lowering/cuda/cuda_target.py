@@ -172,6 +172,11 @@ class CudaTarget:
         return False
 
     @property
+    def rounds_to_integers(self) -> bool:
+        """LLVM has no ``lrint`` for PTX; rounding and the conversion behind it are one instruction each."""
+        return False
+
+    @property
     def has_f16(self) -> bool:
         """``cvt.rn.f16.f32`` and back."""
         return True

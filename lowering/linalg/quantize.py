@@ -35,6 +35,12 @@ class _Parameters:
         tensors = [self.scale] if self.zero_point.splat is not None else [self.scale, self.zero_point]
         self.inputs: list[Input] = [(t.value, _exprs(t, x, axis)) for t in tensors]
 
+    @property
+    def distance_is_exact(self) -> bool:
+        """Whether the distance of a zero point from the limits of a narrow dtype is exact in f32."""
+        known, dtype = self.zero_point.splat, self.zero_point.dtype
+        return _width(dtype) <= 16 if known is None else abs(known) < _EXACT // 2
+
     def read(self, elements: list[ir.Value], dtype: ir.Type) -> tuple[Scalar, Scalar]:
         """In a body: the scale, and the zero point as a dtype."""
         splat = self.zero_point.splat
@@ -72,18 +78,35 @@ def _widened(x: Scalar, type_: ir.Type) -> Scalar:
 
 @lowering("relax.quantize")
 def _lower_quantize(b: LinalgBuilder, source: Source) -> ir.Value:
-    x, dtype = source.operands[0], source.result.dtype
-    parameters, wide = _Parameters(source), _float_type(*source.operands[:2])
+    x, scale, _ = source.operands
+    dtype, parameters, wide = source.result.dtype, _Parameters(source), _float_type(x, scale)
+    limits_first = integer_range(dtype)[1] < _EXACT and parameters.distance_is_exact
 
     def body(value: ir.Value, *others: ir.Value) -> ir.Value:
         step, offset = parameters.read(list(others), wide)
-        steps = math("roundeven", _widened(load(value, x.dtype), wide) / _widened(step, wide))
-        # No sign: what is added to a zero of either sign is limited to the positive one behind it.
-        moved = steps if is_unsigned(dtype) and source.operands[2].splat == 0 else steps + offset
-        return store(_limited(moved, dtype), dtype)
+        steps = _widened(load(value, x.dtype), wide)
+        steps = steps if scale.splat == 1 else steps / _widened(step, wide)
+        if limits_first:
+            return store(_rounded(steps, offset, dtype), dtype)
+        return store(_limited(math("roundeven", steps) + offset, dtype), dtype)
 
     inputs: list[Input] = [(x.value, range(x.rank)), *parameters.inputs]
     return b.generic("p" * x.rank, inputs, b.empty(b.sizes(x), storage_dtype(dtype)), body)
+
+
+def _rounded(steps: Scalar, offset: Scalar, dtype: ir.Type) -> Scalar:
+    """What is limited to the dtype's range, then rounded: limits are integers, so that is as exact as the other order.
+
+    Processors round and convert such a number in one instruction. A NaN is the least number. The sum has no negative zero.
+    """
+    low, high = (_distance(limit, offset) for limit in integer_range(dtype))
+    whole = math("roundeven", smaller(larger(low, steps), high))
+    return _converted(whole if is_unsigned(dtype) and offset.number == 0 else whole + offset, dtype)
+
+
+def _distance(limit: int, offset: Scalar) -> Scalar:
+    known = offset.number
+    return constant(offset.type, limit) - offset if known is None else constant(offset.type, limit - known)
 
 
 def _limited(value: Scalar, dtype: ir.Type) -> Scalar:

@@ -12,6 +12,7 @@ PATTERN_PASSES = {
     "relax-expand-matmul-of-sum": "",
     "relax-fold-batch-norm": "",
     "relax-fold-dequantize": "",
+    "relax-fold-scales": "",
     "relax-group-packed-rows": "{bf16=2}",
     "relax-lazy-get-input": "",
     "relax-lazy-set-output": "",

@@ -1,7 +1,7 @@
 """Expands exp, log, tanh, erf, sin and their kin on f32 scalars and vectors into polynomials.
 
 Maxima and minima that keep NaN, too: of equal zeros they take either, for which LLVM's code needs five instructions, not three.
-And numbers that go through narrow integers, quantized and dequantized in one kernel, stay the floats that they are.
+And numbers that are quantized are rounded and converted at once, or stay floats (:mod:`.integral`).
 
 Before::
 
@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from ....dialect.bindings import ir
 from ...lowering_pass import LoweringPass
-from ...marks import INTEGRAL, NUMBER_FIRST
+from ...marks import NUMBER_FIRST
 from ...set_target import target_of
 from ..emit.emitter import Emitter
 from ..function_bodies import function_bodies
@@ -31,6 +31,7 @@ from .exponentials import double_expm1, double_log1p, exp, exp2, expm1, log, log
 from .float_math import FloatMath
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from .instructions import Instructions
+from .integral import constant_number, distance_in_floats, rounded_at_once
 
 __all__ = ["EXPANDED", "ExpandMath", "expand_math"]
 
@@ -79,13 +80,14 @@ def _found(function: ir.Operation) -> list[ir.Operation]:
         return ir.WalkResult.ADVANCE
 
     function.walk(visit)
-    return found
+    # What reads integers as the floats that they were comes before these are no such floats any more.
+    return sorted(found, key=lambda operation: operation.name in _TO_INTEGERS)
 
 
 def _expansion(operation: ir.Operation) -> _Expansion | None:
     if operation.name not in _EXPANSIONS:
         return None
-    kind = operation.results[0].type
+    kind = (operation.operands if operation.name in _TO_INTEGERS else operation.results)[0].type
     element = kind.element_type if isinstance(kind, ir.VectorType) else kind
     if isinstance(element, ir.F64Type):
         return _ON_F64.get(operation.name)
@@ -118,7 +120,7 @@ def _rsqrt(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value:
 def _powf(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
     """Products or a root for some constant exponents; anything else is libm's, exp(b * log(a)) loses up to six bits."""
     base, exponent = operands
-    number = _constant(exponent)
+    number = constant_number(exponent)
     if number == 0.5:  # unlike sqrt, infinite for minus infinity and +0 for -0
         root = f.op("math.sqrt", f.add(base, f.number(0.0)))
         return f.select(f.compare("oeq", base, f.number(float("-inf"))), f.number(float("inf")), root)
@@ -174,9 +176,9 @@ def _extreme(f: FloatMath, operands: Sequence[ir.Value], predicate: str) -> ir.V
     if f.target.has_extremes:
         return None
     b, a = operands
-    if _constant(b) is not None:
+    if constant_number(b) is not None:
         a, b = b, a
-    best, known = f.select(f.compare(predicate, a, b), a, b), _constant(a)
+    best, known = f.select(f.compare(predicate, a, b), a, b), constant_number(a)
     is_number = known is not None and known == known
     return best if is_number else f.select(f.compare("uno", a, a), f.number(float("nan")), best)
 
@@ -193,44 +195,6 @@ def _passing_over(f: FloatMath, operands: Sequence[ir.Value], predicate: str) ->
     """One vmaxps or vminps, which gives its second operand where one is NaN."""
     number, other = operands
     return f.select(f.compare(predicate, other, number), other, number) if NUMBER_FIRST in f.operation.attributes else None
-
-
-def _of_integral(f: FloatMath, operands: Sequence[ir.Value]) -> ir.Value | None:
-    """What was quantized and is dequantized at once: its distance from the zero point in floats, as it was, not in integers.
-
-    Both have 16 bits at most, as dequantization computes in i32 only then: the difference is exact in f32.
-    """
-    distance, zero = operands[0], None
-    if _is(distance, "arith.subi"):
-        distance, zero = distance.owner.operands
-    if not (_is(distance, "arith.extui") or _is(distance, "arith.extsi")) or distance.type != f.integer:
-        return None
-    stored = distance.owner.operands[0]
-    if isinstance(stored.owner, ir.Block) or INTEGRAL not in stored.owner.attributes:
-        return None
-    number = stored.owner.operands[0]
-    if number.type != f.kind:
-        return None
-    return number if zero is None else f.sub(number, f.emitter.op("arith.sitofp", [zero], f.kind))
-
-
-def _is(value: ir.Value, name: str) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == name
-
-
-def _constant(value: ir.Value) -> float | None:
-    """The value of a constant or of a vector that is one constant everywhere."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return None
-    if owner.name == "vector.broadcast":
-        return _constant(owner.operands[0])
-    if owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        attribute = attribute.get_splat_value() if attribute.is_splat else None
-    return attribute.value if isinstance(attribute, ir.FloatAttr) else None
 
 
 _EXPANSIONS: dict[str, _Expansion] = {
@@ -260,9 +224,13 @@ _EXPANSIONS: dict[str, _Expansion] = {
     "arith.minimumf": _minimum,
     "arith.maxnumf": _larger,
     "arith.minnumf": _smaller,
-    "arith.sitofp": _of_integral,
+    "arith.sitofp": distance_in_floats,
+    "arith.fptosi": rounded_at_once,
+    "arith.fptoui": rounded_at_once,
     "arith.remf": _remainder,
 }
+
+_TO_INTEGERS = ("arith.fptosi", "arith.fptoui")
 
 _ON_F64: dict[str, _Expansion] = {"math.expm1": double_expm1, "math.log1p": double_log1p}
 

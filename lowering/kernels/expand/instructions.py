@@ -26,6 +26,11 @@ class Instructions(Protocol):
         ...
 
     @property
+    def rounds_to_integers(self) -> bool:
+        """Whether f32 is rounded to even and converted to i32 by ``llvm.lrint``."""
+        ...
+
+    @property
     def has_f16(self) -> bool:
         """Whether f16 is converted by instructions."""
         ...
