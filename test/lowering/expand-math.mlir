@@ -22,7 +22,7 @@ func.func @requantized(%x: vector<16xf32>, %z: vector<16xi32>) -> (vector<16xf32
   return %y, %r : vector<16xf32>, vector<16xf32>
 }
 
-// Rounded and converted at once, and moved by the zero point as an integer; dequantized, it needs no zero point in between.
+// Rounded and converted at once, and moved by the zero point as an integer; dequantized, it needs none in between.
 // CHECK-LABEL: func.func @quantized(
 // CHECK:      %[[Z:.*]] = arith.extui %arg1 : vector<16xi8> to vector<16xi32>
 // CHECK-NEXT: %[[W:.*]] = llvm.call_intrinsic "llvm.lrint"(%arg0) : (vector<16xf32>) -> vector<16xi32>

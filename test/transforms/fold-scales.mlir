@@ -23,7 +23,7 @@ func.func @sums(%x: tensor<1x16x4x4xi32>, %m: tensor<16x1x1xf32> {relax.name = "
 
 // -----
 
-// A residual: what else reads a dequantized operand reads the old one; a scale of 16 bits is widened; the scale on the left.
+// A residual: what else reads a dequantized operand reads the old one; a scale of 16 bits is widened; one is on the left.
 // CHECK-LABEL: @residual
 // CHECK:         %[[OLD:.*]] = "relax.dequantize"(%arg0, %arg2, %arg4) {axis = 0 : i64, out_dtype = f32}
 // CHECK:         %[[W:.*]] = "relax.astype"(%arg2) {dtype = f32} : (tensor<bf16>) -> tensor<f32>
@@ -48,8 +48,8 @@ func.func @residual(%q: tensor<2x8xi8>, %x: tensor<2x8xi32>, %t: tensor<bf16> {r
 
 // -----
 
-// Left alone: a scale that is an input, one per channel, a sum that is read twice, products of floats, a factor that is an
-// input, a function without weights.
+// Left alone: a scale that is an input, one per channel, a sum that is read twice, products of floats, a factor that is
+// an input, a function without weights.
 // CHECK-LABEL: @leaves
 // CHECK-NOT:     relax.divide
 // CHECK:         return
