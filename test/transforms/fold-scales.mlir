@@ -23,7 +23,7 @@ func.func @sums(%x: tensor<1x16x4x4xi32>, %m: tensor<16x1x1xf32> {relax.name = "
 
 // -----
 
-// A residual: what else reads a dequantized operand reads the old one; a scale of 16 bits is widened; one is on the left.
+// A residual: what else reads a dequantized operand reads the old one; a scale of 16 bits is widened.
 // CHECK-LABEL: @residual
 // CHECK:         %[[OLD:.*]] = "relax.dequantize"(%arg0, %arg2, %arg4) {axis = 0 : i64, out_dtype = f32}
 // CHECK:         %[[W:.*]] = "relax.astype"(%arg2) {dtype = f32} : (tensor<bf16>) -> tensor<f32>
