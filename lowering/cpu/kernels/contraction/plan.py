@@ -169,6 +169,8 @@ class _Planner:
         tuning, tile = self.tuning, self.tile
         if self.sums == "dot":
             return Fetch(tuning.dot_fetch_rows, tuning.dot_fetch_bytes)
+        if self.sums == "bytes":
+            return Fetch(tuning.integer_fetch_rows, tuning.byte_fetch_bytes)
         if self.sums == "integers":
             return Fetch(tuning.integer_fetch_rows, tuning.integer_fetch_bytes)
         rows = [ceil(size * tuning.fetch_busy / (tile.vectors * LINE)) for size in self._step_bytes()]
