@@ -87,9 +87,10 @@ def _is_same_integer(number: ir.Value, integer: ir.Value) -> bool:
         return _constant_integer(integer) == known
     if _is(number, "vector.broadcast") and _is(integer, "vector.broadcast"):
         return _is_same_integer(number.owner.operands[0], integer.owner.operands[0])
-    pairs = {"arith.uitofp": "arith.extui", "arith.sitofp": "arith.extsi"}
-    narrow = not isinstance(number.owner, ir.Block) and number.owner.name in pairs and _is(integer, pairs[number.owner.name])
-    return narrow and number.owner.operands[0] == integer.owner.operands[0]
+    extended = "arith.extui" if _is(number, "arith.uitofp") else "arith.extsi"
+    if not _is(number, "arith.uitofp", "arith.sitofp") or not _is(integer, extended):
+        return False
+    return number.owner.operands[0] == integer.owner.operands[0]
 
 
 def constant_number(value: ir.Value) -> float | None:

@@ -109,11 +109,12 @@ class ByteSums:
         assert x is not None
         assert w is not None
         sums, copies, kind = list(carried), len(carried) // count, em.vector(dots.rows * self.width, w.stored)
-        ahead = em.number(self.plan.fetch.bytes) if self.plan.fetch and self.plan.fetches(len(first.left)) else None
+        fetch = self.plan.fetch if self.plan.fetches(len(first.left)) else None
         for i in range(number):
             at = first.moved(em, em.number(i)) if i else first
-            for place in at.right if ahead is not None else ():
-                em.prefetch(w.flat, em.add(place, ahead))
+            if fetch is not None:
+                for place in at.right:
+                    em.prefetch(w.flat, em.add(place, em.number(fetch.bytes)))
             right = [dots.right(em.op("vector.load", [w.flat, place], kind)) for place in at.right]
             pairs = [(a, b) for a in [dots.left(x, place) for place in at.left] for b in right]
             own = slice(i % copies * count, (i % copies + 1) * count)
