@@ -125,8 +125,13 @@ def is_plain(program: ExportedProgram) -> bool:
     """  # fmt: skip
     torch_ops.load()
     others = composites()
-    targets = [node.target for node in program.graph.nodes if node.op == "call_function"]
-    return all(_is_plain(target) and target not in others for target in targets)
+    nodes = [node for node in program.graph.nodes if node.op == "call_function"]
+    return all(_is_plain(n.target) and n.target not in others and not _keeps_statistics(n) for n in nodes)
+
+
+def _keeps_statistics(node: torch.fx.Node) -> bool:
+    """Whether it is a batch norm in training, which works in place, though its schema does not say so."""
+    return node.target is torch.ops.aten.batch_norm.default and bool(node.args[5])
 
 
 def _is_plain(target: Any) -> bool:

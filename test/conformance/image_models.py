@@ -51,10 +51,21 @@ def timm_names() -> list[str]:
 def torchvision_case(name: str) -> Case:
     from torchvision import models
 
-    try:
-        return _case(models.get_model(name, weights=None, weights_backbone=None), ())
-    except TypeError:  # a model without a backbone
-        return _case(models.get_model(name, weights=None), ())
+    takes = inspect.signature(models.get_model_builder(name)).parameters
+    model = models.get_model(name, weights=None, **({"weights_backbone": None} if "weights_backbone" in takes else {}))
+    is_detector = model.__module__.startswith("torchvision.models.detection")
+    return _case(_Detector(model) if is_detector else model, ())
+
+
+class _Detector(torch.nn.Module):
+    """A model of lists of images, with a batch."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: torch.Tensor) -> list[dict[str, torch.Tensor]]:
+        return self.model(list(images.unbind(0)))
 
 
 def timm_case(name: str) -> Case:
@@ -68,13 +79,14 @@ def _case(model: torch.nn.Module, sizes: tuple[int, ...]) -> Case:
     """The model with images of the first size that it takes, of 16 frames where it wants films."""
     torch.manual_seed(0)
     randomize(model)
-    name = next(iter(inspect.signature(model.forward).parameters))
-    called = Tensors(model, [name]).eval()
+    parameters = inspect.signature(model.forward).parameters.values()
+    names = [p.name for i, p in enumerate(parameters) if i == 0 or p.name.startswith("image")]
+    called = Tensors(model, names).eval()
     last: Exception = ValueError("no input")
-    for shape in _shapes(sizes):
+    for shape in _shapes(sizes) if not isinstance(model, _Detector) else [(3, 64, 64)]:
         try:
-            if is_stable(called, {name: torch.randn(SIZES[0][0], *shape)}):
-                return Case(called, lambda rows, _, shape=shape: {name: torch.randn(rows, *shape)})
+            if is_stable(called, {n: torch.randn(SIZES[0][0], *shape) for n in names}):
+                return Case(called, lambda rows, _, shape=shape: {n: torch.randn(rows, *shape) for n in names})
             last = ValueError("results are random")
         except Exception as error:
             last = error

@@ -20,11 +20,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
+from first_of_equal import FirstOfEqual
 from preload import preload
 from torch import nn
 from torch.export import Dim
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import relaxir
 
@@ -178,17 +178,6 @@ def _difference(case: Case, program: torch.export.ExportedProgram, all_sizes: Se
     return ""
 
 
-class FirstOfEqual(TorchDispatchMode):
-    """PyTorch with a choice that it leaves open: of equal numbers the first ones are the largest."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is not torch.ops.aten.topk.default:
-            return func(*args, **(kwargs or {}))
-        x, count, axis, is_largest = (*args, *(-1, True)[len(args) - 2 :])[:4]
-        found = torch.sort(x, dim=axis, descending=is_largest, stable=True)
-        return tuple(part.narrow(axis, 0, count).contiguous() for part in found)
-
-
 def _open_axes(name: str, tensor: torch.Tensor) -> range:
     """Batch, and length of what is no image."""
     is_known = tensor.dim() > 3 or name in ("pixel_values", "input_features", "input_values")
@@ -200,7 +189,7 @@ def _ranges(program: Any) -> list[tuple[Any, ...]]:
     names = [s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
     nodes = {n.name: n.meta["val"] for n in program.graph.nodes if n.op == "placeholder"}
     limits = {str(k): v for k, v in program.range_constraints.items()}
-    return [tuple(limits.get(str(d), d) for d in nodes[n].shape) for n in names]
+    return [tuple(int(str(d)) if str(d).isdigit() else limits.get(str(d), d) for d in nodes[n].shape) for n in names]
 
 
 def _fits(tensor: torch.Tensor, limits: tuple[Any, ...]) -> bool:

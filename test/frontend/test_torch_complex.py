@@ -45,6 +45,7 @@ FUNCTIONS = {
     "lengths": lambda x: as_complex(x).abs() * 2,
     "quotients": lambda x: torch.view_as_real(as_complex(x) / as_complex(x + 1).conj() + x / as_complex(x)),
     "quotient of a number": lambda x: torch.view_as_real(as_complex(x) / (2 - 1j)),
+    "dtypes": lambda x: torch.view_as_real(as_complex(x).to(torch.complex64) * 2j),
     "casts": lambda x: torch.view_as_real(x.to(torch.complex64) * 1j + as_complex(x)),
 }
 

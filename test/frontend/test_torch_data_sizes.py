@@ -160,6 +160,22 @@ def test_sizes_that_torch_takes_to_be_equal_are_compared():
         rx.compile(module)(x, torch.tensor([1, 1, 1, 1]))
 
 
+def test_masks_that_may_choose_nothing():
+    """Values for places of a mask are as many as data says, none at all among them; too few are found when the model runs."""
+    functions = [
+        lambda x, k: x.masked_scatter(x > 0, x[x > 0] * 2),
+        lambda x, k: x.index_put((k > 0,), x[k > 0] + 1),
+        lambda x, k: torch.ops.aten.index_put(x, [None, k > 0], x[:, k > 0] - 1),
+    ]
+    x, k = torch.randn(4, 4), torch.tensor([1, 2, 3, 0])
+    module = imported(functions, x, k)
+    for args in ((x, k), (-x.abs(), k * 0)):
+        assert_agree(module, functions, *args)
+    short = imported([lambda x, k: x.masked_scatter(x == x, x[x > 0])], x, k)
+    with pytest.raises(RelaxError, match="run-time check failed"):
+        rx.compile(short)(x, k)
+
+
 def test_sizes_that_data_decides():
     functions, k = list(SIZES.values()), torch.tensor([1, 2, 3, 0])
     module = imported(functions, torch.randn(5, 4), k, dynamic=(({0: Dim("n", min=2, max=40)}, None),))

@@ -49,6 +49,20 @@ def test_a_counter_counts(first):
     torch.testing.assert_close(executable(x), wanted - 2)
 
 
+def test_statistics_of_a_model_in_training_move():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.BatchNorm2d(3, momentum=0.3), nn.Conv2d(3, 2, 2)).train()
+    with models.quiet():
+        program = torch.export.export(model, (torch.randn(2, 3, 4, 4),), dynamic_shapes=({0: Dim("rows", min=1)},))
+    executable = relaxir.compile(relaxir.from_torch(program))
+    executable.bind(executable.prepare(dict(model.state_dict())))
+    for rows in (2, 5):
+        x = torch.randn(rows, 3, 4, 4) + 1
+        torch.testing.assert_close(executable(x), model(x).detach(), rtol=1e-5, atol=1e-5)
+        for name in ("running_mean", "running_var", "num_batches_tracked"):
+            np.testing.assert_allclose(executable.state[f"0.{name}"], getattr(model[0], name).numpy(), rtol=1e-5)
+
+
 def test_the_first_value_is_in_the_module():
     text = str(relaxir.from_torch(export(Counter(shape=(1000,)), torch.zeros(1000))))
     assert "relax.state = {count = dense<0.000000e+00> : tensor<1000xf32>}" in text

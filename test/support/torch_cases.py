@@ -464,6 +464,9 @@ def scattered(x, z, rows, one, i, j, n, twice, back, mask, two, less, none):
         "add_places": aten.index_put(z, [back, back], one, True),
         "add_mask": aten.index_put(x, [x > 0], x[0, 0], True),
         "put_mask": aten.index_put(x, [mask], rows[:3]),
+        "put_mask_row": aten.index_put(x, [mask], one),
+        "put_mask_inside": aten.index_put(z, [None, mask], z[:, :3]),
+        "add_mask_inside": aten.index_put(z, [None, mask], rows[:, None] + 1, True),
         "index_add": x.index_add(0, twice, rows[:3], alpha=2),
         "src": x.scatter(0, two, rows),
         "value": x.scatter(1, i, 2.5),
@@ -706,6 +709,13 @@ def attention(q, k, v, shared, mask, bias, other):
     }
 
 
+def pooled_back(x, pool, window):
+    """What comes back of overlapping windows."""
+    found, places = pool(x, window, [1, 2, 2][-len(window) :])
+    back = getattr(aten, f"{pool._qualified_op_name.removeprefix('aten::')}_backward")
+    return back(found, x, window, [1, 2, 2][-len(window) :], [0] * len(window), [1] * len(window), False, places)
+
+
 @case(floats(2, 4, 9, 8), floats(6, 4, 3, 3), floats(6), floats(4, 2, 3, 2), floats(2, 4, 9), floats(6, 4, 3))
 def windows(x, w, b, grouped, signal, w1):
     return {
@@ -721,6 +731,9 @@ def windows(x, w, b, grouped, signal, w1):
         "max_pool": F.max_pool2d(x, 3, 2, 1),
         "max_pool_dilated": F.max_pool2d(x, 2, (1, 2), 0, 2),
         "max_pool_ceil": F.max_pool2d(x, 2, ceil_mode=True),
+        "max_pool_integers": F.max_pool2d((x * 9).long(), 3, 2, 1),
+        "max_pool_back": pooled_back(x, torch.ops.aten.max_pool2d_with_indices, [3, 3]),
+        "max_pool_back_3d": pooled_back(x, torch.ops.aten.max_pool3d_with_indices, [2, 3, 3]),
         "max_pool_unbatched": F.max_pool2d(x[0], 2),
         "avg_pool": F.avg_pool2d(x, 2),
         "avg_pool_padded": F.avg_pool2d(x, 3, 2, 1),
@@ -745,6 +758,7 @@ def composites(x, y):
         "einsum": torch.einsum("bij,bjk->bik", x, y),
         "glu": F.glu(x, 1),
         "instance_norm": F.instance_norm(x),
+        "batch_norm_training": F.batch_norm(x, y[0, 0].clone(), y[0, 1].abs(), training=True, momentum=0.3),
         "pixel_shuffle": F.pixel_shuffle(x[:1].expand(4, 4, 4), 2),
         "eye": torch.eye(4) + x,
         "linspace": torch.linspace(0, 1, 4) + x,

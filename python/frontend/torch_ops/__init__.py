@@ -5,7 +5,7 @@ import importlib
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
-    "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances", "elementwise", "embedding_bag",
+    "batch_norm", "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances", "elementwise", "embedding_bag",
     "experts", "fourier", "indexing", "linear_algebra", "manipulate", "nn", "pooling", "quantized", "reduction", "scatter",
     "sorting", "special",
 )  # fmt: skip

@@ -14,13 +14,14 @@ from ...dialect.symbolic import Dim
 from ..attention import shared_heads, zero_where_nothing_is_seen
 from ..emit import cast, emit, expand, full, info_of, reshape, squeeze, unsqueeze
 from ..torch_op import TorchOp, handles
+from .batch_norm import parameter
 
 
 @handles("aten.layer_norm", "aten.native_layer_norm")
 def _layer_norm(op: TorchOp) -> list[ir.Value | None]:
     x, shape = op.tensor(0), op.number(1)
     dtype = info_of(x).dtype
-    gamma, beta = _parameter(op, 2, 1, shape, dtype), _parameter(op, 3, 0, shape, dtype)
+    gamma, beta = parameter(op, 2, 1, shape, dtype), parameter(op, 3, 0, shape, dtype)
     axes = list(range(-len(shape), 0))
     result = emit(ops.LayerNorm, x, gamma, beta, axes=axes, epsilon=op.number(4, 1e-5))
     return [result, None, None][: len(op.results)]
@@ -33,37 +34,7 @@ def _rms_norm(op: TorchOp) -> ir.Value:
     epsilon = op.number(3)
     if epsilon is None:
         epsilon = float(np.finfo(np.float32).eps) if dtype.width < 64 else float(np.finfo(np.float64).eps)
-    return emit(ops.RMSNorm, x, _parameter(op, 2, 1, shape, dtype), axes=list(range(-len(shape), 0)), epsilon=epsilon)
-
-
-def _parameter(op: TorchOp, index: int, default: float, shape: Sequence[Dim], dtype: ir.Type) -> ir.Value:
-    """A scale or shift; one that is absent is a tensor of ones or zeros."""
-    given = op.optional(index)
-    return full(default, dtype, shape) if given is None else cast(given, dtype)
-
-
-@handles("aten.batch_norm", "aten._native_batch_norm_legit_no_training")
-def _batch_norm(op: TorchOp) -> list[ir.Value | None]:
-    x = op.tensor(0)
-    info = info_of(x)
-    has_flag = op.key != "aten._native_batch_norm_legit_no_training"
-    if has_flag and op.number(5):
-        raise RelaxError("expected a model in evaluation mode, got batch norm in training")
-    channels = [info.shape[1]]
-    parameters = [_parameter(op, i, 1.0 if i in (1, 4) else 0.0, channels, info.dtype) for i in (1, 2, 3, 4)]
-    result = emit(ops.BatchNorm, x, *parameters, axis=1, epsilon=op.number(7 if has_flag else 6, 1e-5))
-    return [result, None, None][: len(op.results)]
-
-
-@handles("aten._native_batch_norm_legit.no_stats")
-def _instance_norm(op: TorchOp) -> list[ir.Value | None]:
-    """Batch norm with the statistics of the tensor itself, which is how torch writes instance norm."""
-    x = op.tensor(0)
-    info = info_of(x)
-    axes = [0, *range(2, info.rank)]
-    mean, variance = (emit(c, x, axis=axes) for c in (ops.Mean, ops.Variance))
-    gamma, beta = (_parameter(op, i, d, [info.shape[1]], info.dtype) for i, d in ((1, 1.0), (2, 0.0)))
-    return [emit(ops.BatchNorm, x, gamma, beta, mean, variance, axis=1, epsilon=op.number(5, 1e-5)), None, None]
+    return emit(ops.RMSNorm, x, parameter(op, 2, 1, shape, dtype), axes=list(range(-len(shape), 0)), epsilon=epsilon)
 
 
 @handles("aten.group_norm", "aten.native_group_norm")

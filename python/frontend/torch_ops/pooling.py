@@ -41,19 +41,29 @@ def _spatial(op: TorchOp) -> int:
 @handles(*(f"aten.max_pool{n}d{how}" for n in "123" for how in ("", "_with_indices")))
 def _max_pool(op: TorchOp) -> list[ir.Value | None]:
     dilation, ceil_mode = several(op.number(4, 1), _spatial(op)), bool(op.number(5, False))
-    if len(op.results) > 1 and op.is_used(1):
-        return _max_pool_places(op, dilation, ceil_mode)
+    if (len(op.results) > 1 and op.is_used(1)) or is_integer(op.dtype):
+        return _max_pool_places(op, dilation, ceil_mode)[: len(op.results)]
     result = _pool(op, ops.MaxPool2D, dilation, ceil_mode=ceil_mode)
     return [result, None][: len(op.results)]
 
 
 def _max_pool_places(op: TorchOp, dilation: list[int], ceil_mode: bool) -> list[ir.Value | None]:
-    sizes = spatial_sizes(op.tensor(0), _spatial(op), "max pooling whose places are used")
+    sizes = spatial_sizes(op.tensor(0), _spatial(op), "max pooling of integers, or whose places are used,")
     along = [
         windows(size, w.size, w.stride, w.pad, w.dilation, ceil_mode=ceil_mode)
         for size, w in zip(sizes, _windows_of(op, dilation), strict=True)
     ]
     return largest_and_places(op.tensor(0), along)
+
+
+@handles("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")
+def _max_pool_backward(op: TorchOp) -> ir.Value:
+    """What comes back of each window is added where its largest element is."""
+    spatial, shape = _spatial(op), info_of(op.tensor(1)).shape
+    total, outer = multiply_all(shape[-spatial:]), shape[:-spatial]
+    given = [reshape(op.tensor(i), (*outer, multiply_all(info_of(op.tensor(i)).shape[-spatial:]))) for i in (0, 7)]
+    nothing = full(0, op.dtype, (*outer, total))
+    return reshape(emit(ops.ScatterElements, nothing, given[1], given[0], axis=len(outer), reduction="add"), shape)
 
 
 @handles("aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
@@ -23,6 +21,7 @@ from ..emit import (
     permute,
     reshape,
     slice_axis,
+    squeeze,
     unsqueeze,
 )  # fmt: skip
 from ..torch_op import TorchOp, handles
@@ -129,30 +128,36 @@ def _joined(parts: list[ir.Value], sizes: list[Dim], total: Dim) -> ir.Value:
 
 
 def _put_where(x: ir.Value, mask: ir.Value, values: ir.Value, axis: int, add: bool) -> ir.Value:
-    rank, masked = info_of(x).rank, info_of(mask).rank
-    if multiply_all(info_of(values).shape) == 1:
-        value = reshape(values, ())
+    """Of values one for all places, or one after the other, in the order of memory, for each that is true."""
+    info, masked = info_of(x), info_of(mask).rank
+    rest = info.shape[axis + masked :]
+    here = info_of(values).rank - 1 - len(rest)  # which dimension of the values counts places
+    count = info_of(values).shape[here] if here >= 0 else 1
+    places = [*range(axis), *range(axis + masked, info.rank)]
+    if count != 1:
+        values = _by_order(expand(values, [*info.shape[:axis], count, *rest]), mask, axis)
+    elif here >= 0:
+        values = unsqueeze(squeeze(values, here), *range(here, here + masked))
+    mask = unsqueeze(mask, *places)
+    return emit(ops.Where, mask, apply(ops.Add, x, values) if add else values, x)
+
+
+def _by_order(values: ir.Value, mask: ir.Value, axis: int) -> ir.Value:
+    """Along an axis the next one wherever the mask is true, in the order of memory; of a size that may be none, zeros come first.
+
+    A check finds more places than there is something for.
+    """
+    shape, total, given = info_of(mask).shape, multiply_all(info_of(mask).shape), info_of(values).shape
+    count = given[axis]
+    if total is None or count is None:
+        raise RelaxError("expected a mask, and values for its places, of sizes that are known or symbolic")
+    number = emit(ops.CumSum, cast(reshape(mask, (total,)), integer()), axis=0)
+    if isinstance(count, int) and count:
+        number = emit(ops.Subtract, number, full(1, integer()))
     else:
-        value = _by_order(values, mask, info_of(x).shape[axis + masked :], axis)
-    mask = unsqueeze(mask, *range(axis), *range(axis + masked, rank))
-    return emit(ops.Where, mask, apply(ops.Add, x, value) if add else value, x)
-
-
-def _by_order(values: ir.Value, mask: ir.Value, rest: Sequence[Dim], axis: int) -> ir.Value:
-    """Of a list of rows the next one wherever the mask is true, in the order of memory."""
-    shape, total = info_of(mask).shape, multiply_all(info_of(mask).shape)
-    count = info_of(values).shape[0] if info_of(values).rank == 1 + len(rest) else None
-    if axis or total is None or count in (None, 0, 1):
-        raise RelaxError("expected index_put by a mask of the first dimensions to write one number, or rows for each place")
-    rows = expand(values, [count, *rest])
-    taken = emit(ops.Take, rows, _places(reshape(mask, (total,))), axis=0)
-    return reshape(taken, [*shape, *rest])
-
-
-def _places(mask: ir.Value) -> ir.Value:
-    """How many places before it are true, of each place that is; of others 0."""
-    number = emit(ops.Subtract, emit(ops.CumSum, cast(mask, integer()), axis=0), full(1, integer()))
-    return emit(ops.Where, mask, number, full(0, integer()))
+        values = concat([full(0, info_of(values).dtype, [*given[:axis], 1, *given[axis + 1 :]]), values], axis)
+    places = emit(ops.Where, reshape(mask, (total,)), number, full(0, integer()))
+    return reshape(emit(ops.Take, values, places, axis=axis), [*given[:axis], *shape, *given[axis + 1 :]])
 
 
 def _put_along(x: ir.Value, index: ir.Value, values: ir.Value, axis: int, add: bool = False) -> ir.Value:
@@ -246,12 +251,8 @@ def _divided(op: TorchOp, total: ir.Value, index: ir.Value, axis: int, includes:
 def _masked_scatter(op: TorchOp) -> ir.Value:
     """Where the mask is true the elements of the source, in the order of memory."""
     x, mask = broadcast([op.tensor(0), op.tensor(1)])
-    source, shape = op.tensor(2), info_of(x).shape
-    count, total = multiply_all(info_of(source).shape), multiply_all(shape)
-    if count is None or total is None or count == 0:
-        raise RelaxError("expected masked_scatter with a source that has elements, of sizes that are known or symbolic")
-    taken = emit(ops.Take, reshape(source, (count,)), _places(reshape(mask, (total,))), axis=0)
-    return emit(ops.Where, mask, reshape(taken, shape), x)
+    source = reshape(op.tensor(2), (multiply_all(info_of(op.tensor(2)).shape),))
+    return emit(ops.Where, mask, _by_order(source, mask, 0), x)
 
 
 @handles("aten.diagonal_scatter")
