@@ -122,8 +122,8 @@ def outcome(sample: Sample, asked: Asked) -> tuple[str, str]:
 def unlike(sample: Sample, wanted: Any, got: Any, program: Any) -> str:
     """How results differ from those of torch; what the program changes comes after its results and is not looked at.
 
-    Of narrow floats torch may round in between; what is nearer to its results in f32 than its own are is right. Of equal numbers
-    torch leaves open which come first.
+    Of narrow floats torch may round in between; what is nearer to its results in f32 than its own are is right. Of
+    equal numbers torch leaves open which come first.
     """
     leaves = pytree.tree_leaves(got)[: len(program.graph_signature.user_outputs)]
     results = [torch.as_tensor(_tensor(x) if isinstance(x, np.ndarray) else x) for x in leaves]

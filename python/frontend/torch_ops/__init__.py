@@ -5,8 +5,8 @@ import importlib
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES = (
-    "batch_norm", "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances", "elementwise", "embedding_bag",
-    "experts", "fourier", "indexing", "linear_algebra", "manipulate", "nn", "pooling", "quantized", "reduction", "scatter",
+    "batch_norm", "control_flow", "convolution", "creation", "data_counts", "data_sizes", "distances", "elementwise",
+    "embedding_bag", "experts", "fourier", "indexing", "linear_algebra", "manipulate", "nn", "pooling", "quantized", "reduction", "scatter",
     "sorting", "special",
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""torch's batch norms: by statistics that a model has learnt, by those of the tensor itself, and in training, which moves the learnt ones."""
+"""torch's batch norms: by statistics that a model has learnt, by those of the tensor itself, and in training."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _by_its_own(op: TorchOp) -> list[ir.Value | None]:
 
 @handles("aten._native_batch_norm_legit_functional")
 def _in_training(op: TorchOp) -> list[ir.Value | None]:
-    """The result, and the learnt mean and variance moved to those of the tensor: the variance of one element less than there are."""
+    """The result, and the learnt mean and variance moved to those of the tensor, the variance that of a sample."""
     if not op.number(5):
         learnt = [cast(op.tensor(i), op.dtype) for i in (3, 4)]
         return [_normalised(op, op.tensor(0), *learnt, op.number(7)), None, None, op.tensor(3), op.tensor(4)]

@@ -143,7 +143,7 @@ def _put_where(x: ir.Value, mask: ir.Value, values: ir.Value, axis: int, add: bo
 
 
 def _by_order(values: ir.Value, mask: ir.Value, axis: int) -> ir.Value:
-    """Along an axis the next one wherever the mask is true, in the order of memory; of a size that may be none, zeros come first.
+    """Along an axis the next one wherever the mask is true, in the order of memory; of sizes that may be none, zeros first.
 
     A check finds more places than there is something for.
     """
