@@ -25,8 +25,8 @@ def _by_learnt(op: TorchOp) -> list[ir.Value | None]:
     has_flag = op.key == "aten.batch_norm"
     if has_flag and op.number(5):
         raise RelaxError("expected batch norm by statistics that a model has learnt, got one that moves them")
-    learnt = [parameter(op, i, i - 3, _channels(op), info_of(op.tensor(0)).dtype) for i in (3, 4)]
-    result = _normalised(op, op.tensor(0), *learnt, op.number(7 if has_flag else 6, 1e-5))
+    mean, variance = (parameter(op, i, i - 3, _channels(op), info_of(op.tensor(0)).dtype) for i in (3, 4))
+    result = _normalised(op, op.tensor(0), mean, variance, op.number(7 if has_flag else 6, 1e-5))
     return [result, None, None][: len(op.results)]
 
 
@@ -34,15 +34,16 @@ def _by_learnt(op: TorchOp) -> list[ir.Value | None]:
 def _by_its_own(op: TorchOp) -> list[ir.Value | None]:
     """Which is how torch writes instance norm."""
     x = op.tensor(0)
-    return [_normalised(op, x, *_statistics(x), op.number(5, 1e-5)), None, None]
+    mean, variance = _statistics(x)
+    return [_normalised(op, x, mean, variance, op.number(5, 1e-5)), None, None]
 
 
 @handles("aten._native_batch_norm_legit_functional")
 def _in_training(op: TorchOp) -> list[ir.Value | None]:
     """The result, and the learnt mean and variance moved to those of the tensor, the variance that of a sample."""
     if not op.number(5):
-        learnt = [cast(op.tensor(i), op.dtype) for i in (3, 4)]
-        return [_normalised(op, op.tensor(0), *learnt, op.number(7)), None, None, op.tensor(3), op.tensor(4)]
+        mean, variance = (cast(op.tensor(i), op.dtype) for i in (3, 4))
+        return [_normalised(op, op.tensor(0), mean, variance, op.number(7)), None, None, op.tensor(3), op.tensor(4)]
     x = cast(op.tensor(0), ir.F32Type.get()) if info_of(op.tensor(0)).dtype.width < 32 else op.tensor(0)
     shape, dtype = info_of(x).shape, info_of(x).dtype
     mean, variance = _statistics(x)
