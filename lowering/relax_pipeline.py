@@ -11,7 +11,7 @@ _CHECKS = "relax-check-scalars,relax-keep-checks"
 _PIPELINE = (
     "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-round-exact-products,relax-fold-batch-norm,"
-    "relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
+    "relax-pool-integers,relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
     "relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats}}},relax-pack-nibbles,"
     "relax-group-packed-rows,relax-lift-transform-params,relax-canonicalize,cse,{branches}symbol-dce"
 )

@@ -12,6 +12,7 @@ from ..inference import (
     normalize_axis,
     require_float,
     require_held,
+    require_number,
     require_rank,
     require_same_dtype,
 )  # fmt: skip
@@ -373,19 +374,33 @@ class _Pool2D(Op):
     def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
         (x,) = operands
         require_float(x)
-        require_rank(x, 4)
-        (kh, kw), (sh, sw), (dh, dw) = attrs["pool_size"], attrs["strides"], attrs["dilation"]
-        top, left, bottom, right = attrs["padding"]
-        ceil, layout = attrs["ceil_mode"], attrs["layout"]
-        n, c, h, w = reordered(x.shape, layout, "NCHW")
-        shape = [n, c, _window(h, kh, sh, top, bottom, dh, ceil), _window(w, kw, sw, left, right, dw, ceil)]
-        return x.with_(shape=reordered(shape, "NCHW", layout))
+        return _pooled(x, attrs)
+
+
+def _pooled(x: TensorInfo, attrs: Attrs) -> TensorInfo:
+    """The image that windows over an image give."""
+    require_rank(x, 4)
+    (kh, kw), (sh, sw), (dh, dw) = attrs["pool_size"], attrs["strides"], attrs["dilation"]
+    top, left, bottom, right = attrs["padding"]
+    ceil, layout = attrs["ceil_mode"], attrs["layout"]
+    n, c, h, w = reordered(x.shape, layout, "NCHW")
+    shape = [n, c, _window(h, kh, sh, top, bottom, dh, ceil), _window(w, kw, sw, left, right, dw, ceil)]
+    return x.with_(shape=reordered(shape, "NCHW", layout))
 
 
 class MaxPool2D(_Pool2D, name="max_pool2d"):
-    """The largest element of each window, NaN if one is NaN; padding never wins, a window of padding only is -inf."""
+    """The largest element of each window, NaN if one is NaN; padding never wins.
+
+    A window of padding only is -inf, of integers the least of the dtype.
+    """
 
     narrow = Narrow.FOLLOWS
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        (x,) = operands
+        require_number(x)
+        return _pooled(x, attrs)
 
 
 class AvgPool2D(_Pool2D, name="avg_pool2d"):

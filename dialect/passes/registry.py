@@ -49,6 +49,7 @@ _LOADERS: dict[str, Loader] = {
     "relax-group-packed-rows": _ours("packing.group_packed_rows", "GroupPackedRows"),
     "relax-pack-nibbles": _ours("packing.pack_nibbles", "PackIntoNibbles"),
     "relax-pack-weights": _ours("packing.pack_weights", "PackWeights"),
+    "relax-pool-integers": _ours("precision.pool_integers", "PoolIntegers"),
     "relax-quantize-activations": _ours("precision.quantize_activations", "QuantizeActivations"),
     "relax-quantize-convolutions": _ours("precision.quantize_convolutions", "QuantizeConvolutions"),
     "relax-quantize-weights": _ours("precision.quantize_weights", "QuantizeWeights"),

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import RelaxError
 from ..layouts import permutation
 from ..packed_layout import PackedLayout
-from .numeric import Array, convert, matmul, wide
+from .numeric import Array, convert, lowest, matmul, wide
 from .packed import unpacked
 from .registry import reference
 from .statistical import mean_values, variance_values
@@ -230,8 +230,9 @@ def max_pool2d(
     x = _laid_out(x, layout, "NCHW")
     margin = _ceil_margin(x.shape[2:], pool_size, strides, padding, dilation) if ceil_mode else [0, 0]
     after = [p + m for p, m in zip(padding[2:], margin, strict=True)]
-    windows = _windows(_padded(wide(x), padding[:2], after, -np.inf), pool_size, strides, dilation)
-    return convert(_laid_out(np.max(windows, axis=(-2, -1), initial=-np.inf), "NCHW", layout), x.dtype)
+    least = lowest(x.dtype)
+    windows = _windows(_padded(wide(x), padding[:2], after, least), pool_size, strides, dilation)
+    return convert(_laid_out(np.max(windows, axis=(-2, -1), initial=least), "NCHW", layout), x.dtype)
 
 
 @reference

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 
 from ...dialect.bindings import ir
@@ -11,7 +10,7 @@ from .builder import Input, LinalgBuilder, Size, Tensor, index, read, tensor_typ
 from .conversion import load
 from .creation import splat_tensor, stored_number
 from .datatype import cast_elements
-from .dtypes import accumulator_type, compute_type
+from .dtypes import accumulator_type, compute_type, is_unsigned
 from .kernel import unless_empty
 from .reduction import TOTAL, Reduction, count, extreme, finish, finish_at, reduce
 from .registry import Source, lowering
@@ -37,7 +36,7 @@ def _padded_sizes(b: LinalgBuilder, sizes: Sequence[Size], before: Sequence[int]
 
 
 def padded_image(
-    b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], ends: Sequence[Size], number: float, layout: str
+    b: LinalgBuilder, x: Tensor, axes: Sequence[Axis], ends: Sequence[Size], number: Number, layout: str
 ) -> ir.Value:  # fmt: skip
     """An image in the middle of an image of a number.
 
@@ -92,7 +91,8 @@ def _padded(b: LinalgBuilder, x: Tensor, before: Sequence[int], after: Sequence[
 def _lower_max_pool2d(b: LinalgBuilder, source: Source) -> ir.Value:
     (x,) = source.operands
     # The accumulated values are elements of x, so rounding them back is exact.
-    best, _ = _pooled(b, source, _with_infinities(b, x), -math.inf, extreme(x.dtype, "max"))
+    least = extreme(x.dtype, "max")
+    best, _ = _pooled(b, source, _with_infinities(b, x), least.initial, least)
     return finish_at(b, best, x.dtype, lambda value, _: value)
 
 
@@ -120,7 +120,7 @@ def _with_infinities(b: LinalgBuilder, x: Tensor) -> Tensor:
 
 
 def _pooled(
-    b: LinalgBuilder, source: Source, x: Tensor, neutral: float, reduction: Reduction
+    b: LinalgBuilder, source: Source, x: Tensor, neutral: Number, reduction: Reduction
 ) -> tuple[ir.Value, list[Axis]]:  # fmt: skip
     """Each window's elements combined, in the type that is accumulated in."""
     sizes, layout, ceil = b.sizes(x), source.attrs["layout"], source.attrs["ceil_mode"]
@@ -129,10 +129,10 @@ def _pooled(
     ends = [_end(b, axis, count) if ceil else axis.after for axis, count in zip(axes, result, strict=True)]
     image = padded_image(b, x, axes, ends, neutral, layout)
     window = b.empty([axis.kernel for axis in axes], ir.IntegerType.get_signless(8))
-    start = b.filled(with_spatial(sizes, layout, result), accumulator_type(x.dtype), reduction.initial)
+    start = b.filled(with_spatial(sizes, layout, result), accumulator_type(x.dtype), reduction.initial, is_unsigned(x.dtype))
 
     def body(element: ir.Value, _: ir.Value, combined: ir.Value) -> ir.Value:
-        return reduction.combine(Scalar(combined), load(element, x.dtype)).value
+        return reduction.combine(Scalar(combined, is_unsigned(x.dtype)), load(element, x.dtype)).value
 
     # The second input only gives the window's size.
     inputs: list[Input] = [(image, window_exprs(axes, layout)), (window, [4, 5])]

@@ -336,9 +336,9 @@ func.func @conv2d_empty_window(%x: tensor<1x4x8x8xf32>, %y: tensor<2x4x0x3xf32>)
 
 // -----
 
-func.func @max_pool2d_of_integers(%x: tensor<1x4x8x8xi32>) {
-  // expected-error @+1 {{'relax.max_pool2d' op expected a floating-point operand, got i32}}
-  %0 = "relax.max_pool2d"(%x) {pool_size = array<i64: 2, 2>} : (tensor<1x4x8x8xi32>) -> tensor<1x4x7x7xi32>
+func.func @max_pool2d_of_truth_values(%x: tensor<1x4x8x8xi1>) {
+  // expected-error @+1 {{'relax.max_pool2d' op expected a number as operand, got i1}}
+  %0 = "relax.max_pool2d"(%x) {pool_size = array<i64: 2, 2>} : (tensor<1x4x8x8xi1>) -> tensor<1x4x7x7xi1>
   return
 }
 

@@ -84,3 +84,25 @@ def test_sums_behind_a_known_scale(dtype: str) -> None:
         off = np.abs(np.asarray(found, np.int64) - np.asarray(expected, np.int64))
         assert off.max() <= 1
         assert np.count_nonzero(off) <= 2  # of 3072 sums, none of which is a tie by the choice of scales
+
+
+@pytest.mark.parametrize("scale", [0.031, -0.031, 1e-42, 1e30])
+@pytest.mark.parametrize("dtype", ["i8", "ui8", "i16"])
+def test_the_largest_of_integers(dtype: str, scale: float) -> None:
+    """As of what they are dequantized to, to the bit, whatever the sign of the scale; padding never wins."""
+    rng, size = np.random.default_rng(3), numpy_dtype(dtype)
+    b = rx.Builder()
+    with b.function("main"):
+        x, s, z = b.input("x", (2, 5, 9, 8), dtype), b.weight("s", ()), b.weight("z", (), dtype)
+        window = {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 1, 1, 0]}
+        pooled = b.max_pool2d(b.dequantize(x, s, z), **window)
+        b.output(pooled, b.quantize(pooled, s, z, dtype=dtype))
+    module = b.build()
+    limits = np.iinfo(size)
+    image = rng.integers(limits.min, limits.max + 1, (2, 5, 9, 8)).astype(size)
+    weights = {"s": np.array(scale, np.float32), "z": np.array(3).astype(size)}
+    want = rx.evaluate(module, "main", image, weights=weights)
+    executable = rx.compile(module)
+    executable.bind(executable.prepare(weights))
+    for expected, found in zip(want, executable(image), strict=True):
+        assert is_same(np.asarray(found), np.asarray(expected))

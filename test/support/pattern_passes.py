@@ -20,6 +20,7 @@ PATTERN_PASSES = {
     "relax-lift-transform-params": "",
     "relax-pack-nibbles": "",
     "relax-pack-weights": "",
+    "relax-pool-integers": "",
     "relax-quantize-activations": "{rows=4}",
     "relax-quantize-convolutions": "",
     "relax-quantize-weights": "",

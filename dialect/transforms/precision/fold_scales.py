@@ -13,7 +13,8 @@ after::
     %3 = "relax.quantize"(%2, 1.0, %zero)
 
 What is known when weights are prepared is divided there, once, and elements are no longer. So it is for a sum of what is
-dequantized with scales that are known, as a residual connection adds it. ONNX Runtime and OpenVINO scale integers the same way.
+dequantized with scales that are known, as a residual connection adds it. What was infinite in between need not be. ONNX Runtime
+and OpenVINO scale integers the same way.
 """
 
 from __future__ import annotations

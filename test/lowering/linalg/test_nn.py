@@ -176,6 +176,18 @@ def test_max_pool_keeps_nan_and_never_picks_padding() -> None:
         check(Case("max_pool2d", [f"1, 1, 3, 3:{dtype}"], f"1, 1, 4, 4:{dtype}", attributes, narrow))
 
 
+@pytest.mark.parametrize("dtype", ["i8", "ui8", "i4", "ui4", "i32", "i64"])
+def test_max_pool_of_integers(dtype: str) -> None:
+    """Among them windows of padding only, which are the least number, and images in whole vectors."""
+    padded = window("2, 2", padding="2, 0, 2, 1")
+    check(
+        *(Case("max_pool2d", [f"{x}:{dtype}"], f"{r}:{dtype}", a) for x, r, a in POOLS),
+        Case("max_pool2d", [f"1, 1, 3, 3:{dtype}"], f"1, 1, 6, 3:{dtype}", padded),
+        Case("max_pool2d", [f"1, 6, 5, 64:{dtype}"], f"1, 5, 4, 64:{dtype}", window("2, 2", more=', layout = "NHWC"')),
+        n=2, h=5,
+    )  # fmt: skip
+
+
 def test_adaptive_pooling() -> None:
     sizes = ["1, 1", "3, 2", "6, 7", "8, 5", "4, 4"]
     check(
