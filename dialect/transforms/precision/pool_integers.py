@@ -67,14 +67,14 @@ class _Pooling:
             return False
         rewriter.discard(source)
         with rewriter.before(op):
-            dtype = TensorInfo.of(source.x).dtype
+            dtype = ir.IntegerType(TensorInfo.of(source.x).dtype)
             bits = (1 << dtype.width) - 1 if dtype.is_unsigned else -1
             negative = Less.create(source.scale, full(0.0, TensorInfo.of(source.scale).dtype, [])).result
             turns = Where.create(negative, full(bits, dtype, []), full(0, dtype, [])).result
             pooled = MaxPool2D.create(BitwiseXor.create(source.x, turns).result, **attrs_of(op)).result
             largest = BitwiseXor.create(pooled, turns).result
-            attrs = {"out_dtype": TensorInfo.of(op.result).dtype}
-            return rewriter.replace(op, Dequantize.create(largest, source.scale, source.zero_point, **attrs))
+            wide = TensorInfo.of(op.result).dtype
+            return rewriter.replace(op, Dequantize.create(largest, source.scale, source.zero_point, out_dtype=wide))
 
     def _takes(self, source: Dequantize) -> bool:
         x, scale, zero = (TensorInfo.of(v) for v in (source.x, source.scale, source.zero_point))
