@@ -40,6 +40,7 @@ __all__ = [
     "PLAN",
     "PREPARATION",
     "ROWS",
+    "ROW_GROUPS",
     "SHARED",
     "SORT",
     "STACK",
@@ -144,6 +145,11 @@ LAYOUT = "relax.layout"
 #: fusion/weight_prologue again, when several inputs take the place of one.
 #: Written by integer_product; read by integer_product, kernels/structure/match.
 INTEGER_SUMS = "relax.integer_sums"
+
+#: On a contraction whose left factor is masked by groups of rows: a row has the terms of one step of the first reduction, whose
+#: last row the third input says; a unit.
+#: Written by linalg/grouped_products; read by cuda/kernels/products/row_groups.
+ROW_GROUPS = "relax.row_groups"
 
 #: On the operation of a body that takes an integer out of a word: how the word is, ``u4x8``. Of a word that is read at
 #: ``i floordiv 8`` it is number ``i mod 8`` from the lowest bits on. Where there are high bits in a word beside that,

@@ -9,7 +9,7 @@ _CHECKS = "relax-check-scalars,relax-keep-checks"
 # Products of integers are made before words of eight are: those are for products of floats. How weights are packed for the
 # target is in the module (``relax.weight_layouts``).
 _PIPELINE = (
-    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{checks},"
+    "relax-expand-tuple-arguments{{public=true}},relax-inline-private-functions,{groups}{checks},"
     "relax-canonicalize,relax-fold-dequantize,relax-round-exact-products,relax-fold-batch-norm,"
     "relax-pool-integers,relax-quantize-convolutions,relax-fold-scales,{weights}relax-convert-layout{{gainful=true}},relax-canonicalize,relax-pack-weights,"
     "relax-sink-growth,relax-share-packed-weights,relax-quantize-activations{{floats={floats}}},relax-pack-nibbles,"
@@ -33,11 +33,13 @@ def default_pipeline(weights: str | None = None, activations: str | None = None,
     """What happens to a module before it is lowered, as a pipeline; the first options are those of ``relaxir.compile``.
 
     Args:
-        branches: whether products are skipped where a mask keeps nothing of them; on a GPU the host would wait for each mask.
+        branches: whether products are skipped where a mask keeps nothing of them, for which on a GPU the host would wait, and
+            rows in groups multiplied as one product; kernels for GPUs multiply each with the matrix of its group.
     """
     floats = "false" if activations is None else "true"
     skip = "relax-skip-masked-products," if branches else ""
-    return _PIPELINE.format(checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip)
+    groups = "relax-expand-grouped-matmul," if branches else ""
+    return _PIPELINE.format(groups=groups, checks=_CHECKS, weights=WEIGHTS[weights], floats=floats, branches=skip)
 
 
 def with_checks_first(pipeline: str) -> str:

@@ -20,7 +20,7 @@ from ..size_relations import require_same, shape_text
 from ..struct_info import TensorInfo
 from ..symbolic import Dim
 
-__all__ = ["MatMul", "PackWeight", "PackedMatMul"]
+__all__ = ["GroupedMatMul", "MatMul", "PackWeight", "PackedGroupedMatMul", "PackedMatMul"]
 
 
 class MatMul(Op, name="matmul"):
@@ -104,6 +104,68 @@ class PackedMatMul(Op, name="packed_matmul"):
         require_panels(weight, layout, attrs["n"])
         _check_inner(layout.depth(x.shape[-1]), weight.shape[1], x, weight)
         return x.with_(shape=[*x.shape[:-1], attrs["n"]], dtype=attrs["out_dtype"])
+
+
+class GroupedMatMul(Op, name="grouped_matmul"):
+    """Rows in groups, one after the other, each times the matrix of its group, as experts of a model compute them.
+
+    ``lhs[m, k]`` times the block of ``n`` columns of ``rhs[k, groups * n]`` that belongs to the row's group: ``[m, n]``. The
+    rows of a group end in front of row ``ends[group]``, and begin where those of the group before it end; rows behind the last
+    group give 0. Ends are in ascending order and at most ``m``; of others results say nothing. Sums as :class:`MatMul` does.
+    """
+
+    lhs: Operand[Tensor]
+    rhs: Operand[Tensor]
+    ends: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = {"out_dtype": attributes.dtype(default=None)}
+    cost = op_costs.PRODUCT
+    narrow = Narrow.ALWAYS
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        lhs, rhs, ends = operands
+        require_rank(rhs, 2)
+        require_same_dtype(lhs, rhs)
+        _check_inner(lhs.shape[-1], rhs.shape[0], lhs, rhs)
+        return _grouped(lhs, rhs.shape[1], ends, attrs)
+
+
+class PackedGroupedMatMul(Op, name="packed_grouped_matmul"):
+    """:class:`GroupedMatMul` with a matrix packed by :class:`PackWeight`, whose columns, of all groups, are ``n``."""
+
+    x: Operand[Tensor]
+    weight: Operand[Tensor]
+    ends: Operand[Tensor]
+    result: Result[Tensor]
+    attrs = PackedMatMul.attrs
+    cost = op_costs.PRODUCT
+    packed = "weight"
+
+    @staticmethod
+    def infer(operands: list[TensorInfo], attrs: Attrs) -> TensorInfo:
+        x, weight, ends = operands
+        require_same_dtype(x, weight)
+        layout = require_elements(attrs["layout"])
+        require_panels(weight, layout, attrs["n"])
+        _check_inner(layout.depth(x.shape[-1]), weight.shape[1], x, weight)
+        return _grouped(x, attrs["n"], ends, attrs)
+
+
+def _grouped(rows: TensorInfo, columns: Dim, ends: TensorInfo, attrs: Attrs) -> TensorInfo:
+    """What rows in groups give, by a matrix of so many columns."""
+    require_float(rows)
+    _check_kind(rows, attrs["out_dtype"])
+    require_rank(rows, 2)
+    require_rank(ends, 1)
+    (groups,) = ends.shape
+    if not is_integer(ends.dtype):
+        raise RelaxError(f"expected ends of integers, got {ends.dtype}")
+    if not isinstance(groups, int) or groups < 1:
+        raise RelaxError(f"expected a known number of groups, got {shape_text(ends.shape)}")
+    if not isinstance(columns, int) or columns % groups:
+        raise RelaxError(f"expected columns that {groups} groups share equally, got {columns}")
+    return rows.with_(shape=[rows.shape[0], columns // groups], dtype=attrs["out_dtype"])
 
 
 def _check_inner(left: Dim, right: Dim, *operands: TensorInfo) -> None:

@@ -36,3 +36,20 @@ def pack_weight(x: Array, *, layout: PackedLayout) -> Array:
 @reference
 def packed_matmul(x: Array, weight: Array, *, layout: PackedLayout, n: int, out_dtype: np.dtype[Any] | None) -> Array:
     return product(x, unpacked(weight, layout, n)[: x.shape[-1]], out_dtype)
+
+
+@reference
+def grouped_matmul(lhs: Array, rhs: Array, ends: Array, *, out_dtype: np.dtype[Any] | None) -> Array:
+    columns = rhs.shape[1] // len(ends)
+    found = np.zeros((len(lhs), columns), out_dtype or lhs.dtype)
+    ends = np.clip(ends, 0, len(lhs))
+    for group, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        found[begin:end] += product(lhs[begin:end], rhs[:, group * columns :][:, :columns], out_dtype)
+    return found
+
+
+@reference
+def packed_grouped_matmul(
+    x: Array, weight: Array, ends: Array, *, layout: PackedLayout, n: int, out_dtype: np.dtype[Any] | None
+) -> Array:
+    return grouped_matmul(x, unpacked(weight, layout, n)[: x.shape[-1]], ends, out_dtype=out_dtype)

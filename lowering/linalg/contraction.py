@@ -40,6 +40,7 @@ __all__ = [
     "converted",
     "factor",
     "keeps_sums",
+    "layout_mark",
     "pack",
     "pack_in_groups",
     "pack_transposed",
@@ -205,6 +206,11 @@ def contraction_mark() -> dict[str, ir.Attribute]:
     return {CONTRACTION: ir.UnitAttr.get()}
 
 
+def layout_mark(right: FactorTensor) -> dict[str, ir.Attribute]:
+    """What says how the right factor of a contraction is packed; nothing where it is not."""
+    return {} if right.layout is None else {LAYOUT: ir.StringAttr.get(str(right.layout))}
+
+
 def add_products(
     b: LinalgBuilder, left: FactorTensor, right: FactorTensor, kinds: str, start: ir.Value, source: ir.Type
 ) -> ir.Value:
@@ -216,9 +222,7 @@ def add_products(
     inputs = [(left.value, left.exprs), (right.value, right.exprs)]
     mark = dict[str, ir.Attribute]()
     if _can_be_tiled(inputs, kinds, start):
-        mark = contraction_mark()
-        if right.layout is not None:
-            mark[LAYOUT] = ir.StringAttr.get(str(right.layout))
+        mark = contraction_mark() | layout_mark(right)
     return b.generic(kinds, inputs, start, body, range(kinds.count("p")), mark)
 
 

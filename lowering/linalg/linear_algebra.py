@@ -7,9 +7,10 @@ from ...dialect.inference import is_float
 from ...dialect.packed_layout import PackedLayout
 from ...dialect.struct_info import TensorInfo
 from .builder import LinalgBuilder, Size, Tensor, value_type
-from .contraction import Matrix, contract, converted, factor, pack, pack_in_groups, sum_dtype
+from .contraction import FactorTensor, Matrix, contract, converted, factor, pack, pack_in_groups, sum_dtype
 from .conversion import load
 from .dtypes import accumulator_type
+from .grouped_products import group_products
 from .registry import Source, lowering
 from .reshaping import drop_axes, restore_axes
 from .scalar import Scalar
@@ -56,6 +57,33 @@ def _lower_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
     )
     result = contract(b, *matrices, sizes, source.result.dtype)
     return drop_axes(b, result, [len(sizes) - 2]) if row else result
+
+
+@lowering("relax.grouped_matmul")
+def _lower_grouped_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
+    lhs, rhs, ends = source.operands
+    k, m = ir.AffineExpr.get_dim(3), ir.AffineExpr.get_dim(0)
+    columns = source.result.shape[1]
+    assert isinstance(columns, int)
+    right = FactorTensor(rhs.value, rhs.dtype, [k, _column_of_group(columns)])
+    return group_products(b, FactorTensor(lhs.value, lhs.dtype, [m, k]), right, ends, source.result)
+
+
+@lowering("relax.packed_grouped_matmul")
+def _lower_packed_grouped_matmul(b: LinalgBuilder, source: Source) -> ir.Value:
+    (x, weight, ends), layout = source.operands, source.attrs["layout"]
+    x = x if b.panels else _narrow(x)
+    k, m = ir.AffineExpr.get_dim(3), ir.AffineExpr.get_dim(0)
+    columns = source.result.shape[1]
+    assert isinstance(columns, int)
+    place = layout.place(k, _column_of_group(columns), ir.AffineExpr.get_floor_div)
+    right = FactorTensor(weight.value, weight.dtype, place, layout)
+    return group_products(b, FactorTensor(x.value, x.dtype, [m, k]), right, ends, source.result)
+
+
+def _column_of_group(columns: int) -> ir.AffineExpr:
+    """Where in the matrix of all groups a column of a group's is, in loops over rows, columns, groups and k."""
+    return ir.AffineExpr.get_dim(2) * columns + ir.AffineExpr.get_dim(1)
 
 
 def _widened(b: LinalgBuilder, x: Tensor) -> ir.Value:

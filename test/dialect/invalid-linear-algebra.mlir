@@ -176,3 +176,27 @@ func.func @packed_dynamic(%x: tensor<2x3xf32>, %y: tensor<?x3x8xf32>) {
       -> tensor<2x4xf32>
   return
 }
+
+// -----
+
+func.func @ends_of_floats(%x: tensor<2x3xf32>, %y: tensor<3x8xf32>, %ends: tensor<2xf32>) {
+  // expected-error @+1 {{'relax.grouped_matmul' op expected ends of integers, got f32}}
+  %0 = "relax.grouped_matmul"(%x, %y, %ends) : (tensor<2x3xf32>, tensor<3x8xf32>, tensor<2xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @groups_of_unknown_number(%x: tensor<2x3xf32>, %y: tensor<3x8xf32>, %ends: tensor<?xi64>) {
+  // expected-error @+1 {{'relax.grouped_matmul' op expected a known number of groups, got [?]}}
+  %0 = "relax.grouped_matmul"(%x, %y, %ends) : (tensor<2x3xf32>, tensor<3x8xf32>, tensor<?xi64>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @columns_of_no_group(%x: tensor<2x3xf32>, %y: tensor<3x8xf32>, %ends: tensor<3xi64>) {
+  // expected-error @+1 {{'relax.grouped_matmul' op expected columns that 3 groups share equally, got 8}}
+  %0 = "relax.grouped_matmul"(%x, %y, %ends) : (tensor<2x3xf32>, tensor<3x8xf32>, tensor<3xi64>) -> tensor<2x4xf32>
+  return
+}

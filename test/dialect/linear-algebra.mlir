@@ -54,3 +54,21 @@ func.func @packed_matmul_2(%x: tensor<?x5xbf16, {sym = ["n"]}>, %y: tensor<3x3x8
       : (tensor<?x5xbf16, {sym = ["n"]}>, tensor<3x3x8x2xbf16>) -> tensor<?x20xbf16, {sym = ["n"]}>
   return
 }
+
+// CHECK-LABEL: func.func @grouped_matmul(
+// CHECK: "relax.grouped_matmul"(%{{.*}}, %{{.*}}, %{{.*}}) {out_dtype = f32}
+// CHECK-SAME: : (tensor<?x4xbf16, {sym = ["n"]}>, tensor<4x6xbf16>, tensor<3xi32>) -> tensor<?x2xf32, {sym = ["n"]}>
+func.func @grouped_matmul(%x: tensor<?x4xbf16, {sym = ["n"]}>, %y: tensor<4x6xbf16>, %ends: tensor<3xi32>) {
+  %0 = "relax.grouped_matmul"(%x, %y, %ends) {out_dtype = f32}
+      : (tensor<?x4xbf16, {sym = ["n"]}>, tensor<4x6xbf16>, tensor<3xi32>) -> tensor<?x2xf32, {sym = ["n"]}>
+  return
+}
+
+// CHECK-LABEL: func.func @packed_grouped_matmul(
+// CHECK: "relax.packed_grouped_matmul"(%{{.*}}, %{{.*}}, %{{.*}}) {layout = "tile 8", n = 20 : i64}
+// CHECK-SAME: : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>, tensor<5xi64>) -> tensor<?x4xf32, {sym = ["n"]}>
+func.func @packed_grouped_matmul(%x: tensor<?x4xf32, {sym = ["n"]}>, %y: tensor<3x4x8xf32>, %ends: tensor<5xi64>) {
+  %0 = "relax.packed_grouped_matmul"(%x, %y, %ends) {layout = "tile 8", n = 20 : i64}
+      : (tensor<?x4xf32, {sym = ["n"]}>, tensor<3x4x8xf32>, tensor<5xi64>) -> tensor<?x4xf32, {sym = ["n"]}>
+  return
+}

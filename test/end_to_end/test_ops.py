@@ -147,6 +147,10 @@ FLOAT = [
         x, b.constant(np.array([[40, 0, -1], [15, 16, 31]])), layout="tile 16", n=45)),
     Case("packed_matmul", (("n", 37), (37, 45)), lambda b, x, w: b.packed_matmul(
         x, b.pack_weight(w, layout="tile 32"), layout="tile 32", n=45)),
+    Case("grouped_matmul", (("n", 37), (37, 45)), lambda b, x, w: b.grouped_matmul(
+        x, w, b.minimum(b.constant(np.array([1, 1, 7])), b.shape_value("n")))),
+    Case("packed_grouped_matmul", (("n", 37), (37, 45)), lambda b, x, w: b.packed_grouped_matmul(
+        x, b.pack_weight(w, layout="tile 32"), b.constant(np.array([0, 1, 1])), layout="tile 32", n=45)),
     Case("packed_conv2d", (("n", 9, 8, 5), (45, 20)), lambda b, x, w: b.packed_conv2d(
         x, b.pack_weight(w, layout="tile 16"), layout="tile 16", channels=20, kernel_size=[3, 3],
         padding=[1, 0, 1, 1], strides=[2, 1])),

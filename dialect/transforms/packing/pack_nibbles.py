@@ -43,6 +43,7 @@ from ...ops import (
     BitwiseXor,
     Dequantize,
     Full,
+    PackedGroupedMatMul,
     PackedMatMul,
     PackNibbles,
     RightShift,
@@ -115,11 +116,11 @@ class _Words:
         return True
 
 
-def _products(grown: ir.Value) -> list[PackedMatMul]:
+def _products(grown: ir.Value) -> list[PackedMatMul | PackedGroupedMatMul]:
     """The products that read what a weight grew to, or what grows out of that; none where anything else does."""
-    found: list[PackedMatMul] = []
+    found: list[PackedMatMul | PackedGroupedMatMul] = []
     for reader in [use.owner for use in grown.uses]:
-        if isinstance(reader, PackedMatMul) and reader.weight == grown:
+        if isinstance(reader, PackedMatMul | PackedGroupedMatMul) and reader.weight == grown:
             found.append(reader)
         elif (x := grows_from(reader)) is not None and x == grown and (more := _products(reader.results[0])):
             found += more

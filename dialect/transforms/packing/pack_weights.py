@@ -51,8 +51,10 @@ from ...ops import (
     AsType,
     Conv2D,
     Dequantize,
+    GroupedMatMul,
     MatMul,
     PackedConv2D,
+    PackedGroupedMatMul,
     PackedMatMul,
     PackedQuantizedConv2D,
     PackWeight,
@@ -71,6 +73,7 @@ from .block_movement import MOVES, reshaped
 __all__ = ["PackWeights"]
 
 _Convolution = Conv2D | QuantizedConv2D
+_Product = MatMul | GroupedMatMul
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,14 @@ class _Packing:
 
     def patterns(self) -> Patterns:
         convolutions = [(convolution, self._read_packed) for convolution in (Conv2D, QuantizedConv2D)]
-        return [(MatMul, self._read_packed), *convolutions]
+        products = [(product, self._read_packed) for product in (MatMul, GroupedMatMul)]
+        return [*products, *convolutions]
 
-    def _read_packed(self, op: MatMul | _Convolution, rewriter: Rewriter) -> bool:
+    def _read_packed(self, op: _Product | _Convolution, rewriter: Rewriter) -> bool:
         weight = op.operands[1]
         if self._flow.comes_from_weights(op.results[0]) or not self._flow.once_from_weights(weight) or not self._can_pack(op):
             return False
-        filters = "" if isinstance(op, MatMul) else op.kernel_layout
+        filters = "" if isinstance(op, _Product) else op.kernel_layout
         layout = self._layout_of(op)
         if (weight, filters, layout) not in self._packed:
             with ir.InsertionPoint(outermost(op.operation)), op.location:
@@ -116,14 +120,14 @@ class _Packing:
         with rewriter.before(op):
             return rewriter.replace(op, _packed(op, self._packed[weight, filters, layout], layout))
 
-    def _layout_of(self, op: MatMul | _Convolution) -> PackedLayout:
+    def _layout_of(self, op: _Product | _Convolution) -> PackedLayout:
         """The target's panels; of filters in groups, panels that the filters of one fill."""
         layout = self._integers if isinstance(op, QuantizedConv2D) else self._layout
-        if isinstance(op, MatMul) or op.groups == 1:
+        if isinstance(op, _Product) or op.groups == 1:
             return layout
         return layout.filled_by(_outputs(op) // op.groups)
 
-    def _can_pack(self, op: MatMul | _Convolution) -> bool:
+    def _can_pack(self, op: _Product | _Convolution) -> bool:
         weight = TensorInfo.of(op.operands[1])
         if not all(isinstance(d, int) and d > 0 for d in weight.shape):
             return False
@@ -135,7 +139,7 @@ class _Packing:
                 return False
         elif not is_float(weight.dtype):
             return False
-        if isinstance(op, MatMul):
+        if isinstance(op, _Product):
             return weight.rank == 2 and (self._panels or self._layout.tile == 1 or _is_quantized(op.operands[1]))
         return op.data_layout == "NHWC" and (op.groups == 1 or self._fills_panels(op))
 
@@ -187,13 +191,14 @@ def _channels(filters: ir.Value) -> int:
     return channels
 
 
-def _packed(op: MatMul | _Convolution, weight: ir.Value, layout: PackedLayout) -> ir.Operation:
+def _packed(op: _Product | _Convolution, weight: ir.Value, layout: PackedLayout) -> ir.Operation:
     """The same product with a packed weight."""
     x, shape, types = op.operands[0], TensorInfo.of(op.operands[1]).shape, [op.results[0].type]
     attrs: dict[str, Any] = {key: value for key, value in attrs_of(op).items() if key in op.attributes}
     attrs["layout"] = layout
-    if isinstance(op, MatMul):
-        return PackedMatMul.create(x, weight, result_types=types, n=shape[1], **attrs)
+    if isinstance(op, _Product):
+        packed = PackedMatMul if isinstance(op, MatMul) else PackedGroupedMatMul
+        return packed.create(x, weight, *list(op.operands)[2:], result_types=types, n=shape[1], **attrs)
     *kernel, _, channels = reordered(shape, op.kernel_layout, "HWIO")
     packed = PackedQuantizedConv2D if isinstance(op, QuantizedConv2D) else PackedConv2D
     attrs = {key: value for key, value in attrs.items() if key in packed.attrs}

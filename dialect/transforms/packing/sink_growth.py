@@ -32,7 +32,7 @@ from ...functions import functions, num_input
 from ...inference import normalize_axis
 from ...lift_override import ALWAYS, LIFT, override_of
 from ...op import attrs_of, grows_from
-from ...ops import AsType, BroadcastTo, Concat, Dequantize, LookUp, PackedMatMul, PackWeight, Reshape, Take
+from ...ops import AsType, BroadcastTo, Concat, Dequantize, LookUp, PackedGroupedMatMul, PackedMatMul, PackWeight, Reshape, Take
 from ...passes.base import Pass
 from ...passes.rewriting import Patterns, Rewriter, budget_for, walk
 from ...struct_info import TensorInfo
@@ -224,7 +224,10 @@ def _pads_rightly(op: PackWeight, growth: _Growth) -> bool:
 def _is_for_products(value: ir.Value) -> bool:
     """Whether nothing but products reads a packed weight, or what is made of it element by element."""
     readers = [use.owner for use in value.uses]
-    return all(isinstance(r, PackedMatMul) or (grows_from(r) is not None and _is_for_products(r.results[0])) for r in readers)
+    return all(
+        isinstance(r, PackedMatMul | PackedGroupedMatMul) or (grows_from(r) is not None and _is_for_products(r.results[0]))
+        for r in readers
+    )
 
 
 def _concatenated(op: Concat, left: _Growth, right: _Growth) -> list[ir.Value] | None:

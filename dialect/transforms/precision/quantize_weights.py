@@ -48,6 +48,7 @@ from ...ops import (
     Equal,
     Full,
     GreaterEqual,
+    GroupedMatMul,
     LogSoftmax,
     MatMul,
     Max,
@@ -182,9 +183,9 @@ class _Quantizing:
         self.kept: dict[ir.Value, WideWeight] = {}
 
     def patterns(self) -> Patterns:
-        return [(MatMul, self._read_integers)]
+        return [(MatMul, self._read_integers), (GroupedMatMul, self._read_integers)]
 
-    def _read_integers(self, op: MatMul, rewriter: Rewriter) -> bool:
+    def _read_integers(self, op: MatMul | GroupedMatMul, rewriter: Rewriter) -> bool:
         weight, flow = op.rhs, self._flow
         if flow.comes_from_weights(op.result) or not flow.once_from_weights(weight):
             return False
@@ -194,7 +195,7 @@ class _Quantizing:
             return False
         return _read(op, self._made[weight], rewriter)
 
-    def _quantize(self, weight: ir.Value, op: MatMul) -> bool:
+    def _quantize(self, weight: ir.Value, op: MatMul | GroupedMatMul) -> bool:
         """Puts the weight through integers; False where it is kept."""
         sources = self._flow.sources(weight)
         reason = self._options.refusal(weight, sources)
@@ -234,7 +235,7 @@ def _is_narrow(weight: ir.Value) -> bool:
     return columns < rows
 
 
-def _read(op: MatMul, weight: ir.Value, rewriter: Rewriter) -> bool:
+def _read(op: MatMul | GroupedMatMul, weight: ir.Value, rewriter: Rewriter) -> bool:
     """Makes a product read a weight in f32."""
     if TensorInfo.of(op.lhs).dtype == TensorInfo.of(weight).dtype:
         op.operands[1] = weight
@@ -243,7 +244,8 @@ def _read(op: MatMul, weight: ir.Value, rewriter: Rewriter) -> bool:
     wide = ir.F32Type.get()
     with rewriter.before(op):
         types = [result.with_(dtype=wide).type]
-        made = cast(MatMul.create(cast(op.lhs, wide), weight, result_types=types).result, result.dtype)
+        product = type(op).create(cast(op.lhs, wide), weight, *list(op.operands)[2:], result_types=types)
+        made = cast(product.results[0], result.dtype)
     return rewriter.replace(op, [made])
 
 

@@ -23,14 +23,16 @@ def key_of_product(shape: ProductShape, group: MatchedGroup) -> str:
     factors = f"by={shape.by} left={_factor(shape.left)} right={_factor(shape.right)} store={shape.store}"
     sizes = _sizes(f"rows{_class(shape.rows)}", shape.columns, shape.depth, shape.batch)
     mapped = " mapped" if shape.is_mapped else ""
-    return f"product {sizes} {factors} group={_group(shape.group)} epilogue={_epilogue(group)}{mapped}"
+    kind = f"grouped product groups={shape.groups}" if shape.groups else "product"
+    return f"{kind} {sizes} {factors} group={_group(shape.group)} epilogue={_epilogue(group)}{mapped}"
 
 
 def key_of_matvec(shape: MatvecShape, group: MatchedGroup) -> str:
     """Of a product of few rows."""
     sizes = _sizes(f"rows={shape.rows}", shape.columns, shape.depth, shape.batch)
     numbers = f"bits={shape.step_bits} steps={shape.steps} group={_group(shape.group)}"
-    return f"matvec {sizes} {numbers} epilogue={_epilogue(group)}"
+    kind = f"grouped matvec groups={shape.groups}" if shape.groups else "matvec"
+    return f"{kind} {sizes} {numbers} epilogue={_epilogue(group)}"
 
 
 def _sizes(rows: str, columns: int | None, depth: int | None, batch: int | None) -> str:

@@ -8,12 +8,13 @@ from itertools import product
 from .....dialect.bindings import ir
 from ....kernels.emit.epilogue import Epilogue
 from ....kernels.emit.memory import Lanes, Point
-from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
+from ....kernels.structure.match import Contraction, MatchedGroup
 from ....kernels.structure.nest import read_nest
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from ..factor_code import FactorCode
 from ..products.results import starts_at_zero
+from ..products.row_groups import GroupedContraction, GroupSearch, match_rows
 from ..products.tensor_maps import dims_of_rows
 from ..products.tile_order import delinearized
 from ..shuffles import combined_by_warp
@@ -40,7 +41,7 @@ class MatvecKernel:
         """
         self.device, self.em, self.group, self.plan = device, device.em, group, plan
         self.memory = DeviceMemory(device, () if group.temporary is None else (group.temporary,))
-        contraction = match_contraction(group.contraction, self.memory)
+        contraction = match_rows(group.contraction, self.memory)
         assert contraction is not None
         stream = find_stream(contraction)
         assert stream is not None
@@ -55,6 +56,7 @@ class MatvecKernel:
             if op.name == "memref.load":
                 self.memory.captured(op.operands[0])
         self.left, self.right = FactorCode(self.memory, contraction.left), FactorCode(self.memory, contraction.right)
+        self.is_summed: ir.Value | None = None
         self.scale = self.zero = self.floats = None
         if stream.integers is not None:
             self.floats = IntegerFloats(self.em, stream.integers)
@@ -107,7 +109,24 @@ class MatvecKernel:
             number = em.op("arith.remui", [number, blocks], em.index)
             for dim, index in delinearized(em, which, [(d, self.memory.size(extents[d])) for d in contraction.batch]).items():
                 point = point.at(dim, index)
-        return point, em.mul(number, count)
+        return self._in_group(point), em.mul(number, count)
+
+    def _in_group(self, point: Point) -> Point:
+        """The point of a row in its group, the last one of a row that has none, and no matrix is read for."""
+        if not isinstance(self.contraction, GroupedContraction):
+            return point
+        em, (row, rows), groups = self.em, self._row(point), self.contraction.groups
+        search = GroupSearch(em, self.memory, groups, rows)
+        group = search.last(lambda _, first: em.compare("ule", first, row))
+        self.is_summed = search.is_group(group)
+        return point if groups.dim is None else point.at(groups.dim, search.known(group))
+
+    def _row(self, point: Point) -> tuple[ir.Value, ir.Value]:
+        """A point's row, and how many there are."""
+        em = self.em
+        for dim in self.contraction.batch:
+            return point.variables[dim], self.memory.size(self.contraction.nest.extents[dim])
+        return em.number(0), em.number(1)
 
     def _inside(self, column: ir.Value) -> ir.Value:
         """The column, or the last one."""
@@ -128,10 +147,15 @@ class MatvecKernel:
         for start, end, loads in ((0, whole, plan.loads), (whole, depth, 1)):
             if start < end:
                 sums = em.loop(
-                    em.add(first, em.number(start)), em.number(end), step * loads,
+                    em.add(first, em.number(start)), self._end(end), step * loads,
                     lambda k, carried, loads=loads: self._turn(batch, columns, k, step, loads, carried), sums,
                 )  # fmt: skip
         return sums
+
+    def _end(self, k: int) -> ir.Value:
+        """A step of k behind those that are summed; 0 where none are."""
+        em, end = self.em, self.em.number(k)
+        return end if self.is_summed is None else em.op("arith.select", [self.is_summed, end, em.number(0)], em.index)
 
     def _turn(
         self, batch: Point, columns: Sequence[Point], k: ir.Value, step: int, loads: int, sums: Sequence[ir.Value]

@@ -9,6 +9,7 @@ from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
 from ....kernels.structure.match import Contraction
 from ..device_memory import element_bytes_of, known_product
+from ..products.row_groups import GroupedContraction
 from ..products.tensor_maps import dims_of_rows
 from .stream import Stream, find_stream
 
@@ -16,6 +17,8 @@ __all__ = ["MatvecShape", "describe"]
 
 # Rows whose sums a thread has; for more of them tensor cores pay.
 _ROWS = 4
+# Rows in groups, each of which reads the matrix of its group: those of one group do so one after the other, from the cache.
+_ROWS_IN_GROUPS = 16
 # Bytes of the widest load.
 _WIDEST = 16
 # Bytes of a row of the left factor that a lane reads at a time: lanes are so far from each other.
@@ -41,6 +44,7 @@ class MatvecShape:
         unit: what their number is a multiple of.
         step_bits: bits of memory of a step of a column.
         group: steps of k whose integers have one scale, 0: all have; None: numbers have none.
+        groups: of rows, each with a matrix of its own; ``batch`` are the rows then. 0: all rows have the same one.
     """
 
     rows: int
@@ -51,12 +55,16 @@ class MatvecShape:
     unit: int
     step_bits: int
     group: int | None
+    groups: int = 0
 
 
 def describe(contraction: Contraction) -> tuple[MatvecShape, Stream] | None:
     """The shape of a product that is one of few rows and a stream, and this; None for others."""
     extents = {d: size.static for d, size in contraction.nest.extents.items()}
     rows, depth = known_product(extents[d] for d in dims_of_rows(contraction)), extents[contraction.k]
+    batch = known_product(extents[d] for d in contraction.batch)
+    if isinstance(contraction, GroupedContraction) and (batch is None or batch > _ROWS_IN_GROUPS):
+        return None
     if rows is None or not 0 < rows <= _ROWS or depth is None or depth < _SHORTEST or contraction.outer:
         return None
     f32 = ir.F32Type.get(contraction.nest.operation.context)
@@ -68,9 +76,9 @@ def describe(contraction: Contraction) -> tuple[MatvecShape, Stream] | None:
         return None
     unit = 1 if stream.integers is None else stream.integers.per_word
     steps = _steps(stream, contraction.left, depth, unit)
-    batch = known_product(extents[d] for d in contraction.batch)
     group = None if stream.integers is None else stream.integers.group
-    return MatvecShape(rows, extents[contraction.n], depth, batch, steps, unit, stream.step_bits, group), stream
+    groups = contraction.groups.count if isinstance(contraction, GroupedContraction) else 0
+    return MatvecShape(rows, extents[contraction.n], depth, batch, steps, unit, stream.step_bits, group, groups), stream
 
 
 def _steps(stream: Stream, left: Factor, depth: int, unit: int) -> int:

@@ -8,12 +8,13 @@ from .....dialect.bindings import func, ir
 from .....dialect.errors import RelaxError
 from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
-from ....kernels.structure.match import MatchedGroup, match_contraction
+from ....kernels.structure.match import MatchedGroup
 from ....marks import PLAN
 from ...cuda_target import Architecture, CudaTarget
 from ..host_code import HostCode
 from ..plan_key import key_of_matvec
 from ..product_group import erase_group, product_group
+from ..products.row_groups import match_rows
 from .alternatives import alternatives_of_matvec
 from .kernel import MatvecKernel
 from .plan import MatvecPlan, check_matvec_plan, parse_matvec_plan, plan_matvec
@@ -57,7 +58,7 @@ def plan_of_matvec(function: func.FuncOp, target: CudaTarget) -> PlannedMatvec |
         RelaxError: a plan of this kind stands on the product and does not fit, at its location.
     """
     group = product_group(function)
-    contraction = None if group is None else match_contraction(group.contraction, Buffers(group.contraction.location))
+    contraction = None if group is None else match_rows(group.contraction, Buffers(group.contraction.location))
     found = None if contraction is None else describe(contraction)
     if group is None or found is None:
         return None
@@ -82,7 +83,7 @@ def build_matvec(code: HostCode, planned: PlannedMatvec, target: CudaTarget) -> 
     group, plan = planned.group, planned.plan
     with code.em.before(group.epilogue or group.contraction):
         em, memory = code.em, Memory(code.em)
-        contraction = match_contraction(group.contraction, memory)
+        contraction = match_rows(group.contraction, memory)
         assert contraction is not None
         extents = contraction.nest.extents
         columns = em.add(memory.size(extents[contraction.n]), em.number(plan.block_columns - 1))

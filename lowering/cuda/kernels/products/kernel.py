@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .....dialect.bindings import ir
 from ....kernels.structure.factor import Factor
-from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
+from ....kernels.structure.match import Contraction, MatchedGroup
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .copies import AsyncCopies, Copier, Depth, ValueCopies
@@ -27,6 +27,7 @@ from .fused_products import FusedProducts
 from .narrow import narrow_factor
 from .plan import ProductPlan
 from .results import Exchange, Results
+from .row_groups import match_product
 from .scaled_products import ScaledProducts
 from .shape import FactorShape, ProductShape
 from .shared_tile import SharedTile
@@ -60,7 +61,7 @@ class ProductKernel:
         """
         self.group, self.shape, self.plan, self.em = group, shape, plan, device.em
         self.memory = DeviceMemory(device, () if group.temporary is None else (group.temporary,))
-        contraction = match_contraction(group.contraction, self.memory)
+        contraction = match_product(group.contraction, self.memory)
         assert contraction is not None
         self.contraction: Contraction = contraction
         self.narrow = None if shape.group is None else narrow_factor(contraction)
@@ -97,7 +98,7 @@ class ProductKernel:
         if self.narrow is not None:
             n = self.contraction.n
             self.scaled = ScaledProducts(code, self.memory, self.narrow, plan, columns, n, place, depth)
-        sums = self._stages(copies, left, right, depth)
+        sums = self._stages(copies, left, right, depth, rows.is_summed)
         self._store(sums, place, rows, columns)
 
     def _in_lines(self, factor: FactorShape, bytes_: int) -> bool:
@@ -136,8 +137,10 @@ class ProductKernel:
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
-    def _stages(self, copies: Sequence[Copier], left: Fragments, right: Fragments, depth: Depth) -> list[ir.Value]:
-        """All stages; gives the sums."""
+    def _stages(
+        self, copies: Sequence[Copier], left: Fragments, right: Fragments, depth: Depth, is_summed: ir.Value | None
+    ) -> list[ir.Value]:
+        """All stages, or none where nothing is summed; gives the sums."""
         em, code, plan = self.em, self.code, self.plan
         extents = self.contraction.nest.extents
         outer = [(d, self.memory.size(extents[d])) for d in self.contraction.outer]
@@ -146,6 +149,8 @@ class ProductKernel:
         total = inner
         for _, size in outer:
             total = em.mul(total, size)
+        if is_summed is not None:
+            total = em.op("arith.select", [is_summed, total, em.number(0)], em.index)
 
         def step(stage: ir.Value) -> Mapping[int, ir.Value]:
             """Where a stage begins."""

@@ -16,6 +16,7 @@ from ..device_memory import element_bytes_of, known_product, multiple_of
 from .float8 import FLOAT8, float8_format
 from .instructions import INSTRUCTIONS
 from .narrow import narrow_factor
+from .row_groups import GroupedContraction
 from .tensor_maps import dims_of_rows, map_factors
 
 __all__ = ["FactorShape", "ProductShape", "contiguous_columns", "describe"]
@@ -58,6 +59,8 @@ class ProductShape:
             are.
         splits: whether parts of k can be products of their own (:mod:`.split`).
         sums: how many innermost sums a result has, as many as a convolution has places in its window.
+        groups: of rows, each with a matrix of its own, whose sizes data decides; 0: all rows have the same one. ``batch`` and
+            ``rows`` are those of groups that are equally large then, of as many as there are rows for.
     """
 
     rows: int | None
@@ -72,6 +75,7 @@ class ProductShape:
     group: int | None = None
     splits: bool = False
     sums: int | None = 1
+    groups: int = 0
 
 
 def describe(contraction: Contraction, target: CudaTarget) -> ProductShape | None:
@@ -92,11 +96,17 @@ def describe(contraction: Contraction, target: CudaTarget) -> ProductShape | Non
     if left is None or right is None or (by == "fma" and str(nest.outputs[0].argument.type) != "f32"):
         return None
     extents = {d: size.static for d, size in nest.extents.items()}
+    groups = contraction.groups.count if isinstance(contraction, GroupedContraction) else 0
+    rows = known_product(extents[d] for d in dims_of_rows(contraction))
+    batch = known_product(extents[d] for d in contraction.batch)
+    if groups:
+        batch = groups if rows is None else max(1, min(groups, rows))
+        rows = None if rows is None else -(-rows // batch)
     return ProductShape(
-        known_product(extents[d] for d in dims_of_rows(contraction)),
+        rows,
         extents[contraction.n],
         extents[contraction.k],
-        known_product(extents[d] for d in contraction.batch),
+        batch,
         by,
         left,
         right,
@@ -104,6 +114,7 @@ def describe(contraction: Contraction, target: CudaTarget) -> ProductShape | Non
         left.copy == right.copy == _WIDEST and map_factors(contraction) is not None,
         None if narrow is None else narrow.group,
         sums=known_product(extents[d] for d in contraction.outer),
+        groups=groups,
     )
 
 

@@ -9,7 +9,7 @@ from .....dialect.bindings import func, ir
 from .....dialect.errors import RelaxError
 from ....kernels.emit.buffers import Buffers
 from ....kernels.emit.memory import Memory
-from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
+from ....kernels.structure.match import Contraction, MatchedGroup
 from ....marks import PLAN
 from ...cuda_target import Architecture, CudaTarget
 from ..device_code import DeviceCode
@@ -24,6 +24,7 @@ from .instructions import INSTRUCTIONS
 from .kernel import ProductKernel
 from .make_plan import plan_product, plan_warpgroups
 from .plan import ProductPlan, check_plan, parse_plan
+from .row_groups import match_product
 from .shape import ProductShape, describe
 from .split import can_split, split_product
 from .tensor_maps import MappedFactor, map_factors
@@ -68,11 +69,11 @@ def plan_of_product(function: func.FuncOp, target: CudaTarget) -> PlannedProduct
         RelaxError: the plan that stands on the product does not fit, at its location.
     """
     group = product_group(function)
-    contraction = None if group is None else match_contraction(group.contraction, Buffers(group.contraction.location))
+    contraction = None if group is None else match_product(group.contraction, Buffers(group.contraction.location))
     shape = None if contraction is None else describe(contraction, target)
-    if group is None or shape is None or (_is_computed(shape) and plan_outer(function, target) is not None):
+    if group is None or shape is None or (_is_computed(shape) and not shape.groups and plan_outer(function, target)):
         return None  # the right factor of few rows is read once, with no use for shared memory
-    shape = replace(shape, splits=not shape.group and can_split(group))
+    shape = replace(shape, splits=not shape.group and not shape.groups and can_split(group))
     return PlannedProduct(group, shape, _plan(group.contraction, shape, target))
 
 
@@ -112,7 +113,7 @@ def build_product(code: HostCode, planned: PlannedProduct, target: CudaTarget) -
         return
     with code.em.before(group.epilogue or group.contraction):
         memory = Memory(code.em)
-        contraction = match_contraction(group.contraction, memory)
+        contraction = match_product(group.contraction, memory)
         assert contraction is not None
         tiles = count_of_tiles(memory, contraction, plan.tile)
         if isinstance(plan, WarpgroupPlan):

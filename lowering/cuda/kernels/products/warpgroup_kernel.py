@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .....dialect.bindings import ir
-from ....kernels.structure.match import Contraction, MatchedGroup, match_contraction
+from ....kernels.structure.match import Contraction, MatchedGroup
 from ..device_code import DeviceCode
 from ..device_memory import DeviceMemory
 from .instructions import STEP_BYTES
 from .results import Exchange, Results
+from .row_groups import match_product
 from .stage_ring import StageRing
 from .tensor_maps import MappedFactor
 from .tile_order import RowsOfTile, TileOrder
@@ -47,7 +48,7 @@ class WarpgroupKernel:
         """
         self.device, self.group, self.plan, self.em, self.maps = device, group, plan, device.em, maps
         self.memory = DeviceMemory(device, () if group.temporary is None else (group.temporary,))
-        contraction = match_contraction(group.contraction, self.memory)
+        contraction = match_product(group.contraction, self.memory)
         assert contraction is not None
         self.contraction: Contraction = contraction
         self.code = WarpgroupCode(device.em, device.shared_pointer(plan.shared_bytes, 1024))
@@ -111,9 +112,14 @@ class WarpgroupKernel:
                 self._ask_for(1, code.add(start, plan.left_bytes), k, columns, plan.tile.columns, full)
                 return self.ring.following(stage, parity)
 
-            return em.loop(em.number(0), em.number(self.steps), 1, stage, carried)
+            return em.loop(em.number(0), self._steps_of(rows), 1, stage, carried)
 
         self._tiles(tile, 1)  # a wait for what was before the first phase does not wait
+
+    def _steps_of(self, rows: RowsOfTile) -> ir.Value:
+        """How many stages a tile has: of rows that no group has, none."""
+        em, steps = self.em, self.em.number(self.steps)
+        return steps if rows.is_summed is None else em.op("arith.select", [rows.is_summed, steps, em.number(0)], em.index)
 
     def _ask_for(self, side: int, start: ir.Value, k: ir.Value, rows: RowsOfTile, count: int, full: ir.Value) -> None:
         """Asks for a factor's part of a stage: lines of 128 bytes, of as many rows as there are, or of all steps of k."""
@@ -157,12 +163,12 @@ class WarpgroupKernel:
                 return [*self.ring.following(*here), *added]
 
             zeros = [em.constant(0, element)] * (plan.tile.columns // 2)
-            following, parity, *sums = em.loop(em.number(0), em.number(self.steps), 1, stage, [*carried, *zeros])
+            following, parity, *sums = em.loop(em.number(0), self._steps_of(rows), 1, stage, [*carried, *zeros])
             self._store(sums, warpgroup, in_group, rows, columns)
             return [following, parity]
 
-        def tile(number: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
-            rows, columns = self.order.place(number)
+        def summed(carried: list[ir.Value]) -> list[ir.Value]:
+            """All stages of a tile; gives the next one's place and the sums."""
             sums = products(carried, code.no_sums(plan.instruction, plan.tile.columns), starts=True)
 
             def stage(_: ir.Value, at: list[ir.Value]) -> Sequence[ir.Value]:
@@ -176,8 +182,18 @@ class WarpgroupKernel:
             stage_, parity, last, sums = em.loop(em.number(1), em.number(self.steps), 1, stage, started)
             code.wait_products(0)
             release(last)
-            self._store(fields(sums), warpgroup, in_group, rows, columns)
-            return [stage_, parity]
+            return [stage_, parity, *fields(sums)]
+
+        def tile(number: ir.Value, carried: list[ir.Value]) -> Sequence[ir.Value]:
+            rows, columns = self.order.place(number)
+            if rows.is_summed is None:
+                stage, parity, *sums = summed(carried)
+            else:
+                none = [*carried, *[em.constant(0, element)] * (plan.tile.columns // 2)]
+                types = [v.type for v in none]
+                stage, parity, *sums = em.when(rows.is_summed, lambda: summed(carried), lambda: none, types)
+            self._store(sums, warpgroup, in_group, rows, columns)
+            return [stage, parity]
 
         self._tiles(tile_of_float8 if plan.instruction.is_float8 else tile, 0)
 
