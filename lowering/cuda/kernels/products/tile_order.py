@@ -88,9 +88,11 @@ class TileOrder:
         left = em.op("arith.subi", [self._down, first], em.i32)
         column, row = self._divided(inside, em.op("arith.minui", [left, code.number(self.raster)], em.i32))
         fixed = delinearized(em, code.index(which), self._batch)
-        down, across = code.add(first, row), code.index(code.mul(column, self.tile.columns))
-        rows = RowsOfTile(code.index(code.mul(down, self.tile.rows)), self._rows, self._static[0], fixed, self._dims)
-        rows = self._in_group(code.index(down)) if self._groups is not None else rows
+        tile = code.add(first, row)
+        down = code.index(code.mul(tile, self.tile.rows))
+        across = code.index(code.mul(column, self.tile.columns))
+        rows = RowsOfTile(down, self._rows, self._static[0], fixed, self._dims)
+        rows = rows if self._groups is None else self._in_group(code.index(tile))
         return rows, RowsOfTile(across, self._columns, self._static[1], rows.fixed, [(self.n, self._columns)])
 
     def _in_group(self, tile: ir.Value) -> RowsOfTile:
