@@ -200,3 +200,12 @@ func.func @columns_of_no_group(%x: tensor<2x3xf32>, %y: tensor<3x8xf32>, %ends: 
   %0 = "relax.grouped_matmul"(%x, %y, %ends) : (tensor<2x3xf32>, tensor<3x8xf32>, tensor<3xi64>) -> tensor<2x4xf32>
   return
 }
+
+// -----
+
+func.func @packed_columns_of_no_group(%x: tensor<2x3xf32>, %y: tensor<1x3x8xf32>, %ends: tensor<3xi64>) {
+  // expected-error @+1 {{'relax.packed_grouped_matmul' op expected columns that 3 groups share equally, got 8}}
+  %0 = "relax.packed_grouped_matmul"(%x, %y, %ends) {layout = "tile 8", n = 8 : i64}
+      : (tensor<2x3xf32>, tensor<1x3x8xf32>, tensor<3xi64>) -> tensor<2x4xf32>
+  return
+}
