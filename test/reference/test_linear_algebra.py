@@ -126,3 +126,20 @@ def test_packed_product_is_the_plain_one(shape: tuple[int, ...], n: int, tile: i
         x, packed, layout=PackedLayout(tile), n=n, out_dtype=np.dtype(np.float64)
     )
     assert wide_result.dtype == np.float64
+
+
+def test_grouped_matmul() -> None:
+    """Each row times the matrix of its group, by PyTorch; a group without rows, and rows behind the last one."""
+    rng = np.random.default_rng(0)
+    x, matrices, ends = rng.standard_normal((7, 5)), rng.standard_normal((3, 5, 4)), np.array([2, 2, 6])
+    side_by_side = np.concatenate(list(matrices), axis=1)
+    parts = [
+        torch.from_numpy(x[begin:end]) @ torch.from_numpy(w) for begin, end, w in zip((0, 2, 2), ends, matrices, strict=True)
+    ]
+    want = np.concatenate([*(p.numpy() for p in parts), np.zeros((1, 4))])
+    got = reference_of("grouped_matmul").function(x, side_by_side, ends, out_dtype=None)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+    layout = PackedLayout(8)
+    packed = reference_of("pack_weight").function(side_by_side, layout=layout)
+    again = reference_of("packed_grouped_matmul").function(x, packed, ends, layout=layout, n=12, out_dtype=None)
+    np.testing.assert_array_equal(again, got)
