@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from .checkpoint_experts import take_apart
 from .checkpoint_math import MathOps, StoredWeightOps, innermost, is_four_bits, is_growth
 from .checkpoint_readers import WeightReaders, selections
 from .dialect.bindings import func, ir
@@ -36,7 +37,7 @@ from .dialect.reports import report
 from .dialect.reports.checkpoint import CheckpointWeights, DecodedStored, NarrowStored
 from .dialect.struct_info import TensorInfo, is_tensor
 from .module import Module
-from .runtime.joined_experts import joined_weight
+from .runtime.joined_experts import JoinedWeight, joined_weight
 from .runtime.names import Rename, rename_rules, renamed
 from .weights.arrays import ArraySpec
 from .weights.casts import is_exact
@@ -47,7 +48,7 @@ from .weights.opening import decoded, open_tensors
 __all__ = ["reading", "reading_source"]
 
 #: Why weights are decoded that the module takes in one tensor, and the file has in several.
-_ONE_BY_ONE = "experts that the file has one by one, of which the module takes all in one tensor"
+_ONE_BY_ONE = "experts that the file has one by one, of which not only products with one expert's matrix each read all"
 
 #: Ops that only move data: a weight that is narrow before them is narrow behind them.
 _MOVES = ("permute_dims", "reshape")
@@ -106,13 +107,20 @@ class _FunctionWeights:
     def rewrite(self) -> None:
         """Rewrites the function, and tells the report."""
         inputs, gone = num_input(self._function) or 0, list[int]()
-        for position, argument in list(enumerate(self._block.arguments))[inputs:]:
+        pending = list(enumerate(self._block.arguments))[inputs:]
+        while pending:
+            position, argument = pending.pop(0)
             name = tensor_name(self._ops.attributes[position])
             if name is None or not is_tensor(argument.type):
                 continue
-            if self._names.get(name) not in self._source.weights:
-                self._tell_of_experts(name, TensorInfo.of(argument))
-            elif self._read_stored(name, argument):
+            joined, count = self._joined(name, TensorInfo.of(argument)), len(self._block.arguments)
+            if joined is not None and take_apart(argument, joined, self._ops.weight):
+                added = list(enumerate(self._block.arguments))[count:]
+                gone += [position, *(at for at, part in added if not list(part.uses))]
+                pending[:0] = [(at, part) for at, part in added if list(part.uses)]
+            elif joined is not None:
+                self._tell_of_experts(name, TensorInfo.of(argument), joined)
+            elif self._names.get(name) in self._source.weights and self._read_stored(name, argument):
                 gone.append(position)
         if self._ops.added:
             update_type(self._function)
@@ -122,16 +130,19 @@ class _FunctionWeights:
             told = tuple(self._kept), tuple(self._decoded)
             report.add(CheckpointWeights(name_of(self._function), self._source.format, *told))
 
-    def _tell_of_experts(self, name: str, info: TensorInfo) -> None:
-        """Says of a weight that preparation joins of several that it decodes these."""
-        shape = info.shape
-        where = f"'{self._source.path}'"
-        found = joined_weight(name, shape[0], self._names, where) if info.rank == 3 and isinstance(shape[0], int) else None
-        parts = [] if found is None else [n for n in found.names if n in self._source.weights]
-        if parts:
-            before = sum(spec.nbytes for part in parts for spec in self._source.stored_specs(part).values())
-            after = ArraySpec(numpy_dtype(info.dtype), tuple(d for d in shape if isinstance(d, int))).nbytes
-            self._decoded.append(DecodedStored(name, before, after, _ONE_BY_ONE))
+    def _joined(self, name: str, info: TensorInfo) -> JoinedWeight | None:
+        """The tensors of a weight that the file has in several, of which some are encoded."""
+        if name in self._names or info.rank != 3 or not isinstance(info.shape[0], int):
+            return None
+        found = joined_weight(name, info.shape[0], self._names, f"'{self._source.path}'")
+        return found if found is not None and not self._source.weights.keys().isdisjoint(found.names) else None
+
+    def _tell_of_experts(self, name: str, info: TensorInfo, joined: JoinedWeight) -> None:
+        """Says of a weight that preparation joins that it decodes what it is made of."""
+        parts = [n for n in joined.names if n in self._source.weights]
+        before = sum(spec.nbytes for part in parts for spec in self._source.stored_specs(part).values())
+        after = ArraySpec(numpy_dtype(info.dtype), tuple(d for d in info.shape if isinstance(d, int))).nbytes
+        self._decoded.append(DecodedStored(name, before, after, _ONE_BY_ONE))
 
     def _read_stored(self, name: str, argument: ir.Value) -> bool:
         there = self._names[name]

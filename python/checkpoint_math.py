@@ -34,19 +34,20 @@ class MathOps:
     def __init__(self, function: func.FuncOp, block: ir.Block, names: Mapping[str, str]):
         self._function, self._block, self._names = function, block, names
         self.attributes = list(argument_attributes(function))
+        self.added = 0
         self._stored: dict[str, ir.Value] = {}
 
-    @property
-    def added(self) -> int:
-        return len(self._stored)
-
     def stored(self, name: str, spec: ArraySpec) -> ir.Value:
-        """One of the file's tensors as an argument of the function."""
+        """One of the file's tensors as an argument of the function, the same one each time."""
         if name not in self._stored:
-            location = ir.Location.name(self._names[name], self._function.location)
-            self._stored[name] = self._block.add_argument(_type(spec), location)
-            self.attributes.append(named(self._names[name]))
+            self._stored[name] = self.weight(name, _type(spec))
         return self._stored[name]
+
+    def weight(self, name: str, kind: ir.Type) -> ir.Value:
+        """A weight by the file's name for it as a new argument of the function."""
+        self.added += 1
+        self.attributes.append(named(self._names[name]))
+        return self._block.add_argument(kind, ir.Location.name(self._names[name], self._function.location))
 
 
 class StoredWeightOps:

@@ -8,14 +8,13 @@ them w1, w3 and w2 of ``block_sparse_moe``. A part of such a weight is read from
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, aligned_empty
-from ..weights.source import Ranges
+from ..weights.source import DerivedSource, Ranges
 from .sources import WeightSource
 
 __all__ = ["JoinedExperts", "JoinedWeight", "joined_weight"]
@@ -79,7 +78,7 @@ def _check_count(what: str, wanted: list[list[str]], further: str, names: Collec
         raise RelaxError(f"{what}: expected {len(wanted)} experts, got {got}")
 
 
-class JoinedExperts:
+class JoinedExperts(DerivedSource):
     """A source with weights that are joined; the attributes are those of :class:`.sources.StoredSource`."""
 
     fingerprint = None
@@ -91,7 +90,8 @@ class JoinedExperts:
             stored: where these are.
             joined: what they make, by its name.
         """
-        self._stored, self._joined = stored, joined
+        super().__init__(stored)
+        self._joined = joined
         self.description, self.files, self.is_lazy = stored.description, stored.files, stored.is_lazy
         used = {n for weight in joined.values() for n in weight.names}
         self._names = dict.fromkeys([*(n for n in stored if n not in used), *joined])
@@ -106,14 +106,6 @@ class JoinedExperts:
     def identity(self) -> str | None:
         own = self._stored.identity
         return None if own is None else f"{own}\nwith experts joined"
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        return self._stored.config
-
-    @property
-    def ahead_bytes(self) -> int:
-        return self._stored.ahead_bytes
 
     def spec(self, name: str) -> ArraySpec:
         """Dtype and shape. Raises RelaxError where the tensors of a weight do not fit together."""
@@ -173,7 +165,7 @@ class JoinedExperts:
 
     def reads_parts(self, name: str) -> bool:
         """Whether a part of a tensor takes no more memory than its bytes."""
-        return all(self._stored.reads_parts(part) for part in self._parts([name]))
+        return all(self._stored.reads_parts(part) for part in self._parts(name))
 
     def reads_together(self, name: str) -> bool:
         """Whether :meth:`read_pieces` can be called for a tensor."""
@@ -198,16 +190,5 @@ class JoinedExperts:
         sizes = [sum(e - b for b, e in within[i]) if i in within else d for i, d in enumerate(spec.shape)]
         return beside + prod(sizes) * spec.dtype.itemsize
 
-    def prefetch(self, name: str) -> None:
-        for part in self._parts([name]):
-            self._stored.prefetch(part)
-
-    def release(self, name: str) -> None:
-        for part in self._parts([name]):
-            self._stored.release(part)
-
-    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
-        self._stored.check_unchanged(None if names is None else self._parts(names))
-
-    def _parts(self, names: Iterable[str]) -> list[str]:
-        return [part for name in names for part in (self._joined[name].names if name in self._joined else [name])]
+    def _parts(self, name: str) -> list[str]:
+        return self._joined[name].names if name in self._joined else [name]

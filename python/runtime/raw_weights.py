@@ -130,6 +130,7 @@ class RawWeights:
             for (a, b), count in casts.items()
             if is_exact(a, b) is exact
         ]
+        lines += self._source.notes
         lines += [f"{self._joined} weights joined of experts that are stored one by one"] if self._joined else []
         lines += [f"'{name}' read from '{other}'" for name, other in self._others.items()]
         lines += [f"computed from config.json: {', '.join(self._computed)}"] if self._computed else []

@@ -156,6 +156,11 @@ class StoredSource:
         return getattr(self._tensors, "ahead_bytes", 0)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of how files were read."""
+        return getattr(self._tensors, "notes", ())
+
+    @property
     def identity(self) -> str | None:
         """Changes when the content does; None when that cannot be told."""
         return self._tensors.identity
@@ -198,6 +203,7 @@ class MappingSource:
     identity: str | None = None
     config: Mapping[str, Any] = MappingProxyType({})
     ahead_bytes = 0
+    notes: tuple[str, ...] = ()
 
     def __init__(self, mapping: Mapping[str, object]):
         """Takes the mapping; nothing is asked for yet."""

@@ -19,7 +19,7 @@ from transformers.core_model_loading import WeightConverter, dot_natural_key, re
 from ..dialect.errors import RelaxError
 from ..weights.arrays import Array, ArraySpec, to_numpy
 from ..weights.formats.encoded import EncodedSource
-from ..weights.source import DecodingSource, TensorSource
+from ..weights.source import DecodingSource, DerivedSource, TensorSource
 
 __all__ = ["FolderWeights", "file_names"]
 
@@ -41,7 +41,7 @@ class _Found:
     patterns: list[str] = field(default_factory=list)
 
 
-class FolderWeights:
+class FolderWeights(DerivedSource):
     """A folder's tensors as a model's weights; a :class:`~relaxir.weights.source.TensorSource`.
 
     transformers renames keys of older checkpoints and joins experts, which are stored one by one, when it loads a folder. The
@@ -57,7 +57,8 @@ class FolderWeights:
             expected: the weights of an executable.
             prefix: what their names have before the model's own.
         """
-        self._stored, self._model, self._expected = stored, model, expected
+        super().__init__(stored)
+        self._model, self._expected = model, expected
         found, ties = _found(stored, model), _tied(model)
         own = frozenset[str](getattr(stored, "all_names", ()))  # of encoded weights, which are in found, the files' tensors
         self._buffers = {prefix + n: b for n, b in model.named_buffers() if b.device.type != "meta"}
@@ -82,10 +83,6 @@ class FolderWeights:
     @property
     def metadata(self) -> Mapping[str, str]:
         return self._stored.metadata
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        return self._stored.config
 
     @property
     def files(self) -> list[str]:
@@ -146,19 +143,8 @@ class FolderWeights:
             raise RelaxError(f"'{self.path}': weight '{name}': expected {wanted}, got {ArraySpec.of(array)}")
         return array
 
-    def prefetch(self, name: str) -> None:
-        for key in self._keys([name]):
-            self._stored.prefetch(key)
-
-    def release(self, name: str) -> None:
-        for key in self._keys([name]):
-            self._stored.release(key)
-
-    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
-        self._stored.check_unchanged(None if names is None else self._keys(names))
-
-    def _keys(self, names: Iterable[str]) -> list[str]:
-        return [key for name in names if name in self._found for key in self._found[name].keys]
+    def _parts(self, name: str) -> list[str]:
+        return self._found[name].keys if name in self._found else []
 
 
 def file_names(stored: EncodedSource, model: PreTrainedModel, prefix: str) -> dict[str, str]:

@@ -19,8 +19,8 @@ import numpy as np
 from .arrays import Array, ArraySpec
 
 __all__ = [
-    "DecodingSource", "RangedSource", "Ranges", "ReadingSource", "TensorSource", "ranges_of", "read_all", "read_part",
-    "reads_parts", "runs_of",
+    "DecodingSource", "DerivedSource", "RangedSource", "Ranges", "ReadingSource", "TensorSource", "ranges_of", "read_all",
+    "read_part", "reads_parts", "runs_of",
 ]  # fmt: skip
 
 #: Begins and ends.
@@ -107,6 +107,47 @@ class DecodingSource(TensorSource, Protocol):
     def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
         """Memory of the process that a tensor, or a part of it, takes beside its array from :meth:`get` to :meth:`release`."""
         ...
+
+
+class DerivedSource:
+    """A source whose tensors are made of those of another one: what it has of that one as it is, and reading ahead."""
+
+    def __init__(self, stored: Any):
+        """Takes the other source."""
+        self._stored = stored
+
+    def _parts(self, name: str) -> Iterable[str]:
+        """The other source's tensors that one is made of."""
+        raise NotImplementedError(name)
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The model's configuration; empty where there is none."""
+        return self._stored.config
+
+    @property
+    def ahead_bytes(self) -> int:
+        """Memory that reading ahead takes at most; nothing where files are mapped."""
+        return getattr(self._stored, "ahead_bytes", 0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of how files were read."""
+        return getattr(self._stored, "notes", ())
+
+    def prefetch(self, name: str) -> None:
+        """Starts reading what a tensor is made of."""
+        for part in self._parts(name):
+            self._stored.prefetch(part)
+
+    def release(self, name: str) -> None:
+        """Lets go of what a tensor was made of."""
+        for part in self._parts(name):
+            self._stored.release(part)
+
+    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
+        """Raises RelaxError when a file (of what these tensors are made of) is not what was opened any more."""
+        self._stored.check_unchanged(None if names is None else [part for name in names for part in self._parts(name)])
 
 
 class ReadingSource(Protocol):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import fsspec
 import gguf
@@ -22,7 +23,7 @@ from relaxir.runtime.prepare import PrepareProgress
 from relaxir.tools.cli import run
 from relaxir.weights import Checkpoint, write_safetensors
 from relaxir.weights.opening import decoded, open_tensors
-from relaxir.weights.remote import downloads, remote_file, tensors
+from relaxir.weights.remote import downloads, http_stream, remote_file, tensors
 from relaxir.weights.writer import StreamWriter
 from support.faulty_server import Fault, FaultyServer, Request
 from support.gguf_files import write as write_gguf
@@ -367,6 +368,59 @@ def test_the_command_line(server: FaultyServer, tmp_path: Path, capsys: pytest.C
     assert run(["prepare", str(tmp_path / "m.relax"), server.url, "-o", str(tmp_path / "out")]) == 0
     assert run(["prepare", str(tmp_path / "m.relax"), f"{server.url}/none.safetensors", "-o", str(tmp_path / "other")]) == 1
     assert "none.safetensors': expected " in capsys.readouterr().err
+
+
+def test_a_server_without_ranges(server: FaultyServer, tmp_path: Path) -> None:
+    """As ``python -m http.server``: each file is one stream, in whatever order tensors are asked for."""
+    server.ranges = False
+    assert same(dict(reversed(read(f"{server.url}/model.safetensors").items())))
+    before = len(server.requests)
+    report = doubling(COUNT, SIZE).prepare(server.url, tmp_path / "out", jobs=2)
+    note = f"'{server.url}/model.safetensors' read as a stream into a temporary file: its server sends no ranges"
+    assert note in str(report)
+    assert [r.begin for r in server.requests[before:] if r.name == "model.safetensors"] == [0, 0, None]
+    assert all(np.array_equal(Checkpoint(tmp_path / "out").get(f"p{i}"), 2 * RAW[f"w{i}"]) for i in range(COUNT))
+    shard(server.folder)
+    assert same(read(server.url))
+    assert open_tensors(server.url).config == {"model_type": "none"}
+    write_gguf(server.folder / "m.gguf", {"a": (RAW["w0"], None), "b": (RAW["w1"], None)})
+    found = decoded(open_tensors(f"{server.url}/m.gguf"))
+    assert np.array_equal(found.get("b"), RAW["w1"])
+
+
+def test_a_stream_that_breaks_off_goes_on(server: FaultyServer) -> None:
+    server.ranges = False
+    server.fault = lambda request: Fault(cut=150_000) if request.number in (2, 3) else None
+    assert same(read(f"{server.url}/model.safetensors"))
+    assert [r.begin for r in server.requests] == [0, 0, None, None, None]
+    server.fault = lambda request: Fault(cut=150_000)
+    source = open_tensors(f"{server.url}/model.safetensors")
+    assert np.array_equal(source.get("w0"), RAW["w0"])
+    refused("tensor 'w5': expected bytes ", lambda: source.get("w5"))
+
+
+def test_a_stream_of_unknown_length(server: FaultyServer) -> None:
+    server.ranges = False
+    server.fault = lambda request: Fault(headers={"Content-Length": None, "Connection": "close"}, cut=10**9)
+    assert same(read(f"{server.url}/model.safetensors"))
+
+
+def test_a_stream_of_another_file(server: FaultyServer) -> None:
+    server.ranges = False
+    server.fault = lambda request: Fault(cut=150_000)
+    source = open_tensors(f"{server.url}/model.safetensors")
+    server.fault = lambda request: Fault(headers={"ETag": '"other"'})
+    refused("it was replaced while it is read", lambda: source.get("w5"))
+
+
+@pytest.mark.parametrize("place", ["TemporaryFile", "write"])
+def test_a_stream_that_has_no_room(server: FaultyServer, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    server.ranges = False
+
+    full = Mock(**{f"{place}.side_effect": OSError(28, "No space left on device")})
+    full.TemporaryFile.return_value = full
+    monkeypatch.setattr(http_stream, "tempfile", full)
+    refused("model.safetensors': expected a file, got no ranges from its server, and no ", lambda: read(server.url))
 
 
 class _FaultyFiles(MemoryFileSystem):

@@ -51,12 +51,12 @@ class _QuietServer(ThreadingHTTPServer):
 
 
 class FaultyServer:
-    """Attributes: url, of the folder; requests, all so far; fault, asked for each of them."""
+    """Attributes: url, of the folder; requests, all so far; fault, asked for each of them; ranges, whether it sends any."""
 
     def __init__(self, folder: Path):
         self.folder, self.requests = folder, list[Request]()
         self.fault: Callable[[Request], Fault | None] = lambda request: None
-        self.tags = True
+        self.tags = self.ranges = True
         self._lock = threading.Lock()
         owner = self
 
@@ -112,7 +112,7 @@ class FaultyServer:
             return 404, {}, b""
         content = file.read_bytes()
         tags = {"ETag": f'"{file.stat().st_mtime_ns}"'} if self.tags else {}
-        if request.begin is None or request.end is None:
+        if request.begin is None or request.end is None or not self.ranges:
             return 200, tags, content
         part = content[request.begin : request.end]
         if not part:

@@ -20,7 +20,7 @@ import numpy as np
 from ...dialect.dtypes import dtype_name, numpy_dtype
 from ...dialect.errors import RelaxError
 from ..arrays import Array, ArraySpec, aligned_empty
-from ..source import Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
+from ..source import DerivedSource, Ranges, TensorSource, ranges_of, read_all, read_part, reads_parts
 from .weight_math import MathValue, argument, digest_of, evaluate
 
 __all__ = ["EncodedSource", "EncodedWeight", "InOrder", "Math", "RowPlace"]
@@ -102,7 +102,7 @@ class EncodedWeight:
         return self.math({role: argument(role, spec) for role, spec in specs.items()})
 
 
-class EncodedSource:
+class EncodedSource(DerivedSource):
     """Tensors under the model's own names, of a source in which some are encoded; see :class:`~..source.TensorSource`."""
 
     def __init__(self, stored: TensorSource, weights: Mapping[str, EncodedWeight], format_name: str):
@@ -113,8 +113,9 @@ class EncodedSource:
             weights: what is encoded, by the model's names.
             format_name: of the encoding, in errors and in what resuming a preparation compares.
         """
-        self._stored, self.weights, self.format = stored, weights, format_name
-        self.path, self.metadata, self.config, self.files = stored.path, stored.metadata, stored.config, stored.files
+        super().__init__(stored)
+        self.weights, self.format = weights, format_name
+        self.path, self.metadata, self.files = stored.path, stored.metadata, stored.files
         parts = {name for weight in weights.values() for name in (*weight.stored.values(), *weight.beside)}
         self._names = {
             **dict.fromkeys(n for n in stored if n not in parts),
@@ -210,11 +211,6 @@ class EncodedSource:
         arrays |= {role: read_part(self._stored, weight.stored[role], ranges) for role, ranges in parts.items()}
         return {role: arrays[role] for role in weight.stored}
 
-    @property
-    def ahead_bytes(self) -> int:
-        """Memory that reading ahead takes at most; nothing where files are mapped."""
-        return getattr(self._stored, "ahead_bytes", 0)
-
     def beside(self, name: str, ranges: Mapping[int, Ranges] | None = None) -> int:
         """Memory of what a weight, or a part of it, is decoded from, and meanwhile; also of rows that the part is cut from."""
         if name in self._raw or name not in self.weights:
@@ -240,17 +236,6 @@ class EncodedSource:
         whole = sum(s.nbytes for role, s in specs.items() if role not in places)
         parts = sum(specs[r].nbytes * (last - first) // specs[r].shape[axis] for r, (axis, (first, last)) in places.items())
         return whole + parts * (2 if getattr(self._stored, "is_interleaved", False) else 1) + temporary
-
-    def prefetch(self, name: str) -> None:
-        for part in self._parts(name):
-            self._stored.prefetch(part)
-
-    def release(self, name: str) -> None:
-        for part in self._parts(name):
-            self._stored.release(part)
-
-    def check_unchanged(self, names: Iterable[str] | None = None) -> None:
-        self._stored.check_unchanged(None if names is None else [p for name in names for p in self._parts(name)])
 
     @property
     def all_names(self) -> Iterable[str]:

@@ -106,6 +106,11 @@ class SplitGguf:
         known = [getattr(part, "identity", None) for part in self._files]
         return None if None in known else "\n".join(map(str, known))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of how files were read."""
+        return tuple(note for part in self._files for note in getattr(part, "notes", ()))
+
     def parts(self, name: str) -> dict[str, str]:
         """The names of a tensor's fields, by what the format calls them."""
         return next(part for part in self._files if name in part.tensors).parts(name)

@@ -20,7 +20,7 @@ from ...dialect.errors import RelaxError
 from .places import Place
 from .transport import HEAD_BYTES, AttemptError, MissingError, Opened, RefusedAccessError
 
-__all__ = ["HttpFile"]
+__all__ = ["HttpFile", "NoRangesError", "interruptions", "tag_of"]
 
 _CONNECT_SECONDS, _READ_SECONDS = 10, 30
 _CONNECTIONS = 16
@@ -29,6 +29,10 @@ _PIECE = 1 << 18
 _BUSY = (408, 425, 429, 500, 502, 503, 504)
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 _DIGEST = re.compile(r"(sha-256|sha-512)=:([A-Za-z0-9+/=]+):")
+
+
+class NoRangesError(AttemptError):
+    """A server sent the whole file where a range was asked for."""
 
 
 class HttpFile:
@@ -42,14 +46,14 @@ class HttpFile:
     def open(self) -> Opened:
         with self._answer({"Range": f"bytes=0-{HEAD_BYTES - 1}"}) as answer:
             if answer.status == 416 and answer.headers.get("Content-Range", "").strip() == "bytes */0":
-                return Opened(0, _tag(answer), b"")
+                return Opened(0, tag_of(answer), b"")
             begin, end, size = _range(answer)
             _check_length(answer, end - begin)
             if begin or not 0 < end <= HEAD_BYTES:
                 raise AttemptError(f"bytes {begin} to {end} where the first {HEAD_BYTES} were asked for")
             head = bytearray(end)
             _fill(answer, memoryview(head))
-            return Opened(size, _tag(answer), bytes(head))
+            return Opened(size, tag_of(answer), bytes(head))
 
     def read(self, begin: int, view: memoryview, opened: Opened) -> int:
         end = begin + len(view)
@@ -57,7 +61,7 @@ class HttpFile:
             if answer.status == 416:
                 raise RefusedAccessError(_changed("a shorter one"))
             got_begin, got_end, size = _range(answer)
-            if size != opened.size or _tag(answer) != opened.tag:
+            if size != opened.size or tag_of(answer) != opened.tag:
                 what = f"{size} bytes instead of {opened.size}" if size != opened.size else "another version of it"
                 raise RefusedAccessError(_changed(what))
             _check_length(answer, got_end - got_begin)
@@ -66,13 +70,21 @@ class HttpFile:
             _fill(answer, view[: got_end - begin])
             return got_end - begin
 
+    def all(self) -> Any:
+        """An answer with the whole file, for the caller to read and to close. Raises as :meth:`open`."""
+        answer = self._asked({})
+        if answer.status != 200:
+            answer.close()
+            raise RefusedAccessError(f"status {answer.status}")
+        return answer
+
     def whole(self, limit: int) -> bytes:
         with self._answer({}) as answer:
             if answer.status != 200:
                 raise RefusedAccessError(f"status {answer.status}")
             length = answer.headers.get("Content-Length")
             content = bytearray()
-            with _interruptions():
+            with interruptions():
                 while len(content) <= limit and (piece := answer.read(_PIECE)):
                     content += piece
             if length is not None and length.isdecimal() and len(content) < min(int(length), limit):
@@ -85,16 +97,24 @@ class HttpFile:
     @contextlib.contextmanager
     def _answer(self, headers: dict[str, str]) -> Generator[Any]:
         """One answer, read by the block; its connection is used again where all was read."""
-        wanted = {"Accept-Encoding": "identity", "User-Agent": "relaxir", **headers}
-        with _interruptions():
-            answer: Any = _pool().request("GET", self._url, headers=wanted, preload_content=False)
+        answer = self._asked(headers)
         try:
-            _check_status(answer)
             yield answer
         except BaseException:
             answer.close()
             raise
         answer.release_conn()
+
+    def _asked(self, headers: dict[str, str]) -> Any:
+        wanted = {"Accept-Encoding": "identity", "User-Agent": "relaxir", **headers}
+        with interruptions():
+            answer: Any = _pool().request("GET", self._url, headers=wanted, preload_content=False)
+        try:
+            _check_status(answer)
+        except BaseException:
+            answer.close()
+            raise
+        return answer
 
 
 def _library() -> Any:
@@ -142,7 +162,7 @@ class _Pools:
 
 
 @contextlib.contextmanager
-def _interruptions() -> Generator[None]:
+def interruptions() -> Generator[None]:
     """Errors of the connection as what they are to us."""
     errors = _library().exceptions
     try:
@@ -190,7 +210,7 @@ def _retry_after(text: str | None) -> float | None:
 def _range(answer: Any) -> tuple[int, int, int]:
     """Where the answer's bytes begin and end, and of how many."""
     if answer.status == 200:
-        raise AttemptError("the whole file (status 200) where a range was asked for")
+        raise NoRangesError("the whole file (status 200) where a range was asked for")
     found = _RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     if answer.status != 206 or found is None:
         raise AttemptError(f"status {answer.status} without a range and a size")
@@ -206,7 +226,7 @@ def _check_length(answer: Any, count: int) -> None:
         raise AttemptError(f"{length} bytes for a range of {count}")
 
 
-def _tag(answer: Any) -> str | None:
+def tag_of(answer: Any) -> str | None:
     """What tells this version from others."""
     return answer.headers.get("ETag") or answer.headers.get("Last-Modified")
 
@@ -219,7 +239,7 @@ def _fill(answer: Any, view: memoryview) -> None:
     """All of an answer, which has exactly these bytes, and the digest that the server gives for them (RFC 9530)."""
     count = 0
     try:
-        with _interruptions():
+        with interruptions():
             while count < len(view) and (piece := answer.read1(min(len(view) - count, _PIECE))):
                 view[count : count + len(piece)] = piece
                 count += len(piece)

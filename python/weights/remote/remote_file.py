@@ -14,9 +14,10 @@ from typing import TypeVar
 
 from ...dialect.errors import RelaxError
 from .fsspec_file import FsspecFile
-from .http_file import HttpFile
+from .http_file import HttpFile, NoRangesError
+from .http_stream import HttpStream
 from .places import Place
-from .transport import AttemptError, MissingError, RefusedAccessError, Transport
+from .transport import AttemptError, MissingError, Opened, RefusedAccessError, Transport
 
 __all__ = ["PATIENCE", "NoFileError", "Patience", "RemoteFile", "read_small"]
 
@@ -62,6 +63,8 @@ class RemoteFile:
         size: its bytes.
     """
 
+    _transport: Transport
+
     def __init__(self, place: Place):
         """Opens a file.
 
@@ -70,8 +73,30 @@ class RemoteFile:
         """
         self.path = place.name
         self._transport = _transport(place)
-        self._opened = _again(self.path, "expected a file", self._transport.open)
+        self._opened = _again(self.path, "expected a file", self._open)
         self.size = self._opened.size
+
+    def _open(self) -> Opened:
+        """One attempt; a server that sends no ranges, asked twice, is read as a stream from then on."""
+        transport = self._transport
+        if not isinstance(transport, HttpFile):
+            return transport.open()
+        try:
+            return transport.open()
+        except NoRangesError:  # where a cache answers so until it has the file, the second time there are ranges
+            pass
+        try:
+            return transport.open()
+        except NoRangesError:
+            self._transport = HttpStream(transport)
+            return self._transport.open()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of how it was read."""
+        if not isinstance(self._transport, HttpStream):
+            return ()
+        return (f"'{self.path}' read as a stream into a temporary file: its server sends no ranges",)
 
     @property
     def identity(self) -> str | None:

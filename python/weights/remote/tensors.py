@@ -136,6 +136,11 @@ class RemoteCheckpoint:
         known = [(f.identity, f.header.digest) for f in self._files]
         return None if any(i is None for i, _ in known) else "\n".join(f"{i} {digest}" for i, digest in known)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of how files were read."""
+        return tuple(note for file in self._files for note in file.notes)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._where)
 
@@ -242,6 +247,11 @@ class RemoteGguf(GgufTensors):
         """Changes when the file does: its size, header and ETag, or what else its server tells of it."""
         known = self._file.identity
         return None if known is None else f"{known} {self.digest}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report says of how the file was read."""
+        return self._file.notes
 
     def prefetch(self, name: str) -> None:
         tensor, entry, _ = self._part(name)
