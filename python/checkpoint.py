@@ -48,7 +48,10 @@ from .weights.opening import decoded, open_tensors
 __all__ = ["reading", "reading_source"]
 
 #: Why weights are decoded that the module takes in one tensor, and the file has in several.
-_ONE_BY_ONE = "experts that the file has one by one, of which not only products with one expert's matrix each read all"
+_ONE_BY_ONE = (
+    "experts that the file has one by one and the module reads all at once: a model of transformers is exported after "
+    'set_experts_implementation("relaxir")'
+)
 
 #: Ops that only move data: a weight that is narrow before them is narrow behind them.
 _MOVES = ("permute_dims", "reshape")

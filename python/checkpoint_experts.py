@@ -49,7 +49,9 @@ def take_apart(weight: ir.Value, joined: JoinedWeight, part: Callable[[str, ir.T
     if chosen is None or not all(_is_for_products(s, count) for s in chosen):
         return False
     whole = TensorInfo.of(weight)
-    kind = whole.with_(shape=[whole.shape[1] // count, whole.shape[2]]).type  # pyright: ignore[reportOperatorIssue]
+    _, rows, columns = whole.shape
+    assert isinstance(rows, int)  # a weight's
+    kind = whole.with_(shape=[rows // count, columns]).type
     added = {i: [part(name, kind) for name in joined.parts[i]] for i in dict.fromkeys(s.index for s in chosen)}
     for selection in chosen:
         parts = added[selection.index]

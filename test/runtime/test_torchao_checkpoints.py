@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from torchao.prototype.mx_formats.mx_tensor import MXTensor
+from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor, per_tensor_amax_to_scale
 from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
 from torchao.quantization import (
     Float8WeightOnlyConfig,
@@ -25,6 +27,7 @@ from relaxir import RelaxError
 from relaxir.dialect.reports.checkpoint import CheckpointWeights
 from relaxir.weights.formats.encoded import EncodedSource
 from relaxir.weights.opening import decoded, open_tensors
+from relaxir.weights.source import read_part
 
 CONFIGS = {
     "int8": Int8WeightOnlyConfig(),
@@ -78,11 +81,82 @@ def test_products_read_them_as_they_are(tmp_path: Path, how: str) -> None:
     assert (np.abs(exe(x) - x @ weight.T) <= 96 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(weight).T)).all()
 
 
+def in_blocks(kind: str, dtype: torch.dtype, n: int = 160) -> Any:
+    """A weight of ``n`` outputs and 96 inputs as torchao's narrow floats."""
+    torch.manual_seed(0)
+    w, (what, _, swizzled) = torch.randn(n, 96, dtype=dtype), kind.partition(" ")
+    if what == "nvfp4":
+        whole = None if swizzled else per_tensor_amax_to_scale(w.abs().max())
+        return NVFP4Tensor.to_nvfp4(w, 16, whole, is_swizzled_scales=bool(swizzled))
+    element = {"mxfp4": torch.float4_e2m1fn_x2, "mxfp8": torch.float8_e4m3fn, "mxfp8-e5m2": torch.float8_e5m2}[what]
+    return MXTensor.to_mx(w, element, 32, is_swizzled_scales=bool(swizzled))
+
+
+BLOCKS = ("mxfp8", "mxfp8-e5m2", "mxfp8 swizzled", "mxfp4", "mxfp4 swizzled", "nvfp4", "nvfp4 swizzled")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_floats_in_blocks_are_decoded_as_torchao_does(tmp_path: Path, kind: str, dtype: torch.dtype) -> None:
+    weight = in_blocks(kind, dtype)
+    source = decoded(open_tensors(folder(tmp_path, {"fc.weight": weight})))
+    want = weight.dequantize()
+    assert want.dtype == dtype
+    np.testing.assert_array_equal(source.get("fc.weight").astype(np.float32), want.float().numpy())
+
+
+@pytest.mark.parametrize("kind", ["mxfp8 swizzled", "nvfp4 swizzled"])
+def test_rows_of_swizzled_scales(tmp_path: Path, kind: str) -> None:
+    weight = in_blocks(kind, torch.float32, 256)
+    source = decoded(open_tensors(folder(tmp_path, {"fc.weight": weight})))
+    for begin, end in ((0, 128), (128, 256), (3, 130)):
+        got = read_part(source, "fc.weight", {0: [(begin, end)]})
+        np.testing.assert_array_equal(got, weight.dequantize().numpy()[begin:end])
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("mxfp8", 8.25), ("mxfp8 swizzled", 8.25), ("mxfp4", 4.25), ("nvfp4", 4.5)])
+def test_products_read_floats_in_blocks_as_they_are(tmp_path: Path, kind: str, bits: float) -> None:
+    weight = in_blocks(kind, torch.float32)
+    b = rx.Builder()
+    with b.function("main"):
+        b.output(b.matmul(b.input("x", ("n", 96)), b.permute_dims(b.weight("fc.weight", (160, 96)))))
+    exe = rx.compile(b.build(), checkpoint=folder(tmp_path, {"fc.weight": weight}))
+    exe.bind(exe.prepare(tmp_path))
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert (len(section.kept), len(section.decoded)) == (1, 0)
+    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) <= 96 * 160 * bits / 8 + 128  # and tables
+    wide, x = weight.dequantize().numpy(), np.random.default_rng(1).standard_normal((5, 96), np.float32)
+    # Sums of 96 products in another order, in f32.
+    assert (np.abs(exe(x) - x @ wide.T) <= 96 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(wide).T)).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "tensors", "message"),
+    [
+        ("MXTensor", {"block_size": 32}, {}, r"tensor 'fc._weight_qdata': expected elem_dtype float8_e4m3fn, .*, got None"),
+        ("NVFP4Tensor", {"block_size": 5}, {}, r"tensor 'fc._weight_qdata': expected blocks that 32 inputs divide into, got 5"),
+        ("NVFP4Tensor", {}, {"scale": torch.ones(4, 3).to(torch.float8_e4m3fn)}, r"tensor 'fc._weight_scale': expected shape \[4, 2\]"),
+        ("NVFP4Tensor", {"is_swizzled_scales": True}, {}, r"tensor 'fc._weight_scale': expected shape \[32, 16\], got \[4, 2\]"),
+        ("NVFP4Tensor", {}, {"per_tensor_scale": torch.ones(2)}, r"tensor 'fc._weight_per_tensor_scale': expected shape \[\]"),
+        ("NVFP4Tensor", {}, {"scale": torch.ones(4, 2)}, r"tensor 'fc._weight_scale': expected float8_e4m3fn of rank 2"),
+    ],
+)  # fmt: skip
+def test_damaged_floats_in_blocks(
+    tmp_path: Path, kind: str, data: dict[str, Any], tensors: dict[str, Any], message: str
+) -> None:
+    given = {"qdata": torch.zeros(4, 16, dtype=torch.uint8), "scale": torch.ones(4, 2).to(torch.float8_e4m3fn)} | tensors
+    text = json.dumps({"_type": kind, "_data": data})
+    save_file({f"fc._weight_{n}": t for n, t in given.items()}, tmp_path / "model.safetensors", {"fc.weight": text})
+    (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "torchao"}}))
+    with pytest.raises(RelaxError, match=message):
+        decoded(open_tensors(tmp_path))
+
+
 def test_other_classes_are_refused(tmp_path: Path) -> None:
-    text = json.dumps({"_type": "NVFP4Tensor", "_data": {}})
+    text = json.dumps({"_type": "Int4Tensor", "_data": {}})
     save_file({"fc._weight_qdata": torch.zeros(2, 2, dtype=torch.int8)}, tmp_path / "model.safetensors", {"fc.weight": text})
     (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "torchao"}}))
-    message = r"tensor 'fc.weight': expected a class of torchao out of Int8Tensor, .*, got 'NVFP4Tensor': load the model by"
+    message = r"tensor 'fc.weight': expected a class of torchao out of Int8Tensor, .*, got 'Int4Tensor': load the model by"
     with pytest.raises(RelaxError, match=message):
         decoded(open_tensors(tmp_path))
 

@@ -16,11 +16,12 @@ from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .fp8 import exponents
 from .weight_math import MathValue, constant
 
-__all__ = ["decoded"]
+__all__ = ["E2M1", "decoded"]
 
 _MAGNITUDES = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
-_E2M1 = np.array([*_MAGNITUDES, *(-m for m in _MAGNITUDES)], np.float32)
-_E2M1[8] = -0.0
+#: What codes of four bits stand for.
+E2M1 = np.array([*_MAGNITUDES, *(-m for m in _MAGNITUDES)], np.float32)
+E2M1[8] = -0.0
 
 
 def decoded(source: TensorSource) -> EncodedSource:
@@ -42,4 +43,4 @@ def _weight(layer: Layer) -> EncodedWeight:
 def _math(t: Mapping[str, MathValue]) -> MathValue:
     experts, rows, count, size = t["b"].shape
     codes = t["b"].reshape(experts, rows, count, size, 1).unpack_nibbles(4, 2).reshape(experts, rows, count * 2 * size)
-    return codes.look_up(constant(_E2M1)).scaled(exponents(t["s"]).astype("f32")).permute(0, 2, 1)
+    return codes.look_up(constant(E2M1)).scaled(exponents(t["s"]).astype("f32")).permute(0, 2, 1)

@@ -1,7 +1,8 @@
-"""torchao's tensors in safetensors: integers or eight-bit floats with scales, as transformers saves quantized models.
+"""torchao's tensors in safetensors: integers or narrow floats with scales, as transformers saves quantized models.
 
 A weight ``a.weight`` is ``a._weight_qdata`` ``[n, k]``, ``a._weight_scale`` and, of integers, ``a._weight_zero_point``, with an
-element for each block; the file's metadata has its class, and the dtype to which it is rounded, as JSON.
+element for each block; the file's metadata has its class, and the dtype to which it is rounded, as JSON. Of some classes there
+are other tensors, see :mod:`.torchao_floats`.
 Source: ``torchao.prototype.safetensors``, ``dequantize_affine``.
 """
 
@@ -18,6 +19,7 @@ from ..source import TensorSource
 from .config import Layer, layers
 from .encoded import EncodedSource, EncodedWeight, RowPlace
 from .grouped import FLOATS
+from .torchao_floats import CLASSES, block_weight
 from .weight_math import MathValue, constant, is_integer
 
 __all__ = ["decoded"]
@@ -25,7 +27,7 @@ __all__ = ["decoded"]
 # What does where a class cannot be read.
 _INSTEAD = "load the model by transformers, export it by torch.export, and import the program"
 
-_CLASSES = ("Int8Tensor", "IntxUnpackedToInt8Tensor", "Float8Tensor")
+_CLASSES = ("Int8Tensor", "IntxUnpackedToInt8Tensor", "Float8Tensor", *CLASSES)
 _DTYPES = {"float32": None, "bfloat16": "bf16", "float16": "f16"}
 
 
@@ -43,8 +45,8 @@ def _name(layer: Layer) -> str:
     return f"{module}.{last.removeprefix('_')}" if module else last.removeprefix("_")
 
 
-def _class(source: TensorSource, name: str) -> Mapping[str, Any]:
-    """What the metadata says of a weight; of a plain tensor, or where it says nothing, nothing.
+def _class(source: TensorSource, name: str) -> tuple[str, Mapping[str, Any]]:
+    """The class of a weight, and what the metadata say of it; of a plain tensor, or where they say nothing, nothing.
 
     Raises:
         RelaxError: it is of a class that is not known here, or no JSON object.
@@ -52,19 +54,23 @@ def _class(source: TensorSource, name: str) -> Mapping[str, Any]:
     text = source.metadata.get(name)
     try:
         found: Any = json.loads(text) if text is not None else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise RelaxError(f"'{source.path}': metadata of tensor {name!r}: expected a JSON object, got {text!r}")
-    kind = found.get("_type", "Tensor")
+    kind, data = found.get("_type", "Tensor"), found.get("_data")
     if kind != "Tensor" and kind not in _CLASSES:
         wanted = f"expected a class of torchao out of {', '.join(_CLASSES)}"
         raise RelaxError(f"'{source.path}': tensor {name!r}: {wanted}, got {kind!r}: {_INSTEAD}")
-    data = found.get("_data")
-    return data if isinstance(data, dict) and kind != "Tensor" else {}
+    return kind, data if isinstance(data, dict) and kind != "Tensor" else {}
 
 
 def _weight(layer: Layer, name: str) -> EncodedWeight:
+    kind, data = _class(layer.source, name)
+    dtype = data.get("dtype", data.get("orig_dtype"))
+    rounded = _DTYPES.get(str(dtype.get("_data"))) if isinstance(dtype, dict) else None
+    if kind in CLASSES:
+        return block_weight(layer, kind, data, rounded)
     q = layer.spec("_qdata", ("int8", "float8_e4m3fn", "float8_e5m2"), 2)
     n, k = q.shape
     scale = layer.spec("_scale", FLOATS)
@@ -77,8 +83,6 @@ def _weight(layer: Layer, name: str) -> EncodedWeight:
         stored["z"] = layer.name("_zero_point")
     if counts[0] > 1:
         rows |= {role: RowPlace(0, n // counts[0]) for role in stored if role != "q"}
-    dtype = _class(layer.source, name).get("dtype")
-    rounded = _DTYPES.get(str(dtype.get("_data"))) if isinstance(dtype, dict) else None
     what = "bits" if q.dtype == np.int8 else "bits, floats"
     kept = f"8 {what}, a scale{' and zero point' if 'z' in stored else ''} per {n // counts[0]} x {k // counts[1]}"
     return EncodedWeight((n, k), stored, _math, rows, n // counts[0], kept, dtype=rounded)
