@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -110,9 +111,9 @@ class _FunctionWeights:
     def rewrite(self) -> None:
         """Rewrites the function, and tells the report."""
         inputs, gone = num_input(self._function) or 0, list[int]()
-        pending = list(enumerate(self._block.arguments))[inputs:]
+        pending = deque(list(enumerate(self._block.arguments))[inputs:])
         while pending:
-            position, argument = pending.pop(0)
+            position, argument = pending.popleft()
             name = tensor_name(self._ops.attributes[position])
             if name is None or not is_tensor(argument.type):
                 continue
@@ -120,7 +121,7 @@ class _FunctionWeights:
             if joined is not None and take_apart(argument, joined, self._ops.weight):
                 added = list(enumerate(self._block.arguments))[count:]
                 gone += [position, *(at for at, part in added if not list(part.uses))]
-                pending[:0] = [(at, part) for at, part in added if list(part.uses)]
+                pending.extendleft((at, part) for at, part in reversed(added) if list(part.uses))
             elif joined is not None:
                 self._tell_of_experts(name, TensorInfo.of(argument), joined)
             elif self._names.get(name) in self._source.weights and self._read_stored(name, argument):
