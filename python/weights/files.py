@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Generator
 from io import BufferedWriter, FileIO, UnsupportedOperation
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from ..dialect.errors import RelaxError
 
@@ -53,7 +54,11 @@ def os_errors(doing: str, path: str) -> Generator[None]:
 
 
 def path_text(path: object, doing: str = "read") -> str:
-    """A path as text, ``~/`` being the home folder. Raises RelaxError when it is no path, or one that no file can have."""
+    """A path as text, ``~/`` being the home folder; of a URL ``file:///...`` its path.
+
+    Raises:
+        RelaxError: it is no path, or one that no file can have, or a URL of another machine.
+    """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise RelaxError(f"expected a path, got {type(path).__name__}")
     try:
@@ -65,6 +70,11 @@ def path_text(path: object, doing: str = "read") -> str:
     with os_errors(doing, text):
         if b"\0" in os.fsencode(text):
             raise ValueError("embedded null byte")
+    if text.startswith("file://"):
+        host, slash, rest = text.removeprefix("file://").partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise RelaxError(f"cannot {doing} '{text}': expected file:/// and a path of this machine, got the host {host!r}")
+        return unquote(slash + rest)
     return os.path.expanduser(text) if text.startswith("~/") else text
 
 

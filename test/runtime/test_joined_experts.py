@@ -216,8 +216,6 @@ def test_all_at_once_are_decoded(tmp_path: Path) -> None:
     assert 'set_experts_implementation("relaxir")' in section.decoded[0].reason
 
 
-
-
 def refused(tensors: Mapping[str, np.ndarray]) -> str:
     with pytest.raises(RelaxError) as caught:
         taking().prepare(tensors)

@@ -423,6 +423,20 @@ def test_a_stream_that_has_no_room(server: FaultyServer, monkeypatch: pytest.Mon
     refused("model.safetensors': expected a file, got no ranges from its server, and no ", lambda: read(server.url))
 
 
+def test_urls_of_files_of_this_machine(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    write_safetensors(folder / "model.safetensors", RAW)
+    assert same(read(f"{folder.as_uri()}/model.safetensors"))
+    assert same(read(folder.as_uri().replace("file://", "file://localhost")))
+    report = doubling(COUNT, SIZE).prepare(folder.as_uri(), (tmp_path / "out").as_uri())
+    doubling(COUNT, SIZE).bind(report)
+    refused(
+        "expected file:/// and a path of this machine, got the host 'other'", lambda: read("file://other/model.safetensors")
+    )
+    refused("cannot read '", lambda: read((tmp_path / "none.safetensors").as_uri()))
+
+
 class _FaultyFiles(MemoryFileSystem):
     """Files in memory, of which each range is read at the third attempt: one fails, and one gives too little."""
 

@@ -130,13 +130,16 @@ def test_products_read_floats_in_blocks_as_they_are(tmp_path: Path, kind: str, b
     assert (np.abs(exe(x) - x @ wide.T) <= 96 * np.finfo(np.float32).eps * (np.abs(x) @ np.abs(wide).T)).all()
 
 
+E4M3 = torch.float8_e4m3fn
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "tensors", "message"),
     [
         ("MXTensor", {"block_size": 32}, {}, r"tensor 'fc._weight_qdata': expected elem_dtype float8_e4m3fn, .*, got None"),
         ("NVFP4Tensor", {"block_size": 5}, {}, r"tensor 'fc._weight_qdata': expected blocks that 32 inputs divide into, got 5"),
-        ("NVFP4Tensor", {}, {"scale": torch.ones(4, 3).to(torch.float8_e4m3fn)}, r"tensor 'fc._weight_scale': expected shape \[4, 2\]"),
-        ("NVFP4Tensor", {"is_swizzled_scales": True}, {}, r"tensor 'fc._weight_scale': expected shape \[32, 16\], got \[4, 2\]"),
+        ("NVFP4Tensor", {}, {"scale": torch.ones(4, 3).to(E4M3)}, r"'fc._weight_scale': expected shape \[4, 2\]"),
+        ("NVFP4Tensor", {"is_swizzled_scales": True}, {}, r"'fc._weight_scale': expected shape \[32, 16\], got \[4, 2\]"),
         ("NVFP4Tensor", {}, {"per_tensor_scale": torch.ones(2)}, r"tensor 'fc._weight_per_tensor_scale': expected shape \[\]"),
         ("NVFP4Tensor", {}, {"scale": torch.ones(4, 2)}, r"tensor 'fc._weight_scale': expected float8_e4m3fn of rank 2"),
     ],
@@ -144,7 +147,7 @@ def test_products_read_floats_in_blocks_as_they_are(tmp_path: Path, kind: str, b
 def test_damaged_floats_in_blocks(
     tmp_path: Path, kind: str, data: dict[str, Any], tensors: dict[str, Any], message: str
 ) -> None:
-    given = {"qdata": torch.zeros(4, 16, dtype=torch.uint8), "scale": torch.ones(4, 2).to(torch.float8_e4m3fn)} | tensors
+    given = {"qdata": torch.zeros(4, 16, dtype=torch.uint8), "scale": torch.ones(4, 2).to(E4M3)} | tensors
     text = json.dumps({"_type": kind, "_data": data})
     save_file({f"fc._weight_{n}": t for n, t in given.items()}, tmp_path / "model.safetensors", {"fc.weight": text})
     (tmp_path / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "torchao"}}))

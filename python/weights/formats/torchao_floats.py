@@ -1,7 +1,7 @@
 """torchao's narrow floats in blocks: ``MXTensor`` (eight or four bits, exponents as scales) and ``NVFP4Tensor``.
 
 ``a._weight_qdata`` f8 ``[n, k]``, or u8 ``[n, k / 2]`` with the first of two codes (E2M1) in the low nibble;
-``a._weight_scale`` ``[n, k / block]``: E8M0 for MX; for NVFP4 f8E4M3FN, multiplied by ``a._weight_per_tensor_scale`` where there is one.
+``a._weight_scale`` ``[n, k / block]``: E8M0 for MX; for NVFP4 f8E4M3FN, times ``a._weight_per_tensor_scale`` if there is one.
 Scales may be swizzled, as tensor cores take them: 128 rows of 4 scales are 32 rows of 16, all filled up to whole ones.
 Source: ``torchao.prototype.mx_formats``.
 """

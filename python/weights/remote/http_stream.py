@@ -31,9 +31,10 @@ class HttpStream:
         self._size: int | None = None
         self._have = 0
         try:
-            self._kept = cast("BinaryIO", tempfile.TemporaryFile(prefix="relaxir-", buffering=0))
+            kept = tempfile.TemporaryFile(prefix="relaxir-", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise RefusedAccessError(f"no ranges from its server, and no temporary file: {error}") from None
+        self._kept = cast("BinaryIO", kept)
 
     def open(self) -> Opened:
         with self._lock:
