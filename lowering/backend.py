@@ -46,11 +46,18 @@ class Backend:
         """What runs the code, on a device by its name. Raises RelaxError when it runs on no such device."""
         return _loaded(self.runtime)(device)
 
-    def make_profiling(self) -> Profiling:
-        """What makes code with clocks for this machine. Raises RelaxError when the backend has none."""
+    def make_profiling(self, manifest: Mapping[str, Any] | None = None) -> Profiling:
+        """What profiles code on this machine.
+
+        Args:
+            manifest: the code's.
+
+        Raises:
+            RelaxError: the backend has none.
+        """
         if self.profiling is None:
             raise RelaxError(f"expected code of a backend that can be profiled, got code of '{self.name}'")
-        return _loaded(self.profiling)(self.make_runtime().here())
+        return _loaded(self.profiling)(self.make_runtime().here(), manifest or {})
 
 
 _BACKENDS = {
@@ -60,7 +67,12 @@ _BACKENDS = {
         "relaxir.runtime.cpu:CpuRuntime",
         "relaxir.lowering.cpu.profiling:CpuProfiling",
     ),
-    "cuda": Backend("cuda", "relaxir.lowering.cuda.compiler:CudaCompiler", "relaxir.runtime.cuda:CudaRuntime"),
+    "cuda": Backend(
+        "cuda",
+        "relaxir.lowering.cuda.compiler:CudaCompiler",
+        "relaxir.runtime.cuda:CudaRuntime",
+        "relaxir.lowering.cuda.profiling:CudaProfiling",
+    ),
 }
 
 

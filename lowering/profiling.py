@@ -1,4 +1,8 @@
-"""What a backend brings for profiles: code with a clock around each kernel, and loops that find what the machine can do."""
+"""What a backend brings for profiles.
+
+Of code that calls its kernels: the same with a clock around each, and loops that find what the machine can do. Of code that
+launches kernels on a device, whose driver has clocks: what each kernel is a part of.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,17 @@ from ..dialect.bindings import ir
 from .arena import ArenaPlan
 from .compiler import Compiler
 
-__all__ = ["CLOCKS", "FIELDS", "ClockedCall", "ClockedCode", "LimitLoops", "Profiling"]
+__all__ = [
+    "CLOCKS",
+    "FIELDS",
+    "ClockProfiling",
+    "ClockedCall",
+    "ClockedCode",
+    "LaunchProfiling",
+    "LaunchedCode",
+    "LimitLoops",
+    "Profiling",
+]
 
 #: The symbol of the clocks. Each is four 64-bit integers: how often its call was made, nanoseconds in it, when the first one
 #: began and when the last one ended.
@@ -67,17 +81,46 @@ class LimitLoops:
     round_flops: int
 
 
+@dataclass(frozen=True)
+class LaunchedCode:
+    """What kernels on a device are.
+
+    Attributes:
+        functions: the kernel function, as the report names it, that the launches of each kernel are of.
+        rates: operations that a multiprocessor starts in a cycle, by kernel function.
+        peak: what most operations of tensor cores on 16 bits would be, likewise.
+        arenas: as of :class:`ClockedCode`.
+    """
+
+    functions: Mapping[str, str]
+    rates: Mapping[str, float]
+    peak: float
+    arenas: tuple[ArenaPlan, ...] = ()
+
+
 class Profiling(ABC):
-    """Makes what is profiled on this machine."""
+    """Says what there is to profile on this machine."""
 
     @abstractmethod
-    def __init__(self, here: Mapping[str, Any]):
-        """Args: here: what the run time of this machine has (:meth:`Runtime.here`)."""
+    def __init__(self, here: Mapping[str, Any], manifest: Mapping[str, Any]):
+        """Args: here: what the run time of this machine has (:meth:`Runtime.here`). manifest: the code's; may be empty."""
 
     @property
     @abstractmethod
     def compiler(self) -> Compiler:
         """What compiles for this machine."""
+
+
+class LaunchProfiling(Profiling):
+    """Of code that launches kernels."""
+
+    @abstractmethod
+    def launched(self, module: ir.Operation) -> LaunchedCode:
+        """Lowers a module of relax functions, which is consumed. Raises RelaxError as ``compile_module``."""
+
+
+class ClockProfiling(Profiling):
+    """Of code that calls its kernels: makes it once more."""
 
     @abstractmethod
     def clocked(self, module: ir.Operation) -> ClockedCode:

@@ -62,3 +62,19 @@ def driver_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(Driver, "call", noted)
     return seen
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The streams of an emulated device that its host waits for, by Python or by compiled code, as it begins to wait."""
+    from relaxir.lowering.cuda.emulator.driver import Library
+
+    seen: list[object] = []
+    wait = Library._cuStreamSynchronize
+
+    def noted(self: Library, handle: int | None) -> None:
+        seen.append(handle)
+        wait(self, handle)
+
+    monkeypatch.setattr(Library, "_cuStreamSynchronize", noted)
+    return seen

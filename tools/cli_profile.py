@@ -25,9 +25,13 @@ def add_profile(commands: Any) -> None:
         "profile",
         help="where the time of calls goes, kernel by kernel",
         description="Times a copy of the code with a clock around each kernel, beside what the machine can do; "
-        "the artifact's own code has no clocks.",
+        "the artifact's own code has no clocks. Of code for a GPU, the driver times each launch.",
     )
-    command.add_argument("model", metavar="MODEL", help="MODEL.relax, compiled for the CPU of this machine; MODEL.mlir; -")
+    command.add_argument(
+        "model", metavar="MODEL", help="MODEL.relax, compiled for the CPU or GPU of this machine; MODEL.mlir; -"
+    )
+    command.add_argument("--target", default="cpu", help="what to compile a MODEL.mlir for (default: %(default)s)")
+    command.add_argument("--device", help="of code for GPUs: cuda:0 (default), another number; emulated: counts instructions")
     command.add_argument("--weights", metavar="WEIGHTS", help="prepared ones, or raw ones, which are prepared in memory")
     command.add_argument("--entry", metavar="NAME", help="which entry, when there are several and none is 'main'")
     command.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", dest="inputs")
@@ -44,7 +48,7 @@ def _profile(arguments: argparse.Namespace) -> None:
     from ..weights.files import replacing
     from .cli_run import entry_named, inputs_of
 
-    executable, compilation = _executable(arguments.model)
+    executable, compilation = _executable(arguments.model, arguments.target, arguments.device)
     entry = entry_named(executable, arguments.entry)
     found = profile(
         executable,
@@ -63,16 +67,16 @@ def _profile(arguments: argparse.Namespace) -> None:
     tell(arguments, str(found), found.as_json(), asked=True)
 
 
-def _executable(path: str) -> tuple[Executable, CompilationProfile | None]:
+def _executable(path: str, target: str, device: str | None) -> tuple[Executable, CompilationProfile | None]:
     """Of an artifact, or of a module, which is compiled by the clock."""
     from .. import compile, load
     from ..profiling.compilation import clocked_compilation
 
     if is_artifact(path):
-        return load(path), None
+        return load(path, device=device), None
     module = load_module(path)
     with clocked_compilation() as clock:
-        executable = compile(module, cache=False)
+        executable = compile(module, target, device=device, cache=False)
     return executable, clock.profile()
 
 

@@ -9,7 +9,7 @@ from ...dialect.bindings import ir
 from ..arena import watching_arenas
 from ..compile import manifest_of
 from ..manifest import Manifest
-from ..profiling import ClockedCode, LimitLoops, Profiling
+from ..profiling import ClockedCode, ClockProfiling, LimitLoops
 from .clocks import with_clocks
 from .codegen import object_code
 from .compiler import CpuCompiler
@@ -20,10 +20,11 @@ from .wrapper import body_name
 __all__ = ["CpuProfiling"]
 
 
-class CpuProfiling(Profiling):
+class CpuProfiling(ClockProfiling):
     """Profiles of code for this processor."""
 
-    def __init__(self, here: Mapping[str, Any]):
+    def __init__(self, here: Mapping[str, Any], manifest: Mapping[str, Any]):
+        del manifest
         self._compiler = CpuCompiler("cpu", here)
 
     @property

@@ -196,9 +196,17 @@ def _check_range(b: LinalgBuilder, indices: Tensor, size: Size, column: int | No
         return (Scalar(fine) & Scalar(inside)).value
 
     exprs = [*range(rank)] if column is None else [*range(rank), ir.AffineExpr.get_constant(column)]
+    _check_places(b, b.product(b.sizes(indices)[:rank]), size, message)
     fine = b.generic("r" * rank, [(indices.value, exprs)], b.filled([], i8, 1), body, [])
-    is_limited = isinstance(size, int) and size > 0  # of a dimension of none, there is no place to limit an index to
-    b.check(Scalar(read(fine, [])).compare("ne", 0).value, message, deferrable=is_limited)
+    b.check(Scalar(read(fine, [])).compare("ne", 0).value, message, deferrable=True)
+
+
+def _check_places(b: LinalgBuilder, count: Size, size: Size, message: str) -> None:
+    """Checks that there is no index where its dimension has no place to limit it to: that takes sizes alone."""
+    if count == 0 or (isinstance(size, int) and size > 0):
+        return
+    places, indices = Scalar(b.as_index(size)), Scalar(b.as_index(count))
+    b.check((places.compare("gt", 0) | indices.compare("eq", 0)).value, message)
 
 
 def _text(size: Size) -> str:

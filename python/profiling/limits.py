@@ -1,4 +1,7 @@
-"""What this machine can do, measured by small loops: multiplications and additions in f32 of its cores, bytes from memory."""
+"""What a machine can do: multiplications and additions of its cores, bytes from memory.
+
+Of a CPU both are measured by small loops, in f32; of a GPU copies are measured, and operations follow from its figures.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,66 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ..lowering.profiling import LimitLoops
 from ..runtime.library import Library
 
-__all__ = ["MachineLimits", "measured_limits"]
+__all__ = ["DeviceLimits", "SpeedLimits", "MachineLimits", "measured_limits"]
+
+_Own = TypeVar("_Own", bound="SpeedLimits")
 
 #: Larger than any cache, for all threads together.
 _BYTES = 256 << 20
 #: Rounds of the loop of multiplications in one turn, about 5 ms.
 _ROUNDS = 2_000_000
 _TURNS = 7
+
+
+class SpeedLimits(Protocol):
+    """What shares are of; of what is emulated there is none, and both are 0.
+
+    Attributes:
+        flops: operations per second, of which ``kind`` says what they are.
+        bandwidth: bytes per second.
+    """
+
+    @property
+    def flops(self) -> float: ...
+
+    @property
+    def bandwidth(self) -> float: ...
+
+    @property
+    def kind(self) -> str:
+        """What operations are counted."""
+        ...
+
+    @property
+    def machine(self) -> str:
+        """What it is, for readers."""
+        ...
+
+    @property
+    def share_text(self) -> str:
+        """What a kernel's share of the limit is."""
+        ...
+
+    def best(self: _Own, other: _Own) -> _Own:
+        """The better one of two measurements."""
+        ...
+
+    def least_seconds(self, flops: int, size: int, held: int, rate: float = 0.0) -> tuple[float, str]:
+        """The least time for so many operations and bytes, and what sets it: ``compute`` or ``memory``; 0 where nothing does.
+
+        Args:
+            flops, size: operations and bytes.
+            held: bytes that a call goes through.
+            rate: of code for GPUs, operations of the kernel's kind that a multiprocessor starts in a cycle.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -41,18 +90,69 @@ class MachineLimits:
     own_cache: int
     last_cache: int
 
+    kind = "in f32"
+    share_text = (
+        "the least time for its operations in f32, or for its bytes from memory, over its time. Of products of narrower "
+        "numbers it can be more than 100%"
+    )
+
+    @property
+    def machine(self) -> str:
+        return f"machine, {self.threads} threads"
+
     def best(self, other: MachineLimits) -> MachineLimits:
         """The better one of two measurements."""
         flops, bandwidth = max(self.flops, other.flops), max(self.bandwidth, other.bandwidth)
         return replace(self, flops=flops, bandwidth=bandwidth)
 
-    def least_seconds(self, flops: int, size: int, held: int) -> tuple[float, str]:
-        """The least time for so many operations and bytes, and what sets it: ``compute`` or ``memory``; 0 where nothing does.
+    def least_seconds(self, flops: int, size: int, held: int, rate: float = 0.0) -> tuple[float, str]:
+        """As of :class:`SpeedLimits`.
 
         Bytes that fit into a core's cache, or of a model (of ``held`` bytes) that fits into the last one, are taken for free.
         """
+        del rate
         from_memory = held > self.last_cache > 0 and size > self.own_cache
         compute, memory = flops / self.flops, size / self.bandwidth if from_memory else 0.0
+        return max(compute, memory), "compute" if compute >= memory else "memory"
+
+
+@dataclass(frozen=True)
+class DeviceLimits:
+    """Of a GPU.
+
+    Attributes:
+        device: what it is.
+        cycles: per second, of all multiprocessors together, at the highest clock.
+        flops: of tensor cores on bf16, per second.
+        bandwidth: bytes read and written per second, by the fastest of some copies.
+        last_cache: bytes of the second-level cache.
+    """
+
+    device: str
+    cycles: float
+    flops: float
+    bandwidth: float
+    last_cache: int
+
+    kind = "of tensor cores in bf16"
+    share_text = (
+        "the least time for its operations at the rate of what it multiplies by (tensor cores on numbers as narrow, or f32), "
+        "or for its bytes at the bandwidth of copies, over its time"
+    )
+
+    @property
+    def machine(self) -> str:
+        return self.device
+
+    def best(self, other: DeviceLimits) -> DeviceLimits:
+        """The better one of two measurements."""
+        return replace(self, bandwidth=max(self.bandwidth, other.bandwidth))
+
+    def least_seconds(self, flops: int, size: int, held: int, rate: float = 0.0) -> tuple[float, str]:
+        """As of :class:`SpeedLimits`; bytes of a model that fits into the cache are taken for free."""
+        from_memory = held > self.last_cache and self.bandwidth > 0
+        compute = flops / (rate * self.cycles) if rate and self.cycles else 0.0
+        memory = size / self.bandwidth if from_memory else 0.0
         return max(compute, memory), "compute" if compute >= memory else "memory"
 
 

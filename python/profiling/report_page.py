@@ -39,8 +39,8 @@ def _head(title: str, profile: Profile) -> Iterator[str]:
     yield "<ul>"
     yield f"<li><b>{seconds_text(profile.seconds)}</b> a call, median of {profile.rounds}{sizes}; "
     yield f"{seconds_text(profile.clocked_seconds)} with a clock around each kernel</li>"
-    yield f"<li>this machine, {limits.threads} threads: {limits.flops / 1e9:.1f} GFLOP/s in f32, "
-    yield f"{limits.bandwidth / 1e9:.1f} GB/s from memory, measured beside</li></ul>"
+    speed = f"{limits.flops / 1e9:.1f} GFLOP/s {limits.kind}, {limits.bandwidth / 1e9:.1f} GB/s from memory"
+    yield f"<li>{escape(profile.note or f'this {limits.machine}: {speed}, measured beside')}</li></ul>"
 
 
 def _kernels(profile: Profile) -> Iterator[str]:
@@ -50,8 +50,7 @@ def _kernels(profile: Profile) -> Iterator[str]:
     rows = [_kernel_row(k, whole) for k in profile.kernels]
     between = ["", "between kernels", "", "", "", *_time_cells(profile.between_seconds, whole), "", "", ""]
     yield from _table(head, [*rows, between], numbers=range(4, 10))
-    yield "<p>Of limit: the least time for its operations in f32, or for its bytes from memory, over its time. Of products of "
-    yield "narrower numbers it can be more than 100%.</p>"
+    yield f"<p>Of limit: {profile.limits.share_text}.</p>"
 
 
 def _kernel_row(k: KernelProfile, whole: float) -> list[str]:

@@ -10,7 +10,7 @@ from ..dialect.reports.report import aligned, bytes_text
 from ..runtime.prepare import PrepareReport
 from .arena_picture import ArenaBlock
 from .compilation import CompilationProfile
-from .limits import MachineLimits
+from .limits import SpeedLimits
 from .texts import plain_place, seconds_text
 from .trace import trace_events
 
@@ -26,12 +26,11 @@ class KernelProfile:
         kind: as in the report: ``contraction``, ``rows``, ...; ``copy`` for what moves state.
         ops: the relax ops in it.
         where: in the source, of the first call; empty where none is known.
-        calls: how many there are.
+        calls: how many there are; of code for GPUs launches, of which a kernel function may have several.
         seconds: all of them together; the median over calls of the entry.
         bytes: that one call reads and writes, each operand once; None where sizes are not known.
         flops: operations of one call; None likewise, and for kernels with loops around.
-        share: of what the machine can do: the least time for its operations in f32, or for its bytes from memory, over its
-            time; None where neither is known. Products of narrower numbers can have more than 1.
+        share: of what the machine can do, as :attr:`.limits.SpeedLimits.share_text` says; None where that is not known.
         bound: what sets this least time, ``compute`` or ``memory``; empty where there is none.
     """
 
@@ -65,6 +64,7 @@ class Profile:
         arena_bytes: all of them together.
         preparation: how the weights were prepared, where that was done beside.
         compilation: how the code was compiled: of a module, all of it; else of the code with clocks.
+        note: what readers have to know of the times.
         events: the calls of kernels in one call: name, begin and length in nanoseconds, and what else is known.
     """
 
@@ -72,7 +72,7 @@ class Profile:
     rounds: int
     seconds: float
     clocked_seconds: float
-    limits: MachineLimits
+    limits: SpeedLimits
     kernels: tuple[KernelProfile, ...]
     events: tuple[tuple[str, int, int, dict[str, Any]], ...]
     between_seconds: float = 0.0
@@ -82,6 +82,7 @@ class Profile:
     arena_bytes: int = 0
     preparation: PrepareReport | None = None
     compilation: CompilationProfile | None = None
+    note: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """What ``json.dumps`` takes, without the events."""
@@ -92,13 +93,14 @@ class Profile:
         return trace_events(self.entry, round(1e9 * self.clocked_seconds), self.events)
 
     def __str__(self) -> str:
-        limits = f"{self.limits.flops / 1e9:.1f} GFLOP/s in f32, {self.limits.bandwidth / 1e9:.1f} GB/s"
+        limits = self.limits
         took = f"{seconds_text(self.seconds)}, median of {self.rounds} calls; {seconds_text(self.clocked_seconds)} with clocks"
         titles = ["kernel", "kind", "calls", "time", "of all", "bytes", "GFLOP/s", "of limit", "ops", "where"]
         rows = [self._row(k) for k in self.kernels]
         between = ["between kernels", "", "", *self._time(self.between_seconds), "", "", "", "", ""]
         table = aligned([titles, *rows, between], right=[2, 3, 4, 5, 6, 7])
-        machine = f"machine, {self.limits.threads} threads: {limits}"
+        machine = f"{limits.machine}: {limits.flops / 1e9:.1f} GFLOP/s {limits.kind}, {limits.bandwidth / 1e9:.1f} GB/s"
+        machine = self.note or machine
         return "\n".join([f"@{self.entry}: {took}", machine, *table, *self._others()])
 
     def _others(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from .limits import MachineLimits
+from .limits import SpeedLimits
 from .result import KernelProfile
 from .texts import plain_place
 
@@ -19,10 +19,10 @@ _RADIUS = 22
 _LABELS = 4
 
 
-def roofline(kernels: Sequence[KernelProfile], limits: MachineLimits) -> str:
-    """The picture, both axes logarithmic; empty where no kernel has known bytes and operations."""
+def roofline(kernels: Sequence[KernelProfile], limits: SpeedLimits) -> str:
+    """The picture, both axes logarithmic; empty where no kernel has known bytes and operations, or there is no limit."""
     known = [k for k in kernels if k.flops and k.bytes and k.seconds]
-    if not known:
+    if not known or not limits.bandwidth:
         return ""
     ridge = limits.flops / limits.bandwidth
     places = [(k.flops / k.bytes, k.flops * k.calls / k.seconds) for k in known if k.flops and k.bytes]
@@ -71,7 +71,7 @@ class _View:
         yield f'<text transform="translate(16 {middle:.0f}) rotate(-90)" text-anchor="middle">GFLOP/s</text>'
 
 
-def _roofs(view: _View, limits: MachineLimits, ridge: float) -> Iterator[str]:
+def _roofs(view: _View, limits: SpeedLimits, ridge: float) -> Iterator[str]:
     """What memory gives, up to the ridge; from there on what the cores do."""
     start = 10.0 ** view.x[0]
     low = 10.0 ** view.y[0]
@@ -79,7 +79,7 @@ def _roofs(view: _View, limits: MachineLimits, ridge: float) -> Iterator[str]:
     x, y = view.right(ridge), view.down(limits.flops)
     from_ = f"{view.right(first):.1f} {view.down(first * limits.bandwidth):.1f}"
     yield f'<path class="roof" d="M{from_}L{x:.1f} {y:.1f}H{_WIDTH - _RIGHT}"/>'
-    flops = f"{limits.flops / 1e9:.0f} GFLOP/s in f32, {limits.bandwidth / 1e9:.0f} GB/s from memory"
+    flops = f"{limits.flops / 1e9:.0f} GFLOP/s {limits.kind}, {limits.bandwidth / 1e9:.0f} GB/s from memory"
     yield f'<text x="{_WIDTH - _RIGHT}" y="{y - 6:.1f}" text-anchor="end">{flops}</text>'
 
 

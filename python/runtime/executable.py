@@ -151,14 +151,16 @@ class Executable:
     def kernel_times(self) -> AbstractContextManager[dict[str, float]]:
         """Of code for GPUs: gives a mapping that has the seconds of each kernel when the ``with`` block is left.
 
-        All launches of a kernel within the block count together, each from an event in front of it to one behind it. Calls
-        launch kernel by kernel then, not as graphs. The emulator counts instructions of threads, 1 ps each, which says nothing
-        of a GPU.
-
-        Raises:
-            RelaxError: the code is a CPU's, or there is no device.
+        All launches of a kernel count together, each from an event in front of it to one behind it. Calls launch kernel by
+        kernel then, not as graphs. The emulator counts instructions of threads, 1 ps each, which says nothing of a GPU.
+        Raises RelaxError where the code is a CPU's, or there is no device.
         """
         return self._library.kernel_times()
+
+    @property
+    def library(self) -> Library:
+        """The code that is called."""
+        return self._library
 
     @property
     def fingerprint(self) -> str:

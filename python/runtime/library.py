@@ -11,8 +11,9 @@ import itertools
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from ..dialect.errors import RelaxError
@@ -22,7 +23,7 @@ from ..weights.files import os_errors
 from .collectives import Collectives, RankFunction, find_communicator
 from .threads import Team, load_runtime
 
-__all__ = ["EntryFunction", "Library", "llvm_binding"]
+__all__ = ["EntryFunction", "Library", "TimedLaunch", "llvm_binding"]
 
 
 class EntryFunction(Protocol):
@@ -35,6 +36,30 @@ class EntryFunction(Protocol):
     library: Library
 
     def __call__(self, tensors: Any, symbols: Any, arena: Any, arena_bytes: Any, /) -> int: ...
+
+
+@dataclass(frozen=True)
+class TimedLaunch:
+    """One launch of a kernel on a device.
+
+    Attributes:
+        kernel: its name.
+        begin: seconds after the first launch that was timed with it.
+        seconds: that it took.
+    """
+
+    kernel: str
+    begin: float
+    seconds: float
+
+
+@contextmanager
+def _by_kernel(launches: AbstractContextManager[list[TimedLaunch]]) -> Generator[dict[str, float]]:
+    found = dict[str, float]()
+    with launches as timed:
+        yield found
+    for launch in timed:
+        found[launch.kernel] = found.get(launch.kernel, 0.0) + launch.seconds
 
 
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -79,9 +104,17 @@ class Library:
         """What it runs on, for readers."""
         return "cpu"
 
-    def kernel_times(self) -> AbstractContextManager[dict[str, float]]:
-        """Seconds by kernel, of what is launched meanwhile. Raises RelaxError for code that launches none."""
+    def launches(self) -> AbstractContextManager[list[TimedLaunch]]:
+        """What is launched meanwhile, when the block is left. Raises RelaxError for code that launches nothing."""
         raise RelaxError("expected code for GPUs, whose launches are timed, got code of a CPU")
+
+    def speed(self) -> Any:
+        """What the device can do, a :class:`.cuda.device_speed.DeviceSpeed`. Raises RelaxError for code of a CPU."""
+        raise RelaxError("expected code for GPUs, which run alone, got code of a CPU")
+
+    def kernel_times(self) -> AbstractContextManager[dict[str, float]]:
+        """Seconds by kernel, as :meth:`launches`."""
+        return _by_kernel(self.launches())
 
     @property
     def addresses(self) -> Mapping[str, int]:

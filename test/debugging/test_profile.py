@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import re
 from dataclasses import replace
@@ -13,8 +14,11 @@ import pytest
 
 import relaxir as rx
 from relaxir.lowering import backend as backends
-from relaxir.profiling import profile
-from relaxir.profiling.limits import MachineLimits, measured_limits
+from relaxir.lowering.cuda.emulator.driver import Library
+from relaxir.profiling import profile, report_page
+from relaxir.profiling.limits import DeviceLimits, MachineLimits, measured_limits
+from relaxir.runtime.cuda import device_speed
+from relaxir.runtime.cuda.device import Device
 from relaxir.tools import cli
 
 MODEL = """
@@ -67,7 +71,7 @@ def test_kernels_have_times_bytes_and_operations(artifact: Path):
 
 def test_the_command_line(artifact: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(artifact)
-    monkeypatch.setattr("relaxir.profiling.profiler.measured_limits", lambda loops, threads: LIMITS)
+    monkeypatch.setattr("relaxir.profiling.code_clocks.measured_limits", lambda loops, threads: LIMITS)
     call = ["profile", "model.relax", "--weights", "prepared.safetensors", "--random", "--dim", "n=3", "--seconds", "0"]
     assert cli.run([*call, "--trace", "trace.json"]) == 0
     out = capsys.readouterr().out
@@ -84,7 +88,7 @@ def test_the_command_line(artifact: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 def test_the_page_has_all_and_loads_nothing(artifact: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(artifact)
-    monkeypatch.setattr("relaxir.profiling.profiler.measured_limits", lambda loops, threads: LIMITS)
+    monkeypatch.setattr("relaxir.profiling.code_clocks.measured_limits", lambda loops, threads: LIMITS)
     call = ["profile", "model.mlir", "--random", "--dim", "n=3", "--seconds", "0", "-o", "report.html"]
     assert cli.run(call) == 0  # a module, with random weights
     page = Path("report.html").read_text()
@@ -178,3 +182,82 @@ def test_products_of_integers_count_as_those_of_floats() -> None:
     told = profile(executable, {"x": x}, executable.prepare({"q": np.ones((64, 96), np.int8)}), seconds=0.01, limits=LIMITS)
     (product,) = [k for k in told.kernels if k.kind == "contraction"]
     assert product.flops == 2 * 8 * 64 * 96
+
+
+@pytest.fixture(scope="module")
+def on_gpu() -> rx.Executable:
+    """Bound to the same weights as the artifact, on an emulated GPU."""
+    executable = rx.compile(rx.Module.parse(MODEL), "cuda:sm_80", device="emulated")
+    executable.bind(executable.prepare({"w": np.eye(64, dtype=np.float32)}))
+    return executable
+
+
+def test_kernels_on_a_gpu_are_timed_by_its_driver(on_gpu: rx.Executable):
+    """Shares are of the rate of what a kernel multiplies by: a product of f32 by fused multiply-adds, 64 lanes of them."""
+    x, limits = np.ones((6, 64), np.float32), DeviceLimits("GPU", 1e9, 1e12, 1e9, 0)
+    told = profile(on_gpu, {"x": x}, on_gpu.prepare({"w": np.eye(64, dtype=np.float32)}), seconds=0, limits=limits)
+    kinds = {k.kind: k for k in told.kernels}
+    product = kinds["contraction"]
+    assert product.calls >= 1
+    assert product.flops == 2 * 6 * 64 * 64
+    assert product.bytes == 4 * (64 * 64 + 2 * 6 * 64)
+    assert 0 < product.seconds < told.clocked_seconds
+    memory = product.bytes / 1e9
+    assert product.share == pytest.approx(product.calls * max(memory, product.flops / 128e9) / product.seconds)
+    assert product.bound == "memory"
+    assert kinds["rows"].ops == ("relax.softmax",)
+    begins = [begin for _, begin, _, _ in told.events]
+    assert begins[0] == 0
+    assert begins == sorted(begins)
+    assert told.arena_bytes >= 4 * 6 * 64
+    assert told.compilation is None, "the code is not made again"
+    assert on_gpu.state["count"][0] == 0, "its own state is as it was"
+
+
+def test_counts_of_an_emulated_gpu_are_called_no_times(
+    artifact: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(artifact)
+    call = ["profile", "model.mlir", "--target", "cuda:sm_80", "--device", "emulated", "--random", "--dim", "n=3"]
+    assert cli.run([*call, "--seconds", "0", "-o", "gpu.html", "--trace", "gpu.json"]) == 0
+    out = capsys.readouterr().out
+    note = "emulated: times are instructions of threads, a picosecond each, which are no times of a GPU, and have no limit"
+    assert f"\n{note}\n" in out
+    assert re.search(r"\nbetween kernels +0\.0 us +0\.0%", out)
+    assert note in Path("gpu.html").read_text()
+    assert "<h2>Roofline" not in Path("gpu.html").read_text()
+    kernels = [e for e in json.loads(Path("gpu.json").read_text())["traceEvents"] if e["cat"] == "kernel"]
+    assert {"relax.softmax", "relax.packed_matmul"} <= {e["args"]["ops"] for e in kernels}
+
+
+def test_what_a_gpu_can_do_is_asked_and_measured(on_gpu: rx.Executable, monkeypatch: pytest.MonkeyPatch):
+    def elapsed(self: Library, result: int, first: int, last: int) -> None:
+        ctypes.c_float.from_address(result).value = 2.0
+
+    assert on_gpu.library.speed().bandwidth == 0
+    monkeypatch.setattr(device_speed, "_BYTES", 1 << 20)
+    monkeypatch.setattr(Device, "is_emulated", False)
+    monkeypatch.setattr(Library, "_cuEventElapsedTime", elapsed)
+    speed = on_gpu.library.speed()
+    assert (speed.multiprocessors, speed.clock, speed.l2_bytes) == (132, 1e9, 50 << 20)
+    assert speed.bandwidth == pytest.approx((2 << 20) / 2e-3)
+    told = profile(on_gpu, {"x": np.ones((6, 64), np.float32)}, on_gpu.prepare({"w": np.eye(64, dtype=np.float32)}), seconds=0)
+    assert told.limits == DeviceLimits(speed.name, 132e9, 2048 * 132e9, speed.bandwidth, 50 << 20)
+    assert told.note == ""
+    assert "<h2>Roofline" in report_page("model", told)
+
+
+def test_limits_of_a_gpu_take_rates_of_kernels():
+    limits = DeviceLimits("GPU", 1e9, 1e12, 1e9, 1000)
+    assert limits.least_seconds(2000, 10, held=2000, rate=2) == (1e-6, "compute")
+    assert limits.least_seconds(2000, 2000, held=2000, rate=2) == (2e-6, "memory")
+    assert limits.least_seconds(2000, 2000, held=1000, rate=2) == (1e-6, "compute"), "all of it stays in the cache"
+    assert limits.best(DeviceLimits("GPU", 1e9, 1e12, 2e9, 1000)).bandwidth == 2e9
+    assert DeviceLimits("emulated", 0, 0, 0, 0).least_seconds(2000, 2000, held=2000, rate=2)[0] == 0
+
+
+def test_code_of_a_cpu_has_no_launches():
+    library = rx.compile(rx.Module.parse(MODEL)).library
+    for ask in (library.launches, library.speed):
+        with pytest.raises(rx.RelaxError, match="got code of a CPU"):
+            ask()

@@ -23,6 +23,14 @@ func.func @main(%x: tensor<4xf32>, %i: tensor<?xi64, {sym = ["m"]}>, %j: tensor<
   return %y, %z : tensor<?xf32, {sym = ["m"]}>, tensor<2xf32>
 }
 """
+#: Out of as many numbers as a call brings.
+OPEN = """
+func.func @main(%x: tensor<?xf32, {sym = ["n"]}>, %i: tensor<?xi64, {sym = ["m"]}>) -> tensor<?xf32, {sym = ["m"]}> {
+  %y = "relax.take"(%x, %i) {axis = 0 : i64} : (tensor<?xf32, {sym = ["n"]}>, tensor<?xi64, {sym = ["m"]}>)
+    -> tensor<?xf32, {sym = ["m"]}>
+  return %y : tensor<?xf32, {sym = ["m"]}>
+}
+"""
 #: Goes on while a number that is chosen out of a table is not 0: with a bad index it would for ever.
 CHAIN = """
 func.func @main(%next: tensor<4xi64>, %start: tensor<1xi64>) -> tensor<1xi64> {
@@ -80,6 +88,27 @@ def test_the_first_check_that_fails_says_what_it_does_on_a_cpu() -> None:
         for got, want in zip(device(X, many, np.array([3, -4])), host(X, many, np.array([3, -4])), strict=True):
             np.testing.assert_array_equal(got, want)
     assert device(X, np.array([], np.int64), np.array([1, 2]))[0].size == 0
+
+
+def test_indices_into_unknown_sizes_are_checked_without_a_wait(waits: list[object]) -> None:
+    """The host knows, by sizes, whether there is a place to limit an index to; all else kernels compare."""
+    device, host = compiled(OPEN), rx.compile(rx.Module.parse(OPEN))
+    assert device.manifest.data["cuda"]["graphs"] == ["relaxir_main"]
+    none, many = np.zeros(0, np.float32), np.arange(300) % 8 - 4
+    device(X, many)  # loads the kernels, for which it waits
+    for x, i in ((X, many), (X[:2], [1, -2]), (none, [])):
+        before = len(waits)
+        np.testing.assert_array_equal(device(x, np.array(i, np.int64)), host(x, np.array(i, np.int64)))
+        assert len(waits) == before + 1, "for its result"
+    for x, i in ((X, [0, 4]), (X[:2], [-3]), (none, [0])):
+        texts = list[str]()
+        for executable in (device, host):
+            with pytest.raises(rx.RelaxError) as error:
+                executable(x, np.array(i))
+            texts.append(str(error.value))
+        assert texts[0] == texts[1]
+        assert "expected indices in [-size, size)" in texts[0]
+    assert device(X, np.array([3])) == [3]
 
 
 def test_what_waits_for_a_call_raises_what_failed_in_it() -> None:

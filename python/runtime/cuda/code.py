@@ -12,10 +12,11 @@ from typing import Any, cast
 from ...dialect.errors import RelaxError
 from ...lowering.json_reader import Reader
 from ...lowering.manifest_specs import EntrySpec
-from ..library import Library
+from ..library import Library, TimedLaunch
 from .allocations import Allocations
 from .deferred import DeferredChecks
 from .device import Device, DeviceBuffer
+from .device_speed import DeviceSpeed, measured_speed
 from .launch_times import LAUNCH, LaunchTimes
 from .memory import BlockPool
 from .results import ResultPool
@@ -146,12 +147,16 @@ class CudaLibrary(Library):
         return self.loaded.device.description
 
     @contextlib.contextmanager
-    def kernel_times(self) -> Generator[dict[str, float]]:
-        """Seconds by kernel, when the block is left."""
-        found = dict[str, float]()
+    def launches(self) -> Generator[list[TimedLaunch]]:
+        """Launches of the block, when it is left."""
+        found = list[TimedLaunch]()
         with self.loaded.timing() as times:
             yield found
-            found.update(times.seconds())
+            found += times.launches()
+
+    def speed(self) -> DeviceSpeed:
+        """What the device can do, measured now. Raises RelaxError when there is none, or too little memory to measure in."""
+        return measured_speed(self.loaded.device)
 
     def wait(self) -> None:
         """Waits for calls that only began. Raises RelaxError when a check of values failed in one."""

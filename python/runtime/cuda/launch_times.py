@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from ...dialect.errors import RelaxError
+from ..library import TimedLaunch
 from .device import Device
 
 __all__ = ["LAUNCH", "LaunchTimes"]
@@ -51,15 +51,18 @@ class LaunchTimes:
     def _event(self) -> int:
         return self._device.driver.made("cuEventCreate", _TIMED)
 
-    def seconds(self) -> dict[str, float]:
-        """Of all launches, by kernel; waits for them."""
-        found = Counter[str]()
+    def launches(self) -> list[TimedLaunch]:
+        """All of them, in order; waits for them."""
+        found, begin = list[TimedLaunch](), self._places[0][1] if self._places else 0
         for name, first, last in self._places:
             self._device.driver.call("cuEventSynchronize", last)
-            milliseconds = ctypes.c_float()
-            self._device.driver.call("cuEventElapsedTime", ctypes.addressof(milliseconds), first, last)
-            found[name] += milliseconds.value / 1e3  # type: ignore[assignment]
-        return dict(found)
+            found.append(TimedLaunch(name, self._seconds(begin, first), self._seconds(first, last)))
+        return found
+
+    def _seconds(self, first: int, last: int) -> float:
+        milliseconds = ctypes.c_float()
+        self._device.driver.call("cuEventElapsedTime", ctypes.addressof(milliseconds), first, last)
+        return milliseconds.value / 1e3
 
     def free(self) -> None:
         """Gives the events back."""
