@@ -24,7 +24,7 @@ from ..runtime.executable import Executable
 from ..runtime.library import Library
 from ..runtime.threads import default_threads
 from .clocks import Clocks, Ran, kernels_told
-from .limits import SpeedLimits, MachineLimits, measured_limits
+from .limits import MachineLimits, SpeedLimits, measured_limits
 
 __all__ = ["CodeClocks"]
 

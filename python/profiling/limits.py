@@ -17,7 +17,7 @@ import numpy as np
 from ..lowering.profiling import LimitLoops
 from ..runtime.library import Library
 
-__all__ = ["DeviceLimits", "SpeedLimits", "MachineLimits", "measured_limits"]
+__all__ = ["DeviceLimits", "MachineLimits", "SpeedLimits", "measured_limits"]
 
 _Own = TypeVar("_Own", bound="SpeedLimits")
 
