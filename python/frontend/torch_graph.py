@@ -320,6 +320,8 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             fx_importer.is_symbolic(node.meta.get("val")) and fx_importer.is_builtin_function_or_method(target)
         ):
             self._symbolic(location, node)
+        elif target in (torch.sym_min, torch.sym_max):
+            self._extreme_size(location, node)
         elif getattr(target, "__name__", "") == "getitem":
             self._import_getitem(location, node)
         elif isinstance(target, torch._ops.OpOverload):
@@ -328,6 +330,15 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             self._higher_order(location, node)
         else:
             raise NotImplementedError("no operator of the torch dialect")
+
+    def _extreme_size(self, location: ir.Location, node: torch.fx.Node) -> None:
+        """The smaller or the larger one of two sizes, for which the torch dialect has no operation."""
+        with location:
+            sizes = [self.resolve_node_value(a) if isinstance(a, torch.fx.Node) else self._import_literal(a) for a in node.args]
+        name = {"name": ir.StringAttr.get(f"torch.{_operator_of(node)}")}
+        kind = self._cc.value_info_to_type(node.meta["val"])
+        op = ir.Operation.create("torch.operator", results=[kind], operands=sizes, attributes=name, loc=location)
+        self._v[node, 0] = op.result
 
     def _higher_order(self, location: ir.Location, node: torch.fx.Node) -> None:
         op = import_higher_order(self, location, node, operator_name(node.target))

@@ -204,7 +204,23 @@ class Values:
             raise RelaxError(f"expected numbers that {name.removeprefix('torch.')} computes at import, got {shown}") from None
 
 
+def _is_at_least(a: Any, b: Any) -> Any:
+    """1 where a size is another one or larger, else 0: the distance over more than its square is rounded to 0 or to -1."""
+    distance = a - b
+    return 1 + distance // (distance * distance + 1)
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    return a + _is_at_least(a, b) * (b - a) if isinstance(a, Expr) or isinstance(b, Expr) else min(a, b)
+
+
+def _larger(a: Any, b: Any) -> Any:
+    return b + _is_at_least(a, b) * (a - b) if isinstance(a, Expr) or isinstance(b, Expr) else max(a, b)
+
+
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "torch.python.sym_min": _smaller,
+    "torch.python.sym_max": _larger,
     "torch.aten.add.int": operator.add,
     "torch.aten.sub.int": operator.sub,
     "torch.aten.mul.int": operator.mul,

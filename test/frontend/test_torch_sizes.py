@@ -143,3 +143,25 @@ def test_images_are_resized_between_sizes_that_are_known_at_run_time(align_corne
             wanted = f(x, y)
             tolerance = 1e-5 if wanted.dtype == torch.float32 else 1e-2
             np.testing.assert_allclose(np.asarray(got, np.float32), wanted.float().numpy(), rtol=tolerance, atol=tolerance)
+
+
+class Extremes(nn.Module):
+    """The smaller and the larger one of two sizes, as numbers of elements and as bounds."""
+
+    def forward(self, x):
+        rows, columns = x.shape
+        few = torch.topk(x, torch.sym_min(columns, 4), dim=1)[0]
+        return few, x[:, : torch.sym_min(rows, columns)], torch.zeros(torch.sym_max(rows, columns - 3)), x[: min(rows, 3)]
+
+
+def test_the_smaller_one_of_two_sizes() -> None:
+    model, dynamic = Extremes(), {0: Dim.DYNAMIC, 1: Dim.DYNAMIC}
+    module = rx.from_torch(torch.export.export(model, (torch.randn(5, 9),), dynamic_shapes=(dynamic,)))
+    executable = rx.compile(module)
+    executable.bind(executable.prepare({}))
+    for shape in ((5, 9), (5, 4), (3, 2), (20, 6), (7, 7), (3, 50), (4, 3)):
+        x = torch.randn(shape)
+        want = [y.numpy() for y in model(x)]
+        for got in (executable(x.numpy()), rx.evaluate(module, "main", x.numpy())):
+            for expected, found in zip(want, got, strict=True):
+                np.testing.assert_array_equal(found, expected)

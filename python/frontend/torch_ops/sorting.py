@@ -44,7 +44,7 @@ def _sorted(op: TorchOp) -> list[ir.Value | None]:
 @handles("aten.topk")
 def _topk(op: TorchOp) -> list[ir.Value | None]:
     """The first of all that are sorted: which of equals torch takes, it leaves open."""
-    x, count = _row(op), op.integer(1, "number of elements")
+    x, count = _row(op), op.number(1)
     axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else info_of(x).rank - 1
     order = emit(ops.ArgSort, x, axis=axis, descending=bool(op.number(3, True)))
     return _chosen(op, x, slice_axis(order, axis, 0, count), axis)
