@@ -11,6 +11,21 @@ import relaxir as rx
 from relaxir.runtime.cuda import graphs
 
 
+BRANCH = """
+func.func @main(%x: tensor<4xf32>, %c: tensor<i1>) -> tensor<4xf32> attributes {relax.num_input = 2 : i64} {
+  %turns = tensor.extract %c[] : tensor<i1>
+  %y = scf.if %turns -> (tensor<4xf32>) {
+    %n = "relax.negative"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %n : tensor<4xf32>
+  } else {
+    %n = "relax.astype"(%x) {dtype = f32} : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %n : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}
+"""
+
+
 def compiled(text: str) -> rx.Executable:
     made = rx.compile(rx.Module.parse(text), "cuda:sm_80", device="emulated")
     return made.bind(made.prepare({"w": np.ones((40, 24), np.float32)} if text is PRODUCT else {}))
@@ -36,11 +51,19 @@ def test_state_is_updated_by_replayed_launches(driver_calls: list[str]) -> None:
 
 
 def test_what_reads_data_is_not_recorded(driver_calls: list[str]) -> None:
-    executable = compiled(TAKE)
+    executable = compiled(BRANCH)
     assert executable.manifest.data["cuda"]["graphs"] == []
+    x = np.arange(4, dtype=np.float32)
+    for turns in (True, False, True):
+        np.testing.assert_array_equal(executable(x, np.array(turns)), -x if turns else x)
+    assert "cuGraphLaunch" not in driver_calls
+
+
+def test_an_index_that_kernels_check_is(driver_calls: list[str]) -> None:
+    executable = compiled(TAKE)
     for _ in range(3):
         assert executable(np.arange(4, dtype=np.float32), np.array([3])).tolist() == [3]
-    assert "cuGraphLaunch" not in driver_calls
+    assert driver_calls.count("cuGraphLaunch") == 2
 
 
 def test_few_graphs_are_kept(driver_calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
