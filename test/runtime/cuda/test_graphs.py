@@ -10,7 +10,6 @@ from end_to_end.test_state import STEP, at, rows
 import relaxir as rx
 from relaxir.runtime.cuda import graphs
 
-
 BRANCH = """
 func.func @main(%x: tensor<4xf32>, %c: tensor<i1>) -> tensor<4xf32> attributes {relax.num_input = 2 : i64} {
   %turns = tensor.extract %c[] : tensor<i1>
