@@ -4,15 +4,15 @@ Before::
 
     %y = "relax.grouped_matmul"(%x, %w, %ends) : (tensor<?x64xf32>, tensor<64x128xf32>, tensor<4xi64>) -> tensor<?x32xf32>
 
-after, with four groups of 32 columns::
+after::
 
     %p = "relax.where"(%mine, %x1, %zero) : (tensor<?x4x1xi1>, tensor<?x1x64xf32>, tensor<f32>) -> tensor<?x4x64xf32>
     %r = "relax.reshape"(%p) : (tensor<?x4x64xf32>) -> tensor<?x256xf32>
     %y = "relax.matmul"(%r, %m) : (tensor<?x256xf32>, tensor<256x32xf32>) -> tensor<?x32xf32>
 
-Each row of ``%r`` is zero but in the place of its group, and ``%m`` has the matrices one below the other. So a weight stays one
-matrix, which is packed as any other, and is read once; it takes as many operations as if each row went to all groups. Where the
-number of rows is not known, not even as a symbol, the op stays.
+Of four groups of 32 columns. Each row of ``%r`` is zero but in the place of its group, and ``%m`` has the matrices one below the
+other. So a weight stays one matrix, which is packed as any other, and is read once; it takes as many operations as if each row
+went to all groups. Where the number of rows is not known, not even as a symbol, the op stays.
 """
 
 from __future__ import annotations
