@@ -10,9 +10,9 @@ after::
     %r = "relax.reshape"(%p) : (tensor<?x4x64xf32>) -> tensor<?x256xf32>
     %y = "relax.matmul"(%r, %m) : (tensor<?x256xf32>, tensor<256x32xf32>) -> tensor<?x32xf32>
 
-Of four groups of 32 columns. Each row of ``%r`` is zero but in the place of its group, and ``%m`` has the matrices one below the
-other. So a weight stays one matrix, which is packed as any other, and is read once; it takes as many operations as if each row
-went to all groups. Where the number of rows is not known, not even as a symbol, the op stays.
+These are four groups of 32 columns. Each row of ``%r`` is zero but in the place of its group, and ``%m`` has the matrices one
+below the other. So a weight stays one matrix, which is packed as any other, and is read once; it takes as many operations as if
+each row went to all groups. Where the number of rows is not known, not even as a symbol, the op stays.
 """
 
 from __future__ import annotations
