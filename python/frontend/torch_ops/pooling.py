@@ -41,14 +41,14 @@ def _spatial(op: TorchOp) -> int:
 @handles(*(f"aten.max_pool{n}d{how}" for n in "123" for how in ("", "_with_indices")))
 def _max_pool(op: TorchOp) -> list[ir.Value | None]:
     dilation, ceil_mode = several(op.number(4, 1), _spatial(op)), bool(op.number(5, False))
-    if (len(op.results) > 1 and op.is_used(1)) or is_integer(op.dtype):
-        return _max_pool_places(op, dilation, ceil_mode)[: len(op.results)]
+    if len(op.results) > 1 and op.is_used(1):
+        return _max_pool_places(op, dilation, ceil_mode)
     result = _pool(op, ops.MaxPool2D, dilation, ceil_mode=ceil_mode)
     return [result, None][: len(op.results)]
 
 
 def _max_pool_places(op: TorchOp, dilation: list[int], ceil_mode: bool) -> list[ir.Value | None]:
-    sizes = spatial_sizes(op.tensor(0), _spatial(op), "max pooling of integers, or whose places are used,")
+    sizes = spatial_sizes(op.tensor(0), _spatial(op), "max pooling whose places are used")
     along = [
         windows(size, w.size, w.stride, w.pad, w.dilation, ceil_mode=ceil_mode)
         for size, w in zip(sizes, _windows_of(op, dilation), strict=True)

@@ -90,15 +90,15 @@ def _kernel_axes(windows: _Windows) -> list[int]:
     return [3 + 2 * i for i in range(len(windows.kernel))]
 
 
-def _is_plane(node: Node, windows: _Windows) -> bool:
+def _is_plane(windows: _Windows) -> bool:
     """Whether an op of our own has these windows."""
-    return len(windows.kernel) <= 2 and is_float(node.dtype()) and not windows.ceil
+    return len(windows.kernel) <= 2 and not windows.ceil
 
 
 @handles("MaxPool")
 def _max_pool(node: Node) -> list[ir.Value | None]:
     windows = _Windows(node, node.rank(0))
-    if _is_plane(node, windows) and not node.wants(1):
+    if _is_plane(windows) and not node.wants(1):
         return [_pooled(node, windows, ops.MaxPool2D, {})]
     dtype = node.dtype()
     gathered = _gathered(node.tensor(0), windows, neutral("max", dtype))
@@ -158,7 +158,7 @@ def permute_windows(x: ir.Value, count: int, rank: int) -> ir.Value:
 def _average_pool(node: Node) -> ir.Value:
     windows = _Windows(node, node.rank(0))
     padded = bool(node.attribute("count_include_pad", 0))
-    if _is_plane(node, windows):
+    if _is_plane(windows) and is_float(node.dtype()):
         return _pooled(node, windows, ops.AvgPool2D, {"count_include_pad": padded})
     total = emit(ops.Sum, _gathered(node.tensor(0), windows, 0), axis=_kernel_axes(windows))
     counts = np.ones((), np.float64)
