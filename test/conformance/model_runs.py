@@ -21,6 +21,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import torch
 from first_of_equal import FirstOfEqual
+from other_rounding import OtherRounding
 from preload import preload
 from torch import nn
 from torch.export import Dim
@@ -35,6 +36,9 @@ LIMIT, MEMORY = 150, 8 << 30
 
 #: Of the largest number of a result: sums in another order, through a few layers.
 TOLERANCE = 2e-4
+
+#: Roundings that a model is tried in whose results differ: mm-grounding-dino's scores two units apart change places in 9 of 16.
+ROUNDINGS = 16
 
 #: Rows and tokens of the export, and what a program with open sizes is called with, too.
 SIZES = ((2, 12), (3, 17), (1, 9))
@@ -130,27 +134,20 @@ def outcome(build: Callable[[str], Case], name: str, is_open: bool) -> tuple[str
 def _is_unstable(case: Case) -> bool:
     """Whether rounding decides PyTorch's own results: which of nearly equal numbers are the largest, for example.
 
-    It is asked in double precision, and with weights that differ in their last bit.
+    It is asked in double precision, and with sums that are rounded otherwise.
     """
     inputs = [t.clone() for t in (case.inputs(*SIZES[0]) or {}).values()]
     wanted = case.called(*inputs)
-    found = [_with_other_bits(case.called, seed)(*inputs) for seed in range(3)]
+    for seed in range(ROUNDINGS):
+        with OtherRounding(seed):
+            other = case.called(*inputs)
+        if unlike(wanted, other):
+            return True
     try:
         exact = copy.deepcopy(case.called).double()(*(t.double() if t.is_floating_point() else t for t in inputs))
-        found.append([t.to(w.dtype) for t, w in zip(exact, wanted, strict=True)])
     except Exception:  # a model that mixes precisions
-        pass
-    return any(unlike(wanted, other) for other in found)
-
-
-def _with_other_bits(called: Tensors, seed: int) -> Tensors:
-    """The model with weights changed in their last bit, up, down or not at all."""
-    torch.manual_seed(seed)
-    other = copy.deepcopy(called)
-    for parameter in other.parameters():
-        if parameter.is_floating_point():
-            parameter.mul_(1 + 2.0**-23 * torch.randint(-1, 2, parameter.shape))
-    return other
+        return False
+    return bool(unlike(wanted, [t.to(w.dtype) for t, w in zip(exact, wanted, strict=True)]))
 
 
 def _difference(case: Case, program: torch.export.ExportedProgram, all_sizes: Sequence[tuple[int, int]]) -> str:
