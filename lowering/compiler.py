@@ -39,9 +39,12 @@ class Compiler(ABC):
 
     Attributes:
         kernels: has kernels that were compiled before, and keeps new ones; None where nothing is kept.
+        groups_rows: whether kernels multiply rows in groups with the matrix of each (``relax.grouped_matmul``); else these are
+            products of all rows, which code branches around where a mask keeps nothing of them.
     """
 
     kernels: KernelStore | None = None
+    groups_rows = False
 
     @abstractmethod
     def __init__(self, target: str, here: Mapping[str, Any]):
@@ -68,7 +71,7 @@ class Compiler(ABC):
 
     def relax_pipeline(self, weights: str | None, activations: str | None) -> str:
         """What happens to a module before it is lowered; the arguments are those of ``relaxir.compile``."""
-        return default_pipeline(weights, activations)
+        return default_pipeline(weights, activations, branches=not self.groups_rows)
 
     @abstractmethod
     def pipeline(self, checked: bool) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _LOG = getLogger("relaxir.compile")
 
-__all__ = ["check_options", "compile", "compile_once", "default_pipeline"]
+__all__ = ["check_options", "compile", "compile_once", "compiler_for", "default_pipeline"]
 
 
 def compile(
@@ -106,7 +106,7 @@ def compile(
     expect_flag(checked, "checked")
     if plan_table is not None and target.partition(":")[0] != "cuda":
         raise RelaxError(f"expected code for GPUs with a table of measured plans, got target '{target}'")
-    compiler = _compiler_for(target, device, plan_table)
+    compiler = compiler_for(target, device, plan_table)
     refuse_lowered(module.ir.operation)
     refuse_lazy_io(module.ir.operation)  # before passes that fail on it for reasons of their own
     if checkpoint is not None and weights == "bf16":
@@ -152,7 +152,7 @@ def compile_once(
         RelaxError: as :func:`compile`.
     """
     _check_precision(weights, activations)
-    compiler = _compiler_for(target, device)
+    compiler = compiler_for(target, device)
     directory = cache_directory() if dump_directory() is None else None
     cache = None if directory is None else ObjectCache(directory, cache_bytes())
     if cache is None or cache.untrusted() is not None:  # which compile tells
@@ -173,7 +173,7 @@ def check_options(
 ) -> None:  # fmt: skip
     """Raises RelaxError for a value of an option that :func:`compile` does not know."""
     _check_precision(weights, activations)
-    _compiler_for(target, device)
+    compiler_for(target, device)
 
 
 def _module_of(given: Module | str | os.PathLike[str]) -> Module:
@@ -203,7 +203,7 @@ def _check_precision(weights: object, activations: object) -> None:
         raise RelaxError(f"expected activations as int8 or None, got {activations!r}")
 
 
-def _compiler_for(target: str, device: str | None, plan_table: str | os.PathLike[str] | None = None) -> Compiler:
+def compiler_for(target: str, device: str | None, plan_table: str | os.PathLike[str] | None = None) -> Compiler:
     """What compiles for a target, where what it compiles can run."""
     from .lowering.backend import backend_of
 

@@ -20,7 +20,6 @@ from ..cpu.translate import translate
 from ..manifest_specs import TargetSpec
 from ..marks import DEVICE_ACCESSES, DEVICE_CHECKS, DEVICE_CODE, DEVICE_CONSTANTS, DEVICE_GRAPHS, DEVICE_HOSTS, DEVICE_KERNELS
 from ..plain_attributes import from_attribute
-from ..relax_pipeline import default_pipeline
 from .assemble import assemble, assembler
 from .cuda_target import CudaTarget
 from .driver_calls import definitions
@@ -46,6 +45,8 @@ class CudaCompiler(Compiler):
         host: compiles what runs on the CPU.
     """
 
+    groups_rows = True
+
     def __init__(self, target: str, here: Mapping[str, Any]):
         self._name = target
         self.target = CudaTarget.parse(target)
@@ -66,9 +67,6 @@ class CudaCompiler(Compiler):
     @property
     def weight_layouts(self) -> WeightLayouts:
         return self.target.weight_layouts
-
-    def relax_pipeline(self, weights: str | None, activations: str | None) -> str:
-        return default_pipeline(weights, activations, branches=False)
 
     def pipeline(self, checked: bool) -> str:
         host = f"target=cpu openmp={str(self.host.target.openmp).lower()}"

@@ -120,14 +120,20 @@ def view_of(value: ir.Value, *parts: Sequence[int]) -> tuple[ir.Value, View]:
 
 
 def permuted_from(value: ir.Value) -> tuple[ir.Value, list[int]] | None:
-    """The tensor whose dimensions a value has in another order, and which of the value's each is; None where there is none."""
+    """The tensor whose dimensions a value has in another order, and which of the value's each is; None where there is none.
+
+    What is the first part of a longer dimension is none such: loops would be as long as that.
+    """
     if isinstance(value, ir.BlockArgument) or value.owner.name != "linalg.generic":
         return None
     moved = _moved(value.owner.operation)
     if moved is None or len(moved[1]) != value_type(value).rank:
         return None
     axes = [p.plain for p in moved[1] if p.plain is not None]
-    return (moved[0], axes) if sorted(axes) == list(range(len(moved[1]))) else None
+    if sorted(axes) != list(range(len(moved[1]))):
+        return None
+    shape = value_type(value).shape
+    return (moved[0], axes) if value_type(moved[0]).shape == [shape[axis] for axis in axes] else None
 
 
 def _index(b: LinalgBuilder, place: LinearPlace, offsets: Sequence[Size]) -> Size:

@@ -1,8 +1,14 @@
-"""Mixtures of experts for export: each expert computes all tokens if one of them chose it, and counts for those that did.
+"""Mixtures of experts for export, in a form for processors and one for GPUs, which read the weights of chosen experts alone.
 
-transformers' own forms gather tokens, or weights, by what the router says: sizes that depend on data, and copies of matrices.
-Here a product's weight is a matrix of the checkpoint, which is laid out, or quantized, beforehand. The compiler makes a branch
-around what a mask keeps no row of (``relax-skip-masked-products``), so a token reads the weights of its own experts alone.
+transformers' own forms gather tokens, or weights, by what the router says: sizes that depend on data, copies of matrices, or
+a product that only some dtypes have.
+
+For processors each expert computes all tokens if one of them chose it, and counts for those that did. A product's weight is a
+matrix of the checkpoint, which is laid out, or quantized, beforehand. The compiler makes a branch around what a mask keeps no
+row of (``relax-skip-masked-products``), so a token reads the weights of its own experts alone.
+
+A GPU's host would wait for such a branch. There tokens are sorted by expert, and each part of them is multiplied with the
+matrix of its expert (``relax.grouped_matmul``): work is that of the chosen experts, and no size depends on data.
 """
 
 from __future__ import annotations
@@ -13,14 +19,16 @@ import torch
 from torch.nn.functional import linear
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
 
-__all__ = ["EXPERTS"]
+__all__ = ["EXPERTS", "GROUPED_EXPERTS"]
 
-#: Under this name transformers knows the function below.
+#: Under this name transformers knows the form for processors.
 EXPERTS = "relaxir"
+#: And under this one that for GPUs.
+GROUPED_EXPERTS = "relaxir_grouped"
 
 
 def _all_experts(experts: Any, hidden: torch.Tensor, chosen: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
-    """What ``experts`` of transformers compute.
+    """What ``experts`` of transformers compute, one expert after the other.
 
     Args:
         experts: the module, with ``gate_up_proj`` and ``down_proj``: [experts, out, in], or transposed.
@@ -34,9 +42,9 @@ def _all_experts(experts: Any, hidden: torch.Tensor, chosen: torch.Tensor, share
     used = members.any(1)
     for i in range(experts.num_experts):
         share, mask = dense[:, i : i + 1], used[:, i : i + 1]
-        first = _product(experts, "gate_up_proj" if experts.has_gate else "up_proj", i, hidden)
-        inner = experts._apply_gate(first) if experts.has_gate else experts.act_fn(first)
-        result = torch.where(mask, result + share * _product(experts, "down_proj", i, inner), result)
+        inner = _activated(experts, _product(experts, _first(experts), i, hidden))
+        outer = _normalised(experts, _product(experts, "down_proj", i, inner))
+        result = torch.where(mask, result + share * outer, result)
     return result
 
 
@@ -46,4 +54,44 @@ def _product(experts: Any, name: str, i: int, rows: torch.Tensor) -> torch.Tenso
     return linear(rows, weight.transpose(0, 1) if experts.is_transposed else weight, bias)
 
 
+def _grouped_experts(experts: Any, hidden: torch.Tensor, chosen: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
+    """What :func:`_all_experts` computes, of rows in the order of their experts: a row is a token and one of its experts.
+
+    A token's rows are added up in the order of its choices, as transformers does.
+    """
+    tokens, k = chosen.shape
+    numbers = chosen.reshape(-1)
+    order = torch.argsort(numbers, stable=True)
+    # Rows of experts up to and with each: where its rows end.
+    ends = (numbers.unsqueeze(-1) <= torch.arange(experts.num_experts)).sum(0)
+    by_expert = numbers[order]
+    first = _grouped_product(experts, _first(experts), hidden[order // k], ends, by_expert)
+    outer = _normalised(experts, _grouped_product(experts, "down_proj", _activated(experts, first), ends, by_expert))
+    rows = outer[torch.argsort(order)].reshape(tokens, k, -1)
+    return (rows * shares.unsqueeze(-1)).sum(1).to(hidden.dtype)
+
+
+def _grouped_product(
+    experts: Any, name: str, rows: torch.Tensor, ends: torch.Tensor, by_expert: torch.Tensor
+) -> torch.Tensor:  # fmt: skip
+    weight = getattr(experts, name)
+    matrices = weight if experts.is_transposed else weight.transpose(1, 2)
+    result = torch.ops.transformers.grouped_mm_fallback(rows, matrices, ends)
+    return result + getattr(experts, f"{name}_bias")[by_expert] if experts.has_bias else result
+
+
+def _first(experts: Any) -> str:
+    return "gate_up_proj" if experts.has_gate else "up_proj"
+
+
+def _activated(experts: Any, rows: torch.Tensor) -> torch.Tensor:
+    return experts._apply_gate(rows) if experts.has_gate else experts.act_fn(rows)
+
+
+def _normalised(experts: Any, rows: torch.Tensor) -> torch.Tensor:
+    """Models of Muse Spark's kind have a norm behind each expert; transformers before 5.24 knows none such."""
+    return experts.post_expert_norm(rows) if getattr(experts, "has_post_expert_norm", False) else rows
+
+
 ALL_EXPERTS_FUNCTIONS.register(EXPERTS, _all_experts)
+ALL_EXPERTS_FUNCTIONS.register(GROUPED_EXPERTS, _grouped_experts)

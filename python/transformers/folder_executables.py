@@ -17,7 +17,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from .. import __version__, frontend
 from ..checkpoint import reading_source
-from ..compiler import compile_once
+from ..compiler import compile_once, compiler_for
 from ..dialect.errors import RelaxError
 from ..frontend import from_torch
 from ..module import Module
@@ -25,6 +25,7 @@ from ..runtime.executable import Executable
 from ..runtime.prepare import ProgressHook
 from ..weights.formats.encoded import EncodedSource
 from ..weights.opening import decoded, open_tensors
+from .experts import EXPERTS, GROUPED_EXPERTS
 from .folder_weights import FolderWeights, file_names
 from .skeleton import skeleton
 
@@ -121,7 +122,13 @@ class FolderExecutables:
     @functools.cached_property
     def skeleton(self) -> PreTrainedModel:
         """The model without memory."""
-        return skeleton(self.model_class, self.config)
+        return skeleton(self.model_class, self.config, self._experts)
+
+    @property
+    def _experts(self) -> str:
+        """The form of mixtures. Experts that the file has encoded are read one by one: joined ones would be decoded."""
+        groups = self._encoded is None and compiler_for(self.target, self.device).groups_rows
+        return GROUPED_EXPERTS if groups else EXPERTS
 
 
 @functools.cache

@@ -17,14 +17,15 @@ from .experts import EXPERTS
 __all__ = ["skeleton"]
 
 
-def skeleton(model_class: type[PreTrainedModel], config: PreTrainedConfig) -> PreTrainedModel:
+def skeleton(model_class: type[PreTrainedModel], config: PreTrainedConfig, experts: str = EXPERTS) -> PreTrainedModel:
     """A model whose parameters are views, of stride 0, of one number each, in single precision.
 
     torch.export takes no parameters on ``meta`` beside inputs with contents; buffers, as frequencies, are needed as they are.
-    Ties are kept. What is quantized in the checkpoint is here as the architecture has it.
+    Ties are kept. What is quantized in the checkpoint is here as the architecture has it. ``experts`` is the form of mixtures
+    (:mod:`.experts`).
     """
     with no_init_weights(), _parameters_on_meta():  # which takes what modules write to them, as stride 0 does not
-        model = cast("Any", model_class)._from_config(config, dtype=torch.float32, experts_implementation=EXPERTS)
+        model = cast("Any", model_class)._from_config(config, dtype=torch.float32, experts_implementation=experts)
     model.tie_weights()
     known = dict[int, nn.Parameter]()
     for module in model.modules():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import relaxir as rx
-from support.emulated_cuda import plans, random
+from support.emulated_cuda import agrees, plans, random
 
 AMPERE, HOPPER = "cuda:sm_80", "cuda:sm_90a"
 
@@ -44,3 +44,14 @@ def test_permuted_factors(
     given = [random(tuple(sizes.get(s, s) for s in shape), dtype, i) for i, shape in enumerate((x, y))]
     (want,), (most,) = (rx.evaluate(module, "main", *values) for values in (given, [np.abs(v) for v in given]))
     assert (np.abs(np.asarray(executable(*given)) - want) <= 2 * 70 * 2.0**-24 * most).all()
+
+
+@pytest.mark.parametrize("axes", [[0, 1, 2], [0, 2, 1]])
+def test_the_first_part_of_something_longer(axes: list[int]) -> None:
+    """As attention with sinks has it: of a softmax over one column more, the last is left out."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, y = b.input("x", (2, 5, 7) if axes[1] == 1 else (2, 7, 5)), b.input("y", (2, 6, 8))
+        first = b.strided_slice(b.permute_dims(x, axes=axes), axes=[2], begin=[0], end=[6])
+        b.output(b.matmul(first, y))
+    agrees(b.build(), random((2, 5, 7) if axes[1] == 1 else (2, 7, 5)), random((2, 6, 8), seed=1))
