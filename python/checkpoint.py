@@ -25,8 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from .checkpoint_at_once import is_for_grouped_rows, read_one_by_one, side_by_side
 from .checkpoint_experts import take_apart
-from .checkpoint_math import MathOps, StoredWeightOps, innermost, is_four_bits, is_growth
+from .checkpoint_math import MathOps, StoredWeightOps, has_table, innermost, is_four_bits, is_growth
 from .checkpoint_readers import WeightReaders, selections
 from .dialect.bindings import func, ir
 from .dialect.call_graph import CallGraph
@@ -50,20 +51,21 @@ __all__ = ["reading", "reading_source"]
 
 #: Why weights are decoded that the module takes in one tensor, and the file has in several.
 _ONE_BY_ONE = (
-    "experts that the file has one by one and the module reads all at once: a model of transformers is exported after "
-    'set_experts_implementation("relaxir")'
+    "experts that the file has one by one and the module reads by something else than products: a model of transformers is "
+    'exported after set_experts_implementation("relaxir")'
 )
 
 #: Ops that only move data: a weight that is narrow before them is narrow behind them.
 _MOVES = ("permute_dims", "reshape")
 
 
-def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename = None) -> Module:
+def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename = None, *, grouped: bool = False) -> Module:
     """The module with the file's own tensors as weights, where products can read these; a new one, which the report tells of.
 
     Args:
         module: relax functions that take the weights of the plain architecture.
         checkpoint, rename: as for :meth:`Executable.prepare`; what is not quantized stays as it is.
+        grouped: whether the target multiplies rows in groups each with the matrix of its group alone, as GPUs do.
 
     Raises:
         RelaxError: the checkpoint cannot be read, or a weight has another shape there; or as :func:`.runtime.names.renamed`.
@@ -71,36 +73,39 @@ def reading(module: Module, checkpoint: str | os.PathLike[str], rename: Rename =
     source = decoded(open_tensors(checkpoint))
     if not isinstance(source, EncodedSource):
         return module
-    return reading_source(module, source, renamed(source.all_names, rename_rules(rename), f"'{source.path}'"))
+    return reading_source(module, source, renamed(source.all_names, rename_rules(rename), f"'{source.path}'"), grouped=grouped)
 
 
-def reading_source(module: Module, source: EncodedSource, names: Mapping[str, str]) -> Module:
+def reading_source(
+    module: Module, source: EncodedSource, names: Mapping[str, str], *, grouped: bool = False
+) -> Module:  # fmt: skip
     """As :func:`reading`.
 
     Args:
         module: relax functions that take the weights of the plain architecture.
         source: the checkpoint.
         names: by those that its tensors get in the module, its own names of weights and of tensors that make these.
+        grouped: as for :func:`reading`.
 
     Raises:
         RelaxError: a weight has another shape in the checkpoint.
     """
     # Functions that others call get weights as inputs: what reads these is seen once it is where they are.
-    return module.run("relax-inline-private-functions").rewritten(lambda op: _rewrite(op, source, names))
+    return module.run("relax-inline-private-functions").rewritten(lambda op: _rewrite(op, source, names, grouped))
 
 
-def _rewrite(module: ir.Operation, source: EncodedSource, names: Mapping[str, str]) -> None:
+def _rewrite(module: ir.Operation, source: EncodedSource, names: Mapping[str, str], grouped: bool) -> None:
     called = CallGraph(module).calls()
     for function in functions(module):
         if num_input(function) is not None and name_of(function) not in called:
-            _FunctionWeights(function, source, names).rewrite()
+            _FunctionWeights(function, source, names, grouped).rewrite()
 
 
 class _FunctionWeights:
     """The weights of one function, and what becomes of them; ``names`` are those of the file by the module's."""
 
-    def __init__(self, function: func.FuncOp, source: EncodedSource, names: Mapping[str, str]):
-        self._function, self._source, self._names = function, source, names
+    def __init__(self, function: func.FuncOp, source: EncodedSource, names: Mapping[str, str], grouped: bool):
+        self._function, self._source, self._names, self._grouped = function, source, names, grouped
         block = body_of(function)
         assert block is not None
         self._block = block
@@ -118,7 +123,9 @@ class _FunctionWeights:
             if name is None or not is_tensor(argument.type):
                 continue
             joined, count = self._joined(name, TensorInfo.of(argument)), len(self._block.arguments)
-            if joined is not None and take_apart(argument, joined, self._ops.weight):
+            if joined is not None or self._has_matrices(name):
+                read_one_by_one(argument, grouped=self._grouped and (joined is None or self._are_alike(joined)))
+            if joined is not None and self._read_apart(argument, joined):
                 added = list(enumerate(self._block.arguments))[count:]
                 gone += [position, *(at for at, part in added if not list(part.uses))]
                 pending.extendleft((at, part) for at, part in reversed(added) if list(part.uses))
@@ -134,12 +141,36 @@ class _FunctionWeights:
             told = tuple(self._kept), tuple(self._decoded)
             report.add(CheckpointWeights(name_of(self._function), self._source.format, *told))
 
+    def _has_matrices(self, name: str) -> bool:
+        """Whether the file has a weight of several matrices encoded, of which each can be read."""
+        weight = self._source.weights.get(self._names.get(name, ""))
+        return weight is not None and weight.narrow is not None and len(weight.shape) == 3 and bool(weight.rows)
+
     def _joined(self, name: str, info: TensorInfo) -> JoinedWeight | None:
         """The tensors of a weight that the file has in several, of which some are encoded."""
         if name in self._names or info.rank != 3 or not isinstance(info.shape[0], int):
             return None
         found = joined_weight(name, info.shape[0], self._names, f"'{self._source.path}'")
         return found if found is not None and not self._source.weights.keys().isdisjoint(found.names) else None
+
+    def _read_apart(self, argument: ir.Value, joined: JoinedWeight) -> bool:
+        """Makes a weight's readers read the tensors that it is in; whether that can be."""
+        if take_apart(argument, joined, self._ops.weight):
+            return True
+        if not is_for_grouped_rows(argument) or not self._are_alike(joined):
+            return False
+        side_by_side(argument, joined, self._ops.weight)
+        return True
+
+    def _are_alike(self, joined: JoinedWeight) -> bool:
+        """Whether tensors that lie side by side are one narrow matrix: none has an order of inputs or a table of its own."""
+        for name in joined.names:
+            weight = self._source.weights.get(name)
+            if weight is None or weight.narrow is None or weight.narrow_math is not None:
+                return False
+            if has_table(weight.value(self._source.stored_specs(name))):
+                return False
+        return True
 
     def _tell_of_experts(self, name: str, info: TensorInfo, joined: JoinedWeight) -> None:
         """Says of a weight that preparation joins that it decodes what it is made of."""
@@ -167,6 +198,8 @@ class _FunctionWeights:
     def _replace(self, argument: ir.Value, weight: EncodedWeight, specs: Mapping[str, ArraySpec]) -> str:
         """Makes what reads a weight read the file's tensors; else says why not."""
         ops = StoredWeightOps(self._ops, weight.stored, specs)
+        if weight.narrow_math is None and is_for_grouped_rows(argument):
+            return self._read_grouped(argument, weight, ops)
         chosen = selections(argument) if len(weight.shape) > 2 and weight.rows else None
         if chosen is None:
             narrow = None if weight.narrow_math is None else weight.narrow_math(ops.arguments)
@@ -183,6 +216,17 @@ class _FunctionWeights:
             for selection in chosen or ():
                 selection.erase()
         return reason
+
+    def _read_grouped(self, argument: ir.Value, weight: EncodedWeight, ops: StoredWeightOps) -> str:
+        """Makes products of grouped rows read the file's tensors, which passes lay out and pack as of one matrix."""
+        wide, dtype = weight.math(ops.arguments), numpy_dtype(TensorInfo.of(argument).dtype)
+        value = _in_dtype(wide, dtype, always=True)
+        if value is None:
+            return f"not only products read it, and the file rounds it to {dtype_name(wide.dtype)}"
+        with ir.InsertionPoint.at_block_begin(self._block), self._function.location:
+            made = ops.value(innermost(value))
+        argument.replace_all_uses_with(made)
+        return ""
 
 
 @dataclass(frozen=True)

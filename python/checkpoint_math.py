@@ -18,7 +18,7 @@ from .dialect.struct_info import TensorInfo
 from .weights.arrays import ArraySpec
 from .weights.formats.weight_math import DTYPES, MathValue, argument, is_integer
 
-__all__ = ["MathOps", "StoredWeightOps", "innermost", "is_four_bits", "is_growth"]
+__all__ = ["MathOps", "StoredWeightOps", "has_table", "innermost", "is_four_bits", "is_growth"]
 
 _FOUR_BITS = tuple(numpy_dtype(name) for name in ("i4", "ui4"))
 
@@ -122,6 +122,12 @@ def is_growth(value: MathValue) -> bool:
     if value.op == "astype":
         return value.operands[0].dtype.itemsize < value.dtype.itemsize and not is_integer(value.operands[0].dtype)
     return value.op == "dequantize" or (value.op == "look_up" and value.operands[0].dtype == numpy_dtype("ui4"))
+
+
+def has_table(value: MathValue) -> bool:
+    """Whether codes of a weight are looked up in one of the file's own tensors."""
+    is_own = value.op == "look_up" and value.operands[1].op != "constant"
+    return is_own or any(has_table(operand) for operand in value.operands)
 
 
 def is_four_bits(value: MathValue) -> bool:

@@ -17,7 +17,7 @@ import relaxir as rx
 from relaxir.dialect.reports.checkpoint import CheckpointWeights
 from relaxir.dialect.reports.kernels import KernelSection
 from relaxir.transformers.experts import EXPERTS
-from relaxir.weights import write_safetensors
+from relaxir.weights import Checkpoint, write_safetensors
 from relaxir.weights.quantizing import quantized
 from support import encoded_weights as write
 from support import gguf_files, models
@@ -103,6 +103,83 @@ def test_gguf_of_a_whole_model(tmp_path: Path, architecture: str) -> None:
     (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
     assert not [w for w in section.decoded if not w.reason.startswith("float32")]
     assert {w.name.rsplit(".", 1)[1] for w in section.kept if "experts" in w.name} == {"gate_up_proj", "down_proj"}
+
+
+MOE = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts_per_tok": 2}
+AT_ONCE: dict[str, tuple[str, dict[str, Any]]] = {
+    "mxfp4": ("gpt_oss", {**MOE, "intermediate_size": 32, "num_local_experts": 4, "head_dim": 16}),
+    "fp8": ("mixtral", {**MOE, "intermediate_size": 32, "num_local_experts": 4}),
+    "awq": ("qwen3_moe", {**MOE, "moe_intermediate_size": 32, "num_experts": 4, "head_dim": 16}),
+}
+
+
+class PlainLogits(torch.nn.Module):
+    """A model of transformers, whose experts are multiplied with as transformers has it."""
+
+    def __init__(self, kind: str, implementation: str, **sizes: Any):
+        super().__init__()
+        config: Any = transformers.AutoConfig.for_model(kind, vocab_size=96, num_hidden_layers=1, **sizes)
+        torch.manual_seed(0)
+        whole: Any = transformers.AutoModelForCausalLM.from_config(config, experts_implementation=implementation).eval()
+        self.model, self.lm_head = whole.model, whole.lm_head
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.lm_head(self.model(tokens, use_cache=False).last_hidden_state)
+
+
+def encoded_experts(method: str, weights: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    """A checkpoint's tensors; the experts among the weights become what they mean."""
+    rng, tensors = np.random.default_rng(0), dict[str, np.ndarray]()
+    for name, value in list(weights.items()):
+        count, *sizes = value.shape
+        if not name.endswith(("gate_up_proj", "down_proj")):
+            tensors[name] = value.numpy()
+            continue
+        if method == "mxfp4":  # the model has the inputs first
+            parts, wide = write.mxfp4(rng, count, sizes[1], sizes[0])
+            tensors |= {f"{name}{end}": tensor for end, tensor in parts.items()}
+        elif method == "fp8":
+            parts, wide = write.fp8_experts(rng, (count, *sizes), (count, sizes[0] // 16, sizes[1] // 16))
+            tensors |= {f"{name}{end}": tensor for end, tensor in parts.items()}
+        else:
+            prefix, matrices = name.rpartition(".")[0], list[np.ndarray]()
+            names = ("gate_proj", "up_proj") if name.endswith("gate_up_proj") else ("down_proj",)
+            for e in range(count):
+                made = [write.awq(rng, sizes[0] // len(names), sizes[1]) for _ in names]
+                for which, (parts, _) in zip(names, made, strict=True):
+                    tensors |= {f"{prefix}.{e}.{which}{end}": tensor for end, tensor in parts.items()}
+                matrices.append(np.concatenate([wide for _, wide in made]))
+            wide = np.stack(matrices)
+        weights[name] = torch.from_numpy(np.ascontiguousarray(wide))
+    return tensors
+
+
+@pytest.mark.parametrize(
+    ("method", "implementation"),
+    [("mxfp4", "grouped_mm"), ("mxfp4", "batched_mm"), ("fp8", "batched_mm"), ("awq", "grouped_mm")],
+)
+def test_experts_that_a_model_reads_all_at_once(tmp_path: Path, method: str, implementation: str) -> None:
+    """As torch.export gives them without more ado: nothing of an expert is wide, in the file, in memory, or in a call."""
+    kind, sizes = AT_ONCE[method]
+    model = PlainLogits(kind, implementation, **sizes)
+    weights = {name: value.detach() for name, value in model.state_dict().items()}
+    write_safetensors(tmp_path / "model.safetensors", encoded_experts(method, weights))
+    config = {"quant_method": method, "weight_block_size": [16, 16], "bits": 4, "group_size": 32}
+    (tmp_path / "config.json").write_text(json.dumps({"quantization_config": config}))
+    with torch.no_grad(), models.quiet():
+        rows = {1: torch.export.Dim("n", min=2, max=64)}
+        exe = rx.compile(rx.from_torch(torch.export.export(model, (TOKENS,), dynamic_shapes=[rows])), checkpoint=tmp_path)
+        expected = torch.func.functional_call(model, weights, (TOKENS,))
+    exe.bind(exe.prepare(tmp_path))
+    # Sums of up to 96 products in another order, in f32.
+    torch.testing.assert_close(exe(TOKENS), expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert section.decoded == ()
+    assert len(section.kept) == (3 * 4 if method == "awq" else 2)
+    stored = Checkpoint(tmp_path / "model.safetensors")
+    held = sum(w.array.nbytes for n, w in exe.manifest.prepared_weights.items() if ".experts." in n)
+    # Scales of 16 x 16 values (fp8) are prepared as those of 16.
+    assert held <= 1.25 * sum(stored.spec(n).nbytes for n in stored if ".experts." in n)
 
 
 def one_by_one(count: int, k: int, n: int, turned: bool) -> rx.Module:

@@ -142,6 +142,19 @@ def test_experts_of_four_bit_floats(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got.view(np.uint32), np.ascontiguousarray(weight).view(np.uint32))
 
 
+@pytest.mark.parametrize(
+    "scales", [(3, 2, 4), (3, 24, 1), (3, 1, 64), (3, 1, 1), (3,), (1,), ()], ids=lambda s: "x".join(map(str, s)) or "scalar"
+)
+def test_experts_of_eight_bit_floats(tmp_path: Path, scales: tuple[int, ...]) -> None:
+    tensors, weight = write.fp8_experts(np.random.default_rng(7), (3, 24, 64), scales)
+    config = {"weight_block_size": [16, 16]}
+    source = opened(folder(tmp_path, "fp8", config, {f"experts.down_proj{e}": t for e, t in tensors.items()}))
+    assert list(source) == ["experts.down_proj"]
+    np.testing.assert_array_equal(source.get("experts.down_proj").view(np.uint32), weight.view(np.uint32))
+    part = source.read_part("experts.down_proj", {0: [(1, 3)], 1: [(3, 20)]})
+    np.testing.assert_array_equal(part, weight[1:, 3:20])
+
+
 def test_mxfp4_by_hand(tmp_path: Path) -> None:
     """Nibbles 0x21 are 0.5 and 1; the scale 128 is 2; 255 is NaN."""
     blocks = np.zeros((1, 1, 2, 16), np.uint8)
@@ -204,6 +217,7 @@ CT = write.compressed(np.random.default_rng(0), 16, 64)[0]
 NF4 = write.nf4(np.random.default_rng(0), 16, 64)[0]
 NF4_STATE = ".weight.quant_state.bitsandbytes__nf4"
 AWQ = write.awq(np.random.default_rng(0), 16, 64)[0]
+FP8_EXPERTS = write.fp8_experts(np.random.default_rng(0), (2, 16, 32), (2, 1, 2))[0]
 FP8 = write.fp8(np.random.default_rng(0), 16, 64)[0]
 I32 = {"bits": 4, "group_size": 32}
 
@@ -236,6 +250,7 @@ I32 = {"bits": 4, "group_size": 32}
          "'w.weight_scale': expected shape [16, 2], got [8, 2]"),
         ("fp8", {"weight_block_size": [128]}, FP8, "quantization_config.weight_block_size: expected two sizes, got [128]"),
         ("fp8", {"weight_block_size": [8, 8]}, FP8, "'w.weight_scale_inv': expected shape [2, 8] or [] or [1], got [1, 1]"),
+        ("fp8", {"weight_block_size": [8, 8]}, FP8_EXPERTS, "tensor 'w_scale_inv': expected shape [2, 2, 4] or [2, 16, 1] or"),
         ("bitsandbytes", {}, changed(NF4, NF4_STATE, np.frombuffer(b"{}", np.uint8)),
          "expected the state of a quantized matrix in JSON, got KeyError: 'shape'"),
         ("bitsandbytes", {}, changed(NF4, NF4_STATE, np.frombuffer(b"{", np.uint8)), "in JSON, got JSONDecodeError"),

@@ -148,13 +148,14 @@ def outputs(exe: rx.Executable, source: object, x: np.ndarray) -> list[np.ndarra
 
 
 @pytest.mark.parametrize("method", FORMATS)
-def test_quantized_ones_stay_narrow(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("one_by_one", [True, False], ids=["one by one", "all"])
+def test_quantized_ones_stay_narrow(tmp_path: Path, method: str, one_by_one: bool) -> None:
     names = MIXTRAL if method == "gptq" else QWEN
-    meaning, exe = write_quantized(tmp_path, method, names), taking(one_by_one=True, checkpoint=tmp_path)
+    meaning, exe = write_quantized(tmp_path, method, names), taking(one_by_one, checkpoint=tmp_path)
     (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
     assert (len(section.kept), section.decoded) == (3 * EXPERTS, ())
     x = np.random.default_rng(2).standard_normal((5, HIDDEN), np.float32)
-    for got, wide in zip(outputs(exe, tmp_path, x), outputs(taking(one_by_one=True), meaning, x), strict=True):
+    for got, wide in zip(outputs(exe, tmp_path, x), outputs(taking(one_by_one), meaning, x), strict=True):
         # Sums of up to 128 products in another order, in f32, of a sum's own size.
         np.testing.assert_allclose(got, wide, rtol=1e-5, atol=1e-5 * np.abs(wide).max())
     stored = Checkpoint(tmp_path / "model.safetensors")
@@ -204,16 +205,100 @@ def test_columns_of_one_expert(tmp_path: Path, which: str) -> None:
         np.testing.assert_allclose(got, wide, rtol=1e-5, atol=1e-5 * np.abs(wide).max())  # sums in another order, in f32
 
 
-def test_all_at_once_are_decoded(tmp_path: Path) -> None:
+def read_otherwise(checkpoint: Path | None = None) -> rx.Executable:
+    """A module that adds up what experts have."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, up = b.input("x", ("n", HIDDEN)), b.weight("layer.mlp.experts.gate_up_proj", (EXPERTS, 2 * INNER, HIDDEN))
+        b.output(y=b.matmul(x, b.permute_dims(up, axes=[0, 2, 1])), z=b.sum(up, axis=[0]))
+    return rx.compile(b.build(), checkpoint=checkpoint)
+
+
+def test_what_other_ops_read_is_decoded(tmp_path: Path) -> None:
     meaning = write_quantized(tmp_path, "gptq", QWEN)
-    for exe in (taking(), taking(checkpoint=tmp_path)):
+    for exe in (read_otherwise(), read_otherwise(tmp_path)):
         prepared, expected = exe.prepare(tmp_path), exe.prepare(meaning)
         for name, array in expected.items():
             np.testing.assert_array_equal(prepared[name], array)
     (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
-    assert [w.name for w in section.decoded] == list(meaning)
-    assert "the module reads all at once: a model of transformers is exported after" in section.decoded[0].reason
+    assert [w.name for w in section.decoded] == ["layer.mlp.experts.gate_up_proj"]
+    assert "the module reads by something else than products: a model of transformers" in section.decoded[0].reason
     assert 'set_experts_implementation("relaxir")' in section.decoded[0].reason
+
+
+#: The second input, but of rows for all experts.
+MORE: dict[str, tuple[tuple[int | str, ...], str]] = {
+    "grouped": ((EXPERTS,), "i32"), "chosen": (("n",), "i64"), "chosen, on the left": (("n",), "i64"),
+    "batched": ((EXPERTS, "n", INNER), "f32"),
+}  # fmt: skip
+
+
+def all_at_once(which: str) -> rx.Module:
+    """Products with all matrices of a weight, ``[experts, in, out]`` or ``[experts, out, in]``."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", INNER))
+        if which in MORE:
+            other = b.input("other", *MORE[which])
+        w = b.weight("layer.mlp.experts.down_proj", (EXPERTS, HIDDEN, INNER))
+        if which == "grouped":
+            y = b.grouped_matmul(x, b.permute_dims(b.reshape(w, (EXPERTS * HIDDEN, INNER)), axes=[1, 0]), other)
+        elif which == "chosen":
+            y = b.matmul(b.expand_dims(x, axis=[1]), b.permute_dims(b.take(w, other, axis=0), axes=[0, 2, 1]))
+        elif which == "chosen, on the left":
+            y = b.matmul(b.take(w, other, axis=0), b.expand_dims(x, axis=[2]))
+        else:
+            y = b.matmul(other if which == "batched" else x, b.permute_dims(w, axes=[0, 2, 1]))
+        b.output(y=y)
+    return b.build()
+
+
+@pytest.mark.parametrize(
+    ("which", "more"),
+    [
+        ("grouped", [np.array([2, 2, 4], np.int32)]),
+        ("chosen", [np.array([2, 0, 0, -1, 2])]),
+        ("chosen, on the left", [np.array([2, 0, 0, -1, 2])]),
+        ("batched", [np.random.default_rng(3).standard_normal((EXPERTS, 5, INNER), np.float32)]),
+        ("for all", []),
+    ],
+)
+def test_products_with_all_experts(tmp_path: Path, which: str, more: list[np.ndarray]) -> None:
+    """Rows of no group give 0, as before; so do numbers of experts count from the end."""
+    meaning = write_quantized(tmp_path, "fp8", QWEN)
+    x = np.random.default_rng(2).standard_normal((5, INNER), np.float32)
+    exe, plain = rx.compile(all_at_once(which), checkpoint=tmp_path), rx.compile(all_at_once(which))
+    for executable, source in ((exe, tmp_path), (plain, meaning)):
+        executable.bind(executable.prepare(source))
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert (len(section.kept), section.decoded) == (EXPERTS, ())
+    got, wide = exe(x, *more), plain(x, *more)
+    np.testing.assert_allclose(got, wide, rtol=1e-5, atol=1e-5 * np.abs(wide).max())  # sums in another order, in f32
+
+
+@pytest.mark.parametrize("method", ["gptq", "awq", "bitsandbytes"])
+def test_grouped_rows_on_a_gpu(tmp_path: Path, method: str) -> None:
+    """One matrix for kernels of groups where the experts' tensors make one; weights are held once, as narrow as in the file."""
+    meaning, module = write_quantized(tmp_path, method, QWEN), all_at_once("grouped")
+    x, ends = np.random.default_rng(2).standard_normal((5, INNER), np.float32), np.array([2, 2, 4], np.int32)
+    exe, plain = rx.compile(module, "cuda:sm_80", device="emulated", checkpoint=tmp_path), rx.compile(module)
+    for executable, source in ((exe, tmp_path), (plain, meaning)):
+        executable.bind(executable.prepare(source))
+    got, wide = exe(x, ends), plain(x, ends)
+    np.testing.assert_allclose(got, wide, rtol=1e-5, atol=1e-5 * np.abs(wide).max())  # sums in another order, in f32
+    (section,) = [s for s in exe.report.sections if isinstance(s, CheckpointWeights)]
+    assert (len(section.kept), section.decoded) == (EXPERTS, ())
+    assert sum(w.array.nbytes for w in exe.manifest.prepared_weights.values()) < 0.8 * EXPERTS * HIDDEN * INNER
+    products = str(exe.report).count("grouped_matmul")
+    assert products == 0 or method == "awq"
+
+
+def test_numbers_of_experts_are_checked(tmp_path: Path) -> None:
+    write_quantized(tmp_path, "fp8", QWEN)
+    exe = rx.compile(all_at_once("chosen"), checkpoint=tmp_path)
+    exe.bind(exe.prepare(tmp_path))
+    with pytest.raises(RelaxError, match="3"):
+        exe(np.zeros((2, INNER), np.float32), np.array([0, EXPERTS]))
 
 
 def refused(tensors: Mapping[str, np.ndarray]) -> str:

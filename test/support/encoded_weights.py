@@ -100,6 +100,17 @@ def fp8(
     return {".weight": weight, end: np.asarray(scale)}, weight.astype(np.float32) * full
 
 
+def fp8_experts(rng: np.random.Generator, shape: tuple[int, int, int], scales: tuple[int, ...]) -> tuple[Arrays, np.ndarray]:
+    """Matrices in one tensor, with scales for blocks of 16 x 16, or of a shape that broadcasts."""
+    count, n, k = shape
+    bytes_ = rng.integers(0, 127, shape, np.uint8) | (rng.integers(0, 2, shape, np.uint8) << 7)
+    scale = rng.uniform(0.001, 0.02, scales).astype(np.float32)
+    of_blocks = scales == (count, -(-n // 16), -(-k // 16))
+    wide = scale[:, np.arange(n)[:, None] // 16, np.arange(k) // 16] if of_blocks else scale
+    wide = wide.reshape(count, 1, 1) if scales == (count,) else wide
+    return {"": bytes_.view(FP8), "_scale_inv": scale}, bytes_.view(FP8).astype(np.float32) * wide
+
+
 def mxfp4(rng: np.random.Generator, experts: int, rows: int, k: int) -> tuple[Arrays, np.ndarray]:
     """The weight is ``[experts, k, rows]``."""
     values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)

@@ -5,9 +5,9 @@
 // RUN:   | filecheck %s --check-prefix=TILE
 // RUN: relax-opt %s --pass-pipeline='builtin.module(relax-pack-weights{tile=1})' | filecheck %s --check-prefix=COLUMNS
 
-// In panels of one column, a matrix that is transposed is as it was.
+// In panels of one column, a matrix that is transposed is as it was; nothing is left that would be prepared, too.
 // COLUMNS-LABEL: @packs
-// COLUMNS:         %[[P:.*]] = "relax.reshape"(%arg1) : (tensor<12x4xf32>) -> tensor<12x4x1xf32>
+// COLUMNS-NEXT:    %[[P:.*]] = "relax.reshape"(%arg1) : (tensor<12x4xf32>) -> tensor<12x4x1xf32>
 // COLUMNS:         "relax.packed_matmul"(%arg0, %[[P]]) {layout = "tile 1", n = 12 : i64}
 
 // A weight, or what comes from weights, is packed once for all its products; the written result type stays.

@@ -118,7 +118,10 @@ class _Packing:
             with ir.InsertionPoint(outermost(op.operation)), op.location:
                 self._packed[weight, filters, layout] = self._pack(_matrix(weight, filters, layout.rows), layout)
         with rewriter.before(op):
-            return rewriter.replace(op, _packed(op, self._packed[weight, filters, layout], layout))
+            made = _packed(op, self._packed[weight, filters, layout], layout)
+        if isinstance(weight.owner, PermuteDims):  # a transposition that packing did without
+            rewriter.discard(weight.owner)
+        return rewriter.replace(op, made)
 
     def _layout_of(self, op: _Product | _Convolution) -> PackedLayout:
         """The target's panels; of filters in groups, panels that the filters of one fill."""

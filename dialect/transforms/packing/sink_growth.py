@@ -234,14 +234,13 @@ def _concatenated(op: Concat, left: _Growth, right: _Growth) -> list[ir.Value] |
     """One growth of both tensors, when they grow alike."""
     result = TensorInfo.of(op.results[0])
     axis = normalize_axis(op.axis, result.rank)
-    if left.kind != right.kind or not all(_alike(p, q, axis) for p, q in zip(left.parameters, right.parameters, strict=True)):
+    pairs = list(zip(left.parameters, right.parameters, strict=True))
+    if left.kind != right.kind or not all(_alike(p, q, axis, result.rank) for p, q in pairs):
         return None
     sizes = [TensorInfo.of(v).shape[axis] for v in op.operands]
     if left.parameters and not all(isinstance(size, int) for size in sizes):
         return None
-    parameters = [
-        _concatenated_parameter(p, q, axis, sizes, result.rank) for p, q in zip(left.parameters, right.parameters, strict=True)
-    ]
+    parameters = [_concatenated_parameter(p, q, axis, sizes, result.rank) for p, q in pairs]
     if left.x is None or right.x is None:
         return [left.again(None, parameters, op.results[0].type)]
     dtype = TensorInfo.of(left.x).dtype
@@ -249,11 +248,9 @@ def _concatenated(op: Concat, left: _Growth, right: _Growth) -> list[ir.Value] |
     return [left.again(x, parameters, op.results[0].type)]
 
 
-def _alike(left: _Parameter, right: _Parameter, axis: int) -> bool:
-    """Whether parameters agree in their blocks but for an axis."""
-    if left.counts is None or right.counts is None:
-        return left.counts is right.counts
-    pairs = zip(left.counts, right.counts, strict=True)
+def _alike(left: _Parameter, right: _Parameter, axis: int, rank: int) -> bool:
+    """Whether parameters agree in their blocks but for an axis; one for all elements is a block of all."""
+    pairs = zip(left.counts or [1] * rank, right.counts or [1] * rank, strict=True)
     return all(same(a, b) for i, (a, b) in enumerate(pairs) if i != axis)
 
 

@@ -45,7 +45,7 @@ from ...symbolic import Dim
 from ..emit import cast
 from ..packing.block_movement import reshaped
 
-__all__ = ["ExpandGroupedMatmul"]
+__all__ = ["ExpandGroupedMatmul", "group_members"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def _multiply_at_once(op: GroupedMatMul, rewriter: Rewriter) -> bool:
     with rewriter.before(op):
         first = ExpandDims.create(op.lhs, axis=[1]).result
         zero = Full.create(value=0, result_types=[info.with_(shape=[]).type]).result
-        placed = Where.create(_is_of_group(op.ends, rows, groups), first, zero).result
+        mine = ExpandDims.create(group_members(op.ends, rows, groups), axis=[2]).result
+        placed = Where.create(mine, first, zero).result
         attrs = {key: value for key, value in attrs_of(op).items() if key in op.attributes}
         made = MatMul.create(
             reshaped(placed, [rows, groups * k]), _one_below_the_other(op.rhs, groups), result_types=[op.result.type], **attrs
@@ -75,8 +76,8 @@ def _multiply_at_once(op: GroupedMatMul, rewriter: Rewriter) -> bool:
     return rewriter.replace(op, made)
 
 
-def _is_of_group(ends: ir.Value, rows: Dim, groups: int) -> ir.Value:
-    """Whether a row is of a group, ``[rows, groups, 1]``."""
+def group_members(ends: ir.Value, rows: Dim, groups: int) -> ir.Value:
+    """Whether a row is of a group, ``[rows, groups]``, by the groups' ends."""
     i64 = ir.IntegerType.get_signless(64)
     ends = cast(ends, i64)
     info = TensorInfo.of(ends)
@@ -87,8 +88,7 @@ def _is_of_group(ends: ir.Value, rows: Dim, groups: int) -> ir.Value:
     type_ = info.with_(shape=[rows]).type
     number = Arange.create(start=[0], end=[rows], step=[1], result_types=[type_]).result
     number = ExpandDims.create(number, axis=[1]).result
-    mine = LogicalAnd.create(GreaterEqual.create(number, begins).result, Less.create(number, ends).result).result
-    return ExpandDims.create(mine, axis=[2]).result
+    return LogicalAnd.create(GreaterEqual.create(number, begins).result, Less.create(number, ends).result).result
 
 
 def _one_below_the_other(weight: ir.Value, groups: int) -> ir.Value:

@@ -1,7 +1,9 @@
 """Eight-bit floats with scales: per block (DeepSeek), per tensor or per output (compressed-tensors, FBGEMM). Scales multiply.
 
 ``weight`` f8E4M3FN ``[N, K]``; ``weight_scale_inv`` ``[ceil(N / 128), ceil(K / 128)]``, or ``weight_scale``: a scalar,
-``[1]``, ``[N, 1]``. Bytes as scales are exponents (E8M0).
+``[1]``, ``[N, 1]``. Bytes as scales are exponents (E8M0). Experts that are one tensor, ``NAME`` ``[E, A, B]`` in the order of
+the model's own, have ``NAME_scale_inv`` or ``NAME_scale``: ``[E, ceil(A / 128), ceil(B / 128)]``, ``[E, A, 1]``,
+``[E, 1, B]``, ``[E, 1, 1]``, ``[E]``, a scalar.
 """
 
 from __future__ import annotations
@@ -31,13 +33,18 @@ def decoded(source: TensorSource) -> EncodedSource:
 
 def float8_weights(source: TensorSource, block: tuple[int, int]) -> dict[str, EncodedWeight]:
     """The weights of eight-bit floats that have scales, by name."""
-    ends = (".weight_scale_inv", ".weight_scale")
-    pairs = [(layer, end) for end in ends for layer in layers(source, end) if _is_float8(layer)]
-    return {layer.name(".weight"): _weight(layer, end, block) for layer, end in pairs}
-
-
-def _is_float8(layer: Layer) -> bool:
-    return layer.has(".weight") and layer.source.spec(layer.name(".weight")).dtype.name.startswith("float8_e")
+    ends = ("_scale_inv", "_scale")
+    pairs = [(layer, end) for end in ends for layer in layers(source, end) if layer.has("")]
+    found: dict[str, EncodedWeight] = {}
+    for layer, end in pairs:
+        spec = source.spec(layer.prefix)
+        if not spec.dtype.name.startswith("float8_e"):
+            continue
+        if len(spec.shape) == 3:
+            found[layer.prefix] = _experts(layer, end, block)
+        elif layer.prefix.endswith(".weight"):
+            found[layer.prefix] = _weight(Layer(source, layer.prefix.removesuffix(".weight")), f".weight{end}", block)
+    return found
 
 
 def _block(source: TensorSource) -> tuple[int, int]:
@@ -64,6 +71,37 @@ def _weight(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
     shares = f"{block[0]} x {block[1]}" if of_blocks else "output" if scale.shape == (n, 1) else "matrix"
     narrow = None if reason else f"floats of 8 bits, a scale per {shares}"
     return EncodedWeight((n, k), stored, math, rows, beside=beside, narrow=narrow, reason=reason)
+
+
+def _experts(layer: Layer, end: str, block: tuple[int, int]) -> EncodedWeight:
+    """Matrices in one tensor."""
+    count, *sizes = shape = layer.spec("", ("float8_e4m3fn", "float8_e5m2"), 3).shape
+    scale, (n, k) = layer.spec(end, _SCALES), sizes
+    of_blocks = (count, *(-(-size // each) for size, each in zip(sizes, block, strict=True)))
+    others = ((count, n, 1), (count, 1, k), (count, 1, 1), (count,), (), (1,))
+    layer.expect_shape(end, scale, of_blocks, *others)
+    is_block = scale.shape not in others
+    stored = {"w": layer.name(""), "s": layer.name(end)}
+    rows = {"w": RowPlace(0)} | ({"s": RowPlace(0)} if len(scale.shape) > 0 and scale.shape[0] == count else {})
+    reason = "" if not is_block else too_short(n, block[0]) or too_short(k, block[1])
+    shares = f"{block[0]} x {block[1]}" if is_block else "expert or output"
+    narrow = None if reason else f"floats of 8 bits, a scale per {shares}"
+    math = partial(_experts_math, block=block if is_block else None)
+    beside = layer.names("_activation_scale", "_input_scale")
+    return EncodedWeight(shape, stored, math, rows, beside=beside, narrow=narrow, reason=reason)
+
+
+def _experts_math(t: Mapping[str, MathValue], block: tuple[int, int] | None) -> MathValue:
+    weight, scale = t["w"], t["s"]
+    count, n, k = weight.shape
+    scale = exponents(scale) if scale.dtype == np.uint8 else scale
+    if block is not None:
+        scale = blocks(blocks(scale, 1, n, block[0]), 2, k, block[1])
+    elif len(scale.shape) == 1 and scale.shape[0] == count:
+        scale = scale.reshape(count, 1, 1)
+    elif len(scale.shape) == 1:
+        scale = scale.reshape()
+    return weight.scaled(scale.astype("f32"))
 
 
 def exponents(x: MathValue) -> MathValue:
