@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from .bindings import ir
 
 __all__ = [
-    "Nested", "blocks_of", "clone_with", "erase_unused", "free_values", "free_values_of_all", "is_read_once", "is_unused",
-    "nested_operations", "operations", "outermost", "run_nested", "substitute",
+    "Nested", "blocks_of", "clone_with", "erase_unused", "erase_with_users", "free_values", "free_values_of_all",
+    "is_read_once", "is_unused", "nested_operations", "operations", "outermost", "run_nested", "substitute",
 ]  # fmt: skip
 
 #: A step of a recursion, written as a generator: what it yields are steps that are answered by what these return.
@@ -133,6 +133,14 @@ def _substitute_operands(op: ir.Operation, mapping: Mapping[ir.Value, ir.Value])
         new = mapping.get(value)
         if new is not None:
             op.operands[position] = new
+
+
+def erase_with_users(op: ir.Operation) -> None:
+    """Erases an op with all that reads its results, and what reads theirs: a buffer with its views, and views of these."""
+    for result in op.results:
+        while (use := next(iter(result.uses), None)) is not None:
+            erase_with_users(use.owner.operation)
+    op.erase()
 
 
 def erase_unused(ops: Iterable[ir.Operation]) -> None:

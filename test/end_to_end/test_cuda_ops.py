@@ -88,3 +88,27 @@ def test_concatenations_that_begin_equally() -> None:
                  b.concat([first, y, b.multiply(y, z)], axis=0), b.concat([first, x, z], axis=0))  # fmt: skip
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     agrees(b.build(), x, x + 20, x + 40)
+
+
+def test_rows_whose_numbers_in_between_are_narrow() -> None:
+    """Such a buffer is not there in the end, nor are its views: those of 16-bit floats are views of views."""
+    b = rx.Builder()
+    with b.function("main"):
+        x, other = b.input("x", ("n", 32), "bf16"), b.input("other", ("n", 1), "bf16")
+        y = b.relu(x)
+        b.output(b.add(y, b.sum(y, axis=[-1], keepdims=True)), other)
+    agrees(b.build(), *(np.ones((5, n), numpy_dtype("bf16")) for n in (32, 1)))
+
+
+def test_threads_without_a_piece_of_a_tile_read_nothing_outside() -> None:
+    """Of 16 filters there are fewer pieces than threads, and the image is the last of memory."""
+    rng, b = np.random.default_rng(0), rx.Builder()
+    with b.function("main"):
+        x, w = b.input("x", (2, 12, 14, 1), "bf16"), b.weight("w", (16, 1, 5, 5), "bf16")
+        b.output(b.conv2d(x, w, padding=[2] * 4, data_layout="NHWC", kernel_layout="OIHW"))
+    module, target = b.build(), "cuda:sm_80"
+    x, w = (rng.integers(-4, 4, shape).astype(numpy_dtype("bf16")) for shape in ((2, 12, 14, 1), (16, 1, 5, 5)))
+    executable = rx.compile(module, target, device="emulated")
+    executable.bind(executable.prepare({"w": w}))
+    (want,) = rx.evaluate(module, "main", x, weights={"w": w})
+    np.testing.assert_array_equal(np.asarray(executable(x)), np.asarray(want))

@@ -91,6 +91,9 @@ def _values(name: str, info: TensorInfo, sizes: dict[str, int], rng: np.random.G
     kind = str(info.dtype)
     if name.startswith("index"):
         return rng.integers(0, int(name.split("_")[1]), shape).astype(numpy_dtype(kind))
+    if name.startswith("ends"):
+        rows = name.split("_")[1]
+        return _ends(shape[0], sizes[rows] if rows in sizes else int(rows), rng).astype(numpy_dtype(kind))
     if name.startswith("scale"):
         return rng.uniform(0.01, 0.1, shape).astype(numpy_dtype(kind))
     if kind == "i1":
@@ -98,6 +101,13 @@ def _values(name: str, info: TensorInfo, sizes: dict[str, int], rng: np.random.G
     if kind.startswith(("i", "ui")):
         return rng.integers(0 if kind.startswith("u") else -8, 8, shape).astype(numpy_dtype(kind))
     return (rng.standard_normal(shape) * (4 if kind.startswith("f8") else 1)).astype(numpy_dtype(kind))
+
+
+def _ends(groups: int, rows: int, rng: np.random.Generator) -> Array:
+    """Where groups of rows end: all over the rows, in front of the last ones, or of a few groups alone."""
+    last = rows if rng.random() < 0.5 else int(rng.integers(0, rows + 1))
+    ends = np.sort(rng.integers(0, last + 1, groups))
+    return np.maximum(ends, last) if rng.random() < 0.2 else ends
 
 
 class _Writer:
@@ -109,7 +119,14 @@ class _Writer:
         self.taken, self.arguments = dict[str, tuple[Any, ...]](), dict[str, Value]()
 
     def module(self) -> str:
-        kinds = (self.product,) * 5 + (self.attention,) * 3 + (self.convolution,) * 2 + (self.rows,) * 3 + (self.moves,) * 2
+        kinds = (
+            (self.product,) * 5
+            + (self.grouped,) * 2
+            + (self.attention,) * 3
+            + (self.convolution,) * 2
+            + (self.rows,) * 3
+            + (self.moves,) * 2
+        )
         with self.b.function("main"):
             for is_weight in (False, True):
                 for name, (weight, *argument) in self.known.items():
@@ -154,6 +171,18 @@ class _Writer:
             return y if rng.random() < 0.3 else b.multiply(b.astype(y, "f32"), self.tensor((columns,), "f32", "scale"))
         for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
             y = self.after(y, (*batch, rows, columns), out or dtype)
+        return y
+
+    def grouped(self) -> Value:
+        """Rows in groups, each with its own columns of the right factor."""
+        rng, b = self.rng, self.b
+        rows, columns, depth = self.size(_ROWS, "n"), rng.choice(_COLUMNS), rng.choice(_DEPTHS)
+        groups, dtype = rng.choice((1, 2, 3, 4, 7, 16)), rng.choice(_FLOATS)
+        x = self.laid_out((rows, depth), dtype, "x")
+        ends = self.argument(f"ends_{rows}", False, (groups,), rng.choice(("i64", "i32")))
+        y = b.grouped_matmul(x, self.factor((depth, groups * columns), dtype), ends)
+        for _ in range(rng.choice((0, 0, 1, 2))):
+            y = self.after(y, (rows, columns), dtype)
         return y
 
     def laid_out(self, shape: tuple[int | str, ...], dtype: str, kind: str) -> Value:

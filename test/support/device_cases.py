@@ -19,6 +19,7 @@ __all__ = [
     "attention",
     "decode_attention",
     "gate",
+    "grouped_product",
     "masked_attention",
     "product",
     "ptx_of",
@@ -94,6 +95,28 @@ def product_of_blocks(rows: int | str, depth: int, width: int) -> Build:
         scale = b.weight("s", (width // 128, depth // 128), "f32")
         wide = b.dequantize(w, scale, b.constant(np.float32(0)), out_dtype="f32")
         b.output(b.matmul(b.astype(x, "f32"), b.permute_dims(wide, axes=[1, 0])))
+
+    return build
+
+
+def gated_product(depth: int, width: int) -> Build:
+    """``silu(x @ gate.T) * (x @ up.T)`` in bf16."""
+
+    def build(b: Builder) -> None:
+        x = b.input("x", ("n", depth), "bf16")
+        gate, up = (b.matmul(x, b.permute_dims(b.weight(name, (width, depth), "bf16"), axes=[1, 0])) for name in ("gate", "up"))
+        b.output(b.multiply(b.silu(gate), up))
+
+    return build
+
+
+def grouped_product(rows: int | str, depth: int, width: int, groups: int) -> Build:
+    """Rows of which each group has a matrix of its own, in bf16, and relu."""
+
+    def build(b: Builder) -> None:
+        x, ends = b.input("x", (rows, depth), "bf16"), b.input("ends", (groups,), "i64")
+        w = b.reshape(b.weight("w", (groups, width, depth), "bf16"), (groups * width, -1))
+        b.output(b.relu(b.grouped_matmul(x, b.permute_dims(w, axes=[1, 0]), ends, out_dtype="bf16")))
 
     return build
 
@@ -192,6 +215,12 @@ CASES = {
     "product-split": Case(product(64, 4 * _HIDDEN, 512)),
     "product-float8": Case(product_of_float8(_HIDDEN, _HIDDEN), targets=("cuda:sm_89+f8", "cuda:sm_90a+f8")),
     "product-float8-blocks": Case(product_of_blocks("n", _HIDDEN, _HIDDEN)),
+    "product-gated": Case(gated_product(_HIDDEN, _INNER)),
+    "grouped": Case(grouped_product("n", _HIDDEN, _INNER, 8)),
+    "grouped-int8": Case(grouped_product("n", _HIDDEN, _INNER, 8), "int8"),
+    "grouped-int4": Case(grouped_product("n", _HIDDEN, _INNER, 8), "int4"),
+    "grouped-rows": Case(grouped_product(8, _HIDDEN, _INNER, 8)),
+    "grouped-rows-int4": Case(grouped_product(8, _HIDDEN, _INNER, 8), "int4"),
     "convolution": Case(convolution(64, 56, 64, "NHWC")),
     "convolution-nchw": Case(convolution(128, 28, 128, "NCHW")),
     "row": Case(product(1, _HIDDEN, _INNER)),

@@ -312,6 +312,8 @@ class Library:
         self.queues.drain(self.queues.default)
 
     def _download(self, target: int, source: int, size: int) -> None:
+        if self.machine.options.initialised:
+            self.machine.memory.require_written(source, size)
         data = self.machine.memory.read(source, size)
         ctypes.memmove(target, data.ctypes.data, size)
 

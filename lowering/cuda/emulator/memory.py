@@ -98,6 +98,14 @@ class DeviceMemory(Bytes):
         offset = self.check(address, size, "copy from")
         return self.data[offset : offset + size].copy()
 
+    def require_written(self, address: int, size: int) -> None:
+        """Raises Finding for bytes that nothing wrote."""
+        offset = self.check(address, size, "copy from")
+        unwritten = np.flatnonzero(self.shadow[offset : offset + size] != WRITTEN)
+        if len(unwritten):
+            where = self.described(offset + int(unwritten[0]))
+            raise Finding("uninitialised", f"copy of {size} bytes to the host, {len(unwritten)} never written, from {where} on")
+
     def copy(self, target: int, source: int, size: int) -> None:
         """Copies within the device, with what is known of each byte."""
         a, b = self.check(target, size, "copy to"), self.check(source, size, "copy from")

@@ -22,7 +22,7 @@ from math import gcd, prod
 from ....dialect.bindings import func, ir
 from ....dialect.functions import body_of
 from ....dialect.struct_info import element_bytes
-from ....dialect.traversal import nested_operations
+from ....dialect.traversal import erase_with_users, nested_operations
 from ...kernels.emit.buffers import Buffers
 from ...kernels.emit.memory import Lanes, Memory, Point
 from ...kernels.structure.combiners import COMBINERS, combiners
@@ -215,9 +215,7 @@ def build_outer(code: HostCode, plan: OuterPlan, target: CudaTarget) -> None:
     for op in operations:
         op.erase()
     if plan.epilogue is not None:
-        for use in list(result.uses):
-            use.owner.operation.erase()
-        result.owner.operation.erase()
+        erase_with_users(result.owner.operation)
 
 
 def _outer(nest: Nest, plan: OuterPlan) -> list[int]:

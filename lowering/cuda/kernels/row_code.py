@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ....dialect.bindings import ir
+from ....dialect.traversal import erase_with_users
 from ...kernels.emit.lane_math import Item
 from ...kernels.emit.memory import Lanes, Memory, Point
 from ...kernels.structure.combiners import COMBINERS, combiners
@@ -291,6 +292,4 @@ def build_rows(code: HostCode, plan: RowsPlan, target: CudaTarget) -> None:
     for op in plan.operations:
         op.erase()
     for value in plan.own:
-        for use in list(value.uses):
-            use.owner.operation.erase()
-        value.owner.operation.erase()
+        erase_with_users(value.owner.operation)

@@ -32,24 +32,34 @@ def _float8(b: Builder) -> None:
     b.output(b.matmul(x, w, out_dtype="f32"))
 
 
+def _grouped(rows: int | str, depth: int) -> Callable[[Builder], object]:
+    """Of three groups of rows; few rows are streams of matrices that lie along k."""
+
+    def build(b: Builder) -> None:
+        x, ends = b.input("x", (rows, depth), "bf16"), b.input("ends", (3,), "i64")
+        b.output(b.grouped_matmul(x, b.permute_dims(b.weight("w", (120, depth), "bf16"), axes=[1, 0]), ends))
+
+    return build
+
+
 def _scan(b: Builder) -> None:
     b.output(b.cumsum(b.input("x", (2, "n")), axis=1))
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A module for a target, what its inputs are, and the bugs."""
+    """A module for a target, its inputs (of random numbers, the second one may be a weight, then more), and the bugs."""
 
     target: str
     build: Callable[[Builder], object]
     shapes: Sequence[tuple[int, ...]]
     dtype: type
     bugs: dict[str, Edit]
+    more: Sequence[np.ndarray] = ()
 
     def inputs(self) -> list[np.ndarray]:
         rng = np.random.default_rng(0)
-        made = [rng.standard_normal(s).astype(self.dtype) for s in self.shapes]
-        return [*made, np.arange(self.shapes[1][2]) % 5 != 0] if self.build is _DECODE else made
+        return [*(rng.standard_normal(s).astype(self.dtype) for s in self.shapes), *self.more]
 
 
 _COPY = r"(cp\.async\.cg\.shared\.global\s+\[[^\]]*\], \[[^\]]*\], 16), [^;]*;"
@@ -179,7 +189,29 @@ _SCANS: dict[str, Edit] = {
     "no bound of the line": put(r"^\s*@%p2 bra[^;]*;", "", 1),
 }
 
+_FEW: dict[str, Edit] = {
+    "search by the end of another group": put(r"(ld\.global\.b32\s+%rd\d+, \[%rd\d+)\+8\]", r"\1]"),
+    "search among the wrong half": put(r"setp\.gt(\.u64\s+%p\d+, %rd\d+, %rd\d+;\s*selp\.b64\s+%rd\d+, 0, 2)", r"setp.le\1"),
+    "search that ends too early": put(r"(selp\.b64\s+%rd\d+), 1, 0,", r"\1, 0, 0,"),
+    "limit of ends at one row less": put(r"(min\.s64\s+%rd\d+, %rd\d+), 6;", r"\1, 1;", None),
+    "rows behind the last group multiplied": put(r"setp\.eq\.b64(\s+%p\d+, %rd\d+), 3;", r"setp.eq.b64\1, 4;"),
+    "matrices of half the size": put(r"(mad\.lo\.s64\s+%rd\d+, %rd\d+), 20480,", r"\1, 10240,"),
+}  # fmt: skip
+_GROUPS: dict[str, Edit] = {
+    **{name: edit for name, edit in _FEW.items() if name.startswith("search")},
+    "tiles of half as many rows": put(r"shr\.u64(\s+%rd\d+, %rd\d+), 7;(\s*add)", r"shr.u64\1, 6;\2"),
+    "group of the first tile": put(r"(min\.u64\s+%rd\d+, %rd\d+), 2;", r"\1, 0;"),
+    "matrix of the first group": put(r"(min\.u64\s+%rd\d+, %rd\d+), 2;", r"\1, 0;", -1),
+    "a group begins where the one before it does": put(r"(ld\.global\.b32\s+%rd\d+, \[%rd\d+\+-)8\]", r"\g<1>16]"),
+    "a group begins at the first row": put(r"(selp\.b64\s+%rd\d+), 0, %rd\d+, (%p\d+);", r"\1, 0, 0, \2;"),
+    "rows behind the last group multiplied": put(r"(setp\.(?:ne|eq)\.b64\s+%p\d+, %rd\d+), 3;", r"\1, 4;"),
+    "no end of a group where results are stored": put(r"setp\.ge(\.u64\s+%p\d+, %rd\d+, %rd\d+;\s*or\.pred)", r"setp.eq\1"),
+}  # fmt: skip
+# More rows than a tile, few, and rows behind the last group.
+_ENDS = (np.array([100, 163, 350]),)
+_FEW_ENDS = (np.array([1, 2, 5]),)
 _DECODE = decode_attention(4, 2, 32)
+_MASK = (np.arange(300) % 5 != 0,)
 _BF16 = ml_dtypes.bfloat16
 KERNELS = {
     "product": _Kernel("cuda:sm_80", _product(352), [(70, 352), (352, 40)], _BF16, _RING),
@@ -187,7 +219,10 @@ KERNELS = {
     "float8": _Kernel("cuda:sm_90a+f8", _float8, [(5, 1168), (1168, 24)], ml_dtypes.float8_e4m3fn, _FLOAT8),
     "attention": _Kernel("cuda:sm_80", attention(2, 32), [(1, 2, 130, 32)] * 3, _BF16, _ATTENTION),
     "attention-hopper": _Kernel("cuda:sm_90a", attention(2, 32), [(1, 2, 600, 32)] * 3, _BF16, _WARPGROUPS),
-    "decode": _Kernel("cuda:sm_80", _DECODE, [(1, 2, 300, 32), (1, 2, 300, 32), (1, 4, 1, 32)], _BF16, _PARTS),
+    "decode": _Kernel("cuda:sm_80", _DECODE, [(1, 2, 300, 32), (1, 2, 300, 32), (1, 4, 1, 32)], _BF16, _PARTS, _MASK),
+    "grouped": _Kernel("cuda:sm_80", _grouped("n", 96), [(400, 96), (120, 96)], _BF16, _GROUPS, _ENDS),
+    "grouped-hopper": _Kernel("cuda:sm_90a", _grouped("n", 96), [(400, 96), (120, 96)], _BF16, _GROUPS, _ENDS),
+    "grouped-rows": _Kernel("cuda:sm_80", _grouped(6, 256), [(6, 256), (120, 256)], _BF16, _FEW, _FEW_ENDS),
     "softmax": _Kernel("cuda:sm_80", softmax(300), [(5, 300)], np.float32, _ROWS | _TAIL),
     "rms-norm": _Kernel("cuda:sm_80", rms_norm(256), [(5, 256), (256,)], _BF16, _ROWS),
     "scan": _Kernel("cuda:sm_80", _scan, [(2, 300)], np.float32, _SCANS),
@@ -213,7 +248,7 @@ def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], _Made
         with builder.function("main"):
             kernel.build(builder)
         module, inputs = builder.build(), kernel.inputs()
-        weights = {"w": inputs.pop()} if module.functions["main"].weights else None
+        weights = {"w": inputs.pop(1)} if module.functions["main"].weights else None
         (want,) = rx.evaluate(module, "main", *inputs, weights=weights)
         path = tmp_path_factory.mktemp(name) / "m.relax"
         rx.compile(module, kernel.target, device="emulated").save(path)
@@ -229,7 +264,7 @@ def error_of(made: _Made, kernel: _Kernel, edit: Edit | None, patch: pytest.Monk
         patch.setattr(CudaLibrary, "ptx", lambda self: edit(ptx(self).decode()).encode())
     executable, inputs = rx.load(made.path, device="emulated"), kernel.inputs()
     if executable.manifest.raw_weights:
-        executable.bind(executable.prepare({"w": inputs.pop()}))
+        executable.bind(executable.prepare({"w": inputs.pop(1)}))
     error = np.abs(np.asarray(executable(*inputs), np.float32) - made.want).max() / np.abs(made.want).max()
     return float("inf") if np.isnan(error) else float(error)
 

@@ -13,7 +13,7 @@ from relaxir.dialect.errors import RelaxError
 from relaxir.lowering.cuda.cuda_target import ARCHITECTURES
 from relaxir.lowering.cuda.kernels.products.make_plan import plan_product, plan_warpgroups
 from relaxir.lowering.cuda.kernels.products.shape import FactorShape, ProductShape
-from support.emulated_cuda import plans
+from support.emulated_cuda import agrees, plans, random
 from support.launches import Launched
 from support.product_functions import ProductFunction
 
@@ -137,6 +137,20 @@ def test_bias_activation_and_residual_are_computed_with_the_product(n: int, targ
     rounding = 2.0**-8 * abs(want) + 66 * 2.0**-24 * (most + abs(bias) + abs(residual.astype(np.float64)))
     assert (abs(result.astype(np.float64) - want) <= 1.01 * rounding).all()
     assert launched.ptx.count(".entry") == 1
+
+
+@pytest.mark.parametrize("target", [AMPERE, HOPPER])
+def test_a_gate_is_computed_with_the_second_product(target: str) -> None:
+    """``silu(x @ gate) * (x @ up)`` is two kernels: the second one reads what the first one made."""
+    b = rx.Builder()
+    with b.function("main"):
+        x = b.input("x", ("n", 64), "bf16")
+        gate, up = (b.matmul(x, b.input(name, (64, 40), "bf16")) for name in ("gate", "up"))
+        b.output(b.multiply(b.silu(gate), up))
+    inputs = [random(shape, "bf16", i) for i, shape in enumerate([(70, 64), (64, 40), (64, 40)])]
+    found = plans(agrees(b.build(), *inputs, target=target))
+    assert len(found) == 2
+    assert all("by=bf16" in plan for plan in found)
 
 
 def test_sums_go_on_from_what_is_there() -> None:

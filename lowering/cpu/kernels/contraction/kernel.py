@@ -25,6 +25,7 @@ from functools import reduce
 from operator import mul
 
 from .....dialect.bindings import ir
+from .....dialect.traversal import erase_with_users
 from ....integer_product import IntegerProduct
 from ....kernels.emit.emitter import Emitter, LoopWork
 from ....kernels.emit.linear_index import Size
@@ -77,11 +78,8 @@ def _erase(group: MatchedGroup) -> None:
     for operation in (group.epilogue, group.contraction, group.fill):
         if operation is not None:
             operation.erase()
-    if group.temporary is None:
-        return
-    for use in list(group.temporary.uses):
-        use.owner.operation.erase()  # its deallocation and unused views
-    group.temporary.owner.operation.erase()
+    if group.temporary is not None:
+        erase_with_users(group.temporary.owner.operation)  # its deallocation and unused views
 
 
 class ContractionKernel:

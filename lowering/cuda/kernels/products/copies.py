@@ -49,7 +49,7 @@ class _Chunks:
     """How threads share the lines of a tile, in pieces of so many bytes.
 
     Attributes:
-        places: line and first byte of each piece that a thread has.
+        places: line and first byte of each piece that a thread has; of a thread without any that of another one.
         is_used: whether a thread has any, where there are fewer pieces than threads.
     """
 
@@ -61,10 +61,12 @@ class _Chunks:
         outer = per_line if lines_first else tile.lines
         rest, number = code.divide(thread, inner)
         at_once = threads // inner
+        self.is_used = code.em.compare("ult", rest, code.number(outer)) if at_once > outer else None
+        if self.is_used is not None:  # what a tile has not may be behind the factor's end
+            rest = code.em.op("arith.minui", [rest, code.number(outer - 1)], code.em.i32)
         numbers = [code.add(rest, i) for i in range(0, outer, at_once)]
         pairs = [(number, n) if lines_first else (n, number) for n in numbers]
         self.places = [(line, code.mul(piece, bytes_)) for line, piece in pairs]
-        self.is_used = code.em.compare("ult", rest, code.number(outer)) if at_once > outer else None
 
 
 class AsyncCopies:

@@ -198,6 +198,17 @@ def test_a_finding_is_a_result_with_a_text() -> None:
     call("cuStreamSynchronize", stream)
 
 
+def test_copies_to_the_host_of_what_nobody_wrote() -> None:
+    call = Caller()
+    buffer, out = call.made("cuMemAllocAsync", 256, None, kind=ctypes.c_uint64), np.zeros(64, np.uint32)
+    call("cuMemcpyHtoD_v2", buffer, WORDS.ctypes.data, 200)
+    call("cuMemcpyDtoH_v2", out.ctypes.data, buffer, 200)
+    assert call.result("cuMemcpyDtoH_v2", out.ctypes.data, buffer, 256) != 0
+    said = call.library.explain()
+    assert "copy of 256 bytes to the host, 56 never written, from 0x" in said
+    assert "byte 200 of a buffer of 256 bytes" in said
+
+
 def test_checks_that_are_off() -> None:
     """Without checks a processor still traps accesses outside of memory."""
     call = Caller(checks=False)
