@@ -30,7 +30,7 @@ _COLUMNS = (1, 2, 7, 8, 16, 24, 31, 32, 33, 64, 72, 100, 128, 136)
 _DEPTHS = (1, 3, 8, 16, 20, 24, 32, 33, 40, 64, 72, 96, 128, 160, 256)
 _WIDTHS = (1, 2, 5, 16, 31, 32, 33, 64, 100, 128, 257, 512, 1030)
 #: Of symbols, in each call.
-_SIZES = {"n": (1, 5, 37, 130, 0), "m": (3, 64, 1, 17, 2)}
+_SIZES = {"n": (1, 5, 37, 130, 0), "m": (3, 64, 1, 17, 2), "h": (5, 14, 9, 8, 23), "w": (16, 5, 7, 11, 6)}
 #: Of the largest element: sums in another order, rounded to the type, and what follows computes with that.
 _TOLERANCE = {"f64": 1e-9, "f32": 2e-4, "f16": 8e-3, "bf16": 6e-2}
 _CALLS = 2
@@ -160,7 +160,11 @@ class _Writer:
 
     def product(self) -> Value:
         rng, b = self.rng, self.b
-        rows, columns, depth = self.size(_ROWS, "n"), rng.choice(_COLUMNS), rng.choice(_DEPTHS)
+        rows, columns, depth = (
+            self.size(_ROWS, "n"),
+            self.size(_COLUMNS, "m" if rng.random() < 0.3 else ""),
+            rng.choice(_DEPTHS),
+        )
         dtype = rng.choice((*_FLOATS, *_FLOATS, "i8", "f8E4M3FN"))
         batch: tuple[int | str, ...] = () if rng.random() < 0.7 else (self.size((1, 2, 3), "m"),)
         x = self.laid_out((*batch, rows, depth), dtype, "x")
@@ -195,7 +199,7 @@ class _Writer:
     def factor(self, shape: tuple[int | str, ...], dtype: str) -> Value:
         """The right factor: as it is, or of integers or floats of 8 bits with scales."""
         rng, b, depth, columns = self.rng, self.b, shape[-2], shape[-1]
-        if len(shape) > 2 or dtype not in _FLOATS or rng.random() < 0.5:
+        if len(shape) > 2 or isinstance(columns, str) or dtype not in _FLOATS or rng.random() < 0.5:
             return self.laid_out(shape, dtype, "weight")
         groups = [g for g in (1, 2, 4, 8) if isinstance(depth, int) and depth % g == 0 and depth // g >= 8] or [1]
         stored, group = rng.choice(("i8", "i4", "i4", "f8E4M3FN")), rng.choice(groups)
@@ -247,20 +251,36 @@ class _Writer:
 
     def convolution(self) -> Value:
         rng, b = self.rng, self.b
-        dtype, layout, groups = rng.choice(_FLOATS), rng.choice(("NCHW", "NHWC")), rng.choice((1, 1, 1, 2, 4))
+        dtype, groups = rng.choice(_FLOATS), rng.choice((1, 1, 1, 2, 4))
         channels, filters = groups * rng.choice((1, 3, 4, 8, 16)), groups * rng.choice((1, 4, 8, 16, 24))
-        height, width, window = rng.choice((5, 7, 8, 12)), rng.choice((5, 8, 14)), rng.choice((1, 2, 3, 5))
-        batch = self.size((1, 2), "m")
-        shape = (batch, channels, height, width) if layout == "NCHW" else (batch, height, width, channels)
-        pad, stride = rng.choice((0, 1, 2)), rng.choice((1, 1, 2))
-        y = b.conv2d(
-            self.tensor(shape, dtype), self.tensor((filters, channels // groups, window, window), dtype, "weight"),
-            strides=[stride, stride], padding=[pad] * 4, groups=groups, data_layout=layout, kernel_layout="OIHW",
-        )  # fmt: skip
+        x, (height, width), layout, moves = self.image(channels, dtype)
+        sizes = {"O": filters, "I": channels // groups, "H": height, "W": width}
+        kernel = rng.choice(("OIHW", "OIHW", "HWIO"))
+        weight = self.tensor(tuple(sizes[name] for name in kernel), dtype, "weight")
+        y = b.conv2d(x, weight, groups=groups, data_layout=layout, kernel_layout=kernel, **moves)
         if rng.random() < 0.5:
-            bias = (filters, 1, 1) if layout == "NCHW" else (filters,)
-            y = b.add(y, self.tensor(bias, dtype, "weight"))
+            y = b.add(y, self.tensor((filters, 1, 1) if layout == "NCHW" else (filters,), dtype, "weight"))
         return b.relu(y) if rng.random() < 0.5 else y
+
+    def pooling(self) -> Value:
+        rng, b = self.rng, self.b
+        dtype = rng.choice((*_FLOATS, "i8"))
+        x, window, layout, moves = self.image(rng.choice((1, 3, 8, 24)), dtype)
+        kind = rng.choice(("max_pool2d", "avg_pool2d")) if dtype != "i8" else "max_pool2d"
+        return getattr(b, kind)(x, pool_size=window, layout=layout, ceil_mode=rng.random() < 0.3, **moves)
+
+    def image(self, channels: int, dtype: str) -> tuple[Value, tuple[int, int], str, dict[str, list[int]]]:
+        """Images, a window that fits into them wherever they are, their layout, and how the window moves."""
+        rng, layout = self.rng, self.rng.choice(("NCHW", "NHWC"))
+        batch, height, width = self.size((1, 2), "m"), self.size((5, 7, 8, 12), "h"), self.size((5, 8, 14), "w")
+        shape = (batch, channels, height, width) if layout == "NCHW" else (batch, height, width, channels)
+        square, pad = rng.choice((1, 2, 3, 3, 5)), rng.choice((0, 1, 2))
+        window = (square, square) if rng.random() < 0.7 else (rng.choice((1, 2, 3)), rng.choice((1, 3, 5)))
+        dilation = [2, rng.choice((1, 2))] if max(window) <= 2 and rng.random() < 0.5 else [1, 1]
+        padding = [pad] * 4 if rng.random() < 0.7 else [rng.choice((0, 1, 2)) for _ in range(4)]
+        strides = [rng.choice((1, 1, 2))] * 2 if rng.random() < 0.8 else [rng.choice((1, 2, 3)), rng.choice((1, 2))]
+        padding = [min(p, n - 1) for p, n in zip(padding, (*window, *window), strict=True)]
+        return self.tensor(shape, dtype), window, layout, {"strides": strides, "padding": padding, "dilation": dilation}
 
     # -- rows, movement --------------------------------------------------------------------------------------------------
 
