@@ -15,6 +15,18 @@ __all__ = ["DiagnosticError", "RelaxError", "RelaxWarning", "from_mlir_error", "
 _CALL_SITE = re.compile(r"callsite\(((?:[^()]|\([^()]*\))*) at ((?:[^()]|\([^()]*\))*)\)")
 
 
+#: A line of a message is for people: a file that names a tensor with ten million letters does not fill their screen.
+_LINE, _BEGIN, _END = 4000, 3000, 800
+
+
+def _bounded(message: str) -> str:
+    """A message whose long lines are without their middle."""
+    if len(message) <= _LINE:
+        return message
+    lines = message.split("\n")
+    return "\n".join(t if len(t) <= _LINE else f"{t[:_BEGIN]} ... {t[-_END:]}" for t in lines)
+
+
 class RelaxError(Exception):
     """Base of every error that a user of relaxir can cause.
 
@@ -23,7 +35,7 @@ class RelaxError(Exception):
     """
 
     def __init__(self, message: str, location: object | None = None):
-        super().__init__(message)
+        super().__init__(_bounded(message))
         self.location = None if location is None else location_text(location)
 
     def __str__(self) -> str:

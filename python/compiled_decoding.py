@@ -37,7 +37,7 @@ def decode(value: MathValue, tensors: Mapping[str, Array], out: Array) -> bool:
     if not _has_compiler():
         return False
     arguments = arguments_of(value)
-    _executable(value, arguments)(*(np.ascontiguousarray(tensors[a.name]) for a in arguments), out=out)
+    _executable(value, arguments)(*(np.asarray(tensors[a.name], order="C") for a in arguments), out=out)
     return True
 
 

@@ -137,14 +137,16 @@ def _pieces(source: RawWeights, exported: Exported) -> Iterator[Piece | None]:
     if rows is None:
         yield None
         return
-    count = exported.weight.shape[0]
-    for begin in range(0, count, rows):
-        yield Piece(0, begin, min(begin + rows, count))
+    first, last = exported.extent
+    for begin in range(first, last, rows):
+        yield Piece(0, begin, min(begin + rows, last))
 
 
 def _rows(source: RawWeights, exported: Exported) -> int | None:
     """How many rows a piece has; None of a weight that is read whole."""
     weight = exported.weight
+    if exported.rows is not None:
+        return exported.unit
     if not weight.shape or not source.reads_parts(weight.name):
         return None
     size = max(source.part_bytes(weight.name) // max(weight.shape[0], 1), 1)

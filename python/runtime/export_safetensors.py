@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ def safetensors_file(weights: list[ExportWeight], source: RawWeights, path: str)
         problems.append(f"expected the name {SINGLE}, beside which {CONFIG} says how weights are packed")
     if problems:
         return ExportFile((), problems)
-    exported = tuple(_packed(w) if w.narrow is not None else _plain(w) for w in weights)
+    exported = tuple(e for w in weights for e in _exported(w))
     if not narrow:
         return ExportFile(exported, [], {"format": "pt"})
     place = os.path.join(os.path.dirname(written_path(path)), CONFIG)
@@ -51,24 +51,40 @@ def _problem(weight: ExportWeight) -> str | None:
     narrow = weight.narrow
     if narrow is None:
         return None
-    if len(weight.shape) > 2:
+    if len(weight.shape) > 2 and not weight.parts:
         keep = f"relax-quantize-weights{{keep={weight.name}}} leaves it wide"
         return f"expected integers of a matrix, got those of {weight.shape[0]} in one tensor: {keep}, format='gguf' has experts"
-    if narrow.axis != 1:
+    if narrow.axis != len(weight.shape) - 1:
         return weight.axis_problem
-    if not weight.tensor.endswith(_END):
+    if not weight.parts and not weight.tensor.endswith(_END):
         return f"expected a name that ends with '{_END}' to be packed, got '{weight.tensor}'"
     return None
 
 
-def _plain(weight: ExportWeight) -> Exported:
-    return Exported(weight, {weight.tensor: weight.spec}, lambda rows: {weight.tensor: weight.wide(rows)})
+def _exported(weight: ExportWeight) -> Iterator[Exported]:
+    """A tensor, or those of each expert as the checkpoint has them: programs know these names, whatever they join later."""
+    if not weight.parts:
+        yield _matrix(weight, weight.tensor, weight.spec)
+    for e, names in enumerate(weight.parts):
+        rows = weight.shape[1] // len(names)
+        spec = ArraySpec(weight.spec.dtype, (rows, weight.shape[2]))
+        parts = [_matrix(weight, name, spec) for name in names]
+        specs = {name: s for part in parts for name, s in part.specs.items()}
+        constants = {name: array for part in parts for name, array in part.constants.items()}
+        yield Exported(weight, specs, partial(_made, parts, rows), 1, constants, (e, e + 1))
 
 
-def _packed(weight: ExportWeight) -> Exported:
-    narrow, layer = weight.narrow, weight.tensor.removesuffix(_END)
-    assert narrow is not None
-    n, k = weight.shape
+def _made(parts: list[Exported], rows: int, expert: Array) -> Mapping[str, Array]:
+    """The tensors of one expert, ``[1, rows of all of its matrices, inputs]``."""
+    return {name: a for i, part in enumerate(parts) for name, a in part.made(expert[0, i * rows : (i + 1) * rows]).items()}
+
+
+def _matrix(weight: ExportWeight, tensor: str, spec: ArraySpec) -> Exported:
+    """One tensor of the checkpoint, packed where the weight is narrow."""
+    narrow, layer = weight.narrow, tensor.removesuffix(_END)
+    if narrow is None:
+        return Exported(weight, {tensor: spec}, lambda rows: {tensor: weight.wide(rows)})
+    n, k = spec.shape
     packed, scale, shape = (f"{layer}.weight_{end}" for end in ("packed", "scale", "shape"))
     specs = {
         packed: ArraySpec(np.dtype(np.int32), (n, -(-k * narrow.bits // 32))),
@@ -88,8 +104,9 @@ def _config(config: Mapping[str, Any], weights: list[ExportWeight]) -> dict[str,
     kinds = dict[tuple[int, int | None], list[str]]()
     for weight in weights:
         if weight.narrow is not None:
-            group = None if weight.narrow.group == weight.shape[1] else weight.narrow.group
-            kinds.setdefault((weight.narrow.bits, group), []).append(weight.tensor.removesuffix(_END))
+            group = None if weight.narrow.group == weight.shape[-1] else weight.narrow.group
+            names = [n for expert in weight.parts for n in expert] or [weight.tensor]
+            kinds.setdefault((weight.narrow.bits, group), []).extend(name.removesuffix(_END) for name in names)
     groups = {
         f"group_{i}": _group(*kind, layers if len(kinds) > 1 else ["Linear"]) for i, (kind, layers) in enumerate(kinds.items())
     }

@@ -31,12 +31,14 @@ class ExportWeight:
         tensor: what the checkpoint calls it.
         spec: its shape, and the dtype in which it is written where it stays wide.
         narrow: how it is quantized; None where it is not.
+        parts: of experts that the checkpoint has one by one what it calls the matrices of each, in the order of their rows.
     """
 
     name: str
     tensor: str
     spec: ArraySpec
     narrow: NarrowWeight | None
+    parts: tuple[tuple[str, ...], ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,6 +68,7 @@ class Exported:
         made: rows of the weight to the next rows of these.
         unit: how many rows belong together: pieces are of a multiple.
         constants: tensors among them that do not depend on its elements.
+        rows: which rows of the weight; None of all.
     """
 
     weight: ExportWeight
@@ -73,6 +76,12 @@ class Exported:
     made: Callable[[Array], Mapping[str, Array]]
     unit: int = 1
     constants: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    rows: tuple[int, int] | None = None
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Begin and end of its rows; of a number, of none."""
+        return self.rows or (0, self.weight.shape[0] if self.weight.shape else 0)
 
 
 def _nothing() -> None:
@@ -125,7 +134,7 @@ def export_weights(manifest: Manifest, source: RawWeights) -> tuple[list[ExportW
         dtype = np.dtype(ml_dtypes.bfloat16) if _is_rounded(manifest, name) else source.least_dtype(name)
         tensor = name if tensor in taken else tensor  # of tied weights that are stored in two ways
         taken.add(tensor)
-        found.append(ExportWeight(name, tensor, ArraySpec(dtype, raw.array.shape), how))
+        found.append(ExportWeight(name, tensor, ArraySpec(dtype, raw.array.shape), how, source.parts(name)))
     return found, tuple(notes)
 
 

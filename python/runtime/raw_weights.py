@@ -90,7 +90,7 @@ class RawWeights:
         source.check_digests({names[n]: digest for n, digest in _digests(manifest).items() if n in names})
         wanted = {names.get(n, n): spec.whole.array for n, spec in self._specs.items()}
         joined = self._joined_experts(names)
-        self._joined = len(joined)
+        self._joined = joined
         for name, weight in joined.items():
             wanted |= weight.specs(self._specs[name].whole.array)
         served = source.serving(wanted)
@@ -131,7 +131,7 @@ class RawWeights:
             if is_exact(a, b) is exact
         ]
         lines += self._source.notes
-        lines += [f"{self._joined} weights joined of experts that are stored one by one"] if self._joined else []
+        lines += [f"{len(self._joined)} weights joined of experts that are stored one by one"] if self._joined else []
         lines += [f"'{name}' read from '{other}'" for name, other in self._others.items()]
         lines += [f"computed from config.json: {', '.join(self._computed)}"] if self._computed else []
         lines += [f"not finite: {', '.join(sorted(self.not_finite))}"] if self.not_finite else []
@@ -172,6 +172,10 @@ class RawWeights:
     def tensor(self, name: str) -> str | None:
         """What the source calls a weight; None where it comes from elsewhere."""
         return self._found[name]
+
+    def parts(self, name: str) -> tuple[tuple[str, ...], ...]:
+        """What the source calls the matrices of a weight that it has one by one: of each expert those below one another."""
+        return self._joined[name].parts if name in self._joined else ()
 
     def least_dtype(self, name: str) -> np.dtype[Any]:
         """The narrowest dtype that has the same numbers: the source's, where it was widened."""

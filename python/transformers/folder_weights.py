@@ -138,7 +138,7 @@ class FolderWeights(DerivedSource):
             raise RelaxError(
                 f"'{self.path}': weight '{name}': expected tensors that transformers joins, got {reason}"
             ) from error
-        array = np.ascontiguousarray((made[0] if isinstance(made, list) else made).numpy())
+        array = np.asarray((made[0] if isinstance(made, list) else made).numpy(), order="C")
         if array.shape != wanted.shape:
             raise RelaxError(f"'{self.path}': weight '{name}': expected {wanted}, got {ArraySpec.of(array)}")
         return array

@@ -264,3 +264,30 @@ def test_experts_that_llama_cpp_weighs_otherwise(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config | {"norm_topk_prob": False}))
     with pytest.raises(rx.RelaxError, match=r"norm_topk_prob: expected True, as llama.cpp has it for qwen3moe, got False"):
         rx.compile(module).prepare(tmp_path, tmp_path / "m.gguf", format="gguf")
+
+
+@pytest.mark.parametrize(("implementation", "weights"), [("grouped_mm", None), ("grouped_mm", "int4"), (EXPERTS, "int8")])
+def test_written_for_transformers(tmp_path: Path, implementation: str, weights: str | None) -> None:
+    """Experts that the folder has one by one are so in the file, packed each: transformers computes the same from it."""
+    model = PlainLogits("mixtral", implementation, **AT_ONCE["fp8"][1])
+    whole: Any = transformers.AutoModelForCausalLM.from_config(model.model.config)
+    whole.load_state_dict(model.state_dict())
+    whole.save_pretrained(tmp_path / "in")
+    with torch.no_grad(), models.quiet():
+        exe = rx.compile(rx.from_torch(torch.export.export(model, (TOKENS,))), weights=weights)
+    (tmp_path / "out").mkdir()
+    exe.prepare(tmp_path / "in", tmp_path / "out" / "model.safetensors", format="safetensors")
+    if weights is None:
+        (tmp_path / "out" / "config.json").write_bytes((tmp_path / "in" / "config.json").read_bytes())
+    before, after = (set(Checkpoint(tmp_path / place / "model.safetensors")) for place in ("in", "out"))
+    packed = {name.removesuffix("_packed") for name in after if name.endswith("_packed")}
+    experts = {name for name in after | packed if ".experts." in name and name.endswith(".weight")}
+    assert experts == {name for name in before if ".experts." in name}
+    assert bool(packed) == (weights is not None)
+    with models.quiet():
+        read: Any = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype=torch.float32).eval()
+    with torch.no_grad():
+        expected = read(TOKENS).logits
+    exe.bind(exe.prepare(tmp_path / "in"))
+    # Sums of up to 96 products in another order, in f32.
+    torch.testing.assert_close(exe(TOKENS), expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,17 @@ def test_bytes(tmp_path: Path, expression: str | None, name: str) -> None:
         "ggml.token_type": [1, 1, 1, 1, 1, 3, 3, 4, 5, 5, 5, 5], "ggml.add_bos_token": own.add_special_token["bos"],
         "chat_template": "{{x}}",
     }  # fmt: skip
+
+
+def test_a_vocabulary_without_merges(tmp_path: Path) -> None:
+    """llama.cpp asks for texts there, though there are none."""
+    tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    vocabulary = read_vocabulary(str(tmp_path), CONFIG | {"vocab_size": 2})
+    assert written(tmp_path, vocabulary)["ggml.merges"] == []
+    key = b"tokenizer.ggml.merges"
+    assert key + struct.pack("<IIQ", 9, 8, 0) in (tmp_path / "m.gguf").read_bytes()  # a list, of texts, none
 
 
 def test_pieces(tmp_path: Path) -> None:

@@ -117,6 +117,9 @@ MALFORMED = {
     ),
     "page": (b"<!DOCTYPE html>", "expected a safetensors file, got a web page"),
     "huge header": (b"\xff" * 16, "expected a safetensors header of at most 100000000 bytes, got 18446744073709551615"),
+    "half of all numbers": (struct.pack("<Q", 1 << 63), "header of at most 100000000 bytes, got 9223372036854775808"),
+    "no header": (bytes(8), "expected a safetensors header that starts with '{', got b''"),
+    "beyond the file": (struct.pack("<Q", 3) + b"{}", r"header of 3 bytes, got a file of 10 bytes \(truncated\)"),
     "truncated header": (struct.pack("<Q", 100) + b"{}", r"header of 100 bytes, got a file of 10 bytes \(truncated\)"),
 }
 
@@ -219,6 +222,30 @@ def test_many_tensors_take_little_memory(tmp_path: Path) -> None:
     grown, *found = done.split()
     assert found == [str(count), "513", "513", "i16[1]"]
     assert int(grown) < 30 << 20
+
+
+def test_every_cut_is_refused_by_name(tmp_path: Path) -> None:
+    """In any field: length, header, padding, data; a tensor is named where the header is whole."""
+    write_safetensors(tmp_path / "a.safetensors", {"w": np.arange(3, dtype=np.int8), "v": np.zeros(2, np.int16)})
+    content = (tmp_path / "a.safetensors").read_bytes()
+    for kept in [*range(200), *range(4000, len(content))]:
+        (tmp_path / "cut.safetensors").write_bytes(content[:kept])
+        with pytest.raises(RelaxError, match=r"cut.safetensors': " + ("tensor '[wv]'" if kept >= 4096 else "")):
+            Checkpoint(tmp_path / "cut.safetensors")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\0b", "\x1b[31m", "\u202eabc", "x" * 10_000_000], ids=lambda n: repr(n[:9]))
+def test_odd_names(tmp_path: Path, name: str) -> None:
+    """They are read as any other, and do no harm to what an error looks like."""
+    path = file_of(tmp_path / "a.safetensors", {name: F32}, bytes(8))
+    assert Checkpoint(path).get(name).tolist() == [0, 0]
+    for tensor, size in (({**F32, "shape": [3]}, 8), (F32, 7), ({**F32, "dtype": "F99"}, 8), (1, 0)):
+        with pytest.raises(RelaxError) as caught:
+            Checkpoint(file_of(tmp_path / "a.safetensors", {name: tensor}, bytes(size)))
+        text = str(caught.value)
+        assert f"tensor {repr(name)[:60]}" in text
+        assert text.isprintable()
+        assert len(text) <= 4000
 
 
 def test_missing_file_folder_and_kind(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ class QuantizeWeights(Pass):
         # Of a small weight, lifting would think the wide one worth the memory.
         wide.owner.attributes[LIFT] = ir.StringAttr.get(NEVER)
         after = _bytes(weight) * self.bits // _bits(weight) + _bytes(scale)
-        moved = _group_axis(weight) if len(sources) == 1 else None
+        moved = _group_axis(weight, group) if len(sources) == 1 else None
         entry = NarrowWeight(sources, self.bits, group, _bytes(weight), after, moved, "f16" if self.half else "f32")
         return wide, entry
 
@@ -269,19 +269,31 @@ def _weight_names(function: func.FuncOp) -> list[str]:
     return [] if inputs is None else [name for name in argument_names(function)[inputs:] if name is not None]
 
 
-def _group_axis(weight: ir.Value) -> int | None:
-    """The axis of a raw weight along which its groups are; None where what is quantized is computed from it."""
+def _group_axis(weight: ir.Value, group: int) -> int | None:
+    """The axis of a raw weight along which groups of so many are; None where what is quantized is computed from it."""
     axis: int | None = 0
     while not isinstance(weight.owner, ir.Block):
         op = weight.owner.opview
-        if axis is None or not isinstance(op, PermuteDims | Squeeze | StridedSlice):
+        if axis is None or not isinstance(op, PermuteDims | Reshape | Squeeze | StridedSlice):
             return None
-        if not isinstance(op, StridedSlice):
+        if isinstance(op, Reshape):
+            axis = _unshaped_axis(op, axis, group)
+        elif not isinstance(op, StridedSlice):
             axis = axis_before(op, axis)
         elif axis in normalize_axes(op.axes, TensorInfo.of(op.x).rank):
             return None
         weight = op.operands[0]
     return axis
+
+
+def _unshaped_axis(op: Reshape, axis: int, group: int) -> int | None:
+    """Which dimension of the operand has the groups of an axis of the result, alone or as the inner one of several."""
+    before, after = (TensorInfo.of(v).shape for v in (op.x, op.results[0]))
+    size, inner = after[axis], list(after[axis + 1 :])
+    for i, d in enumerate(before):
+        if list(before[i + 1 :]) == inner and isinstance(d, int) and isinstance(size, int):
+            return i if d == size or (size % d == 0 and d % group == 0) else None
+    return None
 
 
 def _rows(weight: ir.Value) -> int:

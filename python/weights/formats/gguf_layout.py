@@ -85,10 +85,13 @@ def _text(text: str) -> bytes:
 
 
 def _value(value: GgufValue) -> bytes:
-    """A value behind the number of its type; integers of a list have a sign, as those that llama.cpp's converter writes."""
+    """A value behind the number of its type; integers of a list have a sign, as those that llama.cpp's converter writes.
+
+    A list of none is one of texts: merges of a vocabulary without any, which llama.cpp asks for.
+    """
     if isinstance(value, list):
         kinds = {str: 8, float: 6, int: 5}
-        return struct.pack("<IIQ", 9, kinds[type(value[0]) if value else int], len(value)) + _elements(value)
+        return struct.pack("<IIQ", 9, kinds[type(value[0]) if value else str], len(value)) + _elements(value)
     if isinstance(value, str):
         return struct.pack("<I", 8) + _text(value)
     if isinstance(value, bool):
