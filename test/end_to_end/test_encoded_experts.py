@@ -266,7 +266,7 @@ def test_experts_that_llama_cpp_weighs_otherwise(tmp_path: Path) -> None:
         rx.compile(module).prepare(tmp_path, tmp_path / "m.gguf", format="gguf")
 
 
-@pytest.mark.parametrize(("implementation", "weights"), [("grouped_mm", None), ("grouped_mm", "int4"), (EXPERTS, "int8")])
+@pytest.mark.parametrize(("implementation", "weights"), [("grouped_mm", None), ("grouped_mm", "int8"), (EXPERTS, "int4")])
 def test_written_for_transformers(tmp_path: Path, implementation: str, weights: str | None) -> None:
     """Experts that the folder has one by one are so in the file, packed each: transformers computes the same from it."""
     model = PlainLogits("mixtral", implementation, **AT_ONCE["fp8"][1])

@@ -112,6 +112,16 @@ func.func @chosen(%x: tensor<3x8xf32>, %r: tensor<8x4xf32> {relax.name = "router
   return %3, %5 : tensor<3x4xi64>, tensor<3xi64>
 }
 
+// Experts that lie one above the other have scales of their own.
+// EIGHT-LABEL: @experts
+// EIGHT:         "relax.quantize"({{.*}}) {{.*}} : (tensor<8x6xf32>, tensor<2x6xf32>, tensor<i8>) -> tensor<8x6xi8>
+func.func @experts(%x: tensor<3x8xf32>, %w: tensor<2x4x6xf32> {relax.name = "k.e"}) -> tensor<3x6xf32>
+    attributes {relax.num_input = 1 : i64} {
+  %0 = "relax.reshape"(%w) : (tensor<2x4x6xf32>) -> tensor<8x6xf32>
+  %1 = "relax.matmul"(%x, %0) : (tensor<3x8xf32>, tensor<8x6xf32>) -> tensor<3x6xf32>
+  return %1 : tensor<3x6xf32>
+}
+
 // CHECK: @main: 1 weight quantized, 96 B -> 72 B, an element is off by at most 1/8 of its group's largest
 // CHECK: @loop: 1 weight quantized
 // CHECK: @kept: 1 weight quantized, 192 B -> 72 B, {{.*}}; 4 weights kept

@@ -135,7 +135,7 @@ class QuantizeWeights(Pass):
 
     def quantized(self, weight: ir.Value, sources: tuple[str, ...]) -> tuple[ir.Value, NarrowWeight]:
         """The weight through integers."""
-        group = self.group or _rows(weight)
+        group = self.group or _rows_of_one(weight)
         dtype = ir.IntegerType.get_signless(self.bits)
         scale = self._scale(cast(weight, ir.F32Type.get()), group)
         zero = _number(0, TensorInfo.of(weight), dtype)
@@ -294,6 +294,16 @@ def _unshaped_axis(op: Reshape, axis: int, group: int) -> int | None:
         if list(before[i + 1 :]) == inner and isinstance(d, int) and isinstance(size, int):
             return i if d == size or (size % d == 0 and d % group == 0) else None
     return None
+
+
+def _rows_of_one(weight: ir.Value) -> int:
+    """The rows of a matrix; of several, one above the other, those of one: experts have scales of their own."""
+    owner = weight.owner
+    if isinstance(owner, Reshape):
+        before, after = (TensorInfo.of(v).shape for v in (owner.x, weight))
+        if len(before) == 3 and before[2] == after[1] and isinstance(before[1], int):
+            return before[1]
+    return _rows(weight)
 
 
 def _rows(weight: ir.Value) -> int:
