@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ from .weights.formats.encoded import EncodedSource, EncodedWeight, InOrder
 from .weights.formats.weight_math import MathValue
 from .weights.opening import decoded, open_tensors
 
-__all__ = ["reading", "reading_source"]
+__all__ = ["are_alike", "reading", "reading_source"]
 
 #: Why weights are decoded that the module takes in one tensor, and the file has in several.
 _ONE_BY_ONE = (
@@ -94,6 +94,20 @@ def reading_source(
     return module.run("relax-inline-private-functions").rewritten(lambda op: _rewrite(op, source, names, grouped))
 
 
+def are_alike(source: EncodedSource, names: Iterable[str] | None = None) -> bool:
+    """Whether weights of these names, None being all, are one narrow matrix where they lie side by side.
+
+    None of them is wide, and none has an order of inputs or a table of its own.
+    """
+    for name in source.weights if names is None else names:
+        weight = source.weights.get(name)
+        if weight is None or weight.narrow is None or weight.narrow_math is not None:
+            return False
+        if has_table(weight.value(source.stored_specs(name))):
+            return False
+    return True
+
+
 def _rewrite(module: ir.Operation, source: EncodedSource, names: Mapping[str, str], grouped: bool) -> None:
     called = CallGraph(module).calls()
     for function in functions(module):
@@ -124,7 +138,7 @@ class _FunctionWeights:
                 continue
             joined, count = self._joined(name, TensorInfo.of(argument)), len(self._block.arguments)
             if joined is not None or self._has_matrices(name):
-                read_one_by_one(argument, grouped=self._grouped and (joined is None or self._are_alike(joined)))
+                read_one_by_one(argument, grouped=self._grouped and (joined is None or are_alike(self._source, joined.names)))
             if joined is not None and self._read_apart(argument, joined):
                 added = list(enumerate(self._block.arguments))[count:]
                 gone += [position, *(at for at, part in added if not list(part.uses))]
@@ -157,19 +171,9 @@ class _FunctionWeights:
         """Makes a weight's readers read the tensors that it is in; whether that can be."""
         if take_apart(argument, joined, self._ops.weight):
             return True
-        if not is_for_grouped_rows(argument) or not self._are_alike(joined):
+        if not is_for_grouped_rows(argument) or not are_alike(self._source, joined.names):
             return False
         side_by_side(argument, joined, self._ops.weight)
-        return True
-
-    def _are_alike(self, joined: JoinedWeight) -> bool:
-        """Whether tensors that lie side by side are one narrow matrix: none has an order of inputs or a table of its own."""
-        for name in joined.names:
-            weight = self._source.weights.get(name)
-            if weight is None or weight.narrow is None or weight.narrow_math is not None:
-                return False
-            if has_table(weight.value(self._source.stored_specs(name))):
-                return False
         return True
 
     def _tell_of_experts(self, name: str, info: TensorInfo, joined: JoinedWeight) -> None:

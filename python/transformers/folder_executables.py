@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from .. import __version__, frontend
-from ..checkpoint import reading_source
+from ..checkpoint import are_alike, reading_source
 from ..compiler import compile_once, compiler_for
 from ..dialect.errors import RelaxError
 from ..frontend import from_torch
@@ -85,7 +85,8 @@ class FolderExecutables:
         module = from_torch(self._exported(programs))
         if self._encoded is None:
             return module
-        return reading_source(module, self._encoded, file_names(self._encoded, self.skeleton, PREFIX))
+        names = file_names(self._encoded, self.skeleton, PREFIX)
+        return reading_source(module, self._encoded, names, grouped=self._experts == GROUPED_EXPERTS)
 
     def _exported(self, programs: Programs) -> dict[str, ExportedProgram]:
         """The programs of the model without memory.
@@ -126,9 +127,9 @@ class FolderExecutables:
 
     @property
     def _experts(self) -> str:
-        """The form of mixtures. Experts that the file has encoded are read one by one: joined ones would be decoded."""
-        groups = self._encoded is None and compiler_for(self.target, self.device).groups_rows
-        return GROUPED_EXPERTS if groups else EXPERTS
+        """The form of mixtures. Encoded experts that have an order or a table each of its own do not make one matrix."""
+        groups = compiler_for(self.target, self.device).groups_rows
+        return GROUPED_EXPERTS if groups and (self._encoded is None or are_alike(self._encoded)) else EXPERTS
 
 
 @functools.cache

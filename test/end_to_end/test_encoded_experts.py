@@ -14,6 +14,8 @@ import torch
 import transformers
 
 import relaxir as rx
+from relaxir import checkpoint as checkpoints
+from relaxir.checkpoint_at_once import side_by_side
 from relaxir.dialect.reports.checkpoint import CheckpointWeights
 from relaxir.dialect.reports.kernels import KernelSection
 from relaxir.transformers.experts import EXPERTS
@@ -180,6 +182,26 @@ def test_experts_that_a_model_reads_all_at_once(tmp_path: Path, method: str, imp
     held = sum(w.array.nbytes for n, w in exe.manifest.prepared_weights.items() if ".experts." in n)
     # Scales of 16 x 16 values (fp8) are prepared as those of 16.
     assert held <= 1.25 * sum(stored.spec(n).nbytes for n in stored if ".experts." in n)
+
+
+@pytest.mark.parametrize("method", ["mxfp4", "awq"])
+def test_loaded_for_a_gpu(tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of each expert together, times the matrix that the file's narrow tensors make side by side."""
+    kind, sizes = AT_ONCE[method]
+    model = PlainLogits(kind, "grouped_mm", **sizes)
+    weights = {name: value.detach() for name, value in model.state_dict().items()}
+    write_safetensors(tmp_path / "model.safetensors", encoded_experts(method, weights))
+    own = {"architectures": [{"gpt_oss": "GptOssForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}[kind]]}
+    how = {"quantization_config": {"quant_method": method, "bits": 4, "group_size": 32}}
+    (tmp_path / "config.json").write_text(json.dumps(model.model.config.to_dict() | own | how))
+    grouped: list[bool] = []
+    monkeypatch.setattr(checkpoints, "side_by_side", lambda *a: grouped.append(True) or side_by_side(*a))
+    with torch.no_grad(), models.quiet():
+        expected = torch.func.functional_call(model, weights, (TOKENS,))
+        got = rx.transformers.load(tmp_path, target="cuda:sm_80", device="emulated", max_length=8)(TOKENS).logits
+    # Sums of up to 96 products in another order, in f32.
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
+    assert bool(grouped) == (method == "awq")  # the others are one tensor in the file
 
 
 def one_by_one(count: int, k: int, n: int, turned: bool) -> rx.Module:

@@ -41,7 +41,21 @@ SCALED: dict[str, tuple[str, dict[str, Any], Callable[..., Any], str, Callable[[
         "fp8", {"weight_block_size": [16, 16]}, partial(write.fp8, block=16), ".weight_scale_inv",
         lambda s: s.repeat(16, 0).repeat(16, 1),
     ),
+    "nf4": (
+        "bitsandbytes", {"load_in_4bit": True}, partial(write.nf4, nested=False, dtype="float32"), ".weight.absmax",
+        lambda s: s.repeat(64).reshape(N, K),
+    ),
 }  # fmt: skip
+
+
+def unscaled(name: str, tensors: write.Arrays, weight: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """What scales are multiplied with: floats of the file, or integers."""
+    if name == "fp8":
+        return tensors[".weight"].astype(np.float32)
+    if name == "nf4":
+        codes = np.stack([tensors[".weight"] >> 4, tensors[".weight"] & 15], -1).reshape(N, K)
+        return tensors[".weight.quant_map"][codes]
+    return np.rint(weight / scales.astype(np.float32))
 
 
 def with_edges(name: str, edges: Callable[[np.dtype[Any]], np.ndarray]) -> tuple[write.Arrays, np.ndarray]:
@@ -49,7 +63,7 @@ def with_edges(name: str, edges: Callable[[np.dtype[Any]], np.ndarray]) -> tuple
     method = SCALED[name]
     tensors, weight = method[2](np.random.default_rng(0), N, K)
     scales = tensors[method[3]]
-    whole = np.rint(weight / method[4](scales).astype(np.float32)) if name != "fp8" else tensors[".weight"].astype(np.float32)
+    whole = unscaled(name, tensors, weight, method[4](scales))
     chosen = edges(scales.dtype)
     changed = scales.copy()
     changed.reshape(-1)[: chosen.size] = chosen
