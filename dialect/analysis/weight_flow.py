@@ -189,6 +189,8 @@ class WeightFlow:
 
     def obstacle(self, op: ir.Operation, nested: bool) -> Obstacle | None:
         """Why an op's results are not known ahead, None when they are."""
+        if not self._ahead.issuperset(op.operands):  # what is inside need not be gone through
+            return Obstacle.RUN_TIME_VALUE
         return self._obstacle(op, nested, free_values(op))
 
     def enter_ahead(self, op: ir.Operation) -> None:

@@ -153,10 +153,10 @@ class LiftPlanner:
 
     def _visit(self) -> None:
         """Goes through all ops, also those in regions that stay, in program order."""
-        pending = deque((op, False) for op in operations(self._block))
+        pending = deque((op, False, False) for op in operations(self._block))
         while pending:
-            op, nested = pending.popleft()
-            if len(op.regions):
+            op, nested, is_swept = pending.popleft()
+            if len(op.regions) and not is_swept:
                 self._erase_dead(op)
             refusal = self._obstacle(op, nested)
             if refusal is None:
@@ -167,15 +167,15 @@ class LiftPlanner:
                 self.inlined.add(callee_of(op))
                 self.policy.close(op)
                 body = self.lifting.inliner.inline(op, callee, self._taken_symbols())
-                pending.extendleft((inner, nested) for inner in reversed(body))
+                pending.extendleft((inner, nested, False) for inner in reversed(body))
                 continue
             if self.notes and len(op.results):
                 self._note_obstacle(op, refusal)
             inner = self._stay(op)
-            pending.extendleft((op, True) for op in reversed(inner))
+            pending.extendleft((op, True, True) for op in reversed(inner))
 
     def _erase_dead(self, op: ir.Operation) -> None:
-        """Erases what nothing reads inside of a branch or loop: it would count as read by the whole, and be gone next time."""
+        """Erases what nothing reads at any depth of a branch or loop: it would count as read by the whole, and be gone then."""
         for inner in reversed(list(nested_operations(op))):
             is_dead = len(inner.results) > 0 and is_unused(inner) and inner.name not in DEFINING_OPS
             if is_dead and self.lifting.rules.purity.is_pure(inner):
@@ -189,7 +189,10 @@ class LiftPlanner:
 
     def _detail(self, op: ir.Operation, obstacle: Obstacle) -> str:
         if obstacle == Obstacle.RUN_TIME_VALUE:
-            return self._named(next(v for v in free_values(op) if not self._flow.is_ahead(v))) if self.notes else ""
+            if not self.notes:
+                return ""
+            read = op.operands if not self._flow.all_ahead(op.operands) else free_values(op)
+            return self._named(next(v for v in read if not self._flow.is_ahead(v)))
         if obstacle == Obstacle.RUN_TIME_SYMBOL:
             return ", ".join(sorted(self._flow.unknown_symbols(op)))
         if obstacle == Obstacle.BARRIER:
