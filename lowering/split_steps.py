@@ -146,7 +146,7 @@ def is_in_product(value: ir.Value, axis: int) -> bool:
 def _units_per_piece(units: int, most: int, products: _Products) -> int | None:
     """As many as the most, or a divisor near it: without a rest one function is enough; None where products allow none."""
     divisors = (n for n in range(most, most // 2, -1) if units % n == 0)
-    others = (*range(most, 0, -1), *range(most + 1, units))
+    others = itertools.chain(range(most, 0, -1), range(most + 1, units))
     return next((n for n in itertools.chain(divisors, others) if products.allow(n)), None)
 
 

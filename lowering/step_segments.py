@@ -151,7 +151,7 @@ def _ranges(result: ir.Value) -> Iterator[tuple[int, int]]:
             around = (border // unit * unit, -(-border // unit) * unit)
             places |= {int(place) for place in around if 0 < place < size}
         if nbytes_of(result) * unit // size > split_steps.PIECE_BYTES:
-            places |= set(range(0, size, unit))
+            places |= set(range(0, size, unit)[: _MOST + 1])  # more are none
     ends = sorted(places)
     yield from itertools.pairwise(ends) if len(ends) <= _MOST else [(0, size)]
 
