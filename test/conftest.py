@@ -1,6 +1,6 @@
 """Tests compile for themselves: what they leave in a cache, or find there, would be of another state of the sources.
 
-Within a run each kernel is compiled once (:mod:`support.kept_kernels`).
+Each kernel goes through LLVM once, in this run or in one before (:mod:`support.kept_kernels`).
 """
 
 import gc
@@ -21,6 +21,8 @@ if os.environ.get("RELAXIR_CHECKED"):
 
     check_all_code()
 
+# What LLVM made of a kernel's text stays for the next run; `make clean` deletes it.
+_ALWAYS = Path(__file__).parents[1] / "build" / "test-kernels"
 _KERNELS = "RELAXIR_TEST_KERNELS"
 _IS_FIRST = _KERNELS not in os.environ
 if _IS_FIRST:  # the processes that it starts find it there
@@ -30,12 +32,15 @@ if _IS_FIRST:  # the processes that it starts find it there
 def pytest_configure() -> None:
     from support.kept_kernels import keep_kernels
 
-    keep_kernels(Path(os.environ[_KERNELS]))
+    keep_kernels(_ALWAYS, Path(os.environ[_KERNELS]))
 
 
 def pytest_unconfigure() -> None:
+    from support.kept_kernels import forget_kernels
+
     if _IS_FIRST:
         shutil.rmtree(os.environ[_KERNELS], ignore_errors=True)
+        forget_kernels(_ALWAYS)
 
 
 def pytest_collection_finish() -> None:
