@@ -28,6 +28,7 @@ __all__ = [
     "ir",
     "irdl",
     "passmanager",
+    "register_type_caster",
     "rewrite",
     "scf",
 ]
@@ -36,6 +37,8 @@ DISTRIBUTION = "torch_mlir"
 
 # Without a module `<prefix>.relax` the bindings retry a failing import on every operation they wrap: 15-20 us each.
 append_dialect_search_prefix = _cext.globals.append_dialect_search_prefix
+
+register_type_caster = _cext.register_type_caster
 
 
 def dialect_module(name: str) -> ModuleType:

@@ -20,6 +20,7 @@ class Pass(ABC):
     Attributes:
         name: what pipelines call it, kebab-case.
         anchor: the op it runs on: ``builtin.module``, or ``any`` for a pass that may also be nested, ``func.func(relax-x)``.
+        dialects: upstream dialects that it makes ops of, beside those that contexts have (:mod:`relaxir.dialect.context`).
         keeps_work: whether the work of what it leaves can be compared with what there was before, in reports.
         rounding: what floats that functions return may be off by behind it, relative to the largest one; infinity for a pass
             that rounds to few integers, each of which is as exact as :mod:`relaxir.debugging.stated_errors` says.
@@ -27,6 +28,7 @@ class Pass(ABC):
 
     name: ClassVar[str]
     anchor: ClassVar[str] = MODULE
+    dialects: ClassVar[tuple[str, ...]] = ()
     keeps_work: ClassVar[bool] = True
     rounding: ClassVar[float] = 0.0
 

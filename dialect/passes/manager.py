@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +109,8 @@ class Pipeline(passmanager.PassManager):
         """Appends one of our passes. Raises RelaxError when it does not run on this anchor."""
         if pass_.anchor not in ("any", self.anchor):
             raise RelaxError(f"expected pass '{pass_.name}' directly under {pass_.anchor}, got it under {self.anchor}")
+        for dialect in pass_.dialects:  # now: conversions of MLIR are set up for what is there before a pipeline runs
+            ir.Context.current.get_dialect_descriptor(dialect)
         self._keeps_work = self._keeps_work and pass_.keeps_work
         self._add_python(pass_.run, pass_.name)
 
@@ -242,12 +244,19 @@ def _append(pipeline: Pipeline, element: Element) -> None:
         if found is not None:
             pipeline.add_pass(parse_options(found, element.options))
             return
-    elif not ir.Context.current.is_registered_operation(element.name) and element.name != "any":
+    elif not _is_op(element.name) and element.name != "any":
         raise RelaxError(f"expected an op to nest passes under, got '{element.name}'")
     elif _has_python_pass(element):
         pipeline.add_nested(_filled(Pipeline(element.name), element.nested))
         return
     _append_text(pipeline, element)
+
+
+def _is_op(name: str) -> bool:
+    """Whether there is an op of this name, in a dialect that is loaded or can be."""
+    with suppress(ValueError):
+        ir.Context.current.get_dialect_descriptor(name.partition(".")[0])
+    return ir.Context.current.is_registered_operation(name)
 
 
 def _has_python_pass(element: Element) -> bool:

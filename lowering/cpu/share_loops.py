@@ -41,6 +41,7 @@ class ShareLoops(LoweringPass):
     """Lets threads share loops, and puts what these work in on the stack."""
 
     name: ClassVar[str] = "relax-share-loops"
+    dialects: ClassVar[tuple[str, ...]] = ("omp",)
 
     def run(self, op: ir.Operation) -> None:
         share_loops(op, target_of(op))

@@ -58,6 +58,7 @@ class DeferChecks(LoweringPass):
     """Turns checks of values into work of the device."""
 
     name: ClassVar[str] = "relax-defer-checks"
+    dialects: ClassVar[tuple[str, ...]] = ("gpu", "nvvm")
 
     def run(self, op: ir.Operation) -> None:
         defer_checks(op)

@@ -12,6 +12,8 @@ import pytest
 
 import relaxir as rx
 from relaxir.dialect.bindings import ir
+from relaxir.dialect.context import new_context
+from relaxir.dialect.passes import manager
 from relaxir.runtime.executable import Executable
 from relaxir.tools import relax_opt
 
@@ -104,3 +106,15 @@ def test_threads_make_contexts_at_once() -> None:
     for thread in threads:
         thread.join()
     assert found == [str(rx.Module.parse(TEXT))] * 32
+
+
+def test_dialects_that_are_seldom_used_come_with_what_has_them() -> None:
+    context = new_context()
+    assert not context.is_dialect_loaded("spirv")
+    assert not context.is_dialect_loaded("gpu")
+    text = "module { gpu.module @m { gpu.func @f() kernel { gpu.return } } func.func private @g(!spirv.ptr<f32, Function>) }"
+    module = rx.Module.parse(text)
+    assert "!spirv.ptr<f32, Function>" in str(module)
+    assert str(module.run("gpu.module(cse)")) == str(module)
+    assert manager.build("spirv.module(cse)", context).anchor == "builtin.module"
+    assert context.is_dialect_loaded("spirv")

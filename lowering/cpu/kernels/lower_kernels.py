@@ -62,6 +62,7 @@ class LowerKernels(LoweringPass):
     """
 
     name: ClassVar[str] = "relax-lower-kernels"
+    dialects: ClassVar[tuple[str, ...]] = ("omp",)
     all: bool = False
 
     def run(self, op: ir.Operation) -> None:

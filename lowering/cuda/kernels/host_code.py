@@ -37,6 +37,8 @@ class HostCode:
         block = body_of(function)
         assert block is not None
         self.function, self._module = function, module
+        for dialect in ("gpu", "nvvm"):
+            module.context.get_dialect_descriptor(dialect)
         self.em = Emitter(block)
 
     def launch(

@@ -58,6 +58,7 @@ class LowerCudaKernels(LoweringPass):
     """
 
     name: ClassVar[str] = "relax-lower-cuda-kernels"
+    dialects: ClassVar[tuple[str, ...]] = ("gpu", "nvvm")
     all: bool = False
 
     def run(self, op: ir.Operation) -> None:
