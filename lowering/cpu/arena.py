@@ -119,12 +119,12 @@ def _check_size(plan: Arena, function: func.FuncOp) -> None:
 
 
 def _split(size: int | Expr) -> tuple[int | Expr, int]:
-    """A size as (symbolic part, coefficient)."""
+    """A size as (symbolic part, coefficient), both 0 or more: ``-((-n) // 8)``, which rounds up, keeps its minus."""
     if isinstance(size, int):
         return 1, size
     if len(size.terms) == 1:
         ((monomial, coefficient),) = size.terms
-        return Expr({monomial: 1}), coefficient
+        return Expr({monomial: 1 if coefficient > 0 else -1}), abs(coefficient)
     lines = (size + (ALIGNMENT - 1)) // ALIGNMENT
     return (lines, ALIGNMENT) if isinstance(lines, Expr) else (1, lines * ALIGNMENT)
 

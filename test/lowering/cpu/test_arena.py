@@ -258,3 +258,21 @@ func.func @main(%a: tensor<?x7xbf16, {{sym = ["m"]}}> {{relax.name = "x"}}) -> {
     for rows in (1, 3, 33, 70):
         x = np.ones((rows, 7), ml_dtypes.bfloat16)
         np.testing.assert_array_equal(executable(x).astype(np.float32), np.full((rows, rows), 14, np.float32))
+
+
+def test_sizes_rounded_up_by_dividing_a_negative_number() -> None:
+    """A size of one term whose factor is negative, as of padding to whole blocks, stays 0 or more."""
+    text = """
+      func.func private @k(memref<?x16xf32>, memref<?x16xf32>)
+      func.func @f(%x: memref<?x16xf32>, %out: memref<?x16xf32>) {
+        %c0 = arith.constant 0 : index
+        %n = memref.dim %x, %c0 : memref<?x16xf32>
+        %a = memref.alloc(%n) : memref<?x16xf32>
+        call @k(%x, %a) : (memref<?x16xf32>, memref<?x16xf32>) -> ()
+        call @k(%a, %out) : (memref<?x16xf32>, memref<?x16xf32>) -> ()
+        return
+      }"""
+    arena, after = plan(text, [["-((-n) // 128)", 16], ["-((-n) // 128)", 16]], outputs=1)
+    assert "memref.alloc" not in after
+    assert {str(unit): extent for unit, extent in arena.groups.items()} == {"-((-n) // 128)": 64}
+    assert symbolic.evaluate(arena.size, {"n": 12}) == 64
