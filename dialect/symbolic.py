@@ -120,7 +120,7 @@ class Expr:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: int | Expr) -> int | Expr:
-        exact = _exact_quotient(self, other)
+        exact = _quotient(self, other)
         if exact is not None:
             return exact
         return _simplified({(f"{_atom_text(self)} // {_atom_text(other)}",): 1})
@@ -129,7 +129,7 @@ class Expr:
         return _simplified({(f"{other} // {_atom_text(self)}",): 1})
 
     def __mod__(self, other: int | Expr) -> int | Expr:
-        if _exact_quotient(self, other) is not None:
+        if _quotient(self, other) is not None:
             return 0
         return _simplified({(f"{_atom_text(self)} % {_atom_text(other)}",): 1})
 
@@ -242,7 +242,7 @@ def divided(atom: str) -> tuple[Dim, Dim, bool]:
     """Dividend and divisor of an atom that is no symbol, and whether it is what is left over (``n % 4``)."""
     node = _tree(atom)
     assert isinstance(node, ast.BinOp)
-    return _build(node.left), _build(node.right), isinstance(node.op, ast.Mod)
+    return _build(node.left, {}), _build(node.right, {}), isinstance(node.op, ast.Mod)  # open names among them
 
 
 def divisors(dim: Expr) -> list[Expr]:
@@ -405,11 +405,42 @@ def _sum(values: Iterable[int | Expr]) -> int | Expr:
     return _simplified(terms)
 
 
+def _quotient(dividend: Expr, divisor: int | Expr) -> int | Expr | None:
+    """The quotient of a division without remainder, as of ``n - n % 4`` by 4; None where nothing says that it is one."""
+    exact = _exact_quotient(dividend, divisor)
+    if exact is not None or "%" not in dividend.text:
+        return exact
+    whole = _without_remainders(dividend)
+    return _exact_quotient(whole, divisor) if isinstance(whole, Expr) else None
+
+
+def _without_remainders(value: Expr) -> int | Expr:
+    """The same with ``n - n // 4 * 4`` for ``n % 4``."""
+    total: int | Expr = 0
+    for monomial, coefficient in value.terms:
+        product: int | Expr = coefficient
+        for atom in monomial:
+            product = product * _without_remainder(atom)
+        total = total + product
+    return total
+
+
+@functools.lru_cache(maxsize=4096)
+def _without_remainder(atom: str) -> int | Expr:
+    """The same for an atom; one inside of another one stays, or texts would double with each."""
+    dividend, divisor, is_remainder = (None, None, False) if atom.count("%") != 1 else divided(atom)
+    if not is_remainder or dividend is None or divisor is None:
+        return Expr({(atom,): 1})
+    return dividend - dividend // divisor * divisor
+
+
 def _exact_quotient(dividend: Expr, divisor: int | Expr) -> int | Expr | None:
-    """The quotient when every term divides exactly, else None."""
+    """The quotient when every term divides exactly, or all by one number, else None."""
     divisor_terms = tuple(_terms(divisor))
     if len(divisor_terms) != 1:
-        return 1 if dividend == divisor else None
+        is_alike = len(dividend.terms) == len(divisor_terms) > 0
+        times = dividend.terms[0][1] // divisor_terms[0][1] if is_alike else 0
+        return times if times and dividend == divisor * times else None
     (atoms, coefficient) = divisor_terms[0]
     if coefficient == 0:
         raise ZeroDivisionError

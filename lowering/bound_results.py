@@ -22,6 +22,7 @@ from ..dialect.analysis.known_sizes import KnownSizes, known_sizes
 from ..dialect.bindings import func, ir
 from ..dialect.functions import argument_names, body_of, set_names, terminator, update_type
 from ..dialect.ops import Arange, Concat, DynamicStridedSlice, ExpandDims, Full, IndexCopy, MatchCast, ShapeValue
+from ..dialect.size_choices import alternatives
 from ..dialect.struct_info import TensorInfo, is_tensor
 from ..dialect.symbolic import Dim, Expr, substitute, symbol
 from ..dialect.weights import full_result_names
@@ -90,6 +91,10 @@ class _Bounds:
         """At least as large as a size: sums and products of bounds, where nothing is taken off."""
         if isinstance(dim, int) or self._is_given(dim):
             return dim
+        choice = alternatives(dim)
+        if choice is not None:  # as large as both would be together, where neither is known to be larger
+            both = [self._bound(d) for d in choice]
+            return None if both[0] is None or both[1] is None else _at_least_both(both[0], both[1])
         limits: dict[str, int | Expr] = {}
         for name in dim.names - self._symbols:
             limit = self._largest(name)
@@ -115,6 +120,10 @@ class _Bounds:
         strides = list(ir.DenseI64ArrayAttr(owner.attributes["strides"])) if "strides" in owner.attributes else [1] * len(axes)
         whole, stride = self._bound(self._known.by_arguments(owner.operands[0])[place[1]]), strides[axes.index(place[1])]
         return None if whole is None else whole if stride == 1 else (whole + stride - 1) // stride
+
+
+def _at_least_both(a: int | Expr, b: int | Expr) -> int | Expr:
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else a if a == b else a + b
 
 
 def _named(value: ir.Value, prefix: str) -> ir.Value:

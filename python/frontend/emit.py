@@ -18,9 +18,9 @@ from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 
 __all__ = [
-    "agreed", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "full", "in_dtype", "info_of",
-    "integer", "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze", "table", "tile",
-    "unsqueeze",
+    "agreed", "alike", "bitcast", "broadcast", "cast", "concat", "cut", "emit", "emit_check", "expand", "full", "in_dtype",
+    "info_of", "integer", "match", "multiply_all", "neutral", "permute", "reshape", "sequence", "slice_axis", "squeeze",
+    "table", "tile", "unsqueeze",
 ]  # fmt: skip
 
 
@@ -173,6 +173,19 @@ def agreed(*values: ir.Value) -> list[ir.Value]:
         pairs = zip(info.shape, sizes[rank - info.rank :], strict=True)
         shape = tuple(dim if dim in (1, None) or size is None else size for dim, size in pairs)
         found.append(value if shape == tuple(info.shape) else match(value, info.with_(shape=shape)))
+    return found
+
+
+def alike(parts: Sequence[ir.Value], axis: int) -> list[ir.Value]:
+    """Tensors with one size along all other axes, where torch knows two to be equal and we do not: checked at run time."""
+    columns = zip(*(info_of(p).shape for p in parts), strict=True)
+    sizes = [None if i == axis else min({*column} - {None}, key=_length, default=None) for i, column in enumerate(columns)]
+    found: list[ir.Value] = []
+    for part in parts:
+        info = info_of(part)
+        pairs = zip(info.shape, sizes, strict=True)
+        shape = tuple(size if isinstance(dim, Expr) and size is not None else dim for dim, size in pairs)
+        found.append(part if shape == tuple(info.shape) else match(part, info.with_(shape=shape)))
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from ..dialect.symbolic import Dim, parse
+from ..dialect.size_choices import is_at_least
+from ..dialect.symbolic import Dim, Expr, parse
 
-__all__ = ["Ranges", "at_least", "at_most", "upper_bound"]
+__all__ = ["Ranges", "at_least", "at_most", "larger", "smaller", "upper_bound"]
 
 #: Smallest and largest value by symbol; None is no bound. A symbol that is absent is 0 or more.
 Ranges = Mapping[str, tuple[int, int | None]]
@@ -30,6 +31,27 @@ def at_most(dim: Dim, bound: int, ranges: Ranges) -> bool:
 def upper_bound(dim: Dim, ranges: Ranges) -> int | None:
     """A number that the expression never exceeds; None when none is known."""
     return _interval(dim, ranges)[1]
+
+
+def smaller(a: int | Expr, b: int | Expr, ranges: Ranges) -> int | Expr:
+    """The smaller one of two sizes."""
+    first, second = _in_order(a, b)
+    if at_most(first - second, 0, ranges):
+        return first
+    return second if at_least(first - second, 0, ranges) else first + is_at_least(first, second) * (second - first)
+
+
+def larger(a: int | Expr, b: int | Expr, ranges: Ranges) -> int | Expr:
+    """The larger one of two sizes."""
+    first, second = _in_order(a, b)
+    if at_least(first - second, 0, ranges):
+        return first
+    return second if at_most(first - second, 0, ranges) else second + is_at_least(first, second) * (first - second)
+
+
+def _in_order(a: int | Expr, b: int | Expr) -> tuple[int | Expr, int | Expr]:
+    """Whichever way around they are given, one expression says it."""
+    return (a, b) if (isinstance(a, Expr), str(a)) <= (isinstance(b, Expr), str(b)) else (b, a)
 
 
 def _interval(dim: Dim, ranges: Ranges) -> _Interval:

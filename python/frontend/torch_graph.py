@@ -35,7 +35,7 @@ from .torch_op import HANDLERS
 from .torch_program import Program, Returned
 from .torch_resampling import linear_resampling
 from .torch_subgraphs import import_higher_order
-from .torch_values import ALIKE, KIND, SYMBOL
+from .torch_values import ALIKE, EXTREME, EXTREMES, KIND, SIZES, SYMBOL, SYMBOLS
 from .torch_warnings import without_warnings
 from .torch_weights import first_value
 
@@ -400,6 +400,8 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
         classes = {"Add": ir.AffineAddExpr, "Mul": ir.AffineMulExpr, "FloorDiv": ir.AffineFloorDivExpr,
                    "CleanDiv": ir.AffineFloorDivExpr, "Mod": ir.AffineModExpr, "PythonMod": ir.AffineModExpr}  # fmt: skip
         found = classes.get(type(expr).__name__)
+        if type(expr).__name__ in EXTREMES and len(expr.args) == 2:
+            return self._affine_symbol(self._extreme(expr), operands)
         if found is None:
             raise NotImplementedError(str(expr))
         return self._folded(found, list(expr.args), operands)
@@ -418,6 +420,19 @@ class _NodeImporter(fx_importer.GraphNodeImporter):
             self._symbol_to_value[key] = self._new_symbol(name)
             self._symbol_to_value[name] = self._symbol_to_value[key]
         return ir.StringAttr(self._symbol_to_value[key].owner.attributes["symbol_name"]).value
+
+    def _extreme(self, expr: sympy.Expr) -> str:
+        """A symbol for the smaller or the larger one of two sizes, which says so."""
+        is_new = f"({expr})" not in self._symbol_to_value
+        operands: dict[str, ir.Value] = {}
+        sizes = [self._affine_of(a, operands) for a in list[Any](expr.args)]
+        name = self._name_of(expr)
+        if is_new:
+            attributes = self._symbol_to_value[name].owner.attributes
+            attributes[EXTREME] = ir.StringAttr.get(type(expr).__name__)
+            attributes[SIZES] = ir.AffineMapAttr.get(ir.AffineMap.get(0, len(operands), sizes))
+            attributes[SYMBOLS] = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in operands])
+        return name
 
     def _affine_symbol(self, name: str, operands: dict[str, ir.Value]) -> ir.AffineExpr:
         if name not in self._symbol_to_value:

@@ -14,9 +14,12 @@ from ..dialect.op import EffectOp
 from ..dialect.struct_info import TensorInfo
 from ..dialect.symbolic import Dim, Expr
 from .emit import cast, emit, emit_check, full, info_of, integer, match, multiply_all, reshape
+from .ranges import larger, smaller
 from .torch_types import affine_dims, tensor_info
 
-__all__ = ["ALIKE", "KIND", "SYMBOL", "Values", "number_dtype", "op_key"]
+__all__ = [
+    "ALIKE", "EXTREME", "EXTREMES", "KIND", "SIZES", "SYMBOL", "SYMBOLS", "Values", "number_dtype", "op_key",
+]  # fmt: skip
 
 #: Argument attribute: ``input``, ``state``, ``param``, ``buffer`` or ``constant``; of results ``output`` or ``state``.
 KIND = "relax.kind"
@@ -25,6 +28,9 @@ ALIKE = "relax.alike"
 
 #: Attribute of an element that is a number, while a program is imported: the symbol that torch's shapes call it by.
 SYMBOL = "relax.symbol"
+
+#: Attributes of a symbol that is the smaller or the larger one of two sizes: which, an affine map to both, its symbols by name.
+EXTREME, SIZES, SYMBOLS = "relax.extreme", "relax.sizes", "relax.symbols"
 
 
 class Values:
@@ -77,7 +83,7 @@ class Values:
             return False
         op = value.owner.operation
         name = f"torch.{op_key(op)}"
-        known = name in _ARITHMETIC or name in _ON_ELEMENTS
+        known = name in _ARITHMETIC or name in _EXTREMES or name in _ON_ELEMENTS
         return name in _ELEMENTS or (known and any(self.is_from_data(v) for v in op.operands))
 
     def element(self, value: ir.Value) -> ir.Value:
@@ -152,9 +158,17 @@ class Values:
     def bind_symbol(self, op: ir.Operation) -> None:
         """Takes note of a ``torch.symbolic_int`` and its range."""
         name = ir.StringAttr(op.attributes["symbol_name"]).value
+        if EXTREME in op.attributes:
+            self._numbers[op.results[0]] = self._extreme(op)
+            return
         low, high = (ir.IntegerAttr(op.attributes[k]).value for k in ("min_val", "max_val"))
         self._numbers[op.results[0]] = symbolic.symbol(name)
         self.ranges[name] = (max(low, 0), None if high >= 2**62 else high)
+
+    def _extreme(self, op: ir.Operation) -> Any:
+        symbols: list[Dim] = [symbolic.symbol(ir.StringAttr(n).value) for n in ir.ArrayAttr(op.attributes[SYMBOLS])]
+        sizes: list[Any] = affine_dims(ir.AffineMapAttr(op.attributes[SIZES]).value, symbols)
+        return EXTREMES[ir.StringAttr(op.attributes[EXTREME]).value](*sizes, self.ranges)
 
     def declared(self, value: ir.Value) -> TensorInfo | None:
         """What torch says of a tensor: its type and the shape bound to it; None when it is no tensor."""
@@ -185,7 +199,7 @@ class Values:
             if symbol not in self.defined:
                 self._measure(symbol)
             return symbolic.symbol(symbol)
-        if name in _ARITHMETIC:
+        if name in _ARITHMETIC or name in _EXTREMES:
             return self._compute(name, [self.number(v) for v in op.operands])
         raise RelaxError(f"expected a number known at import, got one computed by {op_key(op)}")
 
@@ -198,29 +212,21 @@ class Values:
 
     def _compute(self, name: str, operands: list[Any]) -> Any:
         try:
+            if name in _EXTREMES:
+                return _EXTREMES[name](*operands, self.ranges)
             return _ARITHMETIC[name](*operands)
         except (TypeError, ZeroDivisionError):
             shown = ", ".join(map(str, operands))
             raise RelaxError(f"expected numbers that {name.removeprefix('torch.')} computes at import, got {shown}") from None
 
 
-def _is_at_least(a: Any, b: Any) -> Any:
-    """1 where a size is another one or larger, else 0: the distance over more than its square is rounded to 0 or to -1."""
-    distance = a - b
-    return 1 + distance // (distance * distance + 1)
+#: The smaller and the larger one of two sizes.
+_EXTREMES: dict[str, Callable[..., Any]] = {"torch.python.sym_min": smaller, "torch.python.sym_max": larger}
 
-
-def _smaller(a: Any, b: Any) -> Any:
-    return a + _is_at_least(a, b) * (b - a) if isinstance(a, Expr) or isinstance(b, Expr) else min(a, b)
-
-
-def _larger(a: Any, b: Any) -> Any:
-    return b + _is_at_least(a, b) * (a - b) if isinstance(a, Expr) or isinstance(b, Expr) else max(a, b)
-
+#: The same by their names in torch's shapes.
+EXTREMES: dict[str, Callable[..., Any]] = {"Min": smaller, "Max": larger}
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
-    "torch.python.sym_min": _smaller,
-    "torch.python.sym_max": _larger,
     "torch.aten.add.int": operator.add,
     "torch.aten.sub.int": operator.sub,
     "torch.aten.mul.int": operator.mul,

@@ -215,6 +215,32 @@ def test_elements_as_bounds(name):
         assert_agree(module, functions, x, torch.tensor(n))
 
 
+def _padded(x):
+    """Rows that two masks choose, each with zeros up to the larger number of them, as detectors return what they find."""
+    found = [x[x[:, i] > 0] for i in range(2)]
+    result = torch.zeros(2, torch.sym_max(found[0].shape[0], found[1].shape[0]), x.shape[1])
+    for i, rows in enumerate(found):
+        result[i, : rows.shape[0]] = rows
+    return result, result.sum(1)
+
+
+def test_results_as_large_as_the_larger_one_of_two_counts():
+    class Padded(nn.Module):
+        def forward(self, x):
+            return _padded(x)
+
+    x = torch.randn(9, 4)
+    with torch.no_grad(), models.quiet():
+        module = rx.from_torch(torch.export.export(Padded(), (x,), dynamic_shapes=({0: Dim("n", min=2, max=40)},)))
+    exe = rx.compile(module)
+    few = torch.full((5, 4), -1.0)
+    for args in (x, torch.randn(30, 4), few, few.index_fill(1, torch.tensor([0]), 2), few.index_fill(1, torch.tensor([1]), 2)):
+        for got in (exe(args), rx.evaluate(module, "main", args.numpy())):
+            for g, w in zip(got, _padded(args), strict=True):
+                assert tuple(g.shape) == tuple(w.shape)
+                np.testing.assert_allclose(np.asarray(g), w.numpy(), rtol=1e-6, atol=1e-6)
+
+
 def test_what_torch_has_assumed_of_an_element_is_checked():
     x = torch.randn(8, 2)
     exe = rx.compile(imported([BOUNDS["up to"]], x, torch.tensor(3)))

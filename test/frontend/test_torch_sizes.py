@@ -165,3 +165,34 @@ def test_the_smaller_one_of_two_sizes() -> None:
         for got in (executable(x.numpy()), rx.evaluate(module, "main", x.numpy())):
             for expected, found in zip(want, got, strict=True):
                 np.testing.assert_array_equal(found, expected)
+
+
+class Blocks(nn.Module):
+    """Sizes that are rounded up to whole blocks, in other words by each operator, and what lies beyond a limit cut off."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("bias", torch.randn(3, 16))
+
+    def forward(self, x, y):
+        n = x.shape[1]
+        blocks = functional.pad(x, (0, -n % 4)).reshape(x.shape[0], -1, 4)
+        twice = functional.pad(y, (0, 8 - n % 8))
+        parts = twice.view(y.shape[0], twice.shape[1] // 8, 8)
+        last = self.bias[max(0, 1 - n) :, max(0, 16 - n) :]
+        return blocks.sum(1), blocks * 2, parts.transpose(1, 2).softmax(1), (x[:, None] + last).sum(1)
+
+
+def test_sizes_that_are_rounded_up_and_cut_off() -> None:
+    model, dynamic = Blocks(), {0: Dim.AUTO, 1: Dim.AUTO}
+    args = (torch.randn(2, 6), torch.randn(2, 6))
+    module = rx.from_torch(torch.export.export(model, args, dynamic_shapes=(dynamic, dynamic)))
+    executable = rx.compile(module)
+    weights = {"bias": model.get_buffer("bias").numpy()}
+    executable.bind(executable.prepare(weights))
+    for shape in ((2, 6), (5, 4), (3, 2), (2, 8), (7, 16), (3, 13)):
+        args = (torch.randn(shape), torch.randn(shape))
+        want = [y.numpy() for y in model(*args)]
+        for got in (executable(*args), rx.evaluate(module, "main", *(a.numpy() for a in args), weights=weights)):
+            for expected, found in zip(want, got, strict=True):
+                np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-5)

@@ -8,6 +8,7 @@ from ...dialect.errors import RelaxError
 from ...dialect.inference import normalize_axis
 from ...dialect.symbolic import Dim, Expr
 from ..emit import (
+    alike,
     cast,
     concat,
     cut,
@@ -133,14 +134,15 @@ def _cat(op: TorchOp) -> ir.Value:
     """A one-dimensional tensor of no elements fits everywhere in torch, and adds nothing."""
     parts = [cast(p, op.dtype) for p in op.tensors(0)]
     kept = [p for p in parts if info_of(p).shape != (0,)] or parts[:1]
-    return concat(kept, op.axis(1, info_of(kept[0]).rank))
+    axis = op.axis(1, info_of(kept[0]).rank)
+    return concat(alike(kept, axis), axis)
 
 
 @handles("aten.stack")
 def _stack(op: TorchOp) -> ir.Value:
     parts = [cast(p, op.dtype) for p in op.tensors(0)]
     axis = op.axis(1, info_of(parts[0]).rank + 1)
-    return concat([unsqueeze(p, axis) for p in parts], axis)
+    return concat(alike([unsqueeze(p, axis) for p in parts], axis), axis)
 
 
 @handles("aten.repeat")

@@ -6,7 +6,7 @@ from ...dialect import ops
 from ...dialect.bindings import ir
 from ...dialect.errors import RelaxError
 from ...dialect.inference import boolean, is_float, normalize_axis
-from ...dialect.symbolic import Dim
+from ...dialect.symbolic import Dim, Expr
 from ..emit import (
     broadcast,
     cast,
@@ -16,6 +16,7 @@ from ..emit import (
     full,
     info_of,
     integer,
+    match,
     multiply_all,
     neutral,
     permute,
@@ -27,7 +28,7 @@ from ..emit import (
 from ..torch_op import TorchOp, handles
 from .creation import sequence
 from .elementwise import apply
-from .indexing import from_start, slice_bound
+from .indexing import UncertainError, from_start, slice_bound
 
 
 @handles("aten.slice_scatter")
@@ -35,19 +36,24 @@ def _slice_scatter(op: TorchOp) -> ir.Value:
     """What lies before the slice, the source, and what lies after it."""
     x = op.tensor(0)
     axis = op.axis(2, info_of(x).rank) if len(op.operands) > 2 else 0
+    source = cast(op.tensor(1), op.dtype)
     size, stride = info_of(x).shape[axis], op.integer(5, "stride", 1)
-    if stride != 1:
-        return _put_along(x, _strided_places(op, size, stride), cast(op.tensor(1), op.dtype), axis)
-    begin, end = slice_bound(op, op.number(3, 0), size), slice_bound(op, op.number(4), size)
-    return _replaced(x, cast(op.tensor(1), op.dtype), axis, begin, end)
-
-
-def _strided_places(op: TorchOp, size: Dim, stride: int) -> ir.Value:
-    """Every ``stride``-th place between the bounds."""
-    begin, end = slice_bound(op, op.number(3, 0), size), slice_bound(op, op.number(4), size)
-    if begin is None or end is None or stride < 1:
+    if size is None or stride < 1:
         raise RelaxError("expected a positive stride, and a dimension whose size is known or symbolic")
-    return sequence(begin, end, stride, integer())
+    try:
+        begin, end = slice_bound(op, op.number(3, 0), size), slice_bound(op, op.number(4), size)
+    except UncertainError:
+        return _put_along(x, _places_inside(op, size, stride, info_of(source).shape[axis]), source, axis)
+    if stride != 1:
+        return _put_along(x, sequence(begin, end, stride, integer()), source, axis)
+    return _replaced(x, source, axis, begin, end)
+
+
+def _places_inside(op: TorchOp, size: int | Expr, stride: int, count: Dim) -> ir.Value:
+    """Those of a slice whose bounds may be outside of the dimension, and are then limited to it; as many as the source has."""
+    bounds = [full(bound, integer(), (1,)) for bound in (op.number(3, 0), op.number(4, 2**63 - 1))]
+    places = emit(ops.DynamicStridedSlice, sequence(0, size), *bounds, axes=[0], strides=[stride])
+    return match(places, info_of(places).with_(shape=[count]))
 
 
 @handles("aten.select_scatter")
