@@ -15,7 +15,7 @@ refused with its line when the graph is converted: complex inputs and results, a
 
 from __future__ import annotations
 
-import math
+import operator
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -150,6 +150,8 @@ class _Splitter:
         if target in _SUMS:
             a, b = self._parts(arguments[0]), self._parts(arguments[1])
             return _both(lambda i: self.call(target, a[i], b[i], **node.kwargs), (0, 1))
+        if target is _aten.constant_pad_nd.default:
+            return self._padded(*arguments)
         if target is _aten.div.Tensor:
             return self._quotient(arguments[0], arguments[1])
         if target in _TRANSFORMS:
@@ -177,35 +179,47 @@ class _Splitter:
             return self.call(_aten.hypot.default, real, imaginary)
         return None
 
+    def _padded(self, x: Any, amounts: Any, value: Any = 0) -> _Pair:
+        real, imaginary = self._parts(x)
+        value = complex(value)
+        pad = _aten.constant_pad_nd.default
+        return self.call(pad, real, amounts, value.real), self.call(pad, imaginary, amounts, value.imag)
+
     def _transform(self, node: torch.fx.Node) -> _Pair | torch.fx.Node | None:
         """Along each dimension; of real numbers the last one first, of which half the frequencies say all, or back to them."""
         given: Any = node.args
         x, dims, norm, last = given
-        shape = x.meta["val"].shape
-        dims = [d % len(shape) for d in dims]
-        sizes = {d: shape[d] for d in dims}
-        if node.target is _aten._fft_c2r.default:
-            sizes[dims[-1]] = last
-        if not dims or not all(isinstance(n, int) for n in sizes.values()):
+        dims = [d % len(x.meta["val"].shape) for d in dims]
+        power = {0: 0.0, 1: 0.5, 2: 1.0}[norm]
+        if not dims:
             return None
-        total = math.prod(sizes.values())
-        scale = {0: 1.0, 1: total**-0.5, 2: 1 / total}[norm]
         if node.target is _aten._fft_c2r.default:
-            return self._scaled(self._to_real(x, dims, last), scale)
+            return self._to_real(x, dims, last, power) if isinstance(last, int) else None
         is_real = node.target is _aten._fft_r2c.default
         sign = -1 if is_real or last else 1
         parts: tuple[Any, Any] = (x, None) if is_real else self._parts(x)
         for d in reversed(dims):
-            count = sizes[d] // 2 + 1 if is_real and last and d == dims[-1] else sizes[d]
-            parts = self._halves(self.call(DFT, *parts, d, count, sign))
-        return _both(lambda part: self._scaled(part, scale), parts)
+            count = self._size(parts[0], d)
+            if is_real and last and d == dims[-1]:
+                count = self._half(count)
+            parts = self._halves(self.call(DFT, *parts, d, count, sign, power))
+        return parts
 
-    def _to_real(self, x: torch.fx.Node, dims: list[int], n: int) -> torch.fx.Node:
+    def _size(self, x: torch.fx.Node, axis: int) -> Any:
+        """A number, or a node of one."""
+        size = x.meta["val"].shape[axis]
+        return size if isinstance(size, int) else self.call(_aten.sym_size.int, x, axis)
+
+    def _half(self, size: Any) -> Any:
+        """How many frequencies of real numbers say all."""
+        return size // 2 + 1 if isinstance(size, int) else self.call(operator.add, self.call(operator.floordiv, size, 2), 1)
+
+    def _to_real(self, x: torch.fx.Node, dims: list[int], n: int, power: float) -> torch.fx.Node:
         """Real numbers from half of their frequencies: the other half are these, conjugate, in reverse."""
         *others, last = dims
         real, imaginary = self._parts(x)
         for d in reversed(others):
-            real, imaginary = self._halves(self.call(DFT, real, imaginary, d, real.meta["val"].shape[d], 1))
+            real, imaginary = self._halves(self.call(DFT, real, imaginary, d, self._size(real, d), 1, power))
         half = n // 2 + 1
         real, imaginary = (self.call(_aten.slice.Tensor, p, last, 0, half) for p in (real, imaginary))
         imaginary = self._without_ends(imaginary, last, n)
@@ -214,7 +228,7 @@ class _Splitter:
                     for p in (real, imaginary)]  # fmt: skip
             real = self.call(_aten.cat.default, [real, rest[0]], last)
             imaginary = self.call(_aten.cat.default, [imaginary, self.call(_aten.neg.default, rest[1])], last)
-        return self._halves(self.call(DFT, real, imaginary, last, n, 1))[0]
+        return self._halves(self.call(DFT, real, imaginary, last, n, 1, power))[0]
 
     def _without_ends(self, x: torch.fx.Node, axis: int, n: int) -> torch.fx.Node:
         """Zeros where frequencies of real numbers have no imaginary part: at the first, and of even sizes the last."""
@@ -225,9 +239,6 @@ class _Splitter:
 
     def _halves(self, both: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node]:
         return self.call(_aten.select.int, both, 0, 0), self.call(_aten.select.int, both, 0, 1)
-
-    def _scaled(self, x: torch.fx.Node, scale: float) -> torch.fx.Node:
-        return x if scale == 1.0 else self._mul(x, scale)
 
     def _parts(self, value: Any) -> _Pair:
         if isinstance(value, complex):

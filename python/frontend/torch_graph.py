@@ -28,6 +28,7 @@ from ..dialect.functions import NAME, STATE
 from . import torch_ops
 from .custom_operators import composites
 from .flex_attention import expand_flex_attention
+from .torch_antialiasing import antialiased_resampling
 from .torch_complex import REFUSED, split_complex
 from .torch_functional import functional
 from .torch_grids import grid_sampling
@@ -103,7 +104,7 @@ def decompositions(also: Collection[str] = ()) -> dict[Any, Any]:
     names = {op: operator_name(op) for op in table}
     needed = {op: how for op, how in table.items() if names[op] in also or names[op] not in HANDLERS}
     asserted = {torch.ops.aten._assert_async.default: _assert_with_message}
-    return asserted | needed | linear_resampling(needed) | grid_sampling() | composites()
+    return asserted | needed | linear_resampling(needed) | antialiased_resampling() | grid_sampling() | composites()
 
 
 def _assert_with_message(holds: torch.Tensor) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-__all__ = ["linear_resampling"]
+__all__ = ["linear_resampling", "scaled_size"]
 
 _BY_AXES = {
     1: torch.ops.aten.upsample_linear1d.vec,
@@ -37,7 +37,7 @@ class _Resampling:
     def __call__(
         self, x: torch.Tensor, size: Sequence[Any] | None, align_corners: bool, factors: Sequence[float] | None = None
     ) -> torch.Tensor:
-        sizes = size if size is not None else [_scaled(n, f) for n, f in zip(x.shape[2:], factors or (), strict=True)]
+        sizes = size if size is not None else [scaled_size(n, f) for n, f in zip(x.shape[2:], factors or (), strict=True)]
         changed = [i for i, n in enumerate(sizes) if not statically_known_true(x.shape[2 + i] == n)]
         if not changed:
             return x.clone()
@@ -56,7 +56,7 @@ class _Resampling:
         return resampled.reshape(x.shape[0], *kept, *resampled.shape[2:]).permute(back).contiguous()
 
 
-def _scaled(size: Any, factor: float) -> Any:
+def scaled_size(size: Any, factor: float) -> Any:
     """As ``aten`` computes the size of a result by a factor; by a whole one without its rounding, which symbols cannot take."""
     return size * int(factor) if float(factor).is_integer() else torch.sym_int(size * factor)
 

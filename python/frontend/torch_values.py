@@ -58,6 +58,7 @@ class Values:
         self.alike: dict[ir.Value, int] = {}
         self._numbers: dict[ir.Value, Any] = {}
         self._varies: dict[ir.Value, bool] = {}
+        self._extremes: dict[str, Dim] = {}
         self._found = 0
         self.elements: dict[str, ir.Value] = {}
         self.defined: set[str] = set()
@@ -159,14 +160,15 @@ class Values:
         """Takes note of a ``torch.symbolic_int`` and its range."""
         name = ir.StringAttr(op.attributes["symbol_name"]).value
         if EXTREME in op.attributes:
-            self._numbers[op.results[0]] = self._extreme(op)
+            self._extremes[name] = self._numbers[op.results[0]] = self._extreme(op)
             return
         low, high = (ir.IntegerAttr(op.attributes[k]).value for k in ("min_val", "max_val"))
         self._numbers[op.results[0]] = symbolic.symbol(name)
         self.ranges[name] = (max(low, 0), None if high >= 2**62 else high)
 
     def _extreme(self, op: ir.Operation) -> Any:
-        symbols: list[Dim] = [symbolic.symbol(ir.StringAttr(n).value) for n in ir.ArrayAttr(op.attributes[SYMBOLS])]
+        names = [ir.StringAttr(n).value for n in ir.ArrayAttr(op.attributes[SYMBOLS])]
+        symbols: list[Dim] = [self._extremes[n] if n in self._extremes else symbolic.symbol(n) for n in names]
         sizes: list[Any] = affine_dims(ir.AffineMapAttr(op.attributes[SIZES]).value, symbols)
         return EXTREMES[ir.StringAttr(op.attributes[EXTREME]).value](*sizes, self.ranges)
 
